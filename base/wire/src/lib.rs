@@ -1,0 +1,13 @@
+//! How bytes are written anywhere in Adamant: little-endian integers, variable-length integers,
+//! CRC32C checksums, and the frames of the log.
+//!
+//! Pure functions over byte slices: no state, no files, no clock. Bad input is an answer (`None` or
+//! an error), never a panic.
+
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+pub mod le;
+pub mod varint;
+
+pub mod frame;
