@@ -1,0 +1,14 @@
+//! The only crate of Adamant that makes system calls: regions of memory, files and locks.
+//!
+//! [`storage`] has the traits that the rest is written against; [`os`] and [`memory`] implement
+//! them, and so does the simulator in `testing/sim`.
+
+#[cfg(not(all(unix, target_endian = "little", target_pointer_width = "64")))]
+compile_error!("Adamant needs a 64-bit little-endian Unix, such as Linux on x86-64 or aarch64.");
+
+pub mod error;
+pub mod region;
+pub mod storage;
+mod lock;
+pub mod os;
+pub mod memory;

@@ -1,0 +1,332 @@
+//! Files and directories in memory: for `Store::in_memory`.
+//!
+//! Purpose: the same behaviour as the operating system's file system, without a disk. What is in
+//! it lives as long as a handle to it; a sync has nothing to do.
+//! Invariants: bytes beyond a file's length are never stored, so a file that grows again shows
+//! zeros. A removed file lives on for those that have it open.
+//! Thread safety: a directory and a file each have one lock; no call holds two locks of the same
+//! kind, and none is held while waiting for anything.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use crate::error::{Error, Result};
+use crate::lock::held_here;
+use crate::os;
+use crate::region::Region;
+use crate::storage::{Directory, File, Lock, check_name};
+
+/// Bytes of the pieces that a file is stored in; a piece never written is a hole.
+const PIECE_BYTES: u64 = 4096;
+
+/// A directory in memory. Clones share it.
+#[derive(Clone, Debug)]
+pub struct MemoryDirectory {
+    path: PathBuf,
+    names: Arc<Mutex<Names>>,
+}
+
+#[derive(Debug, Default)]
+struct Names {
+    entries: BTreeMap<String, Entry>,
+    locked: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Entry {
+    File(Arc<MemoryFile>),
+    Directory(MemoryDirectory),
+}
+
+impl MemoryDirectory {
+    /// An empty directory.
+    #[expect(clippy::new_without_default, reason = "there is nothing to default: it is created")]
+    pub fn new() -> MemoryDirectory {
+        Self::at("memory".into())
+    }
+
+    fn at(path: PathBuf) -> MemoryDirectory {
+        MemoryDirectory { path, names: Arc::default() }
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        // No caller's code runs under this lock, so a panic leaves the names whole.
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn error(&self, operation: &'static str, name: &str, kind: io::ErrorKind) -> Error {
+        Error::io(operation, &self.path.join(name), None, 0, kind.into())
+    }
+}
+
+impl Directory for MemoryDirectory {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open(&self, name: &str) -> Result<Option<Arc<dyn File>>> {
+        check_name("open", &self.path, name)?;
+        match self.names().entries.get(name) {
+            None => Ok(None),
+            Some(Entry::File(file)) => Ok(Some(file.clone())),
+            Some(Entry::Directory(_)) => Err(self.error("open", name, io::ErrorKind::IsADirectory)),
+        }
+    }
+
+    fn create(&self, name: &str) -> Result<Arc<dyn File>> {
+        check_name("create", &self.path, name)?;
+        let mut names = self.names();
+        if names.entries.contains_key(name) {
+            return Err(self.error("create", name, io::ErrorKind::AlreadyExists));
+        }
+        let content = RwLock::default();
+        let file = Arc::new(MemoryFile { path: self.path.join(name), content });
+        names.entries.insert(name.into(), Entry::File(file.clone()));
+        Ok(file)
+    }
+
+    fn rename(&self, source: &str, target: &str) -> Result<()> {
+        check_name("rename", &self.path, source)?;
+        check_name("rename to", &self.path, target)?;
+        let mut names = self.names();
+        let Some(moved) = names.entries.get(source).cloned() else {
+            return Err(self.error("rename", source, io::ErrorKind::NotFound));
+        };
+        if source == target {
+            return Ok(());
+        }
+        let refused = match (&moved, names.entries.get(target)) {
+            (_, None) | (Entry::File(_), Some(Entry::File(_))) => None,
+            (Entry::File(_), Some(Entry::Directory(_))) => Some(io::ErrorKind::IsADirectory),
+            (Entry::Directory(_), Some(Entry::File(_))) => Some(io::ErrorKind::NotADirectory),
+            (Entry::Directory(_), Some(Entry::Directory(old))) => {
+                let empty = old.names().entries.is_empty();
+                (!empty).then_some(io::ErrorKind::DirectoryNotEmpty)
+            }
+        };
+        if let Some(kind) = refused {
+            return Err(self.error("rename", source, kind));
+        }
+        names.entries.remove(source);
+        names.entries.insert(target.into(), moved);
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        check_name("remove", &self.path, name)?;
+        let mut names = self.names();
+        match names.entries.get(name) {
+            None => Err(self.error("remove", name, io::ErrorKind::NotFound)),
+            Some(Entry::Directory(_)) => {
+                Err(self.error("remove", name, io::ErrorKind::IsADirectory))
+            }
+            Some(Entry::File(_)) => {
+                names.entries.remove(name);
+                Ok(())
+            }
+        }
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        Ok(self.names().entries.keys().cloned().collect())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>> {
+        check_name("create directory", &self.path, name)?;
+        let mut names = self.names();
+        let entry = names
+            .entries
+            .entry(name.into())
+            .or_insert_with(|| Entry::Directory(Self::at(self.path.join(name))));
+        match entry {
+            Entry::Directory(directory) => Ok(Arc::new(directory.clone())),
+            Entry::File(_) => Err(self.error("open directory", name, io::ErrorKind::NotADirectory)),
+        }
+    }
+
+    fn lock(&self, name: &str) -> Result<Box<dyn Lock>> {
+        check_name("lock", &self.path, name)?;
+        // The operating system's lock is a file; so it is listed here too.
+        if self.open(name)?.is_none() {
+            self.create(name)?;
+        }
+        let mut names = self.names();
+        if names.locked.iter().any(|locked| locked == name) {
+            return Err(held_here(&self.path.join(name)));
+        }
+        names.locked.push(name.into());
+        Ok(Box::new(MemoryLock { directory: self.clone(), name: name.into() }))
+    }
+
+    fn random(&self, buffer: &mut [u8]) -> Result<()> {
+        os::random(buffer)
+            .map_err(|error| Error::io("draw random bytes for", &self.path, None, 0, error.into()))
+    }
+}
+
+/// A lock on a name of a directory in memory.
+#[derive(Debug)]
+struct MemoryLock {
+    directory: MemoryDirectory,
+    name: String,
+}
+
+impl Lock for MemoryLock {}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        self.directory.names().locked.retain(|locked| *locked != self.name);
+    }
+}
+
+/// A file in memory.
+#[derive(Debug)]
+struct MemoryFile {
+    path: PathBuf,
+    content: RwLock<Content>,
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    len: u64,
+    /// By number: the bytes from `number * PIECE_BYTES` on. Those beyond `len` are zero.
+    pieces: BTreeMap<u64, Box<[u8; PIECE_BYTES as usize]>>,
+}
+
+/// The pieces that a range of bytes touches: number of the piece, the range within it, and the
+/// range within a buffer for the whole.
+fn pieces(
+    offset: u64,
+    bytes: usize,
+) -> impl Iterator<Item = (u64, std::ops::Range<usize>, std::ops::Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let at = offset + done as u64;
+        let start = (at % PIECE_BYTES) as usize;
+        let count = (bytes - done).min(PIECE_BYTES as usize - start);
+        let piece = (at / PIECE_BYTES, start..start + count, done..done + count);
+        done += count;
+        (count > 0).then_some(piece)
+    })
+}
+
+impl Content {
+    fn read(&self, buffer: &mut [u8], offset: u64) {
+        for (number, within, part) in pieces(offset, buffer.len()) {
+            match self.pieces.get(&number) {
+                Some(piece) => buffer[part].copy_from_slice(&piece[within]),
+                None => buffer[part].fill(0),
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8], offset: u64) {
+        for (number, within, part) in pieces(offset, bytes.len()) {
+            let piece =
+                self.pieces.entry(number).or_insert_with(|| Box::new([0; PIECE_BYTES as usize]));
+            piece[within].copy_from_slice(&bytes[part]);
+        }
+    }
+
+    fn set_len(&mut self, len: u64) {
+        if len < self.len {
+            self.pieces.split_off(&len.div_ceil(PIECE_BYTES));
+            if let Some(last) = self.pieces.get_mut(&(len / PIECE_BYTES)) {
+                last[(len % PIECE_BYTES) as usize..].fill(0);
+            }
+        }
+        self.len = len;
+    }
+}
+
+impl MemoryFile {
+    /// One past the last byte of a range, which must be one that a file can have.
+    fn end(&self, operation: &'static str, offset: u64, bytes: u64) -> Result<u64> {
+        let end = offset.checked_add(bytes).filter(|&end| i64::try_from(end).is_ok());
+        end.ok_or_else(|| {
+            let source = io::ErrorKind::FileTooLarge.into();
+            Error::io(operation, &self.path, Some(offset), bytes, source)
+        })
+    }
+
+    /// Copies the bytes of a range that exists.
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        let content = self.content.read().unwrap_or_else(PoisonError::into_inner);
+        let expected_bytes = buffer.len() as u64;
+        let found_bytes = content.len.saturating_sub(offset).min(expected_bytes);
+        if found_bytes < expected_bytes {
+            let path = self.path.clone();
+            return Err(Error::Truncated { path, offset, expected_bytes, found_bytes });
+        }
+        content.read(buffer, offset);
+        Ok(())
+    }
+
+    fn change<R>(&self, work: impl FnOnce(&mut Content) -> R) -> R {
+        work(&mut self.content.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl File for MemoryFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.content.read().unwrap_or_else(PoisonError::into_inner).len)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        self.read(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let end = self.end("write", offset, bytes.len() as u64)?;
+        self.change(|content| {
+            content.write(bytes, offset);
+            content.len = content.len.max(end);
+        });
+        Ok(())
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        // Pieces come with the first write. Running out of memory ends the process, as it does
+        // everywhere else in it, so there is nothing to reserve.
+        let end = self.end("allocate space in", offset, len)?;
+        self.change(|content| content.len = content.len.max(end));
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.end("set the length of", len, 0)?;
+        self.change(|content| content.set_len(len));
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    unsafe fn map_private(
+        &self,
+        region: &Region,
+        region_offset: u64,
+        file_offset: u64,
+        len: u64,
+    ) -> Result<()> {
+        // SAFETY: our caller promises that nobody has a reference into the range.
+        unsafe { region.fill(region_offset, len, |part, at| self.read(part, file_offset + at)) }
+    }
+}

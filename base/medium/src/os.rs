@@ -1,0 +1,282 @@
+//! Files and directories of the operating system.
+//!
+//! Purpose: [`Directory`] and [`File`] on system calls, relative to an open directory, so that a
+//! directory renamed while open stays ours.
+//! Invariants: reads and writes are complete or fail; interrupted ones are repeated, syncs never.
+//! Thread safety: a file is its descriptor, and every call names its offset; nothing is shared.
+//!
+//! A write or allocation beyond the process's file size limit (`ulimit -f`) is `OutOfSpace`, but
+//! only in a process that ignores SIGXFSZ: by default that signal kills it first. We change no
+//! signal handlers, they belong to the program.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::error::{Error, Result};
+use crate::lock::OsLock;
+use crate::region::Region;
+use crate::storage::{Directory, File, Lock, check_name};
+
+/// Files are created for all that the umask allows.
+const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
+/// Directories too.
+const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
+
+/// A directory of a file system.
+#[derive(Debug)]
+pub struct OsDirectory {
+    directory: OwnedFd,
+    path: PathBuf,
+}
+
+impl OsDirectory {
+    /// Opens an existing directory.
+    ///
+    /// # Errors
+    /// `Error::Io` when it does not exist or is something else.
+    pub fn open(path: impl AsRef<Path>) -> Result<OsDirectory> {
+        let path = path.as_ref();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
+            .map_err(|error| Error::io("open directory", path, None, 0, error.into()))?;
+        Ok(OsDirectory { directory, path: path.into() })
+    }
+
+    /// Opens a directory, creating it (but not its parents) if missing. Its name is durable
+    /// when this returns.
+    ///
+    /// # Errors
+    /// `Error::Io` when its parent does not exist or the path is something else.
+    pub fn create(path: impl AsRef<Path>) -> Result<OsDirectory> {
+        let path = path.as_ref();
+        match rustix::fs::mkdir(path, DIRECTORY_MODE) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => return Self::open(path),
+            Err(error) => return Err(Error::io("create directory", path, None, 0, error.into())),
+        }
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        Self::open(parent)?.sync()?;
+        Self::open(path)
+    }
+
+    fn error(&self, operation: &'static str, name: &str, error: Errno) -> Error {
+        Error::io(operation, &self.path.join(name), None, 0, error.into())
+    }
+
+    fn open_file(&self, name: &str, flags: OFlags) -> rustix::io::Result<Arc<dyn File>> {
+        let flags = flags | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = retry_on_intr(|| rustix::fs::openat(&self.directory, name, flags, FILE_MODE))?;
+        Ok(Arc::new(OsFile { file, path: self.path.join(name) }))
+    }
+}
+
+impl Directory for OsDirectory {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open(&self, name: &str) -> Result<Option<Arc<dyn File>>> {
+        check_name("open", &self.path, name)?;
+        match self.open_file(name, OFlags::empty()) {
+            Ok(file) => Ok(Some(file)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(self.error("open", name, error)),
+        }
+    }
+
+    fn create(&self, name: &str) -> Result<Arc<dyn File>> {
+        check_name("create", &self.path, name)?;
+        self.open_file(name, OFlags::CREATE | OFlags::EXCL)
+            .map_err(|error| self.error("create", name, error))
+    }
+
+    fn rename(&self, source: &str, target: &str) -> Result<()> {
+        check_name("rename", &self.path, source)?;
+        check_name("rename to", &self.path, target)?;
+        rustix::fs::renameat(&self.directory, source, &self.directory, target)
+            .map_err(|error| self.error("rename", source, error))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        check_name("remove", &self.path, name)?;
+        rustix::fs::unlinkat(&self.directory, name, AtFlags::empty())
+            .map_err(|error| self.error("remove", name, error))
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        let failed = |error: Errno| Error::io("list", &self.path, None, 0, error.into());
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.directory).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_string_lossy();
+            if name != "." && name != ".." {
+                names.push(name.into_owned());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn sync(&self) -> Result<()> {
+        rustix::fs::fsync(&self.directory)
+            .map_err(|error| Error::io("sync directory", &self.path, None, 0, error.into()))
+    }
+
+    fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>> {
+        check_name("create directory", &self.path, name)?;
+        match rustix::fs::mkdirat(&self.directory, name, DIRECTORY_MODE) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(self.error("create directory", name, error)),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory =
+            retry_on_intr(|| rustix::fs::openat(&self.directory, name, flags, Mode::empty()))
+                .map_err(|error| self.error("open directory", name, error))?;
+        Ok(Arc::new(OsDirectory { directory, path: self.path.join(name) }))
+    }
+
+    fn lock(&self, name: &str) -> Result<Box<dyn Lock>> {
+        check_name("lock", &self.path, name)?;
+        Ok(Box::new(OsLock::take(&self.directory, name, self.path.join(name))?))
+    }
+
+    fn random(&self, buffer: &mut [u8]) -> Result<()> {
+        random(buffer)
+            .map_err(|error| Error::io("draw random bytes for", &self.path, None, 0, error.into()))
+    }
+}
+
+/// Fills a buffer from the kernel's generator.
+pub(crate) fn random(buffer: &mut [u8]) -> rustix::io::Result<()> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let rest = &mut buffer[filled..];
+        let flags = rustix::rand::GetRandomFlags::empty();
+        filled += retry_on_intr(|| rustix::rand::getrandom(&mut *rest, flags))?;
+    }
+    Ok(())
+}
+
+/// A file of a file system.
+#[derive(Debug)]
+struct OsFile {
+    file: OwnedFd,
+    path: PathBuf,
+}
+
+impl OsFile {
+    fn error(&self, operation: &'static str, offset: u64, bytes: u64, error: Errno) -> Error {
+        Error::io(operation, &self.path, Some(offset), bytes, error.into())
+    }
+}
+
+impl File for OsFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> Result<u64> {
+        let stat =
+            rustix::fs::fstat(&self.file).map_err(|error| self.error("measure", 0, 0, error))?;
+        Ok(stat.st_size.unsigned_abs())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        let expected_bytes = buffer.len() as u64;
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let at = offset.saturating_add(filled as u64);
+            let rest = &mut buffer[filled..];
+            match retry_on_intr(|| rustix::io::pread(&self.file, &mut *rest, at)) {
+                Ok(0) => {
+                    let found_bytes = filled as u64;
+                    let path = self.path.clone();
+                    return Err(Error::Truncated { path, offset, expected_bytes, found_bytes });
+                }
+                Ok(count) => filled += count,
+                Err(error) => return Err(self.error("read", at, expected_bytes, error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let mut written = 0;
+        while written < bytes.len() {
+            let at = offset.saturating_add(written as u64);
+            let rest = &bytes[written..];
+            match retry_on_intr(|| rustix::io::pwrite(&self.file, rest, at)) {
+                Ok(0) => {
+                    let source = io::Error::from(io::ErrorKind::WriteZero);
+                    return Err(Error::io(
+                        "write",
+                        &self.path,
+                        Some(at),
+                        rest.len() as u64,
+                        source,
+                    ));
+                }
+                Ok(count) => written += count,
+                Err(error) => return Err(self.error("write", at, rest.len() as u64, error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        let flags = FallocateFlags::empty();
+        retry_on_intr(|| rustix::fs::fallocate(&self.file, flags, offset, len))
+            .map_err(|error| self.error("allocate space in", offset, len, error))
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        retry_on_intr(|| rustix::fs::ftruncate(&self.file, len))
+            .map_err(|error| self.error("set the length of", len, len, error))
+    }
+
+    fn sync(&self) -> Result<()> {
+        // Never repeated: after a failure the kernel may have dropped what it could not write.
+        flush(&self.file).map_err(|error| Error::io("sync", &self.path, None, 0, error.into()))
+    }
+
+    unsafe fn map_private(
+        &self,
+        region: &Region,
+        region_offset: u64,
+        file_offset: u64,
+        len: u64,
+    ) -> Result<()> {
+        // A page beyond the end would be a signal at its first touch instead of an error here.
+        let found_bytes = self.len()?.saturating_sub(file_offset);
+        if found_bytes < len {
+            let (path, offset) = (self.path.clone(), file_offset);
+            return Err(Error::Truncated { path, offset, expected_bytes: len, found_bytes });
+        }
+        // SAFETY: our caller promises what `map_file` asks for.
+        let mapped = unsafe { region.map_file(region_offset, len, &self.file, file_offset) };
+        mapped.map_err(|error| self.error("map", file_offset, len, error))
+    }
+}
+
+/// Data, and of the metadata what reading the data takes: length and allocation.
+#[cfg(not(target_vendor = "apple"))]
+fn flush(file: &OwnedFd) -> rustix::io::Result<()> {
+    rustix::fs::fdatasync(file)
+}
+
+/// There fsync stops at the device's volatile cache; only this goes through it.
+#[cfg(target_vendor = "apple")]
+fn flush(file: &OwnedFd) -> rustix::io::Result<()> {
+    rustix::fs::fcntl_fullfsync(file)
+}

@@ -1,0 +1,262 @@
+//! A contiguous range of addresses, reserved once and filled piece by piece.
+//!
+//! Purpose: a pool grows without ever moving, so an offset stays an address plus a constant.
+//! Invariants: the range belongs to this process alone and is unmapped on drop; a page is either
+//! inaccessible (never committed) or readable and writable, and never goes back. The base is
+//! aligned to 2 MiB, so that aligned offsets can become huge pages.
+//! Thread safety: all methods take `&self` and may be called from any thread. What the bytes
+//! hold, and who may touch them when, is the business of whoever owns the region.
+
+use std::ffi::c_void;
+use std::io;
+use std::ptr::{self, NonNull};
+
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
+
+use crate::error::{Error, Result};
+
+/// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB pages.
+const HUGE_PAGE_BYTES: u64 = 2 << 20;
+/// Bytes that [`Region::fill`] asks its source for at a time.
+const FILL_BYTES: u64 = 1 << 20;
+
+/// A reserved range of addresses.
+#[derive(Debug)]
+pub struct Region {
+    base: NonNull<u8>,
+    bytes: u64,
+    page_bytes: u64,
+    mapping: NonNull<c_void>,
+    mapping_bytes: usize,
+}
+
+// SAFETY: the region is plain memory of the process, not tied to the thread that mapped it; its
+// own fields never change after `reserve`.
+unsafe impl Send for Region {}
+// SAFETY: `&Region` gives out a raw pointer and calls mprotect, which the kernel serialises;
+// access through the pointer is the unsafe business of whoever uses it.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Reserves `bytes_max` bytes of addresses, or, where the system's limits refuse that, half
+    /// as many, and so on down to `bytes_min`; see [`Region::bytes`]. Costs no memory: pages
+    /// become usable by [`Region::commit`]. Both are rounded up to whole 2 MiB.
+    ///
+    /// # Errors
+    /// `Error::AddressSpace` when not even `bytes_min` bytes are to be had.
+    pub fn reserve(bytes_max: u64, bytes_min: u64) -> Result<Region> {
+        let refused = |source| Error::AddressSpace { needed_bytes: bytes_min, source };
+        let too_many = || refused(io::Error::from(rustix::io::Errno::NOMEM));
+        let round = |bytes: u64| bytes.max(1).checked_next_multiple_of(HUGE_PAGE_BYTES);
+        let bytes_least = round(bytes_min).ok_or_else(too_many)?;
+        let mut bytes = round(bytes_max).ok_or_else(too_many)?.max(bytes_least);
+        loop {
+            match Self::map(bytes) {
+                Ok(region) => return Ok(region),
+                Err(error) if bytes == bytes_least => return Err(refused(error.into())),
+                Err(_) => {
+                    let half = (bytes / 2).next_multiple_of(HUGE_PAGE_BYTES);
+                    bytes = half.max(bytes_least);
+                }
+            }
+        }
+    }
+
+    /// Maps `bytes` inaccessible bytes (a multiple of 2 MiB) at an address aligned to 2 MiB.
+    fn map(bytes: u64) -> rustix::io::Result<Region> {
+        // The kernel aligns to small pages only; 2 MiB more leave room to align by ourselves.
+        let mapping_bytes = bytes
+            .checked_add(HUGE_PAGE_BYTES)
+            .and_then(|sum| usize::try_from(sum).ok())
+            .ok_or(rustix::io::Errno::NOMEM)?;
+        let flags = MapFlags::PRIVATE | no_reserve();
+        // SAFETY: without MAP_FIXED the kernel picks addresses that nothing else uses.
+        let address = unsafe {
+            rustix::mm::mmap_anonymous(ptr::null_mut(), mapping_bytes, ProtFlags::empty(), flags)
+        }?;
+        let mapping = NonNull::new(address).ok_or(rustix::io::Errno::NOMEM)?;
+        let padding = address.addr().next_multiple_of(HUGE_PAGE_BYTES as usize) - address.addr();
+        // SAFETY: the padding is less than 2 MiB, the mapping more than 2 MiB: it stays inside.
+        let base = unsafe { mapping.cast::<u8>().add(padding) };
+        let page_bytes = rustix::param::page_size() as u64;
+        let region = Region { base, bytes, page_bytes, mapping, mapping_bytes };
+        advise(base.cast(), bytes as usize)?;
+        Ok(region)
+    }
+
+    /// Bytes reserved.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The address of the first byte, aligned to 2 MiB.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Makes the pages that hold `offset .. offset + len` readable and writable. Pages that never
+    /// were are anonymous memory, zero until written, and cost memory at their first touch; pages
+    /// that already were keep their contents. So it is idempotent. One system call.
+    ///
+    /// # Errors
+    /// `Error::AddressSpace` when the range is beyond the region or the system has no memory for
+    /// its tables.
+    pub fn commit(&self, offset: u64, len: u64) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        let start = offset - offset % self.page_bytes;
+        let end =
+            offset.checked_add(len).and_then(|end| end.checked_next_multiple_of(self.page_bytes));
+        let end = end.filter(|&end| end <= self.bytes).ok_or_else(|| self.beyond(offset, len))?;
+        let address = self.address(start).cast::<c_void>();
+        // SAFETY: the whole pages lie in our own mapping, checked above. Making them accessible
+        // takes nothing from anyone.
+        let done = unsafe {
+            rustix::mm::mprotect(
+                address,
+                (end - start) as usize,
+                MprotectFlags::READ | MprotectFlags::WRITE,
+            )
+        };
+        done.map_err(|error| Error::AddressSpace { needed_bytes: end, source: error.into() })
+    }
+
+    /// Asks the processor to load the cache line at `offset`. Never fails, wherever that is.
+    #[inline]
+    pub fn prefetch(&self, offset: u64) {
+        prefetch_line(self.base.as_ptr().wrapping_add(offset as usize));
+    }
+
+    /// Replaces the pages by a private image of a file's: see `File::map_private`.
+    ///
+    /// # Safety
+    /// No reference into that range of the region may exist.
+    pub(crate) unsafe fn map_file(
+        &self,
+        offset: u64,
+        len: u64,
+        file: impl std::os::fd::AsFd,
+        file_offset: u64,
+    ) -> rustix::io::Result<()> {
+        let aligned = [offset, len, file_offset].iter().all(|n| n % self.page_bytes == 0);
+        if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes) {
+            return Err(rustix::io::Errno::INVAL);
+        }
+        if len == 0 {
+            return Ok(());
+        }
+        let address = self.address(offset).cast::<c_void>();
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED | no_reserve();
+        // SAFETY: MAP_FIXED replaces exactly these whole pages, which lie in our own mapping
+        // (checked above) and to which, by this function's contract, nobody has a reference.
+        unsafe { rustix::mm::mmap(address, len as usize, access, flags, file, file_offset) }?;
+        advise(NonNull::new(address).ok_or(rustix::io::Errno::INVAL)?, len as usize)
+    }
+
+    /// Commits a range and fills it from `source`, which gets a part of the range to overwrite and
+    /// the part's offset in it: the private image of a file that no system call can map.
+    ///
+    /// # Errors
+    /// As [`Region::commit`], and what `source` says.
+    ///
+    /// # Safety
+    /// No reference into that range of the region may exist.
+    pub unsafe fn fill(
+        &self,
+        offset: u64,
+        len: u64,
+        mut source: impl FnMut(&mut [u8], u64) -> Result<()>,
+    ) -> Result<()> {
+        self.commit(offset, len)?;
+        let mut done = 0;
+        while done < len {
+            let count = (len - done).min(FILL_BYTES);
+            let address = self.address(offset + done);
+            // SAFETY: `commit` made the range accessible and checked that it lies in the region;
+            // by our contract nobody else has a reference into it. Any bytes are a valid `u8`.
+            let part = unsafe { std::slice::from_raw_parts_mut(address, count as usize) };
+            source(part, done)?;
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// The address of a byte whose offset was checked to be within the region.
+    fn address(&self, offset: u64) -> *mut u8 {
+        debug_assert!(offset < self.bytes);
+        self.base.as_ptr().wrapping_add(offset as usize)
+    }
+
+    fn beyond(&self, offset: u64, len: u64) -> Error {
+        Error::AddressSpace {
+            needed_bytes: offset.saturating_add(len),
+            source: io::Error::from(rustix::io::Errno::NOMEM),
+        }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `map` mapped; its owner is gone, and with it all who may look.
+        let unmapped = unsafe { rustix::mm::munmap(self.mapping.as_ptr(), self.mapping_bytes) };
+        debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");
+    }
+}
+
+/// Without it a reservation of 100 GiB fails on a machine with 24 GiB of memory.
+#[cfg(not(any(target_os = "freebsd", target_os = "dragonfly")))]
+fn no_reserve() -> MapFlags {
+    MapFlags::NORESERVE
+}
+
+/// These systems always behave so.
+#[cfg(any(target_os = "freebsd", target_os = "dragonfly"))]
+fn no_reserve() -> MapFlags {
+    MapFlags::empty()
+}
+
+/// Advises the kernel on pages that were just mapped: a child of a fork does not get them, so
+/// that neither it nor a copy on our next write doubles the memory; and huge pages, which halve
+/// the time of a dependent load. The whole reservation gets the same advice before any of it is
+/// committed, so that committed neighbours stay one mapping, however small the steps.
+#[cfg(target_os = "linux")]
+fn advise(address: NonNull<c_void>, len: usize) -> rustix::io::Result<()> {
+    use rustix::mm::Advice;
+    // SAFETY: the range was just mapped by our caller, and this advice changes no byte of it.
+    unsafe { rustix::mm::madvise(address.as_ptr(), len, Advice::LinuxDontFork) }?;
+    // A kernel built without huge pages refuses; then there are none, which is no error.
+    // SAFETY: as above.
+    let _ = unsafe { rustix::mm::madvise(address.as_ptr(), len, Advice::LinuxHugepage) };
+    Ok(())
+}
+
+/// Nothing to advise on other systems.
+#[cfg(not(target_os = "linux"))]
+fn advise(_address: NonNull<c_void>, _len: usize) -> rustix::io::Result<()> {
+    Ok(())
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn prefetch_line(address: *const u8) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: a prefetch reads nothing that the program sees and faults on no address; SSE, which
+    // it needs, is part of x86-64.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+}
+
+#[cfg(target_arch = "aarch64")]
+#[inline]
+fn prefetch_line(address: *const u8) {
+    // SAFETY: a prefetch reads nothing that the program sees and faults on no address.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) address,
+            options(nostack, preserves_flags, readonly))
+    };
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[inline]
+fn prefetch_line(_address: *const u8) {}

@@ -1,0 +1,92 @@
+//! The narrow doors to files and directories: everything that Adamant asks of a file system.
+//!
+//! Purpose: what the operating system, memory (`Store::in_memory`) and the simulator of
+//! `testing/sim` each implement.
+//! Thread safety: all methods take `&self` and may be called from any thread.
+
+use std::fmt::Debug;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::region::Region;
+
+/// A directory and the names in it.
+pub trait Directory: Send + Sync + Debug {
+    /// For messages only.
+    fn path(&self) -> &Path;
+    /// Opens a file for reading and writing; `None` if there is none of that name.
+    fn open(&self, name: &str) -> Result<Option<Arc<dyn File>>>;
+    /// Creates an empty file; an error if the name exists. Its name is durable after `sync`.
+    fn create(&self, name: &str) -> Result<Arc<dyn File>>;
+    /// Renames a file, replacing what had the new name. Durable after `sync`.
+    fn rename(&self, source: &str, target: &str) -> Result<()>;
+    /// Removes a file. Durable after `sync`.
+    fn remove(&self, name: &str) -> Result<()>;
+    /// Names of the files and directories in here, sorted.
+    fn list(&self) -> Result<Vec<String>>;
+    /// Makes the names in here durable.
+    fn sync(&self) -> Result<()>;
+    /// The directory of that name in here, created if missing (durable after `sync` of this one).
+    fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>>;
+    /// Takes the exclusive lock `name`, which dies with the process or with the value returned.
+    /// `Error::Locked` names the holder. Never waits.
+    fn lock(&self, name: &str) -> Result<Box<dyn Lock>>;
+    /// Fills a buffer with random bytes, for identities.
+    fn random(&self, buffer: &mut [u8]) -> Result<()>;
+}
+
+/// An exclusive lock on a directory, released on drop.
+pub trait Lock: Send + Sync + Debug {}
+
+/// An open file.
+pub trait File: Send + Sync + Debug {
+    /// For messages only.
+    fn path(&self) -> &Path;
+    /// Length in bytes.
+    fn len(&self) -> Result<u64>;
+    /// Whether the file holds no byte.
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Fills the buffer from the bytes at `offset`; `Error::Truncated` if there are fewer.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()>;
+    /// Writes all bytes at `offset`; the file grows if needed. Not durable before `sync`.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()>;
+    /// Backs the range with space on the device, so that writing it cannot run out of space.
+    /// New bytes are zero, existing ones stay; the file grows to the end of the range if shorter.
+    fn allocate(&self, offset: u64, len: u64) -> Result<()>;
+    /// Cuts the file, or extends it with a hole.
+    fn set_len(&self, len: u64) -> Result<()>;
+    /// Makes all bytes and the length durable. After a failure nothing may be assumed.
+    fn sync(&self) -> Result<()>;
+    /// Makes `len` bytes of the region at `region_offset` a private, writable image of the file's
+    /// bytes at `file_offset`: later stores never reach the file. Offsets and `len` are multiples
+    /// of the page size, the range of the file exists.
+    ///
+    /// # Safety
+    /// No reference into that range of the region may exist.
+    unsafe fn map_private(
+        &self,
+        region: &Region,
+        region_offset: u64,
+        file_offset: u64,
+        len: u64,
+    ) -> Result<()>;
+}
+
+/// Refuses a name that is not one component of a path: what every [`Directory`] does first.
+///
+/// # Errors
+/// `Error::Io` of kind `InvalidInput`.
+pub fn check_name(operation: &'static str, directory: &Path, name: &str) -> Result<()> {
+    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
+        let source = io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("expected the name of a file in it, found {name:?}"),
+        );
+        return Err(Error::io(operation, directory, None, 0, source));
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! Regions: one base address for good, pages that come as they are asked for.
+
+use adamant_medium::error::Error;
+use adamant_medium::os::OsDirectory;
+use adamant_medium::region::Region;
+use adamant_medium::storage::Directory;
+
+fn byte(region: &mut Region, offset: u64) -> &mut u8 {
+    // SAFETY: the tests ask within what they committed.
+    let mut byte = unsafe { region.base().add(offset as usize) };
+    // SAFETY: as above, and they hold no two references at once.
+    unsafe { byte.as_mut() }
+}
+
+#[test]
+fn a_region_grows_without_moving() {
+    let mut region = Region::reserve(1 << 40, 1 << 30).unwrap();
+    assert!(region.bytes() >= 1 << 30);
+    let base = region.base();
+    assert_eq!(base.addr().get() % (2 << 20), 0);
+    let mut offset = 0;
+    for step in [4095, 1, 4096, 1 << 16, 3 << 20, 64 << 20] {
+        region.commit(offset, step).unwrap();
+        assert_eq!(*byte(&mut region, offset + step - 1), 0);
+        *byte(&mut region, offset) = 1;
+        *byte(&mut region, offset + step - 1) = 1;
+        offset += step;
+    }
+    assert_eq!(region.base(), base);
+    *byte(&mut region, 0) = 9;
+    region.commit(0, offset).unwrap();
+    assert_eq!(*byte(&mut region, 0), 9, "committing again keeps the bytes");
+    region.prefetch(0);
+    region.prefetch(u64::MAX);
+}
+
+#[test]
+fn beyond_the_region_is_an_error() {
+    let mut region = Region::reserve(3 << 20, 1).unwrap();
+    assert_eq!(region.bytes(), 4 << 20, "rounded to huge pages");
+    region.commit(0, region.bytes()).unwrap();
+    let last = region.bytes() - 1;
+    *byte(&mut region, last) = 1;
+    region.commit(u64::MAX, 0).unwrap();
+    for (offset, len) in
+        [(region.bytes(), 1), (0, region.bytes() + 1), (u64::MAX, 5), (5, u64::MAX)]
+    {
+        assert!(matches!(region.commit(offset, len), Err(Error::AddressSpace { .. })));
+    }
+}
+
+#[test]
+fn a_reservation_too_large_is_an_error() {
+    for bytes in [u64::MAX, 1 << 62] {
+        let error = Region::reserve(bytes, bytes).unwrap_err();
+        assert!(matches!(error, Error::AddressSpace { needed_bytes, .. } if needed_bytes == bytes));
+    }
+    let halved = Region::reserve(1 << 62, 1 << 20).unwrap();
+    assert!(halved.bytes() >= 1 << 20);
+}
+
+#[test]
+fn directories_are_created_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    assert!(OsDirectory::open(&path).is_err());
+    OsDirectory::create(&path).unwrap().create("pool").unwrap();
+    assert_eq!(OsDirectory::create(&path).unwrap().list().unwrap(), ["pool"]);
+    assert!(OsDirectory::create(path.join("pool")).is_err(), "a file is no directory");
+    assert!(OsDirectory::create(path.join("a/b")).is_err(), "parents are not created");
+    assert!(OsDirectory::open(path.join("pool")).is_err());
+}
