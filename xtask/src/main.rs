@@ -1,0 +1,54 @@
+//! Adamant's tasks: `cargo xtask layers`, `cargo xtask tidy`, `cargo xtask test`.
+//!
+//! Purpose: what the compiler and clippy cannot check, and one command that runs every test.
+//! The checks read the sources with `syn`; they build nothing.
+
+#![forbid(unsafe_code)]
+
+mod workspace;
+mod sources;
+mod imports;
+mod modules;
+mod layers;
+mod words;
+mod proofs;
+mod tidy;
+mod parts;
+mod test;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask layers                 one-way order of crates, no cycle between modules
+       cargo xtask tidy                   what must not be in the sources, and the longest of them
+       cargo xtask test [--kill-rounds N] every test, in parts, with seconds and a summary";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words[..] {
+        ["layers"] => layers::run(),
+        ["tidy"] => tidy::run(),
+        ["test"] => test::run(None),
+        ["test", "--kill-rounds", rounds] => match rounds.parse() {
+            Ok(rounds) => test::run(Some(rounds)),
+            Err(_) => Err(format!("--kill-rounds takes a number, found {rounds:?}")),
+        },
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(problem) => {
+            eprintln!("xtask: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Parts of a test run: a command each, its seconds, and what its tests said.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Tests by outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+}
+
+impl Counts {
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            passed: self.passed + other.passed,
+            failed: self.failed + other.failed,
+            skipped: self.skipped + other.skipped,
+        }
+    }
+}
+
+/// A part that ran.
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) seconds: f64,
+    pub(crate) counts: Counts,
+}
+
+/// Runs cargo with `arguments` in the folder `root` and counts the tests that libtest reports; a
+/// command without any counts as one test. Of a part that passes, only what its tests printed
+/// is shown; of one that fails, everything.
+pub(crate) fn run(
+    root: &Path,
+    name: &str,
+    arguments: &[&str],
+    variables: &[(&str, String)],
+) -> Part {
+    println!("== {name}: cargo {}", arguments.join(" "));
+    let start = Instant::now();
+    let (lines, succeeded) = match output(root, arguments, variables) {
+        Ok(done) => done,
+        Err(problem) => (vec![problem], false),
+    };
+    let mut counts =
+        lines.iter().filter_map(|line| result_line(line)).fold(Counts::default(), Counts::plus);
+    if succeeded && counts == Counts::default() {
+        counts.passed = 1;
+    } else if !succeeded && counts.failed == 0 {
+        counts.failed = 1;
+    }
+    if counts.failed > 0 {
+        lines.iter().for_each(|line| println!("{line}"));
+    } else {
+        reports(&lines).for_each(|line| println!("   {line}"));
+    }
+    Part { name: name.to_owned(), seconds: start.elapsed().as_secs_f64(), counts }
+}
+
+/// The lines of standard output, and whether the command succeeded. Standard error is passed on.
+fn output(
+    root: &Path,
+    arguments: &[&str],
+    variables: &[(&str, String)],
+) -> Result<(Vec<String>, bool), String> {
+    let mut child = Command::new(env!("CARGO"))
+        .args(arguments)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .current_dir(root)
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("could not run cargo: {error}"))?;
+    let mut lines = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).split(b'\n') {
+            let line = line.map_err(|error| format!("could not read cargo's output: {error}"))?;
+            lines.push(String::from_utf8_lossy(&line).into_owned());
+        }
+    }
+    let status = child.wait().map_err(|error| format!("could not wait for cargo: {error}"))?;
+    Ok((lines, status.success()))
+}
+
+/// The counts of a line such as
+/// `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out`.
+fn result_line(line: &str) -> Option<Counts> {
+    let (_, numbers) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let mut counts = Counts::default();
+    for field in numbers.split("; ") {
+        let Some((number, word)) = field.split_once(' ') else { continue };
+        let target = match word {
+            "passed" => &mut counts.passed,
+            "failed" => &mut counts.failed,
+            "ignored" => &mut counts.skipped,
+            _ => continue,
+        };
+        *target = number.parse().ok()?;
+    }
+    Some(counts)
+}
+
+/// What tests that passed have printed, with `--show-output`: sections that open with
+/// `---- name stdout ----` and end before libtest's list of names.
+fn reports(lines: &[String]) -> impl Iterator<Item = &String> {
+    let mut inside = false;
+    lines.iter().filter(move |line| {
+        if line.starts_with("---- ") {
+            inside = true;
+        } else if line.as_str() == "successes:" || line.starts_with("test result: ") {
+            inside = false;
+        }
+        inside && !line.is_empty()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_result_lines() {
+        let line = "test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 4 filtered out; finished in 0.01s";
+        assert_eq!(result_line(line), Some(Counts { passed: 12, failed: 3, skipped: 1 }));
+        assert_eq!(result_line("test a::b ... ok"), None);
+    }
+
+    #[test]
+    fn shows_what_tests_printed() {
+        let text = "test a ... ok\n\nsuccesses:\n\n---- a stdout ----\n123 crash points\n\n\nsuccesses:\n    a\n\ntest result: ok. 1 passed";
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let shown: Vec<&String> = reports(&lines).collect();
+        assert_eq!(shown, ["---- a stdout ----", "123 crash points"]);
+    }
+}

@@ -1,0 +1,107 @@
+//! `cargo xtask test`: every test there is, in parts.
+//!
+//! Purpose: one command for a fresh clone with only Rust. It ends with a table of the parts,
+//! their seconds and tests, what was not run and why, and a line of totals. Parts go on after
+//! one that failed.
+
+use crate::parts::{self, Counts, Part};
+use crate::workspace::Workspace;
+
+/// What there is nothing of yet, and why.
+const ABSENT: [(&str, &str); 2] = [
+    ("C", "none yet, there is no C interface"),
+    ("Python", "none yet, there is no Python package"),
+];
+
+/// Runs all parts. `kill_rounds`: rounds of the kill loop, if not its own default.
+pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
+    let workspace = Workspace::load()?;
+    let root = &workspace.root;
+    let mut ran = vec![
+        parts::run(
+            root,
+            "unit and integration tests",
+            &[
+                &["test", "--workspace", "--exclude", "adamant-cli", "--no-fail-fast"][..],
+                &["--lib", "--bins", "--tests", "--", "--show-output"],
+            ]
+            .concat(),
+            &[],
+        ),
+        parts::run(
+            root,
+            "documentation tests",
+            &["test", "--workspace", "--no-fail-fast", "--doc"],
+            &[],
+        ),
+        parts::run(
+            root,
+            "the command",
+            &["test", "-p", "adamant-cli", "--no-fail-fast", "--", "--skip", "kill_loop"],
+            &[],
+        ),
+        parts::run(
+            root,
+            "kill loop",
+            &["test", "-p", "adamant-cli", "--test", "kill_loop", "--", "--show-output"],
+            &kill_rounds
+                .map(|rounds| ("ADAMANT_KILL_ROUNDS", rounds.to_string()))
+                .into_iter()
+                .collect::<Vec<_>>(),
+        ),
+    ];
+    ran.extend(examples(&workspace));
+    ran.push(parts::run(
+        root,
+        "benchmark smoke test",
+        &[
+            "run",
+            "--quiet",
+            "-p",
+            "adamant-bench",
+            "--",
+            "kv",
+            "--entries",
+            "5000",
+            "--rounds",
+            "1",
+        ],
+        &[],
+    ));
+    Ok(summarise(&ran))
+}
+
+/// Each program of the examples' package, and each example of any package.
+fn examples(workspace: &Workspace) -> Vec<Part> {
+    let mut ran = Vec::new();
+    for package in &workspace.packages {
+        let programs = package.programs.iter().filter(|_| package.folder == "examples");
+        let named = programs
+            .map(|name| ("--bin", name))
+            .chain(package.examples.iter().map(|name| ("--example", name)));
+        for (kind, name) in named {
+            let arguments = ["run", "--quiet", "-p", &package.name, kind, name];
+            ran.push(parts::run(&workspace.root, &format!("example {name}"), &arguments, &[]));
+        }
+    }
+    ran
+}
+
+/// Prints the table. True if nothing failed.
+fn summarise(ran: &[Part]) -> bool {
+    println!();
+    println!("{:>9}  {:>6}  {:>6}  {:>7}  part", "seconds", "passed", "failed", "skipped");
+    for Part { name, seconds, counts } in ran {
+        let Counts { passed, failed, skipped } = counts;
+        println!("{seconds:9.1}  {passed:6}  {failed:6}  {skipped:7}  {name}");
+    }
+    for (name, why) in ABSENT {
+        println!("{:>9}  {:>6}  {:>6}  {:>7}  {name}: {why}", "-", "-", "-", "-");
+    }
+    let total = ran.iter().map(|part| part.counts).fold(Counts::default(), Counts::plus);
+    if total.skipped > 0 {
+        println!("skipped: tests marked `#[ignore]`, each with its reason in the source");
+    }
+    println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
+    total.failed == 0
+}

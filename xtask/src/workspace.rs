@@ -1,0 +1,125 @@
+//! The packages of the workspace, as `cargo metadata` tells them.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The folder of the workspace and what is in it.
+pub(crate) struct Workspace {
+    /// The folder of the root manifest.
+    pub(crate) root: PathBuf,
+    /// All members, sorted by folder.
+    pub(crate) packages: Vec<Package>,
+}
+
+/// A package of the workspace.
+pub(crate) struct Package {
+    /// Its name, such as `adamant-heap`.
+    pub(crate) name: String,
+    /// Its folder, relative to the root, with `/` between the parts, such as `base/heap`.
+    pub(crate) folder: String,
+    /// Other packages of the workspace that it names as dependencies.
+    pub(crate) dependencies: Vec<Dependency>,
+    /// Root files of its libraries and programs: not of tests, benches and examples.
+    pub(crate) entries: Vec<PathBuf>,
+    /// Names of its programs.
+    pub(crate) programs: Vec<String>,
+    /// Names of its example programs.
+    pub(crate) examples: Vec<String>,
+}
+
+/// A dependency on another package of the workspace.
+pub(crate) struct Dependency {
+    /// The package depended on.
+    pub(crate) name: String,
+    /// Only for tests, benches and examples.
+    pub(crate) development: bool,
+}
+
+impl Workspace {
+    /// Asks cargo. Nothing is built and nothing is fetched beyond what the lock file names.
+    ///
+    /// # Errors
+    /// In words, when cargo fails or answers something else than expected.
+    pub(crate) fn load() -> Result<Self, String> {
+        let output = Command::new(env!("CARGO"))
+            .args(["metadata", "--format-version", "1", "--no-deps"])
+            .output()
+            .map_err(|error| format!("could not run cargo metadata: {error}"))?;
+        if !output.status.success() {
+            let words = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("cargo metadata failed: {words}"));
+        }
+        let metadata: Value = serde_json::from_slice(&output.stdout)
+            .map_err(|error| format!("cargo metadata printed no JSON: {error}"))?;
+        let root = PathBuf::from(text(&metadata, "workspace_root")?);
+        let mut packages = list(&metadata, "packages")?
+            .iter()
+            .map(|package| Package::from_metadata(package, &root))
+            .collect::<Result<Vec<_>, _>>()?;
+        packages.sort_by(|a, b| a.folder.cmp(&b.folder));
+        let names: Vec<String> = packages.iter().map(|package| package.name.clone()).collect();
+        for package in &mut packages {
+            package.dependencies.retain(|dependency| names.contains(&dependency.name));
+        }
+        Ok(Self { root, packages })
+    }
+
+    /// The package of that name.
+    pub(crate) fn package(&self, name: &str) -> Option<&Package> {
+        self.packages.iter().find(|package| package.name == name)
+    }
+}
+
+impl Package {
+    fn from_metadata(package: &Value, root: &std::path::Path) -> Result<Self, String> {
+        let manifest = PathBuf::from(text(package, "manifest_path")?);
+        let folder = manifest
+            .parent()
+            .and_then(|folder| folder.strip_prefix(root).ok())
+            .ok_or_else(|| format!("{} is outside of the workspace", manifest.display()))?;
+        let dependencies = list(package, "dependencies")?
+            .iter()
+            .map(|dependency| {
+                let name = text(dependency, "name")?.to_owned();
+                let development = dependency["kind"] == "dev";
+                Ok(Dependency { name, development })
+            })
+            .collect::<Result<Vec<_>, String>>()?;
+        let mut entries = Vec::new();
+        let mut programs = Vec::new();
+        let mut examples = Vec::new();
+        for target in list(package, "targets")? {
+            let is = |kind: &str| {
+                target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|it| it == kind))
+            };
+            if is("example") {
+                examples.push(text(target, "name")?.to_owned());
+            }
+            if is("test") || is("bench") || is("example") || is("custom-build") {
+                continue;
+            }
+            entries.push(PathBuf::from(text(target, "src_path")?));
+            if is("bin") {
+                programs.push(text(target, "name")?.to_owned());
+            }
+        }
+        Ok(Self {
+            name: text(package, "name")?.to_owned(),
+            folder: folder.to_string_lossy().replace('\\', "/"),
+            dependencies,
+            entries,
+            programs,
+            examples,
+        })
+    }
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str, String> {
+    value[field].as_str().ok_or_else(|| format!("cargo metadata has no text field {field}"))
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> Result<&'a Vec<Value>, String> {
+    value[field].as_array().ok_or_else(|| format!("cargo metadata has no list {field}"))
+}
