@@ -1,0 +1,42 @@
+//! A 24-byte immutable byte string.
+//!
+//! Up to 20 bytes live in the value itself. More live in a block with an 8-byte header that counts
+//! its users, so clones and sub-slices share it; or they belong to somebody else (a cache, a mapped
+//! file, a `Vec<u8>`), whom the slice keeps alive. The first 4 bytes are always at hand, so most
+//! comparisons end without following a pointer.
+//!
+//! ```
+//! use adamant_slice::Slice;
+//!
+//! let page = Slice::from(&b"a page that was read once and is handed out in pieces"[..]);
+//! let piece = page.slice(7..41);
+//! assert_eq!(piece, b"that was read once and is handed o");
+//! assert_eq!(piece.as_ptr(), page[7..].as_ptr());
+//! ```
+//!
+//! Without the default feature `std` the crate needs only `alloc`.
+
+#![no_std]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+mod error;
+mod sync;
+
+mod shared;
+
+mod repr;
+
+mod slice;
+
+mod builder;
+#[cfg(feature = "std")]
+mod io;
+mod text;
+
+pub use builder::Builder;
+pub use error::{Error, Result};
+pub use slice::{INLINE_BYTES_MAX, SLICE_BYTES_MAX, Slice};
+pub use text::Text;
