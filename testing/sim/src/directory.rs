@@ -1,0 +1,318 @@
+//! Directories, files and locks of a [`SimDisk`]: what a program opens.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use adamant_medium::error::{Error, Result};
+use adamant_medium::region::Region;
+use adamant_medium::storage::{Directory, File, Lock, check_name};
+
+use crate::disk::{Inner, SimDisk, failure};
+use crate::names::Node;
+use crate::pages::{PAGE_BYTES, SECTOR_BYTES, Space, pages_of};
+use crate::state::{Operation, ROOT};
+
+/// A directory of a simulated disk.
+#[derive(Clone, Debug)]
+pub struct SimDirectory {
+    disk: SimDisk,
+    number: u64,
+    path: PathBuf,
+}
+
+impl SimDirectory {
+    /// The directory that all others of the disk are in.
+    pub fn root(disk: &SimDisk) -> SimDirectory {
+        SimDirectory { disk: disk.clone(), number: ROOT, path: "sim".into() }
+    }
+
+    fn error(&self, operation: &'static str, name: &str, kind: io::ErrorKind) -> Error {
+        Error::io(operation, &self.path.join(name), None, 0, kind.into())
+    }
+
+    fn node(&self, inner: &Inner, name: &str) -> Option<Node> {
+        inner.state.directory(self.number).get(name)
+    }
+
+    fn file(&self, name: &str, number: u64) -> Arc<dyn File> {
+        Arc::new(SimFile { disk: self.disk.clone(), number, path: self.path.join(name) })
+    }
+}
+
+impl Directory for SimDirectory {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open(&self, name: &str) -> Result<Option<Arc<dyn File>>> {
+        check_name("open", &self.path, name)?;
+        match self.node(&self.disk.inner(), name) {
+            None => Ok(None),
+            Some(Node::File(number)) => Ok(Some(self.file(name, number))),
+            Some(Node::Directory(_)) => Err(self.error("open", name, io::ErrorKind::IsADirectory)),
+        }
+    }
+
+    fn create(&self, name: &str) -> Result<Arc<dyn File>> {
+        check_name("create", &self.path, name)?;
+        let mut inner = self.disk.inner();
+        if self.node(&inner, name).is_some() {
+            return Err(self.error("create", name, io::ErrorKind::AlreadyExists));
+        }
+        let path = self.path.join(name);
+        inner.check("create", &path)?;
+        let file = inner.state.unused_number();
+        let (directory, name) = (self.number, name.to_owned());
+        inner.record(Operation::Create { directory, name: name.clone(), file, path: path.into() });
+        Ok(self.file(&name, file))
+    }
+
+    fn rename(&self, source: &str, target: &str) -> Result<()> {
+        check_name("rename", &self.path, source)?;
+        check_name("rename to", &self.path, target)?;
+        let mut inner = self.disk.inner();
+        let moved = self.node(&inner, source);
+        let refused = match (moved, self.node(&inner, target)) {
+            (None, _) => Some(io::ErrorKind::NotFound),
+            (Some(_), None) | (Some(Node::File(_)), Some(Node::File(_))) => None,
+            (Some(_), Some(_)) if source == target => None,
+            (Some(Node::File(_)), Some(Node::Directory(_))) => Some(io::ErrorKind::IsADirectory),
+            (Some(Node::Directory(_)), Some(Node::File(_))) => Some(io::ErrorKind::NotADirectory),
+            (Some(Node::Directory(_)), Some(Node::Directory(old))) => {
+                let empty = inner.state.directory(old).visible().is_empty();
+                (!empty).then_some(io::ErrorKind::DirectoryNotEmpty)
+            }
+        };
+        if let Some(kind) = refused {
+            return Err(self.error("rename", source, kind));
+        }
+        if source == target {
+            return Ok(());
+        }
+        inner.check("rename", &self.path.join(source))?;
+        let (source, target) = (source.into(), target.into());
+        inner.record(Operation::Rename { directory: self.number, source, target });
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        check_name("remove", &self.path, name)?;
+        let mut inner = self.disk.inner();
+        match self.node(&inner, name) {
+            None => Err(self.error("remove", name, io::ErrorKind::NotFound)),
+            Some(Node::Directory(_)) => {
+                Err(self.error("remove", name, io::ErrorKind::IsADirectory))
+            }
+            Some(Node::File(_)) => {
+                inner.check("remove", &self.path.join(name))?;
+                inner.record(Operation::Remove { directory: self.number, name: name.into() });
+                Ok(())
+            }
+        }
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        Ok(self.disk.inner().state.directory(self.number).visible().keys().cloned().collect())
+    }
+
+    fn sync(&self) -> Result<()> {
+        let mut inner = self.disk.inner();
+        let failed = inner.is_failing();
+        inner.record(Operation::SyncDirectory { directory: self.number, failed });
+        if failed {
+            return Err(failure("sync directory", &self.path, None));
+        }
+        Ok(())
+    }
+
+    fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>> {
+        check_name("create directory", &self.path, name)?;
+        let mut inner = self.disk.inner();
+        let path = self.path.join(name);
+        let number = match self.node(&inner, name) {
+            Some(Node::Directory(number)) => number,
+            Some(Node::File(_)) => {
+                return Err(self.error("open directory", name, io::ErrorKind::NotADirectory));
+            }
+            None => {
+                inner.check("create directory", &path)?;
+                let created = inner.state.unused_number();
+                let (directory, name) = (self.number, name.into());
+                inner.record(Operation::CreateDirectory { directory, name, created });
+                created
+            }
+        };
+        Ok(Arc::new(SimDirectory { disk: self.disk.clone(), number, path }))
+    }
+
+    fn lock(&self, name: &str) -> Result<Box<dyn Lock>> {
+        // The operating system's lock is a file; so it is here.
+        if self.open(name)?.is_none() {
+            self.create(name)?;
+        }
+        let key = (self.number, name.to_owned());
+        let mut inner = self.disk.inner();
+        if inner.locked.contains(&key) {
+            let holder = Some("another handle of this simulation".into());
+            return Err(Error::Locked { path: self.path.join(name), holder });
+        }
+        inner.locked.push(key.clone());
+        Ok(Box::new(SimLock { disk: self.disk.clone(), key }))
+    }
+
+    fn random(&self, buffer: &mut [u8]) -> Result<()> {
+        self.disk.inner().random.fill(buffer);
+        Ok(())
+    }
+}
+
+/// A lock on a name of a simulated directory.
+#[derive(Debug)]
+struct SimLock {
+    disk: SimDisk,
+    key: (u64, String),
+}
+
+impl Lock for SimLock {}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        self.disk.inner().locked.retain(|key| *key != self.key);
+    }
+}
+
+/// A file of a simulated disk.
+struct SimFile {
+    disk: SimDisk,
+    number: u64,
+    path: PathBuf,
+}
+
+impl SimFile {
+    /// One past the last byte of a range, which must be one that a file can have.
+    fn end(&self, operation: &'static str, offset: u64, bytes: u64) -> Result<u64> {
+        let end = offset.checked_add(bytes).filter(|&end| i64::try_from(end).is_ok());
+        end.ok_or_else(|| self.out_of_space(operation, bytes, io::ErrorKind::FileTooLarge))
+    }
+
+    fn out_of_space(&self, operation: &'static str, bytes: u64, kind: io::ErrorKind) -> Error {
+        Error::OutOfSpace { operation, path: self.path.clone(), bytes, source: kind.into() }
+    }
+
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        let inner = self.disk.inner();
+        let file = inner.state.file(self.number);
+        let expected_bytes = buffer.len() as u64;
+        let found_bytes = file.len().saturating_sub(offset).min(expected_bytes);
+        if found_bytes < expected_bytes {
+            let path = self.path.clone();
+            return Err(Error::Truncated { path, offset, expected_bytes, found_bytes });
+        }
+        file.read(buffer, offset);
+        Ok(())
+    }
+}
+
+/// How many of `bytes` bytes at `offset` find room when `pages` pages can be added to `space`.
+fn bytes_with_room(space: &Space, offset: u64, bytes: u64, mut pages: u64) -> u64 {
+    for page in pages_of(offset, bytes) {
+        if space.missing(page..page + 1) > 0 {
+            if pages == 0 {
+                return (page * PAGE_BYTES as u64).saturating_sub(offset);
+            }
+            pages -= 1;
+        }
+    }
+    bytes
+}
+
+impl File for SimFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.disk.inner().state.file(self.number).len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        self.read(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.end("write", offset, bytes.len() as u64)?;
+        let mut inner = self.disk.inner();
+        let space = inner.state.file(self.number).space();
+        let room = bytes_with_room(space, offset, bytes.len() as u64, inner.space_pages_left());
+        let failing = inner.is_failing();
+        let half = bytes.len() / 2 / SECTOR_BYTES * SECTOR_BYTES;
+        let written = if failing { half } else { bytes.len() }.min(room as usize);
+        let file = self.number;
+        inner.record(Operation::Write { file, offset, bytes: bytes[..written].into() });
+        if failing {
+            return Err(failure("write", &self.path, Some(offset)));
+        }
+        if written < bytes.len() {
+            let missing = (bytes.len() - written) as u64;
+            return Err(self.out_of_space("write", missing, io::ErrorKind::StorageFull));
+        }
+        Ok(())
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        let operation = "allocate space in";
+        self.end(operation, offset, len)?;
+        let mut inner = self.disk.inner();
+        inner.check(operation, &self.path)?;
+        let needed = inner.state.file(self.number).space().missing(pages_of(offset, len));
+        if needed > inner.space_pages_left() {
+            inner.record(Operation::Failed { verb: operation });
+            return Err(self.out_of_space(operation, len, io::ErrorKind::StorageFull));
+        }
+        inner.record(Operation::Allocate { file: self.number, offset, len });
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.end("set the length of", len, 0)?;
+        let mut inner = self.disk.inner();
+        inner.check("set the length of", &self.path)?;
+        inner.record(Operation::SetLen { file: self.number, len });
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        let mut inner = self.disk.inner();
+        let failed = inner.is_failing();
+        inner.record(Operation::Sync { file: self.number, failed });
+        if failed {
+            return Err(failure("sync", &self.path, None));
+        }
+        Ok(())
+    }
+
+    unsafe fn map_private(
+        &self,
+        region: &Region,
+        region_offset: u64,
+        file_offset: u64,
+        len: u64,
+    ) -> Result<()> {
+        // SAFETY: our caller promises that nobody has a reference into the range.
+        unsafe { region.fill(region_offset, len, |part, at| self.read(part, file_offset + at)) }
+    }
+}
+
+impl fmt::Debug for SimFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimFile").field("path", &self.path).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,278 @@
+//! The disk that a workload runs on, its history, and the walk through that history.
+//!
+//! Thread safety: a disk has one lock, held for the time of one operation; a cursor is a value.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use adamant_medium::error::{Error, Result};
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::choice::Choice;
+use crate::pages::PAGE_BYTES;
+use crate::state::{Operation, State};
+
+/// A disk that remembers its history. Clones are the same disk.
+#[derive(Clone)]
+pub struct SimDisk {
+    inner: Arc<Mutex<Inner>>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) state: State,
+    pub(crate) random: fastrand::Rng,
+    /// Locks held, by directory and name.
+    pub(crate) locked: Vec<(u64, String)>,
+    seed: u64,
+    /// The disk before the first operation of the history, and that operation's number.
+    origin: (State, u64),
+    history: Vec<Operation>,
+    /// Marks, each with the number of the operation after it.
+    marks: Vec<(u64, u64)>,
+    faults: Vec<Range<u64>>,
+    space_pages_max: Option<u64>,
+}
+
+impl SimDisk {
+    /// An empty disk. The seed is for the random bytes that it gives to programs.
+    pub fn new(seed: u64) -> SimDisk {
+        Self::from_state(State::new(), 0, seed)
+    }
+
+    fn from_state(state: State, first: u64, seed: u64) -> SimDisk {
+        let inner = Inner {
+            origin: (state.clone(), first),
+            state,
+            random: fastrand::Rng::with_seed(seed),
+            locked: Vec::new(),
+            seed,
+            history: Vec::new(),
+            marks: Vec::new(),
+            faults: Vec::new(),
+            space_pages_max: None,
+        };
+        SimDisk { inner: Arc::new(Mutex::new(inner)) }
+    }
+
+    pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock()
+    }
+
+    /// The number that the next operation gets: the crash point after all there were.
+    pub fn operation_count(&self) -> u64 {
+        self.inner().next_number()
+    }
+
+    /// What an operation was, for messages and to find one: a verb, a path, and numbers. `None`
+    /// if it is not in this disk's history.
+    pub fn describe(&self, number: u64) -> Option<String> {
+        let inner = self.inner();
+        let index = usize::try_from(number.checked_sub(inner.origin.1)?).ok()?;
+        Some(inner.describe(inner.history.get(index)?))
+    }
+
+    /// Puts a value into the history, such as the number of a commit that was acknowledged.
+    pub fn mark(&self, value: u64) {
+        let mut inner = self.inner();
+        let number = inner.next_number();
+        inner.marks.push((number, value));
+    }
+
+    /// The marks made before a crash point, oldest first.
+    pub fn marks(&self, point: u64) -> Vec<u64> {
+        let inner = self.inner();
+        let before = inner.marks.iter().take_while(|(number, _)| *number <= point);
+        before.map(|&(_, value)| value).collect()
+    }
+
+    /// Makes the operations of these numbers fail, in addition to those named earlier.
+    pub fn fail(&self, operations: Range<u64>) {
+        self.inner().faults.push(operations);
+    }
+
+    /// Lets all operations succeed from now on.
+    pub fn repair(&self) {
+        self.inner().faults.clear();
+    }
+
+    /// Limits the space that files may take, rounded down to whole pages; `None`: no limit. What
+    /// is taken already stays, also beyond it.
+    pub fn set_space_bytes(&self, bytes_max: Option<u64>) {
+        self.inner().space_pages_max = bytes_max.map(|bytes| bytes / PAGE_BYTES as u64);
+    }
+
+    /// Bytes of space that files with a name take.
+    pub fn space_used_bytes(&self) -> u64 {
+        self.inner().state.space_pages() * PAGE_BYTES as u64
+    }
+
+    /// The walk through the history so far, at its first crash point.
+    pub fn cursor(&self) -> Cursor {
+        let inner = self.inner();
+        let (state, point) = inner.origin.clone();
+        let history = inner.history.as_slice().into();
+        Cursor { state, first: point, point, history, seed: inner.seed }
+    }
+
+    /// The disk after a power cut at a crash point. To walk many, use a cursor.
+    pub fn crash(&self, point: u64, choice: &mut Choice) -> SimDisk {
+        let mut cursor = self.cursor();
+        cursor.advance_to(point);
+        cursor.crash(choice)
+    }
+
+    /// The disk after the death of the process at a crash point.
+    pub fn kill(&self, point: u64) -> SimDisk {
+        let mut cursor = self.cursor();
+        cursor.advance_to(point);
+        cursor.kill()
+    }
+}
+
+impl fmt::Debug for SimDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.inner();
+        f.debug_struct("SimDisk")
+            .field("operations", &inner.next_number())
+            .field("seed", &inner.seed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn next_number(&self) -> u64 {
+        self.origin.1 + self.history.len() as u64
+    }
+
+    /// Does an operation and puts it into the history.
+    pub(crate) fn record(&mut self, operation: Operation) {
+        self.state.apply(self.next_number(), &operation);
+        self.history.push(operation);
+    }
+
+    /// Whether the next operation is to fail.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.faults.iter().any(|fault| fault.contains(&self.next_number()))
+    }
+
+    /// Fails the next operation, without an effect, if it is to fail.
+    pub(crate) fn check(&mut self, verb: &'static str, path: &Path) -> Result<()> {
+        if self.is_failing() {
+            self.record(Operation::Failed { verb });
+            return Err(failure(verb, path, None));
+        }
+        Ok(())
+    }
+
+    /// Pages that can still be taken.
+    pub(crate) fn space_pages_left(&self) -> u64 {
+        match self.space_pages_max {
+            None => u64::MAX,
+            Some(pages) => pages.saturating_sub(self.state.space_pages()),
+        }
+    }
+
+    fn describe(&self, operation: &Operation) -> String {
+        let path = |file: &u64| self.state.file(*file).path.display();
+        let failed = |failed: &bool| if *failed { ", failing" } else { "" };
+        match operation {
+            Operation::Create { path, .. } => format!("create {}", path.display()),
+            Operation::CreateDirectory { name, .. } => format!("create directory {name}"),
+            Operation::Rename { source, target, .. } => format!("rename {source} to {target}"),
+            Operation::Remove { name, .. } => format!("remove {name}"),
+            Operation::SyncDirectory { directory, failed: fails } => {
+                format!("sync directory {directory}{}", failed(fails))
+            }
+            Operation::Write { file, offset, bytes } => {
+                format!("write {} at {offset}: {} bytes", path(file), bytes.len())
+            }
+            Operation::Allocate { file, offset, len } => {
+                format!("allocate {} at {offset}: {len} bytes", path(file))
+            }
+            Operation::SetLen { file, len } => format!("set length {}: {len}", path(file)),
+            Operation::Sync { file, failed: fails } => {
+                format!("sync {}{}", path(file), failed(fails))
+            }
+            Operation::Failed { verb } => format!("{verb}, failing"),
+        }
+    }
+}
+
+/// What a broken device says.
+pub(crate) fn failure(verb: &'static str, path: &Path, offset: Option<u64>) -> Error {
+    Error::io(verb, path, offset, 0, io::Error::other("the simulated device failed"))
+}
+
+/// A crash point of a history, and the disk at it. Walking costs what the operations did; clones
+/// are cheap.
+#[derive(Clone, Debug)]
+pub struct Cursor {
+    state: State,
+    first: u64,
+    point: u64,
+    history: Arc<[Operation]>,
+    seed: u64,
+}
+
+impl Cursor {
+    /// The crash point: the number of the operation that comes next.
+    pub fn point(&self) -> u64 {
+        self.point
+    }
+
+    /// Goes on by one operation; `false` at the end of the history.
+    pub fn advance(&mut self) -> bool {
+        let Some(operation) = self.history.get((self.point - self.first) as usize) else {
+            return false;
+        };
+        self.state.apply(self.point, operation);
+        self.point += 1;
+        true
+    }
+
+    /// Goes on to a crash point.
+    ///
+    /// # Panics
+    /// If it lies behind, or beyond the end of the history.
+    pub fn advance_to(&mut self, point: u64) {
+        assert!(point >= self.point, "a cursor at {} cannot go back to {point}", self.point);
+        while self.point < point {
+            assert!(self.advance(), "the history ends at {}, before {point}", self.point);
+        }
+    }
+
+    /// Number of disks that a power cut here may leave, at most `u64::MAX`.
+    pub fn state_count(&self) -> u64 {
+        self.state.doubts().state_count()
+    }
+
+    /// Choices for this crash point: all states if there are at most `count_max` of them, else
+    /// none, all, and random ones.
+    pub fn choices(&self, count_max: u64, seed: u64) -> Vec<Choice> {
+        let count = self.state_count();
+        if count <= count_max {
+            return (0..count).map(Choice::Number).collect();
+        }
+        let seeds = (2..count_max).map(|number| seed ^ (self.point << 16) ^ number);
+        [Choice::None, Choice::All].into_iter().chain(seeds.map(Choice::random)).collect()
+    }
+
+    /// The disk after a power cut here: a fresh one, all of it durable, with a history of its own.
+    pub fn crash(&self, choice: &mut Choice) -> SimDisk {
+        SimDisk::from_state(self.state.crash(choice), 0, self.next_seed())
+    }
+
+    /// The disk after the death of the process here: nothing is lost, nothing more is durable. Its
+    /// operations are counted on from here.
+    pub fn kill(&self) -> SimDisk {
+        SimDisk::from_state(self.state.clone(), self.point, self.next_seed())
+    }
+
+    /// Random bytes after a restart are not those of before.
+    fn next_seed(&self) -> u64 {
+        self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(self.point + 1)
+    }
+}

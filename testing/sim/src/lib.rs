@@ -1,0 +1,50 @@
+//! A medium that crashes.
+//!
+//! [`SimDisk`] is a file system in memory that remembers everything that was asked of it. After
+//! a workload has run once, it can show the disk as a power cut at any point of that history may
+//! leave it, and a store is opened on that.
+//!
+//! # What may happen
+//!
+//! *Operations* are numbered from 0: create, rename and remove of a name, write, allocate,
+//! set length, sync of a file, sync of a directory. Crash point `n` lies before operation `n`: all
+//! before it were issued. What an unfinished operation `n` leaves behind is among what crash point
+//! `n + 1` may leave, or, for a sync, among what crash point `n` may.
+//!
+//! *A power cut.* Each 512-byte sector written since the last successful sync of its file holds
+//! what was durable or any version written since, each sector for itself: so writes are lost,
+//! reordered and torn. The length of a file is the durable one or any it had since; bytes
+//! beyond it are gone, and when it grows again they are zero. What a cut of the length removed
+//! stays exactly if the cut is lost. Allocated space is given back unless the file was synced.
+//! Of the names made, moved and removed since the last successful sync of their directory any
+//! subset is kept; a rename happens as a whole or not at all. A synced file whose name was not
+//! synced may have no name. Locks are gone.
+//!
+//! *A failed sync* makes nothing durable. What it should have written stays readable, and looks
+//! clean: later successful syncs do not make it durable either, until it is written again. A
+//! power cut leaves any version of it. So it goes on systems where a page is marked clean although
+//! writing it failed.
+//!
+//! *A failed write* leaves its first half in the file, one that runs out of space what had room;
+//! other operations that fail do nothing.
+//!
+//! *The death of a process* leaves everything as it was seen by that process. It is not durable
+//! for that: a power cut after the restart may still take it.
+//!
+//! *Space* is counted in pages of 4 KiB, at the first write to a page or its allocation; a write
+//! to a page that has space never runs out of it.
+//!
+//! Not modelled: decay of what is durable, reads that fail, and a rename of which both names
+//! survive.
+
+mod pages;
+mod choice;
+mod file;
+mod names;
+mod state;
+pub mod disk;
+pub mod directory;
+
+pub use choice::Choice;
+pub use directory::SimDirectory;
+pub use disk::{Cursor, SimDisk};

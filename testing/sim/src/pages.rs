@@ -1,0 +1,191 @@
+//! Sparse contents of a file, and the space that it takes.
+//!
+//! Purpose: pages shared between the states of a disk, copied when written.
+//! Invariant of [`Pages`]: the owner cuts it to its length, so bytes beyond are zero.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+pub(crate) const PAGE_BYTES: usize = 4096;
+pub(crate) const SECTOR_BYTES: usize = 512;
+/// Sectors of a page; a set of them is a `u8`.
+pub(crate) const SECTORS: usize = PAGE_BYTES / SECTOR_BYTES;
+
+pub(crate) type Page = [u8; PAGE_BYTES];
+
+/// The part of a range of bytes that lies in one page.
+pub(crate) struct Part {
+    /// Number of the page.
+    pub(crate) page: u64,
+    /// The bytes in the page.
+    pub(crate) within: Range<usize>,
+    /// The same bytes in a buffer for the whole range.
+    pub(crate) buffer: Range<usize>,
+}
+
+impl Part {
+    /// The sectors touched, as a set.
+    pub(crate) fn sectors(&self) -> u8 {
+        let first = self.within.start / SECTOR_BYTES;
+        let end = self.within.end.div_ceil(SECTOR_BYTES);
+        ((1_u16 << end) - (1_u16 << first)) as u8
+    }
+}
+
+/// The parts of a range of bytes, page by page.
+pub(crate) fn parts(offset: u64, bytes: usize) -> impl Iterator<Item = Part> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let at = offset + done as u64;
+        let start = (at % PAGE_BYTES as u64) as usize;
+        let count = (bytes - done).min(PAGE_BYTES - start);
+        let part = Part {
+            page: at / PAGE_BYTES as u64,
+            within: start..start + count,
+            buffer: done..done + count,
+        };
+        done += count;
+        (count > 0).then_some(part)
+    })
+}
+
+/// The pages that hold a range of bytes.
+pub(crate) fn pages_of(offset: u64, bytes: u64) -> Range<u64> {
+    let page = PAGE_BYTES as u64;
+    offset / page..(offset + bytes).div_ceil(page)
+}
+
+/// Bytes by page; pages that are missing are zero.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pages {
+    pages: BTreeMap<u64, Arc<Page>>,
+}
+
+impl Pages {
+    pub(crate) fn get(&self, number: u64) -> Option<&Arc<Page>> {
+        self.pages.get(&number)
+    }
+
+    /// The page for writing; a copy if another state of the disk has it too.
+    pub(crate) fn page_mut(&mut self, number: u64) -> &mut Page {
+        Arc::make_mut(self.pages.entry(number).or_insert_with(|| Arc::new([0; PAGE_BYTES])))
+    }
+
+    /// Makes a page what it is in `source`.
+    pub(crate) fn take_page(&mut self, number: u64, source: &Pages) {
+        match source.get(number) {
+            Some(page) => drop(self.pages.insert(number, page.clone())),
+            None => drop(self.pages.remove(&number)),
+        }
+    }
+
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.pages.keys().copied()
+    }
+
+    pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) {
+        for part in parts(offset, buffer.len()) {
+            match self.pages.get(&part.page) {
+                Some(page) => buffer[part.buffer].copy_from_slice(&page[part.within]),
+                None => buffer[part.buffer].fill(0),
+            }
+        }
+    }
+
+    /// Zeroes all from `len` on.
+    pub(crate) fn cut(&mut self, len: u64) {
+        self.pages.split_off(&len.div_ceil(PAGE_BYTES as u64));
+        let within = (len % PAGE_BYTES as u64) as usize;
+        if let Some(page) = self.pages.get_mut(&(len / PAGE_BYTES as u64)) {
+            Arc::make_mut(page)[within..].fill(0);
+        }
+    }
+}
+
+/// A set of page numbers, as ranges that neither overlap nor touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Space {
+    ranges: BTreeMap<u64, u64>,
+    count: u64,
+}
+
+impl Space {
+    /// Pages in the set.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Pages of the range that are not in the set.
+    pub(crate) fn missing(&self, pages: Range<u64>) -> u64 {
+        if pages.is_empty() {
+            return 0;
+        }
+        let before = self.ranges.range(..pages.start).next_back();
+        let present: u64 = before
+            .into_iter()
+            .chain(self.ranges.range(pages.clone()))
+            .map(|(&start, &end)| end.min(pages.end).saturating_sub(start.max(pages.start)))
+            .sum();
+        (pages.end - pages.start) - present
+    }
+
+    pub(crate) fn insert(&mut self, pages: Range<u64>) {
+        if pages.is_empty() {
+            return;
+        }
+        let (mut start, mut end) = (pages.start, pages.end);
+        while let Some((&first, &last)) = self.ranges.range(..=end).next_back() {
+            if last < start {
+                break;
+            }
+            self.ranges.remove(&first);
+            self.count -= last - first;
+            (start, end) = (start.min(first), end.max(last));
+        }
+        self.ranges.insert(start, end);
+        self.count += end - start;
+    }
+
+    /// Takes out all pages from `page` on.
+    pub(crate) fn cut(&mut self, page: u64) {
+        let removed = self.ranges.split_off(&page);
+        self.count -= removed.iter().map(|(start, end)| end - start).sum::<u64>();
+        if let Some((_, end)) = self.ranges.iter_mut().next_back()
+            && *end > page
+        {
+            self.count -= *end - page;
+            *end = page;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn space_is_a_set() {
+        for seed in 0..50 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut space = Space::default();
+            let mut model = BTreeSet::new();
+            for _ in 0..100 {
+                let start = random.u64(..60);
+                let pages = start..start + random.u64(..8);
+                let missing = pages.clone().filter(|page| !model.contains(page)).count() as u64;
+                assert_eq!(space.missing(pages.clone()), missing, "seed {seed}");
+                if random.u8(..8) == 0 {
+                    space.cut(start);
+                    model.retain(|&page| page < start);
+                } else {
+                    space.insert(pages.clone());
+                    model.extend(pages);
+                }
+                assert_eq!(space.count(), model.len() as u64, "seed {seed}");
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The whole disk at one moment, and the operations that change it.
+//!
+//! Purpose: the running disk and a walk through its history apply the same operations by the same
+//! code. Clones are cheap: they share files and directories until one changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::choice::{Choice, Decisions, Doubts};
+use crate::file::FileState;
+use crate::names::{Names, Node};
+
+/// The number of the directory that all others are in.
+pub(crate) const ROOT: u64 = 0;
+
+/// One thing that was asked of the disk, and happened.
+#[derive(Clone, Debug)]
+pub(crate) enum Operation {
+    Create {
+        directory: u64,
+        name: String,
+        file: u64,
+        path: Arc<Path>,
+    },
+    CreateDirectory {
+        directory: u64,
+        name: String,
+        created: u64,
+    },
+    Rename {
+        directory: u64,
+        source: String,
+        target: String,
+    },
+    Remove {
+        directory: u64,
+        name: String,
+    },
+    SyncDirectory {
+        directory: u64,
+        failed: bool,
+    },
+    Write {
+        file: u64,
+        offset: u64,
+        bytes: Arc<[u8]>,
+    },
+    Allocate {
+        file: u64,
+        offset: u64,
+        len: u64,
+    },
+    SetLen {
+        file: u64,
+        len: u64,
+    },
+    Sync {
+        file: u64,
+        failed: bool,
+    },
+    /// One that failed and changed nothing.
+    Failed {
+        verb: &'static str,
+    },
+}
+
+/// A disk: all files and directories by number. Numbers are never reused.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    files: BTreeMap<u64, Arc<FileState>>,
+    directories: BTreeMap<u64, Arc<Names>>,
+}
+
+impl State {
+    pub(crate) fn new() -> State {
+        let directories = BTreeMap::from([(ROOT, Arc::default())]);
+        State { files: BTreeMap::new(), directories }
+    }
+
+    pub(crate) fn file(&self, file: u64) -> &FileState {
+        &self.files[&file]
+    }
+
+    pub(crate) fn directory(&self, directory: u64) -> &Names {
+        &self.directories[&directory]
+    }
+
+    /// A number that no file and no directory has had.
+    pub(crate) fn unused_number(&self) -> u64 {
+        let last = |number: Option<&u64>| number.map_or(0, |number| number + 1);
+        last(self.files.keys().next_back()).max(last(self.directories.keys().next_back()))
+    }
+
+    /// Pages that the files with a name take.
+    pub(crate) fn space_pages(&self) -> u64 {
+        let named = self.directories.values().flat_map(|names| names.visible().values());
+        let files = named.filter_map(|node| match node {
+            Node::File(file) => Some(self.file(*file).space().count()),
+            Node::Directory(_) => None,
+        });
+        files.sum()
+    }
+
+    /// Does what operation `number` of the history did.
+    pub(crate) fn apply(&mut self, number: u64, operation: &Operation) {
+        match operation {
+            Operation::Create { directory, name, file, path } => {
+                self.files.insert(*file, Arc::new(FileState::new(path.clone())));
+                self.names(*directory).add(number, name.clone(), Node::File(*file));
+            }
+            Operation::CreateDirectory { directory, name, created } => {
+                self.directories.insert(*created, Arc::default());
+                self.names(*directory).add(number, name.clone(), Node::Directory(*created));
+            }
+            Operation::Rename { directory, source, target } => {
+                self.names(*directory).rename(number, source.clone(), target.clone());
+            }
+            Operation::Remove { directory, name } => {
+                self.names(*directory).remove(number, name.clone());
+            }
+            Operation::SyncDirectory { directory, failed: false } => self.names(*directory).sync(),
+            Operation::SyncDirectory { directory, failed: true } => {
+                self.names(*directory).sync_failed();
+            }
+            Operation::Write { file, offset, bytes } => {
+                self.at(*file).write(number, bytes, *offset)
+            }
+            Operation::Allocate { file, offset, len } => {
+                self.at(*file).allocate(number, *offset, *len);
+            }
+            Operation::SetLen { file, len } => self.at(*file).set_len(number, *len),
+            Operation::Sync { file, failed: false } => self.at(*file).sync(number),
+            Operation::Sync { file, failed: true } => self.at(*file).sync_failed(),
+            Operation::Failed { .. } => {}
+        }
+    }
+
+    fn at(&mut self, file: u64) -> &mut FileState {
+        Arc::make_mut(self.files.get_mut(&file).expect("a file is created before it is used"))
+    }
+
+    fn names(&mut self, directory: u64) -> &mut Names {
+        let names = self.directories.get_mut(&directory);
+        Arc::make_mut(names.expect("a directory is created before it is used"))
+    }
+
+    /// All that a power cut at this moment leaves to chance, in the order in which `crash` asks.
+    pub(crate) fn doubts(&self) -> Doubts {
+        let mut doubts = Doubts::default();
+        self.directories.values().for_each(|names| names.doubts(&mut doubts));
+        self.nameable_files().for_each(|(_, file)| file.doubts(&mut doubts));
+        doubts
+    }
+
+    /// The disk after a power cut at this moment: all that is left of it is durable.
+    pub(crate) fn crash(&self, choice: &mut Choice) -> State {
+        let mut decisions = Decisions::new(choice.decide(&self.doubts()));
+        let crashed = |names: &Names, decisions: &mut Decisions| Arc::new(names.crash(decisions));
+        let directories: BTreeMap<u64, Arc<Names>> = self
+            .directories
+            .iter()
+            .map(|(&number, names)| (number, crashed(names, &mut decisions)))
+            .collect();
+        let files = self
+            .nameable_files()
+            .map(|(number, file)| (number, Arc::new(file.crash(&mut decisions))))
+            .collect();
+        State { files, directories }
+    }
+
+    /// The files that have a name, or may have one after a power cut.
+    fn nameable_files(&self) -> impl Iterator<Item = (u64, &FileState)> {
+        let nodes = self.directories.values().flat_map(|names| names.reachable());
+        let files = nodes.filter_map(|node| match node {
+            Node::File(file) => Some(file),
+            Node::Directory(_) => None,
+        });
+        let files: BTreeSet<u64> = files.collect();
+        files.into_iter().map(|file| (file, self.file(file)))
+    }
+}
