@@ -1,0 +1,91 @@
+//! Many changes in one call.
+//!
+//! Purpose: the waits for memory of 16 changes overlap. First all of a group are routed to their
+//! leaves, which are asked for; then the entries that their fingerprints point at; then each is
+//! made.
+//! Invariants: after a split or merge the rest of the group is routed anew.
+
+use adamant_heap::access::Write;
+
+use super::find::{Path, Target, path, prefetch_entry, prefetch_leaf};
+use super::insert::insert;
+use super::layout::{HEAD_PAIRS_AT, Leaf};
+use super::remove::remove;
+use super::write::add;
+use crate::error::Result;
+use crate::slot::KeyHash;
+use crate::tree::Operation;
+
+/// Changes whose leaves are asked for together: about as many as a core has fill buffers.
+const GROUP: usize = 16;
+
+/// Makes the changes in order and appends to `present` whether each key was there before.
+pub(super) fn apply<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    operations: &[Operation<'_>],
+    present: &mut Vec<bool>,
+) -> Result<()> {
+    present.reserve(operations.len());
+    let mut change = 0;
+    for group in operations.chunks(GROUP) {
+        let mut paths = [Path::default(); GROUP];
+        let mut hashes = [KeyHash::of(&[]); GROUP];
+        route_group(tx, tree, group, &mut paths, &mut hashes)?;
+        let mut reshaped = false;
+        for (index, operation) in group.iter().enumerate() {
+            if reshaped {
+                paths[index] = path(tx, tree, Target::Key(operation.key))?;
+            }
+            let (path, hash, key) = (&paths[index], hashes[index], operation.key);
+            let outcome = match operation.value {
+                Some(value) => insert(tx, tree, path, hash, key, value)?,
+                None => remove(tx, tree, path, hash, key)?,
+            };
+            // Whatever was reshaped before this change: what counts is the path of the next.
+            reshaped |= outcome.reshaped;
+            change += i64::from(operation.value.is_some()) - i64::from(outcome.present);
+            present.push(outcome.present);
+        }
+    }
+    if change != 0 {
+        add(tx, tree, HEAD_PAIRS_AT, change)?;
+    }
+    Ok(())
+}
+
+/// Finds the leaves of a group and asks for them and for the entries that it may replace.
+fn route_group<W: Write>(
+    tx: &W,
+    tree: u64,
+    group: &[Operation<'_>],
+    paths: &mut [Path; GROUP],
+    hashes: &mut [KeyHash; GROUP],
+) -> Result<()> {
+    for (index, operation) in group.iter().enumerate() {
+        let key = operation.key;
+        // An ascending load stays at the right end. Elsewhere a descent, whose nodes are in the
+        // cache, is cheaper than to look up the separator that ends the leaf.
+        let before = index.checked_sub(1).filter(|before| {
+            paths[*before].is_last(paths[*before].height) && group[*before].key <= key
+        });
+        paths[index] = match before {
+            Some(before) => paths[before],
+            None => path(tx, tree, Target::Key(key))?,
+        };
+        prefetch_leaf(tx, paths[index].leaf);
+        hashes[index] = KeyHash::of(key);
+    }
+    for (path, hash) in paths.iter().zip(hashes.iter()).take(group.len()) {
+        let leaf = Leaf::at(tx, path.leaf)?;
+        let mut candidates = leaf.matches(hash.fingerprint());
+        while candidates != 0 {
+            let slot = leaf.slot(candidates.trailing_zeros() as usize);
+            candidates &= candidates - 1;
+            if slot.admits(*hash) {
+                prefetch_entry(tx, slot.entry());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! From a key to its leaf and slot.
+//!
+//! Purpose: routing through inner nodes, the path that was taken, the search of a leaf.
+//! Invariants: a path is true until nodes are split or merged; nothing here follows more levels
+//! than the head's height, which is bounded, so that no damage can make it run on.
+
+use adamant_heap::access::Read;
+use adamant_heap::ptr::Ptr;
+use adamant_wire::varint;
+
+use super::layout::{HEAD_MAGIC, HEIGHT_MAX, Head, Inner, LEAF_BYTES, Leaf};
+use crate::error::{Error, Result};
+use crate::slot::{Entry, KeyHash};
+
+/// One inner node of a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Step {
+    /// The inner node.
+    pub(super) node: u64,
+    /// Position of the child taken.
+    pub(super) position: u16,
+    /// Children of the node.
+    pub(super) count: u16,
+}
+
+/// The way from the root to a leaf.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Path {
+    /// Steps from the root down; the first `height` are in use.
+    pub(super) steps: [Step; HEIGHT_MAX],
+    /// Levels above the leaves.
+    pub(super) height: usize,
+    /// The leaf.
+    pub(super) leaf: u64,
+}
+
+/// Which leaf below a node to go to.
+#[derive(Clone, Copy)]
+pub(super) enum Target<'k> {
+    Key(&'k [u8]),
+    First,
+    Last,
+}
+
+impl Path {
+    /// Level of the node at `steps[depth]`.
+    pub(super) fn level(&self, depth: usize) -> usize {
+        self.height - depth
+    }
+
+    /// Whether the path below the root took the first child in each of the steps above `depth`.
+    pub(super) fn is_first(&self, depth: usize) -> bool {
+        self.steps[..depth].iter().all(|step| step.position == 0)
+    }
+
+    /// Whether the path below the root took the last child in each of the steps above `depth`.
+    pub(super) fn is_last(&self, depth: usize) -> bool {
+        self.steps[..depth].iter().all(|step| step.position + 1 == step.count)
+    }
+
+    /// Separator block that bounds from below what the node at `depth` (the leaf, for `height`)
+    /// may hold; 0 if nothing does.
+    pub(super) fn lower_fence<R: Read>(&self, read: &R, depth: usize) -> Result<u64> {
+        for above in (0..depth).rev() {
+            let step = &self.steps[above];
+            if step.position > 0 {
+                let inner = Inner::at(read, step.node, self.level(above))?;
+                return Ok(inner.separator(usize::from(step.position)));
+            }
+        }
+        Ok(0)
+    }
+
+    /// Separator block that bounds from above what the node at `depth` may hold; 0 if nothing does.
+    pub(super) fn upper_fence<R: Read>(&self, read: &R, depth: usize) -> Result<u64> {
+        for above in (0..depth).rev() {
+            let step = &self.steps[above];
+            if step.position + 1 < step.count {
+                let inner = Inner::at(read, step.node, self.level(above))?;
+                return Ok(inner.separator(usize::from(step.position) + 1));
+            }
+        }
+        Ok(0)
+    }
+
+    /// Goes on from `steps[depth]`, whose node is `node`, down to a leaf.
+    pub(super) fn descend<R: Read>(
+        &mut self,
+        read: &R,
+        depth: usize,
+        mut node: u64,
+        target: Target<'_>,
+    ) -> Result<()> {
+        for depth in depth..self.height {
+            let inner = Inner::at(read, node, self.level(depth))?;
+            let position = match target {
+                Target::Key(key) => route(read, inner, key)?,
+                Target::First => 0,
+                Target::Last => inner.len() - 1,
+            };
+            self.steps[depth] =
+                Step { node, position: position as u16, count: u16::from(inner.count) };
+            node = inner.child(position);
+        }
+        self.leaf = node;
+        Ok(())
+    }
+}
+
+/// The head of a tree, verified.
+pub(super) fn head<R: Read>(read: &R, block: u64) -> Result<&Head> {
+    let head: &Head = read.read(Ptr::new(block))?;
+    if head.magic != HEAD_MAGIC {
+        return Err(Error::NotThisTree { head: block, expected: "bplus" });
+    }
+    if head.height.get() > HEIGHT_MAX as u64 {
+        return Err(Error::Damaged { block, what: "has more levels than a tree can have" });
+    }
+    Ok(head)
+}
+
+/// The path to the leaf that a target lies in. O(log n).
+pub(super) fn path<R: Read>(read: &R, tree: u64, target: Target<'_>) -> Result<Path> {
+    let head = head(read, tree)?;
+    let mut path = Path { height: head.height.get() as usize, ..Path::default() };
+    path.descend(read, 0, head.root.get(), target)?;
+    Ok(path)
+}
+
+/// The leaf that a key lies in: [`path()`] without keeping it, for readers.
+#[inline]
+pub(super) fn leaf_of<R: Read>(read: &R, tree: u64, key: &[u8]) -> Result<u64> {
+    let head = head(read, tree)?;
+    let mut node = head.root.get();
+    for level in (1..=head.height.get() as usize).rev() {
+        let inner = Inner::at(read, node, level)?;
+        node = inner.child(route(read, inner, key)?);
+    }
+    prefetch_leaf(read, node);
+    Ok(node)
+}
+
+/// Asks for all lines of a leaf: one wait instead of two, for fingerprints and then the slot.
+#[inline]
+pub(super) fn prefetch_leaf<R: Read>(read: &R, leaf: u64) {
+    for at in (0..LEAF_BYTES as u64).step_by(64) {
+        read.prefetch(leaf.wrapping_add(at));
+    }
+}
+
+/// Asks for the first 128 bytes of an entry: all of a small pair.
+#[inline]
+pub(super) fn prefetch_entry<R: Read>(read: &R, entry: u64) {
+    read.prefetch(entry);
+    read.prefetch(entry.wrapping_add(64));
+}
+
+/// Slot of a key in a leaf.
+#[inline]
+pub(super) fn slot_of<R: Read>(
+    read: &R,
+    leaf: &Leaf,
+    hash: KeyHash,
+    key: &[u8],
+) -> Result<Option<usize>> {
+    Ok(entry_of(read, leaf, hash, key)?.map(|(index, _)| index))
+}
+
+/// Slot and entry of a key in a leaf. About one candidate in 2^24 is not the key's.
+#[inline]
+pub(super) fn entry_of<'r, R: Read>(
+    read: &'r R,
+    leaf: &Leaf,
+    hash: KeyHash,
+    key: &[u8],
+) -> Result<Option<(usize, Entry<'r>)>> {
+    let mut candidates = leaf.matches(hash.fingerprint());
+    while candidates != 0 {
+        let index = candidates.trailing_zeros() as usize;
+        candidates &= candidates - 1;
+        let slot = leaf.slot(index);
+        if slot.admits(hash) {
+            let entry = Entry::read(read, slot.entry())?;
+            if entry.key == key {
+                return Ok(Some((index, entry)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Position of the child that a key is routed to: as many separators are at or below the key.
+///
+/// Heads decide; only separators whose head ties with the key's are compared in full, since a
+/// head cannot tell a string from the same string with zeros after it.
+#[inline]
+pub(super) fn route<R: Read>(read: &R, inner: &Inner, key: &[u8]) -> Result<usize> {
+    let head = head_of(key, inner.prefix_bytes());
+    let heads = &inner.heads[1..inner.len()];
+    let mut low = heads.partition_point(|other| other.get() < head);
+    let mut high = low + heads[low..].iter().take_while(|other| other.get() == head).count();
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if separator(read, inner.separator(middle + 1))? <= key {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+/// The 8 bytes of a key after `skip` as a number that compares as they do; zeros stand for bytes
+/// beyond its end.
+#[inline]
+pub(super) fn head_of(key: &[u8], skip: usize) -> u64 {
+    let rest = key.get(skip..).unwrap_or_default();
+    if let Some(bytes) = rest.first_chunk::<8>() {
+        return u64::from_le_bytes(*bytes).swap_bytes();
+    }
+    let head = rest.iter().fold(0, |head, byte| head << 8 | u64::from(*byte));
+    head.checked_shl(64 - 8 * rest.len() as u32).unwrap_or(0)
+}
+
+/// Bytes that two strings share at their start.
+pub(super) fn common_len(left: &[u8], right: &[u8]) -> usize {
+    left.iter().zip(right).take_while(|(left, right)| left == right).count()
+}
+
+/// The separator in a block.
+pub(super) fn separator<R: Read>(read: &R, block: u64) -> Result<&[u8]> {
+    let mut rest = read.block(block)?;
+    let damaged = Error::Damaged { block, what: "is no separator" };
+    let Some(len) = varint::take(&mut rest) else { return Err(damaged) };
+    usize::try_from(len).ok().and_then(|len| rest.get(..len)).ok_or(damaged)
+}
+
+/// Bytes that all strings between two fences (separator blocks, 0 for none) share.
+pub(super) fn prefix_len<R: Read>(read: &R, lower: u64, upper: u64) -> Result<usize> {
+    if lower == 0 || upper == 0 {
+        return Ok(0);
+    }
+    Ok(common_len(separator(read, lower)?, separator(read, upper)?))
+}

@@ -1,0 +1,180 @@
+//! Removing one pair, and merging nodes that have become nearly empty.
+//!
+//! Invariants: an inner node always has a child; a leaf is empty only when it is its parent's
+//! only child. Merging waits until a node is a quarter full and stops at three quarters, so that
+//! a key put and removed in turn does not split and merge in turn.
+
+use adamant_heap::access::Write;
+
+use super::find::{Path, prefix_len, slot_of};
+use super::insert::Outcome;
+use super::layout::{
+    CHILDREN_MAX, HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_ROOT_AT, Inner,
+    LEAF_BITMAP_AT, LEAF_SLOTS, Leaf,
+};
+use super::write::{Branches, add, fill_leaf, remove_branch, rewrite_inner, set_child};
+use crate::error::{Error, Result};
+use crate::slot::{KeyHash, Slot, free_entry};
+
+/// A leaf with this many entries or fewer looks for a neighbour to merge with.
+const LEAF_SPARSE: u32 = LEAF_SLOTS as u32 / 4;
+/// Entries that a merged leaf may have.
+const LEAF_MERGED_MAX: u32 = LEAF_SLOTS as u32 / 4 * 3;
+/// An inner node with this many children or fewer looks for a neighbour to merge with.
+const INNER_SPARSE: usize = CHILDREN_MAX / 4;
+/// Children that a merged inner node may have.
+const INNER_MERGED_MAX: usize = CHILDREN_MAX / 4 * 3;
+
+/// Removes a key from the leaf of its path. The count of pairs is the caller's.
+pub(super) fn remove<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    path: &Path,
+    hash: KeyHash,
+    key: &[u8],
+) -> Result<Outcome> {
+    let leaf = Leaf::at(tx, path.leaf)?;
+    let Some(index) = slot_of(tx, leaf, hash, key)? else {
+        return Ok(Outcome { present: false, reshaped: false });
+    };
+    let entry = leaf.slot(index).entry();
+    let used = leaf.used() & !(1 << index);
+    tx.update_u64(path.leaf, LEAF_BITMAP_AT, used)?;
+    free_entry(tx, entry)?;
+    let sparse = used.count_ones() <= LEAF_SPARSE;
+    let reshaped = sparse && path.height > 0 && merge_leaf(tx, tree, path)?;
+    Ok(Outcome { present: true, reshaped })
+}
+
+/// Positions of the left of two neighbours, one of which is at `position` among `len`.
+fn neighbours(position: usize, len: usize) -> impl Iterator<Item = usize> {
+    let before = position.checked_sub(1);
+    let behind = (position + 1 < len).then_some(position);
+    before.into_iter().chain(behind)
+}
+
+/// Merges the leaf of a path with a neighbour, if there is one with room. Of the two the one with
+/// more entries stays, so at most 18 slots are written.
+fn merge_leaf<W: Write>(tx: &mut W, tree: u64, path: &Path) -> Result<bool> {
+    let depth = path.height - 1;
+    let step = path.steps[depth];
+    let parent = Inner::at(tx, step.node, 1)?;
+    for position in neighbours(usize::from(step.position), parent.len()) {
+        let (left, right) = (parent.child(position), parent.child(position + 1));
+        if left == right {
+            return Err(Error::Damaged { block: step.node, what: "has one child twice" });
+        }
+        let left_len = Leaf::at(tx, left)?.used().count_ones();
+        let right_len = Leaf::at(tx, right)?.used().count_ones();
+        if left_len.min(right_len) > 0 && left_len + right_len > LEAF_MERGED_MAX {
+            continue;
+        }
+        let (kept, dropped) = if left_len >= right_len { (left, right) } else { (right, left) };
+        move_slots(tx, dropped, kept)?;
+        tx.free(dropped)?;
+        add(tx, tree, HEAD_LEAVES_AT, -1)?;
+        drop_branch(tx, step.node, 1, position, kept)?;
+        merge_upwards(tx, tree, path, depth)?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+/// Copies all slots of one leaf to another, which has room.
+fn move_slots<W: Write>(tx: &mut W, source: u64, target: u64) -> Result<()> {
+    let leaf = Leaf::at(tx, source)?;
+    let mut slots = [(0, Slot(0)); LEAF_SLOTS];
+    let mut len = 0;
+    for index in (0..LEAF_SLOTS).filter(|index| leaf.used() >> index & 1 == 1) {
+        slots[len] = (leaf.fingerprints[index], leaf.slot(index));
+        len += 1;
+    }
+    if len > 0 {
+        let used = Leaf::at(tx, target)?.used();
+        fill_leaf(tx, target, used, &slots[..len])?;
+    }
+    Ok(())
+}
+
+/// Makes `kept` the one child in the place of those at `position` and the next, and frees the
+/// separator between them.
+fn drop_branch<W: Write>(
+    tx: &mut W,
+    node: u64,
+    level: usize,
+    position: usize,
+    kept: u64,
+) -> Result<()> {
+    let parent = Inner::at(tx, node, level)?;
+    let separator = parent.separator(position + 1);
+    if parent.child(position) != kept {
+        set_child(tx, node, level, position, kept)?;
+    }
+    remove_branch(tx, node, level, position + 1)?;
+    Ok(tx.free(separator)?)
+}
+
+/// Merges inner nodes from `steps[depth]`, which has lost a child, upwards as far as needed.
+fn merge_upwards<W: Write>(tx: &mut W, tree: u64, path: &Path, depth: usize) -> Result<()> {
+    for depth in (1..=depth).rev() {
+        let inner = Inner::at(tx, path.steps[depth].node, path.level(depth))?;
+        if inner.len() > INNER_SPARSE || !merge_inner(tx, tree, path, depth)? {
+            return Ok(());
+        }
+    }
+    shrink_root(tx, tree, path)
+}
+
+/// Merges the inner node at a depth of a path with a neighbour that has room.
+fn merge_inner<W: Write>(tx: &mut W, tree: u64, path: &Path, depth: usize) -> Result<bool> {
+    let step = path.steps[depth - 1];
+    let level = path.level(depth);
+    let parent = *Inner::at(tx, step.node, level + 1)?;
+    for position in neighbours(usize::from(step.position), parent.len()) {
+        let (left, right) = (parent.child(position), parent.child(position + 1));
+        if left == right {
+            return Err(Error::Damaged { block: step.node, what: "has one child twice" });
+        }
+        let left_inner = Inner::at(tx, left, level)?;
+        let right_inner = Inner::at(tx, right, level)?;
+        let len = left_inner.len() + right_inner.len();
+        let lonely = left_inner.len().min(right_inner.len()) == 1;
+        if len > if lonely { CHILDREN_MAX } else { INNER_MERGED_MAX } {
+            continue;
+        }
+        let mut branches = Branches::of(left_inner);
+        branches.append(right_inner, parent.separator(position + 1));
+        // The fences of the two together: seen from the path as if it went through each of them.
+        let mut aside = *path;
+        aside.steps[depth - 1].position = position as u16;
+        let lower = aside.lower_fence(tx, depth)?;
+        aside.steps[depth - 1].position = position as u16 + 1;
+        let upper = aside.upper_fence(tx, depth)?;
+        let prefix_len = prefix_len(tx, lower, upper)?;
+        rewrite_inner(tx, left, level, prefix_len, branches.list())?;
+        tx.free(right)?;
+        add(tx, tree, HEAD_INNER_NODES_AT, -1)?;
+        // The separator between them lives on inside the merged node.
+        remove_branch(tx, step.node, level + 1, position + 1)?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+/// Takes away roots with a single child.
+fn shrink_root<W: Write>(tx: &mut W, tree: u64, path: &Path) -> Result<()> {
+    let mut root = path.steps[0].node;
+    for level in (1..=path.height).rev() {
+        let inner = Inner::at(tx, root, level)?;
+        if inner.len() > 1 {
+            break;
+        }
+        let child = inner.child(0);
+        tx.free(root)?;
+        add(tx, tree, HEAD_INNER_NODES_AT, -1)?;
+        tx.update_u64(tree, HEAD_ROOT_AT, child)?;
+        tx.update_u64(tree, HEAD_HEIGHT_AT, level as u64 - 1)?;
+        root = child;
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! Splits: a full leaf or inner node makes room.
+//!
+//! Purpose: nothing out of line is copied; a leaf's upper half moves as 8-byte slots. A load in
+//! ascending or descending order leaves full nodes behind.
+//! Invariants: a separator is above all keys to its left and at or below all to its right.
+
+use adamant_heap::access::Write;
+
+use super::find::{Path, common_len, prefix_len};
+use super::layout::{
+    Branch, CHILDREN_MAX, HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_ROOT_AT,
+    HEIGHT_MAX, Inner, LEAF_BITMAP_AT, LEAF_FULL, LEAF_SLOTS, Leaf,
+};
+use super::sort::Sorted;
+use super::write::{
+    Branches, add, branch, insert_branch, new_inner, new_leaf, new_separator, rewrite_inner,
+    set_child, set_count,
+};
+use crate::error::{Error, Result};
+use crate::slot::Slot;
+
+/// How a full leaf is divided.
+struct Plan {
+    /// Slots, in key order, that go to the new leaf; `moved` of them.
+    slots: [(u8, Slot); LEAF_SLOTS],
+    moved: usize,
+    /// Bits of these slots.
+    moved_bits: u64,
+    /// Whether the new leaf is the left one; it then gets no slot.
+    new_is_left: bool,
+    /// Whether the key that asked for room goes to the new leaf.
+    key_to_new: bool,
+    separator: Vec<u8>,
+}
+
+/// Splits the full leaf of a path to make room for a key. Returns the leaf that the key belongs
+/// to and its bitmap. The path is void afterwards. O(k log k) and no copies of entries.
+pub(super) fn split_leaf<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    path: &Path,
+    key: &[u8],
+) -> Result<(u64, u64)> {
+    if path.height == HEIGHT_MAX {
+        let root = Inner::at(tx, path.steps[0].node, path.height)?;
+        if root.len() == CHILDREN_MAX {
+            return Err(Error::TooHigh { height_max: HEIGHT_MAX });
+        }
+    }
+    let old = path.leaf;
+    let plan = plan(tx, path, key)?;
+    let new = new_leaf(tx, &plan.slots[..plan.moved])?;
+    let kept = LEAF_FULL & !plan.moved_bits;
+    if plan.moved > 0 {
+        tx.update_u64(old, LEAF_BITMAP_AT, kept)?;
+    }
+    add(tx, tree, HEAD_LEAVES_AT, 1)?;
+    let separator = new_separator(tx, &plan.separator)?;
+    let (left, right) = if plan.new_is_left { (new, old) } else { (old, new) };
+    add_child(tx, tree, path, left, branch(separator, right))?;
+    let moved_used = (1 << plan.moved) - 1;
+    Ok(if plan.key_to_new { (new, moved_used) } else { (old, kept) })
+}
+
+/// Decides how to split. A key beyond all of the leaf's goes to a leaf of its own when more such
+/// keys may be expected: at that end of the tree, or when the leaf was filled in that order.
+fn plan<W: Write>(tx: &W, path: &Path, key: &[u8]) -> Result<Plan> {
+    let mut sorted = Sorted::new();
+    sorted.load(tx, path.leaf)?;
+    if sorted.len() != LEAF_SLOTS {
+        return Err(Error::Damaged { block: path.leaf, what: "is split but not full" });
+    }
+    let leaf = Leaf::at(tx, path.leaf)?;
+    let mut plan = Plan {
+        slots: [(0, Slot(0)); LEAF_SLOTS],
+        moved: 0,
+        moved_bits: 0,
+        new_is_left: false,
+        key_to_new: true,
+        separator: Vec::new(),
+    };
+    let lowest = sorted.entry(0).key;
+    let highest = sorted.entry(LEAF_SLOTS - 1).key;
+    let ascending = || (0..LEAF_SLOTS).all(|position| sorted.slot(position) == position);
+    let descending =
+        || (0..LEAF_SLOTS).all(|position| sorted.slot(position) == LEAF_SLOTS - 1 - position);
+    if key > highest && (path.is_last(path.height) || ascending()) {
+        plan.separator = shortest_between(highest, key).to_vec();
+    } else if key < lowest && (path.is_first(path.height) || descending()) {
+        plan.new_is_left = true;
+        plan.separator = shortest_between(key, lowest).to_vec();
+    } else {
+        for position in LEAF_SLOTS / 2..LEAF_SLOTS {
+            let slot = sorted.slot(position);
+            plan.slots[plan.moved] = (leaf.fingerprints[slot], leaf.slot(slot));
+            plan.moved += 1;
+            plan.moved_bits |= 1 << slot;
+        }
+        let left = sorted.entry(LEAF_SLOTS / 2 - 1).key;
+        let right = sorted.entry(LEAF_SLOTS / 2).key;
+        plan.separator = shortest_between(left, right).to_vec();
+        plan.key_to_new = key >= plan.separator.as_slice();
+    }
+    Ok(plan)
+}
+
+/// The shortest start of `right` that is above `left`, which is below `right`.
+fn shortest_between<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
+    debug_assert!(left < right, "keys are sorted");
+    &right[..right.len().min(common_len(left, right) + 1)]
+}
+
+/// Puts `left` in the place of a path's leaf and `right` behind it, splitting inner nodes that
+/// are full on the way up.
+fn add_child<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    path: &Path,
+    mut left: u64,
+    mut right: Branch,
+) -> Result<()> {
+    for depth in (0..path.height).rev() {
+        let step = path.steps[depth];
+        let position = usize::from(step.position);
+        let level = path.level(depth);
+        let inner = Inner::at(tx, step.node, level)?;
+        let full = inner.len() == CHILDREN_MAX;
+        if inner.child(position) != left {
+            set_child(tx, step.node, level, position, left)?;
+        }
+        if !full {
+            return insert_branch(tx, step.node, level, position + 1, right);
+        }
+        right = split_inner(tx, tree, path, depth, right)?;
+        left = step.node;
+    }
+    let root = new_inner(tx, path.height + 1, 0, &[branch(0, left), right])?;
+    add(tx, tree, HEAD_INNER_NODES_AT, 1)?;
+    tx.update_u64(tree, HEAD_ROOT_AT, root)?;
+    tx.update_u64(tree, HEAD_HEIGHT_AT, path.height as u64 + 1)?;
+    Ok(())
+}
+
+/// Splits the full inner node at a depth of a path while adding a branch behind the path's child;
+/// returns the branch of the new node, to be added a level higher.
+fn split_inner<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    path: &Path,
+    depth: usize,
+    added: Branch,
+) -> Result<Branch> {
+    let step = path.steps[depth];
+    let level = path.level(depth);
+    let inner = *Inner::at(tx, step.node, level)?;
+    let position = usize::from(step.position) + 1;
+    let mut branches = Branches::of(&inner);
+    branches.insert(position, added);
+    let list = branches.list();
+    let cut = if position == CHILDREN_MAX && path.is_last(depth) {
+        CHILDREN_MAX
+    } else if position == 1 && path.is_first(depth) {
+        1
+    } else {
+        list.len() / 2
+    };
+    let middle = list[cut].separator.get();
+    let lower = path.lower_fence(tx, depth)?;
+    let upper = path.upper_fence(tx, depth)?;
+    let right_prefix_len = prefix_len(tx, middle, upper)?;
+    let right = new_inner(tx, level, right_prefix_len, &list[cut..])?;
+    add(tx, tree, HEAD_INNER_NODES_AT, 1)?;
+    let left_prefix_len = prefix_len(tx, lower, middle)?;
+    if position >= cut && left_prefix_len == inner.prefix_bytes() {
+        set_count(tx, step.node, cut)?;
+    } else {
+        rewrite_inner(tx, step.node, level, left_prefix_len, &list[..cut])?;
+    }
+    Ok(branch(middle, right))
+}

@@ -1,0 +1,99 @@
+//! What can go wrong in a tree.
+
+use std::fmt;
+
+use adamant_heap::error::Error as HeapError;
+
+/// The result of a tree operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failure of a tree.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The heap failed. Within a transaction the caller must let the transaction fail too.
+    Heap(HeapError),
+    /// The empty key is no key.
+    KeyEmpty,
+    /// The key is longer than a key may be.
+    KeyTooLong {
+        /// Bytes of the key.
+        bytes: usize,
+        /// Bytes that a key may have.
+        bytes_max: usize,
+    },
+    /// The value is longer than a value may be.
+    ValueTooLong {
+        /// Bytes of the value.
+        bytes: usize,
+        /// Bytes that a value may have.
+        bytes_max: u64,
+    },
+    /// The block is not the head of a tree of this kind.
+    NotThisTree {
+        /// Heap offset of the block.
+        head: u64,
+        /// The kind of tree that was expected there.
+        expected: &'static str,
+    },
+    /// A block of the tree does not hold what it must.
+    Damaged {
+        /// Heap offset of the block.
+        block: u64,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The tree would need more levels than a tree may have.
+    TooHigh {
+        /// Levels at most.
+        height_max: usize,
+    },
+}
+
+impl Error {
+    /// Whether more space on the device would cure it.
+    pub fn is_out_of_space(&self) -> bool {
+        matches!(self, Self::Heap(error) if error.is_out_of_space())
+    }
+}
+
+impl From<HeapError> for Error {
+    fn from(error: HeapError) -> Self {
+        Self::Heap(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Heap(error) => error.fmt(f),
+            Self::KeyEmpty => f.write_str("the key is empty; a key has at least 1 byte"),
+            Self::KeyTooLong { bytes, bytes_max } => {
+                write!(f, "the key has {bytes} bytes, a key may have {bytes_max}")
+            }
+            Self::ValueTooLong { bytes, bytes_max } => {
+                write!(f, "the value has {bytes} bytes, a value may have {bytes_max}")
+            }
+            Self::NotThisTree { head, expected } => write!(
+                f,
+                "heap offset {head:#x} is not the head of a {expected} tree; \
+                 open it with the engine that created it"
+            ),
+            Self::Damaged { block, what } => {
+                write!(f, "the tree's block at heap offset {block:#x} {what}; run a check")
+            }
+            Self::TooHigh { height_max } => {
+                write!(f, "the tree would need more than {height_max} levels; copy it to a new one")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Heap(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Entries and the slots that refer to them.
+//!
+//! Purpose: one pair of a tree, in a block of its own, and the 8-byte word by which a node refers
+//! to it. Moving an entry between nodes is moving that word. See `docs/format/bplus.md`.
+//! Invariants: an entry's bytes never change once it is published (S2); an external value block is
+//! owned by exactly one entry.
+//!
+//! ```text
+//! entry block   varint key_len | varint value_len << 1 | external | key | value
+//!                                                                       | u64 value block
+//! slot          bits 48..64 upper 16 bits of the key's hash, bits 0..48 heap offset of the entry
+//! ```
+
+use adamant_heap::access::{Read, Write};
+use adamant_wire::varint;
+
+use crate::error::{Error, Result};
+
+/// Bytes of the longest key.
+pub const KEY_BYTES_MAX: usize = 65_535;
+/// Bytes of the longest value.
+pub const VALUE_BYTES_MAX: u64 = u32::MAX as u64;
+/// Bytes of the longest value that lies in its entry block: one page, so that a rewrite of a
+/// larger value's key never copies more than the key.
+pub const VALUE_INLINE_BYTES_MAX: usize = 4096;
+
+const OFFSET_BITS: u32 = 48;
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+const FINISHER: u64 = 0xd1b5_4a32_d192_ed03;
+
+/// A 64-bit hash of a key, part of the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyHash(u64);
+
+impl KeyHash {
+    /// The hash of a key: a folded multiplication per 8 bytes. The pieces are those at 0, 8, 16..
+    /// that end before the key's end, then the key's last 8 bytes; of a key shorter than 8 bytes
+    /// one piece, padded by zeros. O(key.len()), about 2 ns for 20 bytes.
+    #[inline]
+    pub fn of(key: &[u8]) -> Self {
+        let mut state = (key.len() as u64).wrapping_mul(FINISHER);
+        if let Some(last) = key.last_chunk::<8>() {
+            let (pieces, _) = key[..key.len() - 1].as_chunks::<8>();
+            for piece in pieces {
+                state = fold(state ^ u64::from_le_bytes(*piece), MULTIPLIER);
+            }
+            state = fold(state ^ u64::from_le_bytes(*last), MULTIPLIER);
+        } else {
+            let piece = key.iter().rev().fold(0, |piece, byte| piece << 8 | u64::from(*byte));
+            state = fold(state ^ piece, MULTIPLIER);
+        }
+        Self(fold(state ^ MULTIPLIER, FINISHER))
+    }
+
+    /// The byte by which a leaf is searched first.
+    #[inline]
+    pub fn fingerprint(self) -> u8 {
+        self.0 as u8
+    }
+}
+
+fn fold(left: u64, right: u64) -> u64 {
+    let product = u128::from(left) * u128::from(right);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// A reference to an entry, with 16 bits of its key's hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(pub u64);
+
+impl Slot {
+    /// The slot of the entry at a heap offset below 2^48.
+    #[inline]
+    pub fn new(hash: KeyHash, entry: u64) -> Self {
+        debug_assert!(entry >> OFFSET_BITS == 0, "heap offsets have 48 bits");
+        Self(hash.0 >> OFFSET_BITS << OFFSET_BITS | entry)
+    }
+
+    /// Heap offset of the entry.
+    #[inline]
+    pub fn entry(self) -> u64 {
+        self.0 & ((1 << OFFSET_BITS) - 1)
+    }
+
+    /// Whether a key of this hash may be the one of the entry.
+    #[inline]
+    pub fn admits(self, hash: KeyHash) -> bool {
+        (self.0 ^ hash.0) >> OFFSET_BITS == 0
+    }
+}
+
+/// One pair, as its block holds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'r> {
+    /// The key.
+    pub key: &'r [u8],
+    value: Value<'r>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Value<'r> {
+    Inline(&'r [u8]),
+    External { block: u64, len: usize },
+}
+
+impl<'r> Entry<'r> {
+    /// No entry: what an array of entries holds before it is filled.
+    pub const NONE: Self = Self { key: &[], value: Value::Inline(&[]) };
+
+    /// Reads the entry at a heap offset. O(1).
+    ///
+    /// # Errors
+    /// `Error::Damaged` when the lengths in it are impossible.
+    #[inline]
+    pub fn read<R: Read>(read: &'r R, offset: u64) -> Result<Self> {
+        let mut rest = read.block(offset)?;
+        let damaged = |what| Error::Damaged { block: offset, what };
+        let key_len = varint::take(&mut rest).ok_or(damaged("has no length of the key"))?;
+        let word = varint::take(&mut rest).ok_or(damaged("has no length of the value"))?;
+        let value_len = word >> 1;
+        if key_len == 0 || key_len > KEY_BYTES_MAX as u64 || value_len > VALUE_BYTES_MAX {
+            return Err(damaged("has an entry whose lengths are out of range"));
+        }
+        let (key_len, value_len) = (key_len as usize, value_len as usize);
+        let (key, rest) =
+            rest.split_at_checked(key_len).ok_or(damaged("is shorter than its key"))?;
+        let value = if word & 1 == 0 {
+            Value::Inline(rest.get(..value_len).ok_or(damaged("is shorter than its value"))?)
+        } else {
+            let pointer = rest.first_chunk().ok_or(damaged("is shorter than its pointer"))?;
+            Value::External { block: u64::from_le_bytes(*pointer), len: value_len }
+        };
+        Ok(Self { key, value })
+    }
+
+    /// The value. O(1).
+    ///
+    /// # Errors
+    /// `Error::Damaged` when its block is shorter than the value.
+    #[inline]
+    pub fn value<R: Read>(&self, read: &'r R) -> Result<&'r [u8]> {
+        match self.value {
+            Value::Inline(value) => Ok(value),
+            Value::External { block, len } => read
+                .block(block)?
+                .get(..len)
+                .ok_or(Error::Damaged { block, what: "is shorter than the value it holds" }),
+        }
+    }
+
+    /// Bytes of the value.
+    pub fn value_len(&self) -> usize {
+        match self.value {
+            Value::Inline(value) => value.len(),
+            Value::External { len, .. } => len,
+        }
+    }
+
+    /// Heap offset of the value's own block, if it has one.
+    pub fn value_block(&self) -> Option<u64> {
+        match self.value {
+            Value::Inline(_) => None,
+            Value::External { block, .. } => Some(block),
+        }
+    }
+}
+
+/// Refuses a key that cannot be stored.
+///
+/// # Errors
+/// `Error::KeyEmpty`, `Error::KeyTooLong`.
+pub fn validate_key(key: &[u8]) -> Result<()> {
+    match key.len() {
+        0 => Err(Error::KeyEmpty),
+        1..=KEY_BYTES_MAX => Ok(()),
+        bytes => Err(Error::KeyTooLong { bytes, bytes_max: KEY_BYTES_MAX }),
+    }
+}
+
+/// Writes a new entry and returns its heap offset. O(key.len() + value.len()).
+///
+/// # Errors
+/// `Error::KeyEmpty`, `Error::KeyTooLong`, `Error::ValueTooLong`, or the heap's, out of space
+/// among them.
+pub fn write_entry<W: Write>(tx: &mut W, key: &[u8], value: &[u8]) -> Result<u64> {
+    validate_key(key)?;
+    if value.len() as u64 > VALUE_BYTES_MAX {
+        return Err(Error::ValueTooLong { bytes: value.len(), bytes_max: VALUE_BYTES_MAX });
+    }
+    let pointer;
+    let (body, external) = if value.len() > VALUE_INLINE_BYTES_MAX {
+        let block = tx.reserve(value.len() as u64)?;
+        tx.write(block, 0, value.len())?.copy_from_slice(value);
+        pointer = block.to_le_bytes();
+        (&pointer[..], 1)
+    } else {
+        (value, 0)
+    };
+    let word = (value.len() as u64) << 1 | external;
+    let key_len = key.len() as u64;
+    let bytes = varint::len(key_len) + varint::len(word) + key.len() + body.len();
+    let block = tx.reserve(bytes as u64)?;
+    let entry = tx.write(block, 0, bytes)?;
+    let entry = put_varint(entry, key_len);
+    let entry = put_varint(entry, word);
+    let (key_bytes, body_bytes) = entry.split_at_mut(key.len());
+    key_bytes.copy_from_slice(key);
+    body_bytes.copy_from_slice(body);
+    Ok(block)
+}
+
+/// Frees an entry and the value block that it owns. O(1).
+///
+/// # Errors
+/// `Error::Damaged` when it is no entry; the heap's.
+pub fn free_entry<W: Write>(tx: &mut W, offset: u64) -> Result<()> {
+    let value_block = Entry::read(tx, offset)?.value_block();
+    if let Some(block) = value_block {
+        tx.free(block)?;
+    }
+    Ok(tx.free(offset)?)
+}
+
+/// Writes a varint in place, so that an entry needs no buffer of its own first; returns the rest.
+pub(crate) fn put_varint(mut bytes: &mut [u8], mut value: u64) -> &mut [u8] {
+    loop {
+        let (first, rest) = bytes.split_first_mut().expect("the block was sized for it");
+        bytes = rest;
+        if value < 0x80 {
+            *first = value as u8;
+            return bytes;
+        }
+        *first = value as u8 | 0x80;
+        value >>= 7;
+    }
+}

@@ -1,0 +1,222 @@
+//! What every tree can do, and how its pairs are walked.
+//!
+//! Purpose: the one trait behind which the trees are interchangeable.
+//! Thread safety: a tree is a heap offset; whoever holds the heap's `Read` or `Write` decides who
+//! may look and who may change (S1).
+
+use std::ops::Bound;
+
+use adamant_heap::access::{Read, Write};
+
+use crate::error::Result;
+
+/// A key and its value, borrowed from the heap.
+pub type Pair<'r> = (&'r [u8], &'r [u8]);
+
+/// One change of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The value to insert; `None` removes the key.
+    pub value: Option<&'a [u8]>,
+}
+
+/// Where a cursor is put: always in a gap between two pairs, or before or after all.
+#[derive(Clone, Copy, Debug)]
+pub enum Seek<'a> {
+    /// Before the first pair.
+    First,
+    /// After the last pair.
+    Last,
+    /// Between the keys below this one and this one.
+    Before(&'a [u8]),
+    /// Between this key and those above it.
+    After(&'a [u8]),
+}
+
+impl<'a> Seek<'a> {
+    /// The gap at which the range with this lower bound starts.
+    pub fn lower(bound: Bound<&'a [u8]>) -> Self {
+        match bound {
+            Bound::Included(key) => Self::Before(key),
+            Bound::Excluded(key) => Self::After(key),
+            Bound::Unbounded => Self::First,
+        }
+    }
+
+    /// The gap at which the range with this upper bound ends.
+    pub fn upper(bound: Bound<&'a [u8]>) -> Self {
+        match bound {
+            Bound::Included(key) => Self::After(key),
+            Bound::Excluded(key) => Self::Before(key),
+            Bound::Unbounded => Self::Last,
+        }
+    }
+}
+
+/// A gap between two pairs of a tree that nobody changes meanwhile.
+pub trait Cursor<'r> {
+    /// Goes to a gap. O(log n).
+    ///
+    /// # Errors
+    /// `Error::Damaged`, or the heap's.
+    fn seek(&mut self, seek: Seek<'_>) -> Result<()>;
+
+    /// Steps over the pair above the gap and returns it; `None` at the end. O(1) amortised.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek`].
+    fn next(&mut self) -> Result<Option<Pair<'r>>>;
+
+    /// Steps over the pair below the gap and returns it; `None` at the start. O(1) amortised.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek`].
+    fn previous(&mut self) -> Result<Option<Pair<'r>>>;
+}
+
+/// What a check found in a whole tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// Pairs.
+    pub pairs: u64,
+    /// Levels above the leaves.
+    pub height: u64,
+    /// Leaves.
+    pub leaves: u64,
+    /// Inner nodes.
+    pub inner_nodes: u64,
+    /// Slots of all leaves, used or not.
+    pub leaf_slots: u64,
+    /// Values with a block of their own.
+    pub external_values: u64,
+    /// Bytes of all keys.
+    pub key_bytes: u64,
+    /// Bytes of all values.
+    pub value_bytes: u64,
+}
+
+impl Report {
+    /// Used slots of all slots, 0 to 1.
+    pub fn leaf_fill(&self) -> f64 {
+        self.pairs as f64 / self.leaf_slots.max(1) as f64
+    }
+}
+
+/// An ordered map of byte strings on a heap. Keys are ordered as their bytes are.
+///
+/// A failed change may leave a part of it behind: the transaction must then fail too.
+pub trait OrderedMap: Copy {
+    /// What walks the pairs.
+    type Cursor<'r, R: Read + 'r>: Cursor<'r>;
+
+    /// Creates an empty tree. O(1).
+    ///
+    /// # Errors
+    /// The heap's, out of space among them.
+    fn create<W: Write>(tx: &mut W) -> Result<Self>;
+
+    /// The tree whose head block lies at this heap offset. O(1).
+    ///
+    /// # Errors
+    /// `Error::NotThisTree`, or the heap's.
+    fn open<R: Read>(read: &R, head: u64) -> Result<Self>;
+
+    /// Heap offset of the head block; it never changes.
+    fn head(&self) -> u64;
+
+    /// Number of pairs. O(1).
+    ///
+    /// # Errors
+    /// The heap's.
+    fn len<R: Read>(&self, read: &R) -> Result<u64>;
+
+    /// Whether there is no pair. O(1).
+    ///
+    /// # Errors
+    /// The heap's.
+    fn is_empty<R: Read>(&self, read: &R) -> Result<bool> {
+        Ok(self.len(read)? == 0)
+    }
+
+    /// The value of a key. O(log n).
+    ///
+    /// # Errors
+    /// `Error::Damaged`, or the heap's. A key that cannot be stored is only absent.
+    fn get<'r, R: Read>(&self, read: &'r R, key: &[u8]) -> Result<Option<&'r [u8]>>;
+
+    /// Whether a key is there. O(log n).
+    ///
+    /// # Errors
+    /// As [`OrderedMap::get`].
+    fn contains<R: Read>(&self, read: &R, key: &[u8]) -> Result<bool>;
+
+    /// The pair with the lowest key. O(log n).
+    ///
+    /// # Errors
+    /// As [`OrderedMap::get`].
+    fn first<'r, R: Read>(&self, read: &'r R) -> Result<Option<Pair<'r>>> {
+        let mut cursor = self.cursor(read);
+        cursor.seek(Seek::First)?;
+        cursor.next()
+    }
+
+    /// The pair with the highest key. O(log n).
+    ///
+    /// # Errors
+    /// As [`OrderedMap::get`].
+    fn last<'r, R: Read>(&self, read: &'r R) -> Result<Option<Pair<'r>>> {
+        let mut cursor = self.cursor(read);
+        cursor.seek(Seek::Last)?;
+        cursor.previous()
+    }
+
+    /// A cursor before the first pair.
+    fn cursor<'r, R: Read>(&self, read: &'r R) -> Self::Cursor<'r, R>;
+
+    /// Inserts a pair; returns whether it replaced one. O(log n + key + value).
+    ///
+    /// # Errors
+    /// `Error::KeyEmpty`, `Error::KeyTooLong`, `Error::ValueTooLong` (nothing was changed);
+    /// `Error::Damaged`, or the heap's, out of space among them.
+    fn insert<W: Write>(&self, tx: &mut W, key: &[u8], value: &[u8]) -> Result<bool>;
+
+    /// Removes a key; returns whether it was there. O(log n).
+    ///
+    /// # Errors
+    /// `Error::Damaged`, or the heap's.
+    fn remove<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<bool>;
+
+    /// Makes many changes, one after the other; fastest when sorted by key. Appends to `present`
+    /// for each whether its key was there before it.
+    ///
+    /// # Errors
+    /// As [`OrderedMap::insert`]; those before the failing one were made.
+    fn apply_sorted<W: Write>(
+        &self,
+        tx: &mut W,
+        operations: &[Operation<'_>],
+        present: &mut Vec<bool>,
+    ) -> Result<()>;
+
+    /// Removes all pairs. O(n).
+    ///
+    /// # Errors
+    /// `Error::Damaged`, or the heap's.
+    fn clear<W: Write>(&self, tx: &mut W) -> Result<()>;
+
+    /// Frees all blocks of the tree, its head too. O(n).
+    ///
+    /// # Errors
+    /// As [`OrderedMap::clear`].
+    fn destroy<W: Write>(self, tx: &mut W) -> Result<()>;
+
+    /// Verifies every rule of the tree's structure. O(n log n) time; memory for 8 bytes and
+    /// bookkeeping per block of the tree.
+    ///
+    /// # Errors
+    /// `Error::Damaged` with the first thing that is wrong, or the heap's.
+    fn check<R: Read>(&self, read: &R) -> Result<Report>;
+}

@@ -1,0 +1,155 @@
+//! A tree beside a `BTreeMap`, driven through the same random changes.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use adamant_heap::access::{Read, Write};
+use adamant_trees::{Bplus, Cursor, Operation, OrderedMap, Result, Seek};
+use fastrand::Rng;
+
+use super::shapes::{Shape, value};
+
+pub(crate) struct Model {
+    pub(crate) tree: Bplus,
+    pub(crate) map: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub(crate) rng: Rng,
+    pub(crate) shape: Shape,
+    serial: u64,
+}
+
+impl Model {
+    pub(crate) fn new<W: Write>(tx: &mut W, shape: Shape, seed: u64) -> Result<Self> {
+        println!("{shape:?} with seed {seed}");
+        let tree = Bplus::create(tx)?;
+        let rng = Rng::with_seed(seed);
+        Ok(Self { tree, map: BTreeMap::new(), rng, shape, serial: 0 })
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        self.serial += 1;
+        self.shape.key(&mut self.rng, 8000, self.serial)
+    }
+
+    /// A key that is there, most of the time.
+    fn present_key(&mut self) -> Vec<u8> {
+        let key = self.key();
+        let near = self.map.range(key.clone()..).next().or_else(|| self.map.iter().next_back());
+        near.map_or(key, |(key, _)| key.clone())
+    }
+
+    /// Makes random changes; of 100 about `removes` are removes.
+    pub(crate) fn change<W: Write>(&mut self, tx: &mut W, count: u64, removes: u32) -> Result<()> {
+        for _ in 0..count {
+            if self.rng.u32(..100) < removes {
+                let key = self.present_key();
+                let removed = self.tree.remove(tx, &key)?;
+                assert_eq!(removed, self.map.remove(&key).is_some());
+                assert!(self.tree.get(tx, &key)?.is_none());
+            } else {
+                let (key, value) = (self.key(), value(&mut self.rng));
+                let replaced = self.tree.insert(tx, &key, &value)?;
+                assert_eq!(self.tree.get(tx, &key)?, Some(value.as_slice()));
+                assert_eq!(replaced, self.map.insert(key, value).is_some());
+            }
+        }
+        self.compare(tx)
+    }
+
+    /// Makes random changes in one sorted batch.
+    pub(crate) fn batch<W: Write>(&mut self, tx: &mut W, count: u64, removes: u32) -> Result<()> {
+        let mut changes = Vec::new();
+        for _ in 0..count {
+            if self.rng.u32(..100) < removes {
+                changes.push((self.present_key(), None));
+            } else {
+                changes.push((self.key(), Some(value(&mut self.rng))));
+            }
+        }
+        changes.sort_by(|left, right| left.0.cmp(&right.0));
+        let operations: Vec<Operation<'_>> =
+            changes.iter().map(|(key, value)| Operation { key, value: value.as_deref() }).collect();
+        let mut present = Vec::new();
+        self.tree.apply_sorted(tx, &operations, &mut present)?;
+        assert_eq!(present.len(), changes.len());
+        for ((key, value), present) in changes.into_iter().zip(present) {
+            let before = match value {
+                Some(value) => self.map.insert(key, value),
+                None => self.map.remove(&key),
+            };
+            assert_eq!(present, before.is_some());
+        }
+        self.compare(tx)
+    }
+
+    /// Removes everything, in a random, rising or falling order.
+    pub(crate) fn drain<W: Write>(&mut self, tx: &mut W) -> Result<()> {
+        let mut keys: Vec<Vec<u8>> = self.map.keys().cloned().collect();
+        match self.rng.u8(..3) {
+            0 => self.rng.shuffle(&mut keys),
+            1 => keys.reverse(),
+            _ => {}
+        }
+        for (index, key) in keys.iter().enumerate() {
+            assert!(self.tree.remove(tx, key)?);
+            self.map.remove(key);
+            if index % 1024 == 0 {
+                self.compare(tx)?;
+            }
+        }
+        let report = self.tree.check(tx)?;
+        assert_eq!((report.pairs, report.leaves, report.height), (0, 1, 0));
+        Ok(())
+    }
+
+    /// Everything in the tree, both ways, against the map.
+    pub(crate) fn compare<R: Read>(&self, read: &R) -> Result<()> {
+        let report = self.tree.check(read)?;
+        assert_eq!(report.pairs, self.map.len() as u64);
+        assert_eq!(self.tree.len(read)?, report.pairs);
+        let mut cursor = self.tree.cursor(read);
+        for (key, value) in &self.map {
+            assert_eq!(cursor.next()?, Some((key.as_slice(), value.as_slice())));
+        }
+        assert!(cursor.next()?.is_none());
+        for (key, value) in self.map.iter().rev() {
+            assert_eq!(cursor.previous()?, Some((key.as_slice(), value.as_slice())));
+        }
+        assert!(cursor.previous()?.is_none());
+        let ends = (self.map.first_key_value(), self.map.last_key_value());
+        assert_eq!(self.tree.first(read)?, ends.0.map(|(key, value)| (&key[..], &value[..])));
+        assert_eq!(self.tree.last(read)?, ends.1.map(|(key, value)| (&key[..], &value[..])));
+        Ok(())
+    }
+
+    /// Random ranges, both ways, against those of the map.
+    pub(crate) fn compare_ranges<R: Read>(&mut self, read: &R, count: u64) -> Result<()> {
+        for _ in 0..count {
+            let (mut low, mut high) = (self.key(), self.present_key());
+            if low > high {
+                std::mem::swap(&mut low, &mut high);
+            }
+            let included = self.rng.bool();
+            let lower =
+                if included { Bound::Included(&low[..]) } else { Bound::Excluded(&low[..]) };
+            let upper = match self.rng.u8(..3) {
+                0 => Bound::Included(&high[..]),
+                1 if low != high => Bound::Excluded(&high[..]),
+                _ => Bound::Unbounded,
+            };
+            let limit = self.rng.usize(..200);
+            let mut cursor = self.tree.cursor(read);
+            cursor.seek(Seek::lower(lower))?;
+            for (key, value) in self.map.range::<[u8], _>((lower, upper)).take(limit) {
+                assert_eq!(cursor.next()?, Some((key.as_slice(), value.as_slice())));
+            }
+            cursor.seek(Seek::upper(upper))?;
+            for (key, value) in self.map.range::<[u8], _>((lower, upper)).rev().take(limit) {
+                assert_eq!(cursor.previous()?, Some((key.as_slice(), value.as_slice())));
+                // To and fro over the same gap.
+                assert_eq!(cursor.next()?, Some((key.as_slice(), value.as_slice())));
+                assert_eq!(cursor.previous()?, Some((key.as_slice(), value.as_slice())));
+            }
+        }
+        Ok(())
+    }
+}
