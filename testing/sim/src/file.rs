@@ -79,10 +79,16 @@ impl FileState {
 
     pub(crate) fn write(&mut self, operation: u64, bytes: &[u8], offset: u64) {
         for part in parts(offset, bytes.len()) {
-            let sectors = part.sectors();
-            self.visible.pages.page_mut(part.page)[part.within]
-                .copy_from_slice(&bytes[part.buffer]);
-            self.add_version(operation, part.page, sectors, false);
+            // Bytes that change nothing add no version: zeros for a new log file, for example,
+            // would be thousands. But they do heal what a failed sync left in doubt.
+            let doubtful = self.unsynced.get(&part.page).map_or(0, |unsynced| unsynced.doubtful);
+            let changed = self.visible.pages.changed(&part, &bytes[part.buffer.clone()]);
+            let sectors = changed | doubtful & part.sectors();
+            if sectors != 0 {
+                let page = self.visible.pages.page_mut(part.page);
+                page[part.within].copy_from_slice(&bytes[part.buffer]);
+                self.add_version(operation, part.page, sectors, false);
+            }
         }
         if !bytes.is_empty() {
             self.grow(operation, offset + bytes.len() as u64);

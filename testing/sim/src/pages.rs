@@ -72,6 +72,22 @@ impl Pages {
         Arc::make_mut(self.pages.entry(number).or_insert_with(|| Arc::new([0; PAGE_BYTES])))
     }
 
+    /// The sectors, as a set, that `bytes` would change.
+    pub(crate) fn changed(&self, part: &Part, bytes: &[u8]) -> u8 {
+        let page = self.pages.get(&part.page).map_or(&[0; PAGE_BYTES], |page| page.as_ref());
+        let mut changed = 0;
+        let mut at = part.within.start;
+        while at < part.within.end {
+            let end = (at / SECTOR_BYTES + 1) * SECTOR_BYTES;
+            let end = end.min(part.within.end);
+            if page[at..end] != bytes[at - part.within.start..end - part.within.start] {
+                changed |= 1 << (at / SECTOR_BYTES);
+            }
+            at = end;
+        }
+        changed
+    }
+
     /// Makes a page what it is in `source`.
     pub(crate) fn take_page(&mut self, number: u64, source: &Pages) {
         match source.get(number) {
