@@ -1,0 +1,77 @@
+//! The bytes of format 1, pinned: a change of any of these is a new format.
+
+mod common;
+
+use adamant_heap::access::Read;
+use adamant_trees::slot::{Entry, KeyHash, Slot, write_entry};
+use adamant_trees::{Bplus, OrderedMap};
+use common::mock::Mock;
+
+fn upper_and_lowest(key: &[u8]) -> (u64, u8) {
+    let hash = KeyHash::of(key);
+    (Slot::new(hash, 0).0 >> 48, hash.fingerprint())
+}
+
+#[test]
+fn hashes_of_keys() {
+    let long: Vec<u8> = (0..=255).collect();
+    let hashes: [(&[u8], (u64, u8)); 7] = [
+        (b"a", (0x48ea, 0x8f)),
+        (b"a\0", (0x0735, 0x07)),
+        (b"1234567", (0x4c2f, 0x59)),
+        (b"12345678", (0xe93f, 0x22)),
+        (b"123456789", (0x92e3, 0x97)),
+        (b"12345678901234567890", (0x889a, 0x1a)),
+        (&long, (0x5769, 0x72)),
+    ];
+    for (key, expected) in hashes {
+        assert_eq!(upper_and_lowest(key), expected, "hash of {key:?}");
+    }
+}
+
+/// Keys that differ little spread over all fingerprints.
+#[test]
+fn hashes_spread() {
+    let mut counts = [0u32; 256];
+    for number in 0..25_600 {
+        counts[usize::from(KeyHash::of(format!("user/{number:08}").as_bytes()).fingerprint())] += 1;
+    }
+    assert!(counts.iter().all(|count| (50..160).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn entries() {
+    let mut heap = Mock::new();
+    let small = write_entry(&mut heap, b"key", b"value").unwrap();
+    assert_eq!(&heap.block(small).unwrap()[..10], b"\x03\x0akeyvalue");
+    let value = vec![9; 4097];
+    let large = write_entry(&mut heap, b"key", &value).unwrap();
+    let entry = Entry::read(&heap, large).unwrap();
+    let value_block = entry.value_block().unwrap();
+    let mut expected = b"\x03\x83\x40key".to_vec();
+    expected.extend_from_slice(&value_block.to_le_bytes());
+    assert_eq!(heap.block(large).unwrap()[..expected.len()], expected);
+    assert_eq!(heap.block(value_block).unwrap()[..4097], value);
+}
+
+/// The worked example of docs/format/bplus.md.
+#[test]
+fn a_tree_of_two_pairs() {
+    let mut heap = Mock::new();
+    let tree = Bplus::create(&mut heap).unwrap();
+    tree.insert(&mut heap, b"b", b"2").unwrap();
+    tree.insert(&mut heap, b"a", b"1").unwrap();
+    let head = heap.block(tree.head()).unwrap();
+    let word = |bytes: &[u8], at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().unwrap());
+    assert_eq!(&head[..8], b"AdamBpl\x01");
+    assert_eq!([16, 24, 32, 40].map(|at| word(head, at)), [0, 2, 1, 0]);
+    let leaf = heap.block(word(head, 8)).unwrap();
+    assert_eq!(word(leaf, 0), 3);
+    for (index, key, entry) in [(0, b"b", b"\x01\x02b2"), (1, b"a", b"\x01\x02a1")] {
+        let hash = upper_and_lowest(key);
+        assert_eq!(leaf[8 + index], hash.1);
+        let slot = word(leaf, 64 + 8 * index);
+        assert_eq!(slot >> 48, hash.0);
+        assert_eq!(&heap.block(slot & 0xffff_ffff_ffff).unwrap()[..4], entry);
+    }
+}
