@@ -1,0 +1,132 @@
+//! Checkpoints: how far the pool file has taken the log.
+//!
+//! Purpose: the order of R1, in one place: log sync, apply, pool sync, durable position, and only
+//! then reuse of log files.
+//! Invariants: no step follows a failed one: every error here ends writing. A generation of the
+//! log starts durably before its first record (R4). Position 0 says that the pool holds
+//! everything: so a store that was closed has nothing to look for in its log.
+//! Thread safety: `Applied` belongs to whoever holds its lock.
+
+use adamant_wire::frame::log_seed;
+
+use super::apply::{Purpose, apply};
+use super::chain::Cursor;
+use super::files::Used;
+use super::log::Log;
+use crate::error::Result;
+use crate::layout::Checkpoint;
+use crate::pool_file::PoolFile;
+
+/// What the pool file holds of the log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Applied {
+    /// Number of the newest checkpoint.
+    pub(super) number: u64,
+    /// Generation of the log; until it is started, the highest one ever seen.
+    pub(super) generation: u64,
+    /// After the last record in the pool; until the log is started, the highest ordinal ever seen.
+    pub(super) cursor: Cursor,
+    /// Bytes appended when the newest checkpoint was made.
+    pub(super) appended_bytes: u64,
+    /// Bytes of data pages written.
+    pub(super) pool_bytes: u64,
+}
+
+impl Applied {
+    /// Writes the next checkpoint, which says what `self` says, and makes it durable.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(super) fn publish(&mut self, pool: &PoolFile, durable: u64, pages: u64) -> Result<()> {
+        self.number += 1;
+        pool.write_checkpoint(Checkpoint {
+            number: self.number.into(),
+            generation: self.generation.into(),
+            applied: self.cursor.sequence.into(),
+            durable: durable.into(),
+            ordinal: self.cursor.ordinal.into(),
+            position: self.cursor.position.into(),
+            pages: pages.into(),
+            previous: self.cursor.previous.into(),
+            checksum: 0.into(),
+        })?;
+        Ok(pool.file().sync()?)
+    }
+
+    /// Starts the next generation of the log. The pool must hold all of the one before.
+    ///
+    /// # Errors
+    /// Those of the medium. Out of space leaves all as it was; any other one ends writing.
+    pub(super) fn start(&mut self, pool: &PoolFile, log: &Log) -> Result<()> {
+        log.files.prepare_first()?;
+        let Some(file) = log.files.take_spare() else {
+            debug_assert!(false, "files were made ready, and none is in use");
+            return Ok(());
+        };
+        self.generation += 1;
+        let ordinal = self.cursor.ordinal + 1;
+        let started = log.start(file, self.generation, ordinal).and_then(|cursor| {
+            self.cursor = cursor;
+            self.publish(pool, cursor.sequence, pool.pages_backed())
+        });
+        started.map_err(|error| log.poison.set(error))
+    }
+
+    /// Takes everything appended so far to the pool, durably, and gives the log files back that
+    /// nothing needs any more. With `is_last`, says that no record follows.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; `Error::Damaged` for a page or a record that is not what was written;
+    /// those of the medium. Any of them ends writing.
+    pub(super) fn checkpoint(&mut self, pool: &PoolFile, log: &Log, is_last: bool) -> Result<()> {
+        log.poison.check()?;
+        let (end, _, appended_bytes) = log.end();
+        if end.sequence == self.cursor.sequence && !is_last {
+            return Ok(());
+        }
+        log.sync(end.sequence)?;
+        let made = self.take_to_pool(pool, log, end, is_last);
+        made.map_err(|error| log.poison.set(error))?;
+        self.appended_bytes = appended_bytes;
+        Ok(())
+    }
+
+    fn take_to_pool(
+        &mut self,
+        pool: &PoolFile,
+        log: &Log,
+        end: Cursor,
+        is_last: bool,
+    ) -> Result<()> {
+        let seed = log_seed(pool.uuid(), self.generation);
+        let files = log.files.in_use();
+        // What is backed now is durable after the sync; the pool may grow meanwhile.
+        let pages = pool.pages_backed();
+        self.replay(pool, &files, seed, end, Purpose::Checkpoint)?;
+        if is_last {
+            self.cursor.position = 0;
+        }
+        self.publish(pool, log.stats().durable, pages)?;
+        log.files.recycle(if is_last { u64::MAX } else { end.ordinal })
+    }
+
+    /// Applies the records up to `end` and syncs the pool. Nothing to apply costs nothing.
+    ///
+    /// # Errors
+    /// As `apply`.
+    pub(super) fn replay(
+        &mut self,
+        pool: &PoolFile,
+        files: &[Used],
+        seed: u32,
+        end: Cursor,
+        purpose: Purpose,
+    ) -> Result<()> {
+        if end.sequence > self.cursor.sequence {
+            self.pool_bytes += apply(pool, files, seed, &self.cursor, &end, purpose)?;
+            pool.file().sync()?;
+        }
+        self.cursor = end;
+        Ok(())
+    }
+}

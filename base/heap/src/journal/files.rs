@@ -1,0 +1,206 @@
+//! The set of log files: which are in use, which are spare, and how many there may be.
+//!
+//! Purpose: space for the log. Invariants: a file in use is given back only by `recycle`, after
+//! the checkpoint that no longer needs it is durable (R1). All files together stay within
+//! `bytes_max`, unless `prepare` was told that one record needs more; `trim` ends that.
+//! Thread safety: any thread; files are made ready by one at a time, outside of the lock that
+//! `take_spare` needs. Locks: `preparing`, then `state`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use adamant_medium::storage::Directory;
+use parking_lot::Mutex;
+
+use super::layout::{LOG_FILE_BYTES_MAX, LOG_FILE_BYTES_MIN};
+use super::log_file::{LogFile, is_usable};
+use super::options::LOG_BYTES_MIN;
+use crate::error::{Error, Result};
+
+/// Files that are made ready before the first record: with two, one is free after a checkpoint,
+/// however full the disk is. So small records always find room.
+pub(super) const FILES_MIN: usize = 2;
+
+/// A log file in use.
+#[derive(Clone, Debug)]
+pub(super) struct Used {
+    /// Its place in the log.
+    pub(super) ordinal: u64,
+    /// CRC of the frame before it.
+    pub(super) previous: u32,
+    pub(super) file: Arc<LogFile>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    spare: VecDeque<Arc<LogFile>>,
+    used: VecDeque<Used>,
+    bytes: u64,
+    bytes_largest: u64,
+    number_last: u64,
+}
+
+/// The log files of a store.
+#[derive(Debug)]
+pub(super) struct Files {
+    directory: Arc<dyn Directory>,
+    bytes_max: u64,
+    preparing: Mutex<()>,
+    state: Mutex<State>,
+}
+
+impl Files {
+    /// All files spare. Those that this code did not make ready are removed, and those too many.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(super) fn new(
+        directory: Arc<dyn Directory>,
+        bytes_max: u64,
+        files: Vec<Arc<LogFile>>,
+    ) -> Result<Self> {
+        let mut state = State::default();
+        for file in files {
+            state.number_last = state.number_last.max(file.number);
+            if is_usable(&file) {
+                state.bytes += file.bytes;
+                state.bytes_largest = state.bytes_largest.max(file.bytes);
+                state.spare.push_back(file);
+            } else {
+                directory.remove(&file.name())?;
+            }
+        }
+        let bytes_max = bytes_max.max(LOG_BYTES_MIN);
+        let preparing = Mutex::new(());
+        let files = Self { directory, bytes_max, preparing, state: Mutex::new(state) };
+        files.trim()?;
+        Ok(files)
+    }
+
+    /// Bytes of all files at most.
+    pub(super) fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
+    /// Bytes of all files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.state.lock().bytes
+    }
+
+    /// Bytes of all spare files.
+    pub(super) fn spare_bytes(&self) -> u64 {
+        self.state.lock().spare.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Makes files ready until there are as many as a log needs at least.
+    ///
+    /// # Errors
+    /// As `prepare`.
+    pub(super) fn prepare_first(&self) -> Result<()> {
+        while self.count() < FILES_MIN {
+            self.prepare(true)?;
+        }
+        Ok(())
+    }
+
+    /// Makes one more file ready, if the limit allows it or `beyond_max`. Returns whether it did.
+    /// Writes all of the file: some milliseconds per MiB.
+    ///
+    /// # Errors
+    /// Those of the medium; no space for even the smallest file among them.
+    pub(super) fn prepare(&self, beyond_max: bool) -> Result<bool> {
+        let _one_at_a_time = self.preparing.lock();
+        let (number, mut bytes) = {
+            let state = self.state.lock();
+            let bytes = self.bytes_next(&state, beyond_max);
+            if bytes == 0 {
+                return Ok(false);
+            }
+            (state.number_last + 1, bytes)
+        };
+        let file = loop {
+            match LogFile::prepare(self.directory.as_ref(), number, bytes) {
+                Ok(file) => break file,
+                Err(error) if error.is_out_of_space() && bytes > LOG_FILE_BYTES_MIN => {
+                    bytes = (bytes / 2).next_multiple_of(LOG_FILE_BYTES_MIN);
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        let mut state = self.state.lock();
+        state.number_last = number;
+        state.bytes += bytes;
+        state.bytes_largest = state.bytes_largest.max(bytes);
+        state.spare.push_back(Arc::new(file));
+        Ok(true)
+    }
+
+    /// Twice the largest one, so that a busy log soon has large files and an idle one stays small.
+    fn bytes_next(&self, state: &State, beyond_max: bool) -> u64 {
+        if state.spare.len() + state.used.len() < FILES_MIN {
+            return LOG_FILE_BYTES_MIN;
+        }
+        let most = LOG_FILE_BYTES_MAX.min(self.bytes_max / 4).max(LOG_FILE_BYTES_MIN);
+        let wanted = (state.bytes_largest * 2).clamp(LOG_FILE_BYTES_MIN, most);
+        let left = self.bytes_max.saturating_sub(state.bytes);
+        let bytes = if beyond_max { wanted } else { wanted.min(left) };
+        bytes / LOG_FILE_BYTES_MIN * LOG_FILE_BYTES_MIN
+    }
+
+    /// A spare file, to be given back or put to use.
+    pub(super) fn take_spare(&self) -> Option<Arc<LogFile>> {
+        self.state.lock().spare.pop_front()
+    }
+
+    /// Takes back spare files that were not used, in the order they were taken in.
+    pub(super) fn give_back(&self, files: &mut Vec<Arc<LogFile>>) {
+        let mut state = self.state.lock();
+        while let Some(file) = files.pop() {
+            state.spare.push_front(file);
+        }
+    }
+
+    /// Adds a file in use, the next by ordinal.
+    pub(super) fn put_to_use(&self, used: Used) {
+        self.state.lock().used.push_back(used);
+    }
+
+    /// All files in use, by ordinal.
+    pub(super) fn in_use(&self) -> Vec<Used> {
+        self.state.lock().used.iter().cloned().collect()
+    }
+
+    /// Gives back the files before `ordinal`: their records are in the pool, durably.
+    ///
+    /// # Errors
+    /// Those of the medium, from removing files beyond the limit.
+    pub(super) fn recycle(&self, ordinal: u64) -> Result<()> {
+        {
+            let mut state = self.state.lock();
+            while state.used.front().is_some_and(|used| used.ordinal < ordinal) {
+                let used = state.used.pop_front();
+                state.spare.extend(used.map(|used| used.file));
+            }
+        }
+        self.trim()
+    }
+
+    /// Removes spare files while all together exceed the limit.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(super) fn trim(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        while state.bytes > self.bytes_max && state.spare.len() + state.used.len() > FILES_MIN {
+            let Some(file) = state.spare.pop_back() else { break };
+            state.bytes -= file.bytes;
+            self.directory.remove(&file.name()).map_err(Error::from)?;
+        }
+        Ok(())
+    }
+
+    fn count(&self) -> usize {
+        let state = self.state.lock();
+        state.spare.len() + state.used.len()
+    }
+}

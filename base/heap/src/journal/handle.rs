@@ -1,0 +1,417 @@
+//! The journal of an open store.
+//!
+//! Purpose: what transactions call: append, finish, checkpoint, grow; and the background threads.
+//! Invariants: see the modules below. The log is started (R4) by the first call that wants to
+//! write, so a store that is only read is not changed.
+//! Thread safety: any thread. Locks, in this order: `Log`'s `appending`, `applied`, then those of
+//! `Log`. No lock of the heap is taken from here.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use adamant_medium::error::Error as MediumError;
+use adamant_medium::storage::{Directory, File};
+use parking_lot::Mutex;
+
+use super::checkpoint::Applied;
+use super::files::Files;
+use super::layout::LOG_HEAD_BYTES;
+use super::log::Log;
+use super::log_file::{self, remove_if_there};
+use super::options::JournalOptions;
+use super::record::RecordBuilder;
+use super::recover::{Recovered, Recovery, recover};
+use super::worker::{Signal, Worker};
+use crate::durability::Durability;
+use crate::error::{Error, Result};
+use crate::pool_file::PoolFile;
+
+/// Name of the pool file.
+const POOL_NAME: &str = "pool";
+/// Name of a pool file that is being created.
+const POOL_NEW_NAME: &str = "pool.new";
+/// Name of the directory of the log.
+const LOG_NAME: &str = "log";
+/// Bytes of log that are ready when a transaction begins: so small ones, such as removes, find
+/// room on a disk that is full.
+const READY_BYTES: u64 = 256 << 10;
+
+/// Counters of a journal, since it was opened if not said otherwise.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct JournalStats {
+    /// Sequence number of the last record appended.
+    pub last_sequence: u64,
+    /// Highest sequence number known durable.
+    pub durable_sequence: u64,
+    /// Sequence number of the last record in the pool.
+    pub applied_sequence: u64,
+    /// Bytes of frames appended.
+    pub log_appended_bytes: u64,
+    /// Bytes of frames that are not in the pool yet.
+    pub log_used_bytes: u64,
+    /// Bytes of all log files.
+    pub log_allocated_bytes: u64,
+    /// Records appended.
+    pub records: u64,
+    /// Syncs of log files.
+    pub syncs: u64,
+    /// Checkpoints of the store, ever.
+    pub checkpoints: u64,
+    /// Bytes of data pages written to the pool.
+    pub pool_written_bytes: u64,
+}
+
+/// The redo journal. Dropping it without `close` hands what is pending to the disk and leaves the
+/// rest to the next opening.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    shared: Arc<Shared>,
+    workers: Mutex<Vec<Worker>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    pool: PoolFile,
+    log: Log,
+    options: JournalOptions,
+    applied: Mutex<Applied>,
+    applied_bytes: AtomicU64,
+    started: AtomicBool,
+    closed: AtomicBool,
+    checkpoint_wanted: Arc<Signal>,
+    file_wanted: Arc<Signal>,
+    flush_wanted: Arc<Signal>,
+}
+
+impl Journal {
+    /// Creates pool and log in a directory without a pool, durably. `initial_pages` are whole
+    /// pages with their heap offsets.
+    ///
+    /// # Errors
+    /// `Error::Unsupported` when a log with records lies there; those of the medium.
+    pub(crate) fn create(
+        directory: &Arc<dyn Directory>,
+        options: JournalOptions,
+        initial_pages: &[(u64, &[u8])],
+        data_pages: u64,
+    ) -> Result<Self> {
+        let log_directory = directory.subdirectory(LOG_NAME)?;
+        let mut uuid = [0; 16];
+        directory.random(&mut uuid)?;
+        remove_abandoned_log(log_directory.as_ref())?;
+        let files = Files::new(log_directory, options.log_bytes_max, Vec::new())?;
+        files.prepare_first()?;
+        remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
+        let file = directory.create(POOL_NEW_NAME)?;
+        PoolFile::create(file, uuid, data_pages, initial_pages)?;
+        directory.rename(POOL_NEW_NAME, POOL_NAME)?;
+        directory.sync()?;
+        Ok(Self::open(directory, options)?.0)
+    }
+
+    /// Opens pool and log and brings the pool up to date.
+    ///
+    /// # Errors
+    /// `Error::Unsupported` for what is no pool or a newer one, `Error::Damaged` when something
+    /// durable is not what was written; those of the medium.
+    pub(crate) fn open(
+        directory: &Arc<dyn Directory>,
+        options: JournalOptions,
+    ) -> Result<(Self, Recovery)> {
+        let Some(file) = directory.open(POOL_NAME)? else {
+            let what = "expected a file \"pool\" in here, found none; this is no store".into();
+            return Err(Error::Unsupported { file: directory.path().into(), what });
+        };
+        let pool = PoolFile::open(file)?;
+        let log_directory = directory.subdirectory(LOG_NAME)?;
+        let Recovered { applied, files, recovery } = recover(&pool, log_directory.as_ref())?;
+        remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
+        let files = Files::new(log_directory, options.log_bytes_max, files)?;
+        let log = Log::new(*pool.uuid(), files, applied.cursor.sequence);
+        let shared = Arc::new(Shared {
+            pool,
+            log,
+            options,
+            applied: Mutex::new(applied),
+            applied_bytes: AtomicU64::new(0),
+            started: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            checkpoint_wanted: Arc::default(),
+            file_wanted: Arc::default(),
+            flush_wanted: Arc::default(),
+        });
+        let workers = if shared.options.background {
+            spawn_workers(&shared).map_err(|source| {
+                MediumError::io("start a thread for", directory.path(), None, 0, source)
+            })?
+        } else {
+            Vec::new()
+        };
+        Ok((Self { shared, workers: Mutex::new(workers) }, recovery))
+    }
+
+    /// Waits until a small record finds room, which may take a checkpoint. To be called before
+    /// the writer's lock is taken, so that nobody waits behind it.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium.
+    pub(crate) fn wait_for_space(&self) -> Result<()> {
+        let shared = &self.shared;
+        shared.start()?;
+        if shared.log.free_bytes() >= READY_BYTES {
+            return Ok(());
+        }
+        match shared.log.files.prepare(false) {
+            Ok(true) => return Ok(()),
+            Err(error) if !error.is_out_of_space() => return Err(error),
+            Ok(false) | Err(_) => {}
+        }
+        let mut applied = shared.applied.lock();
+        if shared.log.free_bytes() >= READY_BYTES {
+            return Ok(());
+        }
+        shared.checkpoint(&mut applied)
+    }
+
+    /// Appends a record and returns its sequence number. It is not durable, nor with the system,
+    /// before `finish`. O(record).
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium, out of space among them. Then nothing was appended.
+    pub(crate) fn append(&self, record: &RecordBuilder) -> Result<u64> {
+        let shared = &self.shared;
+        shared.start()?;
+        let sequence = shared.log.append(record, &|| self.checkpoint())?;
+        if shared.options.background {
+            let used = shared.used_bytes();
+            if used > shared.log.files.bytes_max() / 2 {
+                shared.checkpoint_wanted.raise();
+            }
+            if shared.log.files.spare_bytes() == 0 {
+                shared.file_wanted.raise();
+            }
+        }
+        Ok(sequence)
+    }
+
+    /// Waits until record `sequence` is as durable as asked for. To be called after all locks
+    /// are released: it may take a device flush, which it shares with whoever else waits.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium, which poison.
+    pub(crate) fn finish(&self, sequence: u64, durability: Durability) -> Result<()> {
+        let log = &self.shared.log;
+        match durability {
+            Durability::Sync => log.sync(sequence),
+            Durability::Buffered => log.write(sequence),
+            Durability::Deferred => {
+                self.shared.flush_wanted.raise();
+                if log.pending_bytes() > self.shared.options.deferred_bytes_max {
+                    return log.write(sequence);
+                }
+                log.poison.check()
+            }
+        }
+    }
+
+    /// Backs data pages `0 .. pages` of the pool, with descriptors and checksums. To be called
+    /// under the writer's lock.
+    ///
+    /// # Errors
+    /// `Error::TooLarge`; those of the medium. Then the pool is as large as it was.
+    pub(crate) fn grow(&self, pages: u64) -> Result<()> {
+        self.shared.log.poison.check()?;
+        self.shared.pool.grow(pages)
+    }
+
+    /// Ends writing, because of what happened outside of the journal.
+    pub(crate) fn poison(&self, error: Error) {
+        // The error is kept as the cause that later calls are told.
+        let _ = self.shared.log.poison.set(error);
+    }
+
+    /// Data pages that the pool backs.
+    pub(crate) fn pages_backed(&self) -> u64 {
+        self.shared.pool.pages_backed()
+    }
+
+    /// The pool file, to be mapped.
+    pub(crate) fn pool(&self) -> &Arc<dyn File> {
+        self.shared.pool.file()
+    }
+
+    /// Judges a page of the file by its stored checksum (R7); it must be as in the file.
+    ///
+    /// # Errors
+    /// `Error::Damaged`; those of the medium.
+    pub(crate) fn verify_page(&self, heap_offset: u64, page: &[u8]) -> Result<()> {
+        self.shared.pool.verify_page(heap_offset, page)
+    }
+
+    /// Judges all pages of the file and tells `on_damage` of each that is not what was written.
+    /// No checkpoint is made meanwhile. Returns the pages judged. O(pool).
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(Error)) -> Result<u64> {
+        let _no_checkpoint = self.shared.applied.lock();
+        self.shared.pool.verify(on_damage)
+    }
+
+    /// Takes everything appended before the call to the pool file, durably (R1).
+    ///
+    /// # Errors
+    /// `Error::Poisoned`, `Error::Damaged`; those of the medium, which poison.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        self.shared.checkpoint(&mut self.shared.applied.lock())
+    }
+
+    /// Makes everything appended before the call durable.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium, which poison.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.shared.log.sync(self.last_sequence())
+    }
+
+    /// Sequence number of the last record appended.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        self.shared.log.stats().last
+    }
+
+    /// Highest sequence number known durable.
+    pub(crate) fn durable_sequence(&self) -> u64 {
+        self.shared.log.stats().durable
+    }
+
+    /// Counters. Waits for a checkpoint that is being made.
+    pub(crate) fn stats(&self) -> JournalStats {
+        let log = self.shared.log.stats();
+        let applied = *self.shared.applied.lock();
+        JournalStats {
+            last_sequence: log.last,
+            durable_sequence: log.durable,
+            applied_sequence: applied.cursor.sequence,
+            log_appended_bytes: log.appended_bytes,
+            log_used_bytes: log.appended_bytes.saturating_sub(applied.appended_bytes),
+            log_allocated_bytes: self.shared.log.files.bytes(),
+            records: log.records,
+            syncs: log.syncs,
+            checkpoints: applied.number,
+            pool_written_bytes: applied.pool_bytes,
+        }
+    }
+
+    /// Ends the threads and makes the last checkpoint: the next opening has nothing to do. Later
+    /// calls that write are refused; closing again does nothing.
+    ///
+    /// # Errors
+    /// As `checkpoint`.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.workers.lock().clear();
+        let shared = &self.shared;
+        let _no_append = shared.log.hold_appends();
+        if shared.closed.swap(true, Ordering::AcqRel) || !shared.started.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        shared.applied.lock().checkpoint(&shared.pool, &shared.log, true)
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.workers.lock().clear();
+        if !self.shared.closed.load(Ordering::Acquire) {
+            // Best effort: nobody is left to be told.
+            let _ = self.sync();
+        }
+    }
+}
+
+impl Shared {
+    /// Starts the log, if that has not been done.
+    fn start(&self) -> Result<()> {
+        self.log.poison.check()?;
+        if self.started.load(Ordering::Acquire) && !self.closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let _no_append = self.log.hold_appends();
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::Misuse { what: "the heap was closed; open it again to write" });
+        }
+        if !self.started.load(Ordering::Acquire) {
+            self.applied.lock().start(&self.pool, &self.log)?;
+            self.started.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&self, applied: &mut Applied) -> Result<()> {
+        self.log.poison.check()?;
+        if !self.started.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        applied.checkpoint(&self.pool, &self.log, false)?;
+        self.applied_bytes.store(applied.appended_bytes, Ordering::Release);
+        Ok(())
+    }
+
+    fn used_bytes(&self) -> u64 {
+        self.log.appended_bytes().saturating_sub(self.applied_bytes.load(Ordering::Acquire))
+    }
+}
+
+/// The threads of a journal. What they fail at poisons, or is met again by the next caller.
+fn spawn_workers(shared: &Arc<Shared>) -> std::io::Result<Vec<Worker>> {
+    let applier = Arc::clone(shared);
+    let preparer = Arc::clone(shared);
+    let flusher = Arc::clone(shared);
+    let deferred_max = Duration::from_millis(shared.options.deferred_ms_max);
+    Ok(vec![
+        Worker::spawn("adamant-applier", &shared.checkpoint_wanted, move |signal| {
+            while signal.wait() {
+                signal.lower();
+                let _ = applier.checkpoint(&mut applier.applied.lock());
+            }
+        })?,
+        Worker::spawn("adamant-files", &shared.file_wanted, move |signal| {
+            while signal.wait() {
+                if preparer.log.files.spare_bytes() == 0 {
+                    let _ = preparer.log.files.prepare(false);
+                }
+                signal.lower();
+            }
+        })?,
+        Worker::spawn("adamant-flusher", &shared.flush_wanted, move |signal| {
+            while signal.wait() {
+                signal.sleep(deferred_max);
+                signal.lower();
+                let _ = flusher.log.sync(flusher.log.stats().last);
+            }
+        })?,
+    ])
+}
+
+/// Removes what a creation that was cut off left of a log. A log with records belongs to a pool
+/// that is missing, and is not ours to remove.
+fn remove_abandoned_log(directory: &dyn Directory) -> Result<()> {
+    for file in log_file::list(directory)? {
+        let bytes = file.bytes;
+        let mut head = [0; LOG_HEAD_BYTES as usize];
+        if bytes >= LOG_HEAD_BYTES {
+            file.file.read_at(&mut head, 0)?;
+        }
+        if head.iter().any(|&byte| byte != 0) {
+            return Err(Error::Unsupported {
+                file: file.file.path().into(),
+                what: "expected no log where there is no pool, found one that was in use; put \
+                       the pool back that it belongs to, or choose another directory"
+                    .into(),
+            });
+        }
+        directory.remove(&file.name())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,433 @@
+//! The log: appending records, and the group commit.
+//!
+//! Purpose: a record gets its sequence number and its place under one short lock, and becomes
+//! durable by a flush that all waiting commits share. The committing threads do it themselves.
+//! Invariants: what is appended is in `pending` or written, in order. `durable <= written <=
+//! last`. A log file is written only behind what was written before, and synced oldest first.
+//! Thread safety: all methods from any thread. Locks, in this order: `appending` (held by an
+//! append or a start for all of it), `writer` (while bytes go to the system), `tail` (short),
+//! the state of `files`; `group` is held alone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use adamant_medium::error::Result as MediumResult;
+use adamant_wire::checksum::crc32c;
+use adamant_wire::frame::{self, FRAME_HEADER_BYTES, Kind};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::chain::Cursor;
+use super::files::{Files, Used};
+use super::layout::LOG_HEAD_BYTES;
+use super::log_file::LogFile;
+use super::poison::Poison;
+use super::record::{COMMIT_HEAD_BYTES_MAX, CommitHead, RecordBuilder};
+use crate::error::Result;
+
+/// Buffers that grew beyond this for a large record are given back.
+const BUFFER_BYTES_KEPT: usize = 4 << 20;
+
+/// What an append works with; kept for its memory.
+#[derive(Debug, Default)]
+pub(super) struct Appending {
+    /// Log files that the record needs beyond the current one, the next one last.
+    planned: Vec<Arc<LogFile>>,
+    /// Head of the commit frame.
+    head: Vec<u8>,
+}
+
+/// The log of an open store.
+#[derive(Debug)]
+pub(super) struct Log {
+    uuid: [u8; 16],
+    pub(super) files: Files,
+    pub(super) poison: Poison,
+    appending: Mutex<Appending>,
+    writer: Mutex<Writer>,
+    tail: Mutex<Tail>,
+    group: Mutex<Group>,
+    group_changed: Condvar,
+    last: AtomicU64,
+    written: AtomicU64,
+    durable: AtomicU64,
+    appended_bytes: AtomicU64,
+    pending_bytes: AtomicU64,
+    records: AtomicU64,
+    syncs: AtomicU64,
+}
+
+/// Counters of a log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LogStats {
+    pub(super) last: u64,
+    pub(super) durable: u64,
+    pub(super) appended_bytes: u64,
+    pub(super) records: u64,
+    pub(super) syncs: u64,
+}
+
+/// Where the next frame goes.
+#[derive(Debug)]
+struct Tail {
+    seed: u32,
+    generation: u64,
+    file: Option<Arc<LogFile>>,
+    cursor: Cursor,
+    pending: Pending,
+}
+
+/// Frames that are not written yet.
+#[derive(Debug, Default)]
+struct Pending {
+    bytes: Vec<u8>,
+    segments: Vec<Segment>,
+}
+
+/// A piece of `Pending::bytes`, from `start` to the start of the next segment.
+#[derive(Debug)]
+struct Segment {
+    file: Arc<LogFile>,
+    offset: u64,
+    start: usize,
+}
+
+/// What the one that writes needs.
+#[derive(Debug, Default)]
+struct Writer {
+    taken: Pending,
+    /// Files with unsynced bytes, oldest first.
+    unsynced: Vec<Arc<LogFile>>,
+}
+
+/// What those who wait for a sync share.
+#[derive(Debug, Default)]
+struct Group {
+    has_leader: bool,
+    /// Memory for the files of the next sync.
+    syncing: Vec<Arc<LogFile>>,
+}
+
+impl Log {
+    /// A log that is not started: nothing can be appended. `sequence` was the last record.
+    pub(super) fn new(uuid: [u8; 16], files: Files, sequence: u64) -> Self {
+        let cursor = Cursor { ordinal: 0, position: 0, previous: 0, sequence };
+        let tail = Tail {
+            seed: 0,
+            generation: 0,
+            file: None,
+            cursor,
+            pending: Pending::default(),
+        };
+        Self {
+            uuid,
+            files,
+            poison: Poison::default(),
+            appending: Mutex::default(),
+            writer: Mutex::default(),
+            tail: Mutex::new(tail),
+            group: Mutex::default(),
+            group_changed: Condvar::new(),
+            last: AtomicU64::new(sequence),
+            written: AtomicU64::new(sequence),
+            durable: AtomicU64::new(sequence),
+            appended_bytes: AtomicU64::new(0),
+            pending_bytes: AtomicU64::new(0),
+            records: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
+        }
+    }
+
+    /// Keeps others from appending and starting.
+    pub(super) fn hold_appends(&self) -> MutexGuard<'_, Appending> {
+        self.appending.lock()
+    }
+
+    /// Writes the header of the first file of a generation, durably, and makes it the tail.
+    /// Records may be appended once a checkpoint that names this place is durable too.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(super) fn start(
+        &self,
+        file: Arc<LogFile>,
+        generation: u64,
+        ordinal: u64,
+    ) -> Result<Cursor> {
+        let seed = frame::log_seed(&self.uuid, generation);
+        file.file.write_at(&file.head(&self.uuid, generation, ordinal, seed), 0)?;
+        file.file.sync()?;
+        let mut tail = self.tail.lock();
+        let sequence = tail.cursor.sequence;
+        tail.seed = seed;
+        tail.generation = generation;
+        tail.cursor = Cursor { ordinal, position: LOG_HEAD_BYTES, previous: seed, sequence };
+        tail.file = Some(Arc::clone(&file));
+        self.files.put_to_use(Used { ordinal, previous: seed, file });
+        Ok(tail.cursor)
+    }
+
+    /// Appends a record; returns its sequence number. When no log file is free and none may be
+    /// added, `make_room` is called once: a checkpoint.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium, out of space among them. Then nothing was appended.
+    pub(super) fn append(
+        &self,
+        record: &RecordBuilder,
+        make_room: &dyn Fn() -> Result<()>,
+    ) -> Result<u64> {
+        let mut appending = self.appending.lock();
+        self.poison.check()?;
+        let mut made_room = false;
+        while !self.plan(record, &mut appending.planned) {
+            match self.files.prepare(made_room) {
+                Ok(true) => continue,
+                Err(error) if !error.is_out_of_space() || made_room => {
+                    self.files.trim()?;
+                    return Err(error);
+                }
+                Ok(false) | Err(_) => {}
+            }
+            make_room()?;
+            made_room = true;
+        }
+        let sequence = self.encode(record, &mut appending);
+        self.files.give_back(&mut appending.planned);
+        Ok(sequence)
+    }
+
+    /// Finds a place for each frame: takes the spare files that it needs. Returns whether there
+    /// were enough.
+    fn plan(&self, record: &RecordBuilder, planned: &mut Vec<Arc<LogFile>>) -> bool {
+        let mut free = self.tail.lock().free_bytes();
+        for (index, entries) in record.frames().enumerate() {
+            let is_commit = index + 1 == record.frame_count();
+            let head = if is_commit { COMMIT_HEAD_BYTES_MAX } else { 0 };
+            let bytes = frame::frame_bytes(head + entries.len()) as u64;
+            if bytes > free {
+                let Some(file) = self.files.take_spare() else {
+                    self.files.give_back(planned);
+                    return false;
+                };
+                free = file.bytes - LOG_HEAD_BYTES;
+                planned.push(file);
+            }
+            free -= bytes;
+        }
+        // The next one to use comes first out.
+        planned.reverse();
+        true
+    }
+
+    /// Turns the record into frames. Cannot fail: all space was found before.
+    fn encode(&self, record: &RecordBuilder, appending: &mut Appending) -> u64 {
+        let Appending { planned, head: head_bytes } = appending;
+        let mut tail = self.tail.lock();
+        let tail = &mut *tail;
+        let sequence = tail.cursor.sequence + 1;
+        let mut head = CommitHead {
+            lag: sequence - self.durable.load(Ordering::Acquire),
+            parts: 0,
+            parts_crc: 0,
+        };
+        let before = tail.pending.bytes.len();
+        for (index, entries) in record.frames().enumerate() {
+            let is_commit = index + 1 == record.frame_count();
+            head_bytes.clear();
+            if is_commit {
+                head.put(head_bytes);
+            }
+            let bytes = frame::frame_bytes(head_bytes.len() + entries.len()) as u64;
+            if bytes > tail.free_bytes() {
+                let file = planned.pop();
+                debug_assert!(file.is_some(), "the plan found a place for each frame");
+                if let Some(file) = file {
+                    self.switch(tail, file, sequence);
+                }
+            }
+            let kind = if is_commit { Kind::Commit } else { Kind::Part };
+            let crc = tail.append(kind, sequence, [&head_bytes[..], entries]);
+            head.parts += 1;
+            head.parts_crc = crc32c(head.parts_crc, &crc.to_le_bytes());
+        }
+        planned.reverse();
+        tail.cursor.sequence = sequence;
+        let bytes = (tail.pending.bytes.len() - before) as u64;
+        self.pending_bytes.store(tail.pending.bytes.len() as u64, Ordering::Relaxed);
+        self.appended_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.records.fetch_add(1, Ordering::Relaxed);
+        self.last.store(sequence, Ordering::Release);
+        sequence
+    }
+
+    /// The chain goes on in another file.
+    fn switch(&self, tail: &mut Tail, file: Arc<LogFile>, sequence: u64) {
+        if tail.free_bytes() >= FRAME_HEADER_BYTES as u64 {
+            tail.append(Kind::Switch, sequence, [&[], &[]]);
+        }
+        let Tail { cursor, pending, .. } = tail;
+        cursor.ordinal += 1;
+        cursor.position = LOG_HEAD_BYTES;
+        let head = file.head(&self.uuid, tail.generation, cursor.ordinal, cursor.previous);
+        pending.segments.push(Segment {
+            file: Arc::clone(&file),
+            offset: 0,
+            start: pending.bytes.len(),
+        });
+        pending.bytes.extend_from_slice(&head);
+        tail.file = Some(Arc::clone(&file));
+        self.files.put_to_use(Used { ordinal: cursor.ordinal, previous: cursor.previous, file });
+    }
+
+    /// Where the log ends now.
+    pub(super) fn end(&self) -> (Cursor, u32, u64) {
+        let tail = self.tail.lock();
+        (tail.cursor, tail.seed, self.appended_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Bytes that can be appended without another log file being made ready.
+    pub(super) fn free_bytes(&self) -> u64 {
+        self.tail.lock().free_bytes() + self.files.spare_bytes()
+    }
+
+    /// Bytes appended but not written.
+    pub(super) fn pending_bytes(&self) -> u64 {
+        self.pending_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes appended in all.
+    pub(super) fn appended_bytes(&self) -> u64 {
+        self.appended_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Counters.
+    pub(super) fn stats(&self) -> LogStats {
+        LogStats {
+            durable: self.durable.load(Ordering::Acquire),
+            last: self.last.load(Ordering::Acquire),
+            appended_bytes: self.appended_bytes(),
+            records: self.records.load(Ordering::Relaxed),
+            syncs: self.syncs.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Hands all records up to `sequence` to the operating system.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium, which poison.
+    pub(super) fn write(&self, sequence: u64) -> Result<()> {
+        if self.written.load(Ordering::Acquire) >= sequence {
+            return self.poison.check();
+        }
+        let mut writer = self.writer.lock();
+        if self.written.load(Ordering::Acquire) >= sequence {
+            return self.poison.check();
+        }
+        self.write_pending(&mut writer).map(|_| ())
+    }
+
+    /// Makes all records up to `sequence` durable. Of those that wait, one does it for all that
+    /// was appended by then.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium, which poison.
+    pub(super) fn sync(&self, sequence: u64) -> Result<()> {
+        let mut group = self.group.lock();
+        loop {
+            if self.durable.load(Ordering::Acquire) >= sequence {
+                return Ok(());
+            }
+            self.poison.check()?;
+            if !group.has_leader {
+                break;
+            }
+            self.group_changed.wait(&mut group);
+        }
+        group.has_leader = true;
+        let mut syncing = std::mem::take(&mut group.syncing);
+        drop(group);
+        let result = self.sync_pending(&mut syncing);
+        syncing.clear();
+        let mut group = self.group.lock();
+        group.syncing = syncing;
+        group.has_leader = false;
+        drop(group);
+        self.group_changed.notify_all();
+        result
+    }
+
+    fn sync_pending(&self, syncing: &mut Vec<Arc<LogFile>>) -> Result<()> {
+        let written = {
+            let mut writer = self.writer.lock();
+            let written = self.write_pending(&mut writer)?;
+            std::mem::swap(&mut writer.unsynced, syncing);
+            written
+        };
+        for file in &*syncing {
+            self.syncs.fetch_add(1, Ordering::Relaxed);
+            file.file.sync().map_err(|error| self.poison.set(error.into()))?;
+        }
+        self.durable.store(written, Ordering::Release);
+        Ok(())
+    }
+
+    /// Writes what is pending; returns the last sequence number written.
+    fn write_pending(&self, writer: &mut Writer) -> Result<u64> {
+        self.poison.check()?;
+        let sequence = {
+            let mut tail = self.tail.lock();
+            std::mem::swap(&mut tail.pending, &mut writer.taken);
+            self.pending_bytes.store(0, Ordering::Relaxed);
+            tail.cursor.sequence
+        };
+        writer.write_taken().map_err(|error| self.poison.set(error.into()))?;
+        self.written.store(sequence, Ordering::Release);
+        Ok(sequence)
+    }
+}
+
+impl Tail {
+    fn free_bytes(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| file.bytes - self.cursor.position)
+    }
+
+    /// Appends a frame, for which there is room.
+    fn append(&mut self, kind: Kind, sequence: u64, payload: [&[u8]; 2]) -> u32 {
+        let Some(file) = &self.file else { return 0 };
+        let start = self.pending.bytes.len();
+        if self.pending.segments.is_empty() {
+            let (file, offset) = (Arc::clone(file), self.cursor.position);
+            self.pending.segments.push(Segment { file, offset, start });
+        }
+        let crc = frame::append(
+            &mut self.pending.bytes,
+            self.seed,
+            self.cursor.previous,
+            kind,
+            sequence,
+            &payload,
+        );
+        self.cursor.position += (self.pending.bytes.len() - start) as u64;
+        self.cursor.previous = crc;
+        crc
+    }
+}
+
+impl Writer {
+    fn write_taken(&mut self) -> MediumResult<()> {
+        let Pending { bytes, segments } = &mut self.taken;
+        for (index, segment) in segments.iter().enumerate() {
+            let end = segments.get(index + 1).map_or(bytes.len(), |next| next.start);
+            segment.file.file.write_at(&bytes[segment.start..end], segment.offset)?;
+            if !self.unsynced.last().is_some_and(|last| Arc::ptr_eq(last, &segment.file)) {
+                self.unsynced.push(Arc::clone(&segment.file));
+            }
+        }
+        segments.clear();
+        bytes.clear();
+        if bytes.capacity() > BUFFER_BYTES_KEPT {
+            bytes.shrink_to(BUFFER_BYTES_KEPT);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,28 @@
+//! The redo journal: how a commit becomes durable, and how it reaches the pool file.
+//!
+//! A commit appends one record to the log (`log`). The applier takes durable records to the pool
+//! file (`apply`, `checkpoint`) and never looks at the image. Opening applies what the log holds
+//! beyond the pool (`recover`) before anything is mapped. See `docs/format/log.md`.
+
+mod layout;
+mod options;
+mod record;
+mod poison;
+mod log_file;
+mod files;
+mod chain;
+mod apply;
+mod log;
+mod checkpoint;
+mod search;
+mod recover;
+mod worker;
+mod handle;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use handle::Journal;
+pub use handle::JournalStats;
+pub(crate) use options::JournalOptions;
+pub(crate) use record::RecordBuilder;
+pub use recover::Recovery;

@@ -1,0 +1,33 @@
+//! What the user of a journal may choose.
+
+use super::layout::LOG_FILE_BYTES_MIN;
+
+/// Bytes of log at least: four of the smallest files, so that one can be recycled while the
+/// others are written.
+pub(super) const LOG_BYTES_MIN: u64 = 4 * LOG_FILE_BYTES_MIN;
+
+/// Options of a journal.
+#[derive(Clone, Debug)]
+pub(crate) struct JournalOptions {
+    /// Bytes of all log files at most, 4 MiB at least; only a record that alone needs more may
+    /// exceed it, until it is in the pool.
+    pub(crate) log_bytes_max: u64,
+    /// Whether checkpoints, log files and deferred commits are taken care of by threads. Without
+    /// them it happens within the calls, and a deferred commit waits for the next call that writes.
+    pub(crate) background: bool,
+    /// Milliseconds after which a deferred commit is made durable.
+    pub(crate) deferred_ms_max: u64,
+    /// Bytes of deferred records kept in memory at most, give or take one record.
+    pub(crate) deferred_bytes_max: u64,
+}
+
+impl Default for JournalOptions {
+    fn default() -> Self {
+        Self {
+            log_bytes_max: 128 << 20,
+            background: true,
+            deferred_ms_max: 100,
+            deferred_bytes_max: 1 << 20,
+        }
+    }
+}

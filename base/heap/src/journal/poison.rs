@@ -1,0 +1,39 @@
+//! The end of writing: once a write or sync has failed, nothing may follow it.
+//!
+//! Purpose: R1 and R5. After a failed sync the system may call a lost page clean, so a later
+//! success would prove nothing; only reopening, which reads what is there, may go on.
+//! Invariants: the first cause stays. Thread safety: any thread may poison or ask.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+
+/// Whether writing has ended, and why.
+#[derive(Debug, Default)]
+pub(super) struct Poison {
+    poisoned: AtomicBool,
+    cause: Mutex<Option<String>>,
+}
+
+impl Poison {
+    /// Ends writing and hands the error on.
+    pub(super) fn set(&self, error: Error) -> Error {
+        if !matches!(error, Error::Poisoned { .. }) {
+            self.cause.lock().get_or_insert_with(|| error.to_string());
+            self.poisoned.store(true, Ordering::Release);
+        }
+        error
+    }
+
+    /// # Errors
+    /// `Error::Poisoned` once writing has ended.
+    pub(super) fn check(&self) -> Result<()> {
+        if !self.poisoned.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let cause = self.cause.lock().clone().unwrap_or_default();
+        Err(Error::Poisoned { cause })
+    }
+}

@@ -1,0 +1,302 @@
+//! Records: what a commit changes, as the payloads of frames.
+//!
+//! Purpose: to write the changes of a commit tightly, and to read them back.
+//! Invariants: the entries of a frame decode on their own; the builder keeps its memory, so that
+//! a commit allocates nothing in steady state.
+//! Thread safety: a builder belongs to one thread; decoding is pure.
+//!
+//! See `docs/format/log.md` for the grammar.
+
+use adamant_wire::{le, varint};
+
+use super::layout::PAYLOAD_BYTES_MAX;
+
+/// Bytes of a word that bits are set and cleared in.
+const WORD_BYTES: u64 = 8;
+/// Entry kinds, in the low two bits of an entry's first varint.
+const KIND_BYTES: u64 = 0;
+const KIND_SET: u64 = 1;
+const KIND_CLEAR: u64 = 2;
+/// In place of a bit number: a whole mask follows.
+const MASK_FOLLOWS: u8 = 64;
+/// An entry costs at most so many bytes beside its data: two varints of ten.
+const ENTRY_HEAD_BYTES_MAX: usize = 20;
+
+/// The entry written last, which the next one may extend.
+#[derive(Clone, Copy, Debug)]
+enum Open {
+    None,
+    /// A byte range whose length is at `len_at`, data from `data_at` to the end.
+    Bytes { end: u64, len_at: usize, data_at: usize },
+    /// Bits of one word; the entry begins at `at`, after an entry that ended at `base`.
+    Bits { word: u64, kind: u64, mask: u64, at: usize, base: u64 },
+}
+
+/// Collects the changes of one commit.
+#[derive(Debug)]
+pub(crate) struct RecordBuilder {
+    /// Entries of all frames.
+    payload: Vec<u8>,
+    /// Where in `payload` each finished frame ends; the last one is not in here.
+    ends: Vec<usize>,
+    base: u64,
+    open: Open,
+}
+
+impl RecordBuilder {
+    /// An empty record.
+    pub(crate) fn new() -> Self {
+        Self { payload: Vec::new(), ends: Vec::new(), base: 0, open: Open::None }
+    }
+
+    /// Empties the record; its memory is kept.
+    pub(crate) fn clear(&mut self) {
+        self.payload.clear();
+        self.ends.clear();
+        self.base = 0;
+        self.open = Open::None;
+    }
+
+    /// Whether nothing changes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.payload.is_empty()
+    }
+
+    /// Bytes of all entries.
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.payload.len()
+    }
+
+    /// Heap bytes from `offset` on become `bytes`. Extends the entry before it if that ends here.
+    pub(crate) fn bytes(&mut self, mut offset: u64, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = self.room();
+            if room <= ENTRY_HEAD_BYTES_MAX {
+                self.end_frame();
+                continue;
+            }
+            let taken = bytes.len().min(room - ENTRY_HEAD_BYTES_MAX);
+            let (now, rest) = bytes.split_at(taken);
+            self.add_bytes(offset, now);
+            offset += taken as u64;
+            bytes = rest;
+        }
+    }
+
+    /// Sets the bits of `mask` in the little-endian word at `word_offset`, a multiple of 8.
+    pub(crate) fn set_bits(&mut self, word_offset: u64, mask: u64) {
+        self.add_bits(word_offset, KIND_SET, mask);
+    }
+
+    /// Clears the bits of `mask` in the little-endian word at `word_offset`, a multiple of 8.
+    pub(crate) fn clear_bits(&mut self, word_offset: u64, mask: u64) {
+        self.add_bits(word_offset, KIND_CLEAR, mask);
+    }
+
+    /// The entries of each frame in turn; a last one always exists.
+    pub(super) fn frames(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let ends = self.ends.iter().copied().chain(std::iter::once(self.payload.len()));
+        starts.zip(ends).map(|(start, end)| &self.payload[start..end])
+    }
+
+    /// Frames in all, at least one.
+    pub(super) fn frame_count(&self) -> usize {
+        self.ends.len() + 1
+    }
+
+    fn room(&self) -> usize {
+        let start = self.ends.last().copied().unwrap_or(0);
+        PAYLOAD_BYTES_MAX - (self.payload.len() - start)
+    }
+
+    fn end_frame(&mut self) {
+        self.ends.push(self.payload.len());
+        self.base = 0;
+        self.open = Open::None;
+    }
+
+    fn put_head(&mut self, offset: u64, kind: u64) {
+        let delta = offset.wrapping_sub(self.base).cast_signed();
+        varint::put(&mut self.payload, varint::zigzag(delta) << 2 | kind);
+    }
+
+    fn add_bytes(&mut self, offset: u64, bytes: &[u8]) {
+        if let Open::Bytes { end, len_at, data_at } = self.open
+            && end == offset
+        {
+            self.extend_bytes(len_at, data_at, bytes);
+        } else {
+            self.put_head(offset, KIND_BYTES);
+            let len_at = self.payload.len();
+            varint::put(&mut self.payload, bytes.len() as u64);
+            let data_at = self.payload.len();
+            self.payload.extend_from_slice(bytes);
+            self.open = Open::Bytes { end: 0, len_at, data_at };
+        }
+        self.base = offset + bytes.len() as u64;
+        if let Open::Bytes { end, .. } = &mut self.open {
+            *end = self.base;
+        }
+    }
+
+    /// The length was written before the data; where it now takes more bytes, the data moves.
+    fn extend_bytes(&mut self, len_at: usize, data_at: usize, bytes: &[u8]) {
+        let len = (self.payload.len() - data_at + bytes.len()) as u64;
+        let mut data_at = data_at;
+        while data_at - len_at < varint::len(len) {
+            self.payload.insert(data_at, 0);
+            data_at += 1;
+        }
+        let mut value = len;
+        for byte in &mut self.payload[len_at..data_at - 1] {
+            *byte = value as u8 | 0x80;
+            value >>= 7;
+        }
+        self.payload[data_at - 1] = value as u8;
+        self.payload.extend_from_slice(bytes);
+        self.open = Open::Bytes { end: 0, len_at, data_at };
+    }
+
+    fn add_bits(&mut self, word: u64, kind: u64, mask: u64) {
+        debug_assert!(word.is_multiple_of(WORD_BYTES), "bits belong to an aligned word");
+        if mask == 0 {
+            return;
+        }
+        let mut mask = mask;
+        match self.open {
+            Open::Bits { word: open, kind: open_kind, mask: open_mask, at, base }
+                if open == word && open_kind == kind =>
+            {
+                self.payload.truncate(at);
+                self.base = base;
+                mask |= open_mask;
+            }
+            _ if self.room() < ENTRY_HEAD_BYTES_MAX => self.end_frame(),
+            _ => {}
+        }
+        let (at, base) = (self.payload.len(), self.base);
+        self.put_head(word, kind);
+        if mask.is_power_of_two() {
+            self.payload.push(mask.trailing_zeros() as u8);
+        } else {
+            self.payload.push(MASK_FOLLOWS);
+            le::put_u64(&mut self.payload, mask);
+        }
+        self.base = word + WORD_BYTES;
+        self.open = Open::Bits { word, kind, mask, at, base };
+    }
+}
+
+/// One change of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry<'a> {
+    /// Heap bytes from an offset on.
+    Bytes { offset: u64, bytes: &'a [u8] },
+    /// Bits to set in the word at an offset.
+    Set { offset: u64, mask: u64 },
+    /// Bits to clear in the word at an offset.
+    Clear { offset: u64, mask: u64 },
+}
+
+/// Decodes the entries of one frame; an item is an error, in words, when the bytes are none.
+#[derive(Debug)]
+pub(super) struct Entries<'a> {
+    input: &'a [u8],
+    base: u64,
+}
+
+impl<'a> Entries<'a> {
+    /// The entries in `input`: a frame's payload, without the head of a commit frame.
+    pub(super) fn new(input: &'a [u8]) -> Self {
+        Self { input, base: 0 }
+    }
+
+    fn take(&mut self) -> Option<Result<Entry<'a>, &'static str>> {
+        const CUT: &str = "an entry of the record is cut short";
+        let Some(head) = varint::take(&mut self.input) else { return Some(Err(CUT)) };
+        let offset = self.base.wrapping_add_signed(varint::unzigzag(head >> 2));
+        let kind = head & 3;
+        if kind == KIND_BYTES {
+            let len = varint::take(&mut self.input).and_then(|len| usize::try_from(len).ok());
+            let Some((bytes, rest)) = len.and_then(|len| self.input.split_at_checked(len)) else {
+                return Some(Err(CUT));
+            };
+            self.input = rest;
+            self.base = offset.wrapping_add(bytes.len() as u64);
+            return Some(Ok(Entry::Bytes { offset, bytes }));
+        }
+        let Some((&bit, rest)) = self.input.split_first() else { return Some(Err(CUT)) };
+        self.input = rest;
+        let mask = match bit {
+            0..64 => 1 << bit,
+            MASK_FOLLOWS => {
+                let Some(mask) = le::u64_at(self.input, 0) else { return Some(Err(CUT)) };
+                self.input = &self.input[8..];
+                mask
+            }
+            _ => return Some(Err("a bit number of the record is above 64")),
+        };
+        if !offset.is_multiple_of(WORD_BYTES) {
+            return Some(Err("bits of the record belong to a word that is not aligned"));
+        }
+        self.base = offset.wrapping_add(WORD_BYTES);
+        match kind {
+            KIND_SET => Some(Ok(Entry::Set { offset, mask })),
+            KIND_CLEAR => Some(Ok(Entry::Clear { offset, mask })),
+            _ => Some(Err("an entry of the record has the reserved kind 3")),
+        }
+    }
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Result<Entry<'a>, &'static str>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.input.is_empty() {
+            return None;
+        }
+        let entry = self.take()?;
+        if entry.is_err() {
+            self.input = &[];
+        }
+        Some(entry)
+    }
+}
+
+/// Bytes of the head of a commit frame at most: two varints of ten bytes and a checksum.
+pub(super) const COMMIT_HEAD_BYTES_MAX: usize = 24;
+
+/// What a commit frame says before its entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CommitHead {
+    /// Sequence number of the record, less the highest one known durable when it was written.
+    pub(super) lag: u64,
+    /// Part frames before the commit frame.
+    pub(super) parts: u64,
+    /// CRC32C over the checksums of the parts, in order; 0 without parts.
+    pub(super) parts_crc: u32,
+}
+
+impl CommitHead {
+    /// Appends the head to `out`.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        varint::put(out, self.lag);
+        varint::put(out, self.parts);
+        if self.parts > 0 {
+            le::put_u32(out, self.parts_crc);
+        }
+    }
+
+    /// Takes the head off a commit frame's payload; `None` if it is cut short.
+    pub(super) fn take(payload: &mut &[u8]) -> Option<Self> {
+        let lag = varint::take(payload)?;
+        let parts = varint::take(payload)?;
+        let mut parts_crc = 0;
+        if parts > 0 {
+            parts_crc = le::u32_at(payload, 0)?;
+            *payload = &payload[4..];
+        }
+        Some(Self { lag, parts, parts_crc })
+    }
+}

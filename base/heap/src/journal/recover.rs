@@ -1,0 +1,233 @@
+//! Opening: what the log holds beyond the pool is brought into it (R3, R4).
+//!
+//! Purpose: after this the pool file alone is the store, as of its last whole record, durably.
+//! Invariants: nothing of a record counts before its valid commit frame: a first pass finds where
+//! the log ends, a second one applies up to there. Nothing is appended after an old tail. Memory
+//! does not grow with pool or log.
+//! Thread safety: runs alone, under the store's lock.
+
+use std::sync::Arc;
+
+use adamant_medium::storage::Directory;
+use adamant_wire::checksum::crc32c;
+use adamant_wire::frame::{FRAME_HEADER_BYTES, Kind, log_seed};
+use adamant_wire::le;
+
+use super::apply::{Purpose, damaged_record};
+use super::chain::{ChainReader, Cursor, End, Step};
+use super::checkpoint::Applied;
+use super::files::Used;
+use super::layout::LOG_HEAD_BYTES;
+use super::log_file::{self, LogFile, is_usable};
+use super::record::CommitHead;
+use super::search::{Beyond, search};
+use crate::error::{Error, Result};
+use crate::layout::{CHECKPOINT_OFFSETS, Checkpoint};
+use crate::pool_file::PoolFile;
+
+/// What opening found and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// Whether the store had been closed: then there was nothing to look for.
+    pub was_closed: bool,
+    /// Records of the log that were brought into the pool.
+    pub records: u64,
+    /// Bytes of data pages written for that.
+    pub pool_bytes: u64,
+    /// Sequence number of the last commit that is in the store.
+    pub last_sequence: u64,
+}
+
+/// A pool that holds everything, and the log files, none of which is needed.
+pub(super) struct Recovered {
+    pub(super) applied: Applied,
+    pub(super) files: Vec<Arc<LogFile>>,
+    pub(super) recovery: Recovery,
+}
+
+/// Brings the log into the pool.
+///
+/// # Errors
+/// `Error::Damaged` when something durable is not what was written, `Error::Unsupported` for a
+/// log of a newer format; those of the medium.
+pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Recovered> {
+    let newest = pool.read_checkpoint()?;
+    let files = log_file::list(directory)?.into_iter().map(Arc::new).collect::<Vec<_>>();
+    let headed = headed_files(pool, &files)?;
+    judge_generations(pool, &newest, &headed)?;
+
+    let generation = newest.generation.get();
+    let mut used = headed
+        .iter()
+        .filter(|headed| headed.generation == generation)
+        .map(|headed| headed.used.clone())
+        .collect::<Vec<_>>();
+    used.sort_by_key(|used| used.ordinal);
+    let start = Cursor {
+        ordinal: newest.ordinal.get(),
+        position: newest.position.get(),
+        previous: newest.previous.get(),
+        sequence: newest.applied.get(),
+    };
+    let mut applied = Applied {
+        number: newest.number.get(),
+        generation,
+        cursor: start,
+        appended_bytes: 0,
+        pool_bytes: 0,
+    };
+    let was_closed = start.position == 0;
+    if !was_closed {
+        let seed = log_seed(pool.uuid(), generation);
+        let end = find_end(pool, &used, seed, &start, newest.durable.get())?;
+        applied.replay(pool, &used, seed, end, Purpose::Recovery)?;
+    }
+    // Never one that was used before, so that no file is ever taken for another.
+    let seen = |value: fn(&Headed) -> u64, least: u64| headed.iter().map(value).fold(least, u64::max);
+    applied.generation = seen(|headed| headed.generation, generation);
+    applied.cursor.ordinal = seen(|headed| headed.used.ordinal, start.ordinal);
+    if !was_closed {
+        applied.cursor.position = 0;
+        applied.publish(pool, applied.cursor.sequence, pool.pages_backed())?;
+    }
+    let recovery = Recovery {
+        was_closed,
+        records: applied.cursor.sequence - start.sequence,
+        pool_bytes: applied.pool_bytes,
+        last_sequence: applied.cursor.sequence,
+    };
+    Ok(Recovered { applied, files, recovery })
+}
+
+/// A log file with a header of this pool.
+struct Headed {
+    generation: u64,
+    used: Used,
+}
+
+fn headed_files(pool: &PoolFile, files: &[Arc<LogFile>]) -> Result<Vec<Headed>> {
+    let mut headed = Vec::with_capacity(files.len());
+    for file in files.iter().filter(|file| is_usable(file)) {
+        if let Some(header) = file.read_header(pool.uuid())? {
+            let (ordinal, previous) = (header.ordinal.get(), header.previous.get());
+            let used = Used { ordinal, previous, file: Arc::clone(file) };
+            headed.push(Headed { generation: header.generation.get(), used });
+        }
+    }
+    Ok(headed)
+}
+
+/// Records of a generation are written only after a checkpoint that names it is durable. So a
+/// record of a later one than the newest checkpoint's says that a checkpoint was lost.
+fn judge_generations(pool: &PoolFile, newest: &Checkpoint, headed: &[Headed]) -> Result<()> {
+    let generation = newest.generation.get();
+    for headed in headed.iter().filter(|headed| headed.generation > generation) {
+        let seed = log_seed(pool.uuid(), headed.generation);
+        if log_file_begins_with_record(&headed.used, seed)? {
+            return Err(Error::Damaged {
+                file: pool.file().path().into(),
+                offset: CHECKPOINT_OFFSETS[0],
+                what: format!(
+                    "expected a checkpoint of generation {}, which {} has records of, found one of \
+                     generation {generation} at most; restore a backup",
+                    headed.generation,
+                    headed.used.file.file.path().display()
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Whether the first frame of a file is a valid one, of whatever record.
+fn log_file_begins_with_record(used: &Used, seed: u32) -> Result<bool> {
+    let mut head = [0; FRAME_HEADER_BYTES];
+    used.file.file.read_at(&mut head, LOG_HEAD_BYTES)?;
+    // The reader wants to know the sequence number beforehand; whatever is there will do.
+    let sequence = le::u64_at(&head, FRAME_HEADER_BYTES - 8).unwrap_or(0);
+    let previous = used.previous;
+    let start = Cursor { ordinal: used.ordinal, position: LOG_HEAD_BYTES, previous, sequence };
+    let files = [used.clone()];
+    let mut reader = ChainReader::new(&files, seed, &start);
+    Ok(matches!(reader.next(sequence)?, Step::Frame(..)))
+}
+
+/// Finds the last whole record, and judges why no other follows it.
+fn find_end(
+    pool: &PoolFile,
+    files: &[Used],
+    seed: u32,
+    start: &Cursor,
+    durable: u64,
+) -> Result<Cursor> {
+    if !files.iter().any(|used| used.ordinal == start.ordinal) {
+        return Err(Error::Damaged {
+            file: pool.file().path().into(),
+            offset: CHECKPOINT_OFFSETS[0],
+            what: format!(
+                "expected log file number {} of generation {}, which the newest checkpoint names, \
+                 found none; put the log back that belongs to this pool, or restore a backup",
+                start.ordinal,
+                pool.read_checkpoint()?.generation
+            ),
+        });
+    }
+    let mut scan = Scan { files, seed, durable, last: *start };
+    let end = scan.run()?;
+    let expected = scan.last.sequence + 1;
+    if expected <= scan.durable {
+        return Err(end.damaged());
+    }
+    match search(files, seed, &end, expected)? {
+        Beyond::Nothing => Ok(scan.last),
+        Beyond::LaterRecord(later) => {
+            let what = format!("{}; record {later} proves that it was there", end.what);
+            Err(End { what, ..end }.damaged())
+        }
+        Beyond::TooMuch => {
+            let what = format!("{}; and too much that looks like records follows", end.what);
+            Err(End { what, ..end }.damaged())
+        }
+    }
+}
+
+/// The first pass.
+struct Scan<'f> {
+    files: &'f [Used],
+    seed: u32,
+    /// Highest sequence number known to have been durable.
+    durable: u64,
+    /// After the last whole record.
+    last: Cursor,
+}
+
+impl Scan<'_> {
+    /// Reads records until none follows.
+    fn run(&mut self) -> Result<End> {
+        let mut reader = ChainReader::new(self.files, self.seed, &self.last);
+        let (mut parts, mut parts_crc) = (0, 0);
+        loop {
+            let sequence = self.last.sequence + 1;
+            let (header, range) = match reader.next(sequence)? {
+                Step::Frame(header, range) => (header, range),
+                Step::End(end) => return Ok(end),
+            };
+            if header.kind == Kind::Part {
+                parts += 1;
+                parts_crc = crc32c(parts_crc, &header.crc.to_le_bytes());
+                continue;
+            }
+            let found = CommitHead::take(&mut reader.bytes(range));
+            let lag = found.map_or(0, |head| head.lag);
+            let expected = CommitHead { lag, parts, parts_crc };
+            if found != Some(expected) {
+                let what = "the commit frame does not fit the parts before it";
+                return Err(damaged_record(self.files, &reader.cursor(sequence), sequence, what));
+            }
+            self.durable = self.durable.max(sequence.saturating_sub(lag));
+            self.last = reader.cursor(sequence);
+            (parts, parts_crc) = (0, 0);
+        }
+    }
+}

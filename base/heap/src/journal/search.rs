@@ -1,0 +1,119 @@
+//! Looking beyond an invalid frame: was it a torn tail, or damage? (R3)
+//!
+//! Purpose: records that were not synced reach the disk in any order, so whole records beyond a
+//! torn one are ordinary. But each says up to which record all was durable when it was written:
+//! if that covers the invalid one, something durable is gone.
+//! Invariants: the work is bounded by a multiple of the log's size, whatever the bytes are.
+//! Thread safety: reads only.
+//!
+//! A frame is found by trying every place where one can start. Old frames of recycled files carry
+//! lower sequence numbers (same generation) or fail their checksum (others).
+
+use adamant_wire::frame::{self, FRAME_ALIGN_BYTES, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES_MAX, Kind};
+use adamant_wire::le;
+
+use super::chain::End;
+use super::files::Used;
+use super::layout::LOG_HEAD_BYTES;
+use super::record::CommitHead;
+use crate::error::Result;
+
+/// Bytes searched at once.
+const SEARCH_BYTES: usize = 1 << 20;
+/// Sequence numbers beyond the expected one that are believed: a log of 1 TiB of empty records.
+const SEQUENCE_REACH: u64 = 1 << 36;
+/// Bytes checksummed at most, for each byte of log...
+const WORK_FACTOR: u64 = 4;
+/// ...and beside that.
+const WORK_BYTES: u64 = 64 << 20;
+
+/// What lies beyond an invalid frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beyond {
+    /// No record that says that the invalid one was durable.
+    Nothing,
+    /// A record that says so: its sequence number.
+    LaterRecord(u64),
+    /// Too much that looks like frames, and is none: nobody writes such a log.
+    TooMuch,
+}
+
+/// Looks for a record that proves record `sequence` to have been durable, from the end of the
+/// chain on, in that file and all later ones. O(log).
+///
+/// # Errors
+/// Those of the medium.
+pub(super) fn search(files: &[Used], seed: u32, end: &End, sequence: u64) -> Result<Beyond> {
+    let later = files.iter().filter(|used| used.ordinal >= end.ordinal);
+    let bytes = later.clone().map(|used| used.file.bytes).sum::<u64>();
+    let mut search = Search { seed, sequence, work_left: bytes * WORK_FACTOR + WORK_BYTES };
+    for used in later {
+        let start = if used.ordinal == end.ordinal { end.offset } else { LOG_HEAD_BYTES };
+        let found = search.file(used, start.max(LOG_HEAD_BYTES))?;
+        if found != Beyond::Nothing {
+            return Ok(found);
+        }
+    }
+    Ok(Beyond::Nothing)
+}
+
+struct Search {
+    seed: u32,
+    sequence: u64,
+    work_left: u64,
+}
+
+impl Search {
+    fn file(&mut self, used: &Used, start: u64) -> Result<Beyond> {
+        let mut piece = Vec::new();
+        let mut frame = Vec::new();
+        let mut position = start.next_multiple_of(FRAME_ALIGN_BYTES as u64);
+        while used.file.bytes.saturating_sub(position) >= FRAME_HEADER_BYTES as u64 {
+            let left = (used.file.bytes - position) as usize;
+            piece.resize(left.min(SEARCH_BYTES), 0);
+            used.file.file.read_at(&mut piece, position)?;
+            let mut at = 0;
+            while at + FRAME_HEADER_BYTES <= piece.len() {
+                let Some(bytes) = self.promising(&piece[at..], left - at) else {
+                    at += FRAME_ALIGN_BYTES;
+                    continue;
+                };
+                if bytes as u64 > self.work_left {
+                    return Ok(Beyond::TooMuch);
+                }
+                self.work_left -= bytes as u64;
+                frame.resize(bytes, 0);
+                used.file.file.read_at(&mut frame, position + at as u64)?;
+                if let Some(found) = self.judge(&frame) {
+                    return Ok(found);
+                }
+                at += FRAME_ALIGN_BYTES;
+            }
+            position += at as u64;
+        }
+        Ok(Beyond::Nothing)
+    }
+
+    /// Bytes of the commit frame that may start here, if its header allows it. Cheap: this is
+    /// asked for every fourth byte of a log.
+    fn promising(&self, bytes: &[u8], left: usize) -> Option<usize> {
+        let len_and_kind = le::u32_at(bytes, 8)?;
+        if len_and_kind >> 24 != Kind::Commit as u32 {
+            return None;
+        }
+        let sequence = le::u64_at(bytes, 12)?;
+        if sequence <= self.sequence || sequence - self.sequence > SEQUENCE_REACH {
+            return None;
+        }
+        let len = (len_and_kind & 0x00FF_FFFF) as usize;
+        let taken = frame::frame_bytes(len);
+        (len <= FRAME_PAYLOAD_BYTES_MAX && taken <= left).then_some(taken)
+    }
+
+    fn judge(&self, bytes: &[u8]) -> Option<Beyond> {
+        let (header, mut payload, _) = frame::parse(self.seed, bytes).ok()?;
+        let head = CommitHead::take(&mut payload)?;
+        let durable = header.sequence.saturating_sub(head.lag);
+        (durable >= self.sequence).then_some(Beyond::LaterRecord(header.sequence))
+    }
+}

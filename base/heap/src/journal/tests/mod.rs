@@ -1,0 +1,8 @@
+//! Tests of the journal on a disk that can fail, fill up, dawdle and be cut off.
+
+mod disk;
+mod model;
+mod records;
+mod recovery;
+mod space;
+mod commit;

@@ -1,0 +1,92 @@
+//! Records: what is put in comes out, tightly.
+
+use fastrand::Rng;
+
+use crate::journal::RecordBuilder;
+use crate::journal::record::{Entries, Entry};
+
+fn decode(record: &RecordBuilder) -> Vec<Entry<'_>> {
+    record.frames().flat_map(Entries::new).map(|entry| entry.expect("whole entries")).collect()
+}
+
+#[test]
+fn neighbouring_ranges_become_one() {
+    let mut record = RecordBuilder::new();
+    let bytes = (0..50_000).map(|value| value as u8).collect::<Vec<u8>>();
+    let mut offset = 0;
+    let mut rng = Rng::with_seed(1);
+    while offset < bytes.len() {
+        let len = rng.usize(1..300).min(bytes.len() - offset);
+        record.bytes(7000 + offset as u64, &bytes[offset..offset + len]);
+        offset += len;
+    }
+    assert_eq!(decode(&record), [Entry::Bytes { offset: 7000, bytes: &bytes }]);
+    assert!(record.len_bytes() < bytes.len() + 8);
+}
+
+#[test]
+fn bits_of_one_word_become_one_entry() {
+    let mut record = RecordBuilder::new();
+    record.bytes(8, b"before");
+    for bit in [3, 5, 63] {
+        record.set_bits(4096, 1 << bit);
+    }
+    record.clear_bits(4096, 1 << 5);
+    record.clear_bits(4104, 1 << 6);
+    let expected = [
+        Entry::Bytes { offset: 8, bytes: b"before" },
+        Entry::Set { offset: 4096, mask: 1 << 3 | 1 << 5 | 1 << 63 },
+        Entry::Clear { offset: 4096, mask: 1 << 5 },
+        Entry::Clear { offset: 4104, mask: 1 << 6 },
+    ];
+    assert_eq!(decode(&record), expected);
+    record.clear();
+    assert!(record.is_empty() && decode(&record).is_empty());
+}
+
+#[test]
+fn large_ranges_are_split_over_frames() {
+    let mut record = RecordBuilder::new();
+    let bytes = vec![42; 1_000_000];
+    record.set_bits(0, 1);
+    record.bytes(1 << 40, &bytes);
+    record.set_bits(1 << 46, u64::MAX);
+    assert!(record.frame_count() > 7);
+    let mut offset = 1 << 40;
+    for entry in &decode(&record)[1..] {
+        match *entry {
+            Entry::Bytes { offset: found, bytes } => {
+                assert_eq!(found, offset);
+                assert!(bytes.iter().all(|&byte| byte == 42));
+                offset += bytes.len() as u64;
+            }
+            other => assert_eq!(other, Entry::Set { offset: 1 << 46, mask: u64::MAX }),
+        }
+    }
+    assert_eq!(offset, (1 << 40) + bytes.len() as u64);
+}
+
+#[test]
+fn a_small_put_takes_little() {
+    let mut record = RecordBuilder::new();
+    record.bytes(123_456_768, &[1; 8 + 20 + 100]);
+    record.set_bits((1 << 46) + 8 * 30_000, 1 << 40);
+    record.bytes(987_648, &[2; 9]);
+    record.bytes(987_000, &[3; 2]);
+    assert!(record.len_bytes() + 20 + 3 <= 185, "{} bytes", record.len_bytes());
+}
+
+#[test]
+fn any_bytes_decode_to_entries_or_an_error() {
+    for seed in 0..20_000 {
+        let mut rng = Rng::with_seed(seed);
+        let len = rng.usize(..60);
+        let bytes = std::iter::repeat_with(|| rng.u8(..)).take(len).collect::<Vec<_>>();
+        let errors = Entries::new(&bytes).filter(Result::is_err).count();
+        assert!(errors <= 1, "seed {seed}: an error ends it");
+    }
+    let reserved = [3, 0];
+    assert!(Entries::new(&reserved).next().is_some_and(|entry| entry.is_err()));
+    let beyond = [1, 65];
+    assert!(Entries::new(&beyond).next().is_some_and(|entry| entry.is_err()));
+}

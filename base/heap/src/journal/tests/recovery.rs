@@ -1,0 +1,259 @@
+//! Recovery: a prefix of the records, all that was durable, and never damage taken for a tail.
+
+use fastrand::Rng;
+
+use super::disk::Disk;
+use super::model::{Model, create, open, options, small_log};
+use crate::durability::Durability;
+use crate::error::Error;
+use crate::journal::RecordBuilder;
+use crate::journal::layout::LOG_HEAD_BYTES;
+use crate::layout::{CHECKPOINT_OFFSETS, file_offset, sum_file_offset};
+
+/// The log file in use while there is only one.
+const LOG: &str = "log/0001";
+
+fn used_bytes(log: &[u8]) -> usize {
+    log.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)
+}
+
+#[test]
+fn a_closed_store_opens_with_nothing_to_do() {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(2));
+    for round in 0..5 {
+        let journal = if round == 0 {
+            create(&disk, options())
+        } else {
+            let (journal, recovery) = open(&disk).expect("open");
+            assert!(recovery.was_closed);
+            assert_eq!((recovery.records, recovery.last_sequence), (0, model.last_sequence()));
+            journal
+        };
+        model.assert_pool(&disk, &journal, model.last_sequence());
+        for _ in 0..20 {
+            model.commit(&mut rng, &journal, 6, Durability::Sync);
+        }
+        journal.checkpoint().expect("checkpoint");
+        model.assert_pool(&disk, &journal, model.last_sequence());
+        model.commit(&mut rng, &journal, 6, Durability::Deferred);
+        journal.close().expect("close");
+        assert!(journal.append(&RecordBuilder::new()).is_err(), "closed");
+    }
+}
+
+#[test]
+fn a_store_that_is_only_opened_is_not_changed() {
+    let disk = Disk::new();
+    create(&disk, options()).close().expect("close");
+    let before = disk.names().iter().map(|name| disk.bytes(name)).collect::<Vec<_>>();
+    let (journal, _) = open(&disk).expect("open");
+    journal.checkpoint().expect("checkpoint");
+    journal.close().expect("close");
+    let after = disk.names().iter().map(|name| disk.bytes(name)).collect::<Vec<_>>();
+    assert!(before == after);
+    assert!(before.iter().map(Vec::len).sum::<usize>() <= 4 << 20);
+}
+
+#[test]
+fn a_log_cut_anywhere_gives_a_prefix() {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(3));
+    let journal = create(&disk, options());
+    let mut ends = vec![LOG_HEAD_BYTES as usize];
+    let mut record = RecordBuilder::new();
+    for _ in 0..6 {
+        // None knows any other to be durable: all are buffered.
+        model.change(&mut rng, &mut record, 3);
+        let sequence = journal.append(&record).expect("append");
+        journal.finish(sequence, Durability::Buffered).expect("finish");
+        ends.push(used_bytes(&disk.bytes(LOG)).next_multiple_of(4));
+    }
+    let last = *ends.last().expect("not empty");
+    for cut in (LOG_HEAD_BYTES as usize..=last).filter(|cut| last < 1500 || cut % 7 == 0) {
+        let copy = disk.copy();
+        copy.change(LOG, |log| log[cut..].fill(0));
+        let whole = ends.iter().filter(|&&end| end <= cut).count() as u64 - 1;
+        let (opened, recovery) = open(&copy).expect("open");
+        let found = recovery.last_sequence;
+        // The last bytes of a record may be zeros anyway.
+        assert!(found == whole || found == whole + 1, "cut at {cut}: {found}, not {whole}");
+        model.assert_pool(&copy, &opened, found);
+        let again = copy.copy();
+        assert_eq!(open(&again).expect("again").1.last_sequence, found);
+    }
+}
+
+#[test]
+fn damage_in_what_was_durable_is_an_error() {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(4));
+    let journal = create(&disk, options());
+    let mut ends = vec![];
+    for _ in 0..8 {
+        model.commit(&mut rng, &journal, 3, Durability::Sync);
+        ends.push(used_bytes(&disk.bytes(LOG)).next_multiple_of(4));
+    }
+    // Nothing says that the last one was durable, nor that the one before is the last.
+    for at in LOG_HEAD_BYTES as usize..ends[6] {
+        if ends[6] > 3000 && at % 11 != 0 {
+            continue;
+        }
+        let copy = disk.copy();
+        copy.change(LOG, |log| log[at] ^= 1 << (at % 8));
+        match open(&copy) {
+            Err(Error::Damaged { file, offset, .. }) => {
+                assert!(file.ends_with("0001"));
+                assert!(offset as usize <= at, "{offset} of {at}");
+            }
+            other => panic!("byte {at}: {:?}", other.map(|(_, recovery)| recovery)),
+        }
+    }
+    let copy = disk.copy();
+    copy.change(LOG, |log| log[ends[7] - 6] ^= 4);
+    assert_eq!(open(&copy).expect("open").1.last_sequence, 7);
+}
+
+#[test]
+fn a_torn_record_before_a_whole_one_is_a_tail() {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(5));
+    let journal = create(&disk, options());
+    model.commit(&mut rng, &journal, 3, Durability::Sync);
+    let end = used_bytes(&disk.bytes(LOG)).next_multiple_of(4);
+    for _ in 0..4 {
+        model.commit(&mut rng, &journal, 3, Durability::Buffered);
+    }
+    disk.change(LOG, |log| log[end + 9] ^= 1);
+    let copy = disk.copy();
+    let (opened, recovery) = open(&copy).expect("open");
+    assert_eq!(recovery.last_sequence, 1);
+    model.assert_pool(&copy, &opened, 1);
+    // What was dropped never comes back, whatever is appended and lost.
+    let mut other = RecordBuilder::new();
+    other.bytes(0, b"other");
+    assert_eq!(opened.append(&other).expect("append"), 2);
+    opened.finish(2, Durability::Sync).expect("finish");
+    let (_, recovery) = open(&copy.copy()).expect("open");
+    assert_eq!((recovery.records, recovery.last_sequence), (1, 2));
+}
+
+#[test]
+fn lost_checkpoints_are_noticed_or_harmless() {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(6));
+    let mut journal = create(&disk, small_log());
+    let mut refused = 0;
+    for round in 0..60 {
+        model.commit(&mut rng, &journal, 40, Durability::Sync);
+        match rng.u8(..8) {
+            0 => journal.checkpoint().expect("checkpoint"),
+            1 => {
+                journal.close().expect("close");
+                journal = open(&disk).expect("open").0;
+            }
+            2 => journal = open(&disk).expect("open").0,
+            _ => {}
+        }
+        for slot in CHECKPOINT_OFFSETS {
+            let copy = disk.copy();
+            copy.change("pool", |pool| pool[slot as usize + 20] ^= 0x10);
+            match open(&copy) {
+                Ok((opened, recovery)) => {
+                    assert_eq!(recovery.last_sequence, model.last_sequence(), "round {round}");
+                    model.assert_pool(&copy, &opened, recovery.last_sequence);
+                }
+                Err(Error::Damaged { .. }) => refused += 1,
+                Err(error) => panic!("round {round}: {error}"),
+            }
+        }
+    }
+    assert!(refused > 0);
+}
+
+#[test]
+fn both_checkpoints_or_the_log_lost_is_damage() {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(7));
+    let journal = create(&disk, options());
+    model.commit(&mut rng, &journal, 3, Durability::Sync);
+    let copy = disk.copy();
+    for slot in CHECKPOINT_OFFSETS {
+        copy.change("pool", |pool| pool[slot as usize + 3] ^= 1);
+    }
+    assert!(matches!(open(&copy), Err(Error::Damaged { .. })));
+    let copy = disk.copy();
+    copy.remove(LOG);
+    assert!(matches!(open(&copy), Err(Error::Damaged { .. })));
+    let copy = disk.copy();
+    copy.change(LOG, |log| log[13] ^= 1);
+    assert!(matches!(open(&copy), Err(Error::Damaged { .. })));
+    // A pool that is gone does not make its log free to take.
+    let copy = disk.copy();
+    copy.remove("pool");
+    let created = crate::journal::Journal::create(&copy.root(), options(), &[], 4);
+    assert!(matches!(created, Err(Error::Unsupported { .. })));
+}
+
+#[test]
+fn every_flipped_bit_of_the_header_and_other_files_are_errors() {
+    let disk = Disk::new();
+    create(&disk, options()).close().expect("close");
+    for bit in 0..60 * 8 {
+        let copy = disk.copy();
+        copy.change("pool", |pool| pool[bit / 8] ^= 1 << (bit % 8));
+        assert!(matches!(open(&copy), Err(Error::Damaged { .. })), "bit {bit}");
+    }
+    for bytes in [vec![], vec![0; 100], b"#!/bin/sh\n".repeat(20_000)] {
+        let copy = disk.copy();
+        copy.put("pool", bytes);
+        assert!(matches!(open(&copy), Err(Error::Unsupported { .. })));
+    }
+    let copy = disk.copy();
+    copy.change("pool", |pool| pool.truncate(pool.len() - 4096));
+    assert!(matches!(open(&copy), Err(Error::Damaged { .. })));
+}
+
+#[test]
+fn a_damaged_page_is_never_given_a_new_checksum() {
+    let disk = Disk::new();
+    let journal = create(&disk, options());
+    disk.change("pool", |pool| pool[file_offset(3 * 4096) as usize + 100] = 1);
+    let mut record = RecordBuilder::new();
+    record.bytes(3 * 4096 + 5, b"x");
+    let sequence = journal.append(&record).expect("append");
+    journal.finish(sequence, Durability::Sync).expect("finish");
+    let error = journal.checkpoint().expect_err("damaged");
+    assert!(matches!(error, Error::Damaged { offset, .. } if offset == file_offset(3 * 4096)));
+    assert!(matches!(journal.append(&record), Err(Error::Poisoned { .. })));
+    assert!(matches!(journal.checkpoint(), Err(Error::Poisoned { .. })));
+    let sum = &disk.bytes("pool")[sum_file_offset(3 * 4096) as usize..][..4];
+    assert_eq!(sum, [0; 4]);
+}
+
+#[test]
+fn a_pool_torn_by_an_applier_is_made_whole() {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(8));
+    let journal = create(&disk, options());
+    for _ in 0..30 {
+        model.commit(&mut rng, &journal, 10, Durability::Sync);
+    }
+    let before = disk.bytes("pool");
+    journal.checkpoint().expect("checkpoint");
+    let after = disk.bytes("pool");
+    for round in 0..20 {
+        let copy = disk.copy();
+        copy.change("pool", |pool| {
+            // All before the pool's sync: the checkpoint is still the old one.
+            pool[..65_536].copy_from_slice(&before[..65_536]);
+            for at in (65_536..pool.len()).step_by(512) {
+                let source = if rng.bool() { &before } else { &after };
+                pool[at..at + 512].copy_from_slice(&source[at..at + 512]);
+            }
+        });
+        let (opened, recovery) = open(&copy).expect("open");
+        assert_eq!(recovery.records, 30, "round {round}");
+        model.assert_pool(&copy, &opened, 30);
+    }
+}

@@ -1,0 +1,201 @@
+//! Every persistent byte of the pool file, and nothing volatile.
+//!
+//! Purpose: the constants and structures shared by all that read or write a pool.
+//! See `docs/format/pool.md` for the file and `docs/format/heap.md` for what is in it.
+//!
+//! A pool file is a head of 64 KiB followed by zones. A zone holds the page checksums, the page
+//! descriptors and 256 MiB of data pages. In memory all data pages form one linear range (heap
+//! offset 0 is data page 0), and all descriptors another one, addressed from `TABLE_BASE`.
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes of a page: the unit of allocation of extents, of checksums and of the pool file.
+pub const PAGE_BYTES: u64 = 4096;
+/// Data pages of a zone: 256 MiB.
+pub const ZONE_PAGES: u64 = 65_536;
+/// Data bytes of a zone.
+pub const ZONE_BYTES: u64 = ZONE_PAGES * PAGE_BYTES;
+/// Bytes of one page descriptor.
+pub const DESCRIPTOR_BYTES: u64 = 8;
+/// Pages of a zone's descriptor table.
+pub const ZONE_TABLE_PAGES: u64 = ZONE_PAGES * DESCRIPTOR_BYTES / PAGE_BYTES;
+/// Pages of a zone's checksum region: one CRC32C for each descriptor and data page.
+pub const ZONE_SUMS_PAGES: u64 = ((ZONE_PAGES + ZONE_TABLE_PAGES) * 4).div_ceil(PAGE_BYTES);
+/// Bytes of the head of a pool file: pool header, two checkpoint slots, room to grow.
+pub const HEAD_BYTES: u64 = 65_536;
+/// Distance between the starts of two zones in the file.
+pub const ZONE_STRIDE: u64 = (ZONE_SUMS_PAGES + ZONE_TABLE_PAGES + ZONE_PAGES) * PAGE_BYTES;
+/// Heap offsets from here on address the descriptor tables: descriptor of data page `p` lies at
+/// `TABLE_BASE + 8 * p`.
+pub const TABLE_BASE: u64 = 1 << 46;
+/// The largest address range that a heap asks for: 1 TiB.
+pub const HEAP_BYTES_MAX: u64 = 1 << 40;
+/// File offset of the pool header.
+pub const POOL_HEADER_OFFSET: u64 = 0;
+/// File offsets of the two checkpoint slots.
+pub const CHECKPOINT_OFFSETS: [u64; 2] = [4096, 8192];
+/// First bytes of every pool file.
+pub const POOL_MAGIC: [u8; 8] = *b"ADAMANT\x01";
+/// The format version that this code writes.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Heap offset of the root page.
+pub const ROOT_OFFSET: u64 = 0;
+/// Heap offset of the class table.
+pub const CLASS_TABLE_OFFSET: u64 = PAGE_BYTES;
+/// The first data page that can be allocated.
+pub const FIRST_PAGE: u64 = 2;
+/// Entries of the class table.
+pub const CLASS_COUNT_MAX: usize = 255;
+/// Words for the roots of what lives in a heap.
+pub const ROOT_COUNT: usize = 16;
+/// First bytes of the root page.
+pub const ROOT_MAGIC: [u8; 8] = *b"AdamHeap";
+
+/// The pool header: written once, when the pool is created.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct PoolHeader {
+    /// `POOL_MAGIC`.
+    pub magic: [u8; 8],
+    /// Format version.
+    pub version: U32,
+    /// Bytes of a page.
+    pub page_bytes: U32,
+    /// Features that any reader may ignore.
+    pub compat: U64,
+    /// Features that a reader may ignore when it does not write.
+    pub ro_compat: U64,
+    /// Features that must be known to open the pool at all.
+    pub incompat: U64,
+    /// Identity of the pool; logs carry it too.
+    pub uuid: [u8; 16],
+    /// CRC32C of all bytes before this field.
+    pub checksum: U32,
+}
+
+/// A checkpoint: how much of the log the pool file holds. Two slots, written in turn.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Checkpoint {
+    /// Counts checkpoints; the valid slot with the higher number holds.
+    pub number: U64,
+    /// Generation of the log that continues from here.
+    pub generation: U64,
+    /// Sequence number of the last record that is in the pool.
+    pub applied: U64,
+    /// Highest sequence number known durable when this was written.
+    pub durable: U64,
+    /// Ordinal of the log file of the first record that is not in the pool.
+    pub ordinal: U64,
+    /// Byte offset of that record in its log file; 0: the pool holds everything and no record
+    /// follows, whatever is in the log files.
+    pub position: U64,
+    /// Data pages that the file backed: a shorter file has been cut.
+    pub pages: U64,
+    /// CRC of the frame before that record: the chain goes on from it.
+    pub previous: U32,
+    /// CRC32C of the pool's UUID and all bytes before this field.
+    pub checksum: U32,
+}
+
+/// The root page of the heap, at heap offset 0.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct HeapRoot {
+    /// `ROOT_MAGIC`.
+    pub magic: [u8; 8],
+    /// One past the last data page that was ever allocated.
+    pub pages_end: U64,
+    /// Entries of the class table in use.
+    pub class_count: U64,
+    /// Blocks allocated by whoever uses the heap; meaning is theirs, 0 is none.
+    pub roots: [U64; ROOT_COUNT],
+}
+
+/// One entry of the class table.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct ClassEntry {
+    /// Bytes of a block.
+    pub block_bytes: U32,
+    /// Blocks of a run.
+    pub block_count: U32,
+    /// Bytes from the start of the run to its first block.
+    pub blocks_start: U16,
+    /// Pages of a run.
+    pub run_pages: U16,
+    /// 1: the bitmap is the upper half of the run's first descriptor; 0: it starts the run.
+    pub bitmap_in_descriptor: U16,
+    /// Zero.
+    pub reserved: U16,
+}
+
+/// What a page is used for.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Descriptor {
+    /// One of the `KIND_` constants.
+    pub kind: u8,
+    /// Zero.
+    pub reserved: u8,
+    /// Runs: the class.
+    pub class: U16,
+    /// Run: the bitmap when the class keeps it here. Continued run: pages back to its first page.
+    /// Extent: its pages.
+    pub argument: U32,
+}
+
+/// A free page, or a page inside an extent.
+pub const KIND_FREE: u8 = 0;
+/// First page of a run.
+pub const KIND_RUN: u8 = 1;
+/// A later page of a run.
+pub const KIND_RUN_CONTINUED: u8 = 2;
+/// First page of an extent.
+pub const KIND_EXTENT: u8 = 3;
+/// The root page and the class table.
+pub const KIND_SYSTEM: u8 = 4;
+/// First page of a zone, within an extent that began in an earlier one: its `argument` is the
+/// pages of the extent from here on. So a zone can be read without those before it.
+pub const KIND_EXTENT_CONTINUED: u8 = 5;
+
+const _: () = assert!(size_of::<PoolHeader>() == 60);
+const _: () = assert!(size_of::<Checkpoint>() == 64);
+const _: () = assert!(size_of::<HeapRoot>() == 24 + 8 * ROOT_COUNT);
+const _: () = assert!(size_of::<ClassEntry>() == 16);
+const _: () = assert!(CLASS_COUNT_MAX * 16 <= PAGE_BYTES as usize);
+const _: () = assert!(size_of::<Descriptor>() as u64 == DESCRIPTOR_BYTES);
+const _: () = assert!(ZONE_TABLE_PAGES * PAGE_BYTES == ZONE_PAGES * DESCRIPTOR_BYTES);
+
+/// Where a heap offset lies in the pool file.
+pub const fn file_offset(heap_offset: u64) -> u64 {
+    if heap_offset >= TABLE_BASE {
+        let offset = heap_offset - TABLE_BASE;
+        let zone = offset / (ZONE_TABLE_PAGES * PAGE_BYTES);
+        let within = offset % (ZONE_TABLE_PAGES * PAGE_BYTES);
+        HEAD_BYTES + zone * ZONE_STRIDE + ZONE_SUMS_PAGES * PAGE_BYTES + within
+    } else {
+        let zone = heap_offset / ZONE_BYTES;
+        let within = heap_offset % ZONE_BYTES;
+        HEAD_BYTES + zone * ZONE_STRIDE + (ZONE_SUMS_PAGES + ZONE_TABLE_PAGES) * PAGE_BYTES + within
+    }
+}
+
+/// Where the checksum of the page at this heap offset lies in the pool file.
+pub const fn sum_file_offset(heap_offset: u64) -> u64 {
+    let (zone, index) = if heap_offset >= TABLE_BASE {
+        let page = (heap_offset - TABLE_BASE) / PAGE_BYTES;
+        (page / ZONE_TABLE_PAGES, page % ZONE_TABLE_PAGES)
+    } else {
+        let page = heap_offset / PAGE_BYTES;
+        (page / ZONE_PAGES, ZONE_TABLE_PAGES + page % ZONE_PAGES)
+    };
+    HEAD_BYTES + zone * ZONE_STRIDE + index * 4
+}
+
+/// Heap offset of the descriptor of a data page.
+pub const fn descriptor_offset(page: u64) -> u64 {
+    TABLE_BASE + page * DESCRIPTOR_BYTES
+}

@@ -1,0 +1,369 @@
+//! The pool file: its head, its geometry, its page checksums.
+//!
+//! Purpose: the one place that knows where in the file things lie and how they are judged. Which
+//! bytes are written when is the journal's.
+//! Invariants: data pages `0 .. pages_backed()` are backed by the file with their descriptors and
+//! checksums. A page that was never written is a hole of zeros, and so is its checksum.
+//! Thread safety: one thread at a time grows the file, and one (the applier) writes pages and
+//! checkpoints; anyone reads.
+//!
+//! See `docs/format/pool.md`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use adamant_medium::storage::File;
+use adamant_wire::checksum::{crc32c, page_sum};
+use adamant_wire::le;
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::error::{Error, Result};
+use crate::layout::{
+    CHECKPOINT_OFFSETS, Checkpoint, DESCRIPTOR_BYTES, FIRST_PAGE, FORMAT_VERSION, HEAD_BYTES,
+    HEAP_BYTES_MAX, PAGE_BYTES, POOL_HEADER_OFFSET, POOL_MAGIC, PoolHeader, TABLE_BASE, ZONE_PAGES,
+    ZONE_STRIDE, ZONE_SUMS_PAGES, ZONE_TABLE_PAGES, file_offset, sum_file_offset,
+};
+
+/// Data pages of the largest heap.
+const PAGES_MAX: u64 = HEAP_BYTES_MAX / PAGE_BYTES;
+/// Bytes of a checkpoint before its checksum.
+const CHECKPOINT_SUMMED_BYTES: usize = size_of::<Checkpoint>() - size_of::<u32>();
+/// Pages read at once by `verify`: divides a zone's data pages and is all of its table's, so that
+/// no piece crosses a zone.
+const VERIFY_PAGES: u64 = ZONE_TABLE_PAGES;
+const _: () = assert!(ZONE_PAGES.is_multiple_of(VERIFY_PAGES));
+
+/// An open pool file.
+#[derive(Debug)]
+pub(crate) struct PoolFile {
+    file: Arc<dyn File>,
+    uuid: [u8; 16],
+    pages: AtomicU64,
+}
+
+impl PoolFile {
+    /// Makes a pool file of `pages` data pages in an empty file: `initial` pages, each with its
+    /// heap offset, and a first checkpoint that says that no log follows. Synced on return.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn create(
+        file: Arc<dyn File>,
+        uuid: [u8; 16],
+        pages: u64,
+        initial: &[(u64, &[u8])],
+    ) -> Result<Self> {
+        let pool = Self { file, uuid, pages: AtomicU64::new(0) };
+        pool.file.allocate(0, HEAD_BYTES)?;
+        pool.grow(pages.max(FIRST_PAGE))?;
+        for &(offset, page) in initial {
+            debug_assert_eq!(page.len() as u64, PAGE_BYTES, "initial pages are whole");
+            pool.file.write_at(page, file_offset(offset))?;
+            pool.file.write_at(&page_sum(page).to_le_bytes(), sum_file_offset(offset))?;
+        }
+        let mut header = PoolHeader {
+            magic: POOL_MAGIC,
+            version: FORMAT_VERSION.into(),
+            page_bytes: (PAGE_BYTES as u32).into(),
+            compat: 0.into(),
+            ro_compat: 0.into(),
+            incompat: 0.into(),
+            uuid,
+            checksum: 0.into(),
+        };
+        header.checksum = header_checksum(&header).into();
+        pool.file.write_at(header.as_bytes(), POOL_HEADER_OFFSET)?;
+        let first = Checkpoint {
+            number: 1.into(),
+            generation: 0.into(),
+            applied: 0.into(),
+            durable: 0.into(),
+            ordinal: 0.into(),
+            position: 0.into(),
+            pages: pool.pages_backed().into(),
+            previous: 0.into(),
+            checksum: 0.into(),
+        };
+        pool.write_checkpoint(first)?;
+        pool.file.sync()?;
+        Ok(pool)
+    }
+
+    /// Opens a pool file and judges its header.
+    ///
+    /// # Errors
+    /// `Error::Unsupported` for a file of another program or of a newer version,
+    /// `Error::Damaged` for a header that is not what was written or a file that was cut; those of
+    /// the medium.
+    pub(crate) fn open(file: Arc<dyn File>) -> Result<Self> {
+        let len = file.len()?;
+        let mut bytes = [0; size_of::<PoolHeader>()];
+        if len < bytes.len() as u64 {
+            let what = format!(
+                "expected a pool of at least {HEAD_BYTES} bytes, found a file of {len} bytes; \
+                 this is no pool, choose another directory"
+            );
+            return Err(Error::Unsupported { file: file.path().into(), what });
+        }
+        file.read_at(&mut bytes, POOL_HEADER_OFFSET)?;
+        let header = judge_header(file.as_ref(), &bytes)?;
+        let pool = Self { file, uuid: header.uuid, pages: AtomicU64::new(pages_in(len)) };
+        if pool.pages_backed() < FIRST_PAGE {
+            return Err(pool.cut(len, FIRST_PAGE));
+        }
+        Ok(pool)
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    /// Identity of the pool.
+    pub(crate) fn uuid(&self) -> &[u8; 16] {
+        &self.uuid
+    }
+
+    /// Data pages that the file backs, with descriptors and checksums.
+    pub(crate) fn pages_backed(&self) -> u64 {
+        self.pages.load(Ordering::Acquire)
+    }
+
+    /// Backs data pages `0 .. pages`. Not durable before the next sync.
+    ///
+    /// # Errors
+    /// `Error::TooLarge` beyond the largest heap; those of the medium, out of space among them.
+    /// Then the file is as long as it was.
+    pub(crate) fn grow(&self, pages: u64) -> Result<()> {
+        let backed = self.pages_backed();
+        if pages <= backed {
+            return Ok(());
+        }
+        if pages > PAGES_MAX {
+            let bytes = pages.saturating_mul(PAGE_BYTES);
+            return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
+        }
+        let len = self.file.len()?;
+        if let Err(error) = self.grow_zones(backed, pages) {
+            // Best effort: what stays allocated beyond the pages in use harms nothing.
+            let _ = self.file.set_len(len);
+            return Err(error);
+        }
+        self.pages.store(pages, Ordering::Release);
+        Ok(())
+    }
+
+    fn grow_zones(&self, backed: u64, pages: u64) -> Result<()> {
+        for zone in backed / ZONE_PAGES..pages.div_ceil(ZONE_PAGES) {
+            let first = zone * ZONE_PAGES;
+            let end = pages.min(first + ZONE_PAGES);
+            let start = HEAD_BYTES + zone * ZONE_STRIDE;
+            // From the zone's start each time: space that an earlier growth made, but that a
+            // crash took back, is made again, and what exists costs one call.
+            let sums = (ZONE_TABLE_PAGES + end - first) * 4;
+            self.file.allocate(start, sums.next_multiple_of(PAGE_BYTES))?;
+            let table = ((end - first) * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
+            self.file.allocate(start + ZONE_SUMS_PAGES * PAGE_BYTES, table)?;
+            let from = backed.max(first);
+            self.file.allocate(file_offset(from * PAGE_BYTES), (end - from) * PAGE_BYTES)?;
+        }
+        Ok(())
+    }
+
+    /// The newest valid checkpoint of the two slots. One that is torn or damaged counts as none:
+    /// what the other one needs of the log is still there, or its absence is noticed.
+    ///
+    /// # Errors
+    /// `Error::Damaged` when neither is valid, or the file is shorter than the newest one says;
+    /// those of the medium.
+    pub(crate) fn read_checkpoint(&self) -> Result<Checkpoint> {
+        let mut newest: Option<Checkpoint> = None;
+        for offset in CHECKPOINT_OFFSETS {
+            let mut bytes = [0; size_of::<Checkpoint>()];
+            self.file.read_at(&mut bytes, offset)?;
+            let slot = Checkpoint::read_from_bytes(&bytes).ok();
+            let valid = slot.filter(|slot| slot.checksum.get() == self.checkpoint_checksum(slot));
+            newest = match (newest, valid) {
+                (Some(other), Some(slot)) if slot.number.get() < other.number.get() => Some(other),
+                (other, slot) => slot.or(other),
+            };
+        }
+        let Some(newest) = newest else {
+            return Err(Error::Damaged {
+                file: self.file.path().into(),
+                offset: CHECKPOINT_OFFSETS[0],
+                what: "expected a checkpoint in one of two slots, found none that is valid; \
+                       restore a backup"
+                    .into(),
+            });
+        };
+        if self.pages_backed() < newest.pages.get() {
+            return Err(self.cut(self.file.len()?, newest.pages.get()));
+        }
+        Ok(newest)
+    }
+
+    /// Writes a checkpoint into the slot of its number, with its checksum. Not durable before the next sync.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn write_checkpoint(&self, mut checkpoint: Checkpoint) -> Result<()> {
+        checkpoint.checksum = self.checkpoint_checksum(&checkpoint).into();
+        let slot = (checkpoint.number.get() % CHECKPOINT_OFFSETS.len() as u64) as usize;
+        Ok(self.file.write_at(checkpoint.as_bytes(), CHECKPOINT_OFFSETS[slot])?)
+    }
+
+    /// Whether a page of the file is the one whose checksum is stored (R7).
+    ///
+    /// # Errors
+    /// `Error::Damaged` if not; those of the medium.
+    pub(crate) fn verify_page(&self, heap_offset: u64, page: &[u8]) -> Result<()> {
+        let mut sum = [0; 4];
+        self.file.read_at(&mut sum, sum_file_offset(heap_offset))?;
+        self.judge_page(heap_offset, page, u32::from_le_bytes(sum))
+    }
+
+    /// # Errors
+    /// `Error::Damaged` unless the page has the checksum `expected`.
+    pub(crate) fn judge_page(&self, heap_offset: u64, page: &[u8], expected: u32) -> Result<()> {
+        let found = page_sum(page);
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::Damaged {
+            file: self.file.path().into(),
+            offset: file_offset(heap_offset),
+            what: format!(
+                "expected a page with checksum {expected:#010x}, found {found:#010x}; restore a \
+                 backup, or export what can still be read"
+            ),
+        })
+    }
+
+    /// Judges every page of the file; `on_damage` is told of each that is not what was written.
+    /// Nobody may write pages meanwhile. Returns the pages judged. O(file).
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(Error)) -> Result<u64> {
+        let pages = self.pages_backed();
+        let table_pages = (pages * DESCRIPTOR_BYTES).div_ceil(PAGE_BYTES);
+        let tables = TABLE_BASE..TABLE_BASE + table_pages * PAGE_BYTES;
+        let mut buffer = vec![0; (VERIFY_PAGES * PAGE_BYTES) as usize];
+        let mut sums = vec![0; VERIFY_PAGES as usize * 4];
+        for range in [tables, 0..pages * PAGE_BYTES] {
+            let mut offset = range.start;
+            while offset < range.end {
+                let bytes = (range.end - offset).min(VERIFY_PAGES * PAGE_BYTES) as usize;
+                let count = bytes / PAGE_BYTES as usize;
+                self.file.read_at(&mut buffer[..bytes], file_offset(offset))?;
+                self.file.read_at(&mut sums[..count * 4], sum_file_offset(offset))?;
+                for (index, page) in buffer[..bytes].chunks(PAGE_BYTES as usize).enumerate() {
+                    let expected = le::u32_at(&sums, index * 4).unwrap_or(0);
+                    let page_offset = offset + index as u64 * PAGE_BYTES;
+                    if let Err(error) = self.judge_page(page_offset, page, expected) {
+                        on_damage(error);
+                    }
+                }
+                offset += bytes as u64;
+            }
+        }
+        Ok(pages + table_pages)
+    }
+
+    fn checkpoint_checksum(&self, checkpoint: &Checkpoint) -> u32 {
+        crc32c(crc32c(0, &self.uuid), &checkpoint.as_bytes()[..CHECKPOINT_SUMMED_BYTES])
+    }
+
+    fn cut(&self, len: u64, pages: u64) -> Error {
+        Error::Damaged {
+            file: self.file.path().into(),
+            offset: len,
+            what: format!(
+                "expected at least {} bytes ({pages} pages), found {len}: the file was cut; \
+                 restore a backup",
+                file_offset((pages - 1) * PAGE_BYTES) + PAGE_BYTES
+            ),
+        }
+    }
+}
+
+fn header_checksum(header: &PoolHeader) -> u32 {
+    let bytes = header.as_bytes();
+    crc32c(0, &bytes[..bytes.len() - size_of::<u32>()])
+}
+
+/// Data pages in a file of that length. The pages of a zone lie after its sums and its table.
+fn pages_in(len: u64) -> u64 {
+    let zones = len.saturating_sub(HEAD_BYTES);
+    let before_data = (ZONE_SUMS_PAGES + ZONE_TABLE_PAGES) * PAGE_BYTES;
+    let in_last = (zones % ZONE_STRIDE).saturating_sub(before_data) / PAGE_BYTES;
+    (zones / ZONE_STRIDE * ZONE_PAGES + in_last).min(PAGES_MAX)
+}
+
+fn judge_header(file: &dyn File, bytes: &[u8]) -> Result<PoolHeader> {
+    let unsupported = |what: String| Error::Unsupported { file: file.path().into(), what };
+    let damaged = |offset: u64, what: String| Error::Damaged {
+        file: file.path().into(),
+        offset: POOL_HEADER_OFFSET + offset,
+        what,
+    };
+    let Ok(header) = PoolHeader::read_from_bytes(bytes) else {
+        return Err(damaged(0, "expected a pool header".into()));
+    };
+    let expected = header_checksum(&PoolHeader { magic: POOL_MAGIC, ..header });
+    let found = header.checksum.get();
+    if header.magic != POOL_MAGIC && found != expected {
+        return Err(unsupported(format!(
+            "expected a file that starts with {}, found {}; this is no pool, choose another \
+             directory",
+            POOL_MAGIC.escape_ascii(),
+            header.magic.escape_ascii()
+        )));
+    }
+    // The place of the checksum is the same in all versions, so damage and a newer version can
+    // be told apart.
+    if header.magic != POOL_MAGIC || found != expected {
+        return Err(damaged(
+            0,
+            format!(
+                "expected a pool header with checksum {expected:#010x}, found {found:#010x}; \
+                 restore a backup"
+            ),
+        ));
+    }
+    if header.version.get() != FORMAT_VERSION {
+        return Err(unsupported(format!(
+            "expected a pool of format {FORMAT_VERSION}, found format {}; open it with the \
+             version of this program that wrote it",
+            header.version
+        )));
+    }
+    if u64::from(header.page_bytes.get()) != PAGE_BYTES {
+        let pages = header.page_bytes;
+        return Err(unsupported(format!("expected pages of {PAGE_BYTES} bytes, found {pages}")));
+    }
+    if header.incompat.get() != 0 || header.ro_compat.get() != 0 {
+        return Err(unsupported(format!(
+            "expected no features that must be known, found incompat {:#x} and ro-compat {:#x}; \
+             open it with the version of this program that wrote it",
+            header.incompat, header.ro_compat
+        )));
+    }
+    Ok(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_in_a_file_are_those_that_it_was_grown_to() {
+        for pages in [1, 2, 511, 512, ZONE_PAGES - 1, ZONE_PAGES, ZONE_PAGES + 1, 3 * ZONE_PAGES] {
+            let len = file_offset((pages - 1) * PAGE_BYTES) + PAGE_BYTES;
+            assert_eq!(pages_in(len), pages);
+        }
+        assert_eq!(pages_in(0), 0);
+        assert_eq!(pages_in(HEAD_BYTES + ZONE_STRIDE + 4096), ZONE_PAGES);
+    }
+}
