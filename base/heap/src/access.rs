@@ -1,0 +1,70 @@
+//! What an engine may do with a heap: read blocks, and in a transaction write, reserve and free.
+//!
+//! Purpose: the two traits that data structures are written against, so that the same code finds
+//! a key under a reader's view and within a transaction, on either journal.
+//! Thread safety: a `Read` holds the heap's shared lock, a `Write` its exclusive one (S1).
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::error::Result;
+use crate::ptr::Ptr;
+
+/// Reading blocks.
+pub trait Read {
+    /// All bytes of the block that starts at heap offset `block`: at least as many as were
+    /// reserved, at most what its class holds; those beyond what was written are unspecified.
+    ///
+    /// # Errors
+    /// `Error::InvalidPointer` unless a block starts there (S3). O(1).
+    fn block(&self, block: u64) -> Result<&[u8]>;
+
+    /// The object at `ptr`.
+    ///
+    /// # Errors
+    /// As [`Read::block`], also when the block is smaller than `T`.
+    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T>;
+
+    /// Asks the processor to load the cache line at heap offset `offset`. Never fails.
+    fn prefetch(&self, offset: u64);
+}
+
+/// Writing blocks: what only a transaction can do.
+pub trait Write: Read {
+    /// Reserves a block of at least `bytes` bytes (1 to 2^40) and returns its heap offset.
+    /// Its contents are unspecified until written. It is published by the commit.
+    ///
+    /// # Errors
+    /// `Error::OutOfSpace` when the pool cannot grow; the transaction is still whole.
+    fn reserve(&mut self, bytes: u64) -> Result<u64>;
+
+    /// Bytes `at..at + len` of a block, to be overwritten in full by the caller. In a block
+    /// that this transaction reserved nothing is saved, and all bytes up to the highest one
+    /// asked for are made durable once, by the commit. In another block the old bytes are saved
+    /// (each once) and exactly the bytes asked for go into the record. O(len).
+    ///
+    /// # Errors
+    /// `Error::InvalidPointer` when the block or the range in it does not exist.
+    fn write(&mut self, block: u64, at: usize, len: usize) -> Result<&mut [u8]>;
+
+    /// The object at `ptr`, for writing; all of it goes into the record.
+    ///
+    /// # Errors
+    /// As [`Write::write`].
+    fn write_as<T: FromBytes + IntoBytes + Immutable + KnownLayout>(
+        &mut self,
+        ptr: Ptr<T>,
+    ) -> Result<&mut T>;
+
+    /// Sets the little-endian word at byte `at` of a block. Only the bytes that differ go into
+    /// the record, so the word must have been written before (in this or an earlier commit).
+    ///
+    /// # Errors
+    /// As [`Write::write`].
+    fn update_u64(&mut self, block: u64, at: usize, value: u64) -> Result<()>;
+
+    /// Frees a block: at the commit, not before. Freeing a block twice is an error.
+    ///
+    /// # Errors
+    /// `Error::InvalidPointer` when no allocated block starts there.
+    fn free(&mut self, block: u64) -> Result<()>;
+}

@@ -1,0 +1,188 @@
+//! The structural check of a heap.
+//!
+//! Purpose: verify every checksum of the pool file and every rule of descriptors, runs and
+//! bitmaps, and report everything found, not only the first. Reads only.
+
+use std::path::PathBuf;
+
+use crate::class::ClassTable;
+use crate::error::{Error, Result};
+use crate::image::Image;
+use crate::layout::{
+    FIRST_PAGE, KIND_EXTENT, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN, KIND_RUN_CONTINUED,
+    KIND_SYSTEM, PAGE_BYTES, ZONE_PAGES, descriptor_offset, file_offset,
+};
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The file.
+    pub file: PathBuf,
+    /// Byte offset in the file.
+    pub offset: u64,
+    /// Expected and found.
+    pub what: String,
+}
+
+/// What a check looked at and found.
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// Pages whose checksum was verified.
+    pub pages_verified: u64,
+    /// Runs looked at.
+    pub runs: u64,
+    /// Extents looked at.
+    pub extents: u64,
+    /// Blocks that are allocated, extents included.
+    pub blocks: u64,
+    /// Bytes of those blocks.
+    pub block_bytes: u64,
+    /// Pages that are free, below the end of what was ever allocated.
+    pub free_pages: u64,
+    /// Everything wrong.
+    pub findings: Vec<Finding>,
+}
+
+impl CheckReport {
+    /// Whether nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+/// Walks all descriptors up to the last allocated page.
+pub(crate) struct Checker<'a> {
+    pub(crate) image: &'a Image,
+    pub(crate) classes: &'a ClassTable,
+    pub(crate) file: PathBuf,
+    pub(crate) report: CheckReport,
+}
+
+impl Checker<'_> {
+    fn find(&mut self, heap_offset: u64, what: String) {
+        let finding = Finding { file: self.file.clone(), offset: file_offset(heap_offset), what };
+        self.report.findings.push(finding);
+    }
+
+    /// Adds a page that is not what was written.
+    pub(crate) fn note(&mut self, error: Error) {
+        let finding = match error {
+            Error::Damaged { file, offset, what } => Finding { file, offset, what },
+            other => Finding { file: self.file.clone(), offset: 0, what: other.to_string() },
+        };
+        self.report.findings.push(finding);
+    }
+
+    /// Checks descriptors, runs and extents.
+    pub(crate) fn structure(&mut self) -> Result<()> {
+        let end = self.image.root()?.pages_end.get();
+        if end > self.image.pages() || end < FIRST_PAGE {
+            let pages = self.image.pages();
+            self.find(8, format!("expected {FIRST_PAGE} to {pages} allocated pages, found {end}"));
+            return Ok(());
+        }
+        let mut page = 0;
+        while page < end {
+            page += self.piece(page, end)?;
+        }
+        Ok(())
+    }
+
+    /// Checks what begins at a page; returns how many pages it takes.
+    fn piece(&mut self, page: u64, end: u64) -> Result<u64> {
+        let descriptor = self.image.descriptor(page)?;
+        let argument = u64::from(descriptor.argument.get());
+        match descriptor.kind {
+            KIND_FREE => {
+                self.report.free_pages += 1;
+                if descriptor.class.get() != 0 || argument != 0 {
+                    self.find(
+                        descriptor_offset(page),
+                        format!("expected a zero descriptor of a free page, found {descriptor:?}"),
+                    );
+                }
+                Ok(1)
+            }
+            KIND_SYSTEM if page < FIRST_PAGE => Ok(1),
+            KIND_RUN => self.run(page, descriptor.class.get(), argument, end),
+            KIND_EXTENT if argument > 0 && page + argument <= end => {
+                self.report.extents += 1;
+                self.report.blocks += 1;
+                self.report.block_bytes += argument * PAGE_BYTES;
+                self.extent(page, argument)?;
+                Ok(argument)
+            }
+            _ => {
+                self.find(
+                    descriptor_offset(page),
+                    format!("expected a free page, run or extent, found {descriptor:?}"),
+                );
+                Ok(1)
+            }
+        }
+    }
+
+    /// Descriptors within an extent are zero, but for the first of each zone.
+    fn extent(&mut self, page: u64, pages: u64) -> Result<()> {
+        for inner in page + 1..page + pages {
+            let descriptor = self.image.descriptor(inner)?;
+            let left = page + pages - inner;
+            let expected = if inner.is_multiple_of(ZONE_PAGES) {
+                (KIND_EXTENT_CONTINUED, left)
+            } else {
+                (KIND_FREE, 0)
+            };
+            if (descriptor.kind, u64::from(descriptor.argument.get())) != expected {
+                self.find(
+                    descriptor_offset(inner),
+                    format!("expected the inside of an extent, found {descriptor:?}"),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, page: u64, class: u16, argument: u64, end: u64) -> Result<u64> {
+        let Some(shape) = self.classes.get(class).copied().filter(|s| page + s.run_pages <= end)
+        else {
+            self.find(
+                descriptor_offset(page),
+                format!("expected a run of a known class within the heap, found class {class}"),
+            );
+            return Ok(1);
+        };
+        self.report.runs += 1;
+        for back in 1..shape.run_pages {
+            let inner = self.image.descriptor(page + back)?;
+            let found = (inner.kind, inner.class.get(), u64::from(inner.argument.get()));
+            if found != (KIND_RUN_CONTINUED, class, back) {
+                self.find(
+                    descriptor_offset(page + back),
+                    format!("expected page {back} of a run of class {class}, found {inner:?}"),
+                );
+            }
+        }
+        let words: Vec<u64> = if shape.bitmap_in_descriptor {
+            vec![argument]
+        } else {
+            let bytes = self.image.bytes(page * PAGE_BYTES, shape.bitmap_words() as u64 * 8)?;
+            (0..shape.bitmap_words())
+                .filter_map(|i| adamant_wire::le::u64_at(bytes, i * 8))
+                .collect()
+        };
+        let allocated: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
+        let beyond = words.last().is_some_and(|last| {
+            let bits = shape.block_count - (words.len() as u64 - 1) * 64;
+            bits < 64 && last >> bits != 0
+        });
+        if beyond {
+            self.find(
+                page * PAGE_BYTES,
+                format!("expected no bit beyond block {} in a bitmap", shape.block_count),
+            );
+        }
+        self.report.blocks += allocated;
+        self.report.block_bytes += allocated * shape.block_bytes;
+        Ok(shape.run_pages)
+    }
+}

@@ -1,0 +1,269 @@
+//! Size classes: which blocks a run is cut into.
+//!
+//! Purpose: choose classes when a heap is created, and answer "which class holds n bytes" and
+//! "which block is at this distance into a run" for the classes that a pool names.
+//! Invariants: block sizes ascend; a run of class `c` always has `run_pages` pages.
+//!
+//! Classes: every 8 B to 128 B, every 16 B to 1 KiB, every 64 B to 4 KiB, then about 5 % apart to
+//! 32 KiB. Larger blocks are extents of whole pages, whose last page wastes at most 12 % (32 KiB)
+//! and on average far less. See `docs/format/heap.md`.
+
+use std::path::Path;
+
+use zerocopy::FromBytes;
+use zerocopy::little_endian::{U16, U32};
+
+use crate::error::{Error, Result};
+use crate::layout::{CLASS_COUNT_MAX, CLASS_TABLE_OFFSET, ClassEntry, PAGE_BYTES, file_offset};
+
+/// Blocks above this many bytes are extents.
+pub(crate) const CLASS_BYTES_MAX: u64 = 32_768;
+/// Pages of the longest run: 256 KiB.
+const RUN_PAGES_MAX: u64 = 64;
+/// Pages of the shortest run: 16 KiB, so that a class in use by one block costs no more.
+const RUN_PAGES_MIN: u64 = 4;
+/// Blocks of a run whose bitmap fits into its first descriptor.
+const DESCRIPTOR_BITS: u64 = 32;
+
+/// One class, as the hot paths need it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Class {
+    /// Bytes of a block.
+    pub(crate) block_bytes: u64,
+    /// Blocks of a run.
+    pub(crate) block_count: u64,
+    /// Bytes from the start of a run to its first block.
+    pub(crate) blocks_start: u64,
+    /// Pages of a run.
+    pub(crate) run_pages: u64,
+    /// Whether the bitmap is in the run's first descriptor.
+    pub(crate) bitmap_in_descriptor: bool,
+    /// ceil(2^40 / block_bytes): division by multiplication, exact for distances below 2^20.
+    reciprocal: u64,
+}
+
+impl Class {
+    /// Which block starts `distance` bytes into a run; `None` when none does. O(1), no division.
+    #[inline]
+    pub(crate) fn index_at(&self, distance: u64) -> Option<u64> {
+        let within = distance.checked_sub(self.blocks_start)?;
+        if within >= RUN_PAGES_MAX * PAGE_BYTES {
+            return None;
+        }
+        let index = (within * self.reciprocal) >> 40;
+        (index < self.block_count && index * self.block_bytes == within).then_some(index)
+    }
+
+    /// Words of the bitmap of a run.
+    pub(crate) fn bitmap_words(&self) -> usize {
+        self.block_count.div_ceil(64) as usize
+    }
+}
+
+/// The classes of a heap.
+#[derive(Debug)]
+pub(crate) struct ClassTable {
+    classes: Vec<Class>,
+    /// Class by (bytes + 7) / 8.
+    by_size: Vec<u8>,
+}
+
+impl ClassTable {
+    /// The class of a descriptor.
+    #[inline]
+    pub(crate) fn get(&self, class: u16) -> Option<&Class> {
+        self.classes.get(usize::from(class))
+    }
+
+    /// The smallest class that holds `bytes`; `None` for extents.
+    #[inline]
+    pub(crate) fn for_bytes(&self, bytes: u64) -> Option<u8> {
+        let index = usize::try_from(bytes.div_ceil(8)).ok()?;
+        self.by_size.get(index).copied()
+    }
+
+    /// How many classes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// Reads the class table of a pool and checks every entry.
+    ///
+    /// # Errors
+    /// `Error::Damaged` naming the entry.
+    pub(crate) fn load(page: &[u8], count: u64, file: &Path) -> Result<Self> {
+        let damaged = |index: u64, what: String| Error::Damaged {
+            file: file.into(),
+            offset: file_offset(CLASS_TABLE_OFFSET) + index * size_of::<ClassEntry>() as u64,
+            what,
+        };
+        if count == 0 || count > CLASS_COUNT_MAX as u64 {
+            return Err(damaged(
+                0,
+                format!("expected 1 to {CLASS_COUNT_MAX} size classes, found {count}"),
+            ));
+        }
+        let mut classes: Vec<Class> = Vec::with_capacity(CLASS_COUNT_MAX);
+        for index in 0..count {
+            let at = index as usize * size_of::<ClassEntry>();
+            let entry = page
+                .get(at..at + size_of::<ClassEntry>())
+                .and_then(|bytes| ClassEntry::read_from_bytes(bytes).ok())
+                .ok_or_else(|| damaged(index, "the class table is cut off".into()))?;
+            let class = Self::class_of(&entry)
+                .filter(|class| {
+                    classes.last().is_none_or(|last| last.block_bytes < class.block_bytes)
+                })
+                .ok_or_else(|| damaged(index, format!("no valid size class: {entry:?}")))?;
+            classes.push(class);
+        }
+        Ok(Self::with(classes))
+    }
+
+    fn with(classes: Vec<Class>) -> Self {
+        let largest = classes.last().map_or(0, |class| class.block_bytes);
+        let mut by_size = Vec::with_capacity(largest as usize / 8 + 1);
+        let mut class = 0;
+        for bytes in (0..=largest).step_by(8) {
+            while classes.get(class).is_some_and(|c| c.block_bytes < bytes) {
+                class += 1;
+            }
+            by_size.push(class as u8);
+        }
+        Self { classes, by_size }
+    }
+
+    fn class_of(entry: &ClassEntry) -> Option<Class> {
+        let class = Class {
+            block_bytes: u64::from(entry.block_bytes.get()),
+            block_count: u64::from(entry.block_count.get()),
+            blocks_start: u64::from(entry.blocks_start.get()),
+            run_pages: u64::from(entry.run_pages.get()),
+            bitmap_in_descriptor: entry.bitmap_in_descriptor.get() != 0,
+            reciprocal: (1u64 << 40).div_ceil(u64::from(entry.block_bytes.get()).max(1)),
+        };
+        let fits = class.block_bytes >= 8
+            && class.block_bytes.is_multiple_of(8)
+            && class.block_bytes <= CLASS_BYTES_MAX
+            && (1..=RUN_PAGES_MAX).contains(&class.run_pages)
+            && class.block_count >= 1
+            && class.blocks_start + class.block_bytes * class.block_count
+                <= class.run_pages * PAGE_BYTES
+            && (class.bitmap_in_descriptor
+                || class.blocks_start >= class.bitmap_words() as u64 * 8)
+            && (!class.bitmap_in_descriptor || class.block_count <= DESCRIPTOR_BITS);
+        fits.then_some(class)
+    }
+}
+
+/// The classes of a new heap, as its class table holds them.
+pub(crate) fn initial_classes() -> Vec<ClassEntry> {
+    let mut sizes: Vec<u64> = (8..=128).step_by(8).collect();
+    sizes.extend((144..=1024).step_by(16));
+    sizes.extend((1088..=4096).step_by(64));
+    let mut size = 4096u64;
+    while size < CLASS_BYTES_MAX {
+        size = (size * 21 / 20).next_multiple_of(64).min(CLASS_BYTES_MAX);
+        sizes.push(size);
+    }
+    sizes.into_iter().map(shape).collect()
+}
+
+/// The run of a class that wastes least: the shortest within 1 % of the best.
+fn shape(block_bytes: u64) -> ClassEntry {
+    let candidates =
+        (RUN_PAGES_MIN..=RUN_PAGES_MAX).filter_map(|pages| shape_with(block_bytes, pages));
+    let used = |e: &ClassEntry| {
+        let bytes = u64::from(e.run_pages.get()) * PAGE_BYTES;
+        u64::from(e.block_count.get()) * block_bytes * 10_000 / bytes
+    };
+    let best = candidates.clone().map(|e| used(&e)).max().unwrap_or(0);
+    candidates
+        .into_iter()
+        .find(|e| used(e) + 100 >= best)
+        .expect("a run of 64 pages holds a block of every class")
+}
+
+fn shape_with(block_bytes: u64, pages: u64) -> Option<ClassEntry> {
+    let bytes = pages * PAGE_BYTES;
+    let entry = |count: u64, start: u64, in_descriptor: u16| ClassEntry {
+        block_bytes: U32::new(block_bytes as u32),
+        block_count: U32::new(count as u32),
+        blocks_start: U16::new(start as u16),
+        run_pages: U16::new(pages as u16),
+        bitmap_in_descriptor: U16::new(in_descriptor),
+        reserved: U16::new(0),
+    };
+    let without_header = bytes / block_bytes;
+    if without_header <= DESCRIPTOR_BITS {
+        return (without_header > 0).then(|| entry(without_header, 0, 1));
+    }
+    // Blocks of whole cache lines start on one, so that a node of 448 bytes touches 7 lines.
+    let alignment = [64, 16, 8].into_iter().find(|a| block_bytes.is_multiple_of(*a)).unwrap_or(8);
+    let mut count = without_header;
+    loop {
+        let start = (count.div_ceil(64) * 8).next_multiple_of(alignment);
+        if start + count * block_bytes <= bytes {
+            return Some(entry(count, start, 0));
+        }
+        count -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::IntoBytes;
+
+    fn table() -> ClassTable {
+        let entries = initial_classes();
+        let mut page = vec![0; PAGE_BYTES as usize];
+        page[..entries.as_bytes().len()].copy_from_slice(entries.as_bytes());
+        ClassTable::load(&page, entries.len() as u64, Path::new("pool")).expect("valid")
+    }
+
+    #[test]
+    fn every_size_gets_the_smallest_class_that_holds_it() {
+        let table = table();
+        for bytes in 1..=CLASS_BYTES_MAX {
+            let class = table.for_bytes(bytes).expect("a class");
+            assert!(table.classes[usize::from(class)].block_bytes >= bytes);
+            assert!(class == 0 || table.classes[usize::from(class) - 1].block_bytes < bytes);
+        }
+        assert_eq!(table.for_bytes(CLASS_BYTES_MAX + 1), None);
+    }
+
+    #[test]
+    fn index_at_agrees_with_division_for_every_distance() {
+        for class in &table().classes {
+            for distance in 0..class.run_pages * PAGE_BYTES + 64 {
+                let expected = distance
+                    .checked_sub(class.blocks_start)
+                    .filter(|within| within % class.block_bytes == 0)
+                    .map(|within| within / class.block_bytes)
+                    .filter(|index| *index < class.block_count);
+                assert_eq!(class.index_at(distance), expected, "{class:?} at {distance}");
+            }
+        }
+    }
+
+    #[test]
+    fn runs_waste_little() {
+        for class in &table().classes {
+            let used = class.block_count * class.block_bytes;
+            let bytes = class.run_pages * PAGE_BYTES;
+            assert!(used * 100 >= bytes * 95, "{class:?} uses {used} of {bytes}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_table_is_refused() {
+        let mut entries = initial_classes();
+        entries[3].block_count = U32::new(1 << 20);
+        let mut page = vec![0; PAGE_BYTES as usize];
+        page[..entries.as_bytes().len()].copy_from_slice(entries.as_bytes());
+        assert!(ClassTable::load(&page, entries.len() as u64, Path::new("pool")).is_err());
+        assert!(ClassTable::load(&page, 0, Path::new("pool")).is_err());
+        assert!(ClassTable::load(&page, 256, Path::new("pool")).is_err());
+    }
+}

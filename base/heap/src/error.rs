@@ -1,0 +1,103 @@
+//! What can go wrong in a heap.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use adamant_medium::error::Error as MediumError;
+
+/// The result of a heap operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failure of a heap.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The medium failed; nothing was changed.
+    Medium(MediumError),
+    /// A write or sync failed after the commit was visible: what is in memory may not be what is
+    /// durable. Reads go on; reopening recovers.
+    Poisoned {
+        /// What failed first, in words.
+        cause: String,
+    },
+    /// Something durable is not what was written.
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// Byte offset in the file.
+        offset: u64,
+        /// What is wrong: expected and found.
+        what: String,
+    },
+    /// This is not a pool, or not one that this version can open.
+    Unsupported {
+        /// The file or directory.
+        file: PathBuf,
+        /// Expected and found, and what to do.
+        what: String,
+    },
+    /// A heap offset that is no block, or a range beyond its block.
+    InvalidPointer {
+        /// The heap offset.
+        offset: u64,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// More was asked for than a heap can hold.
+    TooLarge {
+        /// Bytes asked for.
+        bytes: u64,
+        /// Bytes at most.
+        bytes_max: u64,
+    },
+    /// The call cannot be made here, such as a transaction within a transaction.
+    Misuse {
+        /// What was done and what to do instead.
+        what: &'static str,
+    },
+}
+
+impl Error {
+    /// Whether more space on the device would cure it.
+    pub fn is_out_of_space(&self) -> bool {
+        matches!(self, Self::Medium(error) if error.is_out_of_space())
+    }
+}
+
+impl From<MediumError> for Error {
+    fn from(error: MediumError) -> Self {
+        Self::Medium(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Medium(error) => error.fmt(f),
+            Self::Poisoned { cause } => write!(
+                f,
+                "an earlier write failed ({cause}); writes are refused until the store is reopened"
+            ),
+            Self::Damaged { file, offset, what } => {
+                write!(f, "{} is damaged at byte {offset}: {what}", file.display())
+            }
+            Self::Unsupported { file, what } => write!(f, "{}: {what}", file.display()),
+            Self::InvalidPointer { offset, what } => {
+                write!(f, "heap offset {offset:#x} {what}; the pool may be damaged, run a check")
+            }
+            Self::TooLarge { bytes, bytes_max } => {
+                write!(f, "{bytes} bytes were asked for, at most {bytes_max} are possible")
+            }
+            Self::Misuse { what } => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Medium(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The heap: everything above put together, for those who use it.
+//!
+//! Purpose: open, look, change, make durable, check, close.
+//! Thread safety: a `Heap` can be shared between threads. Any number of views, or one
+//! transaction, at a time. Lock order: writer's seat, image, pins, journal.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use adamant_medium::storage::{Directory, Lock};
+use parking_lot::{Mutex, RwLock};
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U16, U32, U64};
+
+use crate::arena::Arena;
+use crate::check::{CheckReport, Checker};
+use crate::class::{ClassTable, initial_classes};
+use crate::durability::Durability;
+use crate::error::{Error, Result};
+use crate::image::Image;
+use crate::journal::{Journal, JournalOptions, JournalStats, Recovery};
+use crate::layout::{
+    CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot, KIND_SYSTEM, PAGE_BYTES,
+    ROOT_COUNT, ROOT_MAGIC, ROOT_OFFSET, descriptor_offset, file_offset,
+};
+use crate::pin::{Pin, Pins};
+use crate::reserve::GROWTH_PAGES;
+use crate::tx::Transaction;
+use crate::view::View;
+use crate::writer::Writer;
+
+/// How a heap is opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// Bytes of log files above which commits wait for a checkpoint. At least 4 MiB.
+    pub log_bytes_max: u64,
+    /// Milliseconds after which a deferred commit is made durable at the latest.
+    pub deferred_ms_max: u64,
+    /// Bytes of deferred commits kept in memory at most.
+    pub deferred_bytes_max: u64,
+    /// Whether checkpoints and deferred commits have threads of their own. Without, they happen
+    /// within the calls that need them.
+    pub background: bool,
+    /// Address space to reserve: the largest size the heap can grow to while open.
+    pub address_bytes_max: u64,
+    /// Whether an empty directory becomes a new heap; else it is an error.
+    pub create: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            log_bytes_max: 128 << 20,
+            deferred_ms_max: 100,
+            deferred_bytes_max: 4 << 20,
+            background: true,
+            address_bytes_max: HEAP_BYTES_MAX,
+            create: true,
+        }
+    }
+}
+
+/// Figures of a heap.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Bytes of data pages that the pool file backs.
+    pub pool_bytes: u64,
+    /// Bytes up to the last page ever allocated.
+    pub used_bytes: u64,
+    /// Bytes of address space reserved: the heap cannot grow beyond while open.
+    pub address_bytes: u64,
+    /// Freed blocks and extents that are not reusable yet because of pins.
+    pub quarantined: u64,
+    /// Pins.
+    pub pins: u64,
+    /// The log.
+    pub journal: JournalStats,
+}
+
+/// A crash-safe persistent heap.
+#[derive(Debug)]
+pub struct Heap {
+    // Field order is drop order: the journal's threads end before the lock is released.
+    journal: Journal,
+    classes: ClassTable,
+    image: RwLock<Image>,
+    writer: Mutex<Writer>,
+    pins: Arc<Pins>,
+    /// Which thread runs a transaction: the address of a thread-local of it; 0 for none.
+    owner: AtomicUsize,
+    /// The lock on the directory; `None` once closed.
+    lock: Mutex<Option<Box<dyn Lock>>>,
+}
+
+impl Heap {
+    /// Opens the heap in a directory, recovering what a crash left; creates one in an empty
+    /// directory. Work is bounded by the log, never by the data.
+    ///
+    /// # Errors
+    /// `Error::Medium` when the lock is held or the medium fails, `Error::Unsupported` when the
+    /// directory holds something else or a newer format, `Error::Damaged` naming what is.
+    pub fn open(directory: Arc<dyn Directory>, options: Options) -> Result<(Self, Recovery)> {
+        let names = directory.list()?;
+        let is_heap = names.iter().any(|name| name == "pool");
+        if !is_heap {
+            refuse_strangers(&directory, &names, &options)?;
+        }
+        let lock = directory.lock("lock")?;
+        let journal_options = JournalOptions {
+            log_bytes_max: options.log_bytes_max,
+            background: options.background,
+            deferred_ms_max: options.deferred_ms_max,
+            deferred_bytes_max: options.deferred_bytes_max,
+        };
+        // Another process may have created the heap between the listing and the lock.
+        let is_heap = is_heap || directory.list()?.iter().any(|name| name == "pool");
+        let (journal, recovery) = if is_heap {
+            Journal::open(&directory, journal_options)?
+        } else {
+            let pages = initial_pages();
+            let borrowed: Vec<(u64, &[u8])> =
+                pages.iter().map(|(offset, page)| (*offset, page.as_slice())).collect();
+            let journal = Journal::create(&directory, journal_options, &borrowed, GROWTH_PAGES)?;
+            (journal, Recovery::default())
+        };
+        let backed = journal.pages_backed();
+        let pages = backed.next_multiple_of(GROWTH_PAGES);
+        if pages > backed {
+            journal.grow(pages)?;
+        }
+        let image = Image::map(journal.pool(), pages, options.address_bytes_max)?;
+        let (classes, pages_end) = load_root(&journal, &image)?;
+        let writer = Writer::new(Arena::new(&classes, pages_end));
+        let heap = Self {
+            journal,
+            classes,
+            image: RwLock::new(image),
+            writer: Mutex::new(writer),
+            pins: Arc::new(Pins::default()),
+            owner: AtomicUsize::new(0),
+            lock: Mutex::new(Some(lock)),
+        };
+        Ok((heap, recovery))
+    }
+
+    /// The heap as the last commit left it. Waits for a running transaction; must not be called
+    /// by the thread that runs it.
+    #[inline]
+    pub fn view(&self) -> View<'_> {
+        View::new(&self.classes, self.image.read())
+    }
+
+    /// Runs a transaction and waits for what `durability` promises. `Err` or a panic of `work`
+    /// restores every byte.
+    ///
+    /// # Errors
+    /// What `work` returns. `Error::Poisoned` after a failed write. `Error::Misuse` within another
+    /// transaction of the same thread. Out of space: undone, the heap goes on.
+    pub fn transaction<T, E: From<Error>>(
+        &self,
+        durability: Durability,
+        work: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let token = thread_token();
+        if self.owner.load(Ordering::Relaxed) == token {
+            return Err(E::from(Error::Misuse {
+                what: "a transaction cannot begin within another one; use a savepoint",
+            }));
+        }
+        self.journal.wait_for_space()?;
+        let writer = self.writer.lock();
+        let image = self.image.write();
+        self.owner.store(token, Ordering::Relaxed);
+        let mut transaction = Transaction::new(&self.classes, &self.journal, writer, image);
+        // Whatever happens, the seat is free again before anybody else can take it.
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut transaction)));
+        self.owner.store(0, Ordering::Relaxed);
+        let result = match outcome {
+            Ok(result) => result?,
+            Err(panic) => {
+                drop(transaction);
+                resume_unwind(panic)
+            }
+        };
+        if let Some(sequence) = transaction.commit(|| self.pins.released())? {
+            self.journal.finish(sequence, durability)?;
+        }
+        Ok(result)
+    }
+
+    /// Keeps what is visible now from being reused while the pin lives.
+    pub fn pin(&self) -> Pin {
+        // Under the shared lock no commit is half visible.
+        let _image = self.image.read();
+        self.pins.pin(self.journal.last_sequence())
+    }
+
+    /// Makes everything committed so far durable.
+    ///
+    /// # Errors
+    /// `Error::Poisoned` if that fails or failed.
+    pub fn sync(&self) -> Result<()> {
+        self.journal.finish(self.journal.last_sequence(), Durability::Sync)
+    }
+
+    /// Applies everything committed so far to the pool file, and empties the log.
+    ///
+    /// # Errors
+    /// `Error::Poisoned` if that fails or failed.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.journal.checkpoint()
+    }
+
+    /// Verifies every page of the pool file and every rule of the allocator. Commits wait while it
+    /// runs. O(pool).
+    ///
+    /// # Errors
+    /// When the medium fails; damage is in the report.
+    pub fn check(&self) -> Result<CheckReport> {
+        let _seat = self.writer.lock();
+        self.journal.checkpoint()?;
+        let image = self.image.read();
+        let file: PathBuf = self.journal.pool().path().into();
+        let mut checker =
+            Checker { image: &image, classes: &self.classes, file, report: CheckReport::default() };
+        let verified = self.journal.verify(&mut |error| checker.note(error))?;
+        checker.report.pages_verified = verified;
+        checker.structure()?;
+        Ok(checker.report)
+    }
+
+    /// Figures.
+    pub fn stats(&self) -> Stats {
+        let quarantined = self.writer.lock().arena.retired() as u64;
+        let image = self.image.read();
+        Stats {
+            pool_bytes: image.pages() * PAGE_BYTES,
+            used_bytes: image.root().map_or(0, |root| root.pages_end.get()) * PAGE_BYTES,
+            address_bytes: image.pages_max() * PAGE_BYTES,
+            quarantined,
+            pins: self.pins.count(),
+            journal: self.journal.stats(),
+        }
+    }
+
+    /// Makes everything durable, applies it to the pool, ends all threads and lets go of the
+    /// directory, so that it can be opened again. Waits for views. Whoever has the heap must not
+    /// look at it afterwards: its pages may change when another process writes the pool.
+    ///
+    /// # Errors
+    /// `Error::Poisoned` if something is not durable; dropping the heap would not have told.
+    pub fn close(&self) -> Result<()> {
+        let outcome = self.journal.close();
+        let _seat = self.writer.lock();
+        let _image = self.image.write();
+        self.lock.lock().take();
+        outcome
+    }
+}
+
+/// A number that no other living thread has.
+fn thread_token() -> usize {
+    thread_local!(static TOKEN: u8 = const { 0 });
+    TOKEN.with(|token| std::ptr::from_ref(token).addr())
+}
+
+/// Only an empty directory, or one where an earlier creation was cut off, becomes a heap.
+fn refuse_strangers(
+    directory: &Arc<dyn Directory>,
+    names: &[String],
+    options: &Options,
+) -> Result<()> {
+    let ours: BTreeSet<&str> = ["pool.new", "log", "lock", "tables", "blobs"].into();
+    let file = directory.path().join("pool");
+    if let Some(stranger) = names.iter().find(|name| !ours.contains(name.as_str())) {
+        return Err(Error::Unsupported {
+            file,
+            what: format!(
+                "expected a pool or an empty directory, found \"{stranger}\" and no pool; \
+                 choose another directory"
+            ),
+        });
+    }
+    if !options.create {
+        return Err(Error::Unsupported {
+            file,
+            what: "expected a pool, found none; create the store first".into(),
+        });
+    }
+    Ok(())
+}
+
+/// The pages of a new heap: root, class table, and the descriptors of these two.
+fn initial_pages() -> Vec<(u64, Vec<u8>)> {
+    let page = |bytes: &[u8]| {
+        let mut page = vec![0; PAGE_BYTES as usize];
+        page[..bytes.len()].copy_from_slice(bytes);
+        page
+    };
+    let classes = initial_classes();
+    let root = HeapRoot {
+        magic: ROOT_MAGIC,
+        pages_end: U64::new(FIRST_PAGE),
+        class_count: U64::new(classes.len() as u64),
+        roots: [U64::new(0); ROOT_COUNT],
+    };
+    let system =
+        Descriptor { kind: KIND_SYSTEM, reserved: 0, class: U16::new(0), argument: U32::new(0) };
+    vec![
+        (ROOT_OFFSET, page(root.as_bytes())),
+        (CLASS_TABLE_OFFSET, page(classes.as_bytes())),
+        (descriptor_offset(0), page([system; FIRST_PAGE as usize].as_bytes())),
+    ]
+}
+
+/// Reads and judges root page and class table.
+fn load_root(journal: &Journal, image: &Image) -> Result<(ClassTable, u64)> {
+    let file = journal.pool().path();
+    for offset in [ROOT_OFFSET, CLASS_TABLE_OFFSET] {
+        journal.verify_page(offset, image.bytes(offset, PAGE_BYTES)?)?;
+    }
+    let root = image.root()?;
+    let damaged =
+        |what: String| Error::Damaged { file: file.into(), offset: file_offset(ROOT_OFFSET), what };
+    if root.magic != ROOT_MAGIC {
+        return Err(damaged(format!("expected the root page of a heap, found {:?}", root.magic)));
+    }
+    let pages_end = root.pages_end.get();
+    if pages_end < FIRST_PAGE || pages_end > image.pages() {
+        return Err(damaged(format!(
+            "expected a pool of at least {pages_end} pages as its root page says, found {}; \
+             the file was cut off",
+            image.pages()
+        )));
+    }
+    let table = image.bytes(CLASS_TABLE_OFFSET, PAGE_BYTES)?;
+    Ok((ClassTable::load(table, root.class_count.get(), file)?, pages_end))
+}

@@ -1,0 +1,46 @@
+//! A reader's view of the heap.
+
+use parking_lot::RwLockReadGuard;
+use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+use crate::access::Read;
+use crate::class::ClassTable;
+use crate::error::Result;
+use crate::image::Image;
+use crate::ptr::Ptr;
+
+/// The heap as the last commit left it. Holds the shared lock: no commit becomes visible while it
+/// lives, so it should not live long, and the thread that has it must not begin a transaction.
+#[derive(Debug)]
+pub struct View<'h> {
+    classes: &'h ClassTable,
+    image: RwLockReadGuard<'h, Image>,
+}
+
+impl<'h> View<'h> {
+    pub(crate) fn new(classes: &'h ClassTable, image: RwLockReadGuard<'h, Image>) -> Self {
+        Self { classes, image }
+    }
+
+    /// The word of root `index`; 0 when it was never set.
+    pub fn root(&self, index: usize) -> u64 {
+        self.image.root().ok().and_then(|root| root.roots.get(index)).map_or(0, |word| word.get())
+    }
+}
+
+impl Read for View<'_> {
+    #[inline]
+    fn block(&self, block: u64) -> Result<&[u8]> {
+        self.image.block(self.classes, block)
+    }
+
+    #[inline]
+    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
+        self.image.object(self.classes, ptr.offset())
+    }
+
+    #[inline]
+    fn prefetch(&self, offset: u64) {
+        self.image.prefetch(offset);
+    }
+}

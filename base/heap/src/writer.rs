@@ -1,0 +1,113 @@
+//! The writer's seat: what one transaction at a time works with.
+//!
+//! Purpose: hold the volatile allocator and the memory of a transaction, which is reused, so that
+//! a transaction in steady state allocates nothing.
+
+use crate::arena::Arena;
+use crate::image::Place;
+use crate::journal::RecordBuilder;
+use crate::keyed::Keyed;
+use crate::layout::{PAGE_BYTES, TABLE_BASE};
+use crate::ranges::Ranges;
+
+/// A block that a level reserved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fresh {
+    pub(crate) place: Place,
+    /// Bytes from its start that go into the record.
+    pub(crate) written: u64,
+}
+
+/// What a transaction, or a savepoint in it, has done so far.
+#[derive(Debug, Default)]
+pub(crate) struct Level {
+    pub(crate) ranges: Ranges,
+    pub(crate) fresh: Keyed<Fresh>,
+    pub(crate) freed: Keyed<Place>,
+    /// Runs made: first page, pages.
+    pub(crate) runs: Vec<(u64, u64)>,
+    /// One past the last page taken.
+    pub(crate) pages_end: u64,
+}
+
+impl Level {
+    pub(crate) fn clear(&mut self) {
+        self.ranges.clear();
+        self.fresh.clear();
+        self.freed.clear();
+        self.runs.clear();
+        self.pages_end = 0;
+    }
+}
+
+/// One word of a bitmap that a commit changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bits {
+    /// Heap offset of the word.
+    pub(crate) word: u64,
+    pub(crate) set: u64,
+    pub(crate) clear: u64,
+    /// First page of the run.
+    pub(crate) run: u64,
+}
+
+/// What goes into a record, by heap offset; bits come after bytes of the same offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// The spans written in a saved line.
+    Line(u32),
+    /// The written bytes of a fresh block.
+    Fresh(u32),
+    /// A word of a bitmap.
+    Bits(u32),
+}
+
+/// What only the writer touches.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) arena: Arena,
+    /// Level 0 is the transaction, the others are savepoints within it.
+    pub(crate) levels: Vec<Level>,
+    pub(crate) record: RecordBuilder,
+    pub(crate) parts: Vec<(u64, Part)>,
+    pub(crate) bits: Vec<Bits>,
+    /// Runs that the commit leaves empty: first page, pages.
+    pub(crate) emptied: Vec<(u64, u64)>,
+    /// One bit for every data page that this process has changed.
+    changed: Vec<u64>,
+}
+
+impl Writer {
+    pub(crate) fn new(arena: Arena) -> Self {
+        Self {
+            arena,
+            levels: vec![Level::default()],
+            record: RecordBuilder::new(),
+            parts: Vec::new(),
+            bits: Vec::new(),
+            emptied: Vec::new(),
+            changed: Vec::new(),
+        }
+    }
+
+    /// Notes that the pages of `len` bytes at a heap offset are no longer what the file holds.
+    pub(crate) fn mark_changed(&mut self, offset: u64, len: u64) {
+        if offset >= TABLE_BASE || len == 0 {
+            return;
+        }
+        for page in offset / PAGE_BYTES..=(offset + len - 1) / PAGE_BYTES {
+            let at = (page / 64) as usize;
+            if self.changed.len() <= at {
+                self.changed.resize(at + 64, 0);
+            }
+            if let Some(word) = self.changed.get_mut(at) {
+                *word |= 1 << (page % 64);
+            }
+        }
+    }
+
+    /// Whether this process has changed a data page.
+    pub(crate) fn is_changed(&self, page: u64) -> bool {
+        self.changed.get((page / 64) as usize).is_some_and(|word| word & (1 << (page % 64)) != 0)
+    }
+}

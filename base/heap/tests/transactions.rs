@@ -1,0 +1,277 @@
+//! Heap transactions over a file system in memory: what is committed is there, what fails leaves
+//! no trace, and reopening finds the same.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use adamant_heap::{Durability, Error, Heap, Options, Read, Write};
+use adamant_medium::memory::MemoryDirectory;
+use adamant_medium::storage::Directory;
+
+fn options() -> Options {
+    let mut options = Options::default();
+    options.background = false;
+    options.log_bytes_max = 4 << 20;
+    options.address_bytes_max = 4 << 30;
+    options
+}
+
+fn open(directory: &Arc<dyn Directory>) -> Heap {
+    let (heap, _) = Heap::open(Arc::clone(directory), options()).expect("opens");
+    heap
+}
+
+fn new_directory() -> Arc<dyn Directory> {
+    Arc::new(MemoryDirectory::new())
+}
+
+fn assert_clean(heap: &Heap) {
+    let report = heap.check().expect("can be checked");
+    assert!(report.is_clean(), "{:?}", report.findings);
+}
+
+/// Reserves a block and fills it with bytes that follow from `tag`.
+fn make(tx: &mut impl Write, tag: u64, bytes: usize) -> Result<u64, Error> {
+    let block = tx.reserve(bytes as u64)?;
+    let target = tx.write(block, 0, bytes)?;
+    for (index, byte) in target.iter_mut().enumerate() {
+        *byte = (tag as usize + index) as u8;
+    }
+    Ok(block)
+}
+
+fn holds(read: &impl Read, block: u64, tag: u64, bytes: usize) -> bool {
+    let found = read.block(block).expect("a block");
+    found[..bytes].iter().enumerate().all(|(index, byte)| *byte == (tag as usize + index) as u8)
+}
+
+#[test]
+fn what_was_committed_is_there_after_reopening() {
+    let directory = new_directory();
+    let sizes =
+        [1, 8, 9, 100, 127, 128, 129, 1024, 1500, 4096, 5000, 32_768, 32_769, 300_000, 3 << 20];
+    let heap = open(&directory);
+    let mut blocks = Vec::new();
+    for (tag, bytes) in sizes.into_iter().enumerate() {
+        let block = heap
+            .transaction(Durability::Sync, |tx| {
+                let block = make(tx, tag as u64, bytes)?;
+                tx.set_root(1, block)?;
+                Ok::<_, Error>(block)
+            })
+            .expect("commits");
+        blocks.push(block);
+    }
+    assert_clean(&heap);
+    heap.close().expect("closes");
+    let heap = open(&directory);
+    let view = heap.view();
+    for ((tag, bytes), block) in sizes.into_iter().enumerate().zip(&blocks) {
+        assert!(holds(&view, *block, tag as u64, bytes), "{bytes} bytes at {block:#x}");
+    }
+    assert_eq!(view.root(1), *blocks.last().expect("some"));
+    drop(view);
+    assert_clean(&heap);
+}
+
+#[test]
+fn an_error_or_a_panic_restores_every_byte() {
+    let directory = new_directory();
+    let heap = open(&directory);
+    let block = heap
+        .transaction(Durability::Buffered, |tx| {
+            let block = make(tx, 3, 1000)?;
+            tx.set_root(0, block)?;
+            Ok::<_, Error>(block)
+        })
+        .expect("commits");
+    let before = heap.view().block(block).expect("a block").to_vec();
+    let spoil = |tx: &mut adamant_heap::Transaction<'_>| -> Result<(), Error> {
+        tx.write(block, 10, 500)?.fill(0xEE);
+        tx.update_u64(block, 0, 0)?;
+        make(tx, 9, 77)?;
+        make(tx, 9, 400_000)?;
+        tx.set_root(0, 1)?;
+        tx.free(block)
+    };
+    let failed = heap.transaction(Durability::Buffered, |tx| {
+        spoil(tx)?;
+        Err::<(), _>(Error::Misuse { what: "on purpose" })
+    });
+    assert!(matches!(failed, Err(Error::Misuse { .. })));
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        heap.transaction(Durability::Buffered, |tx| {
+            spoil(tx)?;
+            panic!("on purpose");
+            #[expect(unreachable_code, reason = "gives the closure its type")]
+            Ok::<(), Error>(())
+        })
+    }));
+    assert!(panicked.is_err());
+    let view = heap.view();
+    assert_eq!(view.root(0), block);
+    assert_eq!(view.block(block).expect("a block"), before);
+    drop(view);
+    assert_clean(&heap);
+    let blocks = heap.check().expect("checks").blocks;
+    assert_eq!(blocks, 1, "nothing leaked");
+}
+
+#[test]
+fn a_savepoint_fails_alone() {
+    let heap = open(&new_directory());
+    let (kept, other) = heap
+        .transaction(Durability::Buffered, |tx| {
+            let kept = make(tx, 1, 200)?;
+            let failed = tx.savepoint(|tx| {
+                tx.write(kept, 0, 200)?.fill(0);
+                tx.savepoint(|tx| make(tx, 5, 50).map(drop))?;
+                tx.free(kept)?;
+                Err::<(), _>(Error::Misuse { what: "on purpose" })
+            });
+            assert!(failed.is_err());
+            assert!(holds(tx, kept, 1, 200), "restored");
+            let other = tx.savepoint(|tx| {
+                tx.write(kept, 0, 1)?[0] = 77;
+                make(tx, 2, 60_000)
+            })?;
+            Ok::<_, Error>((kept, other))
+        })
+        .expect("commits");
+    let view = heap.view();
+    assert_eq!(view.block(kept).expect("a block")[0], 77);
+    assert!(holds(&view, other, 2, 60_000));
+    drop(view);
+    assert_clean(&heap);
+    assert_eq!(heap.check().expect("checks").blocks, 2);
+}
+
+#[test]
+fn forged_pointers_are_errors() {
+    let heap = open(&new_directory());
+    let block = heap.transaction(Durability::Buffered, |tx| make(tx, 1, 100)).expect("commits");
+    let view = heap.view();
+    for offset in [1, block + 1, block + 8, block - 1, 4096 * 50, 1 << 40, 1 << 46, u64::MAX] {
+        assert!(view.block(offset).is_err(), "{offset:#x}");
+    }
+    drop(view);
+    let outcome = heap.transaction(Durability::Buffered, |tx| {
+        assert!(tx.write(block, 90, 50).is_err(), "beyond the block");
+        assert!(tx.write(block, usize::MAX, 2).is_err());
+        assert!(tx.free(block + 8).is_err());
+        tx.free(block)?;
+        assert!(tx.free(block).is_err(), "twice");
+        Ok::<_, Error>(())
+    });
+    outcome.expect("commits");
+    assert!(heap.transaction(Durability::Buffered, |tx| tx.free(block)).is_err(), "free already");
+    assert_clean(&heap);
+}
+
+#[test]
+fn a_nested_transaction_is_an_error_not_a_deadlock() {
+    let heap = open(&new_directory());
+    let inner = heap.transaction(Durability::Buffered, |_| {
+        Ok::<_, Error>(heap.transaction(Durability::Buffered, |_| Ok::<_, Error>(())))
+    });
+    assert!(matches!(inner, Ok(Err(Error::Misuse { .. }))));
+}
+
+#[test]
+fn what_a_pin_may_look_at_is_not_reused() {
+    let heap = open(&new_directory());
+    let block = heap.transaction(Durability::Buffered, |tx| make(tx, 1, 100)).expect("commits");
+    let pin = heap.pin();
+    heap.transaction(Durability::Buffered, |tx| tx.free(block)).expect("frees");
+    for tag in 0..500 {
+        let other =
+            heap.transaction(Durability::Buffered, |tx| make(tx, tag, 100)).expect("commits");
+        assert_ne!(other, block, "reused under a pin");
+    }
+    assert!(holds(&heap.view(), block, 1, 100), "still as it was");
+    assert!(heap.stats().quarantined > 0);
+    drop(pin);
+    let mut reused = false;
+    for tag in 0..500 {
+        reused |= heap.transaction(Durability::Buffered, |tx| make(tx, tag, 100)).expect("commits")
+            == block;
+    }
+    assert!(reused, "free again after the pin");
+}
+
+#[test]
+fn random_work_agrees_with_a_model_across_reopening() {
+    let seed = 20_261_121;
+    let mut random = fastrand::Rng::with_seed(seed);
+    let directory = new_directory();
+    let mut heap = open(&directory);
+    let mut model: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
+    for round in 0..600u64 {
+        let mut next = model.clone();
+        let fail = random.u32(..5) == 0;
+        let outcome = heap.transaction(Durability::Buffered, |tx| {
+            for step in 0..random.usize(1..40) {
+                let tag = round * 100 + step as u64;
+                let known: Vec<u64> = next.keys().copied().collect();
+                if known.is_empty() || random.u32(..3) > 0 {
+                    let bytes = match random.u32(..20) {
+                        0 => random.usize(30_000..200_000),
+                        1..4 => random.usize(1000..10_000),
+                        _ => random.usize(1..300),
+                    };
+                    next.insert(make(tx, tag, bytes)?, (tag, bytes));
+                } else {
+                    let block = known[random.usize(..known.len())];
+                    let (_, bytes) = next[&block];
+                    if random.bool() {
+                        tx.free(block)?;
+                        next.remove(&block);
+                    } else {
+                        let target = tx.write(block, 0, bytes)?;
+                        for (index, byte) in target.iter_mut().enumerate() {
+                            *byte = (tag as usize + index) as u8;
+                        }
+                        next.insert(block, (tag, bytes));
+                    }
+                }
+            }
+            if fail { Err(Error::Misuse { what: "on purpose" }) } else { Ok(()) }
+        });
+        assert_eq!(outcome.is_err(), fail, "seed {seed} round {round}: {outcome:?}");
+        if !fail {
+            model = next;
+        }
+        if round % 60 == 59 {
+            let report = heap.check().expect("checks");
+            assert!(report.is_clean(), "seed {seed} round {round}: {:?}", report.findings);
+            assert_eq!(report.blocks, model.len() as u64, "seed {seed} round {round}");
+            if random.bool() {
+                heap.close().expect("closes");
+            } else {
+                drop(heap);
+            }
+            heap = open(&directory);
+            let view = heap.view();
+            for (block, (tag, bytes)) in &model {
+                assert!(holds(&view, *block, *tag, *bytes), "seed {seed} round {round} {block:#x}");
+            }
+        }
+    }
+    heap.transaction(Durability::Buffered, |tx| model.keys().try_for_each(|block| tx.free(*block)))
+        .expect("frees everything");
+    let report = heap.check().expect("checks");
+    assert!(report.is_clean(), "{:?}", report.findings);
+    assert_eq!(report.blocks, 0);
+}
+
+#[test]
+fn an_empty_directory_only_becomes_a_heap() {
+    let directory = new_directory();
+    directory.create("letter.txt").expect("creates");
+    let refused = Heap::open(Arc::clone(&directory), options());
+    assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
+    let mut refusing = options();
+    refusing.create = false;
+    assert!(Heap::open(new_directory(), refusing).is_err());
+}
