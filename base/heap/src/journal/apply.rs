@@ -283,9 +283,7 @@ fn lay_over(target: &mut [u8], source: &[u8], change: &Change) {
 
 /// Whether some change of a page replaces all of it.
 fn is_overwritten(group: &[Change]) -> bool {
-    group
-        .iter()
-        .any(|change| u64::from(change.len) == PAGE_BYTES && change.action == Action::Write)
+    group.iter().any(|change| u64::from(change.len) == PAGE_BYTES && change.action == Action::Write)
 }
 
 /// Data pages that the file must back for a change.

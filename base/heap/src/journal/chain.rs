@@ -148,9 +148,7 @@ impl<'f> ChainReader<'f> {
         loop {
             match frame::parse(seed, self.fill(used, needed)?) {
                 Ok((header, payload, taken)) => return Ok(Ok((header, payload.len(), taken))),
-                Err(FrameError::Short { needed: more })
-                    if more > needed && more as u64 <= left =>
-                {
+                Err(FrameError::Short { needed: more }) if more > needed && more as u64 <= left => {
                     needed = more;
                 }
                 Err(error) => return Ok(Err(error)),

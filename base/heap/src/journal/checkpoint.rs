@@ -26,6 +26,8 @@ pub(super) struct Applied {
     pub(super) generation: u64,
     /// After the last record in the pool; until the log is started, the highest ordinal ever seen.
     pub(super) cursor: Cursor,
+    /// Data pages that the file backs durably.
+    pub(super) pages: u64,
     /// Bytes appended when the newest checkpoint was made.
     pub(super) appended_bytes: u64,
     /// Bytes of data pages written.
@@ -37,7 +39,7 @@ impl Applied {
     ///
     /// # Errors
     /// Those of the medium.
-    pub(super) fn publish(&mut self, pool: &PoolFile, durable: u64, pages: u64) -> Result<()> {
+    pub(super) fn publish(&mut self, pool: &PoolFile, durable: u64) -> Result<()> {
         self.number += 1;
         pool.write_checkpoint(Checkpoint {
             number: self.number.into(),
@@ -46,7 +48,7 @@ impl Applied {
             durable: durable.into(),
             ordinal: self.cursor.ordinal.into(),
             position: self.cursor.position.into(),
-            pages: pages.into(),
+            pages: self.pages.into(),
             previous: self.cursor.previous.into(),
             checksum: 0.into(),
         })?;
@@ -67,7 +69,7 @@ impl Applied {
         let ordinal = self.cursor.ordinal + 1;
         let started = log.start(file, self.generation, ordinal).and_then(|cursor| {
             self.cursor = cursor;
-            self.publish(pool, cursor.sequence, pool.pages_backed())
+            self.publish(pool, cursor.sequence)
         });
         started.map_err(|error| log.poison.set(error))
     }
@@ -100,13 +102,11 @@ impl Applied {
     ) -> Result<()> {
         let seed = log_seed(pool.uuid(), self.generation);
         let files = log.files.in_use();
-        // What is backed now is durable after the sync; the pool may grow meanwhile.
-        let pages = pool.pages_backed();
         self.replay(pool, &files, seed, end, Purpose::Checkpoint)?;
         if is_last {
             self.cursor.position = 0;
         }
-        self.publish(pool, log.stats().durable, pages)?;
+        self.publish(pool, log.stats().durable)?;
         log.files.recycle(if is_last { u64::MAX } else { end.ordinal })
     }
 
@@ -124,7 +124,10 @@ impl Applied {
     ) -> Result<()> {
         if end.sequence > self.cursor.sequence {
             self.pool_bytes += apply(pool, files, seed, &self.cursor, &end, purpose)?;
+            // The pool may grow meanwhile: what is backed now is durable after the sync.
+            let pages = pool.pages_backed();
             pool.file().sync()?;
+            self.pages = pages;
         }
         self.cursor = end;
         Ok(())

@@ -154,6 +154,9 @@ impl Files {
 
     /// Takes back spare files that were not used, in the order they were taken in.
     pub(super) fn give_back(&self, files: &mut Vec<Arc<LogFile>>) {
+        if files.is_empty() {
+            return;
+        }
         let mut state = self.state.lock();
         while let Some(file) = files.pop() {
             state.spare.push_front(file);

@@ -183,13 +183,13 @@ impl Journal {
     pub(crate) fn append(&self, record: &RecordBuilder) -> Result<u64> {
         let shared = &self.shared;
         shared.start()?;
-        let sequence = shared.log.append(record, &|| self.checkpoint())?;
+        let (sequence, switched) = shared.log.append(record, &|| self.checkpoint())?;
         if shared.options.background {
             let used = shared.used_bytes();
             if used > shared.log.files.bytes_max() / 2 {
                 shared.checkpoint_wanted.raise();
             }
-            if shared.log.files.spare_bytes() == 0 {
+            if switched && shared.log.files.spare_bytes() == 0 {
                 shared.file_wanted.raise();
             }
         }

@@ -111,13 +111,7 @@ impl Log {
     /// A log that is not started: nothing can be appended. `sequence` was the last record.
     pub(super) fn new(uuid: [u8; 16], files: Files, sequence: u64) -> Self {
         let cursor = Cursor { ordinal: 0, position: 0, previous: 0, sequence };
-        let tail = Tail {
-            seed: 0,
-            generation: 0,
-            file: None,
-            cursor,
-            pending: Pending::default(),
-        };
+        let tail = Tail { seed: 0, generation: 0, file: None, cursor, pending: Pending::default() };
         Self {
             uuid,
             files,
@@ -166,7 +160,8 @@ impl Log {
         Ok(tail.cursor)
     }
 
-    /// Appends a record; returns its sequence number. When no log file is free and none may be
+    /// Appends a record; returns its sequence number, and whether it went on to another log file.
+    /// When no log file is free and none may be
     /// added, `make_room` is called once: a checkpoint.
     ///
     /// # Errors
@@ -175,7 +170,7 @@ impl Log {
         &self,
         record: &RecordBuilder,
         make_room: &dyn Fn() -> Result<()>,
-    ) -> Result<u64> {
+    ) -> Result<(u64, bool)> {
         let mut appending = self.appending.lock();
         self.poison.check()?;
         let mut made_room = false;
@@ -191,9 +186,10 @@ impl Log {
             make_room()?;
             made_room = true;
         }
+        let switches = !appending.planned.is_empty();
         let sequence = self.encode(record, &mut appending);
         self.files.give_back(&mut appending.planned);
-        Ok(sequence)
+        Ok((sequence, switches))
     }
 
     /// Finds a place for each frame: takes the spare files that it needs. Returns whether there

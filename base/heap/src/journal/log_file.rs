@@ -65,7 +65,9 @@ impl LogFile {
         let made = Self { number, file, bytes };
         directory.rename(NEW_NAME, &made.name())?;
         directory.sync()?;
-        Ok(made)
+        // Opened again, so that errors name it as it is called now.
+        let file = directory.open(&made.name())?.unwrap_or_else(|| Arc::clone(&made.file));
+        Ok(Self { file, ..made })
     }
 
     /// The header for taking this file into use, as a whole sector.

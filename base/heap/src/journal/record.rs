@@ -10,6 +10,19 @@
 use adamant_wire::{le, varint};
 
 use super::layout::PAYLOAD_BYTES_MAX;
+use crate::layout::TABLE_BASE;
+
+/// What offsets are relative to: byte ranges lie in data pages, bits in descriptors, and each kind
+/// keeps near to itself.
+#[derive(Clone, Copy, Debug)]
+struct Bases {
+    bytes: u64,
+    words: u64,
+}
+
+impl Bases {
+    const START: Self = Self { bytes: 0, words: TABLE_BASE };
+}
 
 /// Bytes of a word that bits are set and cleared in.
 const WORD_BYTES: u64 = 8;
@@ -27,9 +40,19 @@ const ENTRY_HEAD_BYTES_MAX: usize = 20;
 enum Open {
     None,
     /// A byte range whose length is at `len_at`, data from `data_at` to the end.
-    Bytes { end: u64, len_at: usize, data_at: usize },
-    /// Bits of one word; the entry begins at `at`, after an entry that ended at `base`.
-    Bits { word: u64, kind: u64, mask: u64, at: usize, base: u64 },
+    Bytes {
+        end: u64,
+        len_at: usize,
+        data_at: usize,
+    },
+    /// Bits of one word; the entry begins at `at`, after bits of a word that ended at `base`.
+    Bits {
+        word: u64,
+        kind: u64,
+        mask: u64,
+        at: usize,
+        base: u64,
+    },
 }
 
 /// Collects the changes of one commit.
@@ -39,21 +62,21 @@ pub(crate) struct RecordBuilder {
     payload: Vec<u8>,
     /// Where in `payload` each finished frame ends; the last one is not in here.
     ends: Vec<usize>,
-    base: u64,
+    bases: Bases,
     open: Open,
 }
 
 impl RecordBuilder {
     /// An empty record.
     pub(crate) fn new() -> Self {
-        Self { payload: Vec::new(), ends: Vec::new(), base: 0, open: Open::None }
+        Self { payload: Vec::new(), ends: Vec::new(), bases: Bases::START, open: Open::None }
     }
 
     /// Empties the record; its memory is kept.
     pub(crate) fn clear(&mut self) {
         self.payload.clear();
         self.ends.clear();
-        self.base = 0;
+        self.bases = Bases::START;
         self.open = Open::None;
     }
 
@@ -112,12 +135,12 @@ impl RecordBuilder {
 
     fn end_frame(&mut self) {
         self.ends.push(self.payload.len());
-        self.base = 0;
+        self.bases = Bases::START;
         self.open = Open::None;
     }
 
-    fn put_head(&mut self, offset: u64, kind: u64) {
-        let delta = offset.wrapping_sub(self.base).cast_signed();
+    fn put_head(&mut self, offset: u64, base: u64, kind: u64) {
+        let delta = offset.wrapping_sub(base).cast_signed();
         varint::put(&mut self.payload, varint::zigzag(delta) << 2 | kind);
     }
 
@@ -127,16 +150,16 @@ impl RecordBuilder {
         {
             self.extend_bytes(len_at, data_at, bytes);
         } else {
-            self.put_head(offset, KIND_BYTES);
+            self.put_head(offset, self.bases.bytes, KIND_BYTES);
             let len_at = self.payload.len();
             varint::put(&mut self.payload, bytes.len() as u64);
             let data_at = self.payload.len();
             self.payload.extend_from_slice(bytes);
             self.open = Open::Bytes { end: 0, len_at, data_at };
         }
-        self.base = offset + bytes.len() as u64;
+        self.bases.bytes = offset + bytes.len() as u64;
         if let Open::Bytes { end, .. } = &mut self.open {
-            *end = self.base;
+            *end = self.bases.bytes;
         }
     }
 
@@ -169,21 +192,21 @@ impl RecordBuilder {
                 if open == word && open_kind == kind =>
             {
                 self.payload.truncate(at);
-                self.base = base;
+                self.bases.words = base;
                 mask |= open_mask;
             }
             _ if self.room() < ENTRY_HEAD_BYTES_MAX => self.end_frame(),
             _ => {}
         }
-        let (at, base) = (self.payload.len(), self.base);
-        self.put_head(word, kind);
+        let (at, base) = (self.payload.len(), self.bases.words);
+        self.put_head(word, base, kind);
         if mask.is_power_of_two() {
             self.payload.push(mask.trailing_zeros() as u8);
         } else {
             self.payload.push(MASK_FOLLOWS);
             le::put_u64(&mut self.payload, mask);
         }
-        self.base = word + WORD_BYTES;
+        self.bases.words = word + WORD_BYTES;
         self.open = Open::Bits { word, kind, mask, at, base };
     }
 }
@@ -203,27 +226,27 @@ pub(super) enum Entry<'a> {
 #[derive(Debug)]
 pub(super) struct Entries<'a> {
     input: &'a [u8],
-    base: u64,
+    bases: Bases,
 }
 
 impl<'a> Entries<'a> {
     /// The entries in `input`: a frame's payload, without the head of a commit frame.
     pub(super) fn new(input: &'a [u8]) -> Self {
-        Self { input, base: 0 }
+        Self { input, bases: Bases::START }
     }
 
     fn take(&mut self) -> Option<Result<Entry<'a>, &'static str>> {
         const CUT: &str = "an entry of the record is cut short";
         let Some(head) = varint::take(&mut self.input) else { return Some(Err(CUT)) };
-        let offset = self.base.wrapping_add_signed(varint::unzigzag(head >> 2));
-        let kind = head & 3;
+        let (kind, delta) = (head & 3, varint::unzigzag(head >> 2));
         if kind == KIND_BYTES {
             let len = varint::take(&mut self.input).and_then(|len| usize::try_from(len).ok());
             let Some((bytes, rest)) = len.and_then(|len| self.input.split_at_checked(len)) else {
                 return Some(Err(CUT));
             };
             self.input = rest;
-            self.base = offset.wrapping_add(bytes.len() as u64);
+            let offset = self.bases.bytes.wrapping_add_signed(delta);
+            self.bases.bytes = offset.wrapping_add(bytes.len() as u64);
             return Some(Ok(Entry::Bytes { offset, bytes }));
         }
         let Some((&bit, rest)) = self.input.split_first() else { return Some(Err(CUT)) };
@@ -237,10 +260,11 @@ impl<'a> Entries<'a> {
             }
             _ => return Some(Err("a bit number of the record is above 64")),
         };
+        let offset = self.bases.words.wrapping_add_signed(delta);
         if !offset.is_multiple_of(WORD_BYTES) {
             return Some(Err("bits of the record belong to a word that is not aligned"));
         }
-        self.base = offset.wrapping_add(WORD_BYTES);
+        self.bases.words = offset.wrapping_add(WORD_BYTES);
         match kind {
             KIND_SET => Some(Ok(Entry::Set { offset, mask })),
             KIND_CLEAR => Some(Ok(Entry::Clear { offset, mask })),

@@ -54,7 +54,7 @@ pub(super) struct Recovered {
 pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Recovered> {
     let newest = pool.read_checkpoint()?;
     let files = log_file::list(directory)?.into_iter().map(Arc::new).collect::<Vec<_>>();
-    let headed = headed_files(pool, &files)?;
+    let (headed, headless) = headed_files(pool, &files)?;
     judge_generations(pool, &newest, &headed)?;
 
     let generation = newest.generation.get();
@@ -74,22 +74,26 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
         number: newest.number.get(),
         generation,
         cursor: start,
+        pages: newest.pages.get(),
         appended_bytes: 0,
         pool_bytes: 0,
     };
     let was_closed = start.position == 0;
     if !was_closed {
         let seed = log_seed(pool.uuid(), generation);
-        let end = find_end(pool, &used, seed, &start, newest.durable.get())?;
+        judge_first_file(pool, &used, &newest)?;
+        let scan = Scan { files: &used, seed, durable: newest.durable.get(), last: start };
+        let end = scan.find_end(&headless)?;
         applied.replay(pool, &used, seed, end, Purpose::Recovery)?;
     }
     // Never one that was used before, so that no file is ever taken for another.
-    let seen = |value: fn(&Headed) -> u64, least: u64| headed.iter().map(value).fold(least, u64::max);
+    let seen =
+        |value: fn(&Headed) -> u64, least: u64| headed.iter().map(value).fold(least, u64::max);
     applied.generation = seen(|headed| headed.generation, generation);
     applied.cursor.ordinal = seen(|headed| headed.used.ordinal, start.ordinal);
     if !was_closed {
         applied.cursor.position = 0;
-        applied.publish(pool, applied.cursor.sequence, pool.pages_backed())?;
+        applied.publish(pool, applied.cursor.sequence)?;
     }
     let recovery = Recovery {
         was_closed,
@@ -106,16 +110,23 @@ struct Headed {
     used: Used,
 }
 
-fn headed_files(pool: &PoolFile, files: &[Arc<LogFile>]) -> Result<Vec<Headed>> {
-    let mut headed = Vec::with_capacity(files.len());
+/// The files that have a header of this pool, and those that have none.
+fn headed_files(
+    pool: &PoolFile,
+    files: &[Arc<LogFile>],
+) -> Result<(Vec<Headed>, Vec<Arc<LogFile>>)> {
+    let (mut headed, mut headless) = (Vec::new(), Vec::new());
     for file in files.iter().filter(|file| is_usable(file)) {
+        let file = Arc::clone(file);
         if let Some(header) = file.read_header(pool.uuid())? {
             let (ordinal, previous) = (header.ordinal.get(), header.previous.get());
-            let used = Used { ordinal, previous, file: Arc::clone(file) };
+            let used = Used { ordinal, previous, file };
             headed.push(Headed { generation: header.generation.get(), used });
+        } else {
+            headless.push(file);
         }
     }
-    Ok(headed)
+    Ok((headed, headless))
 }
 
 /// Records of a generation are written only after a checkpoint that names it is durable. So a
@@ -153,43 +164,20 @@ fn log_file_begins_with_record(used: &Used, seed: u32) -> Result<bool> {
     Ok(matches!(reader.next(sequence)?, Step::Frame(..)))
 }
 
-/// Finds the last whole record, and judges why no other follows it.
-fn find_end(
-    pool: &PoolFile,
-    files: &[Used],
-    seed: u32,
-    start: &Cursor,
-    durable: u64,
-) -> Result<Cursor> {
-    if !files.iter().any(|used| used.ordinal == start.ordinal) {
-        return Err(Error::Damaged {
-            file: pool.file().path().into(),
-            offset: CHECKPOINT_OFFSETS[0],
-            what: format!(
-                "expected log file number {} of generation {}, which the newest checkpoint names, \
-                 found none; put the log back that belongs to this pool, or restore a backup",
-                start.ordinal,
-                pool.read_checkpoint()?.generation
-            ),
-        });
+/// The file that the newest checkpoint names was durable before the checkpoint was.
+fn judge_first_file(pool: &PoolFile, files: &[Used], newest: &Checkpoint) -> Result<()> {
+    if files.iter().any(|used| used.ordinal == newest.ordinal.get()) {
+        return Ok(());
     }
-    let mut scan = Scan { files, seed, durable, last: *start };
-    let end = scan.run()?;
-    let expected = scan.last.sequence + 1;
-    if expected <= scan.durable {
-        return Err(end.damaged());
-    }
-    match search(files, seed, &end, expected)? {
-        Beyond::Nothing => Ok(scan.last),
-        Beyond::LaterRecord(later) => {
-            let what = format!("{}; record {later} proves that it was there", end.what);
-            Err(End { what, ..end }.damaged())
-        }
-        Beyond::TooMuch => {
-            let what = format!("{}; and too much that looks like records follows", end.what);
-            Err(End { what, ..end }.damaged())
-        }
-    }
+    Err(Error::Damaged {
+        file: pool.file().path().into(),
+        offset: CHECKPOINT_OFFSETS[0],
+        what: format!(
+            "expected log file number {} of generation {}, which the newest checkpoint names, \
+             found none; put the log back that belongs to this pool, or restore a backup",
+            newest.ordinal, newest.generation
+        ),
+    })
 }
 
 /// The first pass.
@@ -203,6 +191,23 @@ struct Scan<'f> {
 }
 
 impl Scan<'_> {
+    /// Finds the last whole record, and judges why no other follows it (R3). Files in `headless`
+    /// may belong to the log, with a header that is gone.
+    fn find_end(mut self, headless: &[Arc<LogFile>]) -> Result<Cursor> {
+        let end = self.run()?;
+        let expected = self.last.sequence + 1;
+        if expected <= self.durable {
+            return Err(end.damaged());
+        }
+        let why = match search(self.files, headless, self.seed, &end, expected)? {
+            Beyond::Nothing => return Ok(self.last),
+            Beyond::LaterRecord(later) => format!("record {later} proves that it was there"),
+            Beyond::TooMuch => "too much that looks like records follows".into(),
+        };
+        let what = format!("{}; {why}", end.what);
+        Err(End { what, ..end }.damaged())
+    }
+
     /// Reads records until none follows.
     fn run(&mut self) -> Result<End> {
         let mut reader = ChainReader::new(self.files, self.seed, &self.last);

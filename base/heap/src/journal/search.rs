@@ -9,12 +9,17 @@
 //! A frame is found by trying every place where one can start. Old frames of recycled files carry
 //! lower sequence numbers (same generation) or fail their checksum (others).
 
-use adamant_wire::frame::{self, FRAME_ALIGN_BYTES, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES_MAX, Kind};
+use std::sync::Arc;
+
+use adamant_wire::frame::{
+    self, FRAME_ALIGN_BYTES, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES_MAX, Kind,
+};
 use adamant_wire::le;
 
 use super::chain::End;
 use super::files::Used;
 use super::layout::LOG_HEAD_BYTES;
+use super::log_file::LogFile;
 use super::record::CommitHead;
 use crate::error::Result;
 
@@ -38,18 +43,27 @@ pub(super) enum Beyond {
     TooMuch,
 }
 
-/// Looks for a record that proves record `sequence` to have been durable, from the end of the
-/// chain on, in that file and all later ones. O(log).
+/// Looks for a record that proves record `sequence` to have been durable: from the end of the
+/// chain on, in that file and all later ones, and in those that lost their header. O(log).
 ///
 /// # Errors
 /// Those of the medium.
-pub(super) fn search(files: &[Used], seed: u32, end: &End, sequence: u64) -> Result<Beyond> {
-    let later = files.iter().filter(|used| used.ordinal >= end.ordinal);
-    let bytes = later.clone().map(|used| used.file.bytes).sum::<u64>();
+pub(super) fn search(
+    files: &[Used],
+    headless: &[Arc<LogFile>],
+    seed: u32,
+    end: &End,
+    sequence: u64,
+) -> Result<Beyond> {
+    let later = files.iter().filter(|used| used.ordinal >= end.ordinal).map(|used| {
+        let start = if used.ordinal == end.ordinal { end.offset } else { 0 };
+        (&used.file, start)
+    });
+    let places = later.chain(headless.iter().map(|file| (file, 0)));
+    let bytes = places.clone().map(|(file, _)| file.bytes).sum::<u64>();
     let mut search = Search { seed, sequence, work_left: bytes * WORK_FACTOR + WORK_BYTES };
-    for used in later {
-        let start = if used.ordinal == end.ordinal { end.offset } else { LOG_HEAD_BYTES };
-        let found = search.file(used, start.max(LOG_HEAD_BYTES))?;
+    for (file, start) in places {
+        let found = search.file(file, start.max(LOG_HEAD_BYTES))?;
         if found != Beyond::Nothing {
             return Ok(found);
         }
@@ -64,14 +78,14 @@ struct Search {
 }
 
 impl Search {
-    fn file(&mut self, used: &Used, start: u64) -> Result<Beyond> {
+    fn file(&mut self, file: &LogFile, start: u64) -> Result<Beyond> {
         let mut piece = Vec::new();
         let mut frame = Vec::new();
         let mut position = start.next_multiple_of(FRAME_ALIGN_BYTES as u64);
-        while used.file.bytes.saturating_sub(position) >= FRAME_HEADER_BYTES as u64 {
-            let left = (used.file.bytes - position) as usize;
+        while file.bytes.saturating_sub(position) >= FRAME_HEADER_BYTES as u64 {
+            let left = (file.bytes - position) as usize;
             piece.resize(left.min(SEARCH_BYTES), 0);
-            used.file.file.read_at(&mut piece, position)?;
+            file.file.read_at(&mut piece, position)?;
             let mut at = 0;
             while at + FRAME_HEADER_BYTES <= piece.len() {
                 let Some(bytes) = self.promising(&piece[at..], left - at) else {
@@ -83,7 +97,7 @@ impl Search {
                 }
                 self.work_left -= bytes as u64;
                 frame.resize(bytes, 0);
-                used.file.file.read_at(&mut frame, position + at as u64)?;
+                file.file.read_at(&mut frame, position + at as u64)?;
                 if let Some(found) = self.judge(&frame) {
                     return Ok(found);
                 }

@@ -68,10 +68,11 @@ fn a_record_may_be_larger_than_the_log() {
     assert!(pool[file_offset(20_000) as usize..].starts_with(&bytes));
     opened.verify(&mut |error| panic!("{error}")).expect("verify");
     let copy = disk.copy();
-    let last = copy.names().into_iter().filter(|name| name.starts_with("log/")).max_by_key(|name| {
-        let log = copy.bytes(name);
-        u64::from_le_bytes(log[36..44].try_into().expect("the ordinal"))
-    });
+    let last =
+        copy.names().into_iter().filter(|name| name.starts_with("log/")).max_by_key(|name| {
+            let log = copy.bytes(name);
+            u64::from_le_bytes(log[36..44].try_into().expect("the ordinal"))
+        });
     copy.change(&last.expect("a log"), |log| {
         let end = log.iter().rposition(|&byte| byte != 0).expect("not empty");
         log[end] ^= 1;
@@ -124,7 +125,9 @@ fn a_full_disk_stops_large_records_and_not_small_ones() {
     let names = disk.names();
     assert!(journal.grow(10_000).expect_err("full").is_out_of_space());
     let mut large = RecordBuilder::new();
-    large.bytes(0, &vec![1; 6 << 20]);
+    for _ in 0..60 {
+        large.bytes(0, &[1; 100_000]);
+    }
     for _ in 0..3 {
         let error = journal.append(&large).expect_err("full");
         assert!(error.is_out_of_space(), "{error}");
@@ -155,4 +158,25 @@ fn a_pool_that_cannot_grow_stays_as_it_was() {
     assert!(matches!(journal.grow(1 << 60), Err(Error::TooLarge { .. })));
     journal.grow(pages + 10).expect("that much fits");
     assert_eq!(journal.pages_backed(), pages + 10);
+}
+
+#[test]
+fn a_lost_header_of_a_log_file_is_damage() {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(14));
+    let journal = create(&disk, options());
+    let starts_used = |name: &str| disk.bytes(name)[..512].iter().any(|&byte| byte != 0);
+    while !starts_used("log/0002") {
+        model.commit(&mut rng, &journal, 50, Durability::Sync);
+    }
+    model.commit(&mut rng, &journal, 50, Durability::Sync);
+    model.commit(&mut rng, &journal, 50, Durability::Sync);
+    assert_eq!(open(&disk.copy()).expect("open").1.last_sequence, model.last_sequence());
+    for name in ["log/0001", "log/0002"] {
+        let (flipped, zeroed) = (disk.copy(), disk.copy());
+        flipped.change(name, |log| log[40] ^= 1);
+        zeroed.change(name, |log| log[..512].fill(0));
+        assert!(matches!(open(&flipped), Err(Error::Damaged { .. })), "{name}");
+        assert!(matches!(open(&zeroed), Err(Error::Damaged { .. })), "{name}");
+    }
 }
