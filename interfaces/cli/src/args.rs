@@ -1,0 +1,264 @@
+//! What can be asked of the command.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::failure::{Code, EXIT_CODES, Failure, Result};
+
+/// Looks after Adamant stores: import, export, single keys, scans, checks.
+///
+/// Every verb takes the store's path first. import, set and keyspace create make the store if
+/// there is none; import and set make the keyspace too. Data goes to standard output, talk to
+/// standard error.
+#[derive(Debug, Parser)]
+#[command(name = "adamant", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Args {
+    /// Print results and failures as JSON, one object a line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Show in a temporary folder what a store does, and that it survives a kill
+    Demo,
+    /// The part of the demo that is killed
+    #[command(hide = true)]
+    DemoChild(DemoChildArgs),
+    /// Import JSON Lines: {"key": .., "value": ..}, or key_base64 and value_base64
+    Import(ImportArgs),
+    /// Export a keyspace as JSON Lines, sorted by key
+    Export(ExportArgs),
+    /// Print the value of a key, byte for byte
+    Get(GetArgs),
+    /// Set the value of a key
+    Set(SetArgs),
+    /// Remove a key
+    Del(DelArgs),
+    /// Print the entries of a range, or count them
+    Scan(ScanArgs),
+    /// List, create and drop keyspaces
+    Keyspace(KeyspaceArgs),
+    /// Print the store's figures
+    Stat(StatArgs),
+    /// Verify every checksum and every structure of a store
+    Check(CheckArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoChildArgs {
+    pub(crate) store: PathBuf,
+}
+
+/// The keyspace of a store.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Target {
+    /// Folder of the store
+    #[arg(value_name = "STORE")]
+    pub(crate) store: PathBuf,
+
+    /// Name of the keyspace: 1 to 255 bytes, any characters
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) keyspace: String,
+}
+
+/// What a change waits for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum DurabilityArg {
+    /// Survives power loss
+    Sync,
+    /// Survives the death of this process
+    Buffered,
+    /// Kept in memory for a bounded time
+    Deferred,
+}
+
+impl From<DurabilityArg> for adamant::Durability {
+    fn from(durability: DurabilityArg) -> Self {
+        match durability {
+            DurabilityArg::Sync => Self::Sync,
+            DurabilityArg::Buffered => Self::Buffered,
+            DurabilityArg::Deferred => Self::Deferred,
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// JSON Lines; - is standard input
+    pub(crate) file: PathBuf,
+
+    /// Leave malformed lines out instead of importing nothing
+    #[arg(long)]
+    pub(crate) partial: bool,
+
+    /// Records of a commit
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) batch: u32,
+
+    /// What each commit waits for; all are durable when the command returns
+    #[arg(long, value_enum, default_value = "deferred")]
+    pub(crate) durability: DurabilityArg,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// Where to; - is standard output
+    #[arg(default_value = "-")]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct GetArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// The key; any bytes that the shell can pass
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) key: OsString,
+
+    #[command(flatten)]
+    pub(crate) encoding: Encoding,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SetArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// The key
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) key: OsString,
+
+    /// The value; - reads it from standard input, byte for byte
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) value: OsString,
+
+    #[command(flatten)]
+    pub(crate) encoding: Encoding,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DelArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// The key
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) key: OsString,
+
+    #[command(flatten)]
+    pub(crate) encoding: Encoding,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ScanArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// First key of the range
+    #[arg(long, value_name = "KEY", allow_negative_numbers = true)]
+    pub(crate) from: Option<OsString>,
+
+    /// Key where the range ends; it is not part of it
+    #[arg(long, value_name = "KEY", allow_negative_numbers = true)]
+    pub(crate) to: Option<OsString>,
+
+    /// Only keys that begin with this
+    #[arg(long, value_name = "KEY", allow_negative_numbers = true)]
+    pub(crate) prefix: Option<OsString>,
+
+    /// At most so many entries
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+
+    /// From the highest key down
+    #[arg(long)]
+    pub(crate) reverse: bool,
+
+    /// Print only the number of entries
+    #[arg(long)]
+    pub(crate) count: bool,
+
+    #[command(flatten)]
+    pub(crate) encoding: Encoding,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct KeyspaceArgs {
+    #[command(subcommand)]
+    pub(crate) action: KeyspaceAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyspaceAction {
+    /// Names, engines and numbers of entries
+    List {
+        /// Folder of the store
+        store: PathBuf,
+    },
+    /// Create a keyspace; an error if there is one of that name
+    Create {
+        /// Folder of the store
+        store: PathBuf,
+        /// Its name: 1 to 255 bytes, any characters
+        name: String,
+    },
+    /// Drop a keyspace with all its entries
+    Drop {
+        /// Folder of the store
+        store: PathBuf,
+        /// Its name
+        name: String,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatArgs {
+    /// Folder of the store
+    pub(crate) store: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// Folder of the store
+    pub(crate) store: PathBuf,
+}
+
+/// How keys and values on the command line are written.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Encoding {
+    /// Keys and values of the command line are base64
+    #[arg(long)]
+    pub(crate) base64: bool,
+}
+
+impl Encoding {
+    /// The bytes that an argument stands for.
+    pub(crate) fn bytes(self, argument: &OsString) -> Result<Vec<u8>> {
+        let bytes = argument.as_bytes();
+        if !self.base64 {
+            return Ok(bytes.to_vec());
+        }
+        STANDARD.decode(bytes).map_err(|error| {
+            Failure::new(
+                Code::BadInput,
+                format!("expected base64, found {:?}: {error}", argument.to_string_lossy()),
+            )
+        })
+    }
+}

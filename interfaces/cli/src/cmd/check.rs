@@ -1,0 +1,53 @@
+//! `adamant check STORE`: every checksum and every structure.
+
+use serde_json::json;
+
+use crate::args::CheckArgs;
+use crate::failure::{Code, Failure, Result};
+use crate::figures::{bytes, thousands};
+use crate::output::Output;
+use crate::{opening, progress};
+
+/// Checks a store; it is a failure if anything is wrong.
+pub(crate) fn run(args: &CheckArgs, output: &Output) -> Result<()> {
+    let store = opening::existing(&args.store)?;
+    let bar = progress::spinner("checking");
+    let report = store.check()?;
+    bar.finish_and_clear();
+    store.close()?;
+    for finding in &report.findings {
+        match output.is_json() {
+            true => {
+                let object = json!({"place": finding.place, "finding": finding.what});
+                output.line(&object.to_string())?;
+            }
+            false => output.line(&finding.to_string())?,
+        }
+    }
+    let (findings, heap) = (report.findings.len(), &report.heap);
+    let entries: u64 = report.keyspaces.iter().map(|keyspace| keyspace.entries).sum();
+    output.result(
+        &json!({
+            "clean": report.is_clean(),
+            "findings": findings,
+            "pages_verified": heap.pages_verified,
+            "blocks": heap.blocks,
+            "block_bytes": heap.block_bytes,
+            "keyspaces": report.keyspaces.len(),
+            "entries": entries,
+        }),
+        &format!(
+            "verified {} pages, {} blocks of {}, {} keyspaces with {} entries: {findings} wrong",
+            thousands(heap.pages_verified),
+            thousands(heap.blocks),
+            bytes(heap.block_bytes),
+            report.keyspaces.len(),
+            thousands(entries),
+        ),
+    )?;
+    if report.is_clean() {
+        return Ok(());
+    }
+    let what = format!("{} is damaged: {findings} findings", args.store.display());
+    Err(Failure::new(Code::Damaged, what))
+}

@@ -1,0 +1,47 @@
+//! The part of the demo that is killed: a process that commits and says what it has committed.
+
+use adamant::Store;
+
+use crate::args::DemoChildArgs;
+use crate::failure::{Code, Failure, Result};
+use crate::opening;
+use crate::output::Output;
+use crate::record::{self, Record};
+
+/// The keyspace that the child imports into.
+pub(crate) const KEYSPACE: &str = "import that is killed";
+
+/// The records that ship with the command.
+const SAMPLE: &str = include_str!("../../data/packages-sample.jsonl");
+
+/// The records that ship with the command.
+pub(crate) fn sample() -> Result<Vec<Record>> {
+    SAMPLE
+        .lines()
+        .map(|line| record::parse(line.as_bytes()))
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|what| Failure::new(Code::Other, format!("the sample records: {what}")))
+}
+
+/// What the child commits as its `number`th change, from 0 on: endless, in order of keys.
+pub(crate) fn change(records: &[Record], number: u64) -> Record {
+    let (name, value) = &records[(number % records.len() as u64) as usize];
+    let mut key = format!("{number:08} ").into_bytes();
+    key.extend_from_slice(name);
+    (key, value.clone())
+}
+
+/// Commits one record after the other, durably, and prints the number of each when its commit
+/// has returned, until it is killed or nobody reads.
+pub(crate) fn run(args: &DemoChildArgs, output: &Output) -> Result<()> {
+    let records = sample()?;
+    let store: Store = opening::existing(&args.store)?;
+    let keyspace = store.keyspace(KEYSPACE)?;
+    for number in 0.. {
+        let (key, value) = change(&records, number);
+        keyspace.insert(key, value)?;
+        output.line(&number.to_string())?;
+        output.finish()?;
+    }
+    Ok(())
+}

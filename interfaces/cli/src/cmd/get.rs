@@ -1,0 +1,25 @@
+//! `adamant get STORE KEY`: the value, byte for byte.
+
+use crate::args::GetArgs;
+use crate::failure::{Code, Failure, Result};
+use crate::output::Output;
+use crate::{opening, record};
+
+/// Prints the value of a key.
+pub(crate) fn run(args: &GetArgs, output: &Output) -> Result<()> {
+    let key = args.encoding.bytes(&args.key)?;
+    let (store, keyspace) = opening::existing_keyspace(&args.target)?;
+    let value = keyspace.get(&key)?;
+    match &value {
+        Some(value) if output.is_json() => output.line(&record::format(&key, value.as_ref()))?,
+        Some(value) => output.bytes(value.as_ref())?,
+        None => return Err(missing(&key, &args.target.keyspace)),
+    }
+    Ok(store.close()?)
+}
+
+/// The failure of a key that is not there.
+pub(crate) fn missing(key: &[u8], keyspace: &str) -> Failure {
+    let key = String::from_utf8_lossy(key);
+    Failure::new(Code::NotFound, format!("there is no key {key:?} in the keyspace {keyspace:?}"))
+}

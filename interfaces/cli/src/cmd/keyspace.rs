@@ -1,0 +1,52 @@
+//! `adamant keyspace list|create|drop STORE ..`.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::args::{KeyspaceAction, KeyspaceArgs};
+use crate::failure::{Code, Failure, Result};
+use crate::figures::thousands;
+use crate::opening;
+use crate::output::Output;
+
+/// Does what the action says.
+pub(crate) fn run(args: &KeyspaceArgs, output: &Output) -> Result<()> {
+    match &args.action {
+        KeyspaceAction::List { store } => list(store, output),
+        KeyspaceAction::Create { store, name } => create(store, name, output),
+        KeyspaceAction::Drop { store, name } => drop_one(store, name, output),
+    }
+}
+
+fn list(path: &Path, output: &Output) -> Result<()> {
+    let store = opening::existing(path)?;
+    for keyspace in store.keyspaces()? {
+        let (name, engine, entries) = (keyspace.name, keyspace.engine.name(), keyspace.entries);
+        if output.is_json() {
+            let object = json!({"name": name, "engine": engine, "entries": entries});
+            output.line(&object.to_string())?;
+        } else {
+            // A name may hold line breaks: shown as a string of Rust.
+            output.line(&format!("{:>15}  {engine:<8}  {name:?}", thousands(entries)))?;
+        }
+    }
+    Ok(store.close()?)
+}
+
+fn create(path: &Path, name: &str, output: &Output) -> Result<()> {
+    let store = opening::created(path)?;
+    store.create_keyspace(name)?;
+    store.close()?;
+    output.result(&json!({"created": name}), &format!("created the keyspace {name:?}"))
+}
+
+fn drop_one(path: &Path, name: &str, output: &Output) -> Result<()> {
+    let store = opening::existing(path)?;
+    let dropped = store.drop_keyspace(name)?;
+    store.close()?;
+    if !dropped {
+        return Err(Failure::new(Code::NotFound, format!("there is no keyspace {name:?}")));
+    }
+    output.result(&json!({"dropped": name}), &format!("dropped the keyspace {name:?}"))
+}

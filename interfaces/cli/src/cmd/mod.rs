@@ -1,0 +1,13 @@
+//! The verbs, one a file.
+
+pub(crate) mod import;
+pub(crate) mod export;
+pub(crate) mod get;
+pub(crate) mod set;
+pub(crate) mod del;
+pub(crate) mod scan;
+pub(crate) mod keyspace;
+pub(crate) mod stat;
+pub(crate) mod check;
+pub(crate) mod demo_child;
+pub(crate) mod demo;

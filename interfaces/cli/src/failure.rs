@@ -1,0 +1,103 @@
+//! Why a verb failed, in words and as an exit code.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// The result of a verb.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+/// Exit codes. They are part of the interface: never renumber one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Code {
+    /// The reader of our standard output has gone; nobody is left to tell.
+    Unheard = 0,
+    /// Anything else, such as a device that fails.
+    Other = 1,
+    /// There is no such store, keyspace, key or input file.
+    NotFound = 3,
+    /// A malformed line, a key that is empty or too long, bad base64.
+    BadInput = 4,
+    /// What was durable is not what was written.
+    Damaged = 5,
+    /// Another process has the store open.
+    Locked = 6,
+    /// No space on the device; what was acknowledged is there.
+    OutOfSpace = 7,
+    /// The path is no store, or one of a newer version.
+    Unsupported = 8,
+}
+
+/// The exit codes as `--help` shows them; clap itself exits with 2.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed for another reason than those below
+  2  wrong usage
+  3  no such store, keyspace, key or file
+  4  bad input: a malformed line, a key that is empty or too long, bad base64
+  5  the store is damaged
+  6  another process has the store open
+  7  no space on the device; what was acknowledged is there
+  8  the path is no store, or one of a newer version";
+
+/// A failure: what to say and how to exit.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: Code,
+    pub(crate) message: String,
+}
+
+impl Failure {
+    /// A failure in words.
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// The same failure with words before its own.
+    pub(crate) fn before(self, words: impl fmt::Display) -> Self {
+        Self { code: self.code, message: format!("{words}: {}", self.message) }
+    }
+
+    /// A file that could not be read or written.
+    pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
+        Self::new(code_of(error), format!("{}: {error}", path.display()))
+    }
+
+    /// Standard output that could not be written. A reader who has gone is no failure.
+    pub(crate) fn stdout(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::new(Code::Unheard, ""),
+            _ => Self::new(code_of(error), format!("standard output: {error}")),
+        }
+    }
+}
+
+fn code_of(error: &io::Error) -> Code {
+    match error.kind() {
+        io::ErrorKind::NotFound => Code::NotFound,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Code::OutOfSpace,
+        _ => Code::Other,
+    }
+}
+
+impl From<adamant::Error> for Failure {
+    fn from(error: adamant::Error) -> Self {
+        use adamant::Error;
+        let code = match &error {
+            Error::KeyEmpty
+            | Error::KeyTooLong { .. }
+            | Error::ValueTooLong { .. }
+            | Error::KeyspaceName { .. }
+            | Error::KeyspaceExists { .. } => Code::BadInput,
+            Error::UnknownKeyspace { .. } | Error::Missing { .. } => Code::NotFound,
+            Error::Locked { .. } => Code::Locked,
+            error if error.is_out_of_space() => Code::OutOfSpace,
+            error if error.is_damaged() => Code::Damaged,
+            error if error.is_unsupported() => Code::Unsupported,
+            _ => Code::Other,
+        };
+        Self::new(code, error.to_string())
+    }
+}

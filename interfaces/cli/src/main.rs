@@ -1,0 +1,44 @@
+//! The `adamant` command: what an operator does with a store.
+//!
+//! Data goes to standard output, talk to standard error. Exit codes are in `failure.rs`, for
+//! users in `docs/command.md` and in `adamant --help`.
+
+#![forbid(unsafe_code)]
+
+mod failure;
+mod figures;
+mod args;
+mod record;
+mod output;
+mod progress;
+mod opening;
+mod cmd;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Verb};
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let output = Output::new(args.json);
+    let outcome = match args.verb {
+        Verb::Demo => cmd::demo::run(&output),
+        Verb::DemoChild(args) => cmd::demo_child::run(&args, &output),
+        Verb::Import(args) => cmd::import::run(&args, &output),
+        Verb::Export(args) => cmd::export::run(&args, &output),
+        Verb::Get(args) => cmd::get::run(&args, &output),
+        Verb::Set(args) => cmd::set::run(&args, &output),
+        Verb::Del(args) => cmd::del::run(&args, &output),
+        Verb::Scan(args) => cmd::scan::run(&args, &output),
+        Verb::Keyspace(args) => cmd::keyspace::run(&args, &output),
+        Verb::Stat(args) => cmd::stat::run(&args, &output),
+        Verb::Check(args) => cmd::check::run(&args, &output),
+    };
+    match outcome.and_then(|()| output.finish()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => output.fail(&failure),
+    }
+}

@@ -1,0 +1,72 @@
+//! Where words and data go: data to standard output, talk to standard error.
+
+use std::cell::RefCell;
+use std::io::{self, BufWriter, StdoutLock, Write};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use crate::failure::{Code, Failure, Result};
+
+/// Standard output, buffered, and the choice between words and JSON.
+pub(crate) struct Output {
+    json: bool,
+    stdout: RefCell<BufWriter<StdoutLock<'static>>>,
+}
+
+impl Output {
+    /// Takes standard output.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json, stdout: RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout().lock())) }
+    }
+
+    /// Whether results are to be JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Writes data as it is.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<()> {
+        self.stdout.borrow_mut().write_all(bytes).map_err(|error| Failure::stdout(&error))
+    }
+
+    /// Writes a line of data.
+    pub(crate) fn line(&self, line: &str) -> Result<()> {
+        self.bytes(line.as_bytes())?;
+        self.bytes(b"\n")
+    }
+
+    /// Writes a result: the JSON object as data if JSON was asked for, else the words as talk.
+    pub(crate) fn result(&self, object: &Value, words: &str) -> Result<()> {
+        if self.json {
+            return self.line(&object.to_string());
+        }
+        self.talk(words);
+        Ok(())
+    }
+
+    /// Says something. That nobody listens is no failure.
+    pub(crate) fn talk(&self, words: &str) {
+        let _ = writeln!(io::stderr(), "{words}");
+    }
+
+    /// Hands what was written to the system.
+    pub(crate) fn finish(&self) -> Result<()> {
+        self.stdout.borrow_mut().flush().map_err(|error| Failure::stdout(&error))
+    }
+
+    /// Says why it failed, after what was written before.
+    pub(crate) fn fail(&self, failure: &Failure) -> ExitCode {
+        if failure.code != Code::Unheard {
+            // A second failure of standard output would tell nothing new.
+            let _ = self.finish();
+            if self.json {
+                let (code, message) = (failure.code as u8, &failure.message);
+                self.talk(&json!({"error": {"code": code, "message": message}}).to_string());
+            } else {
+                self.talk(&format!("adamant: {}", failure.message));
+            }
+        }
+        ExitCode::from(failure.code as u8)
+    }
+}

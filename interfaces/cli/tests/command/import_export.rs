@@ -1,0 +1,164 @@
+//! What goes in comes out: import, export, and the verbs that read and change single keys.
+
+use std::collections::BTreeMap;
+
+use crate::support::{SAMPLE, Shell, records};
+use serde_json::Value;
+
+#[test]
+fn export_is_the_import_sorted_by_key() {
+    let shell = Shell::with_sample();
+    shell.ok(["export", "store", "out.jsonl"]);
+    let expected: BTreeMap<String, String> = records(SAMPLE).into_iter().collect();
+    assert_eq!(expected.len(), 1_000);
+    assert!(records(shell.path("out.jsonl")) == expected.into_iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn export_import_export_is_byte_identical() {
+    let shell = Shell::with_sample();
+    shell.ok(["set", "store", "--base64", "/wD+", "gIGC/w=="]);
+    let first = shell.ok(["export", "store"]);
+    let import = shell.run_with(["import", "second", "-", "--durability", "sync"], &first);
+    assert_eq!(import.code, 0, "{}", import.stderr);
+    assert!(import.stderr.contains("imported 1,001 records"), "{}", import.stderr);
+    assert!(shell.ok(["export", "second", "-"]) == first);
+    let last = first.trim_ascii_end().rsplit(|&byte| byte == b'\n').next();
+    assert_eq!(last, Some(&br#"{"key_base64":"/wD+","value_base64":"gIGC/w=="}"#[..]));
+}
+
+#[test]
+fn values_come_byte_for_byte() {
+    let shell = Shell::new();
+    let value: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    let set = shell.run_with(["set", "store", "key", "-"], &value);
+    assert_eq!((set.code, &set.stdout[..], &set.stderr[..]), (0, &b""[..], ""));
+    assert!(shell.ok(["get", "store", "key"]) == value);
+    shell.ok(["set", "store", "key", ""]);
+    assert_eq!(shell.ok(["get", "store", "key"]), b"");
+    shell.ok(["del", "store", "key"]);
+    assert!(shell.fails(3, ["get", "store", "key"]).contains("\"key\""));
+    assert!(shell.fails(3, ["del", "store", "key"]).contains("\"key\""));
+}
+
+#[test]
+fn scans_take_bounds_prefixes_and_directions() {
+    let shell = Shell::new();
+    for key in ["a", "ab", "abc", "b", "ba", "c"] {
+        shell.ok(["set", "store", key, &format!("value\t{key}")]);
+    }
+    let keys = |arguments: &[&str]| -> String {
+        let text = shell.ok(["scan", "store"].iter().chain(arguments));
+        let text = String::from_utf8(text).expect("UTF-8");
+        text.lines()
+            .map(|line| line.split('\t').next().unwrap_or_default())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(keys(&[]), "a ab abc b ba c");
+    assert_eq!(keys(&["--reverse"]), "c ba b abc ab a");
+    assert_eq!(keys(&["--from", "ab", "--to", "ba"]), "ab abc b");
+    assert_eq!(keys(&["--prefix", "ab"]), "ab abc");
+    assert_eq!(keys(&["--prefix", "a", "--from", "aa", "--limit", "1"]), "ab");
+    assert_eq!(keys(&["--to", "b", "--reverse", "--limit", "2"]), "abc ab");
+    assert_eq!(keys(&["--from", "b", "--to", "a"]), "");
+    assert_eq!(keys(&["--limit", "0"]), "");
+    assert_eq!(keys(&["--count"]), "6");
+    assert_eq!(keys(&["--count", "--prefix", "b"]), "2");
+    assert_eq!(keys(&["--count", "--limit", "4"]), "4");
+    let line = shell.ok(["scan", "store", "--prefix", "c"]);
+    assert_eq!(line, b"c\tvalue\\tc\n");
+}
+
+#[test]
+fn keyspaces_are_apart() {
+    let shell = Shell::new();
+    let odd = "../a\n/\u{e9} b";
+    shell.ok(["set", "store", "k", "default"]);
+    shell.ok(["set", "store", "k", "odd", "--keyspace", odd]);
+    shell.ok(["keyspace", "create", "store", "empty"]);
+    assert_eq!(shell.ok(["get", "store", "k", "--keyspace", odd]), b"odd");
+    let listed = shell.ok(["keyspace", "list", "store", "--json"]);
+    let listed: Vec<Value> = String::from_utf8(listed)
+        .expect("UTF-8")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let names: Vec<&str> = listed.iter().filter_map(|keyspace| keyspace["name"].as_str()).collect();
+    assert_eq!(names, [odd, "default", "empty"]);
+    let entries: Vec<u64> = listed.iter().filter_map(|it| it["entries"].as_u64()).collect();
+    assert_eq!(entries, [1, 1, 0]);
+    assert!(listed.iter().all(|keyspace| keyspace["engine"] == "bplus"));
+    shell.ok(["keyspace", "drop", "store", odd]);
+    assert!(shell.fails(3, ["get", "store", "k", "--keyspace", odd]).contains("keyspace"));
+    assert_eq!(shell.ok(["get", "store", "k"]), b"default");
+}
+
+#[test]
+fn every_verb_speaks_json() {
+    let shell = Shell::with_sample();
+    let verbs: &[&[&str]] = &[
+        &["get", "store", "python3-can"],
+        &["set", "store", "new", "1"],
+        &["set", "store", "new", "2"],
+        &["del", "store", "new"],
+        &["scan", "store", "--limit", "3"],
+        &["scan", "store", "--count"],
+        &["export", "store"],
+        &["export", "store", "out.jsonl"],
+        &["import", "store", "out.jsonl"],
+        &["keyspace", "create", "store", "other"],
+        &["keyspace", "list", "store"],
+        &["keyspace", "drop", "store", "other"],
+        &["stat", "store"],
+        &["check", "store"],
+    ];
+    for verb in verbs {
+        let text = String::from_utf8(shell.ok(verb.iter().chain(&["--json"]))).expect("UTF-8");
+        assert!(!text.is_empty(), "{verb:?}");
+        for line in text.lines() {
+            let object: Value = serde_json::from_str(line).expect("JSON");
+            assert!(object.is_object(), "{verb:?}: {line}");
+        }
+    }
+    let failure = shell.fails(3, ["get", "store", "missing", "--json"]);
+    let failure: Value = serde_json::from_str(&failure).expect("JSON");
+    assert_eq!(failure["error"]["code"], 3);
+}
+
+#[test]
+fn stat_and_check_tell_of_what_is_there() {
+    let shell = Shell::with_sample();
+    let stat: Value = serde_json::from_slice(&shell.ok(["stat", "store", "--json"])).expect("JSON");
+    assert_eq!((stat["keyspaces"].as_u64(), stat["entries"].as_u64()), (Some(1), Some(1_000)));
+    assert!(stat["pool_bytes"].as_u64() > Some(700_000), "{stat}");
+    let check = shell.run(["check", "store"]);
+    assert_eq!((check.code, check.text()), (0, String::new()));
+    assert!(check.stderr.contains("1,000 entries: 0 wrong"), "{}", check.stderr);
+}
+
+#[test]
+fn a_reader_who_leaves_early_is_no_failure() {
+    use std::process::{Command, Stdio};
+    let shell = Shell::with_sample();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_adamant"))
+        .args(["export", "store"])
+        .current_dir(shell.path(""))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("run the command");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("wait for the command");
+    assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
+}
+
+#[test]
+fn the_demo_ends_with_a_table() {
+    let shell = Shell::new();
+    let text = String::from_utf8(shell.ok(["demo"])).expect("UTF-8");
+    for row in ["import", "point reads", "prefix scan", "killed child", "recovered", "checked"] {
+        assert!(text.lines().any(|line| line.starts_with(row)), "{row} is not in:\n{text}");
+    }
+    assert!(text.contains("none lost"), "{text}");
+}

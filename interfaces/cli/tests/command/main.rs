@@ -1,0 +1,6 @@
+//! The command as its users meet it: every test runs the program in a folder of its own.
+
+mod support;
+
+mod bad_input;
+mod import_export;
