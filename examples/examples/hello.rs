@@ -1,0 +1,36 @@
+//! Opens a store, writes, reads, closes, and finds everything again.
+//!
+//! `cargo run -p adamant-examples --example hello`
+
+use adamant::Store;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("hello.adamant");
+
+    let store = Store::open(&path)?;
+    let greetings = store.keyspace("greetings")?;
+    greetings.insert("de", "Guten Tag")?;
+    greetings.insert("en", "Good day")?;
+    let replaced = greetings.insert("fr", "Bonjour")?;
+    assert!(!replaced);
+    store.close()?;
+
+    let store = Store::open(&path)?;
+    let greetings = store.keyspace("greetings")?;
+    for entry in greetings.iter() {
+        let (language, greeting) = entry?;
+        println!("{}: {}", String::from_utf8_lossy(&language), String::from_utf8_lossy(&greeting));
+    }
+    assert_eq!(greetings.get("fr")?, Some("Bonjour".into()));
+    assert_eq!(greetings.get("nl")?, None);
+    let letters = greetings.get_with("de", |greeting| greeting.len())?;
+    assert_eq!(letters, Some(9));
+    assert_eq!(greetings.len()?, 3);
+    Ok(())
+}
+
+#[test]
+fn runs() {
+    main().unwrap();
+}

@@ -1,0 +1,205 @@
+//! Ranges of keys: owned bounds, prefixes, and bounds that no key can reach.
+//!
+//! Purpose: whatever a caller gives as a range becomes two bounds that an engine can seek to.
+//! `KeyBounds` and not `std::ops::RangeBounds`, which has two answers for what the type of the
+//! keys in `&low..&high` is, and none for `..`: callers would have to spell it out.
+//! Invariants: the bytes of a bound have the length of a key; a range without any key is `None`.
+
+use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+use adamant_slice::Slice;
+
+use crate::limits::KEY_BYTES_MAX;
+
+/// What [`Keyspace::range`](crate::Keyspace::range) takes: `a..b`, `a..=b`, `a..`, `..b`, `..=b`,
+/// `..`, and pairs of [`Bound`]s, of anything that is bytes.
+pub trait KeyBounds {
+    /// The lower and the upper bound.
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>);
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for Range<K> {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Included(self.start.as_ref()), Bound::Excluded(self.end.as_ref()))
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for RangeInclusive<K> {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Included(self.start().as_ref()), Bound::Included(self.end().as_ref()))
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for RangeFrom<K> {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Included(self.start.as_ref()), Bound::Unbounded)
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for RangeTo<K> {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Unbounded, Bound::Excluded(self.end.as_ref()))
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for RangeToInclusive<K> {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Unbounded, Bound::Included(self.end.as_ref()))
+    }
+}
+
+impl KeyBounds for RangeFull {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Unbounded, Bound::Unbounded)
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for (Bound<K>, Bound<K>) {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (self.0.as_ref().map(AsRef::as_ref), self.1.as_ref().map(AsRef::as_ref))
+    }
+}
+
+/// Two bounds between which at least one key could lie.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyRange {
+    pub(crate) lower: Bound<Slice>,
+    pub(crate) upper: Bound<Slice>,
+}
+
+impl KeyRange {
+    /// All keys.
+    pub(crate) fn all() -> Self {
+        Self { lower: Bound::Unbounded, upper: Bound::Unbounded }
+    }
+
+    /// The keys within the bounds; `None` if there can be none, as in `"b".."a"`.
+    pub(crate) fn new(bounds: &impl KeyBounds) -> Option<Self> {
+        let (lower, upper) = bounds.bounds();
+        let range = Self { lower: lower_bound(lower), upper: upper_bound(upper)? };
+        range.may_hold_a_key().then_some(range)
+    }
+
+    /// The keys that start with these bytes; `None` if none can.
+    pub(crate) fn prefix(prefix: &[u8]) -> Option<Self> {
+        if prefix.is_empty() {
+            return Some(Self::all());
+        }
+        if prefix.len() > KEY_BYTES_MAX {
+            return None;
+        }
+        // The first key that is past all of them: the prefix without its trailing 0xff bytes, and
+        // its last byte one higher. A prefix of 0xff bytes only has no key past it.
+        let upper = match prefix.iter().rposition(|byte| *byte != 0xff) {
+            Some(at) => {
+                let mut past = prefix[..=at].to_vec();
+                past[at] += 1;
+                Bound::Excluded(Slice::from(past.as_slice()))
+            }
+            None => Bound::Unbounded,
+        };
+        Some(Self { lower: Bound::Included(Slice::from(prefix)), upper })
+    }
+
+    /// Whether a key could lie between the bounds.
+    pub(crate) fn may_hold_a_key(&self) -> bool {
+        match (&self.lower, &self.upper) {
+            (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
+            (Bound::Included(lower), Bound::Included(upper)) => lower[..] <= upper[..],
+            (Bound::Included(lower) | Bound::Excluded(lower), Bound::Excluded(upper))
+            | (Bound::Excluded(lower), Bound::Included(upper)) => lower[..] < upper[..],
+        }
+    }
+}
+
+/// A lower bound of a key's length. The empty key is below all keys. Beyond what is too long to
+/// be a key lies what is beyond its start, since no key can be longer than that start.
+fn lower_bound(bound: Bound<&[u8]>) -> Bound<Slice> {
+    match bound {
+        Bound::Included([]) | Bound::Excluded([]) | Bound::Unbounded => Bound::Unbounded,
+        Bound::Included(key) | Bound::Excluded(key) if key.len() > KEY_BYTES_MAX => {
+            Bound::Excluded(Slice::from(&key[..KEY_BYTES_MAX]))
+        }
+        Bound::Included(key) => Bound::Included(Slice::from(key)),
+        Bound::Excluded(key) => Bound::Excluded(Slice::from(key)),
+    }
+}
+
+/// As [`lower_bound`], from above; `None` when no key is below the bound.
+fn upper_bound(bound: Bound<&[u8]>) -> Option<Bound<Slice>> {
+    match bound {
+        Bound::Included([]) | Bound::Excluded([]) => None,
+        Bound::Unbounded => Some(Bound::Unbounded),
+        Bound::Included(key) | Bound::Excluded(key) if key.len() > KEY_BYTES_MAX => {
+            Some(Bound::Included(Slice::from(&key[..KEY_BYTES_MAX])))
+        }
+        Bound::Included(key) => Some(Bound::Included(Slice::from(key))),
+        Bound::Excluded(key) => Some(Bound::Excluded(Slice::from(key))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(range: &Option<KeyRange>, key: &[u8]) -> bool {
+        let Some(range) = range else { return false };
+        let lower = match &range.lower {
+            Bound::Included(bound) => key >= &bound[..],
+            Bound::Excluded(bound) => key > &bound[..],
+            Bound::Unbounded => true,
+        };
+        let upper = match &range.upper {
+            Bound::Included(bound) => key <= &bound[..],
+            Bound::Excluded(bound) => key < &bound[..],
+            Bound::Unbounded => true,
+        };
+        lower && upper
+    }
+
+    #[test]
+    fn a_prefix_holds_exactly_the_keys_that_start_with_it() {
+        let parts: [&[u8]; 7] = [b"", b"a", b"a\xff", b"\xff", b"\xff\xff", b"b\x00", b"\xffa"];
+        let keys: [&[u8]; 9] = [
+            b"a",
+            b"a\xff",
+            b"a\xff\xff",
+            b"b",
+            b"b\x00",
+            b"b\x00x",
+            b"\xff",
+            b"\xff\xff\xff",
+            b"\xffa",
+        ];
+        for prefix in parts {
+            let range = KeyRange::prefix(prefix);
+            for key in keys {
+                assert_eq!(holds(&range, key), key.starts_with(prefix), "{prefix:?} {key:?}");
+            }
+        }
+        assert!(KeyRange::prefix(&vec![1; KEY_BYTES_MAX + 1]).is_none());
+    }
+
+    #[test]
+    fn inverted_and_empty_ranges_hold_nothing() {
+        assert!(KeyRange::new(&("b".."a")).is_none());
+        assert!(KeyRange::new(&("a".."a")).is_none());
+        assert!(KeyRange::new(&(.."")).is_none());
+        assert!(KeyRange::new(&("a"..="a")).is_some());
+        assert!(KeyRange::new(&(Bound::Excluded("a"), Bound::Included("a"))).is_none());
+        assert!(holds(&KeyRange::new(&(""..)), b"\x00"));
+    }
+
+    #[test]
+    fn bounds_that_are_too_long_for_a_key_compare_as_they_should() {
+        let full = vec![b'm'; KEY_BYTES_MAX];
+        let long = vec![b'm'; KEY_BYTES_MAX + 9];
+        let mut next = full.clone();
+        next[KEY_BYTES_MAX - 1] += 1;
+        for key in [b"m".to_vec(), full, next, b"n".to_vec()] {
+            assert_eq!(holds(&KeyRange::new(&(&long..)), &key), key >= long);
+            assert_eq!(holds(&KeyRange::new(&(..&long)), &key), key < long);
+            assert_eq!(holds(&KeyRange::new(&(..=&long)), &key), key <= long);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The catalogue: which keyspaces there are, and where their trees begin.
+//!
+//! Purpose: the store's head and the tree of keyspace entries behind it, see
+//! `docs/format/store.md`.
+//! Invariants: every keyspace has a number that no other keyspace of the store ever had; an entry
+//! stands in the catalogue exactly while the keyspace's tree exists.
+//! Thread safety: as of the tree: a view reads, a transaction writes.
+
+use std::ops::{Bound, ControlFlow};
+
+use adamant_heap::access::{Read, Write};
+use adamant_heap::ptr::Ptr;
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::engine::{Direction, Engine, Tree};
+use crate::error::{Error, Result};
+use crate::layout::{KeyspaceEntry, STORE_FORMAT, STORE_MAGIC, StoreHead};
+
+/// Where the catalogue is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Catalogue {
+    head: Ptr<StoreHead>,
+    tree: Tree,
+}
+
+impl Catalogue {
+    /// Makes an empty catalogue and returns the heap offset of its head, for the heap's root.
+    pub(crate) fn create<W: Write>(heap: &mut W) -> Result<u64> {
+        let tree = Tree::create(Engine::Bplus, heap)?;
+        let block = heap.reserve(size_of::<StoreHead>() as u64)?;
+        *heap.write_as(Ptr::<StoreHead>::new(block))? = StoreHead {
+            magic: STORE_MAGIC,
+            format: STORE_FORMAT.into(),
+            reserved: 0.into(),
+            next_keyspace: 1.into(),
+            catalogue: tree.entry(0).head,
+        };
+        Ok(block)
+    }
+
+    /// The catalogue whose head the heap's root names.
+    pub(crate) fn open<R: Read>(heap: &R, root: u64) -> Result<Self> {
+        let pointer = Ptr::<StoreHead>::new(root);
+        let head = heap.read(pointer)?;
+        if head.magic != STORE_MAGIC {
+            return Err(Error::Damaged {
+                what: format!(
+                    "the heap's root {root:#x} names no store: expected {STORE_MAGIC:?} there, \
+                     found {:?}",
+                    head.magic
+                ),
+            });
+        }
+        if head.format.get() != STORE_FORMAT {
+            return Err(Error::Damaged {
+                what: format!(
+                    "the store's head has format {}, this version knows {STORE_FORMAT}",
+                    head.format
+                ),
+            });
+        }
+        Ok(Self { head: pointer, tree: Tree::open_bplus(heap, head.catalogue.get())? })
+    }
+
+    /// The tree of entries.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The entry of a keyspace.
+    pub(crate) fn find<R: Read>(&self, heap: &R, name: &str) -> Result<Option<KeyspaceEntry>> {
+        match self.tree.find(heap, name.as_bytes())? {
+            Some(bytes) => Ok(Some(parse(name, bytes)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// All keyspaces, by name.
+    pub(crate) fn list<R: Read>(&self, heap: &R) -> Result<Vec<(String, KeyspaceEntry)>> {
+        let mut entries = Vec::new();
+        let mut outcome = Ok(());
+        self.tree.scan(
+            heap,
+            Direction::Up,
+            Bound::Unbounded,
+            Bound::Unbounded,
+            |(name, bytes)| match parse_both(name, bytes) {
+                Ok(entry) => {
+                    entries.push(entry);
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    outcome = Err(error);
+                    ControlFlow::Break(())
+                }
+            },
+        )?;
+        outcome.map(|()| entries)
+    }
+
+    /// Makes a keyspace; there is none of that name.
+    pub(crate) fn add<W: Write>(
+        &self,
+        heap: &mut W,
+        name: &str,
+        engine: Engine,
+    ) -> Result<KeyspaceEntry> {
+        let head = heap.write_as(self.head)?;
+        let id = head.next_keyspace.get();
+        head.next_keyspace = (id + 1).into();
+        let tree = Tree::create(engine, heap)?;
+        let entry = tree.entry(id);
+        let replaced = self.tree.insert(heap, name.as_bytes(), entry.as_bytes())?;
+        assert!(!replaced, "a keyspace is added where none was found under the same lock");
+        Ok(entry)
+    }
+
+    /// Takes a keyspace out and frees all it holds.
+    pub(crate) fn drop<W: Write>(
+        &self,
+        heap: &mut W,
+        name: &str,
+        entry: &KeyspaceEntry,
+    ) -> Result<()> {
+        Tree::open(heap, name, entry)?.destroy(heap)?;
+        let removed = self.tree.remove(heap, name.as_bytes())?;
+        assert!(removed, "a keyspace is dropped that was found under the same lock");
+        Ok(())
+    }
+}
+
+fn parse(name: &str, bytes: &[u8]) -> Result<KeyspaceEntry> {
+    KeyspaceEntry::read_from_bytes(bytes).map_err(|_| Error::Damaged {
+        what: format!(
+            "the catalogue's entry of keyspace {name:?} should have {} bytes and has {}",
+            size_of::<KeyspaceEntry>(),
+            bytes.len()
+        ),
+    })
+}
+
+fn parse_both(name: &[u8], bytes: &[u8]) -> Result<(String, KeyspaceEntry)> {
+    let Ok(name) = str::from_utf8(name) else {
+        return Err(Error::Damaged {
+            what: format!("the catalogue has a name that is no UTF-8: {name:?}"),
+        });
+    };
+    Ok((name.into(), parse(name, bytes)?))
+}

@@ -1,0 +1,254 @@
+//! What can go wrong in a store.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use adamant_heap::error::Error as HeapError;
+use adamant_medium::error::Error as MediumError;
+use adamant_trees::error::Error as TreeError;
+
+/// The result of a store's operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failure of a store: plain data, or the failure of a layer below.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The empty key is not a key.
+    KeyEmpty,
+    /// A key that is longer than keys can be.
+    KeyTooLong {
+        /// Bytes of the key.
+        bytes: u64,
+        /// Bytes that a key may have.
+        bytes_max: u64,
+    },
+    /// A value that is longer than values can be.
+    ValueTooLong {
+        /// Bytes of the value.
+        bytes: u64,
+        /// Bytes that a value may have.
+        bytes_max: u64,
+    },
+    /// A keyspace's name that is empty or too long.
+    KeyspaceName {
+        /// Bytes of the name.
+        bytes: u64,
+        /// Bytes that a name may have.
+        bytes_max: u64,
+    },
+    /// There is no keyspace of that name.
+    UnknownKeyspace {
+        /// The name asked for.
+        name: String,
+    },
+    /// A keyspace of that name exists already.
+    KeyspaceExists {
+        /// The name asked for.
+        name: String,
+    },
+    /// The keyspace of this handle was dropped.
+    KeyspaceDropped {
+        /// Its name.
+        name: String,
+    },
+    /// The keyspace belongs to another store than the one it was used with.
+    OtherStore {
+        /// Its name.
+        name: String,
+    },
+    /// The keyspace was written by something that this version does not know.
+    UnknownEngine {
+        /// Its name.
+        name: String,
+        /// The engine's number in the catalogue.
+        engine: u16,
+        /// The version of the engine's format in the catalogue.
+        format: u16,
+    },
+    /// The path holds something, but no store.
+    NotAStore {
+        /// The path.
+        path: PathBuf,
+        /// What was found there.
+        found: String,
+    },
+    /// There is no store, and `Options::create` was set to false.
+    Missing {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Another process, or another handle of this process, has the store open.
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+        /// Who holds it, such as "process 4711 (adamant)".
+        holder: Option<String>,
+    },
+    /// The store was closed.
+    Closed,
+    /// The store was used by a closure that holds its lock.
+    Reentrant,
+    /// What the store keeps about itself is not what was written.
+    Damaged {
+        /// Expected and found.
+        what: String,
+    },
+    /// The system below failed.
+    Medium(MediumError),
+    /// The heap failed.
+    Heap(HeapError),
+    /// A tree failed.
+    Tree(TreeError),
+}
+
+impl Error {
+    /// Whether more space on the device would cure it. Nothing was changed by the call that
+    /// failed; reads and removes still work.
+    pub fn is_out_of_space(&self) -> bool {
+        match self {
+            Self::Medium(error) => error.is_out_of_space(),
+            Self::Heap(error) => error.is_out_of_space(),
+            _ => false,
+        }
+    }
+
+    /// Whether the store refuses writes until it is opened again, because a write or sync failed
+    /// after a commit had become visible.
+    pub fn is_poisoned(&self) -> bool {
+        matches!(self, Self::Heap(HeapError::Poisoned { .. }))
+    }
+
+    /// Whether something durable is not what was written: run a check, restore a copy.
+    pub fn is_damaged(&self) -> bool {
+        match self {
+            Self::Damaged { .. } | Self::Medium(MediumError::Truncated { .. }) => true,
+            Self::Heap(error) => {
+                matches!(error, HeapError::Damaged { .. } | HeapError::InvalidPointer { .. })
+            }
+            Self::Tree(error) => {
+                matches!(error, TreeError::Damaged { .. } | TreeError::NotThisTree { .. })
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether this is no store, or not one that this version knows.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(
+            self,
+            Self::NotAStore { .. }
+                | Self::UnknownEngine { .. }
+                | Self::Heap(HeapError::Unsupported { .. })
+        )
+    }
+}
+
+impl From<MediumError> for Error {
+    fn from(error: MediumError) -> Self {
+        match error {
+            MediumError::Locked { path, holder } => Self::Locked { path, holder },
+            other => Self::Medium(other),
+        }
+    }
+}
+
+impl From<HeapError> for Error {
+    fn from(error: HeapError) -> Self {
+        match error {
+            HeapError::Medium(error) => Self::from(error),
+            other => Self::Heap(other),
+        }
+    }
+}
+
+impl From<TreeError> for Error {
+    fn from(error: TreeError) -> Self {
+        match error {
+            TreeError::Heap(error) => Self::from(error),
+            other => Self::Tree(other),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeyEmpty => f.write_str("a key has at least 1 byte, this one is empty"),
+            Self::KeyTooLong { bytes, bytes_max } => write!(
+                f,
+                "a key has at most {bytes_max} bytes, this one has {bytes}; use a digest of it"
+            ),
+            Self::ValueTooLong { bytes, bytes_max } => write!(
+                f,
+                "a value has at most {bytes_max} bytes, this one has {bytes}; store it in parts"
+            ),
+            Self::KeyspaceName { bytes, bytes_max } => write!(
+                f,
+                "the name of a keyspace has 1 to {bytes_max} bytes of UTF-8, this one has {bytes}"
+            ),
+            Self::UnknownKeyspace { name } => write!(
+                f,
+                "there is no keyspace {name:?}; list those that exist (`adamant keyspace list`, \
+                 `Store::keyspaces`) or create it"
+            ),
+            Self::KeyspaceExists { name } => {
+                write!(f, "there is a keyspace {name:?} already; open it or drop it first")
+            }
+            Self::KeyspaceDropped { name } => write!(
+                f,
+                "the keyspace {name:?} of this handle was dropped; open or create it again"
+            ),
+            Self::OtherStore { name } => write!(
+                f,
+                "the keyspace {name:?} belongs to another store; use a batch of its own store"
+            ),
+            Self::UnknownEngine { name, engine, format } => write!(
+                f,
+                "the keyspace {name:?} is kept by engine {engine} in format {format}, which this \
+                 version does not know; open it with a newer version"
+            ),
+            Self::NotAStore { path, found } => write!(
+                f,
+                "{} is not a store: expected a directory with a file named pool, found {found}; \
+                 name another path or an empty directory",
+                path.display()
+            ),
+            Self::Missing { path } => write!(
+                f,
+                "there is no store at {}; check the path, or let it be created",
+                path.display()
+            ),
+            Self::Locked { path, holder: Some(holder) } => write!(
+                f,
+                "the store is already open: {} is held by {holder}; close it there first",
+                path.display()
+            ),
+            Self::Locked { path, holder: None } => write!(
+                f,
+                "the store is already open: {} is held by another process; close it there first",
+                path.display()
+            ),
+            Self::Closed => f.write_str("the store was closed; open it again"),
+            Self::Reentrant => f.write_str(
+                "the store was used within a closure that reads it under its lock (`get_with`); \
+                 let the closure return what it found and go on after it",
+            ),
+            Self::Damaged { what } => write!(f, "{what}; the store may be damaged, run a check"),
+            Self::Medium(error) => error.fmt(f),
+            Self::Heap(error) => error.fmt(f),
+            Self::Tree(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Medium(error) => Some(error),
+            Self::Heap(error) => Some(error),
+            Self::Tree(error) => Some(error),
+            _ => None,
+        }
+    }
+}

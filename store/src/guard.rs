@@ -1,0 +1,67 @@
+//! Knows whether this thread is inside a closure that holds a store's lock.
+//!
+//! Purpose: a call on the store from within `get_with` would wait for a lock that its own thread
+//! holds, for ever. It gets an error instead.
+//! Invariants: a store's number is in the list of a thread exactly while that thread runs a
+//! closure under the store's shared lock; a closure that panics takes it out too.
+//! Thread safety: everything is local to the thread.
+
+use std::cell::RefCell;
+
+thread_local! {
+    /// Stores whose lock this thread holds while it runs code that is not ours. A list, because
+    /// a closure may read another store; hardly ever more than one.
+    static HELD: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Marks a store as held by this thread until it is dropped.
+pub(crate) struct Guard {
+    store: usize,
+}
+
+impl Guard {
+    /// Marks the store with this number.
+    pub(crate) fn new(store: usize) -> Self {
+        HELD.with_borrow_mut(|held| held.push(store));
+        Self { store }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        HELD.with_borrow_mut(|held| {
+            let at = held.iter().rposition(|store| *store == self.store);
+            held.remove(at.expect("what a guard put in stays until it is dropped"));
+        });
+    }
+}
+
+/// Whether this thread is inside a closure under that store's lock.
+pub(crate) fn is_held(store: usize) -> bool {
+    // While a thread ends its list may be gone already: then no closure runs on it.
+    HELD.try_with(|held| held.borrow().contains(&store)).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn held_until_dropped_also_by_a_panic() {
+        assert!(!is_held(1));
+        {
+            let _outer = Guard::new(1);
+            let inner = Guard::new(2);
+            assert!(is_held(1) && is_held(2) && !is_held(3));
+            drop(inner);
+            assert!(is_held(1) && !is_held(2));
+            assert!(std::thread::spawn(|| !is_held(1)).join().unwrap());
+        }
+        let caught = std::panic::catch_unwind(|| {
+            let _guard = Guard::new(1);
+            panic!("closures may do this");
+        });
+        assert!(caught.is_err());
+        assert!(!is_held(1));
+    }
+}

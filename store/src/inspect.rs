@@ -1,0 +1,185 @@
+//! Looking at a whole store: figures, and a check of everything in it.
+//!
+//! Purpose: what an operator asks for; nothing here changes anything.
+//! Thread safety: each part is looked at under the shared lock, and may be a commit older than
+//! the next part.
+
+use std::fmt;
+
+use adamant_heap::access::Read;
+use adamant_trees::Report;
+
+use crate::engine::{Engine, Tree};
+use crate::error::Result;
+use crate::layout::KeyspaceEntry;
+use crate::shared::Shared;
+
+/// A keyspace in a list of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyspaceInfo {
+    /// The name.
+    pub name: String,
+    /// The engine that keeps it.
+    pub engine: Engine,
+    /// Entries in it.
+    pub entries: u64,
+}
+
+/// Figures of a store at one moment.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Keyspaces.
+    pub keyspaces: u64,
+    /// Entries in all keyspaces.
+    pub entries: u64,
+    /// Figures of the heap: bytes of the pool, of the log, sequence numbers and so on.
+    pub heap: adamant_heap::Stats,
+}
+
+/// What a check found.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CheckReport {
+    /// All that is wrong; empty if the store is whole.
+    pub findings: Vec<Finding>,
+    /// What each keyspace holds that could be walked to its end.
+    pub keyspaces: Vec<KeyspaceCheck>,
+    /// What the heap's check counted.
+    pub heap: adamant_heap::CheckReport,
+}
+
+impl CheckReport {
+    /// Whether nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// What came of looking at a place; a failure becomes a finding.
+    fn take<T>(&mut self, place: &str, outcome: Result<T>) -> Option<T> {
+        match outcome {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.findings.push(Finding { place: place.into(), what: error.to_string() });
+                None
+            }
+        }
+    }
+}
+
+/// A keyspace that was walked to its end.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct KeyspaceCheck {
+    /// The name.
+    pub name: String,
+    /// Entries in it.
+    pub entries: u64,
+    /// What its tree is made of.
+    pub tree: Report,
+}
+
+/// Something that is wrong in a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// Where: the heap, the catalogue, or a keyspace.
+    pub place: String,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl Finding {
+    fn of_heap(finding: &adamant_heap::Finding) -> Self {
+        let place = format!("{} at byte {}", finding.file.display(), finding.offset);
+        Self { place, what: finding.what.clone() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}
+
+/// All keyspaces, by name.
+pub(crate) fn keyspaces(shared: &Shared) -> Result<Vec<KeyspaceInfo>> {
+    let view = shared.view()?;
+    let mut found = Vec::new();
+    for (name, entry) in shared.catalogue().list(&view)? {
+        let tree = Tree::open(&view, &name, &entry)?;
+        found.push(KeyspaceInfo { name, engine: tree.engine(), entries: tree.len(&view)? });
+    }
+    Ok(found)
+}
+
+/// The figures.
+pub(crate) fn stats(shared: &Shared) -> Result<Stats> {
+    let keyspaces = keyspaces(shared)?;
+    Ok(Stats {
+        keyspaces: keyspaces.len() as u64,
+        entries: keyspaces.iter().map(|keyspace| keyspace.entries).sum(),
+        heap: shared.heap()?.stats(),
+    })
+}
+
+/// Checks the heap, the catalogue and every keyspace. Goes on after what it finds, so that the
+/// report names all of it and not only the first.
+pub(crate) fn check(shared: &Shared) -> Result<CheckReport> {
+    let sequence = shared.heap()?.stats().journal.last_sequence;
+    let heap = shared.heap()?.check()?;
+    let mut report = CheckReport {
+        findings: heap.findings.iter().map(Finding::of_heap).collect(),
+        keyspaces: Vec::new(),
+        heap,
+    };
+    // The store's head is a block too.
+    let mut blocks = 1;
+    let mut entries = Vec::new();
+    {
+        let view = shared.view()?;
+        let catalogue = shared.catalogue();
+        let walked = catalogue.tree().check(&view).and_then(|tree| {
+            blocks += catalogue.tree().blocks(&tree);
+            catalogue.list(&view)
+        });
+        if let Some(list) = report.take("the catalogue", walked) {
+            entries = list;
+        }
+    }
+    for (name, entry) in entries {
+        // The lock is taken for one keyspace at a time: a writer waits no longer than for one.
+        let view = shared.view()?;
+        match shared.catalogue().find(&view, &name) {
+            Ok(Some(now)) if now.id == entry.id => {}
+            // Dropped meanwhile: nothing to check.
+            _ => continue,
+        }
+        let walked = walk(&view, &name, &entry);
+        if let Some((tree, check)) = report.take(&format!("keyspace {name:?}"), walked) {
+            blocks += tree.blocks(&check.tree);
+            report.keyspaces.push(check);
+        }
+    }
+    // Only a state that nobody changed between the parts can be compared as a whole; and what is
+    // damaged has been said already.
+    let is_still = shared.heap()?.stats().journal.last_sequence == sequence;
+    if is_still && report.is_clean() && blocks != report.heap.blocks {
+        report.findings.push(Finding {
+            place: "the heap".into(),
+            what: format!(
+                "expected {blocks} allocated blocks, those that keyspaces refer to, found {}",
+                report.heap.blocks
+            ),
+        });
+    }
+    Ok(report)
+}
+
+fn walk<R: Read>(heap: &R, name: &str, entry: &KeyspaceEntry) -> Result<(Tree, KeyspaceCheck)> {
+    let tree = Tree::open(heap, name, entry)?;
+    let check =
+        KeyspaceCheck { name: name.into(), entries: tree.len(heap)?, tree: tree.check(heap)? };
+    Ok((tree, check))
+}

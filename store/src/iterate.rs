@@ -1,0 +1,191 @@
+//! Iterating over ranges of keys, from both ends.
+//!
+//! Purpose: `Iter` takes entries in bunches, each under a short hold of the shared lock, and
+//! seeks again from the last key for the next one; so it owns all it yields and holds no lock
+//! between calls.
+//! Invariants: entries in `front` are below `middle`, entries in `back` above it; what was
+//! yielded is outside all three, so the ends meet without a gap or a repetition.
+//! Thread safety: an iterator may move to another thread; it sees commits that come between its
+//! bunches.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::iter::FusedIterator;
+use std::ops::{Bound, ControlFlow};
+
+use adamant_slice::Slice;
+
+use crate::bounds::{KeyBounds, KeyRange};
+use crate::engine::Direction;
+use crate::error::{Error, Result};
+use crate::keyspace::Keyspace;
+
+/// Entries of the first bunch: small, since many iterators are asked for a few entries only.
+const BUNCH_ENTRIES_MIN: usize = 16;
+/// Entries of a bunch at most: a hold of the lock of some 20 microseconds.
+const BUNCH_ENTRIES_MAX: usize = 256;
+/// Bytes of keys and values after which a bunch is full, so that large values do not pile up.
+const BUNCH_BYTES_MAX: usize = 64 << 10;
+
+/// Entries of a keyspace in the order of their keys, from both ends.
+///
+/// An iterator takes entries in bunches of at most 256. Within a bunch it sees one state of the
+/// keyspace; between bunches it sees what was committed meanwhile. Keys come strictly in order
+/// whatever is written beside it, and an entry that stays untouched is never missed.
+///
+/// After an error it yields nothing more.
+pub struct Iter {
+    keyspace: Keyspace,
+    /// What was not fetched yet; `None` when nothing is left there.
+    middle: Option<KeyRange>,
+    /// Fetched from the low end, ascending.
+    front: VecDeque<(Slice, Slice)>,
+    /// Fetched from the high end, descending.
+    back: VecDeque<(Slice, Slice)>,
+    bunch_entries: usize,
+}
+
+impl Keyspace {
+    /// All entries, by key.
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// let numbers = store.keyspace("numbers")?;
+    /// for key in ["2", "1", "3"] {
+    ///     numbers.insert(key, "")?;
+    /// }
+    /// let keys = numbers.iter().map(|entry| Ok(entry?.0)).collect::<adamant::Result<Vec<_>>>()?;
+    /// assert_eq!(keys, ["1", "2", "3"].map(adamant::Slice::from));
+    /// assert_eq!(numbers.iter().next_back().unwrap()?.0, *"3");
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn iter(&self) -> Iter {
+        Iter::new(self.clone(), Some(KeyRange::all()))
+    }
+
+    /// The entries whose keys are in a range. A range that ends before it begins is empty.
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// let numbers = store.keyspace("numbers")?;
+    /// for key in ["1", "2", "3", "4"] {
+    ///     numbers.insert(key, "")?;
+    /// }
+    /// assert_eq!(numbers.range("2"..).count(), 3);
+    /// assert_eq!(numbers.range("2"..="3").count(), 2);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn range(&self, range: impl KeyBounds) -> Iter {
+        Iter::new(self.clone(), KeyRange::new(&range))
+    }
+
+    /// The entries whose keys start with `prefix`.
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// let files = store.keyspace("files")?;
+    /// for key in ["etc/hosts", "usr/bin/ls", "usr/bin/mv"] {
+    ///     files.insert(key, "")?;
+    /// }
+    /// assert_eq!(files.prefix("usr/").rev().count(), 2);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        Iter::new(self.clone(), KeyRange::prefix(prefix.as_ref()))
+    }
+}
+
+impl Iter {
+    fn new(keyspace: Keyspace, middle: Option<KeyRange>) -> Self {
+        Self {
+            keyspace,
+            middle,
+            front: VecDeque::new(),
+            back: VecDeque::new(),
+            bunch_entries: BUNCH_ENTRIES_MIN,
+        }
+    }
+
+    /// Moves the next bunch of the middle to one of the ends.
+    fn fetch(&mut self, direction: Direction) -> Result<()> {
+        let Some(mut middle) = self.middle.take() else { return Ok(()) };
+        let entries_max = self.bunch_entries;
+        self.bunch_entries = (entries_max * 4).min(BUNCH_ENTRIES_MAX);
+        let bunch = match direction {
+            Direction::Up => &mut self.front,
+            Direction::Down => &mut self.back,
+        };
+        bunch.reserve(entries_max);
+
+        let mut bytes = 0;
+        let mut is_full = false;
+        {
+            let view = self.keyspace.shared.view()?;
+            let state = &self.keyspace.state;
+            state.check_exists(&view, self.keyspace.shared.catalogue())?;
+            let lower = as_slice(&middle.lower);
+            let upper = as_slice(&middle.upper);
+            state.tree.scan(&view, direction, lower, upper, |(key, value)| {
+                bytes += key.len() + value.len();
+                bunch.push_back((Slice::from(key), Slice::from(value)));
+                is_full = bunch.len() >= entries_max || bytes >= BUNCH_BYTES_MAX;
+                if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+        }
+        if let (true, Some((key, _))) = (is_full, bunch.back()) {
+            match direction {
+                Direction::Up => middle.lower = Bound::Excluded(key.clone()),
+                Direction::Down => middle.upper = Bound::Excluded(key.clone()),
+            }
+            self.middle = middle.may_hold_a_key().then_some(middle);
+        }
+        Ok(())
+    }
+
+    /// Ends the iteration with an error: what was fetched is let go, the middle already was.
+    fn fuse(&mut self, error: Error) -> Error {
+        self.front.clear();
+        self.back.clear();
+        error
+    }
+}
+
+fn as_slice(bound: &Bound<Slice>) -> Bound<&[u8]> {
+    bound.as_ref().map(|key| &key[..])
+}
+
+impl Iterator for Iter {
+    type Item = Result<(Slice, Slice)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.front.is_empty()
+            && let Err(error) = self.fetch(Direction::Up)
+        {
+            return Some(Err(self.fuse(error)));
+        }
+        self.front.pop_front().or_else(|| self.back.pop_back()).map(Ok)
+    }
+}
+
+impl DoubleEndedIterator for Iter {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.back.is_empty()
+            && let Err(error) = self.fetch(Direction::Down)
+        {
+            return Some(Err(self.fuse(error)));
+        }
+        self.back.pop_front().or_else(|| self.front.pop_back()).map(Ok)
+    }
+}
+
+impl FusedIterator for Iter {}
+
+impl fmt::Debug for Iter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter")
+            .field("keyspace", &self.keyspace)
+            .field("middle", &self.middle)
+            .field("fetched", &(self.front.len() + self.back.len()))
+            .finish()
+    }
+}

@@ -1,0 +1,72 @@
+//! A keyspace: a named, ordered map of the store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use adamant_heap::durability::Durability;
+
+use crate::engine::Engine;
+use crate::shared::{KeyspaceState, Shared};
+
+/// A handle to one keyspace of a store: cheap to clone, to be shared between threads.
+///
+/// Any number of threads may read beside one that writes. When the keyspace is dropped its
+/// handles get [`Error::KeyspaceDropped`](crate::Error::KeyspaceDropped), also when another
+/// keyspace takes its name.
+///
+/// ```
+/// let store = adamant::Store::in_memory()?;
+/// let towns = store.keyspace("towns")?;
+/// towns.insert("Bern", "134,000")?;
+/// assert_eq!(towns.get("Bern")?.as_deref(), Some(&b"134,000"[..]));
+/// assert_eq!(towns.get("Rome")?, None);
+/// # Ok::<(), adamant::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Keyspace {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) state: Arc<KeyspaceState>,
+    pub(crate) durability: Durability,
+}
+
+impl Keyspace {
+    pub(crate) fn new(shared: &Arc<Shared>, state: Arc<KeyspaceState>) -> Self {
+        Self { shared: Arc::clone(shared), state, durability: shared.durability() }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// The engine that keeps it.
+    pub fn engine(&self) -> Engine {
+        self.state.tree.engine()
+    }
+
+    /// This keyspace by another handle, whose writes wait for `durability`.
+    ///
+    /// ```
+    /// use adamant::{Durability, Store};
+    ///
+    /// let store = Store::in_memory()?;
+    /// let quick = store.keyspace("visits")?.with_durability(Durability::Deferred);
+    /// quick.insert("today", "1")?;
+    /// store.sync()?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_durability(&self, durability: Durability) -> Self {
+        Self { durability, ..self.clone() }
+    }
+}
+
+impl fmt::Debug for Keyspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyspace")
+            .field("name", &self.name())
+            .field("engine", &self.engine())
+            .field("durability", &self.durability)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,54 @@
+//! Every persistent byte that the store itself keeps in the heap, and nothing volatile.
+//!
+//! Purpose: what stands at the heap's root for the store, and what the catalogue says of a
+//! keyspace. See `docs/format/store.md`; what the keyspaces hold is in `docs/format/bplus.md`.
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Which of the heap's roots is the store's head.
+pub const STORE_ROOT: usize = 0;
+/// First bytes of the store's head.
+pub const STORE_MAGIC: [u8; 8] = *b"AdamStor";
+/// The version of the head and of the catalogue's entries that this code writes.
+pub const STORE_FORMAT: u32 = 1;
+
+/// The head of a store: one block, named by the heap's root `STORE_ROOT`.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct StoreHead {
+    /// `STORE_MAGIC`.
+    pub magic: [u8; 8],
+    /// `STORE_FORMAT`.
+    pub format: U32,
+    /// Zero.
+    pub reserved: U32,
+    /// The number that the next keyspace gets; none is given twice.
+    pub next_keyspace: U64,
+    /// Heap offset of the head of the catalogue, a bplus tree.
+    pub catalogue: U64,
+}
+
+/// What the catalogue holds under the name of a keyspace.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct KeyspaceEntry {
+    /// The keyspace's number.
+    pub id: U64,
+    /// Heap offset of the head of its tree.
+    pub head: U64,
+    /// One of the `ENGINE_` constants.
+    pub engine: U16,
+    /// Version of the engine's format.
+    pub format: U16,
+    /// Zero.
+    pub reserved: U32,
+}
+
+/// The engine `bplus`.
+pub const ENGINE_BPLUS: u16 = 1;
+
+const _: () = assert!(size_of::<StoreHead>() == 32);
+const _: () = assert!(size_of::<KeyspaceEntry>() == 24);
+const _: () = assert!(std::mem::offset_of!(StoreHead, catalogue) == 24);
+const _: () = assert!(std::mem::offset_of!(KeyspaceEntry, engine) == 16);

@@ -1,0 +1,85 @@
+//! An embedded, transactional, ordered key-value store on a crash-safe persistent heap.
+//!
+//! ```
+//! use adamant::Store;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("app.adamant");
+//! // A store is a directory; it is created if it is not there.
+//! let store = Store::open(&path)?;
+//! let people = store.keyspace("people")?;
+//! let by_town = store.keyspace("people by town")?;
+//!
+//! // Changes to any keyspaces become one commit, which survives power loss.
+//! let mut batch = store.batch();
+//! for (name, town) in [("ada", "London"), ("blaise", "Paris"), ("sophie", "Paris")] {
+//!     batch.insert(&people, name, town)?;
+//!     batch.insert(&by_town, format!("{town}/{name}"), "")?;
+//! }
+//! batch.commit()?;
+//!
+//! // Keys are in the order of their bytes.
+//! assert_eq!(people.get("ada")?, Some("London".into()));
+//! for entry in by_town.prefix("Paris/") {
+//!     let (key, _) = entry?;
+//!     println!("{}", String::from_utf8_lossy(&key));
+//! }
+//! store.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`Store`] is opened once per process and cloned freely; [`Keyspace`] is an ordered map of
+//!   byte strings in it. Any number of threads read beside one that writes.
+//! - Single changes and [`Batch`]es are atomic: a crash at any moment leaves all of a commit or
+//!   nothing. [`Durability`] says what a commit waits for.
+//! - [`Slice`] is what reading returns: 24 bytes, no allocation for up to 20 bytes, cheap to clone.
+//! - Keys have 1 to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
+//! - Every call that can fail returns an [`Error`] that says what was expected, what was found and
+//!   what to do. A full disk is such an error; a failing device poisons the store until it is
+//!   opened again.
+#![forbid(unsafe_code)]
+
+mod error;
+mod limits;
+
+mod bounds;
+mod guard;
+pub mod layout;
+mod options;
+
+mod engine;
+
+mod catalogue;
+
+mod shared;
+
+mod keyspace;
+
+mod batch;
+mod commit;
+mod inspect;
+mod iterate;
+mod open;
+mod read;
+mod write;
+
+mod store;
+
+pub use adamant_heap::durability::Durability;
+pub use adamant_heap::{CheckReport as HeapCheckReport, Recovery, Stats as HeapStats};
+pub use adamant_medium::storage::Directory;
+pub use adamant_slice::Slice;
+pub use adamant_trees::Report as TreeReport;
+
+pub use batch::Batch;
+pub use bounds::KeyBounds;
+pub use engine::Engine;
+pub use error::{Error, Result};
+pub use inspect::{CheckReport, Finding, KeyspaceCheck, KeyspaceInfo, Stats};
+pub use iterate::Iter;
+pub use keyspace::Keyspace;
+pub use limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
+pub use options::Options;
+pub use store::Store;

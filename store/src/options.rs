@@ -1,0 +1,93 @@
+//! How a store is opened.
+
+use adamant_heap::durability::Durability;
+
+/// Options of a store, set one after the other.
+///
+/// ```
+/// use adamant::{Durability, Options, Store};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("app.adamant");
+/// let options = Options::new().durability(Durability::Buffered).log_bytes_max(32 << 20);
+/// let store = Store::open_with(&path, options)?;
+/// # store.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) create: bool,
+    pub(crate) durability: Durability,
+    pub(crate) log_bytes_max: u64,
+    pub(crate) deferred_ms_max: u64,
+    pub(crate) deferred_bytes_max: u64,
+    pub(crate) background: bool,
+}
+
+impl Options {
+    /// The default options.
+    pub fn new() -> Self {
+        Self {
+            create: true,
+            durability: Durability::Sync,
+            log_bytes_max: 128 << 20,
+            deferred_ms_max: 100,
+            deferred_bytes_max: 4 << 20,
+            background: true,
+        }
+    }
+
+    /// Whether a store is created where there is none. Default: true.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// What commits wait for unless they say otherwise. Default: [`Durability::Sync`].
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Bytes that the log files may take together. A larger log lets writers run further ahead
+    /// of the pool file and makes recovery longer. One transaction that is larger than that is
+    /// still written whole. Default: 128 MiB.
+    #[must_use]
+    pub fn log_bytes_max(mut self, bytes: u64) -> Self {
+        self.log_bytes_max = bytes;
+        self
+    }
+
+    /// Milliseconds that a commit with [`Durability::Deferred`] stays in memory at most.
+    /// Default: 100.
+    #[must_use]
+    pub fn deferred_ms_max(mut self, milliseconds: u64) -> Self {
+        self.deferred_ms_max = milliseconds;
+        self
+    }
+
+    /// Bytes of commits with [`Durability::Deferred`] that stay in memory at most.
+    /// Default: 4 MiB.
+    #[must_use]
+    pub fn deferred_bytes_max(mut self, bytes: u64) -> Self {
+        self.deferred_bytes_max = bytes;
+        self
+    }
+
+    /// Whether threads of the store bring the log to the pool file and flush deferred commits.
+    /// Without them committing threads do it themselves, which the simulator wants: the same
+    /// calls in the same order every time. Default: true.
+    #[must_use]
+    pub fn background(mut self, background: bool) -> Self {
+        self.background = background;
+        self
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,121 @@
+//! Reading single entries.
+//!
+//! Purpose: the flow of a get: the shared lock, the engine, a copy or a closure on borrowed bytes.
+//! Invariants: nothing borrowed from the heap outlives the view it was read under (S1).
+
+use std::ops::ControlFlow;
+
+use adamant_slice::Slice;
+
+use crate::engine::Direction;
+use crate::error::Result;
+use crate::guard::Guard;
+use crate::keyspace::Keyspace;
+use crate::limits::check_key;
+
+impl Keyspace {
+    /// The value of a key, or `None`. O(log n), and a copy of the value.
+    ///
+    /// # Errors
+    /// The key is empty or too long, the keyspace was dropped, the store closed, or the pool
+    /// damaged where the key should be.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let key = key.as_ref();
+        check_key(key)?;
+        let view = self.shared.view()?;
+        self.state.check_exists(&view, self.shared.catalogue())?;
+        Ok(self.state.tree.find(&view, key)?.map(Slice::from))
+    }
+
+    /// What the closure makes of the value of a key, or `None` without calling it. The bytes are
+    /// lent by the store, nothing is copied.
+    ///
+    /// The closure runs under the store's shared lock: writers wait until it returns. It must not
+    /// use the same store, which gives [`Error::Reentrant`](crate::Error::Reentrant). It may
+    /// panic.
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// let texts = store.keyspace("texts")?;
+    /// texts.insert("greeting", "hello, world")?;
+    /// let commas = texts.get_with("greeting", |value| value.iter().filter(|b| **b == b',').count())?;
+    /// assert_eq!(commas, Some(1));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn get_with<T>(
+        &self,
+        key: impl AsRef<[u8]>,
+        reader: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        let key = key.as_ref();
+        check_key(key)?;
+        let view = self.shared.view()?;
+        self.state.check_exists(&view, self.shared.catalogue())?;
+        let value = self.state.tree.find(&view, key)?;
+        Ok(value.map(|value| {
+            let _guard = Guard::new(self.shared.number());
+            reader(value)
+        }))
+    }
+
+    /// Whether the key has a value. O(log n).
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        let key = key.as_ref();
+        check_key(key)?;
+        let view = self.shared.view()?;
+        self.state.check_exists(&view, self.shared.catalogue())?;
+        Ok(self.state.tree.find(&view, key)?.is_some())
+    }
+
+    /// The entry with the lowest key. O(log n).
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
+        self.end(Direction::Up)
+    }
+
+    /// The entry with the highest key. O(log n).
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
+        self.end(Direction::Down)
+    }
+
+    /// Entries in the keyspace. O(1).
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn len(&self) -> Result<u64> {
+        let view = self.shared.view()?;
+        self.state.check_exists(&view, self.shared.catalogue())?;
+        self.state.tree.len(&view)
+    }
+
+    /// Whether there is no entry. O(1).
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    fn end(&self, direction: Direction) -> Result<Option<(Slice, Slice)>> {
+        use std::ops::Bound::Unbounded;
+        let view = self.shared.view()?;
+        self.state.check_exists(&view, self.shared.catalogue())?;
+        let mut found = None;
+        self.state.tree.scan(&view, direction, Unbounded, Unbounded, |(key, value)| {
+            found = Some((Slice::from(key), Slice::from(value)));
+            ControlFlow::Break(())
+        })?;
+        Ok(found)
+    }
+}

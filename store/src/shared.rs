@@ -1,0 +1,230 @@
+//! What the handles of one store share: its heap, its catalogue and the keyspaces in use.
+//!
+//! Purpose: the two doors through which every operation goes: `view` to read, `transaction` to
+//! write. Both refuse a closed store and a thread that already holds the store's lock.
+//! Invariants: a keyspace has one `KeyspaceState` per store, listed here while it exists and has
+//! been opened; whether it still exists is what the catalogue says.
+//! Thread safety, lock order: `keyspaces` before the heap's lock. The list is held while a
+//! keyspace is created or dropped, which waits for the device; operations on a keyspace that is
+//! open never touch it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use adamant_heap::access::Read;
+use adamant_heap::durability::Durability;
+use adamant_heap::{Heap, Transaction, View};
+use parking_lot::Mutex;
+
+use crate::catalogue::Catalogue;
+use crate::engine::{Engine, Tree};
+use crate::error::{Error, Result};
+use crate::guard;
+use crate::layout::{KeyspaceEntry, STORE_ROOT};
+use crate::limits::check_name;
+
+/// One keyspace, whatever the number of its handles.
+#[derive(Debug)]
+pub(crate) struct KeyspaceState {
+    pub(crate) name: Box<str>,
+    pub(crate) id: u64,
+    pub(crate) tree: Tree,
+    /// Set within the transaction that drops the keyspace. That transaction may yet fail, so
+    /// from then on readers ask the catalogue, which is right under every lock.
+    in_doubt: AtomicBool,
+}
+
+impl KeyspaceState {
+    fn new<R: Read>(heap: &R, name: &str, entry: &KeyspaceEntry) -> Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            name: name.into(),
+            id: entry.id.get(),
+            tree: Tree::open(heap, name, entry)?,
+            in_doubt: AtomicBool::new(false),
+        }))
+    }
+
+    /// Fails if the keyspace was dropped. To be called under the lock that `heap` stands for.
+    #[inline]
+    pub(crate) fn check_exists<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<()> {
+        if !self.in_doubt.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match catalogue.find(heap, &self.name)? {
+            Some(entry) if entry.id.get() == self.id => Ok(()),
+            _ => Err(Error::KeyspaceDropped { name: self.name.to_string() }),
+        }
+    }
+}
+
+/// What all handles of a store point to. Dropping it closes the heap.
+pub(crate) struct Shared {
+    heap: Heap,
+    catalogue: Catalogue,
+    durability: Durability,
+    closed: AtomicBool,
+    keyspaces: Mutex<BTreeMap<Box<str>, Arc<KeyspaceState>>>,
+}
+
+impl Shared {
+    /// The store on a heap; its head is created if there is none.
+    pub(crate) fn new(heap: Heap, durability: Durability) -> Result<Self> {
+        let root = heap.view().root(STORE_ROOT);
+        if root == 0 {
+            heap.transaction(Durability::Sync, |transaction: &mut Transaction| {
+                let head = Catalogue::create(transaction)?;
+                transaction.set_root(STORE_ROOT, head)?;
+                Ok::<(), Error>(())
+            })?;
+        }
+        let catalogue = {
+            let view = heap.view();
+            let root = view.root(STORE_ROOT);
+            Catalogue::open(&view, root)?
+        };
+        Ok(Self {
+            heap,
+            catalogue,
+            durability,
+            closed: AtomicBool::new(false),
+            keyspaces: Mutex::new(BTreeMap::new()),
+        })
+    }
+
+    /// Tells this store from the others of the process.
+    pub(crate) fn number(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// What commits wait for unless they say otherwise.
+    pub(crate) fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    pub(crate) fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// The heap, for what is neither reading nor writing of keys.
+    pub(crate) fn heap(&self) -> Result<&Heap> {
+        self.check_not_held()?;
+        self.check_not_closed()?;
+        Ok(&self.heap)
+    }
+
+    /// The shared lock.
+    #[inline]
+    pub(crate) fn view(&self) -> Result<View<'_>> {
+        self.check_not_held()?;
+        let view = self.heap.view();
+        // Under the lock: `close` sets the flag first and then waits for those who had it before.
+        self.check_not_closed()?;
+        Ok(view)
+    }
+
+    /// Runs a closure under the exclusive lock and commits what it did; undoes it on `Err`.
+    /// Returns when the commit is as durable as asked.
+    pub(crate) fn transaction<T>(
+        &self,
+        durability: Durability,
+        body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.check_not_held()?;
+        self.check_not_closed()?;
+        self.heap.transaction(durability, |transaction: &mut Transaction<'_>| {
+            self.check_not_closed()?;
+            body(transaction)
+        })
+    }
+
+    /// Refuses later operations and closes the heap.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.check_not_held()?;
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Err(Error::Closed);
+        }
+        Ok(self.heap.close()?)
+    }
+
+    #[inline]
+    fn check_not_closed(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn check_not_held(&self) -> Result<()> {
+        if guard::is_held(self.number()) { Err(Error::Reentrant) } else { Ok(()) }
+    }
+
+    /// The keyspace of that name, if there is one.
+    pub(crate) fn open_keyspace(&self, name: &str) -> Result<Option<Arc<KeyspaceState>>> {
+        check_name(name)?;
+        self.check_not_held()?;
+        let mut keyspaces = self.keyspaces.lock();
+        let view = self.view()?;
+        if let Some(state) = keyspaces.get(name)
+            && state.check_exists(&view, &self.catalogue).is_ok()
+        {
+            return Ok(Some(Arc::clone(state)));
+        }
+        let Some(entry) = self.catalogue.find(&view, name)? else {
+            return Ok(None);
+        };
+        let state = KeyspaceState::new(&view, name, &entry)?;
+        keyspaces.insert(name.into(), Arc::clone(&state));
+        Ok(Some(state))
+    }
+
+    /// Makes a keyspace; `None` if there is one of that name.
+    pub(crate) fn create_keyspace(
+        &self,
+        name: &str,
+        engine: Engine,
+    ) -> Result<Option<Arc<KeyspaceState>>> {
+        check_name(name)?;
+        self.check_not_held()?;
+        let mut keyspaces = self.keyspaces.lock();
+        let added = self.transaction(Durability::Sync, |transaction| {
+            if self.catalogue.find(transaction, name)?.is_some() {
+                return Ok(None);
+            }
+            let entry = self.catalogue.add(transaction, name, engine)?;
+            KeyspaceState::new(transaction, name, &entry).map(Some)
+        })?;
+        let Some(state) = added else { return Ok(None) };
+        keyspaces.insert(name.into(), Arc::clone(&state));
+        Ok(Some(state))
+    }
+
+    /// Drops a keyspace and frees what it held; false if there is none of that name.
+    pub(crate) fn drop_keyspace(&self, name: &str) -> Result<bool> {
+        check_name(name)?;
+        self.check_not_held()?;
+        let mut keyspaces = self.keyspaces.lock();
+        let dropped = self.transaction(Durability::Sync, |transaction| {
+            let Some(entry) = self.catalogue.find(transaction, name)? else {
+                return Ok(false);
+            };
+            if let Some(state) = keyspaces.get(name) {
+                state.in_doubt.store(true, Ordering::Release);
+            }
+            self.catalogue.drop(transaction, name, &entry)?;
+            Ok(true)
+        })?;
+        if dropped {
+            keyspaces.remove(name);
+        }
+        Ok(dropped)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if !self.closed.load(Ordering::Acquire) {
+            // Nobody is left to be told of a failure; what it kept from the pool is recovered
+            // from the log by the next open.
+            let _ = self.heap.close();
+        }
+    }
+}

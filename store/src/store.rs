@@ -1,0 +1,192 @@
+//! The store: what is opened, and what everything else comes from.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use adamant_heap::Recovery;
+use adamant_medium::memory::MemoryDirectory;
+use adamant_medium::storage::Directory;
+
+use crate::batch::Batch;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::inspect::{self, CheckReport, KeyspaceInfo, Stats};
+use crate::keyspace::Keyspace;
+use crate::open;
+use crate::options::Options;
+use crate::shared::Shared;
+
+/// A store of named keyspaces, in a directory of its own.
+///
+/// A handle: clones are the same store, to be used from any thread. The store is closed by
+/// [`Store::close`], or when its last handle, keyspace, batch and iterator is dropped. While it is
+/// open no other process can open it.
+///
+/// ```
+/// use adamant::Store;
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("app.adamant");
+/// let store = Store::open(&path)?;
+/// store.keyspace("settings")?.insert("colour", "green")?;
+/// store.close()?;
+///
+/// let store = Store::open(&path)?;
+/// assert_eq!(store.keyspace("settings")?.get("colour")?, Some("green".into()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+    recovery: Recovery,
+}
+
+impl Store {
+    /// Opens the store at a path, creating it if there is nothing. After a crash this recovers
+    /// what was committed: work bounded by the log, not by the data.
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`] if the path holds something else, [`Error::Locked`] if the store is
+    /// open elsewhere, and what the heap says of a store that is damaged or too new.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, Options::default())
+    }
+
+    /// Opens the store at a path with options.
+    ///
+    /// # Errors
+    /// As [`Store::open`]; [`Error::Missing`] if there is nothing and nothing is to be created.
+    pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let directory = open::directory_at(path.as_ref(), options.create)?;
+        Self::open_directory(directory, options)
+    }
+
+    /// A store in memory, gone with its last handle: for tests.
+    ///
+    /// # Errors
+    /// No memory could be reserved.
+    pub fn in_memory() -> Result<Self> {
+        Self::open_directory(Arc::new(MemoryDirectory::new()), Options::default())
+    }
+
+    /// Opens the store in a directory of any medium. This is how the simulator of `testing/sim`
+    /// stands in for a file system; programs use [`Store::open`].
+    ///
+    /// # Errors
+    /// As [`Store::open_with`].
+    pub fn open_directory(directory: Arc<dyn Directory>, options: Options) -> Result<Self> {
+        let (heap, recovery) = open::heap_in(directory, &options)?;
+        Ok(Self { shared: Arc::new(Shared::new(heap, options.durability)?), recovery })
+    }
+
+    /// The keyspace of that name, created if there is none.
+    ///
+    /// A name is 1 to 255 bytes of UTF-8, any characters. Creating one is a commit of its own.
+    ///
+    /// # Errors
+    /// The name is empty or too long, the store is closed or has no space.
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        loop {
+            if let Some(state) = self.shared.open_keyspace(name)? {
+                return Ok(Keyspace::new(&self.shared, state));
+            }
+            // Another thread may create it just now: then it is there in the next round.
+            if let Some(state) = self.shared.create_keyspace(name, Engine::Bplus)? {
+                return Ok(Keyspace::new(&self.shared, state));
+            }
+        }
+    }
+
+    /// Creates a keyspace.
+    ///
+    /// # Errors
+    /// [`Error::KeyspaceExists`] if there is one of that name; else as [`Store::keyspace`].
+    pub fn create_keyspace(&self, name: &str) -> Result<Keyspace> {
+        match self.shared.create_keyspace(name, Engine::Bplus)? {
+            Some(state) => Ok(Keyspace::new(&self.shared, state)),
+            None => Err(Error::KeyspaceExists { name: name.into() }),
+        }
+    }
+
+    /// Opens a keyspace that exists.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKeyspace`] if there is none of that name; else as [`Store::keyspace`].
+    pub fn open_keyspace(&self, name: &str) -> Result<Keyspace> {
+        match self.shared.open_keyspace(name)? {
+            Some(state) => Ok(Keyspace::new(&self.shared, state)),
+            None => Err(Error::UnknownKeyspace { name: name.into() }),
+        }
+    }
+
+    /// All keyspaces, by name. O(keyspaces).
+    ///
+    /// # Errors
+    /// The store is closed, or its catalogue damaged.
+    pub fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
+        inspect::keyspaces(&self.shared)
+    }
+
+    /// Drops a keyspace and frees all it held, in one commit; false if there is none of that
+    /// name. Handles to it get [`Error::KeyspaceDropped`] from then on. O(entries).
+    ///
+    /// # Errors
+    /// The name is empty or too long, or the store is closed.
+    pub fn drop_keyspace(&self, name: &str) -> Result<bool> {
+        self.shared.drop_keyspace(name)
+    }
+
+    /// An empty batch: changes to any keyspaces of this store that become one commit.
+    pub fn batch(&self) -> Batch {
+        Batch::new(Arc::clone(&self.shared))
+    }
+
+    /// What opening this store found and did: whether it had been closed, and what was brought
+    /// from the log if not.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    /// Makes everything committed so far survive power loss, whatever its commit waited for.
+    ///
+    /// # Errors
+    /// The store is closed or poisoned, or the device fails, which poisons it.
+    pub fn sync(&self) -> Result<()> {
+        Ok(self.shared.heap()?.sync()?)
+    }
+
+    /// Figures of the store. O(keyspaces).
+    ///
+    /// # Errors
+    /// The store is closed, or its catalogue damaged.
+    pub fn stats(&self) -> Result<Stats> {
+        inspect::stats(&self.shared)
+    }
+
+    /// Verifies every checksum of the pool and every rule of the structures in it, and lists all
+    /// that is wrong. Writers wait while a keyspace is walked. O(bytes of the pool).
+    ///
+    /// # Errors
+    /// The store is closed, or the check could not be made; what it finds is in the report.
+    pub fn check(&self) -> Result<CheckReport> {
+        inspect::check(&self.shared)
+    }
+
+    /// Brings all commits to the pool file and lets the store go, so that the next open has
+    /// nothing to recover. Other handles get [`Error::Closed`] from then on. Dropping the last
+    /// handle does the same, but cannot tell of a failure.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] if another handle closed it, or what kept the last bytes from the
+    /// device: then the next open recovers.
+    pub fn close(self) -> Result<()> {
+        self.shared.close()
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,78 @@
+//! Writing single entries: each call is one commit.
+//!
+//! Purpose: the flow of a put: limits, the exclusive lock, the engine, the commit.
+//! Invariants: an `Err` means that nothing was changed, unless the store says that it is
+//! poisoned: then the commit may be visible, and reopening decides.
+
+use adamant_slice::Slice;
+
+use crate::error::Result;
+use crate::keyspace::Keyspace;
+use crate::limits::{check_key, check_value};
+
+impl Keyspace {
+    /// Sets the value of a key; true if it replaced another one. O(log n) and one commit: it
+    /// returns when the entry is as durable as the keyspace's handle asks for.
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// let users = store.keyspace("users")?;
+    /// assert!(!users.insert("ada", "1815")?);
+    /// assert!(users.insert("ada", "1815-1852")?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The key or value has no length that is allowed, the keyspace was dropped, the store is
+    /// closed, or there is no space: see
+    /// [`Error::is_out_of_space`](crate::Error::is_out_of_space).
+    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check_key(key)?;
+        check_value(value)?;
+        self.shared.transaction(self.durability, |transaction| {
+            self.state.check_exists(transaction, self.shared.catalogue())?;
+            self.state.tree.insert(transaction, key, value)
+        })
+    }
+
+    /// Takes a key and its value out; true if it was there. O(log n) and one commit.
+    ///
+    /// # Errors
+    /// As [`Keyspace::insert`].
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        let key = key.as_ref();
+        check_key(key)?;
+        self.shared.transaction(self.durability, |transaction| {
+            self.state.check_exists(transaction, self.shared.catalogue())?;
+            self.state.tree.remove(transaction, key)
+        })
+    }
+
+    /// Takes a key out and returns its value. O(log n) and one commit.
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// let jobs = store.keyspace("jobs")?;
+    /// jobs.insert("1", "sweep")?;
+    /// assert_eq!(jobs.take("1")?, Some("sweep".into()));
+    /// assert_eq!(jobs.take("1")?, None);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::insert`].
+    pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let key = key.as_ref();
+        check_key(key)?;
+        self.shared.transaction(self.durability, |transaction| {
+            self.state.check_exists(transaction, self.shared.catalogue())?;
+            let Some(value) = self.state.tree.find(transaction, key)?.map(Slice::from) else {
+                return Ok(None);
+            };
+            let removed = self.state.tree.remove(transaction, key)?;
+            assert!(removed, "a key that was found under the same lock is there to be removed");
+            Ok(Some(value))
+        })
+    }
+}

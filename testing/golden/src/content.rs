@@ -1,0 +1,66 @@
+//! What is in the golden stores: how it was made, and how it is written down.
+//!
+//! Only the text counts for comparing. What made it may change, as long as stores that were
+//! written stay as they are.
+
+use std::fmt::Write as _;
+
+use adamant::{Result, Store};
+
+/// Entries by keyspace: `keyspace key value` in hexadecimal, one a line, in order.
+///
+/// # Errors
+/// Those of reading the store.
+pub fn describe(store: &Store) -> Result<String> {
+    let mut text = String::new();
+    for info in store.keyspaces()? {
+        for entry in store.open_keyspace(&info.name)?.iter() {
+            let (key, value) = entry?;
+            let (name, key, value) = (hex(info.name.as_bytes()), hex(&key), hex(&value));
+            writeln!(text, "{name} {key} {value}").expect("a String takes all");
+        }
+    }
+    Ok(text)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        write!(text, "{byte:02x}").expect("a String takes all");
+    }
+    text
+}
+
+/// Puts into an empty store what shows every part of the format: several keyspaces, odd names,
+/// short and long keys, values from none to several pages, and what removing and replacing leaves.
+///
+/// # Errors
+/// Those of writing to the store.
+pub fn fill(store: &Store) -> Result<()> {
+    let many = store.keyspace("many")?;
+    let mut batch = store.batch();
+    for number in 0..400_u32 {
+        batch.insert(&many, format!("key {number:04}"), format!("value {}", number * 37 % 101))?;
+    }
+    batch.commit()?;
+    let mut batch = store.batch();
+    for number in (0..400_u32).step_by(3) {
+        batch.remove(&many, format!("key {number:04}"))?;
+        batch.insert(&many, format!("key {:04}", number + 1), vec![b'r'; number as usize % 60])?;
+    }
+    batch.commit()?;
+
+    let sizes = store.keyspace("sizes / .. \u{e9}")?;
+    for bytes in [0_usize, 1, 20, 21, 127, 128, 129, 1_024, 1_025, 4_096, 4_097, 9_000, 70_000] {
+        sizes.insert(format!("{bytes}"), vec![(bytes % 251) as u8 | 1; bytes])?;
+    }
+    sizes.insert(vec![0xff; 300], "long key")?;
+    sizes.insert([0], "zero")?;
+    sizes.insert(vec![b'k'; 65_535], "longest key")?;
+    sizes.remove("9000")?;
+
+    store.keyspace("empty")?;
+    store.keyspace("dropped")?.insert("k", "v")?;
+    store.drop_keyspace("dropped")?;
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! Old stores, kept to show that they still open.
+//!
+//! `stores/format-1/` holds images of stores that format 1 wrote, and what is in them:
+//!
+//! - `clean.runs`: closed, everything is in the pool file.
+//! - `crashed.runs`: the process died, the log has to be replayed.
+//! - `content.txt`: every entry of both.
+//!
+//! An image is a text file, see [`image`], so that a store with holes of a mebibyte takes little
+//! room and a change of one shows in a review. Stores are compared by content.
+#![forbid(unsafe_code)]
+
+pub mod content;
+pub mod image;

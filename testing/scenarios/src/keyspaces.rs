@@ -1,0 +1,90 @@
+//! The catalogue: keyspaces come, go and are listed.
+
+use adamant::{Error, Slice};
+
+use crate::place::{Place, assert_whole};
+
+/// Create, open, list, drop; each error says what is there.
+pub fn create_open_list_drop(place: &dyn Place) {
+    let store = place.open();
+    assert_eq!(store.keyspaces().unwrap(), []);
+    let error = store.open_keyspace("towns").unwrap_err();
+    assert!(matches!(&error, Error::UnknownKeyspace { name } if name == "towns"));
+    assert!(error.to_string().contains("\"towns\""), "{error}");
+    store.create_keyspace("towns").unwrap().insert("Bern", "1").unwrap();
+    assert!(matches!(store.create_keyspace("towns"), Err(Error::KeyspaceExists { .. })));
+    place.keyspace(&store, "a").insert("k", "v").unwrap();
+    place.keyspace(&store, "a").insert("l", "v").unwrap();
+    let listed: Vec<(String, u64)> =
+        store.keyspaces().unwrap().into_iter().map(|info| (info.name, info.entries)).collect();
+    assert_eq!(listed, [("a".into(), 2), ("towns".into(), 1)]);
+    let stats = store.stats().unwrap();
+    assert_eq!((stats.keyspaces, stats.entries), (2, 3));
+    assert!(store.drop_keyspace("towns").unwrap());
+    assert!(!store.drop_keyspace("towns").unwrap());
+    assert_eq!(store.keyspaces().unwrap().len(), 1);
+    assert_whole(&store);
+}
+
+/// Handles to a dropped keyspace say so, also when another one has its name.
+pub fn handles_to_a_dropped_keyspace(place: &dyn Place) {
+    let store = place.open();
+    let old = place.keyspace(&store, "main");
+    old.insert("k", "old").unwrap();
+    assert!(store.drop_keyspace("main").unwrap());
+    for round in 0..2 {
+        assert!(matches!(old.get("k"), Err(Error::KeyspaceDropped { .. })));
+        assert!(matches!(old.get_with("k", |_| ()), Err(Error::KeyspaceDropped { .. })));
+        assert!(matches!(old.contains("k"), Err(Error::KeyspaceDropped { .. })));
+        assert!(matches!(old.len(), Err(Error::KeyspaceDropped { .. })));
+        assert!(matches!(old.first(), Err(Error::KeyspaceDropped { .. })));
+        assert!(matches!(old.insert("k", "v"), Err(Error::KeyspaceDropped { .. })));
+        assert!(matches!(old.remove("k"), Err(Error::KeyspaceDropped { .. })));
+        assert!(matches!(old.take("k"), Err(Error::KeyspaceDropped { .. })));
+        assert!(matches!(old.iter().next(), Some(Err(Error::KeyspaceDropped { .. }))));
+        if round == 0 {
+            place.keyspace(&store, "main").insert("k", "new").unwrap();
+        }
+    }
+    let new = place.keyspace(&store, "main");
+    assert_eq!(new.get("k").unwrap(), Some(Slice::from("new")));
+    assert_whole(&store);
+}
+
+/// Dropping a keyspace gives its space back: filling and dropping again and again does not grow
+/// the store.
+pub fn dropping_frees_all(place: &dyn Place) {
+    let store = place.open();
+    let mut pages = Vec::new();
+    for _ in 0..6 {
+        let keyspace = place.keyspace(&store, "main");
+        let mut batch = store.batch();
+        for number in 0..3_000 {
+            let bytes = if number % 100 == 0 { 9_000 } else { 100 };
+            batch.insert(&keyspace, format!("{number}"), vec![1; bytes]).unwrap();
+        }
+        batch.commit().unwrap();
+        pages.push(store.stats().unwrap().heap.pool_bytes);
+        store.drop_keyspace("main").unwrap();
+        assert_whole(&store);
+    }
+    assert_eq!(pages[1], pages[5], "bytes of the pool after each round: {pages:?}");
+}
+
+/// 300 keyspaces, each with what was put there and nothing else.
+pub fn many(place: &dyn Place) {
+    let store = place.open();
+    for number in 0..300 {
+        let keyspace = place.keyspace(&store, &format!("keyspace {number}"));
+        keyspace
+            .with_durability(adamant::Durability::Deferred)
+            .insert("n", format!("{number}"))
+            .unwrap();
+    }
+    assert_eq!(store.keyspaces().unwrap().len(), 300);
+    for number in 0..300 {
+        let keyspace = store.open_keyspace(&format!("keyspace {number}")).unwrap();
+        assert_eq!(keyspace.get("n").unwrap(), Some(format!("{number}").as_str().into()));
+    }
+    assert_whole(&store);
+}

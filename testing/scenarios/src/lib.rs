@@ -1,0 +1,20 @@
+//! The same tests over every engine and every place that a store can be in.
+//!
+//! A scenario is a function over a [`Place`]; it panics when the store does not behave. They are
+//! grouped by what they ask for: `point` single entries, `order` ranges and iterators, `batch`
+//! atomic changes, `keyspaces` the catalogue, `persistence` what reopening finds, `limits` what is
+//! refused, `threads` readers beside a writer, and `model` random work against a `BTreeMap`.
+#![forbid(unsafe_code)]
+
+pub mod place;
+
+pub mod batch;
+pub mod keyspaces;
+pub mod limits;
+pub mod model;
+pub mod order;
+pub mod persistence;
+pub mod point;
+pub mod threads;
+
+pub use place::{Disk, Memory, Place};

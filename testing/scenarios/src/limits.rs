@@ -1,0 +1,51 @@
+//! What is refused, and with which words.
+
+use adamant::{Error, KEY_BYTES_MAX, NAME_BYTES_MAX};
+
+use crate::place::{Place, assert_whole};
+
+/// Empty and too long keys, in every call that takes one.
+pub fn keys(place: &dyn Place) {
+    let store = place.open();
+    let keyspace = place.keyspace(&store, "main");
+    let longest = vec![b'k'; KEY_BYTES_MAX];
+    let too_long = vec![b'k'; KEY_BYTES_MAX + 1];
+    assert!(!keyspace.insert(&longest, "v").unwrap());
+    assert_eq!(keyspace.get(&longest).unwrap(), Some("v".into()));
+    assert!(matches!(keyspace.insert("", "v"), Err(Error::KeyEmpty)));
+    assert!(matches!(keyspace.get(""), Err(Error::KeyEmpty)));
+    assert!(matches!(keyspace.get_with("", |_| ()), Err(Error::KeyEmpty)));
+    assert!(matches!(keyspace.contains(""), Err(Error::KeyEmpty)));
+    assert!(matches!(keyspace.remove(""), Err(Error::KeyEmpty)));
+    assert!(matches!(keyspace.take(""), Err(Error::KeyEmpty)));
+    let error = keyspace.insert(&too_long, "v").unwrap_err();
+    assert!(matches!(error, Error::KeyTooLong { bytes: 65_536, bytes_max: 65_535 }));
+    assert!(error.to_string().contains("at most 65535 bytes, this one has 65536"), "{error}");
+    assert!(matches!(keyspace.get(&too_long), Err(Error::KeyTooLong { .. })));
+    assert!(matches!(keyspace.remove(&too_long), Err(Error::KeyTooLong { .. })));
+    assert_eq!(keyspace.range(&too_long..).count(), 0);
+    assert_eq!(keyspace.range(..&too_long).count(), 1);
+    assert_eq!(keyspace.prefix(&too_long).count(), 0);
+    assert_whole(&store);
+}
+
+/// Names of keyspaces: `/`, `..` and NUL are only bytes; empty and over 255 bytes are errors.
+pub fn names(place: &dyn Place) {
+    let store = place.open();
+    let longest = "n".repeat(NAME_BYTES_MAX);
+    let names = ["/", "..", "\0", "../../pool", "log", "\u{e9}\u{1f980}", longest.as_str()];
+    for name in names {
+        place.keyspace(&store, name).insert("k", name).unwrap();
+    }
+    for name in names {
+        assert_eq!(store.open_keyspace(name).unwrap().get("k").unwrap(), Some(name.into()));
+    }
+    for name in ["", &"n".repeat(NAME_BYTES_MAX + 1), &"\u{1f980}".repeat(64)] {
+        assert!(matches!(store.keyspace(name), Err(Error::KeyspaceName { .. })));
+        assert!(matches!(store.create_keyspace(name), Err(Error::KeyspaceName { .. })));
+        assert!(matches!(store.open_keyspace(name), Err(Error::KeyspaceName { .. })));
+        assert!(matches!(store.drop_keyspace(name), Err(Error::KeyspaceName { .. })));
+    }
+    assert_eq!(store.keyspaces().unwrap().len(), names.len());
+    assert_whole(&store);
+}

@@ -1,0 +1,152 @@
+//! Random work against a `BTreeMap`.
+
+use std::collections::BTreeMap;
+
+use adamant::{Durability, Keyspace, Options, Store};
+use fastrand::Rng;
+
+use crate::place::{Place, assert_whole, entries};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+const NAMES: [&str; 3] = ["first", "second", "third"];
+
+/// Single operations, batches over several keyspaces, dropped keyspaces, and reopening at random;
+/// the store is checked against the model and by its own check whenever it is opened.
+///
+/// # Panics
+/// When the store and the model differ; the message has the seed.
+pub fn random_work(place: &dyn Place, seed: u64, steps: u32) {
+    let mut random = Rng::with_seed(seed);
+    let mut models: [Map; 3] = Default::default();
+    let mut step = 0;
+    while step < steps {
+        let options = Options::new()
+            .log_bytes_max(4 << 20)
+            .background(random.bool())
+            .durability(some_durability(&mut random));
+        let store = place.open_with(options).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let keyspaces = NAMES.map(|name| place.keyspace(&store, name));
+        for (keyspace, model) in keyspaces.iter().zip(&models) {
+            compare(keyspace, model, &format!("seed {seed}, step {step}, after opening"));
+        }
+        let mut session = Session { store, keyspaces, seed };
+        for _ in 0..random.u32(1..400) {
+            step += 1;
+            session.step(place, &mut random, &mut models, step);
+        }
+        assert_whole(&session.store);
+        for (keyspace, model) in session.keyspaces.iter().zip(&models) {
+            compare(keyspace, model, &format!("seed {seed}, step {step}, before closing"));
+        }
+        if random.bool() {
+            session.store.close().unwrap();
+        }
+    }
+}
+
+/// The store while it is open once.
+struct Session {
+    store: Store,
+    keyspaces: [Keyspace; 3],
+    seed: u64,
+}
+
+impl Session {
+    fn step(&mut self, place: &dyn Place, random: &mut Rng, models: &mut [Map; 3], step: u32) {
+        let at = random.usize(0..3);
+        let (keyspace, model) = (&self.keyspaces[at], &mut models[at]);
+        let context = format!("seed {}, step {step}", self.seed);
+        let key = some_key(random);
+        match random.u8(0..100) {
+            0..35 => {
+                let value = some_value(random);
+                let replaced = keyspace.insert(&key, &value).unwrap();
+                assert_eq!(replaced, model.insert(key, value).is_some(), "{context}");
+            }
+            35..50 => {
+                let removed = keyspace.remove(&key).unwrap();
+                assert_eq!(removed, model.remove(&key).is_some(), "{context}");
+            }
+            50..55 => {
+                let taken = keyspace.take(&key).unwrap().map(|value| value.to_vec());
+                assert!(taken == model.remove(&key), "{context}");
+            }
+            55..70 => {
+                let found = keyspace.get(&key).unwrap();
+                assert!(found.as_deref() == model.get(&key).map(Vec::as_slice), "{context}");
+                assert_eq!(keyspace.len().unwrap(), model.len() as u64, "{context}");
+            }
+            70..80 => {
+                let other = some_key(random);
+                let (low, high) = (key.clone().min(other.clone()), key.max(other));
+                let found = keyspace.range(&low..&high).map(|entry| entry.unwrap().0.to_vec());
+                let expected = model.range(low.clone()..high.clone()).map(|(key, _)| key.clone());
+                assert!(found.eq(expected), "{context}");
+                let found = keyspace.range(&low..&high).next_back().map(|entry| entry.unwrap().0);
+                let expected = model.range(low..high).next_back();
+                assert!(found.as_deref() == expected.map(|(key, _)| &key[..]), "{context}");
+            }
+            80..99 => self.batch(random, models),
+            _ => {
+                assert!(self.store.drop_keyspace(NAMES[at]).unwrap(), "{context}");
+                self.keyspaces[at] = place.keyspace(&self.store, NAMES[at]);
+                model.clear();
+            }
+        }
+    }
+
+    fn batch(&self, random: &mut Rng, models: &mut [Map; 3]) {
+        let mut batch = self.store.batch();
+        batch.durability(some_durability(random));
+        for _ in 0..random.u32(0..200) {
+            let at = random.usize(0..3);
+            let key = some_key(random);
+            if random.u8(0..3) == 0 {
+                batch.remove(&self.keyspaces[at], &key).unwrap();
+                models[at].remove(&key);
+            } else {
+                let value = some_value(random);
+                batch.insert(&self.keyspaces[at], &key, &value).unwrap();
+                models[at].insert(key, value);
+            }
+        }
+        batch.commit().unwrap();
+    }
+}
+
+fn compare(keyspace: &Keyspace, model: &Map, context: &str) {
+    assert_eq!(keyspace.len().unwrap(), model.len() as u64, "{context}");
+    let expected = model.iter().map(|(key, value)| (key.clone(), value.clone()));
+    assert!(entries(keyspace).into_iter().eq(expected), "{context}");
+}
+
+fn some_durability(random: &mut Rng) -> Durability {
+    match random.u8(0..8) {
+        0 => Durability::Sync,
+        1..4 => Durability::Buffered,
+        _ => Durability::Deferred,
+    }
+}
+
+/// Few enough that most are met again; some share long starts.
+fn some_key(random: &mut Rng) -> Vec<u8> {
+    let number = random.u32(0..1_500);
+    match number % 4 {
+        0 => number.to_le_bytes().to_vec(),
+        1 => format!("key {number:05}").into_bytes(),
+        2 => format!("{}{number}", "long start of a key ".repeat(4)).into_bytes(),
+        _ => vec![number as u8; 1 + number as usize % 9],
+    }
+}
+
+fn some_value(random: &mut Rng) -> Vec<u8> {
+    let bytes = match random.u8(0..100) {
+        0..60 => random.usize(0..40),
+        60..90 => random.usize(0..800),
+        90..99 => random.usize(0..9_000),
+        _ => random.usize(0..150_000),
+    };
+    let mut value = vec![0; bytes];
+    random.fill(&mut value);
+    value
+}

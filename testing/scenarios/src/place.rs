@@ -1,0 +1,94 @@
+//! Where a scenario keeps its store, and which engine keeps its keyspaces.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use adamant::{Keyspace, Options, Result, Store};
+use adamant_medium::memory::MemoryDirectory;
+
+/// Opens the same store again and again.
+pub trait Place {
+    /// Opens the store, creating it the first time.
+    ///
+    /// # Errors
+    /// Those of `Store::open_with`.
+    fn open_with(&self, options: Options) -> Result<Store>;
+
+    /// Opens the store with default options.
+    ///
+    /// # Panics
+    /// If it cannot be opened.
+    fn open(&self) -> Store {
+        self.open_with(Options::default()).expect("the store should open")
+    }
+
+    /// A keyspace by the engine that is tested.
+    ///
+    /// # Panics
+    /// If it cannot be opened or created.
+    fn keyspace(&self, store: &Store, name: &str) -> Keyspace {
+        store.keyspace(name).expect("the keyspace should open")
+    }
+}
+
+/// A directory in memory.
+#[derive(Debug)]
+pub struct Memory {
+    directory: MemoryDirectory,
+}
+
+impl Memory {
+    /// An empty one.
+    #[expect(clippy::new_without_default, reason = "an empty place is made on purpose")]
+    pub fn new() -> Self {
+        Self { directory: MemoryDirectory::new() }
+    }
+}
+
+impl Place for Memory {
+    fn open_with(&self, options: Options) -> Result<Store> {
+        Store::open_directory(Arc::new(self.directory.clone()), options)
+    }
+}
+
+/// A directory of the file system.
+#[derive(Debug)]
+pub struct Disk {
+    path: PathBuf,
+}
+
+impl Disk {
+    /// The store at this path.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+}
+
+impl Place for Disk {
+    fn open_with(&self, options: Options) -> Result<Store> {
+        Store::open_with(&self.path, options)
+    }
+}
+
+/// All entries of a keyspace.
+///
+/// # Panics
+/// If one of them cannot be read.
+pub fn entries(keyspace: &Keyspace) -> Vec<(Vec<u8>, Vec<u8>)> {
+    keyspace
+        .iter()
+        .map(|entry| {
+            let (key, value) = entry.expect("an entry should be readable");
+            (key.to_vec(), value.to_vec())
+        })
+        .collect()
+}
+
+/// Fails unless a check of the store finds nothing.
+///
+/// # Panics
+/// If it finds something.
+pub fn assert_whole(store: &Store) {
+    let report = store.check().expect("the check should run");
+    assert!(report.is_clean(), "a check found {:#?}", report.findings);
+}

@@ -1,0 +1,94 @@
+//! All scenarios with the engine `bplus`, in memory and on the file system.
+
+use adamant_scenarios::{Disk, Memory};
+
+macro_rules! scenarios {
+    ($($group:ident { $($name:ident)+ })+) => {
+        $(mod $group {
+            $(mod $name {
+                #[test]
+                fn in_memory() {
+                    adamant_scenarios::$group::$name(&crate::Memory::new());
+                }
+
+                #[test]
+                fn on_disk() {
+                    let directory = tempfile::tempdir().unwrap();
+                    let place = crate::Disk::new(directory.path().join("store"));
+                    adamant_scenarios::$group::$name(&place);
+                }
+            })+
+        })+
+    };
+}
+
+scenarios! {
+    point {
+        insert_get_replace_remove
+        take_returns_the_value
+        values_of_all_sizes
+        keys_of_all_kinds
+        using_the_store_within_get_with_is_an_error
+        a_panic_within_get_with_leaves_the_store_usable
+    }
+    order {
+        ends
+        both_directions_and_both_ends
+        ranges_as_of_a_map
+        prefixes_at_the_upper_end
+        iterators_go_on_while_others_write
+        an_iterator_ends_with_an_error_when_its_keyspace_is_dropped
+        large_values_in_a_scan
+    }
+    batch {
+        over_several_keyspaces
+        empty_dropped_and_by_durability
+        refuses_what_cannot_be_stored
+        is_undone_whole
+        large
+    }
+    keyspaces {
+        create_open_list_drop
+        handles_to_a_dropped_keyspace
+        dropping_frees_all
+        many
+    }
+    limits {
+        keys
+        names
+    }
+    persistence {
+        after_close
+        after_drop
+        handles_after_close
+        without_create
+        second_opener
+        a_small_log
+    }
+    threads {
+        readers_see_whole_entries_beside_a_writer
+        writers_of_several_threads
+        keyspaces_come_and_go_beside_readers
+    }
+}
+
+/// Twelve seeds of 1,500 steps in memory, four on disk.
+mod model {
+    use super::{Disk, Memory};
+
+    #[test]
+    fn in_memory() {
+        for seed in 0..12 {
+            adamant_scenarios::model::random_work(&Memory::new(), seed, 1_500);
+        }
+    }
+
+    #[test]
+    fn on_disk() {
+        for seed in 100..104 {
+            let directory = tempfile::tempdir().unwrap();
+            let place = Disk::new(directory.path().join("store"));
+            adamant_scenarios::model::random_work(&place, seed, 1_500);
+        }
+    }
+}
