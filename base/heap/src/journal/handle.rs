@@ -281,11 +281,6 @@ impl Journal {
         self.shared.log.stats().last
     }
 
-    /// Highest sequence number known durable.
-    pub(crate) fn durable_sequence(&self) -> u64 {
-        self.shared.log.stats().durable
-    }
-
     /// Counters. Waits for a checkpoint that is being made.
     pub(crate) fn stats(&self) -> JournalStats {
         let log = self.shared.log.stats();

@@ -12,16 +12,18 @@ use adamant_wire::{le, varint};
 use super::layout::PAYLOAD_BYTES_MAX;
 use crate::layout::TABLE_BASE;
 
-/// What offsets are relative to: byte ranges lie in data pages, bits in descriptors, and each kind
-/// keeps near to itself.
+/// What offsets are relative to: where the last entry ended, among data pages and among
+/// descriptors apart, because these lie 2^46 away and commits go back and forth between them.
 #[derive(Clone, Copy, Debug)]
-struct Bases {
-    bytes: u64,
-    words: u64,
-}
+struct Bases([u64; 2]);
 
 impl Bases {
-    const START: Self = Self { bytes: 0, words: TABLE_BASE };
+    const START: Self = Self([0, TABLE_BASE]);
+
+    /// Which of the two an offset belongs to.
+    fn region(offset: u64) -> usize {
+        usize::from(offset >= TABLE_BASE)
+    }
 }
 
 /// Bytes of a word that bits are set and cleared in.
@@ -30,6 +32,8 @@ const WORD_BYTES: u64 = 8;
 const KIND_BYTES: u64 = 0;
 const KIND_SET: u64 = 1;
 const KIND_CLEAR: u64 = 2;
+/// Above the kind: one bit for the region. Above that: the distance from its base.
+const REGION_SHIFT: u32 = 2;
 /// In place of a bit number: a whole mask follows.
 const MASK_FOLLOWS: u8 = 64;
 /// An entry costs at most so many bytes beside its data: two varints of ten.
@@ -45,7 +49,7 @@ enum Open {
         len_at: usize,
         data_at: usize,
     },
-    /// Bits of one word; the entry begins at `at`, after bits of a word that ended at `base`.
+    /// Bits of one word; the entry begins at `at`, its region's base was `base`.
     Bits {
         word: u64,
         kind: u64,
@@ -83,11 +87,6 @@ impl RecordBuilder {
     /// Whether nothing changes.
     pub(crate) fn is_empty(&self) -> bool {
         self.payload.is_empty()
-    }
-
-    /// Bytes of all entries.
-    pub(crate) fn len_bytes(&self) -> usize {
-        self.payload.len()
     }
 
     /// Heap bytes from `offset` on become `bytes`. Extends the entry before it if that ends here.
@@ -139,9 +138,11 @@ impl RecordBuilder {
         self.open = Open::None;
     }
 
-    fn put_head(&mut self, offset: u64, base: u64, kind: u64) {
-        let delta = offset.wrapping_sub(base).cast_signed();
-        varint::put(&mut self.payload, varint::zigzag(delta) << 2 | kind);
+    fn put_head(&mut self, offset: u64, kind: u64) {
+        let region = Bases::region(offset);
+        let delta = offset.wrapping_sub(self.bases.0[region]).cast_signed();
+        let head = varint::zigzag(delta) << REGION_SHIFT << 1 | (region as u64) << REGION_SHIFT;
+        varint::put(&mut self.payload, head | kind);
     }
 
     fn add_bytes(&mut self, offset: u64, bytes: &[u8]) {
@@ -150,16 +151,17 @@ impl RecordBuilder {
         {
             self.extend_bytes(len_at, data_at, bytes);
         } else {
-            self.put_head(offset, self.bases.bytes, KIND_BYTES);
+            self.put_head(offset, KIND_BYTES);
             let len_at = self.payload.len();
             varint::put(&mut self.payload, bytes.len() as u64);
             let data_at = self.payload.len();
             self.payload.extend_from_slice(bytes);
             self.open = Open::Bytes { end: 0, len_at, data_at };
         }
-        self.bases.bytes = offset + bytes.len() as u64;
+        let ends = offset + bytes.len() as u64;
+        self.bases.0[Bases::region(offset)] = ends;
         if let Open::Bytes { end, .. } = &mut self.open {
-            *end = self.bases.bytes;
+            *end = ends;
         }
     }
 
@@ -186,27 +188,27 @@ impl RecordBuilder {
         if mask == 0 {
             return;
         }
-        let mut mask = mask;
+        let (mut mask, region) = (mask, Bases::region(word));
         match self.open {
             Open::Bits { word: open, kind: open_kind, mask: open_mask, at, base }
                 if open == word && open_kind == kind =>
             {
                 self.payload.truncate(at);
-                self.bases.words = base;
+                self.bases.0[region] = base;
                 mask |= open_mask;
             }
             _ if self.room() < ENTRY_HEAD_BYTES_MAX => self.end_frame(),
             _ => {}
         }
-        let (at, base) = (self.payload.len(), self.bases.words);
-        self.put_head(word, base, kind);
+        let (at, base) = (self.payload.len(), self.bases.0[region]);
+        self.put_head(word, kind);
         if mask.is_power_of_two() {
             self.payload.push(mask.trailing_zeros() as u8);
         } else {
             self.payload.push(MASK_FOLLOWS);
             le::put_u64(&mut self.payload, mask);
         }
-        self.bases.words = word + WORD_BYTES;
+        self.bases.0[region] = word + WORD_BYTES;
         self.open = Open::Bits { word, kind, mask, at, base };
     }
 }
@@ -238,15 +240,16 @@ impl<'a> Entries<'a> {
     fn take(&mut self) -> Option<Result<Entry<'a>, &'static str>> {
         const CUT: &str = "an entry of the record is cut short";
         let Some(head) = varint::take(&mut self.input) else { return Some(Err(CUT)) };
-        let (kind, delta) = (head & 3, varint::unzigzag(head >> 2));
+        let kind = head & ((1 << REGION_SHIFT) - 1);
+        let base = &mut self.bases.0[(head >> REGION_SHIFT & 1) as usize];
+        let offset = base.wrapping_add_signed(varint::unzigzag(head >> REGION_SHIFT >> 1));
         if kind == KIND_BYTES {
             let len = varint::take(&mut self.input).and_then(|len| usize::try_from(len).ok());
             let Some((bytes, rest)) = len.and_then(|len| self.input.split_at_checked(len)) else {
                 return Some(Err(CUT));
             };
             self.input = rest;
-            let offset = self.bases.bytes.wrapping_add_signed(delta);
-            self.bases.bytes = offset.wrapping_add(bytes.len() as u64);
+            *base = offset.wrapping_add(bytes.len() as u64);
             return Some(Ok(Entry::Bytes { offset, bytes }));
         }
         let Some((&bit, rest)) = self.input.split_first() else { return Some(Err(CUT)) };
@@ -260,11 +263,10 @@ impl<'a> Entries<'a> {
             }
             _ => return Some(Err("a bit number of the record is above 64")),
         };
-        let offset = self.bases.words.wrapping_add_signed(delta);
         if !offset.is_multiple_of(WORD_BYTES) {
             return Some(Err("bits of the record belong to a word that is not aligned"));
         }
-        self.bases.words = offset.wrapping_add(WORD_BYTES);
+        *base = offset.wrapping_add(WORD_BYTES);
         match kind {
             KIND_SET => Some(Ok(Entry::Set { offset, mask })),
             KIND_CLEAR => Some(Ok(Entry::Clear { offset, mask })),

@@ -35,7 +35,7 @@ fn eight_threads_share_syncs() {
                         journal.append(&record).expect("append")
                     };
                     journal.finish(sequence, Durability::Sync).expect("finish");
-                    assert!(journal.durable_sequence() >= sequence);
+                    assert!(journal.stats().durable_sequence >= sequence);
                 }
             });
         }
@@ -60,7 +60,7 @@ fn a_deferred_commit_becomes_durable_without_another() {
         model.commit(&mut rng, &journal, 3, Durability::Deferred);
         let waited = (0..2000).find(|_| {
             std::thread::sleep(Duration::from_millis(1));
-            journal.durable_sequence() == round
+            journal.stats().durable_sequence == round
         });
         assert!(waited.is_some(), "never durable");
     }
@@ -134,7 +134,7 @@ fn a_failed_write_ends_writing_for_all_who_wait() {
             });
         }
     });
-    assert_eq!(journal.durable_sequence(), first);
+    assert_eq!(journal.stats().durable_sequence, first);
     journal.finish(first, Durability::Sync).expect("that one is durable");
 }
 
