@@ -1,0 +1,130 @@
+//! The arguments of the command.
+
+use std::path::PathBuf;
+
+use adamant_bench::kv::Settings;
+use adamant_bench::workload::{kill, memory};
+
+/// What `--help` prints.
+pub(crate) const USAGE: &str = "\
+usage: adamant-bench kv [options]
+
+kv            a keyspace of byte strings, beside the raw disk and a BTreeMap
+
+--quick             under 40 seconds: 300,000 entries, fewer rounds
+--entries N         entries of 20 + 100 bytes (default 1,000,000)
+--large-entries N   entries of 20 + 800 bytes (default 300,000)
+--rounds N          rounds that every engine takes part in (default 5)
+--log-bytes-max N   bytes of log that a store may keep (default 128 MiB)
+--seed N            where everything random comes from (default 1)
+--path DIR          where to work (default: the current directory); all is removed at the end
+--json FILE         also write the rows as JSON lines";
+
+/// What to do.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Help,
+    Kv(KvArguments),
+    KillChild { engine: String, task: Vec<String> },
+    MemoryChild { engine: String, task: Vec<String> },
+}
+
+/// How to run `kv`.
+#[derive(Debug)]
+pub(crate) struct KvArguments {
+    pub(crate) settings: Settings,
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// The least entries that a figure may be judged with.
+const ENTRIES_MIN: u64 = 1_000;
+
+/// Reads the arguments, without the program's name.
+pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match &words[..] {
+        [] | ["help" | "--help" | "-h", ..] => Ok(Command::Help),
+        [kill::CHILD_COMMAND, engine, ..] => {
+            let task = arguments[2..].to_vec();
+            Ok(Command::KillChild { engine: (*engine).to_owned(), task })
+        }
+        [memory::CHILD_COMMAND, engine, ..] => {
+            let task = arguments[2..].to_vec();
+            Ok(Command::MemoryChild { engine: (*engine).to_owned(), task })
+        }
+        ["kv", options @ ..] => parse_kv(options),
+        [other, ..] => Err(format!("there is no subcommand {other}")),
+    }
+}
+
+fn parse_kv(options: &[&str]) -> Result<Command, String> {
+    let path = PathBuf::from(".");
+    let is_quick = options.contains(&"--quick");
+    let mut settings = if is_quick { Settings::quick(path) } else { Settings::full(path) };
+    let mut json = None;
+    let mut options = options.iter();
+    while let Some(&option) = options.next() {
+        let mut value =
+            || options.next().copied().ok_or_else(|| format!("{option} needs a value after it"));
+        match option {
+            "--quick" => {}
+            "--help" | "-h" => return Ok(Command::Help),
+            "--entries" => settings.entries = number(option, value()?, ENTRIES_MIN)?,
+            "--large-entries" => settings.large_entries = number(option, value()?, ENTRIES_MIN)?,
+            "--rounds" => settings.rounds = number(option, value()?, 1)?,
+            "--log-bytes-max" => settings.log_bytes_max = number(option, value()?, 1)?,
+            "--seed" => settings.seed = number(option, value()?, 0)?,
+            "--path" => settings.path = value()?.into(),
+            "--json" => json = Some(value()?.into()),
+            _ => return Err(format!("there is no option {option}")),
+        }
+    }
+    Ok(Command::Kv(KvArguments { settings, json }))
+}
+
+/// A whole number of at least `least`; commas and underscores may stand between digits.
+fn number<N>(option: &str, text: &str, least: u64) -> Result<N, String>
+where
+    N: TryFrom<u64>,
+{
+    let digits: String = text.chars().filter(|char| !matches!(char, ',' | '_')).collect();
+    digits
+        .parse::<u64>()
+        .ok()
+        .filter(|&number| number >= least)
+        .and_then(|number| N::try_from(number).ok())
+        .ok_or_else(|| format!("{option} needs a whole number of at least {least}, not {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_line(line: &str) -> Result<Command, String> {
+        parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_are_read() {
+        let line = "kv --quick --entries 400,000 --rounds 2 --path here --json rows";
+        let Ok(Command::Kv(arguments)) = parse_line(line) else { panic!("not read") };
+        assert_eq!(arguments.settings.entries, 400_000);
+        assert_eq!(arguments.settings.rounds, 2);
+        assert_eq!(arguments.settings.path, PathBuf::from("here"));
+        assert_eq!(arguments.json, Some(PathBuf::from("rows")));
+        assert!(arguments.settings.large_entries < 300_000, "quick");
+        assert!(matches!(parse_line("--help"), Ok(Command::Help)));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for line in ["put", "kv --fast", "kv --entries", "kv --entries 12", "kv --rounds x"] {
+            assert!(parse_line(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn quick_keeps_enough_entries_on_judged_rows() {
+        assert!(Settings::quick(PathBuf::new()).entries >= 300_000);
+    }
+}

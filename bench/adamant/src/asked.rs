@@ -1,0 +1,131 @@
+//! The figures asked for: `asked.toml`.
+//!
+//! Purpose: to judge a row by what an issue asked for.
+//! The file is the part of TOML that it needs: tables, quoted keys, numbers, comments. Anything
+//! else is an error that names its line.
+
+use std::collections::BTreeMap;
+
+use crate::error::Result;
+
+/// Which way a figure should go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+}
+
+impl Better {
+    /// As written in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Higher => "higher",
+            Self::Lower => "lower",
+        }
+    }
+}
+
+/// What is asked of one row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Asked {
+    /// The figure.
+    pub figure: f64,
+    /// Whether it is the least or the most.
+    pub better: Better,
+}
+
+impl Asked {
+    /// Whether a median satisfies it.
+    pub fn holds(&self, median: f64) -> bool {
+        match self.better {
+            Better::Higher => median >= self.figure,
+            Better::Lower => median <= self.figure,
+        }
+    }
+}
+
+/// All figures asked of one bench, by row.
+#[derive(Debug, Default)]
+pub struct AskedRows {
+    rows: BTreeMap<String, Asked>,
+}
+
+impl AskedRows {
+    /// The figures of `asked.toml` for `bench`.
+    ///
+    /// # Errors
+    /// When the file is malformed.
+    pub fn of(bench: &str) -> Result<Self> {
+        Self::parse(include_str!("../asked.toml"), bench)
+    }
+
+    fn parse(text: &str, bench: &str) -> Result<Self> {
+        let mut rows = BTreeMap::new();
+        let mut better = None;
+        for (number, line) in (1..).zip(text.lines()) {
+            let malformed = || format!("asked.toml, line {number}: cannot be read: {line}");
+            let content = line.split('#').next().unwrap_or_default().trim();
+            if content.is_empty() {
+                continue;
+            }
+            if let Some(table) = content.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                let (name, bound) = table.split_once('.').ok_or_else(malformed)?;
+                let bound = match bound {
+                    "at_least" => Better::Higher,
+                    "at_most" => Better::Lower,
+                    _ => return Err(malformed().into()),
+                };
+                better = Some((name == bench, bound));
+                continue;
+            }
+            let (key, figure) = content.split_once('=').ok_or_else(malformed)?;
+            let key = key.trim().strip_prefix('"').and_then(|key| key.strip_suffix('"'));
+            let key = key.ok_or_else(malformed)?.to_owned();
+            let figure = figure.trim().parse().map_err(|_| malformed())?;
+            let (ours, better) = better.ok_or_else(malformed)?;
+            if ours && rows.insert(key, Asked { figure, better }).is_some() {
+                return Err(format!("asked.toml, line {number}: a second figure: {line}").into());
+            }
+        }
+        Ok(Self { rows })
+    }
+
+    /// What is asked of `row`, if anything.
+    pub fn get(&self, row: &str) -> Option<Asked> {
+        self.rows.get(row).copied()
+    }
+
+    /// Names of all rows that something is asked of.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.rows.keys().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_can_be_read() {
+        let asked = AskedRows::of("kv").unwrap();
+        let put = asked.get("put.sync.1t.vs_raw").unwrap();
+        assert_eq!(put.better, Better::Higher);
+        assert!(put.holds(0.9) && !put.holds(0.89));
+        let open = asked.get("open.clean").unwrap();
+        assert!(open.holds(0.5) && !open.holds(1.5));
+        assert_eq!(asked.get("put.sync.1t"), None);
+        assert_eq!(AskedRows::of("other").unwrap().names().count(), 0);
+    }
+
+    #[test]
+    fn malformed_lines_are_named() {
+        let texts = ["x", "\"a\" = 1", "[kv]", "[kv.at_most]\na = 1", "[kv.at_most]\n\"a\" = b"];
+        for text in texts {
+            let error = AskedRows::parse(text, "kv").unwrap_err().to_string();
+            assert!(error.contains(&format!("line {}", text.lines().count())), "{error}");
+        }
+        assert!(AskedRows::parse("[kv.at_most]\n\"a\" = 1\n\"a\" = 2", "kv").is_err());
+    }
+}

@@ -1,0 +1,120 @@
+//! Adamant: one keyspace of a store.
+
+use std::path::Path;
+
+use ::adamant::{Keyspace, Options, Slice, Store};
+
+use crate::data::Key;
+use crate::engine::{Direction, Durability, Engine, Setup, Space};
+use crate::error::Result;
+use crate::measure::disk_bytes;
+
+/// A store with one keyspace.
+pub struct AdamantEngine {
+    store: Store,
+    keyspace: Keyspace,
+}
+
+impl Engine for AdamantEngine {
+    const NAME: &'static str = "adamant";
+    const DURABILITIES: &'static [Durability] =
+        &[Durability::Sync, Durability::Buffered, Durability::Deferred];
+    const IS_PERSISTENT: bool = true;
+    type Value = Slice;
+
+    fn open(directory: &Path, setup: Setup) -> Result<Self> {
+        let durability = match setup.durability {
+            Durability::Sync => ::adamant::Durability::Sync,
+            Durability::Buffered => ::adamant::Durability::Buffered,
+            Durability::Deferred => ::adamant::Durability::Deferred,
+        };
+        let options = Options::default().durability(durability).log_bytes_max(setup.log_bytes_max);
+        let store = Store::open_with(directory, options)?;
+        let keyspace = store.keyspace("bench")?;
+        Ok(Self { store, keyspace })
+    }
+
+    fn close(self) -> Result<()> {
+        drop(self.keyspace);
+        Ok(self.store.close()?)
+    }
+
+    fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
+        self.keyspace.insert(key, value)?;
+        Ok(())
+    }
+
+    fn put_batch(&self, entries: &[(Key, &[u8])]) -> Result<()> {
+        let mut batch = self.store.batch();
+        for (key, value) in entries {
+            batch.insert(&self.keyspace, key, value)?;
+        }
+        Ok(batch.commit()?)
+    }
+
+    fn remove_batch(&self, keys: &[Key]) -> Result<()> {
+        let mut batch = self.store.batch();
+        for key in keys {
+            batch.remove(&self.keyspace, key)?;
+        }
+        Ok(batch.commit()?)
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<Slice>> {
+        Ok(self.keyspace.get(key)?)
+    }
+
+    fn get_with(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        Ok(self.keyspace.get_with(key, |value| read(value))?.is_some())
+    }
+
+    fn scan(
+        &self,
+        from: Option<&Key>,
+        direction: Direction,
+        limit: u64,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<u64> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut count = 0;
+        let mut show = |entry: ::adamant::Result<(Slice, Slice)>| -> Result<()> {
+            let (key, value) = entry?;
+            visit(&key, &value);
+            count += 1;
+            Ok(())
+        };
+        match (direction, from) {
+            (Direction::Ascending, Some(key)) => {
+                self.keyspace.range(key..).take(limit).try_for_each(&mut show)?;
+            }
+            (Direction::Ascending, None) => {
+                self.keyspace.iter().take(limit).try_for_each(&mut show)?;
+            }
+            (Direction::Descending, Some(key)) => {
+                self.keyspace.range(..=key).rev().take(limit).try_for_each(&mut show)?;
+            }
+            (Direction::Descending, None) => {
+                self.keyspace.iter().rev().take(limit).try_for_each(&mut show)?;
+            }
+        }
+        Ok(count)
+    }
+
+    fn count(&self) -> Result<u64> {
+        Ok(self.keyspace.len()?)
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(self.store.sync()?)
+    }
+
+    fn log_bytes_appended(&self) -> Result<Option<u64>> {
+        Ok(Some(self.store.stats()?.heap.journal.log_appended_bytes))
+    }
+
+    fn space(directory: &Path) -> Result<Option<Space>> {
+        let data_bytes = disk_bytes(&directory.join("pool"))?;
+        let log_bytes = disk_bytes(&directory.join("log"))?;
+        Ok(Some(Space { data_bytes, log_bytes }))
+    }
+}

@@ -1,0 +1,23 @@
+//! Adamant's own measurements: engines behind one small trait, workloads over it, and reports that
+//! are judged by the figures asked for.
+//!
+//! The workloads know nothing of Adamant, so that a benchmark of other stores can share them.
+
+#![forbid(unsafe_code)]
+
+pub mod error;
+
+pub mod data;
+pub mod measure;
+
+pub mod asked;
+
+pub mod report;
+
+pub mod engine;
+pub mod raw;
+
+pub mod engines;
+pub mod workload;
+
+pub mod kv;

@@ -1,0 +1,101 @@
+//! The command `adamant-bench`.
+//!
+//! Data goes to standard output, progress to standard error.
+#![forbid(unsafe_code)]
+
+mod args;
+
+use std::fs::{self, File};
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::thread;
+
+use adamant_bench::asked::AskedRows;
+use adamant_bench::engine::Engine;
+use adamant_bench::engines::adamant::AdamantEngine;
+use adamant_bench::engines::btree_map::BTreeMapEngine;
+use adamant_bench::error::Result;
+use adamant_bench::kv;
+use adamant_bench::workload::{kill, memory};
+
+use crate::args::{Command, KvArguments, USAGE};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let command = match args::parse(&arguments) {
+        Ok(command) => command,
+        Err(message) => {
+            eprintln!("adamant-bench: {message}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let result = match command {
+        Command::Help => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        Command::Kv(arguments) => run_kv(arguments),
+        Command::KillChild { engine, task } => run_kill_child(&engine, &task),
+        Command::MemoryChild { engine, task } => run_memory_child(&engine, &task),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("adamant-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Measures, prints the table, writes the JSON lines.
+fn run_kv(arguments: KvArguments) -> Result<()> {
+    let asked = AskedRows::of("kv")?;
+    // Before the measurement, so that it is not lost for a path that cannot be written.
+    let json = arguments.json.map(File::create).transpose()?;
+    let settings = arguments.settings;
+    let shows_progress = std::io::stderr().is_terminal();
+    let mut width = 0;
+    let report = kv::run(&settings, &mut |message| {
+        if shows_progress {
+            eprint!("\r{message:width$}");
+            width = message.len();
+        }
+    })?;
+    if shows_progress {
+        eprint!("\r{:width$}\r", "");
+    }
+    if let Some(mut file) = json {
+        file.write_all(report.json_lines(&asked).as_bytes())?;
+    }
+    let cores = thread::available_parallelism()?;
+    let load = fs::read_to_string("/proc/loadavg")?;
+    println!(
+        "{} entries of 20 + 100 B, {} of 20 + 800 B, {} rounds, seed {}, {cores} cores, load {}",
+        settings.entries,
+        settings.large_entries,
+        settings.rounds,
+        settings.seed,
+        load.trim()
+    );
+    print!("{}", report.table(&asked));
+    report.check_complete(&asked)
+}
+
+/// The side of the SIGKILL workload that is killed.
+fn run_kill_child(engine: &str, task: &[String]) -> Result<()> {
+    if engine != AdamantEngine::NAME {
+        return Err(format!("there is no engine {engine} to be killed").into());
+    }
+    kill::child::<AdamantEngine>(task)
+}
+
+/// Prints how much memory a load takes at the most.
+fn run_memory_child(engine: &str, task: &[String]) -> Result<()> {
+    let bytes = match engine {
+        AdamantEngine::NAME => memory::child::<AdamantEngine>(task)?,
+        BTreeMapEngine::NAME => memory::child::<BTreeMapEngine>(task)?,
+        _ => return Err(format!("there is no engine {engine} to be loaded").into()),
+    };
+    println!("{bytes}");
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Loading, closing and opening, and what it takes on the disk.
+
+use std::time::Instant;
+
+use crate::data::Key;
+use crate::engine::{Durability, Engine};
+use crate::error::{Result, ensure};
+use crate::measure::{Measured, once, written_bytes};
+use crate::report::{Report, Unit};
+use crate::workload::session::Session;
+
+/// Entries of a batch.
+pub const BATCH_ENTRIES: usize = 1_000;
+/// Times that a closed engine is opened in a round.
+const OPENS: u32 = 5;
+/// Bytes of a mebibyte.
+pub(crate) const MEBIBYTE: f64 = 1_048_576.0;
+
+/// Writes records `indices` at `version` in batches.
+///
+/// # Errors
+/// The engine's.
+pub(crate) fn put_in_batches<E: Engine>(
+    session: &Session<'_, E>,
+    indices: impl Iterator<Item = u64>,
+    version: u64,
+) -> Result<u64> {
+    let mut batch: Vec<(Key, &[u8])> = Vec::with_capacity(BATCH_ENTRIES);
+    let mut count = 0;
+    for index in indices {
+        batch.push((session.data.key(index), session.data.value(index, version)));
+        count += 1;
+        if batch.len() == BATCH_ENTRIES {
+            session.engine().put_batch(&batch)?;
+            batch.clear();
+        }
+    }
+    if !batch.is_empty() {
+        session.engine().put_batch(&batch)?;
+    }
+    Ok(count)
+}
+
+/// Loads all records in random order of keys, makes them durable, and closes and opens the engine.
+/// Rows: `load.batch1000.deferred`, the same `.synced`, `written.load` (bytes per entry, those of
+/// the close included), `open.clean`, and those of `settle`.
+///
+/// # Errors
+/// The engine's, or contents that are not what was written.
+pub fn load<E: Engine>(session: &mut Session<'_, E>, report: &mut Report) -> Result<()> {
+    let written_before = written_bytes()?;
+    let start = Instant::now();
+    let operations = put_in_batches(session, 0..session.entries, 0)?;
+    let loaded = Measured { operations, seconds: start.elapsed().as_secs_f64() };
+    session.engine().sync()?;
+    let synced = Measured { operations, seconds: start.elapsed().as_secs_f64() };
+    session.set_next(session.entries);
+    session.add_rate(report, "load.batch1000.deferred", loaded);
+    if E::IS_PERSISTENT {
+        session.add_rate(report, "load.batch1000.deferred.synced", synced);
+    }
+    session.verify("load", true)?;
+    if E::IS_PERSISTENT {
+        settle(session, report, "load")?;
+        let written = written_bytes()?.saturating_sub(written_before) as f64;
+        let per_entry = written / operations as f64;
+        session.add(report, "written.load", Unit::Bytes, per_entry);
+        open_again(session, report)?;
+        session.verify("open", false)?;
+    }
+    Ok(())
+}
+
+/// Closes a persistent engine, measures what it takes on the disk, and opens it again.
+/// Rows, with the name of what was done `after`: `close.after_..`, `space.after_..` (data bytes per
+/// user byte), `log.after_..` (bytes of log files) and `log.after_...vs_option`.
+///
+/// # Errors
+/// The engine's.
+pub(crate) fn settle<E: Engine>(
+    session: &mut Session<'_, E>,
+    report: &mut Report,
+    after: &str,
+) -> Result<()> {
+    let engine = session.close()?;
+    let ((), closed) = once(|| engine.close())?;
+    let setup = session.setup(Durability::Deferred);
+    let space = E::space(&session.directory)?.ok_or("a persistent engine takes space")?;
+    session.resume(E::open(&session.directory, setup)?);
+    let row = |what: &str| format!("{what}.after_{after}");
+    session.add(report, &row("close"), Unit::Milliseconds, closed.milliseconds());
+    // What is left after deletes is compared with what was there at the most.
+    let user_bytes = session.next() * session.data.record_bytes();
+    let share = space.data_bytes as f64 / user_bytes as f64;
+    session.add(report, &row("space"), Unit::Share, share);
+    let log = space.log_bytes as f64;
+    session.add(report, &row("log"), Unit::Mebibytes, log / MEBIBYTE);
+    let of_option = log / setup.log_bytes_max as f64;
+    session.add(report, &format!("{}.vs_option", row("log")), Unit::Share, of_option);
+    Ok(())
+}
+
+/// Opens an engine that was closed cleanly, several times. Row: `open.clean`, the median of them.
+fn open_again<E: Engine>(session: &mut Session<'_, E>, report: &mut Report) -> Result<()> {
+    let setup = session.setup(Durability::Deferred);
+    let entries = session.engine().count()?;
+    let mut times = Vec::new();
+    for _ in 0..OPENS {
+        session.close()?.close()?;
+        let (engine, opened) = once(|| E::open(&session.directory, setup))?;
+        ensure(engine.count()? == entries, || format!("{}: entries lost at close", E::NAME))?;
+        session.resume(engine);
+        times.push(opened.milliseconds());
+    }
+    times.sort_by(f64::total_cmp);
+    let median = times[times.len() / 2];
+    session.add(report, "open.clean", Unit::Milliseconds, median);
+    Ok(())
+}

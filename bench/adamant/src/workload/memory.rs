@@ -1,0 +1,64 @@
+//! Peak memory.
+//!
+//! A child process loads the engine and says what it took at the most: in a process that has done
+//! other things before, memory that the allocator kept would hide it.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::data::Data;
+use crate::engine::Engine;
+use crate::error::{Result, ensure};
+use crate::measure::{memory_bytes, memory_peak_bytes};
+use crate::report::{Report, Unit};
+use crate::workload::load::{MEBIBYTE, put_in_batches};
+use crate::workload::session::Session;
+
+/// First argument of a child process.
+pub const CHILD_COMMAND: &str = "memory-child";
+
+/// Loads `entries` in a child process. Row: `memory.peak`, beyond what an idle process has.
+///
+/// # Errors
+/// The child failed.
+pub fn peak_of_load<E: Engine>(
+    report: &mut Report,
+    directory: &Path,
+    data: &Data,
+    entries: u64,
+    log_bytes_max: u64,
+) -> Result<()> {
+    let numbers = [data.seed(), data.value_bytes() as u64, entries, log_bytes_max];
+    let output = Command::new(env::current_exe()?)
+        .arg(CHILD_COMMAND)
+        .arg(E::NAME)
+        .arg(directory)
+        .args(numbers.map(|number| number.to_string()))
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()?;
+    ensure(output.status.success(), || format!("{}: the memory child failed", E::NAME))?;
+    let bytes: u64 = String::from_utf8(output.stdout)?.trim().parse()?;
+    report.add("memory.peak", E::NAME, Unit::Mebibytes, entries, bytes as f64 / MEBIBYTE);
+    Ok(())
+}
+
+/// The child's work, from the arguments after `CHILD_COMMAND` and the engine's name: loads, and
+/// returns the peak in bytes.
+///
+/// # Errors
+/// The engine's, or arguments that are no task.
+pub fn child<E: Engine>(arguments: &[String]) -> Result<u64> {
+    let [directory, seed, value_bytes, entries, log_bytes_max] = arguments else {
+        return Err("a child needs a directory and four numbers".into());
+    };
+    let data = Data::new(seed.parse()?, value_bytes.parse()?);
+    let idle = memory_bytes()?;
+    let entries = entries.parse()?;
+    let session =
+        Session::<E>::begin(Path::new(directory), &data, entries, log_bytes_max.parse()?, 0, "")?;
+    put_in_batches(&session, 0..entries, 0)?;
+    session.engine().sync()?;
+    Ok(memory_peak_bytes()?.saturating_sub(idle))
+}
