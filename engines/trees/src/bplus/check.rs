@@ -111,7 +111,7 @@ impl<'r, R: Read> Check<'r, R> {
             if below.is_some_and(|below| bytes <= below) || upper.is_some_and(|up| bytes >= up) {
                 return damaged(block, "has separators out of order");
             }
-            if inner.heads[position].get() != head_of(bytes, prefix_len) {
+            if inner.head(position) != head_of(bytes, prefix_len) {
                 return damaged(block, "has a head that is not its separator's");
             }
             bounds.push(Some(bytes));

@@ -8,7 +8,7 @@ use adamant_heap::access::Read;
 use adamant_heap::ptr::Ptr;
 use adamant_wire::varint;
 
-use super::layout::{HEAD_MAGIC, HEIGHT_MAX, Head, Inner, LEAF_BYTES, Leaf};
+use super::layout::{CHILDREN_MAX, HEAD_MAGIC, HEIGHT_MAX, Head, Inner, LEAF_BYTES, Leaf};
 use crate::error::{Error, Result};
 use crate::slot::{Entry, KeyHash};
 
@@ -196,9 +196,10 @@ pub(super) fn entry_of<'r, R: Read>(
 #[inline]
 pub(super) fn route<R: Read>(read: &R, inner: &Inner, key: &[u8]) -> Result<usize> {
     let head = head_of(key, inner.prefix_bytes());
-    let heads = &inner.heads[1..inner.len()];
-    let mut low = heads.partition_point(|other| other.get() < head);
-    let mut high = low + heads[low..].iter().take_while(|other| other.get() == head).count();
+    let order = &inner.order[1..inner.len()];
+    let head_at = |index: &u8| inner.heads[usize::from(*index).min(CHILDREN_MAX - 1)].get();
+    let mut low = order.partition_point(|index| head_at(index) < head);
+    let mut high = low + order[low..].iter().take_while(|index| head_at(index) == head).count();
     while low < high {
         let middle = low + (high - low) / 2;
         if separator(read, inner.separator(middle + 1))? <= key {

@@ -78,9 +78,10 @@ pub(super) struct Inner {
     pub(super) prefix_len: U16,
     /// `order[i]` is the index of the i-th branch in key order.
     pub(super) order: [u8; CHILDREN_MAX],
-    /// `heads[i]` is `head_of` of the i-th separator in key order; `heads[0]` is not used.
+    /// `heads[i]` is `head_of` of the separator of branch i. They and the branches stay where they
+    /// are when others come, so that little is logged.
     pub(super) heads: [U64; CHILDREN_MAX],
-    /// The branches: they stay where they are when others come, so that little is logged.
+    /// The branches.
     pub(super) branches: [Branch; CHILDREN_MAX],
     /// Not used, not written.
     pub(super) spare: [u8; 32],
@@ -178,12 +179,23 @@ impl Inner {
         usize::from(self.count)
     }
 
-    /// Branch at a position of the key order. Positions and indices out of range can only come
-    /// from damage; they give some branch, which is then no child of this level or of this key.
+    /// Index of the branch at a position of the key order. Positions and indices out of range can
+    /// only come from damage; they give some branch, which is then no child of this level or key.
+    #[inline]
+    fn index(&self, position: usize) -> usize {
+        usize::from(self.order[position.min(CHILDREN_MAX - 1)]).min(CHILDREN_MAX - 1)
+    }
+
+    /// Branch at a position of the key order.
     #[inline]
     pub(super) fn branch(&self, position: usize) -> Branch {
-        let index = usize::from(self.order[position.min(CHILDREN_MAX - 1)]);
-        self.branches[index.min(CHILDREN_MAX - 1)]
+        self.branches[self.index(position)]
+    }
+
+    /// Head of the separator at a position of the key order, not the first.
+    #[inline]
+    pub(super) fn head(&self, position: usize) -> u64 {
+        self.heads[self.index(position)].get()
     }
 
     /// Child at a position of the key order.

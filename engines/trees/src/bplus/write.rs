@@ -156,7 +156,7 @@ pub(super) fn rewrite_inner<W: Write>(
     Ok(())
 }
 
-/// Adds a branch to an inner node that has room: 17 bytes, and 9 for each one after it.
+/// Adds a branch to an inner node that has room: 26 bytes, and 1 for each one after it.
 pub(super) fn insert_branch<W: Write>(
     tx: &mut W,
     block: u64,
@@ -175,16 +175,15 @@ pub(super) fn insert_branch<W: Write>(
     let added_head = head_of(separator(tx, added.separator.get())?, inner.prefix_bytes());
     let at = INNER_BRANCHES_AT + BRANCH_BYTES * index;
     tx.write(block, at, BRANCH_BYTES)?.copy_from_slice(added.as_bytes());
-    let heads = tx.write(block, INNER_HEADS_AT + 8 * position, 8 * (len + 1 - position))?;
-    heads[..8].copy_from_slice(&added_head.to_le_bytes());
-    heads[8..].copy_from_slice(inner.heads[position..len].as_bytes());
+    let head = tx.write(block, INNER_HEADS_AT + 8 * index, 8)?;
+    head.copy_from_slice(&added_head.to_le_bytes());
     let order = tx.write(block, INNER_ORDER_AT + position, len + 1 - position)?;
     order[0] = index as u8;
     order[1..].copy_from_slice(&inner.order[position..len]);
     set_count(tx, block, len + 1)
 }
 
-/// Takes the branch at a position, not the first, out of an inner node: 1 byte, and 9 for each
+/// Takes the branch at a position, not the first, out of an inner node: 1 byte, and 1 for each
 /// one after it. Its separator block is the caller's.
 pub(super) fn remove_branch<W: Write>(
     tx: &mut W,
@@ -197,8 +196,6 @@ pub(super) fn remove_branch<W: Write>(
     assert!(position > 0 && position < len, "the branch is there and not the first");
     let after = len - position - 1;
     if after > 0 {
-        let heads = tx.write(block, INNER_HEADS_AT + 8 * position, 8 * after)?;
-        heads.copy_from_slice(inner.heads[position + 1..len].as_bytes());
         let order = tx.write(block, INNER_ORDER_AT + position, after)?;
         order.copy_from_slice(&inner.order[position + 1..len]);
     }

@@ -9,6 +9,7 @@ use fastrand::Rng;
 
 use super::shapes::{Shape, value};
 
+#[derive(Clone)]
 pub(crate) struct Model {
     pub(crate) tree: Bplus,
     pub(crate) map: BTreeMap<Vec<u8>, Vec<u8>>,
