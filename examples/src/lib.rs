@@ -5,3 +5,4 @@
 //! - `index`: prefixes and ranges over an index that is kept beside the data.
 //!
 //! `cargo run -p adamant-examples --example NAME`
+#![forbid(unsafe_code)]

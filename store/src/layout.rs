@@ -1,7 +1,7 @@
 //! Every persistent byte that the store itself keeps in the heap, and nothing volatile.
 //!
 //! Purpose: what stands at the heap's root for the store, and what the catalogue says of a
-//! keyspace. See `docs/format/store.md`; what the keyspaces hold is in `docs/format/bplus.md`.
+//! keyspace. See `docs/format/store.md`, which leads on to what the keyspaces hold.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

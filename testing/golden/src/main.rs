@@ -2,6 +2,7 @@
 //!
 //! `cargo run -p adamant-golden -- write` makes them in `stores/format-1/`. To be run once for
 //! each version of the format: what is there afterwards is never written again.
+#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fs;
