@@ -128,10 +128,10 @@ impl Arena {
     pub(crate) fn take_block(&mut self, class: u8) -> Option<(u64, u64)> {
         let runs = self.classes.get_mut(usize::from(class))?;
         loop {
-            if let Some(page) = runs.current {
-                if let Some(index) = self.runs.get_mut(&page).and_then(Run::take) {
-                    return Some((page, index));
-                }
+            if let Some(page) = runs.current
+                && let Some(index) = self.runs.get_mut(&page).and_then(Run::take)
+            {
+                return Some((page, index));
             }
             runs.current = Some(runs.partial.pop_first()?);
         }
