@@ -79,6 +79,10 @@ fn parse_kv(options: &[&str]) -> Result<Command, String> {
             _ => return Err(format!("there is no option {option}")),
         }
     }
+    // No row does more operations than there are entries.
+    settings.gets = settings.gets.min(settings.entries);
+    settings.puts = settings.puts.min(settings.entries);
+    settings.killed_puts = settings.killed_puts.min(settings.entries);
     Ok(Command::Kv(KvArguments { settings, json }))
 }
 
