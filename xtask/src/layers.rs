@@ -68,11 +68,12 @@ pub(crate) fn run() -> Result<bool, String> {
             ));
         }
     }
-    let mut module_count = 0;
+    let (mut module_count, mut import_count) = (0, 0);
     for package in &workspace.packages {
         for entry in &package.entries {
             let graph = modules::Graph::load(entry)?;
             module_count += graph.len();
+            import_count += graph.import_count();
             for cycle in graph.cycles() {
                 problems.push(format!("{}: modules import each other: {cycle}", package.name));
             }
@@ -85,7 +86,8 @@ pub(crate) fn run() -> Result<bool, String> {
         eprintln!("layers: {problem}");
     }
     println!(
-        "layers: {} packages, {edge_count} dependencies between them, {module_count} modules, {} wrong",
+        "layers: {} packages with {edge_count} dependencies between them, {module_count} modules \
+         with {import_count} imports, {} wrong",
         workspace.packages.len(),
         problems.len()
     );

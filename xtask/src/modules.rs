@@ -72,6 +72,11 @@ impl Graph {
         self.modules.iter().filter(|module| !module.inline).count()
     }
 
+    /// Number of pairs of modules of which one imports the other.
+    pub(crate) fn import_count(&self) -> usize {
+        self.edges.iter().map(BTreeMap::len).sum()
+    }
+
     /// For each knot of modules that import each other its shortest cycle, in words.
     pub(crate) fn cycles(&self) -> Vec<String> {
         let mut reported = BTreeSet::new();

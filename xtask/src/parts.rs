@@ -24,6 +24,9 @@ impl Counts {
     }
 }
 
+/// How a test opens the line in which it says why it did nothing.
+const SKIPPED: &str = "skipped: ";
+
 /// A part that ran.
 pub(crate) struct Part {
     pub(crate) name: String,
@@ -56,7 +59,14 @@ pub(crate) fn run(
     if counts.failed > 0 {
         lines.iter().for_each(|line| println!("{line}"));
     } else {
-        reports(&lines).for_each(|line| println!("   {line}"));
+        for line in reports(&lines) {
+            println!("   {line}");
+            // A test that cannot do its work here says so and returns.
+            if line.starts_with(SKIPPED) && counts.passed > 0 {
+                counts.passed -= 1;
+                counts.skipped += 1;
+            }
+        }
     }
     Part { name: name.to_owned(), seconds: start.elapsed().as_secs_f64(), counts }
 }

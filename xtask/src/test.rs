@@ -13,61 +13,30 @@ const ABSENT: [(&str, &str); 2] = [
     ("Python", "none yet, there is no Python package"),
 ];
 
+const MOST_TESTS: &str = "test --workspace --exclude adamant-cli --no-fail-fast \
+                          --lib --bins --tests -- --show-output";
+const COMMAND_TESTS: &str = "test -p adamant-cli --no-fail-fast -- --skip kill_loop --show-output";
+/// Whether the benchmark runs, not how fast: small and of one round.
+const BENCHMARK: &str = "run --quiet -p adamant-bench -- kv --entries 5000 --large-entries 2000 \
+                         --rounds 1";
+
 /// Runs all parts. `kill_rounds`: rounds of the kill loop, if not its own default.
 pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
     let workspace = Workspace::load()?;
-    let root = &workspace.root;
+    let run = |name: &str, arguments: &str, variables: &[(&str, String)]| {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        parts::run(&workspace.root, name, &arguments, variables)
+    };
+    let rounds = kill_rounds.map(|rounds| ("ADAMANT_KILL_ROUNDS", rounds.to_string()));
+    let rounds: Vec<_> = rounds.into_iter().collect();
     let mut ran = vec![
-        parts::run(
-            root,
-            "unit and integration tests",
-            &[
-                &["test", "--workspace", "--exclude", "adamant-cli", "--no-fail-fast"][..],
-                &["--lib", "--bins", "--tests", "--", "--show-output"],
-            ]
-            .concat(),
-            &[],
-        ),
-        parts::run(
-            root,
-            "documentation tests",
-            &["test", "--workspace", "--no-fail-fast", "--doc"],
-            &[],
-        ),
-        parts::run(
-            root,
-            "the command",
-            &["test", "-p", "adamant-cli", "--no-fail-fast", "--", "--skip", "kill_loop"],
-            &[],
-        ),
-        parts::run(
-            root,
-            "kill loop",
-            &["test", "-p", "adamant-cli", "--test", "kill_loop", "--", "--show-output"],
-            &kill_rounds
-                .map(|rounds| ("ADAMANT_KILL_ROUNDS", rounds.to_string()))
-                .into_iter()
-                .collect::<Vec<_>>(),
-        ),
+        run("unit and integration tests", MOST_TESTS, &[]),
+        run("documentation tests", "test --workspace --no-fail-fast --doc", &[]),
+        run("the command", COMMAND_TESTS, &[]),
+        run("kill loop", "test -p adamant-cli --test kill_loop -- --show-output", &rounds),
     ];
     ran.extend(examples(&workspace));
-    ran.push(parts::run(
-        root,
-        "benchmark smoke test",
-        &[
-            "run",
-            "--quiet",
-            "-p",
-            "adamant-bench",
-            "--",
-            "kv",
-            "--entries",
-            "5000",
-            "--rounds",
-            "1",
-        ],
-        &[],
-    ));
+    ran.push(run("benchmark smoke test", BENCHMARK, &[]));
     Ok(summarise(&ran))
 }
 
@@ -100,7 +69,7 @@ fn summarise(ran: &[Part]) -> bool {
     }
     let total = ran.iter().map(|part| part.counts).fold(Counts::default(), Counts::plus);
     if total.skipped > 0 {
-        println!("skipped: tests marked `#[ignore]`, each with its reason in the source");
+        println!("skipped are tests that said why, above, and those marked `#[ignore]`");
     }
     println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
     total.failed == 0

@@ -3,4 +3,5 @@
 mod support;
 
 mod bad_input;
+mod full_disk;
 mod import_export;
