@@ -48,7 +48,7 @@ fn a_disk_that_fills_up_during_an_import() {
 
     let count = String::from_utf8(shell.ok(["scan", "disk/store", "--count"])).expect("UTF-8");
     let count: usize = count.trim_end().parse().expect("a number");
-    assert!(count >= 2_000 && count % 100 == 0, "{count} of the batches of 100 are there");
+    assert!(count >= 2_000 && count.is_multiple_of(100), "{count} of the batches of 100 are there");
     let reported: String = words.chars().filter(|&sign| sign != ',').collect();
     assert!(reported.contains(&format!(" {count} records were imported")), "{words}");
 
