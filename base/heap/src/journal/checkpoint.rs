@@ -7,12 +7,15 @@
 //! everything: so a store that was closed has nothing to look for in its log.
 //! Thread safety: `Applied` belongs to whoever holds its lock.
 
+use std::sync::Arc;
+
 use adamant_wire::frame::log_seed;
 
 use super::apply::{Purpose, apply};
 use super::chain::Cursor;
 use super::files::Used;
 use super::log::Log;
+use super::log_file::LogFile;
 use crate::error::Result;
 use crate::layout::Checkpoint;
 use crate::pool_file::PoolFile;
@@ -26,6 +29,9 @@ pub(super) struct Applied {
     pub(super) generation: u64,
     /// After the last record in the pool; until the log is started, the highest ordinal ever seen.
     pub(super) cursor: Cursor,
+    /// Whether this process made the newest checkpoint durable. One that was only read may be in
+    /// the page cache alone, after a sync that failed (R4).
+    pub(super) is_durable: bool,
     /// Data pages that the file backs durably.
     pub(super) pages: u64,
     /// Bytes appended when the newest checkpoint was made.
@@ -52,7 +58,9 @@ impl Applied {
             previous: self.cursor.previous.into(),
             checksum: 0.into(),
         })?;
-        Ok(pool.file().sync()?)
+        pool.file().sync()?;
+        self.is_durable = true;
+        Ok(())
     }
 
     /// Starts the next generation of the log. The pool must hold all of the one before.
@@ -65,13 +73,17 @@ impl Applied {
             debug_assert!(false, "files were made ready, and none is in use");
             return Ok(());
         };
+        self.start_in(pool, log, file).map_err(|error| log.poison.set(error))
+    }
+
+    fn start_in(&mut self, pool: &PoolFile, log: &Log, file: Arc<LogFile>) -> Result<()> {
+        if !self.is_durable {
+            // What is overwritten next may be needed by the checkpoint before this one.
+            self.publish(pool, self.cursor.sequence)?;
+        }
         self.generation += 1;
-        let ordinal = self.cursor.ordinal + 1;
-        let started = log.start(file, self.generation, ordinal).and_then(|cursor| {
-            self.cursor = cursor;
-            self.publish(pool, cursor.sequence)
-        });
-        started.map_err(|error| log.poison.set(error))
+        self.cursor = log.start(file, self.generation, self.cursor.ordinal + 1)?;
+        self.publish(pool, self.cursor.sequence)
     }
 
     /// Takes everything appended so far to the pool, durably, and gives the log files back that

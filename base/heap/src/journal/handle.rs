@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use adamant_medium::error::Error as MediumError;
+use adamant_medium::fork::ForkGuard;
 use adamant_medium::storage::{Directory, File};
 use parking_lot::Mutex;
 
@@ -69,6 +70,7 @@ pub struct JournalStats {
 pub(crate) struct Journal {
     shared: Arc<Shared>,
     workers: Mutex<Vec<Worker>>,
+    fork: ForkGuard,
 }
 
 #[derive(Debug)]
@@ -106,6 +108,8 @@ impl Journal {
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
         let file = directory.create(POOL_NEW_NAME)?;
         PoolFile::create(file, uuid, data_pages, initial_pages)?;
+        // Everything is durable, names included, before the name that makes it a store.
+        directory.sync()?;
         directory.rename(POOL_NEW_NAME, POOL_NAME)?;
         directory.sync()?;
         Ok(Self::open(directory, options)?.0)
@@ -149,7 +153,7 @@ impl Journal {
         } else {
             Vec::new()
         };
-        Ok((Self { shared, workers: Mutex::new(workers) }, recovery))
+        Ok((Self { shared, workers: Mutex::new(workers), fork: ForkGuard::new()? }, recovery))
     }
 
     /// Waits until a small record finds room, which may take a checkpoint. To be called before
@@ -224,6 +228,12 @@ impl Journal {
     pub(crate) fn grow(&self, pages: u64) -> Result<()> {
         self.shared.log.poison.check()?;
         self.shared.pool.grow(pages)
+    }
+
+    /// Whether this is the child of a fork: then nothing of the heap may be touched.
+    #[inline]
+    pub(crate) fn is_child(&self) -> bool {
+        self.fork.is_child()
     }
 
     /// Ends writing, because of what happened outside of the journal.
@@ -317,6 +327,11 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
+        if self.fork.is_child() {
+            // The threads stayed with the parent, and so did the right to write.
+            std::mem::forget(std::mem::take(self.workers.get_mut()));
+            return;
+        }
         self.workers.lock().clear();
         if !self.shared.closed.load(Ordering::Acquire) {
             // Best effort: nobody is left to be told.

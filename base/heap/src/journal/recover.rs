@@ -74,6 +74,7 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
         number: newest.number.get(),
         generation,
         cursor: start,
+        is_durable: false,
         pages: newest.pages.get(),
         appended_bytes: 0,
         pool_bytes: 0,

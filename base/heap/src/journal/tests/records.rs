@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use crate::journal::RecordBuilder;
-use crate::journal::record::{Entries, Entry};
+use crate::journal::record::{CommitHead, Entries, Entry};
 
 fn decode(record: &RecordBuilder) -> Vec<Entry<'_>> {
     record.frames().flat_map(Entries::new).map(|entry| entry.expect("whole entries")).collect()
@@ -95,4 +95,16 @@ fn any_bytes_decode_to_entries_or_an_error() {
     assert!(Entries::new(&reserved).next().is_some_and(|entry| entry.is_err()));
     let beyond = [1, 65];
     assert!(Entries::new(&beyond).next().is_some_and(|entry| entry.is_err()));
+}
+
+/// The worked example of docs/format/log.md.
+#[test]
+fn the_bytes_of_the_worked_example() {
+    let mut record = RecordBuilder::new();
+    record.bytes(4160, b"hi");
+    record.set_bits(crate::layout::descriptor_offset(2), 1 << 5);
+    let mut payload = Vec::new();
+    CommitHead { lag: 1, parts: 0, parts_crc: 0 }.put(&mut payload);
+    payload.extend(record.frames().flatten());
+    assert_eq!(payload, b"\x01\x00\x80\x88\x04\x02hi\x85\x02\x05");
 }
