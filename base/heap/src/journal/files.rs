@@ -50,7 +50,8 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// All files spare. Those that this code did not make ready are removed, and those too many.
+    /// All files spare. Those that this code did not make ready are left alone, those that are too
+    /// many are removed.
     ///
     /// # Errors
     /// Those of the medium.
@@ -66,8 +67,6 @@ impl Files {
                 state.bytes += file.bytes;
                 state.bytes_largest = state.bytes_largest.max(file.bytes);
                 state.spare.push_back(file);
-            } else {
-                directory.remove(&file.name())?;
             }
         }
         let bytes_max = bytes_max.max(LOG_BYTES_MIN);
@@ -109,7 +108,12 @@ impl Files {
     /// # Errors
     /// Those of the medium; no space for even the smallest file among them.
     pub(super) fn prepare(&self, beyond_max: bool) -> Result<bool> {
+        let spare_bytes = self.spare_bytes();
         let _one_at_a_time = self.preparing.lock();
+        if self.spare_bytes() > spare_bytes {
+            // Somebody else did, while this one waited.
+            return Ok(true);
+        }
         let (number, mut bytes) = {
             let state = self.state.lock();
             let bytes = self.bytes_next(&state, beyond_max);

@@ -17,12 +17,12 @@ use parking_lot::Mutex;
 
 use super::checkpoint::Applied;
 use super::files::Files;
-use super::layout::LOG_HEAD_BYTES;
 use super::log::Log;
-use super::log_file::{self, remove_if_there};
+use super::log_file::{remove_abandoned, remove_if_there};
 use super::options::JournalOptions;
 use super::record::RecordBuilder;
 use super::recover::{Recovered, Recovery, recover};
+use super::stats::JournalStats;
 use super::worker::{Signal, Worker};
 use crate::durability::Durability;
 use crate::error::{Error, Result};
@@ -37,32 +37,6 @@ const LOG_NAME: &str = "log";
 /// Bytes of log that are ready when a transaction begins: so small ones, such as removes, find
 /// room on a disk that is full.
 const READY_BYTES: u64 = 256 << 10;
-
-/// Counters of a journal, since it was opened if not said otherwise.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct JournalStats {
-    /// Sequence number of the last record appended.
-    pub last_sequence: u64,
-    /// Highest sequence number known durable.
-    pub durable_sequence: u64,
-    /// Sequence number of the last record in the pool.
-    pub applied_sequence: u64,
-    /// Bytes of frames appended.
-    pub log_appended_bytes: u64,
-    /// Bytes of frames that are not in the pool yet.
-    pub log_used_bytes: u64,
-    /// Bytes of all log files.
-    pub log_allocated_bytes: u64,
-    /// Records appended.
-    pub records: u64,
-    /// Syncs of log files.
-    pub syncs: u64,
-    /// Checkpoints of the store, ever.
-    pub checkpoints: u64,
-    /// Bytes of data pages written to the pool.
-    pub pool_written_bytes: u64,
-}
 
 /// The redo journal. Dropping it without `close` hands what is pending to the disk and leaves the
 /// rest to the next opening.
@@ -81,7 +55,6 @@ struct Shared {
     applied: Mutex<Applied>,
     applied_bytes: AtomicU64,
     started: AtomicBool,
-    closed: AtomicBool,
     checkpoint_wanted: Arc<Signal>,
     file_wanted: Arc<Signal>,
     flush_wanted: Arc<Signal>,
@@ -102,7 +75,7 @@ impl Journal {
         let log_directory = directory.subdirectory(LOG_NAME)?;
         let mut uuid = [0; 16];
         directory.random(&mut uuid)?;
-        remove_abandoned_log(log_directory.as_ref())?;
+        remove_abandoned(log_directory.as_ref())?;
         let files = Files::new(log_directory, options.log_bytes_max, Vec::new())?;
         files.prepare_first()?;
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
@@ -141,7 +114,6 @@ impl Journal {
             applied: Mutex::new(applied),
             applied_bytes: AtomicU64::new(0),
             started: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
             checkpoint_wanted: Arc::default(),
             file_wanted: Arc::default(),
             flush_wanted: Arc::default(),
@@ -317,8 +289,8 @@ impl Journal {
     pub(crate) fn close(&self) -> Result<()> {
         self.workers.lock().clear();
         let shared = &self.shared;
-        let _no_append = shared.log.hold_appends();
-        if shared.closed.swap(true, Ordering::AcqRel) || !shared.started.load(Ordering::Acquire) {
+        let was_open = shared.log.close();
+        if !was_open || !shared.started.load(Ordering::Acquire) {
             return Ok(());
         }
         shared.applied.lock().checkpoint(&shared.pool, &shared.log, true)
@@ -333,7 +305,7 @@ impl Drop for Journal {
             return;
         }
         self.workers.lock().clear();
-        if !self.shared.closed.load(Ordering::Acquire) {
+        if !self.shared.log.is_closed() {
             // Best effort: nobody is left to be told.
             let _ = self.sync();
         }
@@ -344,13 +316,10 @@ impl Shared {
     /// Starts the log, if that has not been done.
     fn start(&self) -> Result<()> {
         self.log.poison.check()?;
-        if self.started.load(Ordering::Acquire) && !self.closed.load(Ordering::Acquire) {
+        if self.started.load(Ordering::Acquire) {
             return Ok(());
         }
-        let _no_append = self.log.hold_appends();
-        if self.closed.load(Ordering::Acquire) {
-            return Err(Error::Misuse { what: "the heap was closed; open it again to write" });
-        }
+        let _no_append = self.log.hold_appends()?;
         if !self.started.load(Ordering::Acquire) {
             self.applied.lock().start(&self.pool, &self.log)?;
             self.started.store(true, Ordering::Release);
@@ -360,7 +329,7 @@ impl Shared {
 
     fn checkpoint(&self, applied: &mut Applied) -> Result<()> {
         self.log.poison.check()?;
-        if !self.started.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) {
+        if !self.started.load(Ordering::Acquire) || self.log.is_closed() {
             return Ok(());
         }
         applied.checkpoint(&self.pool, &self.log, false)?;
@@ -402,26 +371,4 @@ fn spawn_workers(shared: &Arc<Shared>) -> std::io::Result<Vec<Worker>> {
             }
         })?,
     ])
-}
-
-/// Removes what a creation that was cut off left of a log. A log with records belongs to a pool
-/// that is missing, and is not ours to remove.
-fn remove_abandoned_log(directory: &dyn Directory) -> Result<()> {
-    for file in log_file::list(directory)? {
-        let bytes = file.bytes;
-        let mut head = [0; LOG_HEAD_BYTES as usize];
-        if bytes >= LOG_HEAD_BYTES {
-            file.file.read_at(&mut head, 0)?;
-        }
-        if head.iter().any(|&byte| byte != 0) {
-            return Err(Error::Unsupported {
-                file: file.file.path().into(),
-                what: "expected no log where there is no pool, found one that was in use; put \
-                       the pool back that it belongs to, or choose another directory"
-                    .into(),
-            });
-        }
-        directory.remove(&file.name())?;
-    }
-    Ok(())
 }

@@ -9,9 +9,8 @@
 //! the state of `files`; `group` is held alone.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use adamant_medium::error::Result as MediumResult;
 use adamant_wire::checksum::crc32c;
 use adamant_wire::frame::{self, FRAME_HEADER_BYTES, Kind};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -20,12 +19,10 @@ use super::chain::Cursor;
 use super::files::{Files, Used};
 use super::layout::LOG_HEAD_BYTES;
 use super::log_file::LogFile;
+use super::pending::{Pending, Segment, Writer};
 use super::poison::Poison;
 use super::record::{COMMIT_HEAD_BYTES_MAX, CommitHead, RecordBuilder};
-use crate::error::Result;
-
-/// Buffers that grew beyond this for a large record are given back.
-const BUFFER_BYTES_KEPT: usize = 4 << 20;
+use crate::error::{Error, Result};
 
 /// What an append works with; kept for its memory.
 #[derive(Debug, Default)]
@@ -42,6 +39,7 @@ pub(super) struct Log {
     uuid: [u8; 16],
     pub(super) files: Files,
     pub(super) poison: Poison,
+    closed: AtomicBool,
     appending: Mutex<Appending>,
     writer: Mutex<Writer>,
     tail: Mutex<Tail>,
@@ -76,29 +74,6 @@ struct Tail {
     pending: Pending,
 }
 
-/// Frames that are not written yet.
-#[derive(Debug, Default)]
-struct Pending {
-    bytes: Vec<u8>,
-    segments: Vec<Segment>,
-}
-
-/// A piece of `Pending::bytes`, from `start` to the start of the next segment.
-#[derive(Debug)]
-struct Segment {
-    file: Arc<LogFile>,
-    offset: u64,
-    start: usize,
-}
-
-/// What the one that writes needs.
-#[derive(Debug, Default)]
-struct Writer {
-    taken: Pending,
-    /// Files with unsynced bytes, oldest first.
-    unsynced: Vec<Arc<LogFile>>,
-}
-
 /// What those who wait for a sync share.
 #[derive(Debug, Default)]
 struct Group {
@@ -116,6 +91,7 @@ impl Log {
             uuid,
             files,
             poison: Poison::default(),
+            closed: AtomicBool::new(false),
             appending: Mutex::default(),
             writer: Mutex::default(),
             tail: Mutex::new(tail),
@@ -131,9 +107,28 @@ impl Log {
         }
     }
 
-    /// Keeps others from appending and starting.
-    pub(super) fn hold_appends(&self) -> MutexGuard<'_, Appending> {
-        self.appending.lock()
+    /// Keeps others from appending, starting and closing.
+    ///
+    /// # Errors
+    /// `Error::Misuse` when the log is closed, `Error::Poisoned`.
+    pub(super) fn hold_appends(&self) -> Result<MutexGuard<'_, Appending>> {
+        let appending = self.appending.lock();
+        self.poison.check()?;
+        if self.is_closed() {
+            return Err(Error::Misuse { what: "the heap was closed; open it again to write" });
+        }
+        Ok(appending)
+    }
+
+    /// No record is appended from now on. Returns whether the log was open.
+    pub(super) fn close(&self) -> bool {
+        let _no_append = self.appending.lock();
+        !self.closed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether the log is closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Writes the header of the first file of a generation, durably, and makes it the tail.
@@ -171,8 +166,7 @@ impl Log {
         record: &RecordBuilder,
         make_room: &dyn Fn() -> Result<()>,
     ) -> Result<(u64, bool)> {
-        let mut appending = self.appending.lock();
-        self.poison.check()?;
+        let mut appending = self.hold_appends()?;
         let mut made_room = false;
         while !self.plan(record, &mut appending.planned) {
             match self.files.prepare(made_room) {
@@ -406,24 +400,5 @@ impl Tail {
         self.cursor.position += (self.pending.bytes.len() - start) as u64;
         self.cursor.previous = crc;
         crc
-    }
-}
-
-impl Writer {
-    fn write_taken(&mut self) -> MediumResult<()> {
-        let Pending { bytes, segments } = &mut self.taken;
-        for (index, segment) in segments.iter().enumerate() {
-            let end = segments.get(index + 1).map_or(bytes.len(), |next| next.start);
-            segment.file.file.write_at(&bytes[segment.start..end], segment.offset)?;
-            if !self.unsynced.last().is_some_and(|last| Arc::ptr_eq(last, &segment.file)) {
-                self.unsynced.push(Arc::clone(&segment.file));
-            }
-        }
-        segments.clear();
-        bytes.clear();
-        if bytes.capacity() > BUFFER_BYTES_KEPT {
-            bytes.shrink_to(BUFFER_BYTES_KEPT);
-        }
-        Ok(())
     }
 }

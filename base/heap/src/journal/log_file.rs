@@ -94,28 +94,44 @@ impl LogFile {
         head
     }
 
-    /// The header of this file, if it is one of this pool.
+    /// The header of this file; `None` if it has none that is valid.
     ///
     /// # Errors
-    /// `Error::Unsupported` for one of a newer format; those of the medium.
+    /// `Error::Unsupported` for one of a newer format or of another pool, `Error::Damaged` for a
+    /// file that was cut; those of the medium.
     pub(super) fn read_header(&self, uuid: &[u8; 16]) -> Result<Option<LogHeader>> {
         let mut bytes = [0; size_of::<LogHeader>()];
-        self.file.read_at(&mut bytes, 0)?;
-        let Ok(header) = LogHeader::read_from_bytes(&bytes) else { return Ok(None) };
-        if header.magic != LOG_MAGIC
-            || header.checksum.get() != header_checksum(&header)
-            || header.uuid != *uuid
-            || header.length.get() != self.bytes
-        {
+        if self.bytes < bytes.len() as u64 {
             return Ok(None);
         }
+        self.file.read_at(&mut bytes, 0)?;
+        let Ok(header) = LogHeader::read_from_bytes(&bytes) else { return Ok(None) };
+        if header.magic != LOG_MAGIC || header.checksum.get() != header_checksum(&header) {
+            return Ok(None);
+        }
+        let unsupported = |what| Err(Error::Unsupported { file: self.file.path().into(), what });
         if header.version.get() != FORMAT_VERSION {
-            return Err(Error::Unsupported {
+            return unsupported(format!(
+                "expected a log of format {FORMAT_VERSION}, found format {}; open it with the \
+                 version of this program that wrote it",
+                header.version
+            ));
+        }
+        if header.uuid != *uuid {
+            return unsupported(format!(
+                "expected a log of pool {:032x}, found one of pool {:032x}; put the log back that \
+                 belongs to this pool",
+                u128::from_le_bytes(*uuid),
+                u128::from_le_bytes(header.uuid)
+            ));
+        }
+        if header.length.get() != self.bytes {
+            return Err(Error::Damaged {
                 file: self.file.path().into(),
+                offset: self.bytes,
                 what: format!(
-                    "expected a log of format {FORMAT_VERSION}, found format {}; open it with \
-                     the version of this program that wrote it",
-                    header.version
+                    "expected a log file of {} bytes, found {}: it was cut; restore a backup",
+                    header.length, self.bytes
                 ),
             });
         }
@@ -162,6 +178,31 @@ fn number_of(name: &str) -> Option<u64> {
 pub(super) fn remove_if_there(directory: &dyn Directory, name: &str) -> Result<()> {
     if directory.open(name)?.is_some() {
         directory.remove(name)?;
+    }
+    Ok(())
+}
+
+/// Removes what a creation that was cut off left of a log. A log with records belongs to a pool
+/// that is missing, and is not ours to remove.
+///
+/// # Errors
+/// `Error::Unsupported` for a log with records; those of the medium.
+pub(super) fn remove_abandoned(directory: &dyn Directory) -> Result<()> {
+    for file in list(directory)? {
+        let bytes = file.bytes;
+        let mut head = [0; LOG_HEAD_BYTES as usize];
+        if bytes >= LOG_HEAD_BYTES {
+            file.file.read_at(&mut head, 0)?;
+        }
+        if head.iter().any(|&byte| byte != 0) {
+            return Err(Error::Unsupported {
+                file: file.file.path().into(),
+                what: "expected no log where there is no pool, found one that was in use; put \
+                       the pool back that it belongs to, or choose another directory"
+                    .into(),
+            });
+        }
+        directory.remove(&file.name())?;
     }
     Ok(())
 }

@@ -11,18 +11,20 @@ mod poison;
 mod log_file;
 mod files;
 mod chain;
-mod apply;
+mod pending;
 mod log;
+mod apply;
 mod checkpoint;
 mod search;
 mod recover;
 mod worker;
+mod stats;
 mod handle;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use handle::Journal;
-pub use handle::JournalStats;
 pub(crate) use options::JournalOptions;
 pub(crate) use record::RecordBuilder;
 pub use recover::Recovery;
+pub use stats::JournalStats;

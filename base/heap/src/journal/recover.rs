@@ -18,7 +18,7 @@ use super::chain::{ChainReader, Cursor, End, Step};
 use super::checkpoint::Applied;
 use super::files::Used;
 use super::layout::LOG_HEAD_BYTES;
-use super::log_file::{self, LogFile, is_usable};
+use super::log_file::{self, LogFile};
 use super::record::CommitHead;
 use super::search::{Beyond, search};
 use crate::error::{Error, Result};
@@ -117,7 +117,7 @@ fn headed_files(
     files: &[Arc<LogFile>],
 ) -> Result<(Vec<Headed>, Vec<Arc<LogFile>>)> {
     let (mut headed, mut headless) = (Vec::new(), Vec::new());
-    for file in files.iter().filter(|file| is_usable(file)) {
+    for file in files {
         let file = Arc::clone(file);
         if let Some(header) = file.read_header(pool.uuid())? {
             let (ordinal, previous) = (header.ordinal.get(), header.previous.get());

@@ -188,6 +188,18 @@ fn both_checkpoints_or_the_log_lost_is_damage() {
     let copy = disk.copy();
     copy.change(LOG, |log| log[13] ^= 1);
     assert!(matches!(open(&copy), Err(Error::Damaged { .. })));
+    let copy = disk.copy();
+    copy.change(LOG, |log| log.truncate(4096));
+    assert!(matches!(open(&copy), Err(Error::Damaged { .. })));
+    // Another pool's log is not ours to replay, nor to reuse.
+    let copy = disk.copy();
+    copy.change("log/0002", |log| {
+        log[..512].copy_from_slice(&disk.bytes(LOG)[..512]);
+        log[12] ^= 1;
+        let checksum = adamant_wire::checksum::crc32c(0, &log[..56]);
+        log[56..60].copy_from_slice(&checksum.to_le_bytes());
+    });
+    assert!(matches!(open(&copy), Err(Error::Unsupported { .. })));
     // A pool that is gone does not make its log free to take.
     let copy = disk.copy();
     copy.remove("pool");

@@ -1,0 +1,60 @@
+//! Frames between their append and the operating system.
+//!
+//! Purpose: the buffers of the log, which change hands instead of being copied: frames are appended
+//! to one while another is written.
+//! Invariants: segments follow each other in the log. Thread safety: under the locks of `Log`.
+
+use std::sync::Arc;
+
+use adamant_medium::error::Result as MediumResult;
+
+use super::log_file::LogFile;
+
+/// Buffers that grew beyond this for a large record are given back.
+const BUFFER_BYTES_KEPT: usize = 4 << 20;
+
+/// Frames that are not written yet.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    pub(super) bytes: Vec<u8>,
+    pub(super) segments: Vec<Segment>,
+}
+
+/// A piece of `Pending::bytes`, from `start` to the start of the next segment.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) file: Arc<LogFile>,
+    pub(super) offset: u64,
+    pub(super) start: usize,
+}
+
+/// What the one that writes needs.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    pub(super) taken: Pending,
+    /// Files with unsynced bytes, oldest first.
+    pub(super) unsynced: Vec<Arc<LogFile>>,
+}
+
+impl Writer {
+    /// Writes all that was taken, in order.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(super) fn write_taken(&mut self) -> MediumResult<()> {
+        let Pending { bytes, segments } = &mut self.taken;
+        for (index, segment) in segments.iter().enumerate() {
+            let end = segments.get(index + 1).map_or(bytes.len(), |next| next.start);
+            segment.file.file.write_at(&bytes[segment.start..end], segment.offset)?;
+            if !self.unsynced.last().is_some_and(|last| Arc::ptr_eq(last, &segment.file)) {
+                self.unsynced.push(Arc::clone(&segment.file));
+            }
+        }
+        segments.clear();
+        bytes.clear();
+        if bytes.capacity() > BUFFER_BYTES_KEPT {
+            bytes.shrink_to(BUFFER_BYTES_KEPT);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,27 @@
+//! What a journal counts.
+
+/// Counters of a journal, since it was opened if not said otherwise.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct JournalStats {
+    /// Sequence number of the last record appended.
+    pub last_sequence: u64,
+    /// Highest sequence number known durable.
+    pub durable_sequence: u64,
+    /// Sequence number of the last record in the pool.
+    pub applied_sequence: u64,
+    /// Bytes of frames appended.
+    pub log_appended_bytes: u64,
+    /// Bytes of frames that are not in the pool yet.
+    pub log_used_bytes: u64,
+    /// Bytes of all log files.
+    pub log_allocated_bytes: u64,
+    /// Records appended.
+    pub records: u64,
+    /// Syncs of log files.
+    pub syncs: u64,
+    /// Checkpoints of the store, ever.
+    pub checkpoints: u64,
+    /// Bytes of data pages written to the pool.
+    pub pool_written_bytes: u64,
+}
