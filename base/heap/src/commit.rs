@@ -102,7 +102,7 @@ impl Transaction<'_> {
             let cleared: u64 = words.iter().map(|bits| u64::from(bits.clear.count_ones())).sum();
             if cleared > 0 && self.writer.arena.live_unless_current(first.run) == Some(cleared) {
                 let class = self.image.descriptor(first.run)?.class.get();
-                let pages = self.classes.get(class).map_or(0, |shape| shape.run_pages);
+                let pages = self.blocks.classes.get(class).map_or(0, |shape| shape.run_pages);
                 self.writer.emptied.push((first.run, pages));
             }
         }

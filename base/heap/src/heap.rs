@@ -16,6 +16,7 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
 use crate::arena::Arena;
+use crate::blocks::Blocks;
 use crate::check::{CheckReport, Checker};
 use crate::class::{ClassTable, initial_classes};
 use crate::durability::Durability;
@@ -28,6 +29,7 @@ use crate::layout::{
 };
 use crate::pin::{Pin, Pins};
 use crate::reserve::GROWTH_PAGES;
+use crate::settled::{FirstTouch, Settled};
 use crate::tx::Transaction;
 use crate::view::View;
 use crate::writer::Writer;
@@ -49,6 +51,9 @@ pub struct Options {
     pub address_bytes_max: u64,
     /// Whether an empty directory becomes a new heap; else it is an error.
     pub create: bool,
+    /// Whether each page is verified against its checksum when it is first touched, so that no
+    /// read trusts a page that is not what was written. Costs about 1 us a page, once.
+    pub verify_first_touch: bool,
 }
 
 impl Default for Options {
@@ -60,6 +65,7 @@ impl Default for Options {
             background: true,
             address_bytes_max: HEAP_BYTES_MAX,
             create: true,
+            verify_first_touch: false,
         }
     }
 }
@@ -91,6 +97,8 @@ pub struct Heap {
     image: RwLock<Image>,
     writer: Mutex<Writer>,
     pins: Arc<Pins>,
+    settled: Settled,
+    verify_first_touch: bool,
     /// Which thread runs a transaction: the address of a thread-local of it; 0 for none.
     owner: AtomicUsize,
     /// The lock on the directory; `None` once closed.
@@ -134,7 +142,8 @@ impl Heap {
             journal.grow(pages)?;
         }
         let image = Image::map(journal.pool(), pages, options.address_bytes_max)?;
-        let (classes, pages_end) = load_root(&journal, &image)?;
+        let settled = Settled::new(image.pages_max());
+        let (classes, pages_end) = load_root(&journal, &image, &settled)?;
         let writer = Writer::new(Arena::new(&classes, pages_end));
         let heap = Self {
             journal,
@@ -142,6 +151,8 @@ impl Heap {
             image: RwLock::new(image),
             writer: Mutex::new(writer),
             pins: Arc::new(Pins::default()),
+            settled,
+            verify_first_touch: options.verify_first_touch,
             owner: AtomicUsize::new(0),
             lock: Mutex::new(Some(lock)),
         };
@@ -150,9 +161,30 @@ impl Heap {
 
     /// The heap as the last commit left it. Waits for a running transaction; must not be called
     /// by the thread that runs it.
+    ///
+    /// # Errors
+    /// `Error::Misuse` in the child of a fork, which has no copy of the heap's memory.
     #[inline]
-    pub fn view(&self) -> View<'_> {
-        View::new(&self.classes, self.image.read())
+    pub fn view(&self) -> Result<View<'_>> {
+        self.refuse_child()?;
+        Ok(View::new(self.blocks(), self.image.read()))
+    }
+
+    #[inline]
+    fn blocks(&self) -> Blocks<'_> {
+        let first_touch = || FirstTouch::new(&self.settled, &self.journal);
+        Blocks { classes: &self.classes, first_touch: self.verify_first_touch.then(first_touch) }
+    }
+
+    #[inline]
+    fn refuse_child(&self) -> Result<()> {
+        if self.journal.is_child() {
+            return Err(Error::Misuse {
+                what: "the heap was opened before a fork; open it in the child after its parent \
+                       has closed it, or use exec",
+            });
+        }
+        Ok(())
     }
 
     /// Runs a transaction and waits for what `durability` promises. `Err` or a panic of `work`
@@ -166,6 +198,7 @@ impl Heap {
         durability: Durability,
         work: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
+        self.refuse_child()?;
         let token = thread_token();
         if self.owner.load(Ordering::Relaxed) == token {
             return Err(E::from(Error::Misuse {
@@ -176,7 +209,8 @@ impl Heap {
         let writer = self.writer.lock();
         let image = self.image.write();
         self.owner.store(token, Ordering::Relaxed);
-        let mut transaction = Transaction::new(&self.classes, &self.journal, writer, image);
+        let mut transaction =
+            Transaction::new(self.blocks(), &self.settled, &self.journal, writer, image);
         // Whatever happens, the seat is free again before anybody else can take it.
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut transaction)));
         self.owner.store(0, Ordering::Relaxed);
@@ -194,10 +228,13 @@ impl Heap {
     }
 
     /// Keeps what is visible now from being reused while the pin lives.
-    pub fn pin(&self) -> Pin {
+    ///
+    /// # Errors
+    /// As [`Heap::view`].
+    pub fn pin(&self) -> Result<Pin> {
         // Under the shared lock no commit is half visible.
-        let _image = self.image.read();
-        self.pins.pin(self.journal.last_sequence())
+        let _view = self.view()?;
+        Ok(self.pins.pin(self.journal.last_sequence()))
     }
 
     /// Makes everything committed so far durable.
@@ -205,6 +242,7 @@ impl Heap {
     /// # Errors
     /// `Error::Poisoned` if that fails or failed.
     pub fn sync(&self) -> Result<()> {
+        self.refuse_child()?;
         self.journal.finish(self.journal.last_sequence(), Durability::Sync)
     }
 
@@ -213,6 +251,7 @@ impl Heap {
     /// # Errors
     /// `Error::Poisoned` if that fails or failed.
     pub fn checkpoint(&self) -> Result<()> {
+        self.refuse_child()?;
         self.journal.checkpoint()
     }
 
@@ -222,6 +261,7 @@ impl Heap {
     /// # Errors
     /// When the medium fails; damage is in the report.
     pub fn check(&self) -> Result<CheckReport> {
+        self.refuse_child()?;
         let _seat = self.writer.lock();
         self.journal.checkpoint()?;
         let image = self.image.read();
@@ -319,10 +359,10 @@ fn initial_pages() -> Vec<(u64, Vec<u8>)> {
 }
 
 /// Reads and judges root page and class table.
-fn load_root(journal: &Journal, image: &Image) -> Result<(ClassTable, u64)> {
+fn load_root(journal: &Journal, image: &Image, settled: &Settled) -> Result<(ClassTable, u64)> {
     let file = journal.pool().path();
     for offset in [ROOT_OFFSET, CLASS_TABLE_OFFSET] {
-        journal.verify_page(offset, image.bytes(offset, PAGE_BYTES)?)?;
+        settled.verify(journal, image, offset, PAGE_BYTES)?;
     }
     let root = image.root()?;
     let damaged =

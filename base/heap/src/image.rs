@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use adamant_medium::region::Region;
 use adamant_medium::storage::File;
-use zerocopy::{FromBytes, Immutable, KnownLayout};
+use zerocopy::FromBytes;
 
 use crate::class::ClassTable;
 use crate::error::{Error, Result};
@@ -181,30 +181,6 @@ impl Image {
             }
             KIND_EXTENT => Err(invalid("is not the start of an extent")),
             _ => Err(invalid("is not in use")),
-        }
-    }
-
-    /// All bytes of the block at `offset`.
-    #[inline]
-    pub(crate) fn block(&self, classes: &ClassTable, offset: u64) -> Result<&[u8]> {
-        let place = self.locate(classes, offset)?;
-        self.bytes(offset, place.bytes())
-    }
-
-    /// The object in the block at `offset`.
-    #[inline]
-    pub(crate) fn object<T: FromBytes + Immutable + KnownLayout>(
-        &self,
-        classes: &ClassTable,
-        offset: u64,
-    ) -> Result<&T> {
-        let block = self.block(classes, offset)?;
-        match T::ref_from_prefix(block) {
-            Ok((object, _)) => Ok(object),
-            Err(_) => Err(Error::InvalidPointer {
-                offset,
-                what: "is too small or misaligned for its type",
-            }),
         }
     }
 

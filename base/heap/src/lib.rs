@@ -23,6 +23,8 @@ mod extents;
 mod arena;
 mod pool_file;
 mod journal;
+mod settled;
+mod blocks;
 mod pin;
 mod writer;
 mod tx;

@@ -32,10 +32,10 @@ impl Transaction<'_> {
         if bytes > HEAP_BYTES_MAX {
             return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
         }
-        let Some(class) = self.classes.for_bytes(bytes.max(1)) else {
+        let Some(class) = self.blocks.classes.for_bytes(bytes.max(1)) else {
             return self.reserve_extent(bytes.div_ceil(PAGE_BYTES));
         };
-        let Some(shape) = self.classes.get(class.into()).copied() else {
+        let Some(shape) = self.blocks.classes.get(class.into()).copied() else {
             return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
         };
         let (run, index) = match self.writer.arena.take_block(class) {
@@ -44,8 +44,7 @@ impl Transaction<'_> {
         };
         let block = run * PAGE_BYTES + shape.blocks_start + index * shape.block_bytes;
         let place = Place::Run { run, class, index, bytes: shape.block_bytes };
-        let depth = self.depth;
-        self.writer.levels[depth].fresh.insert(block, Fresh { place, written: 0 });
+        self.add_fresh(block, place)?;
         Ok(block)
     }
 
@@ -100,7 +99,7 @@ impl Transaction<'_> {
         if self.writer.arena.is_loaded(run) {
             return Ok(());
         }
-        let Some(shape) = self.classes.get(class.into()).copied() else {
+        let Some(shape) = self.blocks.classes.get(class.into()).copied() else {
             return Err(Error::InvalidPointer {
                 offset: run * PAGE_BYTES,
                 what: "is in a run of an unknown class",
@@ -115,9 +114,7 @@ impl Transaction<'_> {
         let offset = run * PAGE_BYTES;
         // R7: allocator pages are verified when first loaded. What this process has changed was
         // either verified before or is verified by the applier, which reads the old page.
-        if !self.writer.is_changed(run) {
-            self.journal.verify_page(offset, self.image.bytes(offset, PAGE_BYTES)?)?;
-        }
+        self.settled.verify(self.journal, &self.image, offset, 1)?;
         let bytes = self.image.bytes(offset, shape.bitmap_words() as u64 * 8)?;
         let words: Vec<u64> = (0..shape.bitmap_words())
             .filter_map(|i| adamant_wire::le::u64_at(bytes, i * 8))
@@ -130,8 +127,7 @@ impl Transaction<'_> {
         let page = self.take_pages(pages)?;
         let place = Place::Extent { page, pages };
         let block = page * PAGE_BYTES;
-        let depth = self.depth;
-        self.writer.levels[depth].fresh.insert(block, Fresh { place, written: 0 });
+        self.add_fresh(block, place)?;
         self.write_extent(page, KIND_EXTENT, pages)?;
         let mut zone = page / ZONE_PAGES + 1;
         while zone * ZONE_PAGES < page + pages {
@@ -140,6 +136,17 @@ impl Transaction<'_> {
             zone += 1;
         }
         Ok(block)
+    }
+
+    /// Notes a reserved block. Its pages may hold other blocks too, so where pages are verified
+    /// when first touched, that is now, before the block is written.
+    fn add_fresh(&mut self, block: u64, place: Place) -> Result<()> {
+        let depth = self.depth;
+        self.writer.levels[depth].fresh.insert(block, Fresh { place, written: 0 });
+        match self.blocks.first_touch {
+            Some(first_touch) => first_touch.block(&self.image, block, place.bytes()),
+            None => Ok(()),
+        }
     }
 
     fn write_extent(&mut self, page: u64, kind: u8, pages: u64) -> Result<()> {
@@ -174,12 +181,10 @@ impl Transaction<'_> {
     /// they still are what the file holds (R7).
     pub(crate) fn boot_zone(&mut self, zone: u64) -> Result<()> {
         let Some((start, end)) = self.writer.arena.to_boot(zone) else { return Ok(()) };
-        let mut table = descriptor_offset(start);
-        while table < descriptor_offset(end) {
-            self.journal.verify_page(table, self.image.bytes(table, PAGE_BYTES)?)?;
-            table += PAGE_BYTES;
-        }
-        self.writer.arena.boot(zone, self.classes, &self.image)
+        let table = descriptor_offset(start);
+        let table_len = (end - start) * DESCRIPTOR_BYTES;
+        self.settled.verify(self.journal, &self.image, table, table_len)?;
+        self.writer.arena.boot(zone, self.blocks.classes, &self.image)
     }
 
     /// Makes at least `pages` data pages exist: on the medium first (R5), then in memory.

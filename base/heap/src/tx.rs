@@ -13,13 +13,14 @@ use parking_lot::{MutexGuard, RwLockWriteGuard};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::access::{Read, Write};
-use crate::class::ClassTable;
+use crate::blocks::Blocks;
 use crate::error::{Error, Result};
 use crate::image::{Image, Place};
 use crate::journal::Journal;
 use crate::layout::{DESCRIPTOR_BYTES, PAGE_BYTES, ZONE_PAGES};
 use crate::layout::{KIND_FREE, ROOT_COUNT, ROOT_OFFSET, descriptor_offset};
 use crate::ptr::Ptr;
+use crate::settled::Settled;
 use crate::writer::{Level, Writer};
 
 /// Byte of the first root's word in the root page.
@@ -28,7 +29,8 @@ const ROOT_WORDS: u64 = 24;
 /// A heap transaction. Reads see its own writes.
 #[derive(Debug)]
 pub struct Transaction<'h> {
-    pub(crate) classes: &'h ClassTable,
+    pub(crate) blocks: Blocks<'h>,
+    pub(crate) settled: &'h Settled,
     pub(crate) journal: &'h Journal,
     pub(crate) writer: MutexGuard<'h, Writer>,
     pub(crate) image: RwLockWriteGuard<'h, Image>,
@@ -38,12 +40,13 @@ pub struct Transaction<'h> {
 
 impl<'h> Transaction<'h> {
     pub(crate) fn new(
-        classes: &'h ClassTable,
+        blocks: Blocks<'h>,
+        settled: &'h Settled,
         journal: &'h Journal,
         writer: MutexGuard<'h, Writer>,
         image: RwLockWriteGuard<'h, Image>,
     ) -> Self {
-        Self { classes, journal, writer, image, depth: 0, done: false }
+        Self { blocks, settled, journal, writer, image, depth: 0, done: false }
     }
 
     /// Runs `work` so that it can fail alone: on `Err` or panic everything that it did is undone,
@@ -94,7 +97,7 @@ impl<'h> Transaction<'h> {
     fn track_as(&mut self, offset: u64, len: u64, log: bool) -> Result<&mut [u8]> {
         let depth = self.depth;
         self.writer.levels[depth].ranges.declare(&self.image, offset, len, log)?;
-        self.writer.mark_changed(offset, len);
+        self.settled.settle(offset, len);
         self.image.bytes_mut(offset, len)
     }
 
@@ -198,7 +201,7 @@ impl<'h> Transaction<'h> {
     /// Heap offset of the bitmap word of a block, and its bit.
     pub(crate) fn bit(&self, run: u64, class: u8, index: u64) -> (u64, u64) {
         let in_descriptor =
-            self.classes.get(class.into()).is_some_and(|shape| shape.bitmap_in_descriptor);
+            self.blocks.classes.get(class.into()).is_some_and(|shape| shape.bitmap_in_descriptor);
         if in_descriptor {
             (descriptor_offset(run), 1 << (32 + index))
         } else {
@@ -261,12 +264,12 @@ impl Drop for Savepoint<'_, '_> {
 impl Read for Transaction<'_> {
     #[inline]
     fn block(&self, block: u64) -> Result<&[u8]> {
-        self.image.block(self.classes, block)
+        self.blocks.block(&self.image, block)
     }
 
     #[inline]
     fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
-        self.image.object(self.classes, ptr.offset())
+        self.blocks.object(&self.image, ptr.offset())
     }
 
     #[inline]
@@ -294,7 +297,7 @@ impl Write for Transaction<'_> {
             fresh.written = fresh.written.max(end);
             return self.image.bytes_mut(block + at, len);
         }
-        if end > self.image.locate(self.classes, block)?.bytes() {
+        if end > self.blocks.locate(&self.image, block)?.bytes() {
             return Err(beyond);
         }
         let log = depth == 0 || !self.note_outer_fresh(block, end);
@@ -337,7 +340,7 @@ impl Write for Transaction<'_> {
         if let Some(fresh) = self.writer.levels[depth].fresh.remove(block) {
             return self.cancel(fresh.place);
         }
-        let place = self.image.locate(self.classes, block)?;
+        let place = self.blocks.locate(&self.image, block)?;
         let levels = &self.writer.levels[..=depth];
         let freed = levels.iter().any(|level| level.freed.get(block).is_some());
         let fresh = levels.iter().any(|level| level.fresh.get(block).is_some());

@@ -4,7 +4,7 @@ use parking_lot::RwLockReadGuard;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::access::Read;
-use crate::class::ClassTable;
+use crate::blocks::Blocks;
 use crate::error::Result;
 use crate::image::Image;
 use crate::ptr::Ptr;
@@ -13,13 +13,13 @@ use crate::ptr::Ptr;
 /// lives, so it should not live long, and the thread that has it must not begin a transaction.
 #[derive(Debug)]
 pub struct View<'h> {
-    classes: &'h ClassTable,
+    blocks: Blocks<'h>,
     image: RwLockReadGuard<'h, Image>,
 }
 
 impl<'h> View<'h> {
-    pub(crate) fn new(classes: &'h ClassTable, image: RwLockReadGuard<'h, Image>) -> Self {
-        Self { classes, image }
+    pub(crate) fn new(blocks: Blocks<'h>, image: RwLockReadGuard<'h, Image>) -> Self {
+        Self { blocks, image }
     }
 
     /// The word of root `index`; 0 when it was never set.
@@ -31,12 +31,12 @@ impl<'h> View<'h> {
 impl Read for View<'_> {
     #[inline]
     fn block(&self, block: u64) -> Result<&[u8]> {
-        self.image.block(self.classes, block)
+        self.blocks.block(&self.image, block)
     }
 
     #[inline]
     fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
-        self.image.object(self.classes, ptr.offset())
+        self.blocks.object(&self.image, ptr.offset())
     }
 
     #[inline]

@@ -7,7 +7,6 @@ use crate::arena::Arena;
 use crate::image::Place;
 use crate::journal::RecordBuilder;
 use crate::keyed::Keyed;
-use crate::layout::{PAGE_BYTES, TABLE_BASE};
 use crate::ranges::Ranges;
 
 /// A block that a level reserved.
@@ -73,8 +72,6 @@ pub(crate) struct Writer {
     pub(crate) bits: Vec<Bits>,
     /// Runs that the commit leaves empty: first page, pages.
     pub(crate) emptied: Vec<(u64, u64)>,
-    /// One bit for every data page that this process has changed.
-    changed: Vec<u64>,
 }
 
 impl Writer {
@@ -86,28 +83,6 @@ impl Writer {
             parts: Vec::new(),
             bits: Vec::new(),
             emptied: Vec::new(),
-            changed: Vec::new(),
         }
-    }
-
-    /// Notes that the pages of `len` bytes at a heap offset are no longer what the file holds.
-    pub(crate) fn mark_changed(&mut self, offset: u64, len: u64) {
-        if offset >= TABLE_BASE || len == 0 {
-            return;
-        }
-        for page in offset / PAGE_BYTES..=(offset + len - 1) / PAGE_BYTES {
-            let at = (page / 64) as usize;
-            if self.changed.len() <= at {
-                self.changed.resize(at + 64, 0);
-            }
-            if let Some(word) = self.changed.get_mut(at) {
-                *word |= 1 << (page % 64);
-            }
-        }
-    }
-
-    /// Whether this process has changed a data page.
-    pub(crate) fn is_changed(&self, page: u64) -> bool {
-        self.changed.get((page / 64) as usize).is_some_and(|word| word & (1 << (page % 64)) != 0)
     }
 }

@@ -66,7 +66,7 @@ fn what_was_committed_is_there_after_reopening() {
     assert_clean(&heap);
     heap.close().expect("closes");
     let heap = open(&directory);
-    let view = heap.view();
+    let view = heap.view().expect("not a child");
     for ((tag, bytes), block) in sizes.into_iter().enumerate().zip(&blocks) {
         assert!(holds(&view, *block, tag as u64, bytes), "{bytes} bytes at {block:#x}");
     }
@@ -86,7 +86,7 @@ fn an_error_or_a_panic_restores_every_byte() {
             Ok::<_, Error>(block)
         })
         .expect("commits");
-    let before = heap.view().block(block).expect("a block").to_vec();
+    let before = heap.view().expect("not a child").block(block).expect("a block").to_vec();
     let spoil = |tx: &mut adamant_heap::Transaction<'_>| -> Result<(), Error> {
         tx.write(block, 10, 500)?.fill(0xEE);
         tx.update_u64(block, 0, 0)?;
@@ -109,7 +109,7 @@ fn an_error_or_a_panic_restores_every_byte() {
         })
     }));
     assert!(panicked.is_err());
-    let view = heap.view();
+    let view = heap.view().expect("not a child");
     assert_eq!(view.root(0), block);
     assert_eq!(view.block(block).expect("a block"), before);
     drop(view);
@@ -139,7 +139,7 @@ fn a_savepoint_fails_alone() {
             Ok::<_, Error>((kept, other))
         })
         .expect("commits");
-    let view = heap.view();
+    let view = heap.view().expect("not a child");
     assert_eq!(view.block(kept).expect("a block")[0], 77);
     assert!(holds(&view, other, 2, 60_000));
     drop(view);
@@ -151,7 +151,7 @@ fn a_savepoint_fails_alone() {
 fn forged_pointers_are_errors() {
     let heap = open(&new_directory());
     let block = heap.transaction(Durability::Buffered, |tx| make(tx, 1, 100)).expect("commits");
-    let view = heap.view();
+    let view = heap.view().expect("not a child");
     for offset in [1, block + 1, block + 8, block - 1, 4096 * 50, 1 << 40, 1 << 46, u64::MAX] {
         assert!(view.block(offset).is_err(), "{offset:#x}");
     }
@@ -182,14 +182,14 @@ fn a_nested_transaction_is_an_error_not_a_deadlock() {
 fn what_a_pin_may_look_at_is_not_reused() {
     let heap = open(&new_directory());
     let block = heap.transaction(Durability::Buffered, |tx| make(tx, 1, 100)).expect("commits");
-    let pin = heap.pin();
+    let pin = heap.pin().expect("not a child");
     heap.transaction(Durability::Buffered, |tx| tx.free(block)).expect("frees");
     for tag in 0..500 {
         let other =
             heap.transaction(Durability::Buffered, |tx| make(tx, tag, 100)).expect("commits");
         assert_ne!(other, block, "reused under a pin");
     }
-    assert!(holds(&heap.view(), block, 1, 100), "still as it was");
+    assert!(holds(&heap.view().expect("not a child"), block, 1, 100), "still as it was");
     assert!(heap.stats().quarantined > 0);
     drop(pin);
     let mut reused = false;
@@ -252,7 +252,7 @@ fn random_work_agrees_with_a_model_across_reopening() {
                 drop(heap);
             }
             heap = open(&directory);
-            let view = heap.view();
+            let view = heap.view().expect("not a child");
             for (block, (tag, bytes)) in &model {
                 assert!(holds(&view, *block, *tag, *bytes), "seed {seed} round {round} {block:#x}");
             }
@@ -274,4 +274,52 @@ fn an_empty_directory_only_becomes_a_heap() {
     let mut refusing = options();
     refusing.create = false;
     assert!(Heap::open(new_directory(), refusing).is_err());
+}
+
+#[test]
+fn a_flipped_bit_is_an_error_at_first_touch_when_asked_for() {
+    let directory = new_directory();
+    let heap = open(&directory);
+    let blocks = heap
+        .transaction(Durability::Sync, |tx| {
+            (0..200).map(|tag| make(tx, tag, 3000)).collect::<Result<Vec<_>, Error>>()
+        })
+        .expect("commits");
+    heap.close().expect("closes");
+    let victim = blocks[100];
+    let at = adamant_heap::layout::file_offset(victim) + 1500;
+    let pool = directory.open("pool").expect("opens").expect("is there");
+    let mut byte = [0];
+    pool.read_at(&mut byte, at).expect("reads");
+    pool.write_at(&[byte[0] ^ 4], at).expect("writes");
+    let mut verifying = options();
+    verifying.verify_first_touch = true;
+    let (heap, _) = Heap::open(Arc::clone(&directory), verifying).expect("opens");
+    let view = heap.view().expect("not a child");
+    let mut damaged = 0;
+    for block in &blocks {
+        match view.block(*block) {
+            Ok(_) => {}
+            Err(Error::Damaged { offset, .. }) => {
+                damaged += 1;
+                assert_eq!(offset / 4096, at / 4096, "names the page");
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!((1..=2).contains(&damaged), "the blocks on that page, found {damaged}");
+    drop(view);
+    // Writing beside it works, writing into it is refused.
+    heap.transaction(Durability::Sync, |tx| {
+        for (tag, block) in
+            (0..).zip(&blocks).filter(|(_, block)| (**block).abs_diff(victim) > 8192)
+        {
+            tx.write(*block, 0, 8)?.fill(tag);
+        }
+        assert!(tx.write(victim, 0, 8).is_err());
+        make(tx, 1, 50_000).map(drop)
+    })
+    .expect("commits");
+    let report = heap.check();
+    assert!(report.is_ok_and(|report| report.findings.len() == 1));
 }

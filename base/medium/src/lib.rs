@@ -8,6 +8,7 @@ compile_error!("Adamant needs a 64-bit little-endian Unix, such as Linux on x86-
 
 pub mod error;
 pub mod region;
+pub mod fork;
 pub mod storage;
 mod lock;
 pub mod os;

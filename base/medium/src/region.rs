@@ -62,6 +62,16 @@ impl Region {
         }
     }
 
+    /// One usable page that a fork's child gets wiped: see `ForkGuard`.
+    pub(crate) fn reserve_wiped_on_fork() -> Result<Region> {
+        let region = Self::reserve(1, 1)?;
+        region.commit(0, 1)?;
+        wipe_on_fork(region.base.cast(), region.page_bytes as usize).map_err(|error| {
+            Error::AddressSpace { needed_bytes: region.page_bytes, source: error.into() }
+        })?;
+        Ok(region)
+    }
+
     /// Maps `bytes` inaccessible bytes (a multiple of 2 MiB) at an address aligned to 2 MiB.
     fn map(bytes: u64) -> rustix::io::Result<Region> {
         // The kernel aligns to small pages only; 2 MiB more leave room to align by ourselves.
@@ -235,6 +245,22 @@ fn advise(address: NonNull<c_void>, len: usize) -> rustix::io::Result<()> {
 /// Nothing to advise on other systems.
 #[cfg(not(target_os = "linux"))]
 fn advise(_address: NonNull<c_void>, _len: usize) -> rustix::io::Result<()> {
+    Ok(())
+}
+
+/// Lets a fork's child have these pages after all, but wiped.
+#[cfg(target_os = "linux")]
+fn wipe_on_fork(address: NonNull<c_void>, len: usize) -> rustix::io::Result<()> {
+    use rustix::mm::Advice;
+    // SAFETY: the range is our own, just mapped, and this advice changes no byte of it here.
+    unsafe { rustix::mm::madvise(address.as_ptr(), len, Advice::LinuxDoFork) }?;
+    // SAFETY: as above.
+    unsafe { rustix::mm::madvise(address.as_ptr(), len, Advice::LinuxWipeOnFork) }
+}
+
+/// Other systems have no such advice: there a child is not noticed.
+#[cfg(not(target_os = "linux"))]
+fn wipe_on_fork(_address: NonNull<c_void>, _len: usize) -> rustix::io::Result<()> {
     Ok(())
 }
 
