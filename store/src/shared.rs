@@ -4,7 +4,8 @@
 //! write. Both refuse a closed store and a thread that already holds the store's lock.
 //! Invariants: a keyspace has one `KeyspaceState` per store, listed here while it exists and has
 //! been opened; whether it still exists is what the catalogue says.
-//! Thread safety, lock order: `keyspaces` before the heap's lock. The list is held while a
+//! Thread safety, lock order: `keyspaces` before the heap's lock; `spare_content` is held for
+//! itself. The list is held while a
 //! keyspace is created or dropped, which waits for the device; operations on a keyspace that is
 //! open never touch it.
 
@@ -18,6 +19,7 @@ use adamant_heap::{Heap, Transaction, View};
 use parking_lot::Mutex;
 
 use crate::catalogue::Catalogue;
+use crate::content::Content;
 use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::guard;
@@ -65,12 +67,14 @@ pub(crate) struct Shared {
     durability: Durability,
     closed: AtomicBool,
     keyspaces: Mutex<BTreeMap<Box<str>, Arc<KeyspaceState>>>,
+    /// What the last batch left, for the next one.
+    spare_content: Mutex<Option<Content>>,
 }
 
 impl Shared {
     /// The store on a heap; its head is created if there is none.
     pub(crate) fn new(heap: Heap, durability: Durability) -> Result<Self> {
-        let root = heap.view().root(STORE_ROOT);
+        let root = heap.view()?.root(STORE_ROOT);
         if root == 0 {
             heap.transaction(Durability::Sync, |transaction: &mut Transaction| {
                 let head = Catalogue::create(transaction)?;
@@ -79,7 +83,7 @@ impl Shared {
             })?;
         }
         let catalogue = {
-            let view = heap.view();
+            let view = heap.view()?;
             let root = view.root(STORE_ROOT);
             Catalogue::open(&view, root)?
         };
@@ -89,6 +93,7 @@ impl Shared {
             durability,
             closed: AtomicBool::new(false),
             keyspaces: Mutex::new(BTreeMap::new()),
+            spare_content: Mutex::new(None),
         })
     }
 
@@ -102,6 +107,17 @@ impl Shared {
         self.durability
     }
 
+    /// Empty content for a batch.
+    pub(crate) fn take_spare_content(&self) -> Content {
+        self.spare_content.lock().take().unwrap_or_default()
+    }
+
+    /// Takes back content that was cleared.
+    pub(crate) fn keep_spare_content(&self, content: Content) {
+        *self.spare_content.lock() = Some(content);
+    }
+
+    /// Where the keyspaces are listed.
     pub(crate) fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }
@@ -117,7 +133,7 @@ impl Shared {
     #[inline]
     pub(crate) fn view(&self) -> Result<View<'_>> {
         self.check_not_held()?;
-        let view = self.heap.view();
+        let view = self.heap.view()?;
         // Under the lock: `close` sets the flag first and then waits for those who had it before.
         self.check_not_closed()?;
         Ok(view)

@@ -48,15 +48,15 @@ fn changes_match_a_model_over_reopenings() {
                     Err::<(), Error>(Error::KeyEmpty)
                 });
                 assert!(matches!(undone, Err(Error::KeyEmpty)));
-                model.compare(&heap.view()).unwrap();
+                model.compare(&heap.view().unwrap()).unwrap();
                 heap.transaction(Durability::Deferred, |tx| {
                     model.change(tx, changes / 80, removes)?;
                     model.batch(tx, changes / 80, removes)
                 })
                 .unwrap();
-                model.compare(&heap.view()).unwrap();
+                model.compare(&heap.view().unwrap()).unwrap();
             }
-            model.compare_ranges(&heap.view(), 20).unwrap();
+            model.compare_ranges(&heap.view().unwrap(), 20).unwrap();
             assert!(blocks(&heap) > blocks_before);
             if round % 2 == 0 {
                 heap.close().unwrap();
@@ -64,7 +64,7 @@ fn changes_match_a_model_over_reopenings() {
                 drop(heap);
             }
             heap = open(&directory);
-            let view = heap.view();
+            let view = heap.view().unwrap();
             assert_eq!(Bplus::open(&view, view.root(0)).unwrap(), model.tree);
             model.compare(&view).unwrap();
         }
