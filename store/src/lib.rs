@@ -45,6 +45,7 @@ mod error;
 mod limits;
 
 mod bounds;
+mod content;
 mod guard;
 pub mod layout;
 mod options;
