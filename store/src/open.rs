@@ -56,6 +56,7 @@ pub(crate) fn heap_in(
     heap_options.deferred_ms_max = options.deferred_ms_max;
     heap_options.deferred_bytes_max = options.deferred_bytes_max;
     heap_options.background = options.background;
+    heap_options.verify_first_touch = options.verify_first_touch;
     Ok(Heap::open(directory, heap_options)?)
 }
 

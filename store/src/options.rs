@@ -22,6 +22,7 @@ pub struct Options {
     pub(crate) deferred_ms_max: u64,
     pub(crate) deferred_bytes_max: u64,
     pub(crate) background: bool,
+    pub(crate) verify_first_touch: bool,
 }
 
 impl Options {
@@ -34,6 +35,7 @@ impl Options {
             deferred_ms_max: 100,
             deferred_bytes_max: 4 << 20,
             background: true,
+            verify_first_touch: false,
         }
     }
 
@@ -82,6 +84,15 @@ impl Options {
     #[must_use]
     pub fn background(mut self, background: bool) -> Self {
         self.background = background;
+        self
+    }
+
+    /// Whether each page of the pool is verified against its checksum when it is first touched:
+    /// some microseconds a page, once. Without it a read trusts its page, and damage that the
+    /// device did is found by a check. Default: false.
+    #[must_use]
+    pub fn verify_first_touch(mut self, verify: bool) -> Self {
+        self.verify_first_touch = verify;
         self
     }
 }

@@ -186,6 +186,21 @@ fn a_flipped_bit_in_a_page_is_found_by_a_check() {
     }
 }
 
+/// A plain get trusts its page; with the option none does.
+#[test]
+fn a_flipped_bit_in_a_value_is_found_at_first_touch() {
+    let (_directory, path) = closed_store();
+    change(&path.join("pool"), |bytes| {
+        let at = find(bytes, marker(7).as_bytes());
+        bytes[at + 9] ^= 0x10;
+    });
+    let store = Store::open_with(&path, Options::new().verify_first_touch(true)).unwrap();
+    let keyspace = store.open_keyspace("main").unwrap();
+    let error = keyspace.get("key-007").unwrap_err();
+    assert!(error.to_string().contains("pool is damaged at byte"), "{error}");
+    assert!(keyspace.iter().any(|entry| entry.is_err()));
+}
+
 #[test]
 fn a_log_tail_is_recovered() {
     let (_directory, path) = store_with_a_log_tail();
