@@ -20,8 +20,9 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::error::{Error, Result};
 use crate::layout::{
     CHECKPOINT_OFFSETS, Checkpoint, DESCRIPTOR_BYTES, FIRST_PAGE, FORMAT_VERSION, HEAD_BYTES,
-    HEAP_BYTES_MAX, PAGE_BYTES, POOL_HEADER_OFFSET, POOL_MAGIC, PoolHeader, TABLE_BASE, ZONE_PAGES,
-    ZONE_STRIDE, ZONE_SUMS_PAGES, ZONE_TABLE_PAGES, file_offset, sum_file_offset,
+    HEAP_BYTES_MAX, HeapRoot, PAGE_BYTES, POOL_HEADER_OFFSET, POOL_MAGIC, PoolHeader, ROOT_MAGIC,
+    ROOT_OFFSET, TABLE_BASE, ZONE_PAGES, ZONE_STRIDE, ZONE_SUMS_PAGES, ZONE_TABLE_PAGES,
+    file_offset, sum_file_offset,
 };
 
 /// Data pages of the largest heap.
@@ -168,6 +169,17 @@ impl PoolFile {
             self.file.allocate(file_offset(from * PAGE_BYTES), (end - from) * PAGE_BYTES)?;
         }
         Ok(())
+    }
+
+    /// Data pages that the root page says were ever allocated; 0 if it is none.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn pages_allocated(&self) -> Result<u64> {
+        let mut bytes = [0; size_of::<HeapRoot>()];
+        self.file.read_at(&mut bytes, file_offset(ROOT_OFFSET))?;
+        let root = HeapRoot::read_from_bytes(&bytes).ok().filter(|root| root.magic == ROOT_MAGIC);
+        Ok(root.map_or(0, |root| root.pages_end.get()))
     }
 
     /// The newest valid checkpoint of the two slots. One that is torn or damaged counts as none:

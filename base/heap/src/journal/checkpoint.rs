@@ -136,6 +136,10 @@ impl Applied {
     ) -> Result<()> {
         if end.sequence > self.cursor.sequence {
             self.pool_bytes += apply(pool, files, seed, &self.cursor, &end, purpose)?;
+            if purpose == Purpose::Recovery {
+                // What was allocated but not written is named by no record.
+                pool.grow(pool.pages_allocated()?)?;
+            }
             // The pool may grow meanwhile: what is backed now is durable after the sync.
             let pages = pool.pages_backed();
             pool.file().sync()?;

@@ -6,6 +6,7 @@
 //! does not grow with pool or log.
 //! Thread safety: runs alone, under the store's lock.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use adamant_medium::storage::Directory;
@@ -24,6 +25,9 @@ use super::search::{Beyond, search};
 use crate::error::{Error, Result};
 use crate::layout::{CHECKPOINT_OFFSETS, Checkpoint};
 use crate::pool_file::PoolFile;
+
+/// Bytes of log written again at once.
+const REWRITE_BYTES: u64 = 1 << 20;
 
 /// What opening found and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,6 +89,7 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
         judge_first_file(pool, &used, &newest)?;
         let scan = Scan { files: &used, seed, durable: newest.durable.get(), last: start };
         let end = scan.find_end(&headless)?;
+        make_durable(&used, &start, &end)?;
         applied.replay(pool, &used, seed, end, Purpose::Recovery)?;
     }
     // Never one that was used before, so that no file is ever taken for another.
@@ -103,6 +108,38 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
         last_sequence: applied.cursor.sequence,
     };
     Ok(Recovered { applied, files, recovery })
+}
+
+/// Makes the records that are to be replayed durable (R1, R4): they may be in the page cache alone,
+/// because the process died before it synced them. And after a sync that failed the cache looks
+/// clean, so they are written again. Else a power cut within the replay would leave pages with
+/// changes of records that no longer exist.
+fn make_durable(files: &[Used], start: &Cursor, end: &Cursor) -> Result<()> {
+    if start.sequence == end.sequence {
+        return Ok(());
+    }
+    let mut buffer = Vec::new();
+    let tail = |used: &&Used| (start.ordinal..=end.ordinal).contains(&used.ordinal);
+    for used in files.iter().filter(tail) {
+        let from = if used.ordinal == start.ordinal { start.position } else { LOG_HEAD_BYTES };
+        let to = if used.ordinal == end.ordinal { end.position } else { used.file.bytes };
+        rewrite(used, 0..LOG_HEAD_BYTES, &mut buffer)?;
+        rewrite(used, from..to, &mut buffer)?;
+        used.file.file.sync()?;
+    }
+    Ok(())
+}
+
+/// Writes bytes of a log file again, as they are.
+fn rewrite(used: &Used, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<()> {
+    let mut offset = range.start;
+    while offset < range.end {
+        buffer.resize((range.end - offset).min(REWRITE_BYTES) as usize, 0);
+        used.file.file.read_at(buffer, offset)?;
+        used.file.file.write_at(buffer, offset)?;
+        offset += buffer.len() as u64;
+    }
+    Ok(())
 }
 
 /// A log file with a header of this pool.
