@@ -294,7 +294,9 @@ impl Heap {
     ///
     /// # Errors
     /// `Error::Poisoned` if something is not durable; dropping the heap would not have told.
+    /// `Error::Misuse` in the child of a fork, which has no right to write: nothing is done.
     pub fn close(&self) -> Result<()> {
+        self.refuse_child()?;
         let outcome = self.journal.close();
         let _seat = self.writer.lock();
         let _image = self.image.write();

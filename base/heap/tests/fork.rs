@@ -25,7 +25,8 @@ fn a_child_is_refused_and_the_parent_goes_on() {
                 heap.transaction(Durability::Sync, |_| Ok::<_, Error>(())),
                 Err(Error::Misuse { .. })
             )
-            && matches!(heap.sync(), Err(Error::Misuse { .. }));
+            && matches!(heap.sync(), Err(Error::Misuse { .. }))
+            && matches!(heap.close(), Err(Error::Misuse { .. }));
         drop(heap);
         // SAFETY: ends the child at once, which shares nothing that needs an orderly end.
         unsafe { libc::_exit(if refused { 0 } else { 1 }) };
