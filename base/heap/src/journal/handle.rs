@@ -53,6 +53,8 @@ struct Shared {
     log: Log,
     options: JournalOptions,
     applied: Mutex<Applied>,
+    /// What `applied` was after the last checkpoint, for those who must not wait for the next.
+    applied_last: Mutex<Applied>,
     applied_bytes: AtomicU64,
     started: AtomicBool,
     checkpoint_wanted: Arc<Signal>,
@@ -112,6 +114,7 @@ impl Journal {
             log,
             options,
             applied: Mutex::new(applied),
+            applied_last: Mutex::new(applied),
             applied_bytes: AtomicU64::new(0),
             started: AtomicBool::new(false),
             checkpoint_wanted: Arc::default(),
@@ -263,10 +266,10 @@ impl Journal {
         self.shared.log.stats().last
     }
 
-    /// Counters. Waits for a checkpoint that is being made.
+    /// Counters. Those of the pool are as of the last checkpoint.
     pub(crate) fn stats(&self) -> JournalStats {
         let log = self.shared.log.stats();
-        let applied = *self.shared.applied.lock();
+        let applied = *self.shared.applied_last.lock();
         JournalStats {
             last_sequence: log.last,
             durable_sequence: log.durable,
@@ -293,7 +296,7 @@ impl Journal {
         if !was_open || !shared.started.load(Ordering::Acquire) {
             return Ok(());
         }
-        shared.applied.lock().checkpoint(&shared.pool, &shared.log, true)
+        shared.take_to_pool(&mut shared.applied.lock(), true)
     }
 }
 
@@ -321,7 +324,9 @@ impl Shared {
         }
         let _no_append = self.log.hold_appends()?;
         if !self.started.load(Ordering::Acquire) {
-            self.applied.lock().start(&self.pool, &self.log)?;
+            let mut applied = self.applied.lock();
+            applied.start(&self.pool, &self.log)?;
+            *self.applied_last.lock() = *applied;
             self.started.store(true, Ordering::Release);
         }
         Ok(())
@@ -332,7 +337,12 @@ impl Shared {
         if !self.started.load(Ordering::Acquire) || self.log.is_closed() {
             return Ok(());
         }
-        applied.checkpoint(&self.pool, &self.log, false)?;
+        self.take_to_pool(applied, false)
+    }
+
+    fn take_to_pool(&self, applied: &mut Applied, is_last: bool) -> Result<()> {
+        applied.checkpoint(&self.pool, &self.log, is_last)?;
+        *self.applied_last.lock() = *applied;
         self.applied_bytes.store(applied.appended_bytes, Ordering::Release);
         Ok(())
     }
