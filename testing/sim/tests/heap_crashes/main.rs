@@ -1,0 +1,327 @@
+//! The heap on a disk that crashes: whatever happens, recovery gives a prefix of the commits
+//! that contains every acknowledged one.
+//!
+//! Each test runs a scripted workload once, then recovers the disk as it may be at its crash
+//! points. `ADAMANT_SIM_STATES` multiplies the number of states tried at each, and
+//! `ADAMANT_SIM_SEED` (default 0) gives other workloads.
+
+mod model;
+mod workload;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use adamant_heap::{Durability, Error, Heap};
+use adamant_sim::{Choice, Cursor, SimDisk};
+
+use crate::model::{Mark, Model, Promise, commit_of, is_poisoned, judge, open};
+use crate::workload::{Mix, Workload};
+
+const ALL: &[Durability] = &[Durability::Sync, Durability::Buffered, Durability::Deferred];
+
+/// What was tried.
+#[derive(Debug, Default)]
+struct Tally {
+    points: u64,
+    states: u64,
+}
+
+impl Tally {
+    fn print(&self, test: &str) {
+        println!("{test}: {} crash points, {} states", self.points, self.states);
+    }
+
+    /// Counts a state, and says which it was if trying it panics.
+    fn state(
+        &mut self,
+        disk: &SimDisk,
+        point: u64,
+        how: &impl std::fmt::Debug,
+        work: impl FnOnce(),
+    ) {
+        self.states += 1;
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+            let before = point.checked_sub(1).and_then(|number| disk.describe(number));
+            let after = disk.describe(point);
+            eprintln!("ADAMANT_SIM_SEED={}", chosen("ADAMANT_SIM_SEED", 0));
+            eprintln!("{disk:?}, crash point {point} between {before:?} and {after:?}, {how:?}");
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// A number that whoever runs the tests may choose.
+fn chosen(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// States tried at each crash point.
+fn states_max(count: u64) -> u64 {
+    count * chosen("ADAMANT_SIM_STATES", 1)
+}
+
+/// The seed of a workload: another one in each test.
+fn seed(number: u64) -> u64 {
+    number + 1000 * chosen("ADAMANT_SIM_SEED", 0)
+}
+
+/// Recovers power cuts at one of `step` crash points.
+fn try_power_cuts(disk: &SimDisk, models: &[Model], step: usize, count: u64) -> Tally {
+    let mut tally = Tally::default();
+    let mut cursor = disk.cursor();
+    for point in (0..=disk.operation_count()).step_by(step) {
+        cursor.advance_to(point);
+        tally.points += 1;
+        let promise = Promise::at_power_cut(disk, point);
+        for (number, choice) in cursor.choices(states_max(count), point).into_iter().enumerate() {
+            tally.state(disk, point, &choice, || {
+                let crashed = cursor.crash(&mut choice.clone());
+                let (heap, commit) = judge(&crashed, models, promise);
+                if number % 8 == 0 {
+                    try_going_on(&crashed, heap, &models[commit as usize]);
+                }
+            });
+        }
+    }
+    tally
+}
+
+/// What was recovered is durable, and so is the next commit on it, wherever the recovered heap
+/// found its files: the names of those that a killed process left may not be.
+fn try_going_on(disk: &SimDisk, heap: Heap, model: &Model) {
+    let recovered = Promise::exactly(model.commit);
+    let models = vec![model.clone(); model.commit as usize + 1];
+    let point = disk.operation_count();
+    heap.transaction::<(), Error>(Durability::Sync, |tx| tx.set_root(1, 77)).unwrap();
+    let durable = disk.operation_count();
+    drop(heap);
+    judge(&disk.crash(point, &mut Choice::None), &models, recovered);
+    let (heap, _) = judge(&disk.crash(durable, &mut Choice::None), &models, recovered);
+    assert_eq!(heap.view().unwrap().root(1), 77);
+}
+
+#[test]
+fn every_crash_point_of_small_commits() {
+    let mut total = Tally::default();
+    for seed in [seed(0), seed(1)] {
+        let disk = SimDisk::new(seed);
+        let mix = Mix { seed, steps: 120, large_one_in: 0, upkeep_one_in: 12, durabilities: ALL };
+        let models = Workload::run(&disk, mix);
+        let tally = try_power_cuts(&disk, &models, 1, 10);
+        total.points += tally.points;
+        total.states += tally.states;
+    }
+    total.print("small commits");
+}
+
+#[test]
+fn many_unsynced_commits() {
+    let disk = SimDisk::new(seed(3));
+    let durabilities = &[Durability::Buffered, Durability::Deferred];
+    let mix = Mix { seed: seed(3), steps: 150, large_one_in: 0, upkeep_one_in: 60, durabilities };
+    let models = Workload::run(&disk, mix);
+    try_power_cuts(&disk, &models, 2, 16).print("unsynced commits");
+}
+
+#[test]
+fn large_records_fill_and_recycle_the_log() {
+    let disk = SimDisk::new(seed(5));
+    let mix =
+        Mix { seed: seed(5), steps: 40, large_one_in: 3, upkeep_one_in: 15, durabilities: ALL };
+    let models = Workload::run(&disk, mix);
+    let history = (0..disk.operation_count()).filter_map(|number| disk.describe(number));
+    let heads = |text: &String| text.starts_with("write sim/log/") && text.contains(" at 0:");
+    assert!(history.filter(heads).count() > 12, "the log went through its files several times");
+    try_power_cuts(&disk, &models, 3, 5).print("large records");
+}
+
+#[test]
+fn a_killed_process_loses_no_buffered_commit() {
+    let mut tally = Tally::default();
+    let disk = SimDisk::new(seed(7));
+    let mix =
+        Mix { seed: seed(7), steps: 120, large_one_in: 40, upkeep_one_in: 20, durabilities: ALL };
+    let models = Workload::run(&disk, mix);
+    let mut cursor = disk.cursor();
+    for point in 0..=disk.operation_count() {
+        cursor.advance_to(point);
+        tally.points += 1;
+        tally.state(&disk, point, &"killed", || {
+            let killed = cursor.kill();
+            let (heap, commit) = judge(&killed, &models, Promise::at_death(&disk, point));
+            // The page cache had it, but recovery does not trust that: now it is durable.
+            try_going_on(&killed, heap, &models[commit as usize]);
+        });
+    }
+    tally.print("killed processes");
+}
+
+#[test]
+fn crashes_during_recovery() {
+    let mut tally = Tally::default();
+    let disk = SimDisk::new(seed(11));
+    let mix =
+        Mix { seed: seed(11), steps: 60, large_one_in: 20, upkeep_one_in: 30, durabilities: ALL };
+    let models = Workload::run(&disk, mix);
+    let mut cursor = disk.cursor();
+    for point in (0..=disk.operation_count()).step_by(9) {
+        cursor.advance_to(point);
+        let promise = Promise::at_power_cut(&disk, point);
+        for first in [
+            cursor.crash(&mut Choice::All),
+            cursor.crash(&mut Choice::random(point)),
+            cursor.kill(),
+        ] {
+            tally.state(&disk, point, &"first crash", || drop(open(&first).unwrap()));
+            crash_within(&mut tally, &first, &models, promise, point);
+        }
+    }
+    tally.print("crashes during recovery");
+}
+
+/// Crashes at each operation of a recovery that has run on a disk, and recovers again.
+fn crash_within(tally: &mut Tally, disk: &SimDisk, models: &[Model], promise: Promise, seed: u64) {
+    let mut second: Cursor = disk.cursor();
+    loop {
+        tally.points += 1;
+        for choice in second.choices(3, seed) {
+            tally.state(disk, second.point(), &choice, || {
+                judge(&second.crash(&mut choice.clone()), models, promise);
+            });
+        }
+        if !second.advance() {
+            return;
+        }
+    }
+}
+
+/// Runs a workload again and again, each time with another operation failing, and checks that
+/// the heap either undoes the commit or is poisoned, and that reopening recovers.
+fn try_faults(mix: Mix, test: &str, is_tried: impl Fn(&str) -> bool) {
+    let mut tally = Tally::default();
+    let sound = SimDisk::new(mix.seed);
+    Workload::run(&sound, mix);
+    let (mut poisoned, mut refused) = (0, 0);
+    for number in 0..sound.operation_count() {
+        if !is_tried(&sound.describe(number).unwrap()) {
+            continue;
+        }
+        tally.points += 1;
+        let disk = SimDisk::new(mix.seed);
+        disk.fail(number..number + 1);
+        // A heap that could not even be created has made no promise.
+        let mut models = vec![Model::empty()];
+        if let Ok(mut workload) = Workload::create(&disk, mix) {
+            tally.state(&disk, number, &"failing", || {
+                poisoned += u64::from(run_with_a_fault(&mut workload));
+            });
+            refused += workload.refused;
+            models = workload.models;
+        }
+        let mut cursor = disk.cursor();
+        cursor.advance_to(disk.operation_count());
+        let promise = Promise::at_power_cut(&disk, cursor.point());
+        for choice in cursor.choices(states_max(4), number) {
+            tally.state(&disk, number, &choice, || {
+                judge(&cursor.crash(&mut choice.clone()), &models, promise);
+            });
+        }
+        let killed = cursor.kill();
+        tally.state(&disk, number, &"killed", || {
+            judge(&killed, &models, Promise::at_death(&disk, cursor.point()));
+        });
+        // What a failed sync left looks clean, and recovery must not build on it.
+        if number % 4 == 0 {
+            crash_within(&mut tally, &killed, &models, promise, number);
+        }
+    }
+    println!("{test}: poisoned {poisoned} times, refused and went on {refused} times");
+    tally.print(test);
+}
+
+/// Takes the steps until the heap is poisoned; returns whether it was.
+fn run_with_a_fault(workload: &mut Workload) -> bool {
+    for _ in 0..workload.mix.steps {
+        let Err(_) = workload.step() else { continue };
+        // Reads go on, whatever happened.
+        workload.last().verify(&workload.heap);
+        let commit = commit_of(&workload.heap);
+        match workload.heap.transaction(Durability::Buffered, |tx| tx.set_root(2, 1)) {
+            Ok(()) => {}
+            Err(error) if is_poisoned(&error) => {
+                assert!(is_poisoned(&workload.heap.checkpoint().unwrap_err()));
+                // There may be nothing left to sync; then what is visible is durable.
+                match workload.heap.sync() {
+                    Ok(()) => Mark::Durable.put(&workload.disk, commit),
+                    Err(error) => assert!(is_poisoned(&error), "{error:?}"),
+                }
+                assert_eq!(commit_of(&workload.heap), commit);
+                return true;
+            }
+            Err(error) => panic!("expected a poisoned heap or a sound one, found {error:?}"),
+        }
+    }
+    false
+}
+
+fn faulty() -> Mix {
+    Mix { seed: seed(13), steps: 60, large_one_in: 12, upkeep_one_in: 10, durabilities: ALL }
+}
+
+#[test]
+fn a_failing_sync_poisons_and_reopening_recovers() {
+    try_faults(faulty(), "failing syncs", |operation| operation.starts_with("sync"));
+}
+
+#[test]
+fn any_other_failing_operation_is_undone_or_poisons() {
+    try_faults(faulty(), "failing operations", |operation| !operation.starts_with("sync"));
+}
+
+#[test]
+fn a_full_disk_refuses_and_loses_nothing() {
+    let disk = SimDisk::new(seed(17));
+    let mix =
+        Mix { seed: seed(17), steps: 0, large_one_in: 4, upkeep_one_in: 15, durabilities: ALL };
+    let mut workload = Workload::create(&disk, mix).unwrap();
+    for round in 0..4 {
+        for _ in 0..10 {
+            workload.step().unwrap();
+        }
+        disk.set_space_bytes(Some(disk.space_used_bytes() + round * (64 << 10)));
+        for _ in 0..30 {
+            if let Err(error) = workload.step() {
+                assert!(error.is_out_of_space(), "{error:?}");
+            }
+        }
+        for durability in ALL {
+            workload.free_one(*durability).unwrap();
+        }
+        workload.heap.sync().unwrap();
+        Mark::Durable.put(&disk, workload.last().commit);
+        disk.set_space_bytes(None);
+    }
+    assert!(workload.refused > 3, "only {} commits were refused", workload.refused);
+    println!("full disk: {} commits refused", workload.refused);
+    let models = workload.models;
+    try_power_cuts(&disk, &models, 7, 4).print("full disk");
+
+    let mut tally = Tally::default();
+    let mut refused = 0;
+    let mut cursor = disk.cursor();
+    for point in (0..=disk.operation_count()).step_by(7) {
+        cursor.advance_to(point);
+        tally.points += 1;
+        tally.state(&disk, point, &"recovery on a full disk", || {
+            let full = cursor.crash(&mut Choice::random(point));
+            full.set_space_bytes(Some(full.space_used_bytes()));
+            if let Err(error) = open(&full) {
+                assert!(error.is_out_of_space(), "{error:?}");
+                refused += 1;
+            }
+            full.set_space_bytes(None);
+            judge(&full, &models, Promise::at_power_cut(&disk, point));
+        });
+    }
+    println!("recovery on a full disk: {refused} refused until there was space");
+    tally.print("recovery on a full disk");
+}

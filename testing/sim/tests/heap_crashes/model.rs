@@ -1,0 +1,149 @@
+//! What a heap should hold after each commit, and whether it does.
+
+use std::sync::Arc;
+
+use adamant_heap::{Error, Heap, Options, Read, Recovery, Result};
+use adamant_sim::{SimDirectory, SimDisk};
+
+/// Blocks that the workload has at most, apart from the header.
+pub(crate) const SLOTS: usize = 24;
+/// Bytes of the header: the number of the commit, then offset and length by slot.
+pub(crate) const HEADER_BYTES: usize = 8 + SLOTS * 16;
+
+/// Contents after a commit.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    pub(crate) commit: u64,
+    pub(crate) slots: Vec<Option<Arc<Vec<u8>>>>,
+}
+
+impl Model {
+    pub(crate) fn empty() -> Model {
+        Model { commit: 0, slots: vec![None; SLOTS] }
+    }
+
+    /// Panics unless the heap holds exactly this.
+    pub(crate) fn verify(&self, heap: &Heap) {
+        let view = heap.view().expect("this is no fork");
+        let header = view.root(0);
+        if self.commit == 0 {
+            assert_eq!(header, 0, "a heap without a commit has a root");
+            return;
+        }
+        assert_eq!(word(&view, header, 0), self.commit);
+        for (slot, expected) in self.slots.iter().enumerate() {
+            let (block, len) = slot_at(&view, header, slot);
+            match expected {
+                None => assert_eq!((block, len), (0, 0), "slot {slot} should be empty"),
+                Some(bytes) => {
+                    assert_eq!(len, bytes.len() as u64, "length of slot {slot}");
+                    let found = &view.block(block).unwrap()[..bytes.len()];
+                    assert!(found == bytes.as_slice(), "slot {slot} of {len} bytes differs");
+                }
+            }
+        }
+    }
+
+    /// Blocks that are allocated: no more, or something leaked.
+    pub(crate) fn block_count(&self) -> u64 {
+        let filled = self.slots.iter().flatten().count() as u64;
+        filled + u64::from(self.commit > 0)
+    }
+}
+
+/// The word at a byte of a block.
+pub(crate) fn word(heap: &impl Read, block: u64, at: usize) -> u64 {
+    let bytes = &heap.block(block).unwrap()[at..at + 8];
+    u64::from_le_bytes(bytes.try_into().unwrap())
+}
+
+/// Offset and length of a slot's block.
+pub(crate) fn slot_at(heap: &impl Read, header: u64, slot: usize) -> (u64, u64) {
+    (word(heap, header, 8 + slot * 16), word(heap, header, 16 + slot * 16))
+}
+
+/// The number of the last commit that a heap shows.
+pub(crate) fn commit_of(heap: &Heap) -> u64 {
+    let view = heap.view().expect("this is no fork");
+    match view.root(0) {
+        0 => 0,
+        header => word(&view, header, 0),
+    }
+}
+
+/// Opens the heap on a disk, everything within the calls, with the smallest log there can be.
+pub(crate) fn open(disk: &SimDisk) -> Result<(Heap, Recovery)> {
+    let mut options = Options::default();
+    options.log_bytes_max = 4 << 20;
+    options.address_bytes_max = 256 << 20;
+    options.deferred_bytes_max = 64 << 10;
+    options.background = false;
+    Heap::open(Arc::new(SimDirectory::root(disk)), options)
+}
+
+/// What the history promises at a crash point.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Promise {
+    /// The last commit that must be there.
+    pub(crate) least: u64,
+    /// The last commit that had begun.
+    pub(crate) most: u64,
+}
+
+/// What the workload puts into the history.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Mark {
+    Begun = 0,
+    /// A commit survives the death of the process.
+    Buffered = 1,
+    /// A commit survives a power cut.
+    Durable = 2,
+}
+
+impl Mark {
+    pub(crate) fn put(self, disk: &SimDisk, commit: u64) {
+        disk.mark(commit * 4 + self as u64);
+    }
+
+    fn last(self, marks: &[u64]) -> u64 {
+        let mine = marks.iter().filter(|&&mark| mark % 4 >= self as u64);
+        mine.map(|mark| mark / 4).max().unwrap_or(0)
+    }
+}
+
+impl Promise {
+    pub(crate) fn at_power_cut(disk: &SimDisk, point: u64) -> Promise {
+        let marks = disk.marks(point);
+        Promise { least: Mark::Durable.last(&marks), most: Mark::Begun.last(&marks) }
+    }
+
+    pub(crate) fn at_death(disk: &SimDisk, point: u64) -> Promise {
+        let marks = disk.marks(point);
+        Promise { least: Mark::Buffered.last(&marks), most: Mark::Begun.last(&marks) }
+    }
+
+    /// No less than this commit, and no more.
+    pub(crate) fn exactly(commit: u64) -> Promise {
+        Promise { least: commit, most: commit }
+    }
+}
+
+/// Recovers what is on a disk, and panics unless it is one of the promised commits, whole, in a
+/// heap without a fault or a leak. Returns the heap and the commit.
+pub(crate) fn judge(disk: &SimDisk, models: &[Model], promise: Promise) -> (Heap, u64) {
+    let (heap, _) = open(disk).unwrap_or_else(|error| panic!("recovery failed: {error:?}"));
+    let commit = commit_of(&heap);
+    let promised = promise.least..=promise.most;
+    assert!(promised.contains(&commit), "commit {commit} was recovered, {promise:?}");
+    let model = &models[commit as usize];
+    model.verify(&heap);
+    let report = heap.check().unwrap();
+    assert!(report.is_clean(), "after commit {commit}: {:#?}", report.findings);
+    assert_eq!(report.blocks, model.block_count(), "blocks after commit {commit}");
+    (heap, commit)
+}
+
+/// Whether an error says that an earlier one was fatal.
+pub(crate) fn is_poisoned(error: &Error) -> bool {
+    matches!(error, Error::Poisoned { .. })
+}

@@ -1,0 +1,237 @@
+//! A scripted user of a heap: the same seed does the same.
+
+use std::sync::Arc;
+
+use adamant_heap::{Durability, Error, Heap, Result, Transaction, Write};
+use adamant_sim::SimDisk;
+
+use crate::model::{HEADER_BYTES, Mark, Model, SLOTS, commit_of, open, slot_at};
+
+/// Bytes of a block too large for one frame, by far.
+const LARGE_BYTES: std::ops::Range<usize> = 1_100_000..1_500_000;
+
+/// What kinds of steps a workload takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mix {
+    pub(crate) seed: u64,
+    pub(crate) steps: u64,
+    /// One commit in so many writes a large block; 0: none does.
+    pub(crate) large_one_in: u64,
+    /// One step in so many is a checkpoint, and one a sync; 0: none.
+    pub(crate) upkeep_one_in: u64,
+    /// The durabilities to choose from.
+    pub(crate) durabilities: &'static [Durability],
+}
+
+/// A heap in use, and what it should hold.
+pub(crate) struct Workload {
+    pub(crate) disk: SimDisk,
+    pub(crate) heap: Heap,
+    /// By commit.
+    pub(crate) models: Vec<Model>,
+    /// Errors that the heap survived.
+    pub(crate) refused: u64,
+    pub(crate) mix: Mix,
+    random: fastrand::Rng,
+}
+
+impl Workload {
+    /// Creates a heap on an empty disk.
+    pub(crate) fn create(disk: &SimDisk, mix: Mix) -> Result<Workload> {
+        Ok(Workload {
+            disk: disk.clone(),
+            heap: open(disk)?.0,
+            models: vec![Model::empty()],
+            refused: 0,
+            mix,
+            random: fastrand::Rng::with_seed(mix.seed),
+        })
+    }
+
+    /// Creates a heap, takes all steps, and returns what it should hold by commit.
+    pub(crate) fn run(disk: &SimDisk, mix: Mix) -> Vec<Model> {
+        let mut workload = Workload::create(disk, mix).unwrap();
+        for _ in 0..mix.steps {
+            workload.step().unwrap();
+        }
+        workload.models.last().unwrap().verify(&workload.heap);
+        workload.models
+    }
+
+    pub(crate) fn last(&self) -> &Model {
+        self.models.last().unwrap()
+    }
+
+    /// Upkeep or a commit.
+    pub(crate) fn step(&mut self) -> Result<()> {
+        if self.one_in(self.mix.upkeep_one_in) {
+            self.heap.checkpoint()?;
+            Mark::Durable.put(&self.disk, self.last().commit);
+        } else if self.one_in(self.mix.upkeep_one_in) {
+            self.heap.sync()?;
+            Mark::Durable.put(&self.disk, self.last().commit);
+        } else {
+            let durability = *self.random.choice(self.mix.durabilities).unwrap();
+            self.commit(durability)?;
+        }
+        Ok(())
+    }
+
+    /// One transaction of some changes. After an error it is undone, or the heap is poisoned.
+    pub(crate) fn commit(&mut self, durability: Durability) -> Result<()> {
+        let mut model = self.last().clone();
+        model.commit += 1;
+        let seed = self.random.u64(..);
+        let large = self.one_in(self.mix.large_one_in);
+        self.transaction(durability, model, |tx, header, model| {
+            let mut random = fastrand::Rng::with_seed(seed);
+            if large {
+                let bytes = random.usize(LARGE_BYTES);
+                fill_slot(tx, header, model, &mut random, bytes)?;
+            }
+            for _ in 0..random.usize(1..4) {
+                change(tx, header, model, &mut random)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// One transaction that only frees a slot, if there is a full one.
+    pub(crate) fn free_one(&mut self, durability: Durability) -> Result<()> {
+        let mut model = self.last().clone();
+        model.commit += 1;
+        let slot = model.slots.iter().position(Option::is_some);
+        self.transaction(durability, model, |tx, header, model| match slot {
+            Some(slot) => empty_slot(tx, header, model, slot),
+            None => Ok(()),
+        })
+    }
+
+    fn transaction(
+        &mut self,
+        durability: Durability,
+        mut model: Model,
+        work: impl FnOnce(&mut Transaction<'_>, u64, &mut Model) -> Result<()>,
+    ) -> Result<()> {
+        let commit = model.commit;
+        Mark::Begun.put(&self.disk, commit);
+        let done = self.heap.transaction(durability, |tx| {
+            let header = header(tx)?;
+            work(tx, header, &mut model)?;
+            tx.update_u64(header, 0, commit)
+        });
+        match (&done, durability) {
+            (Ok(()), Durability::Sync) => Mark::Durable.put(&self.disk, commit),
+            (Ok(()), Durability::Buffered) => Mark::Buffered.put(&self.disk, commit),
+            (Ok(()), Durability::Deferred) => {}
+            (Err(_), _) if commit_of(&self.heap) == commit => {}
+            (Err(_), _) => {
+                self.refused += 1;
+                self.last().verify(&self.heap);
+                return done;
+            }
+        }
+        self.models.push(model);
+        done
+    }
+
+    fn one_in(&mut self, count: u64) -> bool {
+        count > 0 && self.random.u64(..count) == 0
+    }
+}
+
+/// The header block, made by the first commit.
+fn header(tx: &mut Transaction<'_>) -> Result<u64> {
+    match tx.root(0) {
+        0 => {
+            let header = tx.reserve(HEADER_BYTES as u64)?;
+            tx.write(header, 0, HEADER_BYTES)?.fill(0);
+            tx.set_root(0, header)?;
+            Ok(header)
+        }
+        header => Ok(header),
+    }
+}
+
+/// One change of a random kind.
+fn change(
+    tx: &mut Transaction<'_>,
+    header: u64,
+    model: &mut Model,
+    random: &mut fastrand::Rng,
+) -> Result<()> {
+    let slot = random.usize(..SLOTS);
+    match random.u8(..8) {
+        0 => empty_slot(tx, header, model, slot),
+        1 | 2 => overwrite_slot(tx, header, model, random, slot),
+        3 => {
+            let undone: Result<()> = tx.savepoint(|tx| {
+                let mut model = model.clone();
+                overwrite_slot(tx, header, &mut model, random, slot)?;
+                fill_slot(tx, header, &mut model, random, 300)?;
+                empty_slot(tx, header, &mut model, slot)?;
+                Err(Error::Misuse { what: "undone on purpose" })
+            });
+            match undone {
+                Err(Error::Misuse { .. }) => Ok(()),
+                other => other,
+            }
+        }
+        _ => {
+            let bytes = match random.u8(..8) {
+                0..=3 => random.usize(1..200),
+                4..=6 => random.usize(200..4000),
+                _ => random.usize(4000..40_000),
+            };
+            tx.savepoint(|tx| fill_slot(tx, header, model, random, bytes))
+        }
+    }
+}
+
+/// A new block for a random slot; the one that it had is freed.
+fn fill_slot(
+    tx: &mut Transaction<'_>,
+    header: u64,
+    model: &mut Model,
+    random: &mut fastrand::Rng,
+    len: usize,
+) -> Result<()> {
+    let slot = random.usize(..SLOTS);
+    empty_slot(tx, header, model, slot)?;
+    let mut bytes = vec![0; len];
+    random.fill(&mut bytes);
+    let block = tx.reserve(len as u64)?;
+    tx.write(block, 0, len)?.copy_from_slice(&bytes);
+    tx.update_u64(header, 8 + slot * 16, block)?;
+    tx.update_u64(header, 16 + slot * 16, len as u64)?;
+    model.slots[slot] = Some(Arc::new(bytes));
+    Ok(())
+}
+
+/// Some bytes of a block change in place.
+fn overwrite_slot(
+    tx: &mut Transaction<'_>,
+    header: u64,
+    model: &mut Model,
+    random: &mut fastrand::Rng,
+    slot: usize,
+) -> Result<()> {
+    let Some(bytes) = &mut model.slots[slot] else { return Ok(()) };
+    let bytes = Arc::make_mut(bytes);
+    let start = random.usize(..bytes.len());
+    let end = bytes.len().min(start + random.usize(1..10_000));
+    random.fill(&mut bytes[start..end]);
+    let (block, _) = slot_at(tx, header, slot);
+    tx.write(block, start, end - start)?.copy_from_slice(&bytes[start..end]);
+    Ok(())
+}
+
+fn empty_slot(tx: &mut Transaction<'_>, header: u64, model: &mut Model, slot: usize) -> Result<()> {
+    if model.slots[slot].take().is_some() {
+        let (block, _) = slot_at(tx, header, slot);
+        tx.free(block)?;
+        tx.update_u64(header, 8 + slot * 16, 0)?;
+        tx.update_u64(header, 16 + slot * 16, 0)?;
+    }
+    Ok(())
+}
