@@ -51,7 +51,7 @@ pub fn fill(store: &Store) -> Result<()> {
     batch.commit()?;
 
     let sizes = store.keyspace("sizes / .. \u{e9}")?;
-    for bytes in [0_usize, 1, 20, 21, 127, 128, 129, 1_024, 1_025, 4_096, 4_097, 9_000, 70_000] {
+    for bytes in [0_usize, 1, 20, 21, 127, 128, 129, 1_024, 1_025, 4_096, 4_097, 9_000, 20_000] {
         sizes.insert(format!("{bytes}"), vec![(bytes % 251) as u8 | 1; bytes])?;
     }
     sizes.insert(vec![0xff; 300], "long key")?;
