@@ -32,11 +32,13 @@ pub(crate) struct Part {
     pub(crate) name: String,
     pub(crate) seconds: f64,
     pub(crate) counts: Counts,
+    /// What did not run in it, and why.
+    pub(crate) skipped: Vec<String>,
 }
 
 /// Runs cargo with `arguments` in the folder `root` and counts the tests that libtest reports; a
 /// command without any counts as one test. Of a part that passes, only what its tests printed
-/// is shown; of one that fails, everything.
+/// is shown; of one that fails, its failures.
 pub(crate) fn run(
     root: &Path,
     name: &str,
@@ -57,18 +59,21 @@ pub(crate) fn run(
         counts.failed = 1;
     }
     if counts.failed > 0 {
-        lines.iter().for_each(|line| println!("{line}"));
+        let failures: Vec<&String> = failures(&lines).collect();
+        // A command that is no test, or did not get that far: all it said.
+        let shown = if failures.is_empty() { lines.iter().collect() } else { failures };
+        shown.iter().for_each(|line| println!("{line}"));
     } else {
-        for line in reports(&lines) {
-            println!("   {line}");
-            // A test that cannot do its work here says so and returns.
-            if line.starts_with(SKIPPED) && counts.passed > 0 {
-                counts.passed -= 1;
-                counts.skipped += 1;
-            }
-        }
+        reports(&lines).for_each(|line| println!("   {line}"));
     }
-    Part { name: name.to_owned(), seconds: start.elapsed().as_secs_f64(), counts }
+    let mut skipped: Vec<String> = lines.iter().filter_map(|line| ignored(line)).collect();
+    // A test that cannot do its work here says so and returns: it counted as passed.
+    for line in lines.iter().filter(|line| line.starts_with(SKIPPED)) {
+        skipped.push(line[SKIPPED.len()..].to_owned());
+        counts.passed = counts.passed.saturating_sub(1);
+        counts.skipped += 1;
+    }
+    Part { name: name.to_owned(), seconds: start.elapsed().as_secs_f64(), counts, skipped }
 }
 
 /// The lines of standard output, and whether the command succeeded. Standard error is passed on.
@@ -113,6 +118,24 @@ fn result_line(line: &str) -> Option<Counts> {
     Some(counts)
 }
 
+/// The name and reason in a line such as `test a::b ... ignored, takes an hour`.
+fn ignored(line: &str) -> Option<String> {
+    let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    let reason = outcome.strip_prefix("ignored")?;
+    Some(format!("{name}: ignored{reason}"))
+}
+
+/// What libtest says of tests that failed: from `failures:` to the result of their program.
+fn failures(lines: &[String]) -> impl Iterator<Item = &String> {
+    let mut inside = false;
+    lines.iter().filter(move |line| {
+        let ends = line.starts_with("test result: ");
+        let shown = inside || line.as_str() == "failures:";
+        inside = shown && !ends;
+        shown
+    })
+}
+
 /// What tests that passed have printed, with `--show-output`: sections that open with
 /// `---- name stdout ----` and end before libtest's list of names.
 fn reports(lines: &[String]) -> impl Iterator<Item = &String> {
@@ -136,6 +159,17 @@ mod tests {
         let line = "test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 4 filtered out; finished in 0.01s";
         assert_eq!(result_line(line), Some(Counts { passed: 12, failed: 3, skipped: 1 }));
         assert_eq!(result_line("test a::b ... ok"), None);
+        assert_eq!(ignored("test a::b ... ok"), None);
+        let line = "test a::b ... ignored, takes an hour";
+        assert_eq!(ignored(line).as_deref(), Some("a::b: ignored, takes an hour"));
+    }
+
+    #[test]
+    fn shows_failures_only() {
+        let text = "test a ... ok\ntest b ... FAILED\n\nfailures:\n---- b stdout ----\nwhy\n\
+                    failures:\n    b\ntest result: FAILED. 1 passed; 1 failed\nrunning 1 test";
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        assert_eq!(failures(&lines).count(), 6);
     }
 
     #[test]

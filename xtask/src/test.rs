@@ -60,7 +60,7 @@ fn examples(workspace: &Workspace) -> Vec<Part> {
 fn summarise(ran: &[Part]) -> bool {
     println!();
     println!("{:>9}  {:>6}  {:>6}  {:>7}  part", "seconds", "passed", "failed", "skipped");
-    for Part { name, seconds, counts } in ran {
+    for Part { name, seconds, counts, .. } in ran {
         let Counts { passed, failed, skipped } = counts;
         println!("{seconds:9.1}  {passed:6}  {failed:6}  {skipped:7}  {name}");
     }
@@ -68,8 +68,8 @@ fn summarise(ran: &[Part]) -> bool {
         println!("{:>9}  {:>6}  {:>6}  {:>7}  {name}: {why}", "-", "-", "-", "-");
     }
     let total = ran.iter().map(|part| part.counts).fold(Counts::default(), Counts::plus);
-    if total.skipped > 0 {
-        println!("skipped are tests that said why, above, and those marked `#[ignore]`");
+    for part in ran {
+        part.skipped.iter().for_each(|what| println!("skipped in {}: {what}", part.name));
     }
     println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
     total.failed == 0
