@@ -91,6 +91,14 @@ impl Files {
         self.state.lock().spare.iter().map(|file| file.bytes).sum()
     }
 
+    /// Makes the names of all files durable.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(super) fn sync_names(&self) -> Result<()> {
+        Ok(self.directory.sync()?)
+    }
+
     /// Makes files ready until there are as many as a log needs at least.
     ///
     /// # Errors

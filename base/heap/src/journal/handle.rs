@@ -49,6 +49,7 @@ pub(crate) struct Journal {
 
 #[derive(Debug)]
 struct Shared {
+    directory: Arc<dyn Directory>,
     pool: PoolFile,
     log: Log,
     options: JournalOptions,
@@ -110,6 +111,7 @@ impl Journal {
         let files = Files::new(log_directory, options.log_bytes_max, files)?;
         let log = Log::new(*pool.uuid(), files, applied.cursor.sequence);
         let shared = Arc::new(Shared {
+            directory: Arc::clone(directory),
             pool,
             log,
             options,
@@ -324,6 +326,9 @@ impl Shared {
         }
         let _no_append = self.log.hold_appends()?;
         if !self.started.load(Ordering::Acquire) {
+            // The names were found, but whoever gave them may have died before its sync.
+            let synced = self.log.files.sync_names().and_then(|()| Ok(self.directory.sync()?));
+            synced.map_err(|error| self.log.poison.set(error))?;
             let mut applied = self.applied.lock();
             applied.start(&self.pool, &self.log)?;
             *self.applied_last.lock() = *applied;
