@@ -84,7 +84,7 @@ impl Catalogue {
             Direction::Up,
             Bound::Unbounded,
             Bound::Unbounded,
-            |(name, bytes)| match parse_both(name, bytes) {
+            |(name, bytes), _| match parse_both(name, bytes) {
                 Ok(entry) => {
                     entries.push(entry);
                     ControlFlow::Continue(())

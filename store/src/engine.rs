@@ -111,14 +111,15 @@ impl Tree {
         }
     }
 
-    /// Hands the entries between the bounds to `each`, in order, until it breaks.
+    /// Hands the entries between the bounds to `each`, in order, until it breaks; with each, whether
+    /// the next one lies in another node.
     pub(crate) fn scan<R: Read>(
         &self,
         heap: &R,
         direction: Direction,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
-        mut each: impl FnMut(Pair<'_>) -> ControlFlow<()>,
+        mut each: impl FnMut(Pair<'_>, bool) -> ControlFlow<()>,
     ) -> Result<()> {
         match self {
             Self::Bplus(tree) => {
@@ -127,7 +128,8 @@ impl Tree {
                     Direction::Up => {
                         cursor.seek(Seek::lower(lower))?;
                         while let Some(pair) = cursor.next()? {
-                            if is_above(pair.0, upper) || each(pair).is_break() {
+                            let is_at_edge = cursor.is_at_edge(true);
+                            if is_above(pair.0, upper) || each(pair, is_at_edge).is_break() {
                                 break;
                             }
                         }
@@ -135,7 +137,8 @@ impl Tree {
                     Direction::Down => {
                         cursor.seek(Seek::upper(upper))?;
                         while let Some(pair) = cursor.previous()? {
-                            if is_below(pair.0, lower) || each(pair).is_break() {
+                            let is_at_edge = cursor.is_at_edge(false);
+                            if is_below(pair.0, lower) || each(pair, is_at_edge).is_break() {
                                 break;
                             }
                         }

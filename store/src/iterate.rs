@@ -8,7 +8,6 @@
 //! Thread safety: an iterator may move to another thread; it sees commits that come between its
 //! bunches.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::{Bound, ControlFlow};
@@ -16,22 +15,28 @@ use std::ops::{Bound, ControlFlow};
 use adamant_slice::Slice;
 
 use crate::bounds::{KeyBounds, KeyRange};
+use crate::bunch::{Bunch, Filler};
 use crate::engine::Direction;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 
 /// Entries of the first bunch: small, since many iterators are asked for a few entries only.
 const BUNCH_ENTRIES_MIN: usize = 16;
-/// Entries of a bunch at most: a hold of the lock of some 20 microseconds.
+/// Entries of a bunch at most, give or take a node of the tree: a hold of the lock of some 20
+/// microseconds.
 const BUNCH_ENTRIES_MAX: usize = 256;
-/// Bytes of keys and values after which a bunch is full, so that large values do not pile up.
-const BUNCH_BYTES_MAX: usize = 64 << 10;
+/// Bytes of keys and values after which a bunch is full, so that large values do not pile up, and
+/// that a slice which is kept keeps at most.
+const BUNCH_BYTES_MAX: usize = 32 << 10;
 
 /// Entries of a keyspace in the order of their keys, from both ends.
 ///
-/// An iterator takes entries in bunches of at most 256. Within a bunch it sees one state of the
-/// keyspace; between bunches it sees what was committed meanwhile. Keys come strictly in order
+/// An iterator takes entries in bunches of some 256 at most. Within a bunch it sees one state of
+/// the keyspace; between bunches it sees what was committed meanwhile. Keys come strictly in order
 /// whatever is written beside it, and an entry that stays untouched is never missed.
+///
+/// Slices of one bunch share an allocation of at most some 32 KiB, which lives until the last of
+/// them is dropped: who keeps few of many entries copies those (`Slice::new(&value)`).
 ///
 /// After an error it yields nothing more.
 pub struct Iter {
@@ -39,9 +44,9 @@ pub struct Iter {
     /// What was not fetched yet; `None` when nothing is left there.
     middle: Option<KeyRange>,
     /// Fetched from the low end, ascending.
-    front: VecDeque<(Slice, Slice)>,
+    front: Bunch,
     /// Fetched from the high end, descending.
-    back: VecDeque<(Slice, Slice)>,
+    back: Bunch,
     bunch_entries: usize,
 }
 
@@ -100,8 +105,8 @@ impl Iter {
         Self {
             keyspace,
             middle,
-            front: VecDeque::new(),
-            back: VecDeque::new(),
+            front: Bunch::default(),
+            back: Bunch::default(),
             bunch_entries: BUNCH_ENTRIES_MIN,
         }
     }
@@ -109,15 +114,13 @@ impl Iter {
     /// Moves the next bunch of the middle to one of the ends.
     fn fetch(&mut self, direction: Direction) -> Result<()> {
         let Some(mut middle) = self.middle.take() else { return Ok(()) };
-        let entries_max = self.bunch_entries;
-        self.bunch_entries = (entries_max * 4).min(BUNCH_ENTRIES_MAX);
+        let entries_min = self.bunch_entries;
+        self.bunch_entries = (entries_min * 4).min(BUNCH_ENTRIES_MAX);
         let bunch = match direction {
             Direction::Up => &mut self.front,
             Direction::Down => &mut self.back,
         };
-        bunch.reserve(entries_max);
-
-        let mut bytes = 0;
+        let mut filler = Filler::new(std::mem::take(bunch), entries_min);
         let mut is_full = false;
         {
             let view = self.keyspace.shared.view()?;
@@ -125,20 +128,22 @@ impl Iter {
             state.check_exists(&view, self.keyspace.shared.catalogue())?;
             let lower = as_slice(&middle.lower);
             let upper = as_slice(&middle.upper);
-            state.tree.scan(&view, direction, lower, upper, |(key, value)| {
-                bytes += key.len() + value.len();
-                bunch.push_back((Slice::from(key), Slice::from(value)));
-                is_full = bunch.len() >= entries_max || bytes >= BUNCH_BYTES_MAX;
+            state.tree.scan(&view, direction, lower, upper, |(key, value), is_at_edge| {
+                filler.add(key, value);
+                // A node's end is the place to pause: going on would sort the node again.
+                is_full = filler.bytes() >= BUNCH_BYTES_MAX
+                    || (is_at_edge && filler.len() >= entries_min);
                 if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })?;
         }
-        if let (true, Some((key, _))) = (is_full, bunch.back()) {
+        if let (true, Some(key)) = (is_full, filler.last_key()) {
             match direction {
-                Direction::Up => middle.lower = Bound::Excluded(key.clone()),
-                Direction::Down => middle.upper = Bound::Excluded(key.clone()),
+                Direction::Up => middle.lower = Bound::Excluded(key),
+                Direction::Down => middle.upper = Bound::Excluded(key),
             }
             self.middle = middle.may_hold_a_key().then_some(middle);
         }
+        *bunch = filler.finish();
         Ok(())
     }
 
@@ -163,7 +168,7 @@ impl Iterator for Iter {
         {
             return Some(Err(self.fuse(error)));
         }
-        self.front.pop_front().or_else(|| self.back.pop_back()).map(Ok)
+        self.front.take_first().or_else(|| self.back.take_last()).map(Ok)
     }
 }
 
@@ -174,7 +179,7 @@ impl DoubleEndedIterator for Iter {
         {
             return Some(Err(self.fuse(error)));
         }
-        self.back.pop_front().or_else(|| self.front.pop_back()).map(Ok)
+        self.back.take_first().or_else(|| self.front.take_last()).map(Ok)
     }
 }
 

@@ -45,6 +45,7 @@ mod error;
 mod limits;
 
 mod bounds;
+mod bunch;
 mod content;
 mod guard;
 pub mod layout;

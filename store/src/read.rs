@@ -112,7 +112,7 @@ impl Keyspace {
         let view = self.shared.view()?;
         self.state.check_exists(&view, self.shared.catalogue())?;
         let mut found = None;
-        self.state.tree.scan(&view, direction, Unbounded, Unbounded, |(key, value)| {
+        self.state.tree.scan(&view, direction, Unbounded, Unbounded, |(key, value), _| {
             found = Some((Slice::from(key), Slice::from(value)));
             ControlFlow::Break(())
         })?;

@@ -74,6 +74,10 @@ pub trait Cursor<'r> {
     /// # Errors
     /// As [`Cursor::seek`].
     fn previous(&mut self) -> Result<Option<Pair<'r>>>;
+
+    /// Whether the next step in a direction goes to another node: a good place to pause, since a
+    /// later seek to it finds nothing half walked.
+    fn is_at_edge(&self, forward: bool) -> bool;
 }
 
 /// What a check found in a whole tree.

@@ -167,4 +167,8 @@ impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
         let entry = self.sorted.entry(self.gap);
         Ok(Some((entry.key, entry.value(self.read)?)))
     }
+
+    fn is_at_edge(&self, forward: bool) -> bool {
+        self.gap == if forward { self.sorted.len() } else { 0 }
+    }
 }
