@@ -126,13 +126,6 @@ impl Filler {
         self.bytes.len() + self.owned_bytes
     }
 
-    /// The key copied last.
-    pub(crate) fn last_key(&self) -> Option<Slice> {
-        let place = self.bunch.places.last()?;
-        let start = place.start as usize;
-        self.bytes.get(start..start + place.key_len as usize).map(Slice::from)
-    }
-
     /// The bunch, filled.
     pub(crate) fn finish(mut self) -> Bunch {
         self.bunch.shared = Slice::from(self.bytes);

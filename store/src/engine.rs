@@ -9,6 +9,7 @@ use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
 use adamant_heap::access::{Read, Write};
+use adamant_slice::Slice;
 use adamant_trees::{Bplus, Cursor, Operation, OrderedMap, Pair, Report, Seek};
 
 use crate::error::{Error, Result};
@@ -112,7 +113,8 @@ impl Tree {
     }
 
     /// Hands the entries between the bounds to `each`, in order, until it breaks; with each, whether
-    /// the next one lies in another node.
+    /// the next one lies in another node. Returns where a later scan goes on that misses nothing
+    /// which was there, given as the bound at this end; `None` when nothing is left.
     pub(crate) fn scan<R: Read>(
         &self,
         heap: &R,
@@ -120,32 +122,26 @@ impl Tree {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         mut each: impl FnMut(Pair<'_>, bool) -> ControlFlow<()>,
-    ) -> Result<()> {
-        match self {
-            Self::Bplus(tree) => {
-                let mut cursor = tree.cursor(heap);
-                match direction {
-                    Direction::Up => {
-                        cursor.seek(Seek::lower(lower))?;
-                        while let Some(pair) = cursor.next()? {
-                            let is_at_edge = cursor.is_at_edge(true);
-                            if is_above(pair.0, upper) || each(pair, is_at_edge).is_break() {
-                                break;
-                            }
-                        }
-                    }
-                    Direction::Down => {
-                        cursor.seek(Seek::upper(upper))?;
-                        while let Some(pair) = cursor.previous()? {
-                            let is_at_edge = cursor.is_at_edge(false);
-                            if is_below(pair.0, lower) || each(pair, is_at_edge).is_break() {
-                                break;
-                            }
-                        }
-                    }
-                }
-                Ok(())
+    ) -> Result<Option<Bound<Slice>>> {
+        let Self::Bplus(tree) = self;
+        let forward = direction == Direction::Up;
+        let mut cursor = tree.cursor(heap);
+        cursor.seek(if forward { Seek::lower(lower) } else { Seek::upper(upper) })?;
+        loop {
+            let next = if forward { cursor.next()? } else { cursor.previous()? };
+            let Some(pair) = next else { return Ok(None) };
+            if if forward { is_above(pair.0, upper) } else { is_below(pair.0, lower) } {
+                return Ok(None);
             }
+            let is_at_edge = cursor.is_at_edge(forward);
+            if each(pair, is_at_edge).is_continue() {
+                continue;
+            }
+            if !is_at_edge {
+                return Ok(Some(Bound::Excluded(Slice::from(pair.0))));
+            }
+            let fence = cursor.fence(forward)?.map(Slice::from);
+            return Ok(fence.map(if forward { Bound::Included } else { Bound::Excluded }));
         }
     }
 

@@ -121,8 +121,7 @@ impl Iter {
             Direction::Down => &mut self.back,
         };
         let mut filler = Filler::new(std::mem::take(bunch), entries_min);
-        let mut is_full = false;
-        {
+        let rest = {
             let view = self.keyspace.shared.view()?;
             let state = &self.keyspace.state;
             state.check_exists(&view, self.keyspace.shared.catalogue())?;
@@ -130,16 +129,16 @@ impl Iter {
             let upper = as_slice(&middle.upper);
             state.tree.scan(&view, direction, lower, upper, |(key, value), is_at_edge| {
                 filler.add(key, value);
-                // A node's end is the place to pause: going on would sort the node again.
-                is_full = filler.bytes() >= BUNCH_BYTES_MAX
+                // A node's end is the place to pause: else the next bunch would sort it again.
+                let is_full = filler.bytes() >= BUNCH_BYTES_MAX
                     || (is_at_edge && filler.len() >= entries_min);
                 if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            })?;
-        }
-        if let (true, Some(key)) = (is_full, filler.last_key()) {
+            })?
+        };
+        if let Some(bound) = rest {
             match direction {
-                Direction::Up => middle.lower = Bound::Excluded(key),
-                Direction::Down => middle.upper = Bound::Excluded(key),
+                Direction::Up => middle.lower = bound,
+                Direction::Down => middle.upper = bound,
             }
             self.middle = middle.may_hold_a_key().then_some(middle);
         }

@@ -20,7 +20,23 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
 
 /// Takes one value off the front of `input`; `None`, and `input` untouched, when it is truncated,
 /// longer than `VARINT_BYTES_MAX` or beyond 64 bits.
+#[inline]
 pub fn take(input: &mut &[u8]) -> Option<u64> {
+    // Nearly all lengths take one byte or two, and they are read for every entry of a scan.
+    match **input {
+        [first, ref rest @ ..] if first < 0x80 => {
+            *input = rest;
+            Some(u64::from(first))
+        }
+        [first, second, ref rest @ ..] if second < 0x80 => {
+            *input = rest;
+            Some(u64::from(first & 0x7F) | u64::from(second) << 7)
+        }
+        _ => take_long(input),
+    }
+}
+
+fn take_long(input: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for (index, &byte) in input.iter().take(VARINT_BYTES_MAX).enumerate() {
         let bits = u64::from(byte & 0x7F);

@@ -75,9 +75,16 @@ pub trait Cursor<'r> {
     /// As [`Cursor::seek`].
     fn previous(&mut self) -> Result<Option<Pair<'r>>>;
 
-    /// Whether the next step in a direction goes to another node: a good place to pause, since a
-    /// later seek to it finds nothing half walked.
+    /// Whether the next step in a direction goes to another node: a good place to pause.
     fn is_at_edge(&self, forward: bool) -> bool;
+
+    /// The lowest key that may lie beyond the node at hand (`forward`), or the lowest that may lie
+    /// in it: at an edge, where a later scan goes on without walking this node again. `None` when
+    /// nothing lies beyond.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek`].
+    fn fence(&self, forward: bool) -> Result<Option<&'r [u8]>>;
 }
 
 /// What a check found in a whole tree.

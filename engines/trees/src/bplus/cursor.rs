@@ -8,7 +8,7 @@
 
 use adamant_heap::access::Read;
 
-use super::find::{Path, Target, path, prefetch_leaf};
+use super::find::{Path, Target, path, prefetch_leaf, separator};
 use super::layout::{Inner, Leaf};
 use super::sort::{Sorted, prefetch_entries};
 use crate::error::{Error, Result};
@@ -170,5 +170,15 @@ impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
 
     fn is_at_edge(&self, forward: bool) -> bool {
         self.gap == if forward { self.sorted.len() } else { 0 }
+    }
+
+    fn fence(&self, forward: bool) -> Result<Option<&'r [u8]>> {
+        let depth = self.path.height;
+        let block = if forward {
+            self.path.upper_fence(self.read, depth)?
+        } else {
+            self.path.lower_fence(self.read, depth)?
+        };
+        if block == 0 { Ok(None) } else { separator(self.read, block).map(Some) }
     }
 }
