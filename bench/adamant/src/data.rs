@@ -4,15 +4,20 @@
 //! holds no list of them.
 //! Invariants: keys of different indices differ; everything follows from the seed.
 
-/// Bytes of a key.
-pub const KEY_BYTES: usize = 20;
+use crate::key::Key;
 
-/// A key.
-pub type Key = [u8; KEY_BYTES];
+/// Bytes of a synthetic key.
+pub const KEY_BYTES: usize = 20;
 
 /// Random bytes that values are cut from: more than any compressor's window of 64 KiB, and little
 /// enough to stay in the second-level cache, so that making a value costs next to nothing.
 const POOL_BYTES: usize = 1 << 19;
+
+/// Half-compressible values alternate between so many random bytes and as many equal ones.
+const STRIPE_BYTES: usize = 32;
+
+/// Digits of the prefix of a repeated record's key, with the colon.
+const PREFIX_BYTES: usize = 11;
 
 /// An odd constant without structure: the golden ratio's 64 bits.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -24,21 +29,53 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
+/// A key and a value as read from somewhere.
+pub type Record = (Key, Vec<u8>);
+
+/// Where keys and values are from.
+#[derive(Debug)]
+enum Contents {
+    /// Random keys; values of one length, cut from this pool.
+    Synthetic { value_bytes: usize, pool: Vec<u8> },
+    /// Given records, so often under key prefixes that no key comes twice.
+    Repeated { records: Vec<Record>, repeats: u64 },
+}
+
 /// Records by index.
 #[derive(Debug)]
 pub struct Data {
     seed: u64,
-    value_bytes: usize,
-    pool: Vec<u8>,
+    contents: Contents,
 }
 
 impl Data {
-    /// Records with values of `value_bytes`.
+    /// Records with incompressible values of `value_bytes`.
     pub fn new(seed: u64, value_bytes: usize) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut pool = vec![0; POOL_BYTES + value_bytes];
         random.fill(&mut pool);
-        Self { seed, value_bytes, pool }
+        Self { seed, contents: Contents::Synthetic { value_bytes, pool } }
+    }
+
+    /// Records with values of `value_bytes` of which about half is random.
+    pub fn half_compressible(seed: u64, value_bytes: usize) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut pool = vec![0; POOL_BYTES + value_bytes];
+        for stripe in pool.chunks_mut(STRIPE_BYTES).step_by(2) {
+            random.fill(stripe);
+        }
+        Self { seed, contents: Contents::Synthetic { value_bytes, pool } }
+    }
+
+    /// `records` under as many key prefixes as it takes for `entries` of them. Neighbouring indices
+    /// have different prefixes, so that records come in no order of keys.
+    ///
+    /// # Panics
+    /// If there are no records.
+    pub fn repeated(seed: u64, records: Vec<Record>, entries: u64) -> Self {
+        assert!(!records.is_empty(), "there must be records to repeat");
+        let repeats = entries.div_ceil(records.len() as u64).max(1);
+        Self { seed, contents: Contents::Repeated { records, repeats } }
     }
 
     /// Where all of it comes from.
@@ -46,18 +83,45 @@ impl Data {
         self.seed
     }
 
-    /// Bytes of a value.
+    /// Bytes of a value; of repeated records, of a mean one.
     pub fn value_bytes(&self) -> usize {
-        self.value_bytes
+        match &self.contents {
+            Contents::Synthetic { value_bytes, .. } => *value_bytes,
+            Contents::Repeated { records, .. } => {
+                let bytes: usize = records.iter().map(|(_, value)| value.len()).sum();
+                bytes / records.len()
+            }
+        }
     }
 
-    /// Bytes of a key and a value.
+    /// Bytes of a key and a value; of repeated records, of a mean one.
     pub fn record_bytes(&self) -> u64 {
-        (KEY_BYTES + self.value_bytes) as u64
+        let key_bytes = match &self.contents {
+            Contents::Synthetic { .. } => KEY_BYTES,
+            Contents::Repeated { records, .. } => {
+                let bytes: usize = records.iter().map(|(key, _)| key.len()).sum();
+                PREFIX_BYTES + bytes / records.len()
+            }
+        };
+        (key_bytes + self.value_bytes()) as u64
     }
 
-    /// The key of record `index`: random bytes, so that the order of indices is a random one.
+    /// The key of record `index`. Synthetic ones are random bytes, so that the order of indices is
+    /// a random one.
     pub fn key(&self, index: u64) -> Key {
+        let (records, repeats) = match &self.contents {
+            Contents::Synthetic { .. } => return self.random_key(index),
+            Contents::Repeated { records, repeats } => (records, *repeats),
+        };
+        let round_len = repeats * records.len() as u64;
+        let (round, at) = (index / round_len, index % round_len);
+        let prefix = round * repeats + at % repeats;
+        let mut key = Key::new(format!("{prefix:010}:").as_bytes());
+        key.append(&records[(at / repeats) as usize].0);
+        key
+    }
+
+    fn random_key(&self, index: u64) -> Key {
         let first = mix(index.wrapping_mul(GOLDEN) ^ self.seed);
         let second = mix(first.wrapping_add(GOLDEN));
         let third = mix(second.wrapping_add(GOLDEN));
@@ -65,18 +129,33 @@ impl Data {
         key[..8].copy_from_slice(&first.to_le_bytes());
         key[8..16].copy_from_slice(&second.to_le_bytes());
         key[16..].copy_from_slice(&third.to_le_bytes()[..4]);
-        key
+        Key::new(&key)
     }
 
     /// A key like the others that no record has, for `index` below 2^40.
     pub fn missing_key(&self, index: u64) -> Key {
-        self.key(index + (1 << 40))
+        match &self.contents {
+            Contents::Synthetic { .. } => self.key(index + (1 << 40)),
+            Contents::Repeated { .. } => {
+                let mut key = self.key(index);
+                key.append(b"\xFF");
+                key
+            }
+        }
     }
 
-    /// The value of record `index` after `version` overwrites: incompressible.
+    /// The value of record `index` after `version` overwrites.
     pub fn value(&self, index: u64, version: u64) -> &[u8] {
-        let start = mix(index ^ (version << 48) ^ !self.seed) as usize % POOL_BYTES;
-        &self.pool[start..start + self.value_bytes]
+        match &self.contents {
+            Contents::Synthetic { value_bytes, pool } => {
+                let start = mix(index ^ (version << 48) ^ !self.seed) as usize % POOL_BYTES;
+                &pool[start..start + value_bytes]
+            }
+            Contents::Repeated { records, repeats } => {
+                let record = (index / repeats + version) % records.len() as u64;
+                &records[record as usize].1
+            }
+        }
     }
 }
 
@@ -173,6 +252,25 @@ mod tests {
         assert_eq!(data.value(7, 1), Data::new(1, 100).value(7, 1));
         assert_ne!(data.value(7, 1), data.value(7, 2));
         assert_ne!(data.value(7, 1), data.value(8, 1));
+    }
+
+    #[test]
+    fn repeated_records_have_keys_of_their_own_beyond_the_number_asked_for() {
+        let records: Vec<Record> =
+            (0..7_u8).map(|name| (Key::new(&[b'a' + name]), vec![name; 9])).collect();
+        let data = Data::repeated(1, records, 100);
+        let keys: HashSet<Key> = (0..1_000).map(|index| data.key(index)).collect();
+        assert_eq!(keys.len(), 1_000);
+        assert!((0..1_000).all(|index| !keys.contains(&data.missing_key(index))));
+        assert_eq!(data.record_bytes(), 11 + 1 + 9);
+        assert_ne!(data.value(3, 0), data.value(3, 1));
+    }
+
+    #[test]
+    fn half_of_a_half_compressible_value_is_zeros() {
+        let data = Data::half_compressible(1, 800);
+        let zeros = data.value(3, 0).iter().filter(|&&byte| byte == 0).count();
+        assert!((350..450).contains(&zeros), "{zeros}");
     }
 
     #[test]

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use crate::data::Key;
 use crate::error::Result;
+use crate::key::Key;
 
 /// What a write waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,10 @@ pub trait Engine: Send + Sync + Sized {
 
     /// Whether its contents are there when it is opened again.
     const IS_PERSISTENT: bool;
+
+    /// Whether it holds what was written: a measurement without an engine does not, and is not
+    /// checked.
+    const KEEPS_CONTENTS: bool = true;
 
     /// An owned value.
     type Value: AsRef<[u8]>;

@@ -7,6 +7,8 @@
 
 pub mod error;
 
+pub mod key;
+
 pub mod data;
 pub mod measure;
 

@@ -91,11 +91,9 @@ fn run_kill_child(engine: &str, task: &[String]) -> Result<()> {
 
 /// Prints how much memory a load takes at the most.
 fn run_memory_child(engine: &str, task: &[String]) -> Result<()> {
-    let bytes = match engine {
-        AdamantEngine::NAME => memory::child::<AdamantEngine>(task)?,
-        BTreeMapEngine::NAME => memory::child::<BTreeMapEngine>(task)?,
-        _ => return Err(format!("there is no engine {engine} to be loaded").into()),
-    };
-    println!("{bytes}");
-    Ok(())
+    match engine {
+        AdamantEngine::NAME => memory::child::<AdamantEngine>(task),
+        BTreeMapEngine::NAME => memory::child::<BTreeMapEngine>(task),
+        _ => Err(format!("there is no engine {engine} to be loaded").into()),
+    }
 }

@@ -18,6 +18,9 @@ pub struct Measured {
     pub operations: u64,
     /// From the start of all threads to the end of the last.
     pub seconds: f64,
+    /// Time of processors in this process, outside the kernel, of all its threads; in steps of 10
+    /// milliseconds.
+    pub user_seconds: f64,
 }
 
 impl Measured {
@@ -30,6 +33,31 @@ impl Measured {
     pub fn milliseconds(&self) -> f64 {
         self.seconds * 1e3
     }
+
+    /// Nanoseconds of processors for an operation, outside the kernel.
+    pub fn user_nanoseconds(&self) -> f64 {
+        self.user_seconds * 1e9 / self.operations.max(1) as f64
+    }
+}
+
+/// A clock that was started.
+#[derive(Debug)]
+pub struct Stopwatch {
+    user_before: f64,
+    start: Instant,
+}
+
+impl Stopwatch {
+    /// Starts it.
+    pub fn start() -> Self {
+        Self { user_before: user_seconds(), start: Instant::now() }
+    }
+
+    /// `operations` were done since.
+    pub fn measured(&self, operations: u64) -> Measured {
+        let seconds = self.start.elapsed().as_secs_f64();
+        Measured { operations, seconds, user_seconds: user_seconds() - self.user_before }
+    }
 }
 
 /// Runs `work` on so many threads at once, which say how many operations they did. Each thread
@@ -39,6 +67,7 @@ impl Measured {
 /// The first that a thread returned.
 pub fn on_threads(threads: usize, work: impl Fn(usize) -> Result<u64> + Sync) -> Result<Measured> {
     let ready = Barrier::new(threads);
+    let user_before = user_seconds();
     let timed = |thread| {
         ready.wait();
         let start = Instant::now();
@@ -60,7 +89,7 @@ pub fn on_threads(threads: usize, work: impl Fn(usize) -> Result<u64> + Sync) ->
         span = Some(span.map_or((start, end), |(first, last)| (first.min(start), last.max(end))));
     }
     let seconds = span.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
-    Ok(Measured { operations, seconds })
+    Ok(Measured { operations, seconds, user_seconds: user_seconds() - user_before })
 }
 
 /// Repeats `work` on every thread until the time is over. For operations that take so long that
@@ -89,9 +118,9 @@ pub fn for_a_while(
 /// # Errors
 /// That of `work`.
 pub fn once<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Measured)> {
-    let start = Instant::now();
+    let watch = Stopwatch::start();
     let result = work()?;
-    Ok((result, Measured { operations: 1, seconds: start.elapsed().as_secs_f64() }))
+    Ok((result, watch.measured(1)))
 }
 
 /// The number after `name` in a file of `/proc`, such as `VmHWM` in `/proc/self/status`.
@@ -110,12 +139,33 @@ pub fn written_bytes() -> Result<u64> {
     number_in("/proc/self/io", "write_bytes")
 }
 
+/// Time of processors that this process has spent outside the kernel so far, in seconds; in steps
+/// of 10 milliseconds. 0 where the system does not say.
+pub fn user_seconds() -> f64 {
+    // Ticks of /proc are hundredths of a second on every architecture.
+    const TICK_SECONDS: f64 = 0.01;
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field, the name in parentheses, may have spaces; utime is the 14th.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks: u64 =
+        fields.split_whitespace().nth(11).and_then(|field| field.parse().ok()).unwrap_or(0);
+    ticks as f64 * TICK_SECONDS
+}
+
 /// Bytes of memory in use now.
 ///
 /// # Errors
 /// When the system does not say.
 pub fn memory_bytes() -> Result<u64> {
     Ok(number_in("/proc/self/status", "VmRSS")? * 1024)
+}
+
+/// Bytes of memory in use now that are no part of a file.
+///
+/// # Errors
+/// When the system does not say.
+pub fn memory_anonymous_bytes() -> Result<u64> {
+    Ok(number_in("/proc/self/status", "RssAnon")? * 1024)
 }
 
 /// Most bytes of memory that were in use at once since the process began.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::asked::{Asked, AskedRows, Better};
 use crate::error::{Result, ensure};
+use crate::measure::Measured;
 
 /// What a figure counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,8 @@ struct Series {
     unit: Unit,
     n: u64,
     samples: Vec<f64>,
+    /// Nanoseconds of processors for an operation, of rows that have a rate.
+    user_nanoseconds: Vec<f64>,
 }
 
 impl Series {
@@ -62,6 +65,12 @@ impl Series {
         let mut sorted = self.samples.clone();
         sorted.sort_by(f64::total_cmp);
         sorted
+    }
+
+    fn user_nanoseconds(&self) -> Option<f64> {
+        let mut sorted = self.user_nanoseconds.clone();
+        sorted.sort_by(f64::total_cmp);
+        (!sorted.is_empty()).then(|| median_of(&sorted))
     }
 }
 
@@ -97,8 +106,19 @@ impl Report {
             }
             None => {
                 let row = row.to_owned();
-                self.series.push(Series { row, engine, unit, n, samples: vec![sample] });
+                let (samples, user_nanoseconds) = (vec![sample], Vec::new());
+                self.series.push(Series { row, engine, unit, n, samples, user_nanoseconds });
             }
+        }
+    }
+
+    /// Adds a rate of a round, with the processor time that it took.
+    pub fn add_rate(&mut self, row: &str, engine: &'static str, n: u64, measured: Measured) {
+        self.add(row, engine, Unit::ThousandPerSecond, n, measured.thousand_per_second());
+        let series =
+            self.series.iter_mut().find(|series| series.row == row && series.engine == engine);
+        if let Some(series) = series {
+            series.user_nanoseconds.push(measured.user_nanoseconds());
         }
     }
 
@@ -162,6 +182,7 @@ impl Report {
                 "min": sorted[0],
                 "max": sorted[sorted.len() - 1],
                 "rounds": sorted.len(),
+                "user_ns_per_operation": series.user_nanoseconds(),
                 "asked": asked.map(|asked| asked.figure),
                 "better": series.unit.better().name(),
                 "holds": asked.map_or(Value::Null, |asked| asked.holds(median).into()),

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use ::adamant::{Keyspace, Options, Slice, Store};
 
-use crate::data::Key;
 use crate::engine::{Direction, Durability, Engine, Setup, Space};
 use crate::error::Result;
+use crate::key::Key;
 use crate::measure::disk_bytes;
 
 /// A store with one keyspace.

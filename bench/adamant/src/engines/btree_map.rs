@@ -6,9 +6,9 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::data::Key;
 use crate::engine::{Direction, Durability, Engine, Setup, Space};
 use crate::error::Result;
+use crate::key::Key;
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -64,17 +64,17 @@ impl Engine for BTreeMapEngine {
     fn remove_batch(&self, keys: &[Key]) -> Result<()> {
         let mut map = self.exclusive();
         for key in keys {
-            map.remove(key.as_slice());
+            map.remove(&key[..]);
         }
         Ok(())
     }
 
     fn get(&self, key: &Key) -> Result<Option<Vec<u8>>> {
-        Ok(self.shared().get(key.as_slice()).cloned())
+        Ok(self.shared().get(&key[..]).cloned())
     }
 
     fn get_with(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        Ok(self.shared().get(key.as_slice()).map(|value| read(value)).is_some())
+        Ok(self.shared().get(&key[..]).map(|value| read(value)).is_some())
     }
 
     fn scan(
@@ -84,7 +84,7 @@ impl Engine for BTreeMapEngine {
         limit: u64,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<u64> {
-        let bound = from.map_or(Bound::Unbounded, |key| Bound::Included(key.as_slice()));
+        let bound = from.map_or(Bound::Unbounded, |key| Bound::Included(&key[..]));
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let map = self.shared();
         let mut count = 0;

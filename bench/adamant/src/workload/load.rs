@@ -1,11 +1,9 @@
 //! Loading, closing and opening, and what it takes on the disk.
 
-use std::time::Instant;
-
-use crate::data::Key;
 use crate::engine::{Durability, Engine};
 use crate::error::{Result, ensure};
-use crate::measure::{Measured, once, written_bytes};
+use crate::key::Key;
+use crate::measure::{Stopwatch, once, written_bytes};
 use crate::report::{Report, Unit};
 use crate::workload::session::Session;
 
@@ -49,11 +47,11 @@ pub(crate) fn put_in_batches<E: Engine>(
 /// The engine's, or contents that are not what was written.
 pub fn load<E: Engine>(session: &mut Session<'_, E>, report: &mut Report) -> Result<()> {
     let written_before = written_bytes()?;
-    let start = Instant::now();
+    let watch = Stopwatch::start();
     let operations = put_in_batches(session, 0..session.entries, 0)?;
-    let loaded = Measured { operations, seconds: start.elapsed().as_secs_f64() };
+    let loaded = watch.measured(operations);
     session.engine().sync()?;
-    let synced = Measured { operations, seconds: start.elapsed().as_secs_f64() };
+    let synced = watch.measured(operations);
     session.set_next(session.entries);
     session.add_rate(report, "load.batch1000.deferred", loaded);
     if E::IS_PERSISTENT {

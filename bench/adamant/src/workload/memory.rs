@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::data::Data;
 use crate::engine::Engine;
 use crate::error::{Result, ensure};
-use crate::measure::{memory_bytes, memory_peak_bytes};
+use crate::measure::{memory_anonymous_bytes, memory_bytes, memory_peak_bytes};
 use crate::report::{Report, Unit};
 use crate::workload::load::{MEBIBYTE, put_in_batches};
 use crate::workload::session::Session;
@@ -18,7 +18,8 @@ use crate::workload::session::Session;
 /// First argument of a child process.
 pub const CHILD_COMMAND: &str = "memory-child";
 
-/// Loads `entries` in a child process. Row: `memory.peak`, beyond what an idle process has.
+/// Loads `entries` in a child process. Rows, beyond what an idle process has: `memory.peak`, and
+/// `memory.anonymous`, of memory that is no part of a file, at the end.
 ///
 /// # Errors
 /// The child failed.
@@ -39,26 +40,33 @@ pub fn peak_of_load<E: Engine>(
         .stderr(Stdio::inherit())
         .output()?;
     ensure(output.status.success(), || format!("{}: the memory child failed", E::NAME))?;
-    let bytes: u64 = String::from_utf8(output.stdout)?.trim().parse()?;
-    report.add("memory.peak", E::NAME, Unit::Mebibytes, entries, bytes as f64 / MEBIBYTE);
+    let text = String::from_utf8(output.stdout)?;
+    let mut figures = text.split_whitespace();
+    for row in ["memory.peak", "memory.anonymous"] {
+        let bytes: u64 = figures.next().ok_or("the memory child said nothing")?.parse()?;
+        report.add(row, E::NAME, Unit::Mebibytes, entries, bytes as f64 / MEBIBYTE);
+    }
     Ok(())
 }
 
 /// The child's work, from the arguments after `CHILD_COMMAND` and the engine's name: loads, and
-/// returns the peak in bytes.
+/// prints the bytes of the rows.
 ///
 /// # Errors
 /// The engine's, or arguments that are no task.
-pub fn child<E: Engine>(arguments: &[String]) -> Result<u64> {
+pub fn child<E: Engine>(arguments: &[String]) -> Result<()> {
     let [directory, seed, value_bytes, entries, log_bytes_max] = arguments else {
         return Err("a child needs a directory and four numbers".into());
     };
     let data = Data::new(seed.parse()?, value_bytes.parse()?);
-    let idle = memory_bytes()?;
+    let (idle, idle_anonymous) = (memory_bytes()?, memory_anonymous_bytes()?);
     let entries = entries.parse()?;
     let session =
         Session::<E>::begin(Path::new(directory), &data, entries, log_bytes_max.parse()?, 0, "")?;
     put_in_batches(&session, 0..entries, 0)?;
     session.engine().sync()?;
-    Ok(memory_peak_bytes()?.saturating_sub(idle))
+    let peak = memory_peak_bytes()?.saturating_sub(idle);
+    let anonymous = memory_anonymous_bytes()?.saturating_sub(idle_anonymous);
+    println!("{peak} {anonymous}");
+    Ok(())
 }
