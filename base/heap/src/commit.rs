@@ -3,9 +3,12 @@
 //! Purpose: R5. All that can fail happens before the record is appended; a failure there drops
 //! the transaction, which undoes it. After the append only memory changes.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::image::Place;
-use crate::layout::{DESCRIPTOR_BYTES, ROOT_OFFSET, ZONE_PAGES, descriptor_offset};
+use crate::layout::{
+    DESCRIPTOR_BYTES, KIND_EXTENT_CONTINUED, KIND_FREE, PAGE_BYTES, ROOT_OFFSET, ZONE_PAGES,
+    descriptor_offset,
+};
 use crate::tx::Transaction;
 use crate::writer::{Bits, Part};
 
@@ -45,18 +48,39 @@ impl Transaction<'_> {
             let Some(&(_, place)) = self.writer.levels[0].freed.entries().get(index) else { break };
             match place {
                 Place::Extent { page, pages } => {
-                    for zone in page / ZONE_PAGES..=(page + pages - 1) / ZONE_PAGES {
-                        self.boot_zone(zone)?;
-                    }
+                    self.boot_zones(page, pages)?;
+                    self.judge_extent(page, pages)?;
                     self.clear_extent(page, pages)?;
                 }
                 Place::Run { run, class, .. } => {
-                    self.boot_zone(run / ZONE_PAGES)?;
+                    // All of its pages: a run may lie on both sides of a boundary, and is cleared
+                    // on both when it is emptied.
+                    let shape = self.blocks.classes.get(class.into());
+                    let run_pages = shape.map_or(1, |shape| shape.run_pages);
+                    self.boot_zones(run, run_pages)?;
                     self.load_run(run, class)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Refuses to free an extent that covers what is not its own: what a damaged descriptor says
+    /// would be given away twice. O(pages), 8 bytes each.
+    fn judge_extent(&self, page: u64, pages: u64) -> Result<()> {
+        let mut is_whole = !self.writer.arena.has_free(page, pages);
+        for inner in page + 1..page + pages {
+            let is_boundary = inner.is_multiple_of(ZONE_PAGES);
+            let expected = if is_boundary { KIND_EXTENT_CONTINUED } else { KIND_FREE };
+            is_whole &= self.image.descriptor(inner)?.kind == expected;
+        }
+        if is_whole {
+            return Ok(());
+        }
+        Err(Error::InvalidPointer {
+            offset: page * PAGE_BYTES,
+            what: "is in an extent that overlaps others",
+        })
     }
 
     /// The bits of all blocks reserved and freed, one entry a word, sorted by word.

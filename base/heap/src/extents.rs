@@ -42,6 +42,13 @@ impl Extents {
         self.add(start, pages);
     }
 
+    /// Whether any page of a range is free. O(log n).
+    pub(crate) fn overlaps(&self, start: u64, pages: u64) -> bool {
+        // Ranges are disjoint: of those that begin before the end, the last one ends last.
+        let last = self.by_start.range(..start + pages).next_back();
+        last.is_some_and(|(&found, &count)| found + count > start)
+    }
+
     /// Free pages in all.
     #[cfg(test)]
     fn pages(&self) -> u64 {

@@ -206,7 +206,11 @@ impl Heap {
             }));
         }
         self.journal.wait_for_space()?;
-        let writer = self.writer.lock();
+        let mut writer = self.writer.lock();
+        if writer.arena.retired() > 0 {
+            // Pins may have gone since the last commit. A pin that is made now needs none of it.
+            writer.arena.release(self.pins.released());
+        }
         let image = self.image.write();
         self.owner.store(token, Ordering::Relaxed);
         let mut transaction =
@@ -276,6 +280,8 @@ impl Heap {
 
     /// Figures.
     pub fn stats(&self) -> Stats {
+        // First what waits for a checkpoint: nobody should wait for it behind a lock held here.
+        let journal = self.journal.stats();
         let quarantined = self.writer.lock().arena.retired() as u64;
         let image = self.image.read();
         Stats {
@@ -284,7 +290,7 @@ impl Heap {
             address_bytes: image.pages_max() * PAGE_BYTES,
             quarantined,
             pins: self.pins.count(),
-            journal: self.journal.stats(),
+            journal,
         }
     }
 

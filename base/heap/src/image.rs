@@ -16,8 +16,8 @@ use zerocopy::FromBytes;
 use crate::class::ClassTable;
 use crate::error::{Error, Result};
 use crate::layout::{
-    DESCRIPTOR_BYTES, Descriptor, HeapRoot, KIND_EXTENT, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES,
-    ROOT_OFFSET, TABLE_BASE, ZONE_BYTES, ZONE_PAGES, file_offset,
+    DESCRIPTOR_BYTES, Descriptor, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot, KIND_EXTENT, KIND_RUN,
+    KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_OFFSET, TABLE_BASE, ZONE_BYTES, ZONE_PAGES, file_offset,
 };
 
 /// Memory is made usable in steps of a huge page, so that a first touch can fill a whole one:
@@ -37,7 +37,8 @@ impl Image {
     /// and at least `pages` pages; then maps the first `pages` pages of the pool file.
     pub(crate) fn map(pool: &Arc<dyn File>, pages: u64, bytes_max: u64) -> Result<Self> {
         let bytes_min = (pages * PAGE_BYTES).max(ZONE_BYTES);
-        let data = Region::reserve(bytes_max.max(bytes_min), bytes_min)?;
+        let bytes_max = bytes_max.min(HEAP_BYTES_MAX).max(bytes_min);
+        let data = Region::reserve(bytes_max, bytes_min)?;
         let table_bytes = data.bytes() / PAGE_BYTES * DESCRIPTOR_BYTES;
         let tables = Region::reserve(table_bytes, table_bytes)?;
         let image = Self { data, tables, pages };
@@ -158,6 +159,9 @@ impl Image {
         if page >= self.pages {
             return Err(invalid("lies beyond the heap"));
         }
+        if page < FIRST_PAGE {
+            return Err(invalid("is on a page of the system"));
+        }
         let descriptor = self.descriptor(page)?;
         let argument = u64::from(descriptor.argument.get());
         match descriptor.kind {
@@ -167,7 +171,9 @@ impl Image {
                 let Some(shape) = classes.get(class) else {
                     return Err(invalid("is in a run of an unknown class"));
                 };
-                let run = page.checked_sub(back).filter(|run| run + shape.run_pages <= self.pages);
+                let run = page
+                    .checked_sub(back)
+                    .filter(|run| *run >= FIRST_PAGE && run + shape.run_pages <= self.pages);
                 let Some(run) = run else {
                     return Err(invalid("is in a run that is cut off"));
                 };
@@ -176,7 +182,10 @@ impl Image {
                 };
                 Ok(Place::Run { run, class: class as u8, index, bytes: shape.block_bytes })
             }
-            KIND_EXTENT if offset.is_multiple_of(PAGE_BYTES) && page + argument <= self.pages => {
+            KIND_EXTENT if argument == 0 || page + argument > self.pages => {
+                Err(invalid("is in an extent that is cut off"))
+            }
+            KIND_EXTENT if offset.is_multiple_of(PAGE_BYTES) => {
                 Ok(Place::Extent { page, pages: argument })
             }
             KIND_EXTENT => Err(invalid("is not the start of an extent")),

@@ -29,6 +29,8 @@ use crate::layout::{
 const PAGES_MAX: u64 = HEAP_BYTES_MAX / PAGE_BYTES;
 /// Bytes of a checkpoint before its checksum.
 const CHECKPOINT_SUMMED_BYTES: usize = size_of::<Checkpoint>() - size_of::<u32>();
+/// Counters of a pool and its log are at most this: half of what they could be.
+pub(crate) const COUNTER_MAX: u64 = u64::MAX / 2;
 /// Pages read at once by `verify`: divides a zone's data pages and is all of its table's, so that
 /// no piece crosses a zone.
 const VERIFY_PAGES: u64 = ZONE_TABLE_PAGES;
@@ -194,7 +196,9 @@ impl PoolFile {
             let mut bytes = [0; size_of::<Checkpoint>()];
             self.file.read_at(&mut bytes, offset)?;
             let slot = Checkpoint::read_from_bytes(&bytes).ok();
-            let valid = slot.filter(|slot| slot.checksum.get() == self.checkpoint_checksum(slot));
+            let valid = slot.filter(|slot| {
+                slot.checksum.get() == self.checkpoint_checksum(slot) && is_plausible(slot)
+            });
             newest = match (newest, valid) {
                 (Some(other), Some(slot)) if slot.number.get() < other.number.get() => Some(other),
                 (other, slot) => slot.or(other),
@@ -298,6 +302,15 @@ impl PoolFile {
             ),
         }
     }
+}
+
+/// Whether counting on from there stays within 64 bits, for longer than any disk lasts: with a
+/// checksum that fits, nobody but an attacker wrote anything else.
+fn is_plausible(checkpoint: &Checkpoint) -> bool {
+    let Checkpoint { number, generation, applied, durable, ordinal, position, .. } = *checkpoint;
+    let counters = [number, generation, applied, durable, ordinal, position];
+    counters.iter().all(|counter| counter.get() <= COUNTER_MAX)
+        && checkpoint.pages.get() <= PAGES_MAX
 }
 
 fn header_checksum(header: &PoolHeader) -> u32 {

@@ -51,8 +51,19 @@ impl Transaction<'_> {
     /// A block of a class that has no loaded run with free blocks.
     #[cold]
     fn find_block(&mut self, class: u8, shape: &Class) -> Result<(u64, u64)> {
+        let mut has_booted = false;
         for _ in 0..LOADS_MAX {
-            let Some(run) = self.writer.arena.take_unloaded(class) else { break };
+            let Some(run) = self.writer.arena.take_unloaded(class) else {
+                // Nothing is known after opening. Without a look each opening would make a run of
+                // its own, and a program that opens, inserts and closes would only ever grow.
+                let Some(zone) = self.writer.arena.unbooted_zone() else { break };
+                if has_booted {
+                    break;
+                }
+                has_booted = true;
+                self.boot_zone(zone)?;
+                continue;
+            };
             // It was a run when its zone was booted; by now it may have been emptied, and its
             // pages used for something else.
             let descriptor = self.image.descriptor(run)?;
@@ -168,8 +179,9 @@ impl Transaction<'_> {
                 },
             }
         };
-        for zone in start / ZONE_PAGES..=(start + pages - 1) / ZONE_PAGES {
-            self.boot_zone(zone)?;
+        if let Err(error) = self.boot_zones(start, pages) {
+            self.writer.arena.give_pages(start, pages);
+            return Err(error);
         }
         let depth = self.depth;
         let level = &mut self.writer.levels[depth];
@@ -177,9 +189,17 @@ impl Transaction<'_> {
         Ok(start)
     }
 
+    /// Looks at the zones of a range of pages, before their descriptors change.
+    pub(crate) fn boot_zones(&mut self, start: u64, pages: u64) -> Result<()> {
+        for zone in start / ZONE_PAGES..=(start + pages - 1) / ZONE_PAGES {
+            self.boot_zone(zone)?;
+        }
+        Ok(())
+    }
+
     /// Looks at the descriptors of a zone, once: they are verified against their checksums while
     /// they still are what the file holds (R7).
-    pub(crate) fn boot_zone(&mut self, zone: u64) -> Result<()> {
+    fn boot_zone(&mut self, zone: u64) -> Result<()> {
         let Some((start, end)) = self.writer.arena.to_boot(zone) else { return Ok(()) };
         let table = descriptor_offset(start);
         let table_len = (end - start) * DESCRIPTOR_BYTES;

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::image::{Image, Place};
 use crate::journal::Journal;
 use crate::layout::{DESCRIPTOR_BYTES, PAGE_BYTES, ZONE_PAGES};
-use crate::layout::{KIND_FREE, ROOT_COUNT, ROOT_OFFSET, descriptor_offset};
+use crate::layout::{KIND_FREE, KIND_RUN, ROOT_COUNT, ROOT_OFFSET, descriptor_offset};
 use crate::ptr::Ptr;
 use crate::settled::Settled;
 use crate::writer::{Level, Writer};
@@ -95,6 +95,9 @@ impl<'h> Transaction<'h> {
     }
 
     fn track_as(&mut self, offset: u64, len: u64, log: bool) -> Result<&mut [u8]> {
+        if len == 0 {
+            return Ok(&mut []);
+        }
         let depth = self.depth;
         self.writer.levels[depth].ranges.declare(&self.image, offset, len, log)?;
         self.settled.settle(offset, len);
@@ -158,6 +161,7 @@ impl<'h> Transaction<'h> {
         inner.ranges.merge_into(&mut outer.ranges);
         outer.runs.append(&mut inner.runs);
         outer.pages_end = outer.pages_end.max(inner.pages_end);
+        inner.pages_end = 0;
         for (block, fresh) in inner.fresh.drain() {
             outer.fresh.insert(block, fresh);
         }
@@ -191,6 +195,12 @@ impl<'h> Transaction<'h> {
         match place {
             Place::Extent { .. } => Ok(true),
             Place::Run { run, class, index, .. } => {
+                // What a damaged descriptor calls a later page of a run may follow none: its
+                // bitmap would be somebody's bytes.
+                let first = self.image.descriptor(run)?;
+                if (first.kind, first.class.get()) != (KIND_RUN, u16::from(class)) {
+                    return Ok(false);
+                }
                 let (word, mask) = self.bit(run, class, index);
                 let bytes = self.image.bytes(word, 8)?;
                 Ok(adamant_wire::le::u64_at(bytes, 0).is_some_and(|word| word & mask != 0))
@@ -318,8 +328,8 @@ impl Write for Transaction<'_> {
     #[inline]
     fn update_u64(&mut self, block: u64, at: usize, value: u64) -> Result<()> {
         let new = value.to_le_bytes();
-        let old = self.block(block)?.get(at..at + 8);
-        let Some(old) = old.and_then(|old| <[u8; 8]>::try_from(old).ok()) else {
+        let old = self.block(block)?.get(at..).and_then(|rest| rest.first_chunk::<8>());
+        let Some(old) = old.copied() else {
             return Err(Error::InvalidPointer {
                 offset: block,
                 what: "is shorter than what is written",

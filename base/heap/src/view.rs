@@ -10,7 +10,9 @@ use crate::image::Image;
 use crate::ptr::Ptr;
 
 /// The heap as the last commit left it. Holds the shared lock: no commit becomes visible while it
-/// lives, so it should not live long, and the thread that has it must not begin a transaction.
+/// lives, so it should not live long. The thread that has it must neither begin a transaction nor
+/// ask the heap for a second view, a pin, figures or a check: where a commit already waits for this
+/// view, they wait behind that commit for ever.
 #[derive(Debug)]
 pub struct View<'h> {
     blocks: Blocks<'h>,

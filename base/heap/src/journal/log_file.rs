@@ -15,6 +15,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::layout::{LOG_FILE_BYTES_MIN, LOG_HEAD_BYTES, LOG_MAGIC, LogHeader};
 use crate::error::{Error, Result};
 use crate::layout::FORMAT_VERSION;
+use crate::pool_file::COUNTER_MAX;
 
 /// Name of a file that is being made ready.
 const NEW_NAME: &str = "new";
@@ -107,6 +108,10 @@ impl LogFile {
         self.file.read_at(&mut bytes, 0)?;
         let Ok(header) = LogHeader::read_from_bytes(&bytes) else { return Ok(None) };
         if header.magic != LOG_MAGIC || header.checksum.get() != header_checksum(&header) {
+            return Ok(None);
+        }
+        if header.generation.get().max(header.ordinal.get()) > COUNTER_MAX {
+            // As for a checkpoint: not one that any program wrote.
             return Ok(None);
         }
         let unsupported = |what| Err(Error::Unsupported { file: self.file.path().into(), what });
