@@ -76,7 +76,7 @@ impl fmt::Display for Error {
             Self::Medium(error) => error.fmt(f),
             Self::Poisoned { cause } => write!(
                 f,
-                "an earlier write failed ({cause}); writes are refused until the store is reopened"
+                "a write or sync failed ({cause}); writes are refused until the store is reopened"
             ),
             Self::Damaged { file, offset, what } => {
                 write!(f, "{} is damaged at byte {offset}: {what}", file.display())

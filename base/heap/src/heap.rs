@@ -225,9 +225,10 @@ impl Heap {
                 resume_unwind(panic)
             }
         };
-        if let Some(sequence) = transaction.commit(|| self.pins.released())? {
-            self.journal.finish(sequence, durability)?;
-        }
+        let sequence = transaction.commit(|| self.pins.released())?;
+        // Who changed nothing is promised what was found: a key removed once more stays removed.
+        let sequence = sequence.unwrap_or_else(|| self.journal.last_sequence());
+        self.journal.finish(sequence, durability)?;
         Ok(result)
     }
 

@@ -18,13 +18,19 @@ pub(super) struct Poison {
 }
 
 impl Poison {
-    /// Ends writing and hands the error on.
+    /// Ends writing and says so. What the medium failed at becomes the cause: on its own it would
+    /// tell the caller that nothing was changed, and the commit may be visible. Damage that was
+    /// found is handed on.
     pub(super) fn set(&self, error: Error) -> Error {
-        if !matches!(error, Error::Poisoned { .. }) {
-            self.cause.lock().get_or_insert_with(|| error.to_string());
-            self.poisoned.store(true, Ordering::Release);
+        if matches!(error, Error::Poisoned { .. }) {
+            return error;
         }
-        error
+        let cause = self.cause.lock().get_or_insert_with(|| error.to_string()).clone();
+        self.poisoned.store(true, Ordering::Release);
+        match error {
+            Error::Medium(_) => Error::Poisoned { cause },
+            other => other,
+        }
     }
 
     /// # Errors
