@@ -94,6 +94,9 @@ pub struct Checkpoint {
     pub position: U64,
     /// Data pages that the file backed: a shorter file has been cut.
     pub pages: U64,
+    /// 1: an applier was about to change pages, so those that the log names from here on may be
+    /// torn. 0: every page is what its checksum says.
+    pub applying: U64,
     /// CRC of the frame before that record: the chain goes on from it.
     pub previous: U32,
     /// CRC32C of the pool's UUID and all bytes before this field.
@@ -162,7 +165,7 @@ pub const KIND_SYSTEM: u8 = 4;
 pub const KIND_EXTENT_CONTINUED: u8 = 5;
 
 const _: () = assert!(size_of::<PoolHeader>() == 60);
-const _: () = assert!(size_of::<Checkpoint>() == 64);
+const _: () = assert!(size_of::<Checkpoint>() == 72);
 const _: () = assert!(size_of::<HeapRoot>() == 24 + 8 * ROOT_COUNT);
 const _: () = assert!(size_of::<ClassEntry>() == 16);
 const _: () = assert!(CLASS_COUNT_MAX * 16 <= PAGE_BYTES as usize);

@@ -84,6 +84,7 @@ impl PoolFile {
             ordinal: 0.into(),
             position: 0.into(),
             pages: pool.pages_backed().into(),
+            applying: 0.into(),
             previous: 0.into(),
             checksum: 0.into(),
         };

@@ -154,10 +154,14 @@ impl Transaction<'_> {
     fn add_fresh(&mut self, block: u64, place: Place) -> Result<()> {
         let depth = self.depth;
         self.writer.levels[depth].fresh.insert(block, Fresh { place, written: 0 });
-        match self.blocks.first_touch {
-            Some(first_touch) => first_touch.block(&self.image, block, place.bytes()),
-            None => Ok(()),
+        let Some(first_touch) = self.blocks.first_touch else { return Ok(()) };
+        let verified = first_touch.block(&self.image, block, place.bytes());
+        if verified.is_err() {
+            // The caller never learns of the block, so it must not be published.
+            self.writer.levels[depth].fresh.remove(block);
+            self.cancel(place)?;
         }
+        verified
     }
 
     fn write_extent(&mut self, page: u64, kind: u8, pages: u64) -> Result<()> {

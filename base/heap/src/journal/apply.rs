@@ -40,8 +40,12 @@ const TABLE_END: u64 = TABLE_BASE + HEAP_BYTES_MAX / PAGE_BYTES * DESCRIPTOR_BYT
 pub(super) enum Purpose {
     /// A running store: pages are whole, and the pool was grown before the commit.
     Checkpoint,
-    /// After a crash: pages may be torn, and the pool may be shorter than the log says.
-    Recovery,
+    /// After a crash: the pool may be shorter than the log says, and where an applier was at work
+    /// its pages may be torn.
+    Recovery {
+        /// Whether one was.
+        torn: bool,
+    },
 }
 
 /// Applies all records from `start` to `end`, both ends of records. Syncs nothing. Returns the
@@ -209,7 +213,7 @@ impl<'p> Window<'p> {
         if pages <= self.pool.pages_backed() {
             return Ok(());
         }
-        if self.purpose == Purpose::Recovery {
+        if self.purpose != Purpose::Checkpoint {
             return self.pool.grow(pages);
         }
         Err(Error::Damaged {
@@ -233,7 +237,7 @@ impl<'p> Window<'p> {
             let page_at = (group[0].page - start) as usize;
             let page = &mut self.run[page_at..page_at + PAGE_BYTES as usize];
             let sum = self.sums.at(group[0].page)?;
-            if self.purpose == Purpose::Checkpoint && !is_overwritten(group) {
+            if self.purpose != (Purpose::Recovery { torn: true }) && !is_overwritten(group) {
                 self.pool.judge_page(group[0].page, page, u32::from_le_bytes(*sum))?;
             }
             for change in group {

@@ -16,9 +16,12 @@ use super::chain::Cursor;
 use super::files::Used;
 use super::log::Log;
 use super::log_file::LogFile;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::Checkpoint;
 use crate::pool_file::PoolFile;
+
+/// Recovery where an applier was at work: what does not fit its checksum may be its doing.
+const TORN: Purpose = Purpose::Recovery { torn: true };
 
 /// What the pool file holds of the log.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +44,12 @@ pub(super) struct Applied {
 }
 
 impl Applied {
-    /// Writes the next checkpoint, which says what `self` says, and makes it durable.
+    /// Writes the next checkpoint, which says what `self` says, and makes it durable. `applying`
+    /// says that pages are changed next.
     ///
     /// # Errors
     /// Those of the medium.
-    pub(super) fn publish(&mut self, pool: &PoolFile, durable: u64) -> Result<()> {
+    pub(super) fn publish(&mut self, pool: &PoolFile, durable: u64, applying: bool) -> Result<()> {
         self.number += 1;
         pool.write_checkpoint(Checkpoint {
             number: self.number.into(),
@@ -55,6 +59,7 @@ impl Applied {
             ordinal: self.cursor.ordinal.into(),
             position: self.cursor.position.into(),
             pages: self.pages.into(),
+            applying: u64::from(applying).into(),
             previous: self.cursor.previous.into(),
             checksum: 0.into(),
         })?;
@@ -79,11 +84,11 @@ impl Applied {
     fn start_in(&mut self, pool: &PoolFile, log: &Log, file: Arc<LogFile>) -> Result<()> {
         if !self.is_durable {
             // What is overwritten next may be needed by the checkpoint before this one.
-            self.publish(pool, self.cursor.sequence)?;
+            self.publish(pool, self.cursor.sequence, false)?;
         }
         self.generation += 1;
         self.cursor = log.start(file, self.generation, self.cursor.ordinal + 1)?;
-        self.publish(pool, self.cursor.sequence)
+        self.publish(pool, self.cursor.sequence, false)
     }
 
     /// Takes everything appended so far to the pool, durably, and gives the log files back that
@@ -118,11 +123,16 @@ impl Applied {
         if is_last {
             self.cursor.position = 0;
         }
-        self.publish(pool, log.stats().durable)?;
+        self.publish(pool, log.stats().durable, false)?;
         log.files.recycle(if is_last { u64::MAX } else { end.ordinal })
     }
 
-    /// Applies the records up to `end` and syncs the pool. Nothing to apply costs nothing.
+    /// Applies the records up to `end`, all of which are durable, and syncs the pool. Nothing to
+    /// apply costs nothing.
+    ///
+    /// Before the first page changes, a checkpoint says so durably, and one behind it takes that
+    /// back: so recovery can tell pages that a crash tore from pages that are damaged, and judges
+    /// all it lays changes over unless an applier was at work (R7). Costs one sync a checkpoint.
     ///
     /// # Errors
     /// As `apply`.
@@ -135,8 +145,16 @@ impl Applied {
         purpose: Purpose,
     ) -> Result<()> {
         if end.sequence > self.cursor.sequence {
-            self.pool_bytes += apply(pool, files, seed, &self.cursor, &end, purpose)?;
-            if purpose == Purpose::Recovery {
+            self.publish(pool, end.sequence, true)?;
+            let applied = apply(pool, files, seed, &self.cursor, &end, purpose);
+            if let (Err(Error::Damaged { .. }), true) = (&applied, purpose != TORN) {
+                // What was written until then is whole, so what is judged again next time is, too:
+                // else the damage would pass for a torn page and get a checksum of its own.
+                pool.file().sync()?;
+                self.publish(pool, end.sequence, false)?;
+            }
+            self.pool_bytes += applied?;
+            if purpose != Purpose::Checkpoint {
                 // What was allocated but not written is named by no record.
                 pool.grow(pool.pages_allocated()?)?;
             }

@@ -296,7 +296,7 @@ impl Journal {
         let shared = &self.shared;
         let was_open = shared.log.close();
         if !was_open || !shared.started.load(Ordering::Acquire) {
-            return Ok(());
+            return shared.log.poison.check();
         }
         shared.take_to_pool(&mut shared.applied.lock(), true)
     }

@@ -12,7 +12,7 @@ use adamant_medium::storage::{Directory, File};
 use adamant_wire::checksum::crc32c;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::layout::{LOG_FILE_BYTES_MIN, LOG_HEAD_BYTES, LOG_MAGIC, LogHeader};
+use super::layout::{LOG_FILE_BYTES_MAX, LOG_FILE_BYTES_MIN, LOG_HEAD_BYTES, LOG_MAGIC, LogHeader};
 use crate::error::{Error, Result};
 use crate::layout::FORMAT_VERSION;
 use crate::pool_file::COUNTER_MAX;
@@ -152,13 +152,23 @@ fn header_checksum(header: &LogHeader) -> u32 {
 /// All files of the log, by number. Others are left alone.
 ///
 /// # Errors
-/// Those of the medium.
+/// `Error::Unsupported` for one that is larger than any (searching it could take for ever); those
+/// of the medium.
 pub(super) fn list(directory: &dyn Directory) -> Result<Vec<LogFile>> {
     let mut files = Vec::new();
     for name in directory.list()? {
         let Some(number) = number_of(&name) else { continue };
         let Some(file) = directory.open(&name)? else { continue };
         let bytes = file.len()?;
+        if bytes > LOG_FILE_BYTES_MAX {
+            return Err(Error::Unsupported {
+                file: file.path().into(),
+                what: format!(
+                    "expected a log file of at most {LOG_FILE_BYTES_MAX} bytes, found {bytes}; \
+                     this is no log file, take it away"
+                ),
+            });
+        }
         files.push(LogFile { number, file, bytes });
     }
     files.sort_by_key(|file| file.number);
@@ -167,7 +177,8 @@ pub(super) fn list(directory: &dyn Directory) -> Result<Vec<LogFile>> {
 
 /// Whether a file has the length of one that this code made ready.
 pub(super) fn is_usable(file: &LogFile) -> bool {
-    file.bytes >= LOG_FILE_BYTES_MIN && file.bytes.is_multiple_of(LOG_HEAD_BYTES)
+    (LOG_FILE_BYTES_MIN..=LOG_FILE_BYTES_MAX).contains(&file.bytes)
+        && file.bytes.is_multiple_of(LOG_HEAD_BYTES)
 }
 
 fn number_of(name: &str) -> Option<u64> {

@@ -90,7 +90,8 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
         let scan = Scan { files: &used, seed, durable: newest.durable.get(), last: start };
         let end = scan.find_end(&headless)?;
         make_durable(&used, &start, &end)?;
-        applied.replay(pool, &used, seed, end, Purpose::Recovery)?;
+        let torn = newest.applying.get() != 0;
+        applied.replay(pool, &used, seed, end, Purpose::Recovery { torn })?;
     }
     // Never one that was used before, so that no file is ever taken for another.
     let seen =
@@ -99,7 +100,7 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
     applied.cursor.ordinal = seen(|headed| headed.used.ordinal, start.ordinal);
     if !was_closed {
         applied.cursor.position = 0;
-        applied.publish(pool, applied.cursor.sequence)?;
+        applied.publish(pool, applied.cursor.sequence, false)?;
     }
     let recovery = Recovery {
         was_closed,

@@ -257,8 +257,10 @@ fn a_pool_torn_by_an_applier_is_made_whole() {
     for round in 0..20 {
         let copy = disk.copy();
         copy.change("pool", |pool| {
-            // All before the pool's sync: the checkpoint is still the old one.
-            pool[..65_536].copy_from_slice(&before[..65_536]);
+            // All before the pool's sync: the newest checkpoint says that an applier is at work.
+            let newest = CHECKPOINT_OFFSETS.into_iter().max_by_key(|&slot| pool[slot as usize]);
+            let newest = newest.expect("two slots") as usize;
+            pool[newest..newest + 512].copy_from_slice(&before[newest..newest + 512]);
             for at in (65_536..pool.len()).step_by(512) {
                 let source = if rng.bool() { &before } else { &after };
                 pool[at..at + 512].copy_from_slice(&source[at..at + 512]);
