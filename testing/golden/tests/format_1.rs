@@ -36,13 +36,11 @@ fn opens_and_holds_what_it_held(name: &str) {
 }
 
 #[test]
-#[ignore = "the stores are written when format 1 is settled"]
 fn closed() {
     opens_and_holds_what_it_held("clean.runs");
 }
 
 #[test]
-#[ignore = "the stores are written when format 1 is settled"]
 fn crashed() {
     opens_and_holds_what_it_held("crashed.runs");
 }
