@@ -1,4 +1,5 @@
-//! Adamant's tasks: `cargo xtask layers`, `cargo xtask tidy`, `cargo xtask test`.
+//! Adamant's tasks: `cargo xtask layers`, `cargo xtask tidy`, `cargo xtask test`,
+//! `cargo xtask peers`.
 //!
 //! Purpose: what the compiler and clippy cannot check, and one command that runs every test.
 //! The checks read the sources with `syn`; they build nothing.
@@ -15,13 +16,16 @@ mod proofs;
 mod tidy;
 mod parts;
 mod test;
+mod peers;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask layers                 one-way order of crates, no cycle between modules
        cargo xtask tidy                   what must not be in the sources, and the longest of them
-       cargo xtask test [--kill-rounds N] every test, in parts, with seconds and a summary";
+       cargo xtask test [--kill-rounds N] every test, in parts, with seconds and a summary
+       cargo xtask peers [options]            Adamant beside other stores: --quick, --full, --help;
+                                              --features sled,rocksdb builds more of them";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
             Ok(rounds) => test::run(Some(rounds)),
             Err(_) => Err(format!("--kill-rounds takes a number, found {rounds:?}")),
         },
+        ["peers", ..] => peers::run(&arguments[1..]),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

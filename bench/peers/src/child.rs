@@ -1,0 +1,191 @@
+//! One engine in one round, in a process of its own.
+//!
+//! Purpose: that memory, processor time and bytes written are the engine's and nobody else's, and
+//! that what one engine left in the allocator is not in the way of the next.
+//! The process prints JSON lines, which its parent collects.
+
+use std::path::Path;
+
+use adamant_bench::asked::AskedRows;
+use adamant_bench::data::Data;
+use adamant_bench::error::Result;
+use adamant_bench::report::Report;
+use adamant_bench::workload::durable::durable_puts;
+use adamant_bench::workload::kill::{self, open_after_kill};
+use adamant_bench::workload::load::load;
+use adamant_bench::workload::memory::{self, peak_of_load};
+use adamant_bench::workload::read::{gets, scans};
+use adamant_bench::workload::session::Session;
+use adamant_bench::workload::write::{delete, mixed, overwrite, puts};
+use serde_json::{Value, json};
+
+use crate::datasets::Dataset;
+use crate::peer::Peer;
+use crate::roster::{self, Task, with_engine};
+use crate::settings::Settings;
+use crate::waits;
+
+/// First argument of a child process.
+pub const CHILD_COMMAND: &str = "child";
+/// The part with the judged dataset.
+pub const MAIN: &str = "main";
+/// The part with the workloads about waiting.
+pub const WAITS: &str = "waits";
+/// The part that loads in yet another process and asks what memory that took.
+pub const MEMORY: &str = "memory";
+
+/// Bytes of the values that are judged.
+const VALUE_BYTES: usize = 100;
+
+/// What a child does: a part of a round, with an engine.
+pub struct Work<'a> {
+    /// How much.
+    pub settings: &'a Settings,
+    /// Which round, from 0.
+    pub round: u32,
+    /// `MAIN`, `WAITS`, `MEMORY`, or the suffix of a dataset.
+    pub part: &'a str,
+    /// Where it may work; removed by the parent.
+    pub directory: &'a Path,
+}
+
+impl Task for Work<'_> {
+    type Output = Vec<Value>;
+
+    fn run<P: Peer>(self) -> Result<Vec<Value>> {
+        let mut report = Report::new("peers", roster::JUDGED);
+        let mut lines = Vec::new();
+        match self.part {
+            MAIN => self.main::<P>(&mut report)?,
+            WAITS => lines = self.waits::<P>()?,
+            MEMORY => self.memory::<P>(&mut report)?,
+            suffix => {
+                let dataset = Dataset::find(suffix);
+                let dataset = dataset.ok_or_else(|| format!("there is no part {suffix}"))?;
+                self.dataset::<P>(dataset, &mut report)?;
+            }
+        }
+        for line in report.json_lines(&AskedRows::of("peers")?).lines() {
+            lines.push(serde_json::from_str(line)?);
+        }
+        Ok(lines)
+    }
+}
+
+impl Work<'_> {
+    fn begin<'d, P: Peer>(
+        &self,
+        data: &'d Data,
+        entries: u64,
+        suffix: &'static str,
+    ) -> Result<Session<'d, P>> {
+        let store = self.directory.join("store");
+        let seed = self.settings.seed.wrapping_mul(1_000).wrapping_add(u64::from(self.round));
+        Session::begin(&store, data, entries, self.settings.log_bytes_max, seed, suffix)
+    }
+
+    /// All workloads of `adamant-bench kv`.
+    fn main<P: Peer>(&self, report: &mut Report) -> Result<()> {
+        let settings = self.settings;
+        let data = Data::new(settings.seed, VALUE_BYTES);
+        let mut session = self.begin::<P>(&data, settings.entries, "")?;
+        load(&mut session, report)?;
+        gets(&session, report, settings.gets)?;
+        scans(&session, report, settings.gets)?;
+        durable_puts(&mut session, report, self.directory, settings.turns, settings.turn_time)?;
+        puts(&mut session, report, settings.puts)?;
+        mixed(&mut session, report, settings.puts)?;
+        open_after_kill(&mut session, report, settings.killed_puts)?;
+        overwrite(&mut session, report)?;
+        delete(&mut session, report)?;
+        session.close()?.close()
+    }
+
+    /// Those that depend most on sizes and contents of records.
+    fn dataset<P: Peer>(&self, dataset: &'static Dataset, report: &mut Report) -> Result<()> {
+        let settings = self.settings;
+        let entries = settings.dataset_entries;
+        let data = dataset.data(settings.seed, entries, settings.records.as_deref())?;
+        let mut session = self.begin::<P>(&data, entries, dataset.suffix)?;
+        load(&mut session, report)?;
+        gets(&session, report, settings.gets.min(entries))?;
+        scans(&session, report, settings.gets.min(entries))?;
+        overwrite(&mut session, report)?;
+        session.close()?.close()
+    }
+
+    fn waits<P: Peer>(&self) -> Result<Vec<Value>> {
+        let settings = self.settings;
+        let data = Data::new(settings.seed, VALUE_BYTES);
+        let mut session = self.begin::<P>(&data, settings.entries, "")?;
+        load(&mut session, &mut Report::new("peers", roster::JUDGED))?;
+        let mut lines = Vec::new();
+        for threads in [1, 8] {
+            let waits = waits::durable_waits(&mut session, threads, settings.latency_time)?;
+            if let Some(waits) = waits {
+                let line = json!({"latency": format!("{threads}t"), "engine": P::NAME,
+                                  "microseconds": waits});
+                lines.push(line);
+            }
+        }
+        let counts = waits::throughput(&mut session, settings.watch_time)?;
+        let durability = waits::watched_durability::<P>();
+        lines.push(json!({"throughput": durability.name(), "engine": P::NAME, "counts": counts}));
+        session.close()?.close()?;
+        Ok(lines)
+    }
+
+    fn memory<P: Peer>(&self, report: &mut Report) -> Result<()> {
+        let settings = self.settings;
+        let data = Data::new(settings.seed, VALUE_BYTES);
+        let store = self.directory.join("store");
+        peak_of_load::<P>(report, &store, &data, settings.entries, settings.log_bytes_max)
+    }
+}
+
+/// The child that is killed amid its puts.
+struct KillChild<'a>(&'a [String]);
+
+impl Task for KillChild<'_> {
+    type Output = ();
+
+    fn run<P: Peer>(self) -> Result<()> {
+        kill::child::<P>(self.0)
+    }
+}
+
+/// The child that loads, and says what memory that took.
+struct MemoryChild<'a>(&'a [String]);
+
+impl Task for MemoryChild<'_> {
+    type Output = ();
+
+    fn run<P: Peer>(self) -> Result<()> {
+        memory::child::<P>(self.0)
+    }
+}
+
+/// Does what the arguments of a child process say; `false` when they are not such.
+///
+/// # Errors
+/// Those of the work.
+pub fn run(arguments: &[String]) -> Result<bool> {
+    match arguments {
+        [command, engine, task @ ..] if command == kill::CHILD_COMMAND => {
+            with_engine(engine, KillChild(task))?;
+        }
+        [command, engine, task @ ..] if command == memory::CHILD_COMMAND => {
+            with_engine(engine, MemoryChild(task))?;
+        }
+        [command, engine, round, part, directory, rest @ ..] if command == CHILD_COMMAND => {
+            let settings = Settings::parse(rest)?.ok_or("a child needs settings")?;
+            let (round, directory) = (round.parse()?, Path::new(directory));
+            let work = Work { settings: &settings, round, part, directory };
+            for line in with_engine(engine, work)? {
+                println!("{line}");
+            }
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}

@@ -1,0 +1,46 @@
+//! Adapters: one file for each peer, and what they share.
+
+pub mod fjall2;
+pub mod fjall3;
+pub mod lmdb;
+pub mod null;
+pub mod redb;
+#[cfg(feature = "rocksdb")]
+pub mod rocksdb;
+#[cfg(feature = "sled")]
+pub mod sled;
+
+use std::fs;
+use std::path::Path;
+
+use adamant_bench::engine::Space;
+use adamant_bench::error::Result;
+use adamant_bench::measure::disk_bytes;
+
+/// Bytes of a peer's cache: more than any dataset, so that nobody reads the disk for want of it.
+pub const CACHE_BYTES: u64 = 1 << 30;
+
+/// Whether a file is part of a log, by its extension.
+pub(crate) fn is_log_file(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
+}
+
+/// Bytes on the disk of all under `directory`, those of log files apart.
+pub(crate) fn space_of(directory: &Path, is_log: &dyn Fn(&Path) -> bool) -> Result<Option<Space>> {
+    let mut space = Space { data_bytes: 0, log_bytes: 0 };
+    add_space(directory, is_log, &mut space)?;
+    Ok(Some(space))
+}
+
+fn add_space(path: &Path, is_log: &dyn Fn(&Path) -> bool, space: &mut Space) -> Result<()> {
+    if path.is_dir() && !is_log(path) {
+        for entry in fs::read_dir(path)? {
+            add_space(&entry?.path(), is_log, space)?;
+        }
+    } else if is_log(path) {
+        space.log_bytes += disk_bytes(path)?;
+    } else {
+        space.data_bytes += disk_bytes(path)?;
+    }
+    Ok(())
+}

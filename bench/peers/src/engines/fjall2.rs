@@ -1,0 +1,141 @@
+//! fjall 2.11: an LSM tree.
+//!
+//! Set up as its documentation advises: a block cache that holds all the data where it fits into
+//! memory, else defaults (LZ4, bloom filters, leveled compaction, as many workers as processors).
+
+use std::path::Path;
+
+use ::fjall2::{
+    Config, Keyspace, PartitionCreateOptions, PartitionHandle, PersistMode, Slice, UserKey,
+    UserValue,
+};
+use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
+use adamant_bench::error::Result;
+use adamant_bench::key::Key;
+
+use crate::engines::{CACHE_BYTES, space_of};
+use crate::peer::{Facts, Kind, Peer, Survives};
+
+/// A keyspace with one partition.
+pub struct Fjall2Engine {
+    keyspace: Keyspace,
+    partition: PartitionHandle,
+    syncs: bool,
+}
+
+impl Peer for Fjall2Engine {
+    const FACTS: Facts = Facts {
+        version_of: ("fjall", "2."),
+        kind: Kind::Lsm,
+        sync: Some(Survives::PowerLoss(
+            "write, then `persist(SyncData)`: fdatasync of the journal",
+        )),
+        buffered: Some(Survives::Kill("the default: the journal is handed to the system")),
+        deferred: Some(Survives::Kill("as buffered: its default gives more than is asked")),
+        settings: "cache_size 1 GiB; LZ4, bloom filters and leveled compaction as by default",
+    };
+}
+
+impl Engine for Fjall2Engine {
+    const NAME: &'static str = "fjall2";
+    const DURABILITIES: &'static [Durability] = &[Durability::Sync, Durability::Buffered];
+    const IS_PERSISTENT: bool = true;
+    type Value = Slice;
+
+    fn open(directory: &Path, setup: Setup) -> Result<Self> {
+        let keyspace = Config::new(directory).cache_size(CACHE_BYTES).open()?;
+        let partition = keyspace.open_partition("bench", PartitionCreateOptions::default())?;
+        Ok(Self { keyspace, partition, syncs: setup.durability == Durability::Sync })
+    }
+
+    fn close(self) -> Result<()> {
+        self.sync()
+    }
+
+    fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
+        self.partition.insert(&key[..], value)?;
+        if self.syncs {
+            self.keyspace.persist(PersistMode::SyncData)?;
+        }
+        Ok(())
+    }
+
+    fn put_batch(&self, entries: &[(Key, &[u8])]) -> Result<()> {
+        let mut batch = self.keyspace.batch();
+        for (key, value) in entries {
+            batch.insert(&self.partition, &key[..], *value);
+        }
+        if self.syncs {
+            batch = batch.durability(Some(PersistMode::SyncData));
+        }
+        Ok(batch.commit()?)
+    }
+
+    fn remove_batch(&self, keys: &[Key]) -> Result<()> {
+        let mut batch = self.keyspace.batch();
+        for key in keys {
+            batch.remove(&self.partition, &key[..]);
+        }
+        if self.syncs {
+            batch = batch.durability(Some(PersistMode::SyncData));
+        }
+        Ok(batch.commit()?)
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<Slice>> {
+        Ok(self.partition.get(key)?)
+    }
+
+    fn get_with(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        // Its values share the memory of a block: there is no copy to save.
+        Ok(self.partition.get(key)?.map(|value| read(&value)).is_some())
+    }
+
+    fn scan(
+        &self,
+        from: Option<&Key>,
+        direction: Direction,
+        limit: u64,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<u64> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut count = 0;
+        let mut show = |entry: ::fjall2::Result<(UserKey, UserValue)>| -> Result<()> {
+            let (key, value) = entry?;
+            visit(&key, &value);
+            count += 1;
+            Ok(())
+        };
+        match (direction, from) {
+            (Direction::Ascending, None) => {
+                self.partition.iter().take(limit).try_for_each(&mut show)?;
+            }
+            (Direction::Ascending, Some(key)) => {
+                self.partition.range(&key[..]..).take(limit).try_for_each(&mut show)?;
+            }
+            (Direction::Descending, None) => {
+                self.partition.iter().rev().take(limit).try_for_each(&mut show)?;
+            }
+            (Direction::Descending, Some(key)) => {
+                self.partition.range(..=&key[..]).rev().take(limit).try_for_each(&mut show)?;
+            }
+        }
+        Ok(count)
+    }
+
+    fn count(&self) -> Result<u64> {
+        Ok(self.partition.len()? as u64)
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(self.keyspace.persist(PersistMode::SyncAll)?)
+    }
+
+    fn log_bytes_appended(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn space(directory: &Path) -> Result<Option<Space>> {
+        space_of(directory, &|path| path.file_name().is_some_and(|name| name == "journals"))
+    }
+}

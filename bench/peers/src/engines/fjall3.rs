@@ -1,0 +1,133 @@
+//! fjall 3: an LSM tree.
+//!
+//! Set up as its documentation advises: a block cache that holds all the data where it fits into
+//! memory, else defaults (LZ4, bloom filters, leveled compaction, as many workers as processors).
+
+use std::path::Path;
+
+use ::fjall::{Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
+use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
+use adamant_bench::error::Result;
+use adamant_bench::key::Key;
+
+use crate::engines::{CACHE_BYTES, is_log_file, space_of};
+use crate::peer::{Facts, Kind, Peer, Survives};
+
+/// A database with one keyspace.
+pub struct Fjall3Engine {
+    database: Database,
+    keyspace: Keyspace,
+    syncs: bool,
+}
+
+impl Peer for Fjall3Engine {
+    const FACTS: Facts = Facts {
+        version_of: ("fjall", "3."),
+        kind: Kind::Lsm,
+        sync: Some(Survives::PowerLoss(
+            "write, then `persist(SyncData)`: fdatasync of the journal",
+        )),
+        buffered: Some(Survives::Kill("the default: the journal is handed to the system")),
+        deferred: Some(Survives::Kill("as buffered: its default gives more than is asked")),
+        settings: "cache_size 1 GiB; LZ4, bloom filters and leveled compaction as by default",
+    };
+}
+
+impl Engine for Fjall3Engine {
+    const NAME: &'static str = "fjall";
+    const DURABILITIES: &'static [Durability] = &[Durability::Sync, Durability::Buffered];
+    const IS_PERSISTENT: bool = true;
+    type Value = Slice;
+
+    fn open(directory: &Path, setup: Setup) -> Result<Self> {
+        let database = Database::builder(directory).cache_size(CACHE_BYTES).open()?;
+        let keyspace = database.keyspace("bench", KeyspaceCreateOptions::default)?;
+        Ok(Self { database, keyspace, syncs: setup.durability == Durability::Sync })
+    }
+
+    fn close(self) -> Result<()> {
+        self.sync()
+    }
+
+    fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
+        self.keyspace.insert(&key[..], value)?;
+        if self.syncs {
+            self.database.persist(PersistMode::SyncData)?;
+        }
+        Ok(())
+    }
+
+    fn put_batch(&self, entries: &[(Key, &[u8])]) -> Result<()> {
+        let mut batch = self.database.batch();
+        for (key, value) in entries {
+            batch.insert(&self.keyspace, &key[..], *value);
+        }
+        if self.syncs {
+            batch = batch.durability(Some(PersistMode::SyncData));
+        }
+        Ok(batch.commit()?)
+    }
+
+    fn remove_batch(&self, keys: &[Key]) -> Result<()> {
+        let mut batch = self.database.batch();
+        for key in keys {
+            batch.remove(&self.keyspace, &key[..]);
+        }
+        if self.syncs {
+            batch = batch.durability(Some(PersistMode::SyncData));
+        }
+        Ok(batch.commit()?)
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<Slice>> {
+        Ok(self.keyspace.get(key)?)
+    }
+
+    fn get_with(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        // Its values share the memory of a block: there is no copy to save.
+        Ok(self.keyspace.get(key)?.map(|value| read(&value)).is_some())
+    }
+
+    fn scan(
+        &self,
+        from: Option<&Key>,
+        direction: Direction,
+        limit: u64,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<u64> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut count = 0;
+        let mut show = |guard: Guard| -> Result<()> {
+            let (key, value) = guard.into_inner()?;
+            visit(&key, &value);
+            count += 1;
+            Ok(())
+        };
+        let range = match (direction, from) {
+            (_, None) => self.keyspace.iter(),
+            (Direction::Ascending, Some(key)) => self.keyspace.range(&key[..]..),
+            (Direction::Descending, Some(key)) => self.keyspace.range(..=&key[..]),
+        };
+        match direction {
+            Direction::Ascending => range.take(limit).try_for_each(&mut show)?,
+            Direction::Descending => range.rev().take(limit).try_for_each(&mut show)?,
+        }
+        Ok(count)
+    }
+
+    fn count(&self) -> Result<u64> {
+        Ok(self.keyspace.len()? as u64)
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(self.database.persist(PersistMode::SyncAll)?)
+    }
+
+    fn log_bytes_appended(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn space(directory: &Path) -> Result<Option<Space>> {
+        space_of(directory, &|path| is_log_file(path, "jnl"))
+    }
+}

@@ -1,0 +1,140 @@
+//! RocksDB: an LSM tree. Built with the feature `rocksdb`.
+//!
+//! Set up as its documentation advises: bloom filters of 10 bits, a block cache that holds all the
+//! data, background threads for every processor, LZ4.
+
+use std::path::Path;
+
+use ::rocksdb::{
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBPinnableSlice, Direction as Towards,
+    IteratorMode, Options, WriteBatch, WriteOptions,
+};
+use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
+use adamant_bench::error::Result;
+use adamant_bench::key::Key;
+
+use crate::engines::{CACHE_BYTES, is_log_file, space_of};
+use crate::peer::{Facts, Kind, Peer, Survives};
+
+/// Bits of bloom filter for a key, as its tuning guide has them.
+const FILTER_BITS: f64 = 10.0;
+
+/// A database.
+pub struct RocksDbEngine {
+    database: DB,
+    durability: Durability,
+}
+
+impl RocksDbEngine {
+    fn write_options(&self) -> WriteOptions {
+        let mut options = WriteOptions::default();
+        options.set_sync(self.durability == Durability::Sync);
+        options
+    }
+}
+
+impl Peer for RocksDbEngine {
+    const FACTS: Facts = Facts {
+        version_of: ("rocksdb", ""),
+        kind: Kind::Lsm,
+        sync: Some(Survives::PowerLoss("`WriteOptions::sync`: fdatasync of the log, in groups")),
+        buffered: Some(Survives::Kill("the default: the log is handed to the system")),
+        deferred: Some(Survives::Kill("as buffered: its default gives more than is asked")),
+        settings: "block cache 1 GiB, bloom filters of 10 bits, LZ4, parallelism of the processors",
+    };
+}
+
+impl Engine for RocksDbEngine {
+    const NAME: &'static str = "rocksdb";
+    const DURABILITIES: &'static [Durability] = &[Durability::Sync, Durability::Buffered];
+    const IS_PERSISTENT: bool = true;
+    type Value = Vec<u8>;
+
+    fn open(directory: &Path, setup: Setup) -> Result<Self> {
+        let mut table = BlockBasedOptions::default();
+        table.set_block_cache(&Cache::new_lru_cache(usize::try_from(CACHE_BYTES)?));
+        table.set_bloom_filter(FILTER_BITS, false);
+        let mut options = Options::default();
+        options.create_if_missing(true);
+        options.set_block_based_table_factory(&table);
+        options.set_compression_type(DBCompressionType::Lz4);
+        options.increase_parallelism(i32::try_from(std::thread::available_parallelism()?.get())?);
+        Ok(Self { database: DB::open(&options, directory)?, durability: setup.durability })
+    }
+
+    fn close(self) -> Result<()> {
+        self.sync()
+    }
+
+    fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
+        Ok(self.database.put_opt(key, value, &self.write_options())?)
+    }
+
+    fn put_batch(&self, entries: &[(Key, &[u8])]) -> Result<()> {
+        let mut batch = WriteBatch::default();
+        for (key, value) in entries {
+            batch.put(key, value);
+        }
+        Ok(self.database.write_opt(batch, &self.write_options())?)
+    }
+
+    fn remove_batch(&self, keys: &[Key]) -> Result<()> {
+        let mut batch = WriteBatch::default();
+        for key in keys {
+            batch.delete(key);
+        }
+        Ok(self.database.write_opt(batch, &self.write_options())?)
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<Vec<u8>>> {
+        Ok(self.database.get(key)?)
+    }
+
+    fn get_with(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let value: Option<DBPinnableSlice<'_>> = self.database.get_pinned(key)?;
+        Ok(value.map(|value| read(&value)).is_some())
+    }
+
+    fn scan(
+        &self,
+        from: Option<&Key>,
+        direction: Direction,
+        limit: u64,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<u64> {
+        let towards = match direction {
+            Direction::Ascending => Towards::Forward,
+            Direction::Descending => Towards::Reverse,
+        };
+        let mode = match (direction, from) {
+            (_, Some(key)) => IteratorMode::From(key, towards),
+            (Direction::Ascending, None) => IteratorMode::Start,
+            (Direction::Descending, None) => IteratorMode::End,
+        };
+        let mut count = 0;
+        let mut entries = self.database.iterator(mode);
+        while count < limit {
+            let Some(entry) = entries.next() else { break };
+            let (key, value) = entry?;
+            visit(&key, &value);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn count(&self) -> Result<u64> {
+        self.scan(None, Direction::Ascending, u64::MAX, &mut |_, _| ())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(self.database.flush_wal(true)?)
+    }
+
+    fn log_bytes_appended(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn space(directory: &Path) -> Result<Option<Space>> {
+        space_of(directory, &|path| is_log_file(path, "log"))
+    }
+}

@@ -1,0 +1,134 @@
+//! sled 0.34: a Bw-tree over a log. Built with the feature `sled`.
+//!
+//! Set up as its documentation advises: a large cache, `flush` for what must last, and its flushes
+//! every 500 ms otherwise.
+
+use std::path::Path;
+
+use ::sled::{Batch, Config, Db, IVec, Tree};
+use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
+use adamant_bench::error::Result;
+use adamant_bench::key::Key;
+
+use crate::engines::{CACHE_BYTES, space_of};
+use crate::peer::{Facts, Kind, Peer, Survives};
+
+/// A database with one tree.
+pub struct SledEngine {
+    database: Db,
+    tree: Tree,
+    syncs: bool,
+}
+
+impl SledEngine {
+    fn finish(&self) -> Result<()> {
+        if self.syncs {
+            self.tree.flush()?;
+        }
+        Ok(())
+    }
+}
+
+impl Peer for SledEngine {
+    const FACTS: Facts = Facts {
+        version_of: ("sled", ""),
+        kind: Kind::Tree,
+        sync: Some(Survives::PowerLoss("`flush` after every write")),
+        buffered: None,
+        deferred: Some(Survives::Nothing("flushed every 500 ms, the default")),
+        settings: "cache_capacity 1 GiB; otherwise defaults",
+    };
+}
+
+impl Engine for SledEngine {
+    const NAME: &'static str = "sled";
+    const DURABILITIES: &'static [Durability] = &[Durability::Sync, Durability::Deferred];
+    const IS_PERSISTENT: bool = true;
+    type Value = IVec;
+
+    fn open(directory: &Path, setup: Setup) -> Result<Self> {
+        let database = Config::new().path(directory).cache_capacity(CACHE_BYTES).open()?;
+        let tree = database.open_tree("bench")?;
+        Ok(Self { database, tree, syncs: setup.durability != Durability::Deferred })
+    }
+
+    fn close(self) -> Result<()> {
+        self.sync()
+    }
+
+    fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
+        self.tree.insert(&key[..], value)?;
+        self.finish()
+    }
+
+    fn put_batch(&self, entries: &[(Key, &[u8])]) -> Result<()> {
+        let mut batch = Batch::default();
+        for (key, value) in entries {
+            batch.insert(&key[..], *value);
+        }
+        self.tree.apply_batch(batch)?;
+        self.finish()
+    }
+
+    fn remove_batch(&self, keys: &[Key]) -> Result<()> {
+        let mut batch = Batch::default();
+        for key in keys {
+            batch.remove(&key[..]);
+        }
+        self.tree.apply_batch(batch)?;
+        self.finish()
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<IVec>> {
+        Ok(self.tree.get(key)?)
+    }
+
+    fn get_with(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        Ok(self.tree.get(key)?.map(|value| read(&value)).is_some())
+    }
+
+    fn scan(
+        &self,
+        from: Option<&Key>,
+        direction: Direction,
+        limit: u64,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<u64> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut count = 0;
+        let mut show = |entry: ::sled::Result<(IVec, IVec)>| -> Result<()> {
+            let (key, value) = entry?;
+            visit(&key, &value);
+            count += 1;
+            Ok(())
+        };
+        let range = match (direction, from) {
+            (_, None) => self.tree.iter(),
+            (Direction::Ascending, Some(key)) => self.tree.range(&key[..]..),
+            (Direction::Descending, Some(key)) => self.tree.range(..=&key[..]),
+        };
+        match direction {
+            Direction::Ascending => range.take(limit).try_for_each(&mut show)?,
+            Direction::Descending => range.rev().take(limit).try_for_each(&mut show)?,
+        }
+        Ok(count)
+    }
+
+    fn count(&self) -> Result<u64> {
+        Ok(self.tree.len() as u64)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.tree.flush()?;
+        self.database.flush()?;
+        Ok(())
+    }
+
+    fn log_bytes_appended(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn space(directory: &Path) -> Result<Option<Space>> {
+        space_of(directory, &|_| false)
+    }
+}

@@ -1,0 +1,187 @@
+//! Figures of a run, by row and engine.
+//!
+//! Purpose: medians, ranges and ratios of what the children printed.
+//! Invariants: an engine has one sample of a row in a round; where a child printed several (the raw
+//! disk, measured beside every engine) it is their median.
+
+use std::collections::BTreeMap;
+
+use adamant_bench::error::Result;
+use serde_json::Value;
+
+/// Name of the raw disk in the column of engines.
+pub use adamant_bench::workload::durable::RAW;
+
+/// Samples of a row and an engine, by round.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    by_round: BTreeMap<u64, Vec<f64>>,
+    user_nanoseconds: Vec<f64>,
+}
+
+/// A figure over rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The middle one.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The most.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of samples; `None` if there are none.
+    pub fn of(mut samples: Vec<f64>) -> Option<Self> {
+        samples.sort_by(f64::total_cmp);
+        let (min, max) = (*samples.first()?, *samples.last()?);
+        let middle = samples.len() / 2;
+        let median = if samples.len() % 2 == 1 {
+            samples[middle]
+        } else {
+            (samples[middle - 1] + samples[middle]) / 2.0
+        };
+        Some(Self { median, min, max })
+    }
+}
+
+/// All figures of a run.
+#[derive(Debug)]
+pub struct Figures {
+    /// What describes the run.
+    pub header: Value,
+    samples: BTreeMap<(String, String), Samples>,
+    /// The raw disk as it was beside each engine.
+    raw_beside: BTreeMap<(String, String), Vec<f64>>,
+    /// Lines that are no rows: latencies, throughput, how busy the machine was, failures.
+    pub others: Vec<Value>,
+}
+
+impl Figures {
+    /// Collects the lines of a run.
+    ///
+    /// # Errors
+    /// When they are none of a run.
+    pub fn of(lines: &[Value]) -> Result<Self> {
+        let (header, lines) = lines.split_first().ok_or("there are no rows")?;
+        if header["run"].is_null() {
+            return Err("the first line does not describe a run".into());
+        }
+        let mut figures = Self {
+            header: header.clone(),
+            samples: BTreeMap::new(),
+            raw_beside: BTreeMap::new(),
+            others: Vec::new(),
+        };
+        for line in lines {
+            let Some(row) = line["row"].as_str() else {
+                figures.others.push(line.clone());
+                continue;
+            };
+            let (Some(engine), Some(round), Some(median)) =
+                (line["engine"].as_str(), line["round"].as_u64(), line["median"].as_f64())
+            else {
+                return Err(format!("a row without engine, round or median: {line}").into());
+            };
+            let samples = figures.samples.entry((row.to_owned(), engine.to_owned())).or_default();
+            samples.by_round.entry(round).or_default().push(median);
+            samples.user_nanoseconds.extend(line["user_ns_per_operation"].as_f64());
+            if engine == RAW
+                && let Some(with) = line["with"].as_str()
+            {
+                let beside = figures.raw_beside.entry((row.to_owned(), with.to_owned()));
+                beside.or_default().push(median);
+            }
+        }
+        Ok(figures)
+    }
+
+    fn samples(&self, row: &str, engine: &str) -> Option<&Samples> {
+        self.samples.get(&(row.to_owned(), engine.to_owned()))
+    }
+
+    fn rounds(&self, row: &str, engine: &str) -> BTreeMap<u64, f64> {
+        let samples = self.samples(row, engine).into_iter();
+        let rounds = samples.flat_map(|samples| &samples.by_round);
+        rounds.filter_map(|(&round, all)| Some((round, Spread::of(all.clone())?.median))).collect()
+    }
+
+    /// A figure of an engine, over rounds.
+    pub fn spread(&self, row: &str, engine: &str) -> Option<Spread> {
+        Spread::of(self.rounds(row, engine).into_values().collect())
+    }
+
+    /// One engine's figure by another's, round by round.
+    pub fn ratio(&self, row: &str, above: &str, below: &str) -> Option<Spread> {
+        let below = self.rounds(row, below);
+        let ratios = self.rounds(row, above).into_iter().filter_map(|(round, upper)| {
+            let lower = *below.get(&round)?;
+            (lower > 0.0).then(|| upper / lower)
+        });
+        Spread::of(ratios.collect())
+    }
+
+    /// The raw disk as it was beside an engine.
+    pub fn raw_beside(&self, row: &str, engine: &str) -> Option<Spread> {
+        Spread::of(self.raw_beside.get(&(row.to_owned(), engine.to_owned()))?.clone())
+    }
+
+    /// Nanoseconds of processors for an operation.
+    pub fn user_nanoseconds(&self, row: &str, engine: &str) -> Option<f64> {
+        let samples = self.samples(row, engine)?;
+        Some(Spread::of(samples.user_nanoseconds.clone())?.median)
+    }
+
+    /// Engines of the run, in its order.
+    pub fn engines(&self) -> Vec<&str> {
+        let peers = self.header["peers"].as_array();
+        peers.into_iter().flatten().filter_map(|peer| peer["engine"].as_str()).collect()
+    }
+
+    /// `tree`, `LSM` or `reference`.
+    pub fn kind(&self, engine: &str) -> &str {
+        let peers = self.header["peers"].as_array().into_iter().flatten();
+        let kinds = peers.filter(|peer| peer["engine"] == engine);
+        kinds.filter_map(|peer| peer["kind"].as_str()).next().unwrap_or_default()
+    }
+
+    /// Names of all rows.
+    pub fn rows(&self) -> Vec<&str> {
+        let mut rows: Vec<&str> = self.samples.keys().map(|(row, _)| row.as_str()).collect();
+        rows.dedup();
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn medians_and_ratios_are_by_round() {
+        let row = |engine: &str, round: u64, median: f64| {
+            json!({"row": "get", "engine": engine, "round": round, "median": median,
+                   "with": "redb", "user_ns_per_operation": 10.0})
+        };
+        let lines = [
+            json!({"run": "quick", "peers": [{"engine": "redb", "kind": "tree"}]}),
+            row("adamant", 0, 10.0),
+            row("adamant", 1, 30.0),
+            row("redb", 0, 10.0),
+            row("redb", 1, 10.0),
+            row(RAW, 0, 1.0),
+            row(RAW, 0, 3.0),
+            json!({"busy": "main"}),
+        ];
+        let figures = Figures::of(&lines).unwrap();
+        let ratio = figures.ratio("get", "adamant", "redb").unwrap();
+        assert_eq!(ratio, Spread { median: 2.0, min: 1.0, max: 3.0 });
+        assert_eq!(figures.spread("get", RAW).unwrap().median, 2.0);
+        assert_eq!(figures.raw_beside("get", "redb").unwrap().max, 3.0);
+        assert_eq!(figures.user_nanoseconds("get", "redb"), Some(10.0));
+        assert_eq!((figures.kind("redb"), figures.others.len()), ("tree", 1));
+        assert!(figures.ratio("get", "adamant", "none").is_none());
+    }
+}

@@ -1,0 +1,25 @@
+//! Adamant beside its peers, in one run: adapters, rounds, and the report.
+//!
+//! The workloads are those of `adamant-bench`; what is here adds the peers, two workloads about
+//! waiting (latencies of durable commits, throughput over time), and pictures.
+
+pub mod peer;
+
+pub mod engines;
+pub mod roster;
+
+pub mod datasets;
+pub mod machine;
+pub mod settings;
+pub mod waits;
+
+pub mod child;
+pub mod rounds;
+
+pub mod figures;
+pub mod goals;
+pub mod notes;
+pub mod text;
+
+pub mod plots;
+pub mod report;

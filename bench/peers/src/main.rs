@@ -1,0 +1,59 @@
+//! The command `adamant-peers`.
+
+use std::fs;
+use std::process::ExitCode;
+
+use adamant_bench::error::Result;
+use adamant_peers::figures::Figures;
+use adamant_peers::notes::Notes;
+use adamant_peers::settings::{Settings, USAGE};
+use adamant_peers::{child, goals, plots, report, rounds};
+use serde_json::Value;
+
+/// Folder of the pictures and rows, beside the report.
+const FOLDER: &str = "benchmarks";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("adamant-peers: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    if child::run(arguments)? {
+        return Ok(());
+    }
+    let Some(settings) = Settings::parse(arguments)? else {
+        println!("{USAGE}");
+        return Ok(());
+    };
+    let folder = settings.output.join(FOLDER);
+    // Before the measurement, so that it is not lost for a path that cannot be written.
+    fs::create_dir_all(&folder)?;
+    let lines: Vec<Value> = match &settings.from {
+        Some(path) => {
+            let text = fs::read_to_string(path)?;
+            text.lines().map(serde_json::from_str).collect::<std::result::Result<_, _>>()?
+        }
+        None => {
+            let lines = rounds::run(&settings, arguments, &mut |message| eprintln!("{message}"))?;
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            fs::write(settings.json_path(), text)?;
+            lines
+        }
+    };
+    let figures = Figures::of(&lines)?;
+    let judged = goals::judge(&figures, goals::read()?);
+    let plots = plots::draw(&figures, &judged, &folder)?;
+    let text = report::build(&figures, &judged, &Notes::read()?, &plots, FOLDER)?;
+    let path = settings.output.join("benchmarks.md");
+    fs::write(&path, text)?;
+    let holding = judged.iter().filter(|judged| judged.holds()).count();
+    println!("{holding} of {} goals are reached; see {}", judged.len(), path.display());
+    Ok(())
+}
