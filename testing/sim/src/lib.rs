@@ -36,6 +36,12 @@
 //!
 //! Not modelled: decay of what is durable, reads that fail, and a rename of which both names
 //! survive.
+//!
+//! # Crash tests
+//!
+//! A workload marks in the history what it was told about its commits ([`Mark`]); at a crash point
+//! that gives the [`Promise`] to judge a recovery by. [`Tally`] walks through crash points and
+//! states, and counts them.
 
 mod pages;
 mod choice;
@@ -44,7 +50,11 @@ mod names;
 mod state;
 pub mod disk;
 pub mod directory;
+pub mod promise;
+pub mod tally;
 
 pub use choice::Choice;
 pub use directory::SimDirectory;
 pub use disk::{Cursor, SimDisk};
+pub use promise::{Mark, Promise};
+pub use tally::Tally;

@@ -8,80 +8,26 @@
 mod model;
 mod workload;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
 use adamant_heap::{Durability, Error, Heap};
-use adamant_sim::{Choice, Cursor, SimDisk};
+use adamant_sim::tally::{seed, states_max};
+use adamant_sim::{Choice, Mark, Promise, SimDisk, Tally};
 
-use crate::model::{Mark, Model, Promise, commit_of, is_poisoned, judge, open};
+use crate::model::{Model, commit_of, is_poisoned, judge, open};
 use crate::workload::{Mix, Workload};
 
 const ALL: &[Durability] = &[Durability::Sync, Durability::Buffered, Durability::Deferred];
 
-/// What was tried.
-#[derive(Debug, Default)]
-struct Tally {
-    points: u64,
-    states: u64,
-}
-
-impl Tally {
-    fn print(&self, test: &str) {
-        println!("{test}: {} crash points, {} states", self.points, self.states);
-    }
-
-    /// Counts a state, and says which it was if trying it panics.
-    fn state(
-        &mut self,
-        disk: &SimDisk,
-        point: u64,
-        how: &impl std::fmt::Debug,
-        work: impl FnOnce(),
-    ) {
-        self.states += 1;
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
-            let before = point.checked_sub(1).and_then(|number| disk.describe(number));
-            let after = disk.describe(point);
-            eprintln!("ADAMANT_SIM_SEED={}", chosen("ADAMANT_SIM_SEED", 0));
-            eprintln!("{disk:?}, crash point {point} between {before:?} and {after:?}, {how:?}");
-            resume_unwind(panic);
-        }
-    }
-}
-
-/// A number that whoever runs the tests may choose.
-fn chosen(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
-/// States tried at each crash point.
-fn states_max(count: u64) -> u64 {
-    count * chosen("ADAMANT_SIM_STATES", 1)
-}
-
-/// The seed of a workload: another one in each test.
-fn seed(number: u64) -> u64 {
-    number + 1000 * chosen("ADAMANT_SIM_SEED", 0)
-}
-
 /// Recovers power cuts at one of `step` crash points.
 fn try_power_cuts(disk: &SimDisk, models: &[Model], step: usize, count: u64) -> Tally {
-    let mut tally = Tally::default();
-    let mut cursor = disk.cursor();
-    for point in (0..=disk.operation_count()).step_by(step) {
-        cursor.advance_to(point);
-        tally.points += 1;
-        let promise = Promise::at_power_cut(disk, point);
-        for (number, choice) in cursor.choices(states_max(count), point).into_iter().enumerate() {
-            tally.state(disk, point, &choice, || {
-                let crashed = cursor.crash(&mut choice.clone());
-                let (heap, commit) = judge(&crashed, models, promise);
-                if number % 8 == 0 {
-                    try_going_on(&crashed, heap, &models[commit as usize]);
-                }
-            });
+    let mut tally = Tally::new();
+    let mut tried = 0;
+    tally.power_cuts(disk, step, count, |crashed, promise| {
+        let (heap, commit) = judge(&crashed, models, promise);
+        tried += 1;
+        if tried % 8 == 0 {
+            try_going_on(&crashed, heap, &models[commit as usize]);
         }
-    }
+    });
     tally
 }
 
@@ -101,7 +47,7 @@ fn try_going_on(disk: &SimDisk, heap: Heap, model: &Model) {
 
 #[test]
 fn every_crash_point_of_small_commits() {
-    let mut total = Tally::default();
+    let mut total = Tally::new();
     for seed in [seed(0), seed(1)] {
         let disk = SimDisk::new(seed);
         let mix = Mix { seed, steps: 120, large_one_in: 0, upkeep_one_in: 12, durabilities: ALL };
@@ -136,28 +82,22 @@ fn large_records_fill_and_recycle_the_log() {
 
 #[test]
 fn a_killed_process_loses_no_buffered_commit() {
-    let mut tally = Tally::default();
     let disk = SimDisk::new(seed(7));
     let mix =
         Mix { seed: seed(7), steps: 120, large_one_in: 40, upkeep_one_in: 20, durabilities: ALL };
     let models = Workload::run(&disk, mix);
-    let mut cursor = disk.cursor();
-    for point in 0..=disk.operation_count() {
-        cursor.advance_to(point);
-        tally.points += 1;
-        tally.state(&disk, point, &"killed", || {
-            let killed = cursor.kill();
-            let (heap, commit) = judge(&killed, &models, Promise::at_death(&disk, point));
-            // The page cache had it, but recovery does not trust that: now it is durable.
-            try_going_on(&killed, heap, &models[commit as usize]);
-        });
-    }
+    let mut tally = Tally::new();
+    tally.deaths(&disk, 1, |killed, promise| {
+        let (heap, commit) = judge(&killed, &models, promise);
+        // The page cache had it, but recovery does not trust that: now it is durable.
+        try_going_on(&killed, heap, &models[commit as usize]);
+    });
     tally.print("killed processes");
 }
 
 #[test]
 fn crashes_during_recovery() {
-    let mut tally = Tally::default();
+    let mut tally = Tally::new();
     let disk = SimDisk::new(seed(11));
     let mix =
         Mix { seed: seed(11), steps: 60, large_one_in: 20, upkeep_one_in: 30, durabilities: ALL };
@@ -172,32 +112,18 @@ fn crashes_during_recovery() {
             cursor.kill(),
         ] {
             tally.state(&disk, point, &"first crash", || drop(open(&first).unwrap()));
-            crash_within(&mut tally, &first, &models, promise, point);
+            tally.cuts_within(&first, 3, point, |crashed| {
+                drop(judge(&crashed, &models, promise));
+            });
         }
     }
     tally.print("crashes during recovery");
 }
 
-/// Crashes at each operation of a recovery that has run on a disk, and recovers again.
-fn crash_within(tally: &mut Tally, disk: &SimDisk, models: &[Model], promise: Promise, seed: u64) {
-    let mut second: Cursor = disk.cursor();
-    loop {
-        tally.points += 1;
-        for choice in second.choices(3, seed) {
-            tally.state(disk, second.point(), &choice, || {
-                judge(&second.crash(&mut choice.clone()), models, promise);
-            });
-        }
-        if !second.advance() {
-            return;
-        }
-    }
-}
-
 /// Runs a workload again and again, each time with another operation failing, and checks that
 /// the heap either undoes the commit or is poisoned, and that reopening recovers.
 fn try_faults(mix: Mix, test: &str, is_tried: impl Fn(&str) -> bool) {
-    let mut tally = Tally::default();
+    let mut tally = Tally::new();
     let sound = SimDisk::new(mix.seed);
     Workload::run(&sound, mix);
     let (mut poisoned, mut refused) = (0, 0);
@@ -231,7 +157,9 @@ fn try_faults(mix: Mix, test: &str, is_tried: impl Fn(&str) -> bool) {
         });
         // What a failed sync left looks clean, and recovery must not build on it.
         if number % 4 == 0 {
-            crash_within(&mut tally, &killed, &models, promise, number);
+            tally.cuts_within(&killed, 3, number, |crashed| {
+                drop(judge(&crashed, &models, promise));
+            });
         }
     }
     println!("{test}: poisoned {poisoned} times, refused and went on {refused} times");
@@ -305,7 +233,7 @@ fn a_full_disk_refuses_and_loses_nothing() {
     let models = workload.models;
     try_power_cuts(&disk, &models, 7, 4).print("full disk");
 
-    let mut tally = Tally::default();
+    let mut tally = Tally::new();
     let mut refused = 0;
     let mut cursor = disk.cursor();
     for point in (0..=disk.operation_count()).step_by(7) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adamant_heap::{Error, Heap, Options, Read, Recovery, Result};
-use adamant_sim::{SimDirectory, SimDisk};
+use adamant_sim::{Promise, SimDirectory, SimDisk};
 
 /// Blocks that the workload has at most, apart from the header.
 pub(crate) const SLOTS: usize = 24;
@@ -79,53 +79,6 @@ pub(crate) fn open(disk: &SimDisk) -> Result<(Heap, Recovery)> {
     options.deferred_bytes_max = 64 << 10;
     options.background = false;
     Heap::open(Arc::new(SimDirectory::root(disk)), options)
-}
-
-/// What the history promises at a crash point.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Promise {
-    /// The last commit that must be there.
-    pub(crate) least: u64,
-    /// The last commit that had begun.
-    pub(crate) most: u64,
-}
-
-/// What the workload puts into the history.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Mark {
-    Begun = 0,
-    /// A commit survives the death of the process.
-    Buffered = 1,
-    /// A commit survives a power cut.
-    Durable = 2,
-}
-
-impl Mark {
-    pub(crate) fn put(self, disk: &SimDisk, commit: u64) {
-        disk.mark(commit * 4 + self as u64);
-    }
-
-    fn last(self, marks: &[u64]) -> u64 {
-        let mine = marks.iter().filter(|&&mark| mark % 4 >= self as u64);
-        mine.map(|mark| mark / 4).max().unwrap_or(0)
-    }
-}
-
-impl Promise {
-    pub(crate) fn at_power_cut(disk: &SimDisk, point: u64) -> Promise {
-        let marks = disk.marks(point);
-        Promise { least: Mark::Durable.last(&marks), most: Mark::Begun.last(&marks) }
-    }
-
-    pub(crate) fn at_death(disk: &SimDisk, point: u64) -> Promise {
-        let marks = disk.marks(point);
-        Promise { least: Mark::Buffered.last(&marks), most: Mark::Begun.last(&marks) }
-    }
-
-    /// No less than this commit, and no more.
-    pub(crate) fn exactly(commit: u64) -> Promise {
-        Promise { least: commit, most: commit }
-    }
 }
 
 /// Recovers what is on a disk, and panics unless it is one of the promised commits, whole, in a

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use adamant_heap::{Durability, Error, Heap, Result, Transaction, Write};
-use adamant_sim::SimDisk;
+use adamant_sim::{Mark, SimDisk};
 
-use crate::model::{HEADER_BYTES, Mark, Model, SLOTS, commit_of, open, slot_at};
+use crate::model::{HEADER_BYTES, Model, SLOTS, commit_of, is_poisoned, open, slot_at};
 
 /// Bytes of a block too large for one frame, by far.
 const LARGE_BYTES: std::ops::Range<usize> = 1_100_000..1_500_000;
@@ -124,7 +124,7 @@ impl Workload {
             (Ok(()), Durability::Sync) => Mark::Durable.put(&self.disk, commit),
             (Ok(()), Durability::Buffered) => Mark::Buffered.put(&self.disk, commit),
             (Ok(()), Durability::Deferred) => {}
-            (Err(_), _) if commit_of(&self.heap) == commit => {}
+            (Err(error), _) if is_poisoned(error) && commit_of(&self.heap) == commit => {}
             (Err(_), _) => {
                 self.refused += 1;
                 self.last().verify(&self.heap);

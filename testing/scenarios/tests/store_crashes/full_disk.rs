@@ -1,0 +1,110 @@
+//! The store on a disk that is full, at every point where that can happen.
+
+use adamant::Durability;
+use adamant_sim::tally::{seed, states_max};
+use adamant_sim::{Choice, Promise, SimDisk, Tally};
+
+use crate::ALL;
+use crate::model::{Content, assert_clean, judge};
+use crate::workload::{Change, Mix, Plan, Workload};
+
+/// Bytes by which the space shrinks from one run to the next. Files grow in larger steps.
+const STEP_BYTES: u64 = 128 << 10;
+
+/// What became of the runs with too little space.
+#[derive(Debug, Default)]
+struct Outcomes {
+    /// The store could not be created, or not be opened.
+    closed: u64,
+    /// A commit was refused.
+    refused: u64,
+}
+
+#[test]
+fn a_full_disk_refuses_and_loses_nothing() {
+    let mix =
+        Mix { seed: seed(17), steps: 90, large_one_in: 12, upkeep_one_in: 20, durabilities: ALL };
+    let roomy = SimDisk::new(mix.seed);
+    Workload::run(&roomy, mix);
+    let (mut tally, mut outcomes) = (Tally::new(), Outcomes::default());
+    let mut space_bytes = roomy.space_used_bytes();
+    while space_bytes > 0 {
+        space_bytes = space_bytes.saturating_sub(STEP_BYTES);
+        let disk = SimDisk::new(mix.seed);
+        disk.set_space_bytes(Some(space_bytes));
+        tally.points += 1;
+        let mut models = vec![Content::default()];
+        tally.state(&disk, 0, &format!("{space_bytes} bytes of space"), || {
+            models = run_out_of_space(&disk, mix, &mut outcomes);
+        });
+        let point = disk.operation_count();
+        let promise = Promise::at_power_cut(&disk, point);
+        let choices = (0..states_max(1)).map(|number| Choice::random(space_bytes + number));
+        for choice in choices {
+            tally.state(&disk, point, &choice, || {
+                judge(&disk.crash(point, &mut choice.clone()), &models, promise);
+            });
+        }
+    }
+    println!("store, full disk: {outcomes:?}");
+    assert!(outcomes.closed > 3 && outcomes.refused > 10, "{outcomes:?}");
+    tally.print("store, full disk");
+}
+
+/// Works until there is no space, frees some, works again. Returns what the store should hold by
+/// commit.
+fn run_out_of_space(disk: &SimDisk, mix: Mix, outcomes: &mut Outcomes) -> Vec<Content> {
+    let mut workload = match Workload::create(disk, mix) {
+        Ok(workload) => workload,
+        Err(error) => {
+            assert!(error.is_out_of_space(), "{error:?}");
+            outcomes.closed += 1;
+            disk.set_space_bytes(None);
+            Workload::create(disk, mix).unwrap()
+        }
+    };
+    let failure = (0..mix.steps).find_map(|_| workload.step().err());
+    if let Some(error) = failure {
+        assert!(error.is_out_of_space() && !error.is_poisoned(), "{error:?}");
+    }
+    if workload.store.is_none() {
+        outcomes.closed += 1;
+        disk.set_space_bytes(None);
+        let promise = Promise::at_death(disk, disk.operation_count());
+        judge(disk, &workload.models, promise);
+        return workload.models;
+    }
+    outcomes.refused += u64::from(workload.refused > 0);
+    remove_some(&mut workload);
+    let name = ["first", "second"].into_iter().find(|name| workload.has(name));
+    if let Some(name) = name {
+        workload.commit(&Plan::Drop(name), Durability::Sync).unwrap();
+    }
+    disk.set_space_bytes(None);
+    for _ in 0..20 {
+        workload.step().unwrap();
+    }
+    workload.last().verify(workload.store());
+    assert_clean(workload.store());
+    workload.models
+}
+
+/// Removes half of all entries, one by one and in batches: that needs no space.
+fn remove_some(workload: &mut Workload) {
+    let entries = workload.last().keyspaces.iter().flat_map(|(name, map)| {
+        map.keys().step_by(2).map(|key| Change {
+            name: name.clone(),
+            key: key.to_vec(),
+            value: None,
+        })
+    });
+    let changes: Vec<Change> = entries.collect();
+    let (single, batched) = changes.split_at(changes.len() / 4);
+    for (number, change) in single.iter().enumerate() {
+        workload.commit(&Plan::Single(change.clone()), ALL[number % 3]).unwrap();
+    }
+    for (number, changes) in batched.chunks(20).enumerate() {
+        workload.commit(&Plan::Batch(changes.to_vec()), ALL[number % 3]).unwrap();
+    }
+    workload.last().verify(workload.store());
+}

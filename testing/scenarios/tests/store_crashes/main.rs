@@ -1,0 +1,264 @@
+//! The whole store on a disk that crashes: whatever happens, recovery gives all keyspaces as they
+//! were after some prefix of the commits, one that contains every commit that was acknowledged.
+//!
+//! Each test runs a scripted workload once, then recovers the disk as it may be at its crash
+//! points. For `ADAMANT_SIM_STATES` and `ADAMANT_SIM_SEED` see `adamant_sim::tally`.
+
+mod full_disk;
+mod model;
+mod workload;
+
+use adamant::{Durability, Store};
+use adamant_sim::tally::{seed, states_max};
+use adamant_sim::{Choice, Mark, Promise, SimDisk, Tally};
+
+use crate::model::{Content, judge, open};
+use crate::workload::{Change, Mix, Plan, Workload, key};
+
+const ALL: &[Durability] = &[Durability::Sync, Durability::Buffered, Durability::Deferred];
+
+/// Recovers power cuts at one of `step` crash points.
+fn try_power_cuts(tally: &mut Tally, disk: &SimDisk, models: &[Content], step: usize, count: u64) {
+    let mut tried = 0;
+    tally.power_cuts(disk, step, count, |crashed, promise| {
+        let (store, found) = judge(&crashed, models, promise);
+        tried += 1;
+        if tried % 16 == 0 {
+            try_going_on(&crashed, store, &found);
+        }
+    });
+}
+
+/// What was recovered is durable, and so is the next commit on it.
+fn try_going_on(disk: &SimDisk, store: Store, content: &Content) {
+    let point = disk.operation_count();
+    let keyspace = store.keyspace("new").unwrap().with_durability(Durability::Sync);
+    keyspace.insert("key", "value").unwrap();
+    let durable = disk.operation_count();
+    drop((keyspace, store));
+    let mut after = content.clone();
+    after.keyspaces.insert("new".into(), Default::default());
+    after.map("new").insert((*b"key").into(), (*b"value").into());
+    judge(
+        &disk.crash(point, &mut Choice::None),
+        std::slice::from_ref(content),
+        Promise::exactly(0),
+    );
+    judge(&disk.crash(durable, &mut Choice::None), &[after], Promise::exactly(0));
+}
+
+#[test]
+fn every_crash_point_of_small_commits() {
+    let mut tally = Tally::new();
+    for (seed, step) in [(seed(0), 1), (seed(1), 2)] {
+        let disk = SimDisk::new(seed);
+        let mix = Mix { seed, steps: 120, large_one_in: 0, upkeep_one_in: 15, durabilities: ALL };
+        let models = Workload::run(&disk, mix);
+        try_power_cuts(&mut tally, &disk, &models, step, 3);
+    }
+    tally.print("store, small commits");
+}
+
+/// A retry after a weaker commit: it finds nothing to do, and yet promises what it found.
+#[test]
+fn a_commit_that_changes_nothing_keeps_its_promise() {
+    let disk = SimDisk::new(seed(4));
+    let store = open(&disk).unwrap();
+    let keyspace = store.keyspace("main").unwrap();
+    keyspace.insert("key", "value").unwrap();
+    let weak = keyspace.with_durability(Durability::Deferred);
+    assert!(weak.remove("key").unwrap());
+    assert!(!keyspace.remove("key").unwrap());
+    let crashed = disk.crash(disk.operation_count(), &mut Choice::None);
+    let recovered = open(&crashed).unwrap().open_keyspace("main").unwrap();
+    assert_eq!(recovered.get("key").unwrap(), None);
+}
+
+#[test]
+fn many_unsynced_commits() {
+    let disk = SimDisk::new(seed(3));
+    let durabilities = &[Durability::Buffered, Durability::Deferred];
+    let mix = Mix { seed: seed(3), steps: 200, large_one_in: 0, upkeep_one_in: 70, durabilities };
+    let models = Workload::run(&disk, mix);
+    let mut tally = Tally::new();
+    try_power_cuts(&mut tally, &disk, &models, 3, 6);
+    tally.print("store, unsynced commits");
+}
+
+#[test]
+fn large_values_span_and_recycle_log_files() {
+    let disk = SimDisk::new(seed(5));
+    let mix =
+        Mix { seed: seed(5), steps: 50, large_one_in: 3, upkeep_one_in: 15, durabilities: ALL };
+    let models = Workload::run(&disk, mix);
+    let history = (0..disk.operation_count()).filter_map(|number| disk.describe(number));
+    let heads = |text: &String| text.starts_with("write sim/log/") && text.contains(" at 0:");
+    assert!(history.filter(heads).count() > 12, "the log went through its files several times");
+    let mut tally = Tally::new();
+    try_power_cuts(&mut tally, &disk, &models, 3, 3);
+    tally.print("store, large values");
+}
+
+/// Batches that make a tree grow to two levels above its leaves, and shrink to nothing.
+#[test]
+fn a_tree_grows_and_shrinks() {
+    let disk = SimDisk::new(seed(6));
+    let mix = Mix { seed: seed(6), steps: 0, large_one_in: 0, upkeep_one_in: 0, durabilities: ALL };
+    let mut workload = Workload::create(&disk, mix).unwrap();
+    let name = "tree";
+    workload.commit(&Plan::Create(name), Durability::Sync).unwrap();
+    let changes = |numbers: std::ops::Range<u64>, value: Option<Vec<u8>>| {
+        let change = |number| Change { name: name.into(), key: key(number), value: value.clone() };
+        Plan::Batch(numbers.map(change).collect())
+    };
+    let tree = |workload: &Workload| workload.store().check().unwrap().keyspaces[0].tree;
+    for (round, start) in (0..2400).step_by(200).enumerate() {
+        let plan = changes(start..start + 200, Some(vec![round as u8; 20]));
+        workload.commit(&plan, ALL[round % 3]).unwrap();
+    }
+    assert_eq!(tree(&workload).height, 2, "{:?}", tree(&workload));
+    workload.reopen().unwrap();
+    for round in (0..12).rev() {
+        let start = round as u64 * 200;
+        workload.commit(&changes(start..start + 200, None), ALL[round % 3]).unwrap();
+    }
+    assert_eq!(tree(&workload).height, 0, "{:?}", tree(&workload));
+    let mut tally = Tally::new();
+    try_power_cuts(&mut tally, &disk, &workload.models, 1, 2);
+    tally.print("store, a tree that grows and shrinks");
+}
+
+#[test]
+fn a_killed_process_loses_no_buffered_commit() {
+    let disk = SimDisk::new(seed(7));
+    let mix =
+        Mix { seed: seed(7), steps: 150, large_one_in: 40, upkeep_one_in: 20, durabilities: ALL };
+    let models = Workload::run(&disk, mix);
+    let mut tally = Tally::new();
+    tally.deaths(&disk, 1, |killed, promise| {
+        let (store, found) = judge(&killed, &models, promise);
+        if killed.operation_count() % 8 == 0 {
+            // The page cache had it, but recovery does not trust that: now it is durable.
+            try_going_on(&killed, store, &found);
+        }
+    });
+    tally.print("store, killed processes");
+}
+
+#[test]
+fn crashes_during_recovery() {
+    let mut tally = Tally::new();
+    let disk = SimDisk::new(seed(11));
+    let mix =
+        Mix { seed: seed(11), steps: 60, large_one_in: 30, upkeep_one_in: 30, durabilities: ALL };
+    let models = Workload::run(&disk, mix);
+    let mut cursor = disk.cursor();
+    for point in (0..=disk.operation_count()).step_by(67) {
+        cursor.advance_to(point);
+        let promise = Promise::at_power_cut(&disk, point);
+        for first in [cursor.crash(&mut Choice::random(point)), cursor.kill()] {
+            tally.state(&disk, point, &"first crash", || drop(open(&first).unwrap()));
+            tally.cuts_within(&first, states_max(2), point, |crashed| {
+                drop(judge(&crashed, &models, promise));
+            });
+        }
+    }
+    tally.print("store, crashes during recovery");
+}
+
+/// Runs a workload again and again, each time with another sync failing.
+#[test]
+fn a_failing_sync_poisons_and_reopening_recovers() {
+    let mix =
+        Mix { seed: seed(13), steps: 60, large_one_in: 20, upkeep_one_in: 10, durabilities: ALL };
+    let sound = SimDisk::new(mix.seed);
+    Workload::run(&sound, mix);
+    let is_sync = |number: &u64| sound.describe(*number).unwrap().starts_with("sync");
+    let (mut tally, mut poisoned, mut refused) = (Tally::new(), 0, 0);
+    for number in (0..sound.operation_count()).filter(is_sync) {
+        tally.points += 1;
+        let disk = SimDisk::new(mix.seed);
+        disk.fail(number..number + 1);
+        // A store that could not even be created has made no promise.
+        let mut models = vec![Content::default()];
+        if let Ok(mut workload) = Workload::create(&disk, mix) {
+            tally.state(&disk, number, &"failing", || {
+                poisoned += u64::from(run_with_a_fault(&mut workload));
+            });
+            refused += workload.refused;
+            models = workload.models;
+        }
+        let mut cursor = disk.cursor();
+        cursor.advance_to(disk.operation_count());
+        let promise = Promise::at_power_cut(&disk, cursor.point());
+        for choice in cursor.choices(states_max(3), number) {
+            tally.state(&disk, number, &choice, || {
+                judge(&cursor.crash(&mut choice.clone()), &models, promise);
+            });
+        }
+        let killed = cursor.kill();
+        tally.state(&disk, number, &"killed", || {
+            judge(&killed, &models, Promise::at_death(&disk, cursor.point()));
+        });
+        // What a failed sync left looks clean, and recovery must not build on it.
+        if number % 16 == 0 {
+            tally.cuts_within(&killed, 2, number, |crashed| {
+                drop(judge(&crashed, &models, promise));
+            });
+        }
+    }
+    assert!(poisoned > 10, "only {poisoned} of the failing syncs poisoned an open store");
+    println!("store, failing syncs: {poisoned} poisoned, {refused} refused a commit and went on");
+    tally.print("store, failing syncs");
+}
+
+/// Takes steps until the store is poisoned or could not be reopened; returns whether it is
+/// poisoned.
+fn run_with_a_fault(workload: &mut Workload) -> bool {
+    for _ in 0..workload.mix.steps {
+        let Err(error) = workload.step() else { continue };
+        let Some(store) = &workload.store else {
+            // It failed while it was closed or opened: the next opening recovers.
+            let promise = Promise::at_death(&workload.disk, workload.disk.operation_count());
+            judge(&workload.disk, &workload.models, promise);
+            return false;
+        };
+        let last = workload.last();
+        if !error.is_poisoned() {
+            // A spare log file could not be made: nothing was appended, and work goes on.
+            last.verify(store);
+            continue;
+        }
+        last.verify(store);
+        assert_refusing(store, last);
+        last.verify(store);
+        // There may be nothing left to sync; then what is visible is durable.
+        match store.sync() {
+            Ok(()) => Mark::Durable.put(&workload.disk, workload.models.len() as u64 - 1),
+            Err(error) => assert!(error.is_poisoned(), "{error:?}"),
+        }
+        return true;
+    }
+    false
+}
+
+/// Panics unless a poisoned store refuses every kind of write.
+fn assert_refusing(store: &Store, content: &Content) {
+    let refused = |outcome: adamant::Result<()>| {
+        let error = outcome.unwrap_err();
+        assert!(error.is_poisoned(), "{error:?}");
+    };
+    refused(store.create_keyspace("another").map(drop));
+    for name in content.keyspaces.keys() {
+        let keyspace = store.open_keyspace(name).unwrap();
+        for durability in ALL {
+            let keyspace = keyspace.with_durability(*durability);
+            refused(keyspace.insert("key", "value").map(drop));
+            refused(keyspace.remove("key").map(drop));
+        }
+        let mut batch = store.batch();
+        batch.insert(&keyspace, "key", "value").unwrap();
+        refused(batch.commit());
+        refused(store.drop_keyspace(name).map(drop));
+    }
+}

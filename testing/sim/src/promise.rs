@@ -1,0 +1,63 @@
+//! What a workload was promised, as far as its history goes.
+//!
+//! Purpose: a workload numbers its commits from 1 and marks in the history of its disk what it
+//! was told about each; at a crash point that says which commits may be recovered.
+
+use crate::disk::SimDisk;
+
+/// Marks by commit: their number in the history is `commit * KINDS + kind`.
+const KINDS: u64 = 4;
+
+/// What a workload was told about a commit. Each includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Nothing yet: it was asked for.
+    Begun = 0,
+    /// The commit survives the death of the process.
+    Buffered = 1,
+    /// The commit survives a power cut.
+    Durable = 2,
+}
+
+impl Mark {
+    /// Puts the mark into the history of a disk, for a commit and all before it.
+    pub fn put(self, disk: &SimDisk, commit: u64) {
+        disk.mark(commit * KINDS + self as u64);
+    }
+
+    fn last(self, marks: &[u64]) -> u64 {
+        let mine = marks.iter().filter(|&&mark| mark % KINDS >= self as u64);
+        mine.map(|mark| mark / KINDS).max().unwrap_or(0)
+    }
+}
+
+/// Which commits may be the last one that is recovered. Commit 0 is the empty disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// The last commit that must be there.
+    pub least: u64,
+    /// The last commit that had begun.
+    pub most: u64,
+}
+
+impl Promise {
+    /// After a power cut at a crash point.
+    pub fn at_power_cut(disk: &SimDisk, point: u64) -> Promise {
+        Self::at(Mark::Durable, disk, point)
+    }
+
+    /// After the death of the process at a crash point.
+    pub fn at_death(disk: &SimDisk, point: u64) -> Promise {
+        Self::at(Mark::Buffered, disk, point)
+    }
+
+    /// No less than this commit, and no more.
+    pub fn exactly(commit: u64) -> Promise {
+        Promise { least: commit, most: commit }
+    }
+
+    fn at(mark: Mark, disk: &SimDisk, point: u64) -> Promise {
+        let marks = disk.marks(point);
+        Promise { least: mark.last(&marks), most: Mark::Begun.last(&marks) }
+    }
+}

@@ -1,0 +1,121 @@
+//! Trying what crashes leave, and counting it.
+//!
+//! Purpose: the loops over crash points and states that every crash test needs. When judging a
+//! state panics, what it takes to try that state again is printed.
+//!
+//! Two variables of the environment are for whoever runs the tests: `ADAMANT_SIM_STATES`
+//! multiplies the number of states tried at each crash point, and `ADAMANT_SIM_SEED` (default 0)
+//! gives other workloads.
+
+use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use crate::disk::SimDisk;
+use crate::promise::Promise;
+
+const STATES: &str = "ADAMANT_SIM_STATES";
+const SEED: &str = "ADAMANT_SIM_SEED";
+
+/// A number that whoever runs the tests may choose.
+fn chosen(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// States to try at each crash point, where a test wants `count`.
+pub fn states_max(count: u64) -> u64 {
+    count * chosen(STATES, 1)
+}
+
+/// The seed of a test's workload: another one for each number.
+pub fn seed(number: u64) -> u64 {
+    number + 1000 * chosen(SEED, 0)
+}
+
+/// What was tried.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Crash points.
+    pub points: u64,
+    /// States of a disk.
+    pub states: u64,
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub fn new() -> Tally {
+        Tally::default()
+    }
+
+    /// Says what a test tried.
+    pub fn print(&self, test: &str) {
+        println!("{test}: {} crash points, {} states", self.points, self.states);
+    }
+
+    /// Counts a state, and says which it was if trying it panics.
+    pub fn state(&mut self, disk: &SimDisk, point: u64, how: &impl Debug, work: impl FnOnce()) {
+        self.states += 1;
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+            let before = point.checked_sub(1).and_then(|number| disk.describe(number));
+            let after = disk.describe(point);
+            eprintln!("{SEED}={}", chosen(SEED, 0));
+            eprintln!("{disk:?}, crash point {point} between {before:?} and {after:?}, {how:?}");
+            resume_unwind(panic);
+        }
+    }
+
+    /// Power cuts at one of `step` crash points of a history, [`states_max`] of `count` states at
+    /// each. `judge` gets what is left, and what was promised.
+    pub fn power_cuts(
+        &mut self,
+        disk: &SimDisk,
+        step: usize,
+        count: u64,
+        mut judge: impl FnMut(SimDisk, Promise),
+    ) {
+        let mut cursor = disk.cursor();
+        for point in (cursor.point()..=disk.operation_count()).step_by(step) {
+            cursor.advance_to(point);
+            self.points += 1;
+            let promise = Promise::at_power_cut(disk, point);
+            let choices = cursor.choices(states_max(count), point);
+            for choice in choices {
+                self.state(disk, point, &choice, || {
+                    judge(cursor.crash(&mut choice.clone()), promise);
+                });
+            }
+        }
+    }
+
+    /// Deaths of the process at one of `step` crash points of a history.
+    pub fn deaths(&mut self, disk: &SimDisk, step: usize, mut judge: impl FnMut(SimDisk, Promise)) {
+        let mut cursor = disk.cursor();
+        for point in (cursor.point()..=disk.operation_count()).step_by(step) {
+            cursor.advance_to(point);
+            self.points += 1;
+            let promise = Promise::at_death(disk, point);
+            self.state(disk, point, &"killed", || judge(cursor.kill(), promise));
+        }
+    }
+
+    /// Power cuts at every operation of a recovery that has run on a disk, `count` states at each.
+    pub fn cuts_within(
+        &mut self,
+        disk: &SimDisk,
+        count: u64,
+        seed: u64,
+        mut judge: impl FnMut(SimDisk),
+    ) {
+        let mut cursor = disk.cursor();
+        loop {
+            self.points += 1;
+            for choice in cursor.choices(count, seed) {
+                self.state(disk, cursor.point(), &choice, || {
+                    judge(cursor.crash(&mut choice.clone()));
+                });
+            }
+            if !cursor.advance() {
+                return;
+            }
+        }
+    }
+}
