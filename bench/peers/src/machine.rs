@@ -23,7 +23,8 @@ pub fn describe(path: &Path) -> Result<Value> {
         "cpu": cpu,
         "cores": thread::available_parallelism()?.get(),
         "memory_gib": memory_kib as f64 / f64::from(1 << 20),
-        "kernel": kernel.trim(),
+        // Without what a distribution or a host adds to the version.
+        "kernel": kernel.trim().split('-').next(),
         "disk": disk(path).unwrap_or_else(|| "unknown".to_owned()),
     }))
 }

@@ -105,12 +105,12 @@ impl Settings {
             dataset_entries: 30_000,
             rounds: 2,
             dataset_rounds: 1,
-            gets: 60_000,
-            puts: 20_000,
+            gets: 50_000,
+            puts: 15_000,
             turns: 2,
             turn_time: Duration::from_millis(100),
             latency_time: Duration::from_millis(500),
-            watch_time: Duration::from_secs(4),
+            watch_time: Duration::from_secs(3),
             killed_puts: 10_000,
             ..Self::full()
         }

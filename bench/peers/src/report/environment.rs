@@ -89,19 +89,24 @@ pub(super) fn machine(run: &Figures) -> String {
         words(machine, "kernel"),
         words(machine, "disk"),
     );
-    let of_busy = |name: &str| {
+    let of_busy = |name: &str| -> Vec<f64> {
         let samples = run.others.iter().filter(|line| !line["busy"].is_null());
-        Spread::of(samples.filter_map(|line| line[name].as_f64()).collect())
+        samples.map(|line| line[name].as_f64().unwrap_or_default()).collect()
     };
-    if let (Some(load), Some(others), Some(stolen)) =
-        (of_busy("load"), of_busy("others_percent"), of_busy("stolen_percent"))
-    {
+    let seconds = of_busy("seconds");
+    // Short children count for little.
+    let mean_of = |name: &str| {
+        let weighted =
+            of_busy(name).iter().zip(&seconds).map(|(one, time)| one * time).sum::<f64>();
+        weighted / seconds.iter().sum::<f64>()
+    };
+    if let Some(load) = Spread::of(of_busy("load")) {
+        let (others, stolen) = (mean_of("others_percent"), mean_of("stolen_percent"));
         out += &format!(
             "How busy it was while an engine ran: load average {} (the run's own included), other \
-             processes {} % of the processors, stolen by the host {} %.\n\n",
+             processes {others:.1} % of the processors on average, taken by the host {stolen:.1} \
+             %.\n\n",
             text::spread(load),
-            text::spread(others),
-            text::spread(stolen),
         );
     }
     let raw: Vec<Vec<String>> = run

@@ -3,6 +3,7 @@
 use crate::figures::Figures;
 use crate::goals::{Bound, Judged, best_peer};
 use crate::notes::Notes;
+use crate::peer::Kind;
 use crate::report::figures::{COSTS, is_rate};
 use crate::roster::JUDGED;
 use crate::text;
@@ -79,8 +80,12 @@ fn costlier(run: &Figures, row: &str) -> Option<String> {
         return None;
     }
     let own = run.spread(row, JUDGED)?.median;
+    // Of an LSM, entries are now in a log, now in a table: only the space of trees compares.
+    let is_space = row.starts_with("space.") || row.starts_with("log.");
     let peers = run.engines().into_iter().filter(|&engine| {
-        engine != JUDGED && run.kind(engine) != crate::peer::Kind::Reference.name()
+        let kind = run.kind(engine);
+        let compared = kind == Kind::Tree.name() || (kind == Kind::Lsm.name() && !is_space);
+        engine != JUDGED && compared
     });
     let (name, best) = peers
         .filter_map(|engine| Some((engine, run.spread(row, engine)?.median)))
