@@ -168,6 +168,7 @@ impl Round<'_> {
 
     /// An empty directory for an engine, removed with the value.
     fn directory(&self) -> Result<tempfile::TempDir> {
+        std::fs::create_dir_all(&self.settings.path)?;
         Ok(tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(&self.settings.path)?)
     }
 

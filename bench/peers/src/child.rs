@@ -8,11 +8,12 @@ use std::path::Path;
 
 use adamant_bench::asked::AskedRows;
 use adamant_bench::data::Data;
+use adamant_bench::engine::Durability;
 use adamant_bench::error::Result;
 use adamant_bench::report::Report;
-use adamant_bench::workload::durable::durable_puts;
+use adamant_bench::workload::durable::{RAW, durable_puts};
 use adamant_bench::workload::kill::{self, open_after_kill};
-use adamant_bench::workload::load::load;
+use adamant_bench::workload::load::{load, put_in_batches};
 use adamant_bench::workload::memory::{self, peak_of_load};
 use adamant_bench::workload::read::{gets, scans};
 use adamant_bench::workload::session::Session;
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::datasets::Dataset;
 use crate::peer::Peer;
-use crate::roster::{self, Task, with_engine};
+use crate::roster::{Task, with_engine};
 use crate::settings::Settings;
 use crate::waits;
 
@@ -53,7 +54,7 @@ impl Task for Work<'_> {
     type Output = Vec<Value>;
 
     fn run<P: Peer>(self) -> Result<Vec<Value>> {
-        let mut report = Report::new("peers", roster::JUDGED);
+        let mut report = Report::new("peers", P::NAME);
         let mut lines = Vec::new();
         match self.part {
             MAIN => self.main::<P>(&mut report)?,
@@ -93,6 +94,12 @@ impl Work<'_> {
         gets(&session, report, settings.gets)?;
         scans(&session, report, settings.gets)?;
         durable_puts(&mut session, report, self.directory, settings.turns, settings.turn_time)?;
+        if P::DURABILITIES.contains(&Durability::Sync) {
+            // The disk's speed changes within a round: what it did beside the engine is the measure.
+            let raw = ("raw.prealloc.fdatasync.1t", RAW);
+            report.add_ratio("put.sync.1t.vs_raw", "put.sync.1t", raw)?;
+            report.add_ratio("put.sync.8t.vs_raw", "put.sync.8t", raw)?;
+        }
         puts(&mut session, report, settings.puts)?;
         mixed(&mut session, report, settings.puts)?;
         open_after_kill(&mut session, report, settings.killed_puts)?;
@@ -118,7 +125,8 @@ impl Work<'_> {
         let settings = self.settings;
         let data = Data::new(settings.seed, VALUE_BYTES);
         let mut session = self.begin::<P>(&data, settings.entries, "")?;
-        load(&mut session, &mut Report::new("peers", roster::JUDGED))?;
+        put_in_batches(&session, 0..settings.entries, 0)?;
+        session.set_next(settings.entries);
         let mut lines = Vec::new();
         for threads in [1, 8] {
             let waits = waits::durable_waits(&mut session, threads, settings.latency_time)?;

@@ -51,8 +51,6 @@ pub struct Figures {
     /// What describes the run.
     pub header: Value,
     samples: BTreeMap<(String, String), Samples>,
-    /// The raw disk as it was beside each engine.
-    raw_beside: BTreeMap<(String, String), Vec<f64>>,
     /// Lines that are no rows: latencies, throughput, how busy the machine was, failures.
     pub others: Vec<Value>,
 }
@@ -67,12 +65,8 @@ impl Figures {
         if header["run"].is_null() {
             return Err("the first line does not describe a run".into());
         }
-        let mut figures = Self {
-            header: header.clone(),
-            samples: BTreeMap::new(),
-            raw_beside: BTreeMap::new(),
-            others: Vec::new(),
-        };
+        let mut figures =
+            Self { header: header.clone(), samples: BTreeMap::new(), others: Vec::new() };
         for line in lines {
             let Some(row) = line["row"].as_str() else {
                 figures.others.push(line.clone());
@@ -86,12 +80,6 @@ impl Figures {
             let samples = figures.samples.entry((row.to_owned(), engine.to_owned())).or_default();
             samples.by_round.entry(round).or_default().push(median);
             samples.user_nanoseconds.extend(line["user_ns_per_operation"].as_f64());
-            if engine == RAW
-                && let Some(with) = line["with"].as_str()
-            {
-                let beside = figures.raw_beside.entry((row.to_owned(), with.to_owned()));
-                beside.or_default().push(median);
-            }
         }
         Ok(figures)
     }
@@ -119,11 +107,6 @@ impl Figures {
             (lower > 0.0).then(|| upper / lower)
         });
         Spread::of(ratios.collect())
-    }
-
-    /// The raw disk as it was beside an engine.
-    pub fn raw_beside(&self, row: &str, engine: &str) -> Option<Spread> {
-        Spread::of(self.raw_beside.get(&(row.to_owned(), engine.to_owned()))?.clone())
     }
 
     /// Nanoseconds of processors for an operation.
@@ -179,7 +162,6 @@ mod tests {
         let ratio = figures.ratio("get", "adamant", "redb").unwrap();
         assert_eq!(ratio, Spread { median: 2.0, min: 1.0, max: 3.0 });
         assert_eq!(figures.spread("get", RAW).unwrap().median, 2.0);
-        assert_eq!(figures.raw_beside("get", "redb").unwrap().max, 3.0);
         assert_eq!(figures.user_nanoseconds("get", "redb"), Some(10.0));
         assert_eq!((figures.kind("redb"), figures.others.len()), ("tree", 1));
         assert!(figures.ratio("get", "adamant", "none").is_none());

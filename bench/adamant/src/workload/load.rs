@@ -18,7 +18,7 @@ pub(crate) const MEBIBYTE: f64 = 1_048_576.0;
 ///
 /// # Errors
 /// The engine's.
-pub(crate) fn put_in_batches<E: Engine>(
+pub fn put_in_batches<E: Engine>(
     session: &Session<'_, E>,
     indices: impl Iterator<Item = u64>,
     version: u64,

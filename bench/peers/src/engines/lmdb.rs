@@ -30,7 +30,7 @@ impl Peer for LmdbEngine {
         kind: Kind::Tree,
         sync: Some(Survives::PowerLoss("the default: fdatasync in every commit")),
         buffered: Some(Survives::Kill(
-            "`MDB_NOSYNC | MDB_WRITEMAP`: the map is the system's; power loss may leave no \
+            "`MDB_NOSYNC` and `MDB_WRITEMAP`: the map is the system's; power loss may leave no \
              readable file at all",
         )),
         deferred: Some(Survives::Kill("as buffered: more than is asked")),

@@ -65,14 +65,9 @@ fn unsynced(run: &Figures, peer: &Value, mode: &Value) -> String {
     if words(mode, "mode") != "sync" {
         return String::new();
     }
-    let raw = ["append", "prealloc"]
-        .iter()
-        .filter_map(|way| run.raw_beside(&format!("raw.{way}.fdatasync.1t"), engine))
-        .map(|spread| spread.median)
-        .fold(0.0, f64::max);
-    match run.spread("put.sync.1t", engine) {
-        Some(own) if raw > 0.0 && own.median > raw * UNSYNCED_RATIO => {
-            format!(" **(does not sync: {} times the raw disk)**", text::figure(own.median / raw))
+    match run.spread("put.sync.1t.vs_raw", engine) {
+        Some(ratio) if ratio.median > UNSYNCED_RATIO => {
+            format!(" **(does not sync: {} times the raw disk)**", text::figure(ratio.median))
         }
         _ => String::new(),
     }

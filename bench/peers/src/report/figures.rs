@@ -126,7 +126,8 @@ pub(super) fn rates(run: &Figures) -> String {
         })
         .collect();
     format!(
-        "## Rates\n\nThousands of operations in a second; of full scans, of entries. `btreemap` \
+        "## Rates\n\nThousands of operations in a second; of full scans, of entries; in rows `.vs_raw`, by \
+         the rate of a raw overwrite and fdatasync on one thread in the same seconds. `btreemap` \
          and `null` (no store: the harness's own cost) are references. Gets of missing keys end \
          at a filter in an LSM.\n\n{}### Processor time\n\nMicroseconds of processors for an \
          operation, outside the kernel, of all threads of the process. The system counts in steps \
