@@ -90,22 +90,22 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// Refills an empty bunch with about so many entries.
-    pub(crate) fn new(mut bunch: Bunch, entries: usize) -> Self {
+    /// Refills an empty bunch with about so many entries, which have about so many bytes in all.
+    pub(crate) fn new(mut bunch: Bunch, entries: usize, bytes: usize) -> Self {
         debug_assert!(bunch.is_empty(), "what was fetched is yielded first");
         bunch.shared = Slice::default();
         bunch.owned.clear();
         bunch.places.clear();
         bunch.places.reserve(entries);
         bunch.first = 0;
-        Self { bytes: Vec::with_capacity(entries * 64), bunch, owned_bytes: 0 }
+        Self { bytes: Vec::with_capacity(bytes), bunch, owned_bytes: 0 }
     }
 
     /// Copies an entry.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(key);
-        let place = if value.len() < OWN_BYTES_MIN {
+        let value = if value.len() < OWN_BYTES_MIN {
             self.bytes.extend_from_slice(value);
             Value::Shared(value.len() as u32)
         } else {
@@ -113,7 +113,7 @@ impl Filler {
             self.bunch.owned.push(Slice::from(value));
             Value::Owned(self.bunch.owned.len() as u32 - 1)
         };
-        self.bunch.places.push(Place { start, key_len: key.len() as u32, value: place });
+        self.bunch.places.push(Place { start, key_len: key.len() as u32, value });
     }
 
     /// Entries copied.
@@ -128,7 +128,8 @@ impl Filler {
 
     /// The bunch, filled.
     pub(crate) fn finish(mut self) -> Bunch {
-        self.bunch.shared = Slice::from(self.bytes);
+        // Taken over as it is: a copy would cost as much as filling it did.
+        self.bunch.shared = Slice::from_owner(self.bytes, ..).unwrap_or_default();
         self.bunch
     }
 }

@@ -25,6 +25,10 @@ const BUNCH_ENTRIES_MIN: usize = 16;
 /// Entries of a bunch at most, give or take a node of the tree: a hold of the lock of some 20
 /// microseconds.
 const BUNCH_ENTRIES_MAX: usize = 256;
+/// Bytes of an entry and the rest of its node, as the first bunch expects them.
+const ENTRY_BYTES: usize = 256;
+/// Bytes that a bunch has room for at least.
+const BUNCH_BYTES_MIN: usize = 1 << 10;
 /// Bytes of keys and values after which a bunch is full, so that large values do not pile up, and
 /// that a slice which is kept keeps at most.
 const BUNCH_BYTES_MAX: usize = 32 << 10;
@@ -48,6 +52,8 @@ pub struct Iter {
     /// Fetched from the high end, descending.
     back: Bunch,
     bunch_entries: usize,
+    /// Bytes of an entry, about, with some to spare.
+    entry_bytes: usize,
 }
 
 impl Keyspace {
@@ -108,6 +114,7 @@ impl Iter {
             front: Bunch::default(),
             back: Bunch::default(),
             bunch_entries: BUNCH_ENTRIES_MIN,
+            entry_bytes: ENTRY_BYTES,
         }
     }
 
@@ -120,7 +127,8 @@ impl Iter {
             Direction::Up => &mut self.front,
             Direction::Down => &mut self.back,
         };
-        let mut filler = Filler::new(std::mem::take(bunch), entries_min);
+        let bytes = (entries_min * self.entry_bytes).clamp(BUNCH_BYTES_MIN, BUNCH_BYTES_MAX);
+        let mut filler = Filler::new(std::mem::take(bunch), entries_min, bytes);
         let rest = {
             let view = self.keyspace.shared.view()?;
             let state = &self.keyspace.state;
@@ -128,8 +136,8 @@ impl Iter {
             let lower = as_slice(&middle.lower);
             let upper = as_slice(&middle.upper);
             state.tree.scan(&view, direction, lower, upper, |(key, value), is_at_edge| {
-                filler.add(key, value);
                 // A node's end is the place to pause: else the next bunch would sort it again.
+                filler.add(key, value);
                 let is_full = filler.bytes() >= BUNCH_BYTES_MAX
                     || (is_at_edge && filler.len() >= entries_min);
                 if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -142,6 +150,8 @@ impl Iter {
             }
             self.middle = middle.may_hold_a_key().then_some(middle);
         }
+        // A quarter more than the average: growing would copy all of the next bunch.
+        self.entry_bytes = filler.bytes() * 5 / 4 / filler.len().max(1);
         *bunch = filler.finish();
         Ok(())
     }

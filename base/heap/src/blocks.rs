@@ -19,7 +19,6 @@ pub(crate) struct Blocks<'h> {
 
 impl Blocks<'_> {
     /// Where the block at `offset` lies. O(1).
-    #[inline]
     pub(crate) fn locate(&self, image: &Image, offset: u64) -> Result<Place> {
         if let Some(first_touch) = self.first_touch {
             first_touch.descriptor(image, offset)?;
@@ -34,6 +33,15 @@ impl Blocks<'_> {
     /// All bytes of the block at `offset`.
     #[inline]
     pub(crate) fn block<'i>(&self, image: &'i Image, offset: u64) -> Result<&'i [u8]> {
+        if self.first_touch.is_none()
+            && let Some(bytes) = image.run_block(self.classes, offset)
+        {
+            return Ok(bytes);
+        }
+        self.block_anywhere(image, offset)
+    }
+
+    fn block_anywhere<'i>(&self, image: &'i Image, offset: u64) -> Result<&'i [u8]> {
         let place = self.locate(image, offset)?;
         image.bytes(offset, place.bytes())
     }

@@ -150,9 +150,40 @@ impl Image {
         })
     }
 
+    /// All bytes of the block of a run that starts at `offset`: what [`Image::locate`] would find,
+    /// for the blocks that nearly all dereferences go to. `None` says nothing but "ask `locate`".
+    #[inline]
+    pub(crate) fn run_block(&self, classes: &ClassTable, offset: u64) -> Option<&[u8]> {
+        let page = offset / PAGE_BYTES;
+        if page >= self.pages {
+            return None;
+        }
+        // SAFETY: the tables hold 8 bytes for each of `pages` pages, and `page` is one of them.
+        let word = unsafe { self.tables.base().cast::<[u8; 8]>().add(page as usize) };
+        // SAFETY: committed, initialised memory of alignment 1, written only through `&mut self`.
+        let word = u64::from_le_bytes(unsafe { word.read() });
+        let back = match word as u8 {
+            KIND_RUN => 0,
+            KIND_RUN_CONTINUED => word >> 32,
+            _ => return None,
+        };
+        let shape = classes.get((word >> 16) as u16)?;
+        // A distance beyond the start wraps around, and then lies beyond the end.
+        let run = page.wrapping_sub(back);
+        if run >= self.pages || run < FIRST_PAGE || run + shape.run_pages > self.pages {
+            return None;
+        }
+        shape.index_at(offset - run * PAGE_BYTES)?;
+        // SAFETY: a block that `index_at` knows lies within its run (`ClassTable::load` checked
+        // that for the class), and the run lies below `pages`.
+        let pointer = unsafe { self.data.base().as_ptr().add(offset as usize) };
+        // SAFETY: committed, initialised memory, written only through `&mut self`, which the
+        // returned shared borrow of `self` excludes.
+        Some(unsafe { std::slice::from_raw_parts(pointer, shape.block_bytes as usize) })
+    }
+
     /// Where the block that starts at `offset` lies: its capacity in bytes and its place.
     /// O(1): one load from the descriptor table, no division.
-    #[inline]
     pub(crate) fn locate(&self, classes: &ClassTable, offset: u64) -> Result<Place> {
         let invalid = |what| Error::InvalidPointer { offset, what };
         let page = offset / PAGE_BYTES;

@@ -10,7 +10,7 @@ use crate::workload::session::Session;
 /// Entries of a batch.
 pub const BATCH_ENTRIES: usize = 1_000;
 /// Times that a closed engine is opened in a round.
-const OPENS: u32 = 5;
+const OPENS: u32 = 3;
 /// Bytes of a mebibyte.
 pub(crate) const MEBIBYTE: f64 = 1_048_576.0;
 

@@ -59,7 +59,7 @@ impl<'r> Sorted<'r> {
         for word in order.iter_mut() {
             *word |= head_of(entries[slot_in(*word)].key, skip) & !INDEX_MASK;
         }
-        order.sort_unstable();
+        sort_words(order);
         if order.windows(2).any(|pair| (pair[0] ^ pair[1]) & !INDEX_MASK == 0) {
             let key = |word: u64| entries[slot_in(word)].key;
             order.sort_unstable_by(|left, right| key(*left).cmp(key(*right)));
@@ -93,6 +93,27 @@ impl<'r> Sorted<'r> {
             if through { other <= key } else { other < key }
         })
     }
+}
+
+/// Sorts up to 48 words: halves of up to 24, which the standard library sorts without the
+/// partitions that it needs beyond 32, then merged. A third of the instructions of one call.
+fn sort_words(words: &mut [u64]) {
+    let (left, right) = words.split_at_mut(words.len() / 2);
+    left.sort_unstable();
+    right.sort_unstable();
+    let mut merged = [0; LEAF_SLOTS];
+    let (mut from_left, mut from_right) = (0, 0);
+    for word in &mut merged[..left.len() + right.len()] {
+        // Whichever side is used up counts as endless; the choice needs no jump.
+        let one = left.get(from_left).copied().unwrap_or(u64::MAX);
+        let other = right.get(from_right).copied().unwrap_or(u64::MAX);
+        let take_left = one <= other;
+        *word = if take_left { one } else { other };
+        from_left += usize::from(take_left);
+        from_right += usize::from(!take_left);
+    }
+    let len = words.len();
+    words.copy_from_slice(&merged[..len]);
 }
 
 /// The slot of a word of the order. A word out of range cannot be: it would be the last slot.
