@@ -27,10 +27,10 @@ impl Notes {
         Ok(Self(notes))
     }
 
-    /// The note of a row: its own, or that of the rows whose names begin alike.
-    pub fn of(&self, row: &str) -> Option<&str> {
+    /// The note of a row: its own, or that of the rows whose names begin alike; with its name.
+    pub fn of(&self, row: &str) -> Option<(&str, &str)> {
         let starts = self.0.iter().filter(|(name, _)| row.starts_with(name.as_str()));
-        starts.max_by_key(|(name, _)| name.len()).map(|(_, note)| note.as_str())
+        starts.max_by_key(|(name, _)| name.len()).map(|(name, note)| (name.as_str(), note.as_str()))
     }
 }
 
@@ -41,8 +41,8 @@ mod tests {
     #[test]
     fn the_longest_name_that_fits_is_taken() {
         let notes = Notes::parse("\"get\" = 'a'\n\"get.missing\" = 'b'").unwrap();
-        assert_eq!(notes.of("get.missing.1t"), Some("b"));
-        assert_eq!(notes.of("get.uniform.1t"), Some("a"));
+        assert_eq!(notes.of("get.missing.1t"), Some(("get.missing", "b")));
+        assert_eq!(notes.of("get.uniform.1t"), Some(("get", "a")));
         assert_eq!(notes.of("scan.full"), None);
         assert!(Notes::read().is_ok());
     }

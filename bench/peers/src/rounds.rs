@@ -13,7 +13,6 @@ use adamant_bench::error::Result;
 use serde_json::{Value, json};
 
 use crate::child::{CHILD_COMMAND, MAIN, MEMORY, WAITS};
-use crate::datasets::DATASETS;
 use crate::machine::{self, Ticks};
 use crate::peer::Kind;
 use crate::roster;
@@ -35,7 +34,7 @@ pub fn run(
         let mut parts = vec![MAIN];
         if round < settings.dataset_rounds {
             parts.push(WAITS);
-            parts.extend(DATASETS.iter().map(|dataset| dataset.suffix));
+            parts.extend(&settings.datasets);
         }
         if round == 0 {
             parts.push(MEMORY);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use adamant_bench::error::Result;
 
+use crate::datasets::DATASETS;
 use crate::roster;
 
 /// What `--help` prints.
@@ -40,6 +41,8 @@ pub struct Settings {
     pub rounds: u32,
     /// Rounds of the other datasets, and of the workloads about waiting.
     pub dataset_rounds: u32,
+    /// The other datasets, by their suffixes.
+    pub datasets: Vec<&'static str>,
     /// Gets of a row, and entries visited by the scans of a row.
     pub gets: u64,
     /// Single puts of a row that wait for no disk; operations of a mixture.
@@ -80,6 +83,7 @@ impl Settings {
             dataset_entries: 200_000,
             rounds: 3,
             dataset_rounds: 2,
+            datasets: DATASETS.iter().map(|dataset| dataset.suffix).collect(),
             gets: 500_000,
             puts: 100_000,
             turns: 4,
@@ -105,12 +109,13 @@ impl Settings {
             dataset_entries: 30_000,
             rounds: 2,
             dataset_rounds: 1,
+            datasets: vec![".v800", ".half800", ".real"],
             gets: 50_000,
             puts: 15_000,
             turns: 2,
             turn_time: Duration::from_millis(100),
-            latency_time: Duration::from_millis(500),
-            watch_time: Duration::from_secs(3),
+            latency_time: Duration::from_millis(400),
+            watch_time: Duration::from_secs(2),
             killed_puts: 10_000,
             ..Self::full()
         }
@@ -122,6 +127,7 @@ impl Settings {
             entries: 2_000,
             dataset_entries: 1_500,
             rounds: 1,
+            datasets: Self::full().datasets,
             gets: 2_000,
             puts: 500,
             turns: 1,

@@ -140,7 +140,8 @@ pub(super) fn rates(run: &Figures) -> String {
 /// Rates of the other datasets.
 pub(super) fn datasets(run: &Figures) -> String {
     let mut out = String::from("## Other datasets\n\n");
-    for dataset in &DATASETS {
+    let measured = DATASETS.iter().filter(|dataset| !rate_rows(run, dataset.suffix).is_empty());
+    for dataset in measured {
         let table = rate_table(run, dataset.suffix);
         out += &format!("`{}`: {}.\n\n{table}", dataset.suffix, dataset.about);
     }

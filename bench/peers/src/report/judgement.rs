@@ -1,5 +1,7 @@
 //! Goals, and every row in which Adamant is behind.
 
+use std::collections::BTreeMap;
+
 use crate::figures::Figures;
 use crate::goals::{Bound, Judged, best_peer};
 use crate::notes::Notes;
@@ -46,6 +48,7 @@ fn goal_row(judged: &Judged) -> Vec<String> {
 /// Every row in which a peer is better, or a goal is not reached, and where the time goes.
 pub(super) fn behind(run: &Figures, judged: &[Judged], notes: &Notes) -> String {
     let mut rows = Vec::new();
+    let mut explained = BTreeMap::new();
     for row in run.rows() {
         let goal = judged.iter().find(|judged| judged.goal.row == row);
         let short = goal.is_some_and(|judged| !judged.holds());
@@ -54,13 +57,22 @@ pub(super) fn behind(run: &Figures, judged: &[Judged], notes: &Notes) -> String 
             continue;
         }
         let lag = lag.unwrap_or_else(|| "short of its goal".to_owned());
-        let note = notes.of(row).unwrap_or("not explained yet").replace('\n', " ");
+        let note = match notes.of(row) {
+            Some((name, text)) => {
+                explained.insert(name, text.replace('\n', " "));
+                format!("`{name}`")
+            }
+            None => "not explained yet".to_owned(),
+        };
         rows.push(vec![format!("`{row}`"), lag, note]);
     }
-    let head = ["row", "adamant by the best peer", "where it goes, and what would help"];
+    let head = ["row", "adamant by the best peer", "note"];
+    let notes: String =
+        explained.iter().map(|(name, text)| format!("- `{name}`: {text}\n")).collect();
     format!(
         "## Where Adamant is behind\n\nEvery row of the run in which a peer is better by more \
-         than the noise of 3 %, or a goal is not reached ({} rows).\n\n{}",
+         than the noise of 3 %, or a goal is not reached ({} rows).\n\n{}Where the time \
+         goes, and what would help:\n\n{notes}\n",
         rows.len(),
         text::table(&head.map(str::to_owned), &rows)
     )
