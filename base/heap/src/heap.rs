@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use adamant_medium::storage::{Directory, Lock};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
@@ -76,7 +76,7 @@ impl Default for Options {
 pub struct Stats {
     /// Bytes of data pages that the pool file backs.
     pub pool_bytes: u64,
-    /// Bytes up to the last page ever allocated.
+    /// Bytes up to the last page ever allocated; 0 once the heap is closed.
     pub used_bytes: u64,
     /// Bytes of address space reserved: the heap cannot grow beyond while open.
     pub address_bytes: u64,
@@ -99,6 +99,7 @@ pub struct Heap {
     pins: Arc<Pins>,
     settled: Settled,
     verify_first_touch: bool,
+    closed: AtomicBool,
     /// Which thread runs a transaction: the address of a thread-local of it; 0 for none.
     owner: AtomicUsize,
     /// The lock on the directory; `None` once closed.
@@ -153,6 +154,7 @@ impl Heap {
             pins: Arc::new(Pins::default()),
             settled,
             verify_first_touch: options.verify_first_touch,
+            closed: AtomicBool::new(false),
             owner: AtomicUsize::new(0),
             lock: Mutex::new(Some(lock)),
         };
@@ -163,17 +165,36 @@ impl Heap {
     /// by the thread that runs it.
     ///
     /// # Errors
-    /// `Error::Misuse` in the child of a fork, which has no copy of the heap's memory.
+    /// `Error::Misuse` in the child of a fork, which has no copy of the heap's memory, and after
+    /// [`Heap::close`].
     #[inline]
     pub fn view(&self) -> Result<View<'_>> {
         self.refuse_child()?;
-        Ok(View::new(self.blocks(), self.image.read()))
+        Ok(View::new(self.blocks(), self.read_image()?))
     }
 
     #[inline]
     fn blocks(&self) -> Blocks<'_> {
         let first_touch = || FirstTouch::new(&self.settled, &self.journal);
         Blocks { classes: &self.classes, first_touch: self.verify_first_touch.then(first_touch) }
+    }
+
+    /// The image, unless the heap was closed: then another process may write the pool, and what
+    /// is mapped of it may change under a reader (S1).
+    #[inline]
+    fn read_image(&self) -> Result<RwLockReadGuard<'_, Image>> {
+        let image = self.image.read();
+        self.refuse_closed()?;
+        Ok(image)
+    }
+
+    /// To be asked with the image's lock held: `close` sets the flag before it waits for the lock.
+    #[inline]
+    fn refuse_closed(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::Misuse { what: "the heap was closed; open it again" });
+        }
+        Ok(())
     }
 
     #[inline]
@@ -212,6 +233,7 @@ impl Heap {
             writer.arena.release(self.pins.released());
         }
         let image = self.image.write();
+        self.refuse_closed()?;
         self.owner.store(token, Ordering::Relaxed);
         let mut transaction =
             Transaction::new(self.blocks(), &self.settled, &self.journal, writer, image);
@@ -269,7 +291,7 @@ impl Heap {
         self.refuse_child()?;
         let _seat = self.writer.lock();
         self.journal.checkpoint()?;
-        let image = self.image.read();
+        let image = self.read_image()?;
         let file: PathBuf = self.journal.pool().path().into();
         let mut checker =
             Checker { image: &image, classes: &self.classes, file, report: CheckReport::default() };
@@ -285,9 +307,11 @@ impl Heap {
         let journal = self.journal.stats();
         let quarantined = self.writer.lock().arena.retired() as u64;
         let image = self.image.read();
+        let root = self.refuse_closed().and_then(|()| image.root());
+        let used_pages = root.map_or(0, |root| root.pages_end.get());
         Stats {
             pool_bytes: image.pages() * PAGE_BYTES,
-            used_bytes: image.root().map_or(0, |root| root.pages_end.get()) * PAGE_BYTES,
+            used_bytes: used_pages * PAGE_BYTES,
             address_bytes: image.pages_max() * PAGE_BYTES,
             quarantined,
             pins: self.pins.count(),
@@ -296,8 +320,8 @@ impl Heap {
     }
 
     /// Makes everything durable, applies it to the pool, ends all threads and lets go of the
-    /// directory, so that it can be opened again. Waits for views. Whoever has the heap must not
-    /// look at it afterwards: its pages may change when another process writes the pool.
+    /// directory, so that it can be opened again. Waits for views; later ones, and transactions,
+    /// are refused.
     ///
     /// # Errors
     /// `Error::Poisoned` if something is not durable; dropping the heap would not have told.
@@ -305,6 +329,7 @@ impl Heap {
     pub fn close(&self) -> Result<()> {
         self.refuse_child()?;
         let outcome = self.journal.close();
+        self.closed.store(true, Ordering::Release);
         let _seat = self.writer.lock();
         let _image = self.image.write();
         self.lock.lock().take();

@@ -323,3 +323,19 @@ fn a_flipped_bit_is_an_error_at_first_touch_when_asked_for() {
     let report = heap.check();
     assert!(report.is_ok_and(|report| report.findings.len() == 1));
 }
+
+#[test]
+fn a_closed_heap_refuses_every_use() {
+    let directory = new_directory();
+    let heap = open(&directory);
+    let block = heap.transaction(Durability::Buffered, |tx| make(tx, 1, 100)).expect("commits");
+    heap.close().expect("closes");
+    // Another handle may write the pool from now on, so nothing of the old one may be looked at.
+    let other = open(&directory);
+    assert!(matches!(heap.view().map(drop), Err(Error::Misuse { .. })));
+    assert!(matches!(heap.pin().map(drop), Err(Error::Misuse { .. })));
+    assert!(matches!(heap.check().map(drop), Err(Error::Misuse { .. })));
+    let write = heap.transaction(Durability::Buffered, |tx| tx.free(block));
+    assert!(matches!(write, Err(Error::Misuse { .. })), "{write:?}");
+    assert!(holds(&other.view().expect("not a child"), block, 1, 100));
+}
