@@ -133,10 +133,11 @@ impl Shared {
     #[inline]
     pub(crate) fn view(&self) -> Result<View<'_>> {
         self.check_not_held()?;
-        let view = self.heap.view()?;
+        let view = self.heap.view();
         // Under the lock: `close` sets the flag first and then waits for those who had it before.
+        // And first of all: a closed heap refuses too, but knows of no store.
         self.check_not_closed()?;
-        Ok(view)
+        Ok(view?)
     }
 
     /// Runs a closure under the exclusive lock and commits what it did; undoes it on `Err`.
