@@ -104,7 +104,7 @@ impl Checker<'_> {
                 Ok(1)
             }
             KIND_SYSTEM if page < FIRST_PAGE => Ok(1),
-            KIND_RUN => self.run(page, descriptor.class.get(), argument, end),
+            KIND_RUN => self.run(page, descriptor.class.get(), end),
             KIND_EXTENT if argument > 0 && page + argument <= end => {
                 self.report.extents += 1;
                 self.report.blocks += 1;
@@ -142,7 +142,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn run(&mut self, page: u64, class: u16, argument: u64, end: u64) -> Result<u64> {
+    fn run(&mut self, page: u64, class: u16, end: u64) -> Result<u64> {
         let Some(shape) = self.classes.get(class).copied().filter(|s| page + s.run_pages <= end)
         else {
             self.find(
@@ -162,14 +162,7 @@ impl Checker<'_> {
                 );
             }
         }
-        let words: Vec<u64> = if shape.bitmap_in_descriptor {
-            vec![argument]
-        } else {
-            let bytes = self.image.bytes(page * PAGE_BYTES, shape.bitmap_words() as u64 * 8)?;
-            (0..shape.bitmap_words())
-                .filter_map(|i| adamant_wire::le::u64_at(bytes, i * 8))
-                .collect()
-        };
+        let words = self.image.bitmap(page, &shape)?;
         let allocated: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
         let beyond = words.last().is_some_and(|last| {
             let bits = shape.block_count - (words.len() as u64 - 1) * 64;

@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use adamant_medium::region::Region;
 use adamant_medium::storage::File;
+use adamant_wire::le::u64_at;
 use zerocopy::FromBytes;
 
-use crate::class::ClassTable;
+use crate::class::{Class, ClassTable};
 use crate::error::{Error, Result};
 use crate::layout::{
     DESCRIPTOR_BYTES, Descriptor, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot, KIND_EXTENT, KIND_RUN,
@@ -222,6 +223,15 @@ impl Image {
             KIND_EXTENT => Err(invalid("is not the start of an extent")),
             _ => Err(invalid("is not in use")),
         }
+    }
+
+    /// The bitmap of the run at a page: one set bit for every allocated block.
+    pub(crate) fn bitmap(&self, run: u64, shape: &Class) -> Result<Vec<u64>> {
+        if shape.bitmap_in_descriptor {
+            return Ok(vec![u64::from(self.descriptor(run)?.argument.get())]);
+        }
+        let bytes = self.bytes(run * PAGE_BYTES, shape.bitmap_words() as u64 * 8)?;
+        Ok((0..shape.bitmap_words()).filter_map(|i| u64_at(bytes, i * 8)).collect())
     }
 
     /// The root page.

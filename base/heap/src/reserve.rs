@@ -116,20 +116,12 @@ impl Transaction<'_> {
                 what: "is in a run of an unknown class",
             });
         };
-        if shape.bitmap_in_descriptor {
-            let descriptor = self.image.descriptor(run)?;
-            let bitmap = [u64::from(descriptor.argument.get())];
-            self.writer.arena.load_run(run, class, &shape, &bitmap);
-            return Ok(());
+        if !shape.bitmap_in_descriptor {
+            // R7: allocator pages are verified when first loaded. What this process has changed
+            // was either verified before or is verified by the applier, which reads the old page.
+            self.settled.verify(self.journal, &self.image, run * PAGE_BYTES, 1)?;
         }
-        let offset = run * PAGE_BYTES;
-        // R7: allocator pages are verified when first loaded. What this process has changed was
-        // either verified before or is verified by the applier, which reads the old page.
-        self.settled.verify(self.journal, &self.image, offset, 1)?;
-        let bytes = self.image.bytes(offset, shape.bitmap_words() as u64 * 8)?;
-        let words: Vec<u64> = (0..shape.bitmap_words())
-            .filter_map(|i| adamant_wire::le::u64_at(bytes, i * 8))
-            .collect();
+        let words = self.image.bitmap(run, &shape)?;
         self.writer.arena.load_run(run, class, &shape, &words);
         Ok(())
     }

@@ -39,15 +39,20 @@ fn flipped(at: u64) -> (Arc<dyn Directory>, u64) {
     (directory, block)
 }
 
-#[test]
-fn an_applier_that_met_damage_leaves_it_to_be_met_again() {
-    let (directory, block) = flipped(1500);
-    let heap = open(&directory).expect("opens: nothing was touched yet");
+/// Changes other bytes of the block's page.
+fn change(heap: &Heap, block: u64) {
     heap.transaction(Durability::Sync, |tx| {
         tx.write(block, 0, 8)?.fill(1);
         Ok::<_, Error>(())
     })
     .expect("commits to the log");
+}
+
+#[test]
+fn an_applier_that_met_damage_leaves_it_to_be_met_again() {
+    let (directory, block) = flipped(1500);
+    let heap = open(&directory).expect("opens: nothing was touched yet");
+    change(&heap, block);
     assert!(matches!(heap.checkpoint(), Err(Error::Damaged { .. })));
     drop(heap);
     for _ in 0..2 {
@@ -60,11 +65,7 @@ fn an_applier_that_met_damage_leaves_it_to_be_met_again() {
 fn recovery_judges_what_no_applier_was_at_work_on() {
     let (directory, block) = flipped(1500);
     let heap = open(&directory).expect("opens");
-    heap.transaction(Durability::Sync, |tx| {
-        tx.write(block, 0, 8)?.fill(1);
-        Ok::<_, Error>(())
-    })
-    .expect("commits to the log");
+    change(&heap, block);
     drop(heap); // Without a checkpoint: the next opening recovers.
     let refused = open(&directory).map(drop);
     assert!(matches!(refused, Err(Error::Damaged { .. })), "{refused:?}");
@@ -74,11 +75,7 @@ fn recovery_judges_what_no_applier_was_at_work_on() {
 fn what_was_mended_outside_opens_again() {
     let (directory, block) = flipped(1500);
     let heap = open(&directory).expect("opens");
-    heap.transaction(Durability::Sync, |tx| {
-        tx.write(block, 0, 8)?.fill(1);
-        Ok::<_, Error>(())
-    })
-    .expect("commits to the log");
+    change(&heap, block);
     assert!(heap.checkpoint().is_err());
     drop(heap);
     let pool = directory.open("pool").expect("opens").expect("is there");
