@@ -51,6 +51,13 @@ pub enum Error {
         /// What the holder wrote into it, such as "process 4711 (adamant)".
         holder: Option<String>,
     },
+    /// Stores to a mapping of what lies here cannot be made durable.
+    NotDirect {
+        /// The directory or file.
+        path: PathBuf,
+        /// Why, and what to do.
+        what: &'static str,
+    },
     /// No address range large enough could be reserved.
     AddressSpace {
         /// Bytes needed at least.
@@ -109,6 +116,9 @@ impl fmt::Display for Error {
             }
             Self::Locked { path, holder: None } => {
                 write!(f, "{} is held by another process; close it there first", path.display())
+            }
+            Self::NotDirect { path, what } => {
+                write!(f, "{} gives no direct access to its medium: {what}", path.display())
             }
             Self::AddressSpace { needed_bytes, source } => write!(
                 f,

@@ -1,7 +1,8 @@
-//! The only crate of Adamant that makes system calls: regions of memory, files and locks.
+//! The only crate of Adamant that makes system calls: regions of memory, files, locks and the
+//! flush of cache lines.
 //!
-//! [`storage`] has the traits that the rest is written against; [`os`] and [`memory`] implement
-//! them, and so does the simulator in `testing/sim`.
+//! [`storage`] and [`persist`] have the traits that the rest is written against; [`os`] and
+//! [`memory`] implement them, and so does the simulator in `testing/sim`.
 
 #[cfg(not(all(unix, target_endian = "little", target_pointer_width = "64")))]
 compile_error!("Adamant needs a 64-bit little-endian Unix, such as Linux on x86-64 or aarch64.");
@@ -9,7 +10,10 @@ compile_error!("Adamant needs a 64-bit little-endian Unix, such as Linux on x86-
 pub mod error;
 pub mod region;
 pub mod fork;
+pub mod persist;
+mod lines;
 pub mod storage;
 mod lock;
+mod dax;
 pub mod os;
 pub mod memory;

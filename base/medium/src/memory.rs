@@ -3,7 +3,8 @@
 //! Purpose: the same behaviour as the operating system's file system, without a disk. What is in
 //! it lives as long as a handle to it; a sync has nothing to do.
 //! Invariants: bytes beyond a file's length are never stored, so a file that grows again shows
-//! zeros. A removed file lives on for those that have it open.
+//! zeros. A removed file lives on for those that have it open. A file that was mapped shared is
+//! one of the system's, without a name, from then on; nothing of it is in pieces any more.
 //! Thread safety: a directory and a file each have one lock; no call holds two locks of the same
 //! kind, and none is held while waiting for anything.
 
@@ -12,9 +13,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use crate::dax;
 use crate::error::{Error, Result};
 use crate::lock::held_here;
-use crate::os;
+use crate::os::{self, OsFile};
+use crate::persist::{Flushing, Persist};
 use crate::region::Region;
 use crate::storage::{Directory, File, Lock, check_name};
 
@@ -168,6 +171,11 @@ impl Directory for MemoryDirectory {
         os::random(buffer)
             .map_err(|error| Error::io("draw random bytes for", &self.path, None, 0, error.into()))
     }
+
+    /// What is in memory is as durable as it will ever be: any way of flushing will do.
+    fn persist(&self, how: Flushing) -> Result<Arc<dyn Persist>> {
+        dax::lines(how, &self.path)
+    }
 }
 
 /// A lock on a name of a directory in memory.
@@ -194,6 +202,8 @@ struct MemoryFile {
 
 #[derive(Debug, Default)]
 struct Content {
+    /// Once it was mapped shared: where all bytes are.
+    shared: Option<OsFile>,
     len: u64,
     /// By number: the bytes from `number * PIECE_BYTES` on. Those beyond `len` are zero.
     pieces: BTreeMap<u64, Box<[u8; PIECE_BYTES as usize]>>,
@@ -217,6 +227,28 @@ fn pieces(
 }
 
 impl Content {
+    fn len(&self) -> Result<u64> {
+        self.shared.as_ref().map_or(Ok(self.len), File::len)
+    }
+
+    /// Moves all bytes into a file that can be mapped.
+    fn share(&mut self, path: &Path) -> Result<&OsFile> {
+        if self.shared.is_none() {
+            let file = OsFile::in_memory(path)?;
+            file.set_len(self.len)?;
+            for (number, piece) in &self.pieces {
+                let start = number * PIECE_BYTES;
+                let count = (self.len - start).min(PIECE_BYTES) as usize;
+                file.write_at(&piece[..count], start)?;
+            }
+            self.pieces.clear();
+            self.shared = Some(file);
+        }
+        self.shared
+            .as_ref()
+            .ok_or_else(|| Error::io("map", path, None, 0, io::ErrorKind::NotFound.into()))
+    }
+
     fn read(&self, buffer: &mut [u8], offset: u64) {
         for (number, within, part) in pieces(offset, buffer.len()) {
             match self.pieces.get(&number) {
@@ -258,6 +290,9 @@ impl MemoryFile {
     /// Copies the bytes of a range that exists.
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
         let content = self.content.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &content.shared {
+            return file.read_at(buffer, offset);
+        }
         let expected_bytes = buffer.len() as u64;
         let found_bytes = content.len.saturating_sub(offset).min(expected_bytes);
         if found_bytes < expected_bytes {
@@ -279,7 +314,7 @@ impl File for MemoryFile {
     }
 
     fn len(&self) -> Result<u64> {
-        Ok(self.content.read().unwrap_or_else(PoisonError::into_inner).len)
+        self.content.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
@@ -292,10 +327,13 @@ impl File for MemoryFile {
         }
         let end = self.end("write", offset, bytes.len() as u64)?;
         self.change(|content| {
+            if let Some(file) = &content.shared {
+                return file.write_at(bytes, offset);
+            }
             content.write(bytes, offset);
             content.len = content.len.max(end);
-        });
-        Ok(())
+            Ok(())
+        })
     }
 
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
@@ -305,14 +343,24 @@ impl File for MemoryFile {
         // Pieces come with the first write. Running out of memory ends the process, as it does
         // everywhere else in it, so there is nothing to reserve.
         let end = self.end("allocate space in", offset, len)?;
-        self.change(|content| content.len = content.len.max(end));
-        Ok(())
+        self.change(|content| {
+            if let Some(file) = &content.shared {
+                return file.allocate(offset, len);
+            }
+            content.len = content.len.max(end);
+            Ok(())
+        })
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
         self.end("set the length of", len, 0)?;
-        self.change(|content| content.set_len(len));
-        Ok(())
+        self.change(|content| {
+            if let Some(file) = &content.shared {
+                return file.set_len(len);
+            }
+            content.set_len(len);
+            Ok(())
+        })
     }
 
     fn sync(&self) -> Result<()> {
@@ -328,5 +376,19 @@ impl File for MemoryFile {
     ) -> Result<()> {
         // SAFETY: our caller promises that nobody has a reference into the range.
         unsafe { region.fill(region_offset, len, |part, at| self.read(part, file_offset + at)) }
+    }
+
+    unsafe fn map_shared(
+        &self,
+        region: &Region,
+        region_offset: u64,
+        file_offset: u64,
+        len: u64,
+    ) -> Result<()> {
+        self.change(|content| {
+            let file = content.share(&self.path)?;
+            // SAFETY: our caller promises what it asks for.
+            unsafe { file.map_shared(region, region_offset, file_offset, len) }
+        })
     }
 }

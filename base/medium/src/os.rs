@@ -17,8 +17,10 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::dax;
 use crate::error::{Error, Result};
 use crate::lock::OsLock;
+use crate::persist::{Flushing, Persist};
 use crate::region::Region;
 use crate::storage::{Directory, File, Lock, check_name};
 
@@ -152,6 +154,10 @@ impl Directory for OsDirectory {
         random(buffer)
             .map_err(|error| Error::io("draw random bytes for", &self.path, None, 0, error.into()))
     }
+
+    fn persist(&self, how: Flushing) -> Result<Arc<dyn Persist>> {
+        dax::persist(&self.directory, &self.path, how)
+    }
 }
 
 /// Fills a buffer from the kernel's generator.
@@ -167,12 +173,41 @@ pub(crate) fn random(buffer: &mut [u8]) -> rustix::io::Result<()> {
 
 /// A file of a file system.
 #[derive(Debug)]
-struct OsFile {
+pub(crate) struct OsFile {
     file: OwnedFd,
     path: PathBuf,
 }
 
 impl OsFile {
+    /// A file without a name, in memory.
+    ///
+    /// # Errors
+    /// Those of the system.
+    #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+    pub(crate) fn in_memory(path: &Path) -> Result<Self> {
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        let file = rustix::fs::memfd_create("adamant", flags)
+            .map_err(|error| Error::io("create", path, None, 0, error.into()))?;
+        Ok(Self { file, path: path.into() })
+    }
+
+    /// Other systems have none.
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+    pub(crate) fn in_memory(path: &Path) -> Result<Self> {
+        let what = "this system has no files in memory that can be mapped; choose the redo journal";
+        Err(Error::NotDirect { path: path.into(), what })
+    }
+
+    /// A page beyond the end would be a signal at its first touch instead of an error here.
+    fn judge_mapped(&self, file_offset: u64, len: u64) -> Result<()> {
+        let found_bytes = self.len()?.saturating_sub(file_offset);
+        if found_bytes < len {
+            let (path, offset) = (self.path.clone(), file_offset);
+            return Err(Error::Truncated { path, offset, expected_bytes: len, found_bytes });
+        }
+        Ok(())
+    }
+
     fn error(&self, operation: &'static str, offset: u64, bytes: u64, error: Errno) -> Error {
         Error::io(operation, &self.path, Some(offset), bytes, error.into())
     }
@@ -257,14 +292,22 @@ impl File for OsFile {
         file_offset: u64,
         len: u64,
     ) -> Result<()> {
-        // A page beyond the end would be a signal at its first touch instead of an error here.
-        let found_bytes = self.len()?.saturating_sub(file_offset);
-        if found_bytes < len {
-            let (path, offset) = (self.path.clone(), file_offset);
-            return Err(Error::Truncated { path, offset, expected_bytes: len, found_bytes });
-        }
+        self.judge_mapped(file_offset, len)?;
         // SAFETY: our caller promises what `map_file` asks for.
         let mapped = unsafe { region.map_file(region_offset, len, &self.file, file_offset) };
+        mapped.map_err(|error| self.error("map", file_offset, len, error))
+    }
+
+    unsafe fn map_shared(
+        &self,
+        region: &Region,
+        region_offset: u64,
+        file_offset: u64,
+        len: u64,
+    ) -> Result<()> {
+        self.judge_mapped(file_offset, len)?;
+        // SAFETY: our caller promises what `map_file_shared` asks for.
+        let mapped = unsafe { region.map_file_shared(region_offset, len, &self.file, file_offset) };
         mapped.map_err(|error| self.error("map", file_offset, len, error))
     }
 }

@@ -9,6 +9,7 @@
 
 use std::ffi::c_void;
 use std::io;
+use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
@@ -146,8 +147,48 @@ impl Region {
         &self,
         offset: u64,
         len: u64,
-        file: impl std::os::fd::AsFd,
+        file: impl AsFd,
         file_offset: u64,
+    ) -> rustix::io::Result<()> {
+        let flags = MapFlags::PRIVATE | no_reserve();
+        // SAFETY: our caller promises it.
+        unsafe { self.map_over(offset, len, file, file_offset, flags) }
+    }
+
+    /// Replaces the pages by a file's own: see `File::map_shared`.
+    ///
+    /// # Safety
+    /// As `File::map_shared`.
+    pub(crate) unsafe fn map_file_shared(
+        &self,
+        offset: u64,
+        len: u64,
+        file: impl AsFd,
+        file_offset: u64,
+    ) -> rustix::io::Result<()> {
+        if let Some(flags) = shared_without_sync() {
+            // SAFETY: our caller promises it.
+            match unsafe { self.map_over(offset, len, file.as_fd(), file_offset, flags) } {
+                // Not persistent memory, but tmpfs or the like; or a kernel before 4.15.
+                Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL) => {}
+                mapped => return mapped,
+            }
+        }
+        // SAFETY: as above.
+        unsafe { self.map_over(offset, len, file, file_offset, MapFlags::SHARED) }
+    }
+
+    /// Maps a file over whole pages of the region.
+    ///
+    /// # Safety
+    /// No reference into that range of the region may exist.
+    unsafe fn map_over(
+        &self,
+        offset: u64,
+        len: u64,
+        file: impl AsFd,
+        file_offset: u64,
+        flags: MapFlags,
     ) -> rustix::io::Result<()> {
         let aligned = [offset, len, file_offset].iter().all(|n| n % self.page_bytes == 0);
         if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes) {
@@ -158,7 +199,7 @@ impl Region {
         }
         let address = self.address(offset).cast::<c_void>();
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::PRIVATE | MapFlags::FIXED | no_reserve();
+        let flags = flags | MapFlags::FIXED;
         // SAFETY: MAP_FIXED replaces exactly these whole pages, which lie in our own mapping
         // (checked above) and to which, by this function's contract, nobody has a reference.
         unsafe { rustix::mm::mmap(address, len as usize, access, flags, file, file_offset) }?;
@@ -213,6 +254,18 @@ impl Drop for Region {
         let unmapped = unsafe { rustix::mm::munmap(self.mapping.as_ptr(), self.mapping_bytes) };
         debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");
     }
+}
+
+/// Shared, and refused where a page could need a sync of the file system before its stores last.
+#[cfg(target_os = "linux")]
+fn shared_without_sync() -> Option<MapFlags> {
+    Some(MapFlags::SHARED_VALIDATE | MapFlags::SYNC)
+}
+
+/// Other systems have no such mapping.
+#[cfg(not(target_os = "linux"))]
+fn shared_without_sync() -> Option<MapFlags> {
+    None
 }
 
 /// Without it a reservation of 100 GiB fails on a machine with 24 GiB of memory.

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::persist::{Flushing, Persist};
 use crate::region::Region;
 
 /// A directory and the names in it.
@@ -35,6 +36,12 @@ pub trait Directory: Send + Sync + Debug {
     fn lock(&self, name: &str) -> Result<Box<dyn Lock>>;
     /// Fills a buffer with random bytes, for identities.
     fn random(&self, buffer: &mut [u8]) -> Result<()>;
+    /// The way to make stores to shared mappings of the files in here durable.
+    /// `Error::NotDirect` when they never are, or not as `how` asks.
+    fn persist(&self, how: Flushing) -> Result<Arc<dyn Persist>> {
+        let _ = how;
+        Err(not_direct(self.path()))
+    }
 }
 
 /// An exclusive lock on a directory, released on drop.
@@ -74,6 +81,29 @@ pub trait File: Send + Sync + Debug {
         file_offset: u64,
         len: u64,
     ) -> Result<()>;
+    /// Makes `len` bytes of the region at `region_offset` the file's own bytes at `file_offset`:
+    /// stores reach the file, and the medium as [`Persist`] says. Offsets and `len` are multiples
+    /// of the page size, the range of the file exists and stays for as long as it is mapped.
+    /// `Error::NotDirect` when the medium offers none.
+    ///
+    /// # Safety
+    /// No reference into that range of the region may exist. Others may change the bytes through
+    /// the file or a second mapping: nobody does while references into the range live.
+    unsafe fn map_shared(
+        &self,
+        region: &Region,
+        region_offset: u64,
+        file_offset: u64,
+        len: u64,
+    ) -> Result<()> {
+        let _ = (region, region_offset, file_offset, len);
+        Err(not_direct(self.path()))
+    }
+}
+
+fn not_direct(path: &Path) -> Error {
+    let what = "it is a medium of files only; choose the redo journal";
+    Error::NotDirect { path: path.into(), what }
 }
 
 /// Refuses a name that is not one component of a path: what every [`Directory`] does first.

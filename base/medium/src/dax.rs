@@ -1,0 +1,114 @@
+//! Whether a directory of the operating system gives direct access to its medium.
+//!
+//! Purpose: to refuse what is not durable memory. A shared mapping of an ordinary file is memory
+//! of the page cache: flushing its lines makes nothing durable.
+//! Thread safety: pure functions over descriptors.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::lines::Lines;
+use crate::persist::{Flushing, Persist};
+
+/// What a directory's files lie on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Medium {
+    /// Memory that survives.
+    PersistentMemory,
+    /// Memory that lives as long as the system runs.
+    Tmpfs,
+    /// Files behind a page cache.
+    Cached,
+}
+
+/// The way to make stores to shared mappings of this directory's files durable.
+///
+/// # Errors
+/// `Error::NotDirect` when they never are, or not as `how` asks; those of the system.
+pub(crate) fn persist(directory: &OwnedFd, path: &Path, how: Flushing) -> Result<Arc<dyn Persist>> {
+    let refused = |what| Error::NotDirect { path: path.into(), what };
+    match (medium(directory, path)?, how) {
+        (Medium::Cached, _) => Err(refused(
+            "it lies behind a page cache; choose a file system mounted with DAX, or the redo \
+             journal",
+        )),
+        (Medium::Tmpfs, Flushing::Auto) => Err(refused(
+            "tmpfs does not survive a loss of power; ask for volatile memory if that is meant, or \
+             choose a file system mounted with DAX",
+        )),
+        _ => lines(how, path),
+    }
+}
+
+/// The lines of this machine's memory.
+///
+/// # Errors
+/// `Error::NotDirect` when the processor has no flush that is known here.
+pub(crate) fn lines(how: Flushing, path: &Path) -> Result<Arc<dyn Persist>> {
+    if how == Flushing::None {
+        return Ok(Arc::new(Lines::none()));
+    }
+    match Lines::detect() {
+        Some(lines) => Ok(Arc::new(lines)),
+        None => Err(Error::NotDirect {
+            path: path.into(),
+            what: "this processor has no instruction that writes a cache line back; choose the \
+                   redo journal",
+        }),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn medium(directory: &OwnedFd, path: &Path) -> Result<Medium> {
+    use rustix::fs::{Mode, OFlags};
+    use rustix::io::Errno;
+    /// From the kernel's `magic.h`.
+    const TMPFS_MAGIC: i64 = 0x0102_1994;
+    /// Bytes of the file that is mapped to see whether it can be.
+    const TRIAL_BYTES: u64 = 4096;
+    let failed = |operation, error: Errno| Error::io(operation, path, None, 0, error.into());
+    let system = rustix::fs::fstatfs(directory).map_err(|error| failed("examine", error))?;
+    if system.f_type == TMPFS_MAGIC {
+        return Ok(Medium::Tmpfs);
+    }
+    // A file without a name: gone with its descriptor, whatever happens.
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = match rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o600)) {
+        Ok(file) => file,
+        // All file systems with DAX have such files.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
+            return Ok(Medium::Cached);
+        }
+        Err(error) => return Err(failed("try direct access in", error)),
+    };
+    rustix::fs::ftruncate(&file, TRIAL_BYTES)
+        .map_err(|error| failed("try direct access in", error))?;
+    Ok(if can_map_sync(&file, TRIAL_BYTES as usize) {
+        Medium::PersistentMemory
+    } else {
+        Medium::Cached
+    })
+}
+
+/// Only Linux says whether a file is persistent memory.
+#[cfg(not(target_os = "linux"))]
+fn medium(_directory: &OwnedFd, _path: &Path) -> Result<Medium> {
+    Ok(Medium::Cached)
+}
+
+/// Whether the file can be mapped so that its stores need no sync.
+#[cfg(target_os = "linux")]
+fn can_map_sync(file: &impl AsFd, len: usize) -> bool {
+    use rustix::mm::{MapFlags, ProtFlags};
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
+    // SAFETY: without MAP_FIXED the kernel picks addresses that nothing else uses.
+    let mapped = unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, access, flags, file, 0) };
+    let Ok(address) = mapped else { return false };
+    // SAFETY: just mapped, and nobody knows of it.
+    let unmapped = unsafe { rustix::mm::munmap(address, len) };
+    debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");
+    true
+}
