@@ -28,6 +28,7 @@ pub trait Directory: Send + Sync + Debug {
     /// Names of the files and directories in here, sorted.
     fn list(&self) -> Result<Vec<String>>;
     /// Makes the names in here durable.
+    #[track_caller]
     fn sync(&self) -> Result<()>;
     /// The directory of that name in here, created if missing (durable after `sync` of this one).
     fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>>;
@@ -67,6 +68,7 @@ pub trait File: Send + Sync + Debug {
     /// Cuts the file, or extends it with a hole.
     fn set_len(&self, len: u64) -> Result<()>;
     /// Makes all bytes and the length durable. After a failure nothing may be assumed.
+    #[track_caller]
     fn sync(&self) -> Result<()>;
     /// Makes `len` bytes of the region at `region_offset` a private, writable image of the file's
     /// bytes at `file_offset`: later stores never reach the file. Offsets and `len` are multiples

@@ -1,7 +1,8 @@
 //! Who decides what survives a power cut.
 //!
 //! Purpose: each thing in doubt (a sector, a length, a name) has versions, from the durable one
-//! to the newest; a [`Choice`] picks one of each.
+//! to the newest; a [`Choice`] picks one of each. Cache lines are one thing each, or, where a
+//! choice tears them, one for each of their words.
 
 use std::ops::Range;
 
@@ -14,9 +15,15 @@ pub enum Choice {
     All,
     /// The state of this number, from 0 to `Cursor::state_count`: all combinations in order.
     Number(u64),
+    /// Everything but the thing of this number.
+    AllBut(usize),
+    /// Nothing but the thing of this number.
+    Only(usize),
     /// At random, differently each time. Apart from fair coins it often keeps all but one, one
     /// only, some of the operations, or the first ones: where single faults show.
     Random(fastrand::Rng),
+    /// At random too, each word of a cache line for itself.
+    Torn(fastrand::Rng),
 }
 
 impl Choice {
@@ -25,8 +32,18 @@ impl Choice {
         Choice::Random(fastrand::Rng::with_seed(seed))
     }
 
+    /// Decides at random, each word of a cache line for itself.
+    pub fn torn(seed: u64) -> Choice {
+        Choice::Torn(fastrand::Rng::with_seed(seed))
+    }
+
+    /// Whether the words of a cache line are things of their own.
+    pub(crate) fn is_torn(&self) -> bool {
+        matches!(self, Choice::Torn(_))
+    }
+
     /// For each thing in doubt the number of the version that survives, 0 for the durable one.
-    pub(crate) fn decide(&mut self, doubts: &Doubts) -> Vec<usize> {
+    fn decide(&mut self, doubts: &Doubts) -> Vec<usize> {
         let versions = doubts.things.iter().map(|thing| thing.len());
         match self {
             Choice::None => vec![0; doubts.things.len()],
@@ -41,7 +58,17 @@ impl Choice {
                 };
                 versions.map(&mut digit).collect()
             }
-            Choice::Random(random) => decide_at_random(random, doubts),
+            Choice::AllBut(number) => {
+                let mut decisions: Vec<usize> = versions.collect();
+                decisions[*number] = 0;
+                decisions
+            }
+            Choice::Only(number) => {
+                let mut decisions = vec![0; doubts.things.len()];
+                decisions[*number] = doubts.things[*number].len();
+                decisions
+            }
+            Choice::Random(random) | Choice::Torn(random) => decide_at_random(random, doubts),
         }
     }
 }
@@ -89,15 +116,30 @@ fn decide_at_random(random: &mut fastrand::Rng, doubts: &Doubts) -> Vec<usize> {
 }
 
 /// All that is in doubt at a crash point.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Doubts {
     /// By thing: its versions beyond the durable one, in `operations`; at least one each.
     things: Vec<Range<usize>>,
     /// The operations that made the versions, in order for each thing.
     operations: Vec<u64>,
+    torn: bool,
 }
 
 impl Doubts {
+    /// None yet; `torn`: the words of cache lines will be added, not the lines.
+    pub(crate) fn new(torn: bool) -> Doubts {
+        Doubts { things: Vec::new(), operations: Vec::new(), torn }
+    }
+
+    pub(crate) fn torn(&self) -> bool {
+        self.torn
+    }
+
+    /// Number of things in doubt.
+    pub(crate) fn thing_count(&self) -> usize {
+        self.things.len()
+    }
+
     /// Adds a thing, by the operations that made its versions, unless there are none.
     pub(crate) fn add(&mut self, versions: impl Iterator<Item = u64>) {
         let start = self.operations.len();
@@ -125,11 +167,19 @@ impl Doubts {
 }
 
 /// Hands out the decisions in the order in which the doubts were added.
-pub(crate) struct Decisions(std::vec::IntoIter<usize>);
+pub(crate) struct Decisions {
+    decisions: std::vec::IntoIter<usize>,
+    torn: bool,
+}
 
 impl Decisions {
-    pub(crate) fn new(decisions: Vec<usize>) -> Decisions {
-        Decisions(decisions.into_iter())
+    pub(crate) fn new(choice: &mut Choice, doubts: &Doubts) -> Decisions {
+        debug_assert_eq!(doubts.torn, choice.is_torn());
+        Decisions { decisions: choice.decide(doubts).into_iter(), torn: doubts.torn }
+    }
+
+    pub(crate) fn torn(&self) -> bool {
+        self.torn
     }
 
     /// The decision on the next thing: of `versions` beyond the durable one; 0 if there are none.
@@ -137,7 +187,7 @@ impl Decisions {
         if versions == 0 {
             return 0;
         }
-        let decision = self.0.next().expect("one decision for each doubt");
+        let decision = self.decisions.next().expect("one decision for each doubt");
         debug_assert!(decision <= versions);
         decision
     }

@@ -2,16 +2,20 @@
 
 use std::fmt;
 use std::io;
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use adamant_medium::error::{Error, Result};
+use adamant_medium::persist::{Flushing, Persist};
 use adamant_medium::region::Region;
 use adamant_medium::storage::{Directory, File, Lock, check_name};
 
 use crate::disk::{Inner, SimDisk, failure};
 use crate::names::Node;
 use crate::pages::{PAGE_BYTES, SECTOR_BYTES, Space, pages_of};
+use crate::persist::SimPersist;
+use crate::site::{Kind, Site};
 use crate::state::{Operation, ROOT};
 
 /// A directory of a simulated disk.
@@ -117,8 +121,13 @@ impl Directory for SimDirectory {
         Ok(self.disk.inner().state.directory(self.number).visible().keys().cloned().collect())
     }
 
+    #[track_caller]
     fn sync(&self) -> Result<()> {
+        let site = Site::new(Kind::SyncDirectory, Location::caller());
         let mut inner = self.disk.inner();
+        if !inner.sites.meet(site) {
+            return Ok(());
+        }
         let failed = inner.is_failing();
         inner.record(Operation::SyncDirectory { directory: self.number, failed });
         if failed {
@@ -166,6 +175,10 @@ impl Directory for SimDirectory {
         self.disk.inner().random.fill(buffer);
         Ok(())
     }
+
+    fn persist(&self, _how: Flushing) -> Result<Arc<dyn Persist>> {
+        Ok(Arc::new(SimPersist::new(&self.disk)))
+    }
 }
 
 /// A lock on a name of a simulated directory.
@@ -201,6 +214,14 @@ impl SimFile {
         Error::OutOfSpace { operation, path: self.path.clone(), bytes, source: kind.into() }
     }
 
+    /// Makes the mapped content as long as the file.
+    fn follow_length(&self, inner: &Inner) -> Result<()> {
+        match inner.mapped.content(self.number) {
+            Some(content) => content.set_len(inner.state.file(self.number).len()),
+            None => Ok(()),
+        }
+    }
+
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
         let inner = self.disk.inner();
         let file = inner.state.file(self.number);
@@ -210,8 +231,13 @@ impl SimFile {
             let path = self.path.clone();
             return Err(Error::Truncated { path, offset, expected_bytes, found_bytes });
         }
-        file.read(buffer, offset);
-        Ok(())
+        match inner.mapped.content(self.number) {
+            Some(content) => content.read_at(buffer, offset),
+            None => {
+                file.read(buffer, offset);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -247,13 +273,16 @@ impl File for SimFile {
         }
         self.end("write", offset, bytes.len() as u64)?;
         let mut inner = self.disk.inner();
+        let failing = inner.is_failing();
         let space = inner.state.file(self.number).space();
         let room = bytes_with_room(space, offset, bytes.len() as u64, inner.space_pages_left());
-        let failing = inner.is_failing();
         let half = bytes.len() / 2 / SECTOR_BYTES * SECTOR_BYTES;
         let written = if failing { half } else { bytes.len() }.min(room as usize);
         let file = self.number;
         inner.record(Operation::Write { file, offset, bytes: bytes[..written].into() });
+        if let Some(content) = inner.mapped.content(file) {
+            content.write_at(&bytes[..written], offset)?;
+        }
         if failing {
             return Err(failure("write", &self.path, Some(offset)));
         }
@@ -278,7 +307,7 @@ impl File for SimFile {
             return Err(self.out_of_space(operation, len, io::ErrorKind::StorageFull));
         }
         inner.record(Operation::Allocate { file: self.number, offset, len });
-        Ok(())
+        self.follow_length(&inner)
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
@@ -286,11 +315,16 @@ impl File for SimFile {
         let mut inner = self.disk.inner();
         inner.check("set the length of", &self.path)?;
         inner.record(Operation::SetLen { file: self.number, len });
-        Ok(())
+        self.follow_length(&inner)
     }
 
+    #[track_caller]
     fn sync(&self) -> Result<()> {
+        let site = Site::new(Kind::Sync, Location::caller());
         let mut inner = self.disk.inner();
+        if !inner.sites.meet(site) {
+            return Ok(());
+        }
         let failed = inner.is_failing();
         inner.record(Operation::Sync { file: self.number, failed });
         if failed {
@@ -308,6 +342,23 @@ impl File for SimFile {
     ) -> Result<()> {
         // SAFETY: our caller promises that nobody has a reference into the range.
         unsafe { region.fill(region_offset, len, |part, at| self.read(part, file_offset + at)) }
+    }
+
+    unsafe fn map_shared(
+        &self,
+        region: &Region,
+        region_offset: u64,
+        file_offset: u64,
+        len: u64,
+    ) -> Result<()> {
+        let mut inner = self.disk.inner();
+        inner.check("map", &self.path)?;
+        let Inner { mapped, state, .. } = &mut *inner;
+        let content = mapped.create_content(self.number, state.file(self.number))?;
+        // SAFETY: our caller promises what it asks for.
+        unsafe { content.map_shared(region, region_offset, file_offset, len) }?;
+        mapped.add(region, region_offset, self.number, file_offset, len);
+        Ok(())
     }
 }
 

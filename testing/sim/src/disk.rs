@@ -12,8 +12,13 @@ use adamant_medium::error::{Error, Result};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::choice::Choice;
+use crate::mapped::Mapped;
 use crate::pages::PAGE_BYTES;
-use crate::state::{Operation, State};
+use crate::site::{Site, Sites};
+use crate::state::{Event, Operation, State};
+
+/// Choices that tear cache lines, at a crash point with few states.
+const TORN_CHOICES_MIN: u64 = 8;
 
 /// A disk that remembers its history. Clones are the same disk.
 #[derive(Clone)]
@@ -26,6 +31,11 @@ pub(crate) struct Inner {
     pub(crate) random: fastrand::Rng,
     /// Locks held, by directory and name.
     pub(crate) locked: Vec<(u64, String)>,
+    pub(crate) mapped: Mapped,
+    pub(crate) sites: Sites,
+    /// What happened to mapped memory since the last operation; the state has it already.
+    events: Vec<Event>,
+    recording: bool,
     seed: u64,
     /// The disk before the first operation of the history, and that operation's number.
     origin: (State, u64),
@@ -39,15 +49,19 @@ pub(crate) struct Inner {
 impl SimDisk {
     /// An empty disk. The seed is for the random bytes that it gives to programs.
     pub fn new(seed: u64) -> SimDisk {
-        Self::from_state(State::new(), 0, seed)
+        Self::from_state(State::new(), 0, seed, Sites::default())
     }
 
-    fn from_state(state: State, first: u64, seed: u64) -> SimDisk {
+    fn from_state(state: State, first: u64, seed: u64, sites: Sites) -> SimDisk {
         let inner = Inner {
             origin: (state.clone(), first),
             state,
             random: fastrand::Rng::with_seed(seed),
             locked: Vec::new(),
+            mapped: Mapped::default(),
+            sites,
+            events: Vec::new(),
+            recording: true,
             seed,
             history: Vec::new(),
             marks: Vec::new(),
@@ -63,7 +77,29 @@ impl SimDisk {
 
     /// The number that the next operation gets: the crash point after all there were.
     pub fn operation_count(&self) -> u64 {
-        self.inner().next_number()
+        let mut inner = self.inner();
+        inner.settle();
+        inner.next_number()
+    }
+
+    /// The same disk, which keeps no history from here on: it cannot crash, and flushes and
+    /// fences of mapped memory cost nothing.
+    #[must_use]
+    pub fn without_history(self) -> SimDisk {
+        self.inner().recording = false;
+        self
+    }
+
+    /// The calls that made something durable, each with how often it was met, on this disk, on
+    /// those that came of it by crashes and on those that it came of.
+    pub fn sites(&self) -> Vec<(Site, u64)> {
+        self.inner().sites.met()
+    }
+
+    /// Lets the calls at one site succeed without doing anything, on all the disks of
+    /// [`SimDisk::sites`]; `None`: at no site.
+    pub fn disable(&self, site: Option<Site>) {
+        self.inner().sites.disable(site);
     }
 
     /// What an operation was, for messages and to find one: a verb, a path, and numbers. `None`
@@ -111,10 +147,12 @@ impl SimDisk {
 
     /// The walk through the history so far, at its first crash point.
     pub fn cursor(&self) -> Cursor {
-        let inner = self.inner();
+        let mut inner = self.inner();
+        inner.settle();
         let (state, point) = inner.origin.clone();
         let history = inner.history.as_slice().into();
-        Cursor { state, first: point, point, history, seed: inner.seed }
+        let sites = inner.sites.clone();
+        Cursor { state, first: point, point, history, seed: inner.seed, sites }
     }
 
     /// The disk after a power cut at a crash point. To walk many, use a cursor.
@@ -149,12 +187,36 @@ impl Inner {
 
     /// Does an operation and puts it into the history.
     pub(crate) fn record(&mut self, operation: Operation) {
+        self.settle();
         self.state.apply(self.next_number(), &operation);
-        self.history.push(operation);
+        if self.recording {
+            self.history.push(operation);
+        }
+    }
+
+    /// Notes what mapped memory holds now, and what happened to it.
+    pub(crate) fn observe(&mut self, flush: Option<Event>) {
+        if self.recording {
+            let events = self.mapped.changes(&self.state).into_iter().chain(flush);
+            for event in events {
+                self.state.remember(self.next_number(), &event);
+                self.events.push(event);
+            }
+        }
+    }
+
+    /// Puts what happened to mapped memory into the history.
+    fn settle(&mut self) {
+        self.observe(None);
+        if !self.events.is_empty() {
+            let events = std::mem::take(&mut self.events).into();
+            self.history.push(Operation::Memory { events });
+        }
     }
 
     /// Whether the next operation is to fail.
-    pub(crate) fn is_failing(&self) -> bool {
+    pub(crate) fn is_failing(&mut self) -> bool {
+        self.settle();
         self.faults.iter().any(|fault| fault.contains(&self.next_number()))
     }
 
@@ -196,6 +258,12 @@ impl Inner {
             Operation::Sync { file, failed: fails } => {
                 format!("sync {}{}", path(file), failed(fails))
             }
+            Operation::Memory { events } => {
+                let flush = |event: &&Event| matches!(event, Event::Flush { .. });
+                let flushes = events.iter().filter(flush).count();
+                format!("{} lines stored, {flushes} flushes", events.len() - flushes)
+            }
+            Operation::Fence { site, .. } => site.to_string(),
             Operation::Failed { verb } => format!("{verb}, failing"),
         }
     }
@@ -215,6 +283,7 @@ pub struct Cursor {
     point: u64,
     history: Arc<[Operation]>,
     seed: u64,
+    sites: Sites,
 }
 
 impl Cursor {
@@ -244,31 +313,56 @@ impl Cursor {
         }
     }
 
-    /// Number of disks that a power cut here may leave, at most `u64::MAX`.
+    /// Whether the next crash point may leave all that this one may: what comes next are stores
+    /// to mapped memory.
+    pub fn is_covered(&self) -> bool {
+        let next = self.history.get((self.point - self.first) as usize);
+        matches!(next, Some(Operation::Memory { .. }))
+    }
+
+    /// Number of disks that a power cut here may leave if it tears no cache line, at most
+    /// `u64::MAX`.
     pub fn state_count(&self) -> u64 {
-        self.state.doubts().state_count()
+        self.state.doubts(false).state_count()
     }
 
     /// Choices for this crash point: all states if there are at most `count_max` of them, else
-    /// none, all, and random ones.
+    /// none, all, all but one thing and only one thing for each if that is half of them or less,
+    /// and random ones. Where cache lines can be torn, a quarter more do that, 8 at least if
+    /// `count_max` allows.
     pub fn choices(&self, count_max: u64, seed: u64) -> Vec<Choice> {
-        let count = self.state_count();
-        if count <= count_max {
-            return (0..count).map(Choice::Number).collect();
+        let seeds = |count| (0..count).map(move |number| seed ^ (self.point << 16) ^ number);
+        let doubts = self.state.doubts(false);
+        let mut choices: Vec<Choice>;
+        if doubts.state_count() <= count_max {
+            choices = (0..doubts.state_count()).map(Choice::Number).collect();
+        } else {
+            choices = vec![Choice::None, Choice::All];
+            let things = doubts.thing_count();
+            if things as u64 <= count_max / 4 {
+                choices.extend((0..things).flat_map(|at| [Choice::AllBut(at), Choice::Only(at)]));
+            }
+            let rest = count_max.saturating_sub(choices.len() as u64);
+            choices.extend(seeds(rest).map(Choice::random));
         }
-        let seeds = (2..count_max).map(|number| seed ^ (self.point << 16) ^ number);
-        [Choice::None, Choice::All].into_iter().chain(seeds.map(Choice::random)).collect()
+        if self.state.has_torn_lines() {
+            let count = (choices.len() as u64).max(count_max.min(TORN_CHOICES_MIN * 4)).div_ceil(4);
+            choices.extend(seeds(count).map(Choice::torn));
+        }
+        choices
     }
 
     /// The disk after a power cut here: a fresh one, all of it durable, with a history of its own.
     pub fn crash(&self, choice: &mut Choice) -> SimDisk {
-        SimDisk::from_state(self.state.crash(choice), 0, self.next_seed())
+        SimDisk::from_state(self.state.crash(choice), 0, self.next_seed(), self.sites.clone())
     }
 
     /// The disk after the death of the process here: nothing is lost, nothing more is durable. Its
     /// operations are counted on from here.
     pub fn kill(&self) -> SimDisk {
-        SimDisk::from_state(self.state.clone(), self.point, self.next_seed())
+        let mut state = self.state.clone();
+        state.kill();
+        SimDisk::from_state(state, self.point, self.next_seed(), self.sites.clone())
     }
 
     /// Random bytes after a restart are not those of before.

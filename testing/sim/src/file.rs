@@ -1,14 +1,19 @@
 //! One file: what a program sees, what is durable, and the versions in between.
 //!
 //! Invariants: `visible` and `durable` hold nothing beyond their lengths; a page differs between
-//! them only if `unsynced` has it; the versions of a page are in the order of their operations.
+//! them only if `unsynced` has it or `lines` has one of its lines; the versions of a page are in the order of their operations.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::ThreadId;
 
 use crate::choice::{Decisions, Doubts};
-use crate::pages::{PAGE_BYTES, Page, Pages, SECTOR_BYTES, SECTORS, Space, pages_of, parts};
+use crate::lines::{LINE_BYTES, Line, Lines};
+use crate::pages::{
+    PAGE_BYTES, Page, Pages, Part, SECTOR_BYTES, SECTORS, Space, pages_of, parts, place,
+};
 
 /// The state of a file.
 #[derive(Clone, Debug)]
@@ -18,6 +23,9 @@ pub(crate) struct FileState {
     visible: Extent,
     durable: Extent,
     unsynced: BTreeMap<u64, Unsynced>,
+    /// Whether it was mapped and stored to: from then on all changes are of lines.
+    mapped: bool,
+    lines: Lines,
     /// Lengths since the last successful sync, with the operations that set them.
     lengths: Vec<(u64, u64)>,
     /// The last operation that took or gave back space.
@@ -58,6 +66,8 @@ impl FileState {
             visible: Extent::default(),
             durable: Extent::default(),
             unsynced: BTreeMap::new(),
+            mapped: false,
+            lines: Lines::default(),
             lengths: Vec::new(),
             space_operation: 0,
             settled: 0,
@@ -79,6 +89,10 @@ impl FileState {
 
     pub(crate) fn write(&mut self, operation: u64, bytes: &[u8], offset: u64) {
         for part in parts(offset, bytes.len()) {
+            if self.mapped {
+                self.write_lines(operation, &part, &bytes[part.buffer.clone()]);
+                continue;
+            }
             // Bytes that change nothing add no version: zeros for a new log file, for example,
             // would be thousands. But they do heal what a failed sync left in doubt.
             let doubtful = self.unsynced.get(&part.page).map_or(0, |unsynced| unsynced.doubtful);
@@ -94,6 +108,73 @@ impl FileState {
             self.grow(operation, offset + bytes.len() as u64);
             self.take_space(operation, offset, bytes.len() as u64);
         }
+    }
+
+    /// A write to a mapped file is stores like any other, but for its sync.
+    fn write_lines(&mut self, operation: u64, part: &Part, bytes: &[u8]) {
+        let page = self.visible.pages.get(part.page);
+        let mut page = page.map_or([0; PAGE_BYTES], |page| **page);
+        page[part.within.clone()].copy_from_slice(bytes);
+        for (line, bytes) in self.changed_lines(part.page, &page) {
+            self.store(operation, line, &bytes);
+        }
+    }
+
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.mapped
+    }
+
+    /// Whether a line is in doubt, so that it may be torn.
+    pub(crate) fn has_torn_lines(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
+    /// What is visible, by page; pages that are missing are zero.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = (u64, &Page)> {
+        self.visible.pages.iter()
+    }
+
+    /// The lines of a page that differ from what was observed last.
+    pub(crate) fn changed_lines(&self, number: u64, page: &Page) -> Vec<(u64, Line)> {
+        let known = self.visible.pages.get(number).map_or(&[0; PAGE_BYTES], |page| page.as_ref());
+        if known == page {
+            return Vec::new();
+        }
+        let (known, _) = known.as_chunks::<LINE_BYTES>();
+        let (found, _) = page.as_chunks::<LINE_BYTES>();
+        let first = number * (PAGE_BYTES / LINE_BYTES) as u64;
+        let lines = (first..).zip(known.iter().zip(found));
+        lines
+            .filter(|(_, (known, found))| known != found)
+            .map(|(at, (_, &found))| (at, found))
+            .collect()
+    }
+
+    /// A line of mapped memory was seen to hold this.
+    pub(crate) fn store(&mut self, operation: u64, line: u64, bytes: &Line) {
+        self.mapped = true;
+        self.visible.pages.set_line(line, bytes);
+        self.lines.store(operation, line, bytes);
+    }
+
+    pub(crate) fn flush(&mut self, lines: Range<u64>, thread: ThreadId) {
+        self.lines.flush(lines, thread);
+    }
+
+    pub(crate) fn fence(&mut self, thread: ThreadId) {
+        let (durable, unsynced) = (&mut self.durable.pages, &mut self.unsynced);
+        self.lines.fence(thread, |line, bytes| {
+            durable.set_line(line, bytes);
+            // Whatever a write before the mapping left in doubt, here this is newer.
+            let (page, within) = place(line);
+            for version in unsynced.get_mut(&page).iter_mut().flat_map(|page| &mut page.versions) {
+                Arc::make_mut(&mut version.page)[within.clone()].copy_from_slice(bytes);
+            }
+        });
+    }
+
+    pub(crate) fn forget_flushes(&mut self) {
+        self.lines.forget_flushes();
     }
 
     pub(crate) fn allocate(&mut self, operation: u64, offset: u64, len: u64) {
@@ -169,6 +250,7 @@ impl FileState {
             unsynced.versions.retain(|version| version.sectors != 0);
             true
         });
+        self.lines.sync(|line, bytes| self.durable.pages.set_line(line, bytes));
         self.durable.len = self.visible.len;
         self.durable.space = self.visible.space.clone();
         self.lengths.clear();
@@ -181,6 +263,7 @@ impl FileState {
             unsynced.doubtful =
                 unsynced.versions.iter().fold(0, |set, version| set | version.sectors);
         }
+        self.lines.sync_failed();
     }
 
     /// Adds what is in doubt here, in the order in which `crash` asks.
@@ -194,6 +277,7 @@ impl FileState {
                 doubts.add(versions.map(|version| version.operation));
             }
         }
+        self.lines.doubts(doubts, |line| self.durable.pages.line(line));
     }
 
     /// The file after a power cut: all that is left of it is durable.
@@ -220,6 +304,13 @@ impl FileState {
                 }
             }
         }
+        let base = |line| self.durable.pages.line(line);
+        self.lines.crash(decisions, base, |line, operation, within, bytes| {
+            if self.survives_cuts(line, operation, cuts_end) {
+                let (page, place) = place(line);
+                left.pages.page_mut(page)[place][within].copy_from_slice(bytes);
+            }
+        });
         left.pages.cut(left.len);
         left.space.cut(left.len.div_ceil(PAGE_BYTES as u64));
         for page in left.pages.numbers() {
@@ -227,6 +318,16 @@ impl FileState {
         }
         let durable = left.clone();
         FileState { visible: left, durable, ..FileState::new(self.path.clone()) }
+    }
+}
+
+impl FileState {
+    /// Whether a version of a line may survive: none that a surviving cut of the length removed,
+    /// none that is younger than a cut that is lost.
+    fn survives_cuts(&self, line: u64, operation: u64, cuts_end: u64) -> bool {
+        let end = (line + 1) * LINE_BYTES as u64;
+        let cuts = self.lengths.iter().filter(|(_, len)| *len < end);
+        cuts.into_iter().all(|&(cut, _)| (cut < cuts_end) == (cut < operation))
     }
 }
 

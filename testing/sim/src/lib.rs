@@ -7,9 +7,10 @@
 //! # What may happen
 //!
 //! *Operations* are numbered from 0: create, rename and remove of a name, write, allocate,
-//! set length, sync of a file, sync of a directory. Crash point `n` lies before operation `n`: all
-//! before it were issued. What an unfinished operation `n` leaves behind is among what crash point
-//! `n + 1` may leave, or, for a sync, among what crash point `n` may.
+//! set length, sync of a file, sync of a directory, and the stores and fences of mapped memory.
+//! Crash point `n` lies before operation `n`: all before it were issued. What an unfinished
+//! operation `n` leaves behind is among what crash point `n + 1` may leave, or, for a sync or a
+//! fence, among what crash point `n` may.
 //!
 //! *A power cut.* Each 512-byte sector written since the last successful sync of its file holds
 //! what was durable or any version written since, each sector for itself: so writes are lost,
@@ -34,6 +35,18 @@
 //! *Space* is counted in pages of 4 KiB, at the first write to a page or its allocation; a write
 //! to a page that has space never runs out of it.
 //!
+//! *Mapped memory* (`File::map_shared`, `Directory::persist`) is lines of 64 bytes. A store is
+//! visible at once, to the program and to reads of the file. A line is durable as it was when it
+//! was flushed, once a fence of the same thread followed; a fence of another thread completes
+//! nothing. A changed line may be evicted at any time, so a power cut leaves of each line what was
+//! durable or anything it was seen to hold since, each line for itself, flushed or not. Lines may
+//! be torn: each aligned word of 8 bytes is then of any of these times, which is more than the
+//! processors allow. A dead process completes no flush, and what it stored stays visible, but in
+//! doubt. A sync of the file makes its lines durable; a write to it is stores. Nothing reports a
+//! store, so lines are compared with what was seen last: at each flush, each fence and each
+//! operation. A fence is an operation; before it comes one that stands for all that was stored and
+//! flushed since the last.
+//!
 //! Not modelled: decay of what is durable, reads that fail, and a rename of which both names
 //! survive.
 //!
@@ -42,19 +55,29 @@
 //! A workload marks in the history what it was told about its commits ([`Mark`]); at a crash point
 //! that gives the [`Promise`] to judge a recovery by. [`Tally`] walks through crash points and
 //! states, and counts them.
+//!
+//! Such tests show something only if they fail where something is missing: [`mutation`] leaves out
+//! the flushes, fences and syncs of a program one call at a time ([`SimDisk::disable`]), and says
+//! which of them the test did not notice.
 
-mod pages;
 mod choice;
+mod lines;
+mod pages;
 mod file;
 mod names;
+pub mod site;
 mod state;
+mod mapped;
 pub mod disk;
+mod persist;
 pub mod directory;
 pub mod promise;
 pub mod tally;
+pub mod mutation;
 
 pub use choice::Choice;
 pub use directory::SimDirectory;
 pub use disk::{Cursor, SimDisk};
 pub use promise::{Mark, Promise};
+pub use site::Site;
 pub use tally::Tally;

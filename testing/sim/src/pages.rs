@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::lines::{LINE_BYTES, Line};
+
 pub(crate) const PAGE_BYTES: usize = 4096;
 pub(crate) const SECTOR_BYTES: usize = 512;
 /// Sectors of a page; a set of them is a `u8`.
@@ -56,6 +58,13 @@ pub(crate) fn pages_of(offset: u64, bytes: u64) -> Range<u64> {
     offset / page..(offset + bytes).div_ceil(page)
 }
 
+/// The page that a cache line lies in, and where in it.
+pub(crate) fn place(line: u64) -> (u64, Range<usize>) {
+    let start = line * LINE_BYTES as u64;
+    let within = (start % PAGE_BYTES as u64) as usize;
+    (start / PAGE_BYTES as u64, within..within + LINE_BYTES)
+}
+
 /// Bytes by page; pages that are missing are zero.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pages {
@@ -88,12 +97,31 @@ impl Pages {
         changed
     }
 
+    /// The content of a cache line.
+    pub(crate) fn line(&self, line: u64) -> Line {
+        let (page, within) = place(line);
+        let mut bytes = [0; LINE_BYTES];
+        if let Some(page) = self.pages.get(&page) {
+            bytes.copy_from_slice(&page[within]);
+        }
+        bytes
+    }
+
+    pub(crate) fn set_line(&mut self, line: u64, bytes: &Line) {
+        let (page, within) = place(line);
+        self.page_mut(page)[within].copy_from_slice(bytes);
+    }
+
     /// Makes a page what it is in `source`.
     pub(crate) fn take_page(&mut self, number: u64, source: &Pages) {
         match source.get(number) {
             Some(page) => drop(self.pages.insert(number, page.clone())),
             None => drop(self.pages.remove(&number)),
         }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Page)> {
+        self.pages.iter().map(|(&number, page)| (number, page.as_ref()))
     }
 
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {

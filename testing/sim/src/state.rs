@@ -4,12 +4,16 @@
 //! code. Clones are cheap: they share files and directories until one changes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::ThreadId;
 
 use crate::choice::{Choice, Decisions, Doubts};
 use crate::file::FileState;
+use crate::lines::Line;
 use crate::names::{Names, Node};
+use crate::site::Site;
 
 /// The number of the directory that all others are in.
 pub(crate) const ROOT: u64 = 0;
@@ -59,10 +63,25 @@ pub(crate) enum Operation {
         file: u64,
         failed: bool,
     },
+    /// Stores to mapped memory that were observed, and flushes, since the operation before.
+    Memory {
+        events: Arc<[Event]>,
+    },
+    Fence {
+        thread: ThreadId,
+        site: Site,
+    },
     /// One that failed and changed nothing.
     Failed {
         verb: &'static str,
     },
+}
+
+/// What happened to the memory of a mapped file.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    Store { file: u64, line: u64, bytes: Line },
+    Flush { file: u64, lines: Range<u64>, thread: ThreadId },
 }
 
 /// A disk: all files and directories by number. Numbers are never reused.
@@ -132,8 +151,34 @@ impl State {
             Operation::SetLen { file, len } => self.at(*file).set_len(number, *len),
             Operation::Sync { file, failed: false } => self.at(*file).sync(number),
             Operation::Sync { file, failed: true } => self.at(*file).sync_failed(),
+            Operation::Memory { events } => {
+                events.iter().for_each(|event| self.remember(number, event));
+            }
+            Operation::Fence { thread, .. } => {
+                let files = self.files.values_mut().filter(|file| file.is_mapped());
+                files.for_each(|file| Arc::make_mut(file).fence(*thread));
+            }
             Operation::Failed { .. } => {}
         }
+    }
+
+    /// Notes what happened to mapped memory before operation `number`.
+    pub(crate) fn remember(&mut self, number: u64, event: &Event) {
+        match event {
+            Event::Store { file, line, bytes } => self.at(*file).store(number, *line, bytes),
+            Event::Flush { file, lines, thread } => self.at(*file).flush(lines.clone(), *thread),
+        }
+    }
+
+    /// Whether a line in doubt has words that may survive apart.
+    pub(crate) fn has_torn_lines(&self) -> bool {
+        self.nameable_files().any(|(_, file)| file.has_torn_lines())
+    }
+
+    /// The death of the process: all stays as it is, and none of its flushes gets its fence.
+    pub(crate) fn kill(&mut self) {
+        let files = self.files.values_mut().filter(|file| file.is_mapped());
+        files.for_each(|file| Arc::make_mut(file).forget_flushes());
     }
 
     fn at(&mut self, file: u64) -> &mut FileState {
@@ -146,8 +191,8 @@ impl State {
     }
 
     /// All that a power cut at this moment leaves to chance, in the order in which `crash` asks.
-    pub(crate) fn doubts(&self) -> Doubts {
-        let mut doubts = Doubts::default();
+    pub(crate) fn doubts(&self, torn: bool) -> Doubts {
+        let mut doubts = Doubts::new(torn);
         self.directories.values().for_each(|names| names.doubts(&mut doubts));
         self.nameable_files().for_each(|(_, file)| file.doubts(&mut doubts));
         doubts
@@ -155,7 +200,7 @@ impl State {
 
     /// The disk after a power cut at this moment: all that is left of it is durable.
     pub(crate) fn crash(&self, choice: &mut Choice) -> State {
-        let mut decisions = Decisions::new(choice.decide(&self.doubts()));
+        let mut decisions = Decisions::new(choice, &self.doubts(choice.is_torn()));
         let crashed = |names: &Names, decisions: &mut Decisions| Arc::new(names.crash(decisions));
         let directories: BTreeMap<u64, Arc<Names>> = self
             .directories

@@ -73,8 +73,13 @@ impl Tally {
         mut judge: impl FnMut(SimDisk, Promise),
     ) {
         let mut cursor = disk.cursor();
-        for point in (cursor.point()..=disk.operation_count()).step_by(step) {
+        let mut next = cursor.point();
+        for point in cursor.point()..=disk.operation_count() {
             cursor.advance_to(point);
+            if point < next || cursor.is_covered() {
+                continue;
+            }
+            next = point + step as u64;
             self.points += 1;
             let promise = Promise::at_power_cut(disk, point);
             let choices = cursor.choices(states_max(count), point);
@@ -107,6 +112,9 @@ impl Tally {
     ) {
         let mut cursor = disk.cursor();
         loop {
+            if cursor.is_covered() && cursor.advance() {
+                continue;
+            }
             self.points += 1;
             for choice in cursor.choices(count, seed) {
                 self.state(disk, cursor.point(), &choice, || {

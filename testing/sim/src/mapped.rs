@@ -1,0 +1,128 @@
+//! The memory of mapped files: where it is, and what has changed in it.
+//!
+//! Purpose: a mapped file's visible content is that of a file in memory, which is what is really
+//! mapped into the program's region. So the simulator sees stores without being told, by reading
+//! that file, and owns it however long the region lives.
+//! Thread safety: part of a disk, under its lock. Stores of other threads while it reads are seen
+//! in part, as a crash would.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Range;
+use std::sync::Arc;
+
+use adamant_medium::error::Result;
+use adamant_medium::memory::MemoryDirectory;
+use adamant_medium::region::Region;
+use adamant_medium::storage::{Directory, File};
+
+use crate::file::FileState;
+use crate::lines::LINE_BYTES;
+use crate::pages::{PAGE_BYTES, Page};
+use crate::state::{Event, State};
+
+/// Bytes compared at a time.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// The mapped files of a disk.
+#[derive(Debug, Default)]
+pub(crate) struct Mapped {
+    contents: BTreeMap<u64, Arc<dyn File>>,
+    /// The newest last: it hides older ones at the same addresses.
+    ranges: Vec<MappedRange>,
+}
+
+#[derive(Debug)]
+struct MappedRange {
+    addresses: Range<u64>,
+    file: u64,
+    file_offset: u64,
+}
+
+impl Mapped {
+    /// The content of a file that is mapped.
+    pub(crate) fn content(&self, file: u64) -> Option<&Arc<dyn File>> {
+        self.contents.get(&file)
+    }
+
+    /// The content of a file that will be mapped.
+    pub(crate) fn create_content(&mut self, file: u64, state: &FileState) -> Result<&dyn File> {
+        let content: &Arc<dyn File> = match self.contents.entry(file) {
+            Entry::Occupied(content) => content.into_mut(),
+            Entry::Vacant(missing) => missing.insert(filled(state)?),
+        };
+        Ok(content.as_ref())
+    }
+
+    /// Notes where a file's bytes were mapped.
+    pub(crate) fn add(
+        &mut self,
+        region: &Region,
+        region_offset: u64,
+        file: u64,
+        file_offset: u64,
+        len: u64,
+    ) {
+        let start = address(region, region_offset);
+        self.ranges.push(MappedRange { addresses: start..start + len, file, file_offset });
+    }
+
+    /// The files and cache lines of a range of mapped memory.
+    ///
+    /// # Panics
+    /// If there is none: flushing what is not mapped is a mistake of the program.
+    pub(crate) fn lines(&self, region: &Region, offset: u64, len: u64) -> (u64, Range<u64>) {
+        let (start, end) = (address(region, offset), address(region, offset) + len);
+        let holds = |range: &&MappedRange| range.addresses.contains(&start);
+        let range = self.ranges.iter().rev().find(holds);
+        let range = range.filter(|range| end <= range.addresses.end);
+        let range = range.unwrap_or_else(|| panic!("{len} bytes at {offset} are not mapped"));
+        let first = range.file_offset + (start - range.addresses.start);
+        let line = LINE_BYTES as u64;
+        (range.file, first / line..(first + len).div_ceil(line))
+    }
+
+    /// The lines that differ from what was seen last.
+    pub(crate) fn changes(&self, state: &State) -> Vec<Event> {
+        let mut events = Vec::new();
+        if self.contents.is_empty() {
+            return events;
+        }
+        let mut chunk = vec![0; CHUNK_BYTES];
+        for (&file, content) in &self.contents {
+            let known = state.file(file);
+            for offset in (0..known.len()).step_by(CHUNK_BYTES) {
+                let bytes = (known.len() - offset).min(CHUNK_BYTES as u64) as usize;
+                chunk[bytes..].fill(0);
+                let read = content.read_at(&mut chunk[..bytes], offset);
+                read.expect("the content is as long as its file");
+                let (pages, _) = chunk.as_chunks::<PAGE_BYTES>();
+                for (number, page) in (offset / PAGE_BYTES as u64..).zip(pages) {
+                    add_changes(&mut events, file, known, number, page);
+                }
+            }
+        }
+        events
+    }
+}
+
+fn add_changes(events: &mut Vec<Event>, file: u64, known: &FileState, number: u64, page: &Page) {
+    let lines = known.changed_lines(number, page).into_iter();
+    events.extend(lines.map(|(line, bytes)| Event::Store { file, line, bytes }));
+}
+
+fn address(region: &Region, offset: u64) -> u64 {
+    region.base().as_ptr().addr() as u64 + offset
+}
+
+/// A file that can be mapped, with a file's visible content.
+fn filled(state: &FileState) -> Result<Arc<dyn File>> {
+    let content = MemoryDirectory::new().create("content")?;
+    content.set_len(state.len())?;
+    for (number, page) in state.pages() {
+        let offset = number * PAGE_BYTES as u64;
+        let bytes = (state.len() - offset).min(PAGE_BYTES as u64);
+        content.write_at(&page[..bytes as usize], offset)?;
+    }
+    Ok(content)
+}

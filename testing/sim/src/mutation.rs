@@ -1,0 +1,67 @@
+//! Leaving out what makes a program durable, call by call, to see whether its crash tests notice.
+//!
+//! Purpose: a *suite* runs a workload on an empty disk, crashes it and panics on what should not
+//! be. It runs once as it is, then once for each site that it met, with that site disabled.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::disk::SimDisk;
+use crate::site::Site;
+
+/// What became of a suite without one site.
+#[derive(Debug)]
+pub struct Verdict {
+    /// The site that did nothing.
+    pub site: Site,
+    /// How often the whole suite meets it.
+    pub calls: u64,
+    /// What the suite said; `None`: it did not notice.
+    pub noticed: Option<String>,
+}
+
+/// Runs a suite with each of its sites disabled, those that `is_tried` accepts.
+///
+/// # Panics
+/// If the suite does with none disabled.
+pub fn verdicts(
+    seed: u64,
+    is_tried: impl Fn(&Site) -> bool,
+    suite: impl Fn(&SimDisk),
+) -> Vec<Verdict> {
+    let sound = SimDisk::new(seed);
+    suite(&sound);
+    let tried = sound.sites().into_iter().filter(|(site, _)| is_tried(site));
+    let verdict = |(site, calls)| {
+        let disk = SimDisk::new(seed);
+        disk.disable(Some(site));
+        let run = catch_unwind(AssertUnwindSafe(|| suite(&disk)));
+        Verdict { site, calls, noticed: run.err().map(|panic| first_line(panic.as_ref())) }
+    };
+    tried.map(verdict).collect()
+}
+
+/// Prints the verdicts, one a line.
+///
+/// # Panics
+/// If one of them is that a site's absence was not noticed, and `is_needless` does not say so.
+pub fn judge(verdicts: &[Verdict], is_needless: impl Fn(&Site) -> bool) {
+    let mut unnoticed = Vec::new();
+    for Verdict { site, calls, noticed } in verdicts {
+        println!("{site}, {calls} calls: {}", noticed.as_deref().unwrap_or("NOT NOTICED"));
+        if noticed.is_none() && !is_needless(site) {
+            unnoticed.push(site.to_string());
+        }
+    }
+    let noticed = verdicts.iter().filter(|verdict| verdict.noticed.is_some()).count();
+    println!("{} sites left out one by one, {noticed} noticed", verdicts.len());
+    assert!(unnoticed.is_empty(), "not needed, or not tested: {unnoticed:#?}");
+}
+
+/// What a panic said, in short.
+fn first_line(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+    let line = text.lines().next().unwrap_or(text);
+    line.chars().take(100).collect()
+}
