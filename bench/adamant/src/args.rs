@@ -1,6 +1,7 @@
 //! The arguments of the command.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use adamant_bench::kv::Settings;
 use adamant_bench::workload::{kill, memory};
@@ -28,6 +29,9 @@ pub(crate) enum Command {
     KillChild { engine: String, task: Vec<String> },
     MemoryChild { engine: String, task: Vec<String> },
 }
+
+/// Longest time of a row, by the number of entries.
+const ENTRY_TIME_MAX: Duration = Duration::from_micros(5);
 
 /// How to run `kv`.
 #[derive(Debug)]
@@ -83,6 +87,10 @@ fn parse_kv(options: &[&str]) -> Result<Command, String> {
     settings.gets = settings.gets.min(settings.entries);
     settings.puts = settings.puts.min(settings.entries);
     settings.killed_puts = settings.killed_puts.min(settings.entries);
+    // A small run shows that it runs, not how fast.
+    let time_max =
+        ENTRY_TIME_MAX.saturating_mul(u32::try_from(settings.entries).unwrap_or(u32::MAX));
+    settings.row_time = settings.row_time.min(time_max);
     Ok(Command::Kv(KvArguments { settings, json }))
 }
 

@@ -17,9 +17,9 @@ use crate::workload::durable::{RAW, durable_puts};
 use crate::workload::kill::open_after_kill;
 use crate::workload::load::load;
 use crate::workload::memory::peak_of_load;
-use crate::workload::read::{gets, scans};
+use crate::workload::read::{Amount, gets, scans};
 use crate::workload::session::Session;
-use crate::workload::write::{delete, mixed, overwrite, puts};
+use crate::workload::write::{delete, overwrite, singles};
 
 /// Bytes of the values that are judged.
 const VALUE_BYTES: usize = 100;
@@ -37,10 +37,12 @@ pub struct Settings {
     pub large_entries: u64,
     /// Rounds that every engine takes part in.
     pub rounds: u32,
-    /// Gets of a row, and entries visited by the scans of a row.
+    /// Different keys drawn for the gets of a row.
     pub gets: u64,
-    /// Single puts of a row that wait for no disk; operations of a mixture.
+    /// Single puts of a row that wait for no disk, at the most; operations of a mixture.
     pub puts: u64,
+    /// Time of a row of gets, scans or single puts that wait for no disk.
+    pub row_time: Duration,
     /// Turns of the disk and the engine in a round.
     pub turns: u32,
     /// Time of a row in a turn.
@@ -64,6 +66,7 @@ impl Settings {
             rounds: 5,
             gets: 1_000_000,
             puts: 200_000,
+            row_time: Duration::from_millis(800),
             turns: 5,
             turn_time: Duration::from_millis(300),
             killed_puts: 50_000,
@@ -81,6 +84,7 @@ impl Settings {
             rounds: 3,
             gets: 100_000,
             puts: 40_000,
+            row_time: Duration::from_millis(100),
             turns: 3,
             turn_time: Duration::from_millis(120),
             killed_puts: 20_000,
@@ -191,13 +195,13 @@ impl Round<'_> {
         self.say(E::NAME, "load");
         load(&mut session, self.report)?;
         self.say(E::NAME, "gets and scans");
-        gets(&session, self.report, settings.gets)?;
-        scans(&session, self.report, settings.gets)?;
+        let amount = Amount { draws: settings.gets, time: settings.row_time };
+        gets(&session, self.report, amount)?;
+        scans(&session, self.report, amount)?;
         self.say(E::NAME, "single puts and mixtures");
         let (turns, time) = (settings.turns, settings.turn_time);
-        durable_puts(&mut session, self.report, directory.path(), turns, time)?;
-        puts(&mut session, self.report, settings.puts)?;
-        mixed(&mut session, self.report, settings.puts)?;
+        durable_puts(&mut session, self.report, directory.path(), turns, time, &|_| ())?;
+        singles(&mut session, self.report, settings.puts, settings.row_time)?;
         self.say(E::NAME, "SIGKILL, overwrite, delete");
         open_after_kill(&mut session, self.report, settings.killed_puts)?;
         overwrite(&mut session, self.report)?;
@@ -223,8 +227,9 @@ impl Round<'_> {
         let bytes = KEY_BYTES + data.value_bytes();
         self.say(E::NAME, &format!("records of {bytes} bytes"));
         load(&mut session, self.report)?;
-        gets(&session, self.report, settings.gets.min(entries))?;
-        scans(&session, self.report, settings.gets.min(entries))?;
+        let amount = Amount { draws: settings.gets.min(entries), time: settings.row_time };
+        gets(&session, self.report, amount)?;
+        scans(&session, self.report, amount)?;
         overwrite(&mut session, self.report)?;
         session.close()?.close()
     }

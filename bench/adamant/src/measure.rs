@@ -18,9 +18,49 @@ pub struct Measured {
     pub operations: u64,
     /// From the start of all threads to the end of the last.
     pub seconds: f64,
-    /// Time of processors in this process, outside the kernel, of all its threads; in steps of 10
-    /// milliseconds.
+    /// Time of processors in this process.
+    pub processors: Processors,
+}
+
+/// Time of processors, of all threads of a process, in seconds; the system counts it in steps of 10
+/// milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Processors {
+    /// Outside the kernel.
     pub user_seconds: f64,
+    /// In the kernel.
+    pub system_seconds: f64,
+}
+
+impl Processors {
+    /// What this process has used so far; nothing where the system does not say.
+    pub fn now() -> Self {
+        // Ticks of /proc are hundredths of a second on every architecture.
+        const TICK_SECONDS: f64 = 0.01;
+        let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        // The second field, the name in parentheses, may have spaces; utime and stime are the 14th
+        // and the 15th.
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        let mut ticks = fields.split_whitespace().skip(11).map(|field| field.parse().unwrap_or(0));
+        let mut seconds = || ticks.next().unwrap_or(0_u64) as f64 * TICK_SECONDS;
+        Self { user_seconds: seconds(), system_seconds: seconds() }
+    }
+
+    /// What was used since `before`.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            user_seconds: self.user_seconds - before.user_seconds,
+            system_seconds: self.system_seconds - before.system_seconds,
+        }
+    }
+
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            user_seconds: self.user_seconds + other.user_seconds,
+            system_seconds: self.system_seconds + other.system_seconds,
+        }
+    }
 }
 
 impl Measured {
@@ -33,30 +73,25 @@ impl Measured {
     pub fn milliseconds(&self) -> f64 {
         self.seconds * 1e3
     }
-
-    /// Nanoseconds of processors for an operation, outside the kernel.
-    pub fn user_nanoseconds(&self) -> f64 {
-        self.user_seconds * 1e9 / self.operations.max(1) as f64
-    }
 }
 
 /// A clock that was started.
 #[derive(Debug)]
 pub struct Stopwatch {
-    user_before: f64,
+    before: Processors,
     start: Instant,
 }
 
 impl Stopwatch {
     /// Starts it.
     pub fn start() -> Self {
-        Self { user_before: user_seconds(), start: Instant::now() }
+        Self { before: Processors::now(), start: Instant::now() }
     }
 
     /// `operations` were done since.
     pub fn measured(&self, operations: u64) -> Measured {
         let seconds = self.start.elapsed().as_secs_f64();
-        Measured { operations, seconds, user_seconds: user_seconds() - self.user_before }
+        Measured { operations, seconds, processors: Processors::now().since(self.before) }
     }
 }
 
@@ -67,7 +102,7 @@ impl Stopwatch {
 /// The first that a thread returned.
 pub fn on_threads(threads: usize, work: impl Fn(usize) -> Result<u64> + Sync) -> Result<Measured> {
     let ready = Barrier::new(threads);
-    let user_before = user_seconds();
+    let before = Processors::now();
     let timed = |thread| {
         ready.wait();
         let start = Instant::now();
@@ -89,28 +124,81 @@ pub fn on_threads(threads: usize, work: impl Fn(usize) -> Result<u64> + Sync) ->
         span = Some(span.map_or((start, end), |(first, last)| (first.min(start), last.max(end))));
     }
     let seconds = span.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
-    Ok(Measured { operations, seconds, user_seconds: user_seconds() - user_before })
+    Ok(Measured { operations, seconds, processors: Processors::now().since(before) })
 }
 
-/// Repeats `work` on every thread until the time is over. For operations that take so long that
-/// reading the clock costs nothing in comparison.
+/// Repeats `work` on every thread until the time is over, and tells `observe` how long each took on
+/// which thread. For operations that take so long that reading the clock costs nothing in
+/// comparison.
 ///
 /// # Errors
 /// The first that `work` returned.
 pub fn for_a_while(
     threads: usize,
     time: Duration,
+    observe: &(dyn Fn(usize, Duration) + Sync),
+    work: impl Fn(usize, u64) -> Result<()> + Sync,
+) -> Result<Measured> {
+    on_threads(threads, |thread| {
+        let start = Instant::now();
+        let mut last = start;
+        let mut done = 0;
+        while last - start < time {
+            work(thread, done)?;
+            done += 1;
+            let now = Instant::now();
+            observe(thread, now - last);
+            last = now;
+        }
+        Ok(done)
+    })
+}
+
+/// Operations between two looks at the clock, where an operation may take less than a look.
+const CLOCK_OPERATIONS: u64 = 16;
+
+/// Repeats `work` on every thread until the time is over, or it was done `most` times there. For
+/// short operations: the clock is read after every 16 of them.
+///
+/// # Errors
+/// The first that `work` returned.
+pub fn up_to(
+    threads: usize,
+    most: u64,
+    time: Duration,
     work: impl Fn(usize, u64) -> Result<()> + Sync,
 ) -> Result<Measured> {
     on_threads(threads, |thread| {
         let start = Instant::now();
         let mut done = 0;
-        while start.elapsed() < time {
-            work(thread, done)?;
-            done += 1;
+        while done < most && start.elapsed() < time {
+            let end = most.min(done + CLOCK_OPERATIONS);
+            for number in done..end {
+                work(thread, number)?;
+            }
+            done = end;
         }
         Ok(done)
     })
+}
+
+/// Time in which a quiet process uses no more than a tick of the processors.
+const QUIET_TIME: Duration = Duration::from_millis(60);
+/// Ticks that are no work: reading the clock of the processors takes some.
+const QUIET_SECONDS: f64 = 0.011;
+
+/// Waits until this process does nothing in the background any more, for `time_max` at the most;
+/// returns how long that took.
+pub fn wait_until_quiet(time_max: Duration) -> Duration {
+    let start = Instant::now();
+    loop {
+        let (at, before) = (start.elapsed(), Processors::now());
+        thread::sleep(QUIET_TIME);
+        let used = Processors::now().since(before);
+        if used.user_seconds + used.system_seconds < QUIET_SECONDS || at > time_max {
+            return at;
+        }
+    }
 }
 
 /// Times `work` on this thread.
@@ -137,19 +225,6 @@ fn number_in(file: &str, name: &str) -> Result<u64> {
 /// When the system does not say.
 pub fn written_bytes() -> Result<u64> {
     number_in("/proc/self/io", "write_bytes")
-}
-
-/// Time of processors that this process has spent outside the kernel so far, in seconds; in steps
-/// of 10 milliseconds. 0 where the system does not say.
-pub fn user_seconds() -> f64 {
-    // Ticks of /proc are hundredths of a second on every architecture.
-    const TICK_SECONDS: f64 = 0.01;
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The second field, the name in parentheses, may have spaces; utime is the 14th.
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-    let ticks: u64 =
-        fields.split_whitespace().nth(11).and_then(|field| field.parse().ok()).unwrap_or(0);
-    ticks as f64 * TICK_SECONDS
 }
 
 /// Bytes of memory in use now.

@@ -50,24 +50,34 @@ impl RawDisk {
         Ok(Self { appended, preallocated })
     }
 
-    /// Appends and syncs on so many threads.
+    /// Appends and syncs on so many threads; `observe` as in `for_a_while`.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn append(&self, threads: usize, time: Duration) -> Result<Measured> {
-        for_a_while(threads, time, |_, count| {
+    pub fn append(
+        &self,
+        threads: usize,
+        time: Duration,
+        observe: &(dyn Fn(usize, Duration) + Sync),
+    ) -> Result<Measured> {
+        for_a_while(threads, time, observe, |_, count| {
             (&self.appended).write_all(&[count as u8; RECORD_BYTES])?;
             Ok(self.appended.sync_data()?)
         })
     }
 
-    /// Overwrites and syncs on so many threads.
+    /// Overwrites and syncs on so many threads; `observe` as in `for_a_while`.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn overwrite(&self, threads: usize, time: Duration) -> Result<Measured> {
+    pub fn overwrite(
+        &self,
+        threads: usize,
+        time: Duration,
+        observe: &(dyn Fn(usize, Duration) + Sync),
+    ) -> Result<Measured> {
         let slots = PART_BYTES / RECORD_BYTES as u64;
-        for_a_while(threads, time, |thread, count| {
+        for_a_while(threads, time, observe, |thread, count| {
             let start = thread as u64 * PART_BYTES;
             let offset = start + (count % slots) * RECORD_BYTES as u64;
             self.preallocated.write_all_at(&[count as u8 | 1; RECORD_BYTES], offset)?;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::asked::{Asked, AskedRows, Better};
 use crate::error::{Result, ensure};
-use crate::measure::Measured;
+use crate::measure::{Measured, Processors};
 
 /// What a figure counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +56,10 @@ struct Series {
     unit: Unit,
     n: u64,
     samples: Vec<f64>,
-    /// Nanoseconds of processors for an operation, of rows that have a rate.
-    user_nanoseconds: Vec<f64>,
+    /// Of rows that have a rate: operations of all samples, and the time of processors they took.
+    /// Together, because a single sample may be shorter than a step of that clock.
+    operations: u64,
+    processors: Processors,
 }
 
 impl Series {
@@ -67,10 +69,11 @@ impl Series {
         sorted
     }
 
-    fn user_nanoseconds(&self) -> Option<f64> {
-        let mut sorted = self.user_nanoseconds.clone();
-        sorted.sort_by(f64::total_cmp);
-        (!sorted.is_empty()).then(|| median_of(&sorted))
+    /// Nanoseconds of processors for an operation, outside the kernel and in it.
+    fn nanoseconds(&self) -> Option<(f64, f64)> {
+        let of = |seconds: f64| seconds * 1e9 / self.operations as f64;
+        let Processors { user_seconds, system_seconds } = self.processors;
+        (self.operations > 0).then(|| (of(user_seconds), of(system_seconds)))
     }
 }
 
@@ -106,8 +109,9 @@ impl Report {
             }
             None => {
                 let row = row.to_owned();
-                let (samples, user_nanoseconds) = (vec![sample], Vec::new());
-                self.series.push(Series { row, engine, unit, n, samples, user_nanoseconds });
+                let (samples, processors) = (vec![sample], Processors::default());
+                let series = Series { row, engine, unit, n, samples, operations: 0, processors };
+                self.series.push(series);
             }
         }
     }
@@ -118,7 +122,8 @@ impl Report {
         let series =
             self.series.iter_mut().find(|series| series.row == row && series.engine == engine);
         if let Some(series) = series {
-            series.user_nanoseconds.push(measured.user_nanoseconds());
+            series.operations += measured.operations;
+            series.processors = series.processors.plus(measured.processors);
         }
     }
 
@@ -172,6 +177,7 @@ impl Report {
             let sorted = series.sorted();
             let median = median_of(&sorted);
             let asked = self.asked_of(series, asked);
+            let nanoseconds = series.nanoseconds();
             let row = json!({
                 "bench": self.bench,
                 "row": series.row,
@@ -182,7 +188,8 @@ impl Report {
                 "min": sorted[0],
                 "max": sorted[sorted.len() - 1],
                 "rounds": sorted.len(),
-                "user_ns_per_operation": series.user_nanoseconds(),
+                "user_ns_per_operation": nanoseconds.map(|(user, _)| user),
+                "system_ns_per_operation": nanoseconds.map(|(_, system)| system),
                 "asked": asked.map(|asked| asked.figure),
                 "better": series.unit.better().name(),
                 "holds": asked.map_or(Value::Null, |asked| asked.holds(median).into()),

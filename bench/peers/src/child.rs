@@ -15,23 +15,26 @@ use adamant_bench::workload::durable::{RAW, durable_puts};
 use adamant_bench::workload::kill::{self, open_after_kill};
 use adamant_bench::workload::load::{load, put_in_batches};
 use adamant_bench::workload::memory::{self, peak_of_load};
-use adamant_bench::workload::read::{gets, scans};
+use adamant_bench::workload::read;
 use adamant_bench::workload::session::Session;
-use adamant_bench::workload::write::{delete, mixed, overwrite, puts};
-use serde_json::{Value, json};
+use adamant_bench::workload::write::{delete, overwrite, singles};
+use serde_json::Value;
 
+use crate::calls;
 use crate::datasets::Dataset;
 use crate::peer::Peer;
 use crate::roster::{Task, with_engine};
 use crate::settings::Settings;
-use crate::waits;
+use crate::waits::{self, Waits};
 
 /// First argument of a child process.
 pub const CHILD_COMMAND: &str = "child";
 /// The part with the judged dataset.
 pub const MAIN: &str = "main";
-/// The part with the workloads about waiting.
-pub const WAITS: &str = "waits";
+/// The part that watches throughput over time.
+pub const WATCH: &str = "watch";
+/// The part whose system calls are traced.
+pub const CALLS: &str = "calls";
 /// The part that loads in yet another process and asks what memory that took.
 pub const MEMORY: &str = "memory";
 
@@ -44,7 +47,7 @@ pub struct Work<'a> {
     pub settings: &'a Settings,
     /// Which round, from 0.
     pub round: u32,
-    /// `MAIN`, `WAITS`, `MEMORY`, or the suffix of a dataset.
+    /// `MAIN`, `WATCH`, `CALLS`, `MEMORY`, or the suffix of a dataset.
     pub part: &'a str,
     /// Where it may work; removed by the parent.
     pub directory: &'a Path,
@@ -57,8 +60,9 @@ impl Task for Work<'_> {
         let mut report = Report::new("peers", P::NAME);
         let mut lines = Vec::new();
         match self.part {
-            MAIN => self.main::<P>(&mut report)?,
-            WAITS => lines = self.waits::<P>()?,
+            MAIN => lines = self.main::<P>(&mut report)?,
+            WATCH => lines.push(self.watch::<P>()?),
+            CALLS => self.calls::<P>()?,
             MEMORY => self.memory::<P>(&mut report)?,
             suffix => {
                 let dataset = Dataset::find(suffix);
@@ -86,26 +90,34 @@ impl Work<'_> {
     }
 
     /// All workloads of `adamant-bench kv`.
-    fn main<P: Peer>(&self, report: &mut Report) -> Result<()> {
+    fn main<P: Peer>(&self, report: &mut Report) -> Result<Vec<Value>> {
         let settings = self.settings;
         let data = Data::new(settings.seed, VALUE_BYTES);
         let mut session = self.begin::<P>(&data, settings.entries, "")?;
         load(&mut session, report)?;
-        gets(&session, report, settings.gets)?;
-        scans(&session, report, settings.gets)?;
-        durable_puts(&mut session, report, self.directory, settings.turns, settings.turn_time)?;
+        self.reads(&session, report)?;
+        let (waits, turns, time) = (Waits::new()?, settings.turns, settings.turn_time);
+        let observe = |wait| waits.observe(wait);
+        durable_puts(&mut session, report, self.directory, turns, time, &observe)?;
         if P::DURABILITIES.contains(&Durability::Sync) {
             // The disk's speed changes within a round: what it did beside the engine is the measure.
             let raw = ("raw.prealloc.fdatasync.1t", RAW);
             report.add_ratio("put.sync.1t.vs_raw", "put.sync.1t", raw)?;
             report.add_ratio("put.sync.8t.vs_raw", "put.sync.8t", raw)?;
         }
-        puts(&mut session, report, settings.puts)?;
-        mixed(&mut session, report, settings.puts)?;
+        singles(&mut session, report, settings.puts, settings.row_time)?;
         open_after_kill(&mut session, report, settings.killed_puts)?;
         overwrite(&mut session, report)?;
         delete(&mut session, report)?;
-        session.close()?.close()
+        session.close()?.close()?;
+        waits.lines(P::NAME)
+    }
+
+    fn reads<P: Peer>(&self, session: &Session<'_, P>, report: &mut Report) -> Result<()> {
+        let draws = self.settings.gets.min(session.entries);
+        let amount = read::Amount { draws, time: self.settings.row_time };
+        read::gets(session, report, amount)?;
+        read::scans(session, report, amount)
     }
 
     /// Those that depend most on sizes and contents of records.
@@ -115,32 +127,28 @@ impl Work<'_> {
         let data = dataset.data(settings.seed, entries, settings.records.as_deref())?;
         let mut session = self.begin::<P>(&data, entries, dataset.suffix)?;
         load(&mut session, report)?;
-        gets(&session, report, settings.gets.min(entries))?;
-        scans(&session, report, settings.gets.min(entries))?;
+        self.reads(&session, report)?;
         overwrite(&mut session, report)?;
         session.close()?.close()
     }
 
-    fn waits<P: Peer>(&self) -> Result<Vec<Value>> {
-        let settings = self.settings;
-        let data = Data::new(settings.seed, VALUE_BYTES);
-        let mut session = self.begin::<P>(&data, settings.entries, "")?;
-        put_in_batches(&session, 0..settings.entries, 0)?;
-        session.set_next(settings.entries);
-        let mut lines = Vec::new();
-        for threads in [1, 8] {
-            let waits = waits::durable_waits(&mut session, threads, settings.latency_time)?;
-            if let Some(waits) = waits {
-                let line = json!({"latency": format!("{threads}t"), "engine": P::NAME,
-                                  "microseconds": waits});
-                lines.push(line);
-            }
-        }
-        let counts = waits::throughput(&mut session, settings.watch_time)?;
-        let durability = waits::watched_durability::<P>();
-        lines.push(json!({"throughput": durability.name(), "engine": P::NAME, "counts": counts}));
+    fn watch<P: Peer>(&self) -> Result<Value> {
+        let entries = self.settings.watch_entries;
+        let data = Data::new(self.settings.seed, VALUE_BYTES);
+        let mut session = self.begin::<P>(&data, entries, "")?;
+        put_in_batches(&session, 0..entries, 0)?;
+        session.set_next(entries);
+        let line = waits::throughput(&mut session, self.settings.watch_time)?;
         session.close()?.close()?;
-        Ok(lines)
+        Ok(line)
+    }
+
+    fn calls<P: Peer>(&self) -> Result<()> {
+        let amount = self.settings.calls;
+        let data = Data::new(self.settings.seed, VALUE_BYTES);
+        let mut session = self.begin::<P>(&data, amount.entries, "")?;
+        calls::workloads(&mut session, amount)?;
+        session.close()?.close()
     }
 
     fn memory<P: Peer>(&self, report: &mut Report) -> Result<()> {

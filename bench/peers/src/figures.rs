@@ -12,11 +12,19 @@ use serde_json::Value;
 /// Name of the raw disk in the column of engines.
 pub use adamant_bench::workload::durable::RAW;
 
+/// Fewer syncs than this for a durable put on one thread, and one was left out.
+const SYNCS_MIN: f64 = 0.99;
+
+/// Faster than this share of the raw disk's rate, an engine cannot have synced each commit of one
+/// thread: the rest is for a disk whose speed changes.
+pub const UNSYNCED_RATIO: f64 = 1.5;
+
 /// Samples of a row and an engine, by round.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     by_round: BTreeMap<u64, Vec<f64>>,
     user_nanoseconds: Vec<f64>,
+    system_nanoseconds: Vec<f64>,
 }
 
 /// A figure over rounds.
@@ -80,6 +88,7 @@ impl Figures {
             let samples = figures.samples.entry((row.to_owned(), engine.to_owned())).or_default();
             samples.by_round.entry(round).or_default().push(median);
             samples.user_nanoseconds.extend(line["user_ns_per_operation"].as_f64());
+            samples.system_nanoseconds.extend(line["system_ns_per_operation"].as_f64());
         }
         Ok(figures)
     }
@@ -109,10 +118,31 @@ impl Figures {
         Spread::of(ratios.collect())
     }
 
-    /// Nanoseconds of processors for an operation.
-    pub fn user_nanoseconds(&self, row: &str, engine: &str) -> Option<f64> {
+    /// Nanoseconds of processors for an operation, outside the kernel and in it.
+    pub fn nanoseconds(&self, row: &str, engine: &str) -> Option<(f64, f64)> {
         let samples = self.samples(row, engine)?;
-        Some(Spread::of(samples.user_nanoseconds.clone())?.median)
+        let user = Spread::of(samples.user_nanoseconds.clone())?;
+        let system = Spread::of(samples.system_nanoseconds.clone())?;
+        Some((user.median, system.median))
+    }
+
+    /// System calls of a kind for an operation of a traced workload.
+    pub fn calls(&self, row: &str, engine: &str, kind: &str) -> Option<f64> {
+        let is_its = |line: &&Value| line["calls"] == row && line["engine"] == engine;
+        let line = self.others.iter().find(is_its)?;
+        Some(line[kind].as_f64()? / line["operations"].as_f64()?)
+    }
+
+    /// Whether durable puts of an engine on one thread were seen not to sync: in a trace of its
+    /// system calls, or, where none could be taken, because they were much faster than the disk.
+    pub fn is_unsynced(&self, engine: &str) -> bool {
+        match self.calls("put.sync.1t", engine, "syncs") {
+            Some(syncs) => syncs < SYNCS_MIN,
+            None => {
+                let ratio = self.spread("put.sync.1t.vs_raw", engine);
+                ratio.is_some_and(|ratio| ratio.median > UNSYNCED_RATIO)
+            }
+        }
     }
 
     /// Engines of the run, in its order.
@@ -146,7 +176,7 @@ mod tests {
     fn medians_and_ratios_are_by_round() {
         let row = |engine: &str, round: u64, median: f64| {
             json!({"row": "get", "engine": engine, "round": round, "median": median,
-                   "with": "redb", "user_ns_per_operation": 10.0})
+                   "with": "redb", "user_ns_per_operation": 10.0, "system_ns_per_operation": 5.0})
         };
         let lines = [
             json!({"run": "quick", "peers": [{"engine": "redb", "kind": "tree"}]}),
@@ -162,8 +192,26 @@ mod tests {
         let ratio = figures.ratio("get", "adamant", "redb").unwrap();
         assert_eq!(ratio, Spread { median: 2.0, min: 1.0, max: 3.0 });
         assert_eq!(figures.spread("get", RAW).unwrap().median, 2.0);
-        assert_eq!(figures.user_nanoseconds("get", "redb"), Some(10.0));
+        assert_eq!(figures.nanoseconds("get", "redb"), Some((10.0, 5.0)));
         assert_eq!((figures.kind("redb"), figures.others.len()), ("tree", 1));
         assert!(figures.ratio("get", "adamant", "none").is_none());
+    }
+
+    #[test]
+    fn who_does_not_sync_is_found_by_counts_or_by_speed() {
+        let calls = |engine: &str, syncs: u64| json!({"calls": "put.sync.1t", "engine": engine, "operations": 100, "syncs": syncs});
+        let speed = |engine: &str, ratio: f64| json!({"row": "put.sync.1t.vs_raw", "engine": engine, "round": 0, "median": ratio});
+        let lines = [
+            json!({"run": "quick", "peers": []}),
+            calls("redb", 200),
+            calls("sled", 2),
+            speed("redb", 9.0),
+            speed("lmdb", 0.5),
+            speed("fjall", 9.0),
+        ];
+        let figures = Figures::of(&lines).unwrap();
+        let unsynced = ["redb", "sled", "lmdb", "fjall"].map(|name| figures.is_unsynced(name));
+        assert_eq!(unsynced, [false, true, false, true]);
+        assert_eq!(figures.calls("put.sync.1t", "redb", "syncs"), Some(2.0));
     }
 }

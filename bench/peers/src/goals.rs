@@ -85,12 +85,14 @@ pub fn read() -> Result<Vec<Goal>> {
         .collect()
 }
 
-/// The peer with the best median in a row of rates; references are no peers.
+/// The peer with the best median in a row of rates; references are no peers, and who was seen not to
+/// sync is none in rows of durable puts.
 pub fn best_peer(figures: &Figures, row: &str, trees_only: bool) -> Option<(String, Spread)> {
     let engines = figures.engines().into_iter().filter(|&engine| {
         let kind = figures.kind(engine);
         let compared = kind == Kind::Tree.name() || (kind == Kind::Lsm.name() && !trees_only);
-        compared && engine != JUDGED
+        let is_unsynced = row.starts_with("put.sync.") && figures.is_unsynced(engine);
+        compared && !is_unsynced && engine != JUDGED
     });
     engines
         .filter_map(|engine| Some((engine.to_owned(), figures.spread(row, engine)?)))

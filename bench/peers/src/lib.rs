@@ -13,6 +13,9 @@ pub mod machine;
 pub mod settings;
 pub mod waits;
 
+pub mod calls;
+pub mod trace;
+
 pub mod child;
 pub mod rounds;
 

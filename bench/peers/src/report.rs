@@ -5,6 +5,7 @@
 mod environment;
 mod figures;
 mod judgement;
+mod waits;
 
 use adamant_bench::error::Result;
 
@@ -32,10 +33,14 @@ pub fn build(
     text += &figures::rates(run);
     text += &figures::datasets(run);
     text += "## Waiting\n\n";
-    text += &picture(plots, folder, "latency_1t");
-    text += &picture(plots, folder, "latency_8t");
+    for threads in ["1t", "8t"] {
+        text += &picture(plots, folder, &format!("latency_{threads}"));
+        text += &waits::waits(run, threads);
+    }
     text += &picture(plots, folder, "throughput");
+    text += &waits::stalls(run);
     text += &figures::costs(run);
+    text += &waits::calls(run);
     text += &environment::durability(run);
     text += &environment::machine(run);
     text += &environment::peers(run);

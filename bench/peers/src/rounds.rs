@@ -6,17 +6,20 @@
 //! recorded and the run goes on, while a failure of the judged engine ends it.
 
 use std::env;
+use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use adamant_bench::error::Result;
 use serde_json::{Value, json};
 
-use crate::child::{CHILD_COMMAND, MAIN, MEMORY, WAITS};
+use crate::calls;
+use crate::child::{CALLS, CHILD_COMMAND, MAIN, MEMORY, WATCH};
 use crate::machine::{self, Ticks};
 use crate::peer::Kind;
 use crate::roster;
 use crate::settings::Settings;
+use crate::trace;
 
 /// Measures everything; `arguments` are those that `settings` were read from, and `tell` is called
 /// with what comes next. Returns the lines, the first of which describes the run.
@@ -29,15 +32,17 @@ pub fn run(
     tell: &mut dyn FnMut(&str),
 ) -> Result<Vec<Value>> {
     let start = Instant::now();
+    let can_trace = calls::can_trace();
     let mut lines = Vec::new();
     for round in 0..settings.rounds {
         let mut parts = vec![MAIN];
         if round < settings.dataset_rounds {
-            parts.push(WAITS);
+            parts.push(WATCH);
             parts.extend(&settings.datasets);
         }
         if round == 0 {
             parts.push(MEMORY);
+            parts.extend(can_trace.then_some(CALLS));
         }
         for part in parts {
             let mut engines = settings.engines.clone();
@@ -60,6 +65,8 @@ pub fn run(
         "dataset_rounds": settings.dataset_rounds,
         "seed": settings.seed,
         "log_bytes_max": settings.log_bytes_max,
+        "row_seconds": settings.row_time.as_secs_f64(),
+        "can_trace": can_trace,
         "machine": machine::describe(&settings.path)?,
         "peers": peers,
     });
@@ -101,7 +108,11 @@ fn child(
     let directory = tempfile::Builder::new().prefix("adamant-peers-").tempdir_in(&settings.path)?;
     let (load, before) = (machine::load_average()?, Ticks::now()?);
     let start = Instant::now();
-    let output = Command::new(env::current_exe()?)
+    let trace = directory.path().join("trace");
+    let mut words = if part == CALLS { calls::tracer(&trace) } else { Vec::new() };
+    words.push(env::current_exe()?.into());
+    let output = Command::new(&words[0])
+        .args(&words[1..])
         .args([CHILD_COMMAND, engine, &round.to_string(), part])
         .arg(directory.path())
         .args(arguments)
@@ -117,6 +128,12 @@ fn child(
     if output.status.success() {
         for line in String::from_utf8(output.stdout)?.lines() {
             lines.push(serde_json::from_str(line)?);
+        }
+        if part == CALLS {
+            for mut line in trace::count(&String::from_utf8_lossy(&fs::read(&trace)?))? {
+                line["engine"] = engine.into();
+                lines.push(line);
+            }
         }
     } else if engine == roster::JUDGED {
         return Err(format!("{engine} failed in {part}: see above").into());

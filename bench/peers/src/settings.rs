@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use adamant_bench::error::Result;
 
+use crate::calls::Amount;
 use crate::datasets::DATASETS;
 use crate::roster;
 
@@ -43,18 +44,22 @@ pub struct Settings {
     pub dataset_rounds: u32,
     /// The other datasets, by their suffixes.
     pub datasets: Vec<&'static str>,
-    /// Gets of a row, and entries visited by the scans of a row.
+    /// Entries of the workloads that watch throughput.
+    pub watch_entries: u64,
+    /// Different keys drawn for the gets of a row.
     pub gets: u64,
-    /// Single puts of a row that wait for no disk; operations of a mixture.
+    /// Single puts of a row that wait for no disk, at the most; operations of a mixture.
     pub puts: u64,
+    /// Time of a row of gets, scans or single puts that wait for no disk.
+    pub row_time: Duration,
     /// Turns of the disk and the engine in a round.
     pub turns: u32,
     /// Time of a row in a turn.
     pub turn_time: Duration,
-    /// Time in which latencies are taken, for each number of threads.
-    pub latency_time: Duration,
     /// Time in which throughput is watched.
     pub watch_time: Duration,
+    /// What is done under a trace of system calls.
+    pub calls: Amount,
     /// Puts that a child reports before it is killed.
     pub killed_puts: u64,
     /// Bytes of log that Adamant may keep: its default.
@@ -84,12 +89,14 @@ impl Settings {
             rounds: 3,
             dataset_rounds: 2,
             datasets: DATASETS.iter().map(|dataset| dataset.suffix).collect(),
+            watch_entries: 1_000_000,
             gets: 500_000,
-            puts: 100_000,
+            puts: 300_000,
+            row_time: Duration::from_millis(500),
             turns: 4,
             turn_time: Duration::from_millis(300),
-            latency_time: Duration::from_secs(2),
             watch_time: Duration::from_secs(15),
+            calls: Amount { entries: 100_000, synced_puts: 500, puts: 5_000 },
             killed_puts: 50_000,
             log_bytes_max: 128 << 20,
             seed: 1,
@@ -106,16 +113,18 @@ impl Settings {
         Self {
             form: "quick",
             entries: 300_000,
-            dataset_entries: 30_000,
+            dataset_entries: 60_000,
             rounds: 2,
             dataset_rounds: 1,
-            datasets: vec![".v800", ".half800", ".real"],
-            gets: 50_000,
-            puts: 15_000,
-            turns: 2,
+            datasets: vec![".half800", ".real"],
+            watch_entries: 100_000,
+            gets: 200_000,
+            puts: 60_000,
+            row_time: Duration::from_millis(120),
+            turns: 3,
             turn_time: Duration::from_millis(100),
-            latency_time: Duration::from_millis(400),
-            watch_time: Duration::from_secs(2),
+            watch_time: Duration::from_secs(3),
+            calls: Amount { entries: 20_000, synced_puts: 100, puts: 2_000 },
             killed_puts: 10_000,
             ..Self::full()
         }
@@ -128,11 +137,13 @@ impl Settings {
             dataset_entries: 1_500,
             rounds: 1,
             datasets: Self::full().datasets,
+            watch_entries: 2_000,
             gets: 2_000,
             puts: 500,
+            row_time: Duration::from_millis(10),
             turns: 1,
             turn_time: Duration::from_millis(10),
-            latency_time: Duration::from_millis(20),
+            calls: Amount { entries: 2_000, synced_puts: 20, puts: 100 },
             watch_time: Duration::from_millis(300),
             killed_puts: 200,
             ..Self::quick()
@@ -173,6 +184,7 @@ impl Settings {
             }
         }
         // No row does more operations than there are entries.
+        settings.watch_entries = settings.watch_entries.min(settings.entries);
         settings.gets = settings.gets.min(settings.entries);
         settings.puts = settings.puts.min(settings.entries);
         settings.killed_puts = settings.killed_puts.min(settings.entries);

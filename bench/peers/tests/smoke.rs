@@ -43,10 +43,35 @@ fn every_engine_does_all_of_it_and_the_report_is_complete() {
         assert!(has(&goal.row, "adamant"), "{} is a goal and was not measured", goal.row);
     }
 
+    let latencies = |engine: &str| {
+        lines.iter().filter(|line| !line["latency"].is_null() && line["engine"] == engine).count()
+    };
+    let can_trace = lines[0]["can_trace"] == true;
+    for entry in ENTRIES.iter().filter(|entry| entry.facts.sync.is_some()) {
+        assert_eq!(latencies(entry.name), 2, "{}", entry.name);
+        assert!(has("open.after_kill", entry.name), "{}", entry.name);
+        let traced = lines.iter().filter(|line| {
+            line["calls"].is_string() && line["engine"] == entry.name && line["writes"].is_u64()
+        });
+        assert_eq!(traced.count() >= 3, can_trace, "{}", entry.name);
+    }
+    assert!(latencies("raw append") > 0 && latencies("raw prealloc") > 0);
+    if can_trace {
+        let syncs =
+            lines.iter().find(|line| line["calls"] == "put.sync.1t" && line["engine"] == "adamant");
+        let syncs = syncs.unwrap();
+        assert!(syncs["syncs"].as_u64() >= syncs["operations"].as_u64(), "{syncs}");
+    }
+
     let report = fs::read_to_string(work.join("docs/benchmarks.md")).unwrap();
-    for heading in
-        ["## Goals", "## Where Adamant is behind", "## Rates", "## What a write survives"]
-    {
+    for heading in [
+        "## Goals",
+        "## Where Adamant is behind",
+        "## Rates",
+        "## Waiting",
+        "## System calls",
+        "## What a write survives",
+    ] {
         assert!(report.contains(heading), "{heading}");
     }
     for name in ["ratios", "latency_1t", "latency_8t", "throughput"] {

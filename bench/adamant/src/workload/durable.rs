@@ -16,7 +16,31 @@ use crate::workload::session::Session;
 /// Name of the raw disk in the column of engines.
 pub const RAW: &str = "raw";
 
-/// Takes so many turns of so much `time` for each row. Rows: `put.sync.{1t,8t}`,
+/// One write that waited for the disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    /// Whose it was.
+    pub of: Writer,
+    /// Threads that wrote at once.
+    pub threads: usize,
+    /// Which of them it was.
+    pub thread: usize,
+    /// How long it took.
+    pub time: Duration,
+}
+
+/// Who writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Writer {
+    /// The raw disk, appending.
+    Append,
+    /// The raw disk, overwriting.
+    Prealloc,
+    /// The engine.
+    Engine,
+}
+
+/// Takes so many turns of so much `time` for each row, and shows every wait to `observe`. Rows: `put.sync.{1t,8t}`,
 /// `raw.{append,prealloc}.fdatasync.{1t,8t}`, `log.put.sync` (bytes of log per put).
 ///
 /// # Errors
@@ -27,6 +51,7 @@ pub fn durable_puts<E: Engine>(
     raw_directory: &Path,
     turns: u32,
     time: Duration,
+    observe: &(dyn Fn(Wait) + Sync),
 ) -> Result<()> {
     if !E::DURABILITIES.contains(&Durability::Sync) {
         return Ok(());
@@ -37,9 +62,10 @@ pub fn durable_puts<E: Engine>(
     let first = session.next();
     for _ in 0..turns {
         for threads in [1, 8] {
-            let appended = raw.append(threads, time)?;
-            let overwritten = raw.overwrite(threads, time)?;
-            let put = for_a_while(threads, time, |_, _| {
+            let waits_of = |of| move |thread, time| observe(Wait { of, threads, thread, time });
+            let appended = raw.append(threads, time, &waits_of(Writer::Append))?;
+            let overwritten = raw.overwrite(threads, time, &waits_of(Writer::Prealloc))?;
+            let put = for_a_while(threads, time, &waits_of(Writer::Engine), |_, _| {
                 let index = session.take_index();
                 session.engine().put(&session.data.key(index), session.data.value(index, 0))
             })?;

@@ -22,6 +22,9 @@ pub const CHILD_COMMAND: &str = "kill-child";
 /// Puts between two reports of the child.
 const REPORT_PUTS: u64 = 100;
 
+/// Where each put waits for the disk, so many times fewer of them.
+const SYNCED_PUTS_DIVISOR: u64 = 20;
+
 /// What a child needs to know, as its arguments.
 #[derive(Clone, Copy, Debug)]
 struct Task {
@@ -31,7 +34,14 @@ struct Task {
     log_bytes_max: u64,
 }
 
-/// Kills a child that has reported `puts` puts, and opens what it left. Row: `open.after_kill`.
+/// The weakest that survives the death of the process.
+fn surviving_durability<E: Engine>() -> Option<Durability> {
+    let mut surviving = [Durability::Buffered, Durability::Sync].into_iter();
+    surviving.find(|durability| E::IS_PERSISTENT && E::DURABILITIES.contains(durability))
+}
+
+/// Kills a child that has reported `puts` puts (a twentieth, if each waits for the disk), and opens
+/// what it left. Row: `open.after_kill`.
 ///
 /// # Errors
 /// The engine's, or a reported record that is not there.
@@ -40,9 +50,11 @@ pub fn open_after_kill<E: Engine>(
     report: &mut Report,
     puts: u64,
 ) -> Result<()> {
-    if !E::IS_PERSISTENT || !E::DURABILITIES.contains(&Durability::Buffered) {
-        return Ok(());
-    }
+    let puts = match surviving_durability::<E>() {
+        Some(Durability::Sync) => puts.div_ceil(SYNCED_PUTS_DIVISOR),
+        Some(_) => puts,
+        None => return Ok(()),
+    };
     session.close()?.close()?;
     let setup = session.setup(Durability::Deferred);
     let first_index = session.next();
@@ -51,7 +63,7 @@ pub fn open_after_kill<E: Engine>(
     let task = Task { data_seed, value_bytes, first_index, log_bytes_max };
     let reported = run_and_kill::<E>(&session.directory, task, puts)?;
     let (engine, opened) = once(|| E::open(&session.directory, setup))?;
-    session.resume(engine);
+    session.resume(engine, setup.durability);
     session.add(report, "open.after_kill", Unit::Milliseconds, opened.milliseconds());
     // Beyond what was reported, those must be there that follow without a gap, and no others.
     let mut next = first_index;
@@ -126,7 +138,8 @@ pub fn child<E: Engine>(arguments: &[String]) -> Result<()> {
         return Err("a child needs four numbers".into());
     };
     let data = Data::new(data_seed, usize::try_from(value_bytes)?);
-    let setup = Setup { durability: Durability::Buffered, log_bytes_max };
+    let durability = surviving_durability::<E>().ok_or("this engine survives no SIGKILL")?;
+    let setup = Setup { durability, log_bytes_max };
     let engine = E::open(Path::new(directory), setup)?;
     let mut output = std::io::stdout().lock();
     let mut done = 0;

@@ -1,9 +1,11 @@
 //! Loading, closing and opening, and what it takes on the disk.
 
+use std::time::Duration;
+
 use crate::engine::{Durability, Engine};
 use crate::error::{Result, ensure};
 use crate::key::Key;
-use crate::measure::{Stopwatch, once, written_bytes};
+use crate::measure::{Stopwatch, once, wait_until_quiet, written_bytes};
 use crate::report::{Report, Unit};
 use crate::workload::session::Session;
 
@@ -11,6 +13,8 @@ use crate::workload::session::Session;
 pub const BATCH_ENTRIES: usize = 1_000;
 /// Times that a closed engine is opened in a round.
 const OPENS: u32 = 3;
+/// Longest time that the background gets to become quiet after a load.
+const QUIET_TIME_MAX: Duration = Duration::from_secs(10);
 /// Bytes of a mebibyte.
 pub(crate) const MEBIBYTE: f64 = 1_048_576.0;
 
@@ -39,7 +43,8 @@ pub fn put_in_batches<E: Engine>(
     Ok(count)
 }
 
-/// Loads all records in random order of keys, makes them durable, and closes and opens the engine.
+/// Loads all records in random order of keys, makes them durable, closes and opens the engine, looks
+/// at everything once, and waits until nothing goes on in the background.
 /// Rows: `load.batch1000.deferred`, the same `.synced`, `written.load` (bytes per entry, those of
 /// the close included), `open.clean`, and those of `settle`.
 ///
@@ -64,7 +69,9 @@ pub fn load<E: Engine>(session: &mut Session<'_, E>, report: &mut Report) -> Res
         let per_entry = written / operations as f64;
         session.add(report, "written.load", Unit::Bytes, per_entry);
         open_again(session, report)?;
-        session.verify("open", false)?;
+        // Reads find everything in memory that an engine keeps there, and no compaction beside them.
+        session.verify("open", true)?;
+        wait_until_quiet(QUIET_TIME_MAX);
     }
     Ok(())
 }
@@ -84,7 +91,8 @@ pub(crate) fn settle<E: Engine>(
     let ((), closed) = once(|| engine.close())?;
     let setup = session.setup(Durability::Deferred);
     let space = E::space(&session.directory)?.ok_or("a persistent engine takes space")?;
-    session.resume(E::open(&session.directory, setup)?);
+    let engine = E::open(&session.directory, setup)?;
+    session.resume(engine, setup.durability);
     let row = |what: &str| format!("{what}.after_{after}");
     session.add(report, &row("close"), Unit::Milliseconds, closed.milliseconds());
     // What is left after deletes is compared with what was there at the most.
@@ -107,7 +115,7 @@ fn open_again<E: Engine>(session: &mut Session<'_, E>, report: &mut Report) -> R
         session.close()?.close()?;
         let (engine, opened) = once(|| E::open(&session.directory, setup))?;
         ensure(engine.count()? == entries, || format!("{}: entries lost at close", E::NAME))?;
-        session.resume(engine);
+        session.resume(engine, setup.durability);
         times.push(opened.milliseconds());
     }
     times.sort_by(f64::total_cmp);

@@ -22,6 +22,8 @@ const SAMPLES: u64 = 2_000;
 pub struct Session<'a, E> {
     /// The engine; taken out only while it is opened again.
     engine: Option<E>,
+    /// What it was opened for.
+    durability: Durability,
     /// Where it is.
     pub directory: PathBuf,
     /// What it holds.
@@ -56,6 +58,7 @@ impl<'a, E: Engine> Session<'a, E> {
         let setup = Setup { durability: Durability::Deferred, log_bytes_max };
         Ok(Self {
             engine: Some(E::open(directory, setup)?),
+            durability: setup.durability,
             directory: directory.to_owned(),
             data,
             entries,
@@ -81,14 +84,18 @@ impl<'a, E: Engine> Session<'a, E> {
         Setup { durability, log_bytes_max: self.log_bytes_max }
     }
 
-    /// Opens it again, for writes that wait for `durability`.
+    /// Opens it again for writes that wait for `durability`, unless it is open for such already.
     ///
     /// # Errors
     /// The engine's.
     pub fn reopen(&mut self, durability: Durability) -> Result<()> {
+        if self.engine.is_some() && self.durability == durability {
+            return Ok(());
+        }
         let setup = self.setup(durability);
         let engine = self.close()?;
-        self.engine = Some(engine.reopen(&self.directory, setup)?);
+        let engine = engine.reopen(&self.directory, setup)?;
+        self.resume(engine, durability);
         Ok(())
     }
 
@@ -100,9 +107,10 @@ impl<'a, E: Engine> Session<'a, E> {
         self.engine.take().ok_or_else(|| "the engine is closed already".into())
     }
 
-    /// Puts an engine back.
-    pub fn resume(&mut self, engine: E) {
+    /// Puts an engine back that was opened for writes that wait for `durability`.
+    pub fn resume(&mut self, engine: E, durability: Durability) {
         self.engine = Some(engine);
+        self.durability = durability;
     }
 
     /// Index of a record that is about to be written for the first time.

@@ -1,100 +1,98 @@
 //! Overwrites, deletes, single puts that wait for no disk, and mixtures with gets.
 
-use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::data::{Distribution, draw, shuffled};
 use crate::engine::{Durability, Engine};
 use crate::error::{Result, ensure};
 use crate::key::Key;
-use crate::measure::{on_threads, once, written_bytes};
+use crate::measure::{once, up_to, written_bytes};
 use crate::report::{Report, Unit};
 use crate::workload::load::{BATCH_ENTRIES, put_in_batches, settle};
+use crate::workload::read::look_at;
 use crate::workload::session::Session;
 
-/// Single puts of new records. Rows: `put.<durability>.{1t,8t}` and, where the engine says,
-/// `log.put` (bytes of log per put).
+/// Single puts and mixtures, for writes that wait for no disk.
 ///
 /// # Errors
 /// The engine's, or contents that are not what was written.
-pub fn puts<E: Engine>(
+pub fn singles<E: Engine>(
     session: &mut Session<'_, E>,
     report: &mut Report,
-    count: u64,
+    count_max: u64,
+    time: Duration,
 ) -> Result<()> {
     for durability in [Durability::Buffered, Durability::Deferred] {
-        if !E::DURABILITIES.contains(&durability) {
-            continue;
-        }
-        session.reopen(durability)?;
-        for threads in [1, 8] {
-            let log_before = session.engine().log_bytes_appended()?;
-            let measured = on_threads(threads, |_| {
-                for _ in 0..count / threads as u64 {
-                    let index = session.take_index();
-                    session.engine().put(&session.data.key(index), session.data.value(index, 0))?;
-                }
-                Ok(count / threads as u64)
-            })?;
-            session.add_rate(report, &format!("put.{}.{threads}t", durability.name()), measured);
-            let log_after = session.engine().log_bytes_appended()?;
-            if let (Some(before), Some(after), Durability::Buffered, 1) =
-                (log_before, log_after, durability, threads)
-            {
-                let per_put = (after - before) as f64 / measured.operations as f64;
-                session.add(report, "log.put", Unit::Bytes, per_put);
-            }
+        if E::DURABILITIES.contains(&durability) {
+            session.reopen(durability)?;
+            puts(session, report, durability, count_max, time)?;
+            mixed(session, report, durability, count_max, time)?;
         }
     }
-    session.verify("single puts", false)
+    session.verify("single puts and mixtures", false)
 }
 
-/// Gets and overwrites of single random records on one thread. Rows:
-/// `mixed.{95_5,50_50}.{buffered,deferred}`.
-///
-/// # Errors
-/// The engine's, or a record that is not there.
-pub fn mixed<E: Engine>(
-    session: &mut Session<'_, E>,
+/// Single puts of new records: `count_max` of them, or as many as there is `time` for. Rows:
+/// `put.<durability>.{1t,8t}` and, where the engine says, `log.put` (bytes of log per put).
+fn puts<E: Engine>(
+    session: &Session<'_, E>,
     report: &mut Report,
-    count: u64,
+    durability: Durability,
+    count_max: u64,
+    time: Duration,
 ) -> Result<()> {
-    for durability in [Durability::Buffered, Durability::Deferred] {
-        if !E::DURABILITIES.contains(&durability) {
-            continue;
-        }
-        session.reopen(durability)?;
-        for (name, put_percent) in [("95_5", 5), ("50_50", 50)] {
-            let indices = draw(Distribution::Uniform, session.entries, count, session.seed ^ 1);
-            let mut random = fastrand::Rng::with_seed(session.seed);
-            let is_put: Vec<bool> =
-                indices.iter().map(|_| random.u32(..100) < put_percent).collect();
-            let version = session.newer_version();
-            let found = AtomicU64::new(0);
-            let measured = on_threads(1, |_| {
-                let mut gets_found = 0;
-                for (&index, &is_put) in indices.iter().zip(&is_put) {
-                    let key = session.data.key(index);
-                    if is_put {
-                        session.engine().put(&key, session.data.value(index, version))?;
-                    } else if let Some(value) = session.engine().get(&key)? {
-                        black_box(value.as_ref().first());
-                        gets_found += 1;
-                    }
-                }
-                found.store(gets_found, Ordering::Relaxed);
-                Ok(count)
-            })?;
-            let gets = is_put.iter().filter(|&&is_put| !is_put).count() as u64;
-            let found = found.into_inner();
-            ensure(found == gets || !E::KEEPS_CONTENTS, || {
-                format!("a mixture found {found} of {gets} keys")
-            })?;
-            session.set_versions(session.oldest_version()..=version);
-            session.add_rate(report, &format!("mixed.{name}.{}", durability.name()), measured);
+    for threads in [1, 8] {
+        let log_before = session.engine().log_bytes_appended()?;
+        let measured = up_to(threads, count_max / threads as u64, time, |_, _| {
+            let index = session.take_index();
+            session.engine().put(&session.data.key(index), session.data.value(index, 0))
+        })?;
+        session.add_rate(report, &format!("put.{}.{threads}t", durability.name()), measured);
+        let log_after = session.engine().log_bytes_appended()?;
+        if let (Some(before), Some(after), Durability::Buffered, 1) =
+            (log_before, log_after, durability, threads)
+        {
+            let per_put = (after - before) as f64 / measured.operations as f64;
+            session.add(report, "log.put", Unit::Bytes, per_put);
         }
     }
-    session.verify("mixtures", false)
+    Ok(())
+}
+
+/// Gets and overwrites of single random records on one thread, so many or as there is `time` for.
+/// Rows: `mixed.{95_5,50_50}.<durability>`.
+fn mixed<E: Engine>(
+    session: &mut Session<'_, E>,
+    report: &mut Report,
+    durability: Durability,
+    count_max: u64,
+    time: Duration,
+) -> Result<()> {
+    for (name, put_percent) in [("95_5", 5), ("50_50", 50)] {
+        let indices = draw(Distribution::Uniform, session.entries, count_max, session.seed ^ 1);
+        let mut random = fastrand::Rng::with_seed(session.seed);
+        let is_put: Vec<bool> = indices.iter().map(|_| random.u32(..100) < put_percent).collect();
+        let version = session.newer_version();
+        let missed = AtomicU64::new(0);
+        let measured = up_to(1, count_max, time, |_, number| {
+            let (index, is_put) = (indices[number as usize], is_put[number as usize]);
+            let key = session.data.key(index);
+            if is_put {
+                return session.engine().put(&key, session.data.value(index, version));
+            }
+            match session.engine().get(&key)? {
+                Some(value) => look_at(value.as_ref()),
+                None => missed.store(1 + missed.load(Ordering::Relaxed), Ordering::Relaxed),
+            }
+            Ok(())
+        })?;
+        let missed = missed.into_inner();
+        ensure(missed == 0 || !E::KEEPS_CONTENTS, || format!("a mixture missed {missed} keys"))?;
+        session.set_versions(session.oldest_version()..=version);
+        session.add_rate(report, &format!("mixed.{name}.{}", durability.name()), measured);
+    }
+    Ok(())
 }
 
 /// Overwrites all records in another order than they were loaded in. Rows:

@@ -20,7 +20,19 @@ use crate::peer::{Facts, Kind, Peer, Survives};
 pub struct Fjall2Engine {
     keyspace: Keyspace,
     partition: PartitionHandle,
-    syncs: bool,
+    durability: Durability,
+}
+
+impl Fjall2Engine {
+    /// A batch that waits for what the engine was opened for.
+    fn batch(&self) -> ::fjall2::Batch {
+        let mode = match self.durability {
+            Durability::Sync => Some(PersistMode::SyncData),
+            Durability::Buffered => Some(PersistMode::Buffer),
+            Durability::Deferred => None,
+        };
+        self.keyspace.batch().durability(mode)
+    }
 }
 
 impl Peer for Fjall2Engine {
@@ -31,21 +43,24 @@ impl Peer for Fjall2Engine {
             "write, then `persist(SyncData)`: fdatasync of the journal",
         )),
         buffered: Some(Survives::Kill("the default: the journal is handed to the system")),
-        deferred: Some(Survives::Kill("as buffered: its default gives more than is asked")),
+        deferred: Some(Survives::Nothing(
+            "batches with `durability(None)`: the journal stays in a buffer of the process",
+        )),
         settings: "cache_size 1 GiB; LZ4, bloom filters and leveled compaction as by default",
     };
 }
 
 impl Engine for Fjall2Engine {
     const NAME: &'static str = "fjall2";
-    const DURABILITIES: &'static [Durability] = &[Durability::Sync, Durability::Buffered];
+    const DURABILITIES: &'static [Durability] =
+        &[Durability::Sync, Durability::Buffered, Durability::Deferred];
     const IS_PERSISTENT: bool = true;
     type Value = Slice;
 
     fn open(directory: &Path, setup: Setup) -> Result<Self> {
         let keyspace = Config::new(directory).cache_size(CACHE_BYTES).open()?;
         let partition = keyspace.open_partition("bench", PartitionCreateOptions::default())?;
-        Ok(Self { keyspace, partition, syncs: setup.durability == Durability::Sync })
+        Ok(Self { keyspace, partition, durability: setup.durability })
     }
 
     fn close(self) -> Result<()> {
@@ -53,31 +68,28 @@ impl Engine for Fjall2Engine {
     }
 
     fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
-        self.partition.insert(&key[..], value)?;
-        if self.syncs {
+        match self.durability {
+            Durability::Deferred => return self.put_batch(&[(*key, value)]),
+            Durability::Buffered | Durability::Sync => self.partition.insert(&key[..], value)?,
+        }
+        if self.durability == Durability::Sync {
             self.keyspace.persist(PersistMode::SyncData)?;
         }
         Ok(())
     }
 
     fn put_batch(&self, entries: &[(Key, &[u8])]) -> Result<()> {
-        let mut batch = self.keyspace.batch();
+        let mut batch = self.batch();
         for (key, value) in entries {
             batch.insert(&self.partition, &key[..], *value);
-        }
-        if self.syncs {
-            batch = batch.durability(Some(PersistMode::SyncData));
         }
         Ok(batch.commit()?)
     }
 
     fn remove_batch(&self, keys: &[Key]) -> Result<()> {
-        let mut batch = self.keyspace.batch();
+        let mut batch = self.batch();
         for key in keys {
             batch.remove(&self.partition, &key[..]);
-        }
-        if self.syncs {
-            batch = batch.durability(Some(PersistMode::SyncData));
         }
         Ok(batch.commit()?)
     }

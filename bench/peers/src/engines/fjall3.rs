@@ -17,7 +17,19 @@ use crate::peer::{Facts, Kind, Peer, Survives};
 pub struct Fjall3Engine {
     database: Database,
     keyspace: Keyspace,
-    syncs: bool,
+    durability: Durability,
+}
+
+impl Fjall3Engine {
+    /// A batch that waits for what the engine was opened for.
+    fn batch(&self) -> ::fjall::OwnedWriteBatch {
+        let mode = match self.durability {
+            Durability::Sync => Some(PersistMode::SyncData),
+            Durability::Buffered => Some(PersistMode::Buffer),
+            Durability::Deferred => None,
+        };
+        self.database.batch().durability(mode)
+    }
 }
 
 impl Peer for Fjall3Engine {
@@ -28,21 +40,24 @@ impl Peer for Fjall3Engine {
             "write, then `persist(SyncData)`: fdatasync of the journal",
         )),
         buffered: Some(Survives::Kill("the default: the journal is handed to the system")),
-        deferred: Some(Survives::Kill("as buffered: its default gives more than is asked")),
+        deferred: Some(Survives::Nothing(
+            "batches with `durability(None)`: the journal stays in a buffer of the process",
+        )),
         settings: "cache_size 1 GiB; LZ4, bloom filters and leveled compaction as by default",
     };
 }
 
 impl Engine for Fjall3Engine {
     const NAME: &'static str = "fjall";
-    const DURABILITIES: &'static [Durability] = &[Durability::Sync, Durability::Buffered];
+    const DURABILITIES: &'static [Durability] =
+        &[Durability::Sync, Durability::Buffered, Durability::Deferred];
     const IS_PERSISTENT: bool = true;
     type Value = Slice;
 
     fn open(directory: &Path, setup: Setup) -> Result<Self> {
         let database = Database::builder(directory).cache_size(CACHE_BYTES).open()?;
         let keyspace = database.keyspace("bench", KeyspaceCreateOptions::default)?;
-        Ok(Self { database, keyspace, syncs: setup.durability == Durability::Sync })
+        Ok(Self { database, keyspace, durability: setup.durability })
     }
 
     fn close(self) -> Result<()> {
@@ -50,31 +65,28 @@ impl Engine for Fjall3Engine {
     }
 
     fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
-        self.keyspace.insert(&key[..], value)?;
-        if self.syncs {
+        match self.durability {
+            Durability::Deferred => return self.put_batch(&[(*key, value)]),
+            Durability::Buffered | Durability::Sync => self.keyspace.insert(&key[..], value)?,
+        }
+        if self.durability == Durability::Sync {
             self.database.persist(PersistMode::SyncData)?;
         }
         Ok(())
     }
 
     fn put_batch(&self, entries: &[(Key, &[u8])]) -> Result<()> {
-        let mut batch = self.database.batch();
+        let mut batch = self.batch();
         for (key, value) in entries {
             batch.insert(&self.keyspace, &key[..], *value);
-        }
-        if self.syncs {
-            batch = batch.durability(Some(PersistMode::SyncData));
         }
         Ok(batch.commit()?)
     }
 
     fn remove_batch(&self, keys: &[Key]) -> Result<()> {
-        let mut batch = self.database.batch();
+        let mut batch = self.batch();
         for key in keys {
             batch.remove(&self.keyspace, &key[..]);
-        }
-        if self.syncs {
-            batch = batch.durability(Some(PersistMode::SyncData));
         }
         Ok(batch.commit()?)
     }

@@ -1,13 +1,14 @@
 //! RocksDB: an LSM tree. Built with the feature `rocksdb`.
 //!
-//! Set up as its documentation advises: bloom filters of 10 bits, a block cache that holds all the
-//! data, background threads for every processor, LZ4.
+//! Set up as its guide "Setup Options and Basic Tuning" advises: bloom filters of 10 bits, a block
+//! cache that holds all the data, background threads for every processor, LZ4, `bytes_per_sync` of
+//! 1 MiB. Blocks stay at 4 KiB, the default: the guide's 16 KiB save memory and cost gets.
 
 use std::path::Path;
 
 use ::rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, DBPinnableSlice, Direction as Towards,
-    IteratorMode, Options, WriteBatch, WriteOptions,
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBPinnableSlice, Options, WriteBatch,
+    WriteOptions,
 };
 use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
 use adamant_bench::error::Result;
@@ -19,6 +20,9 @@ use crate::peer::{Facts, Kind, Peer, Survives};
 /// Bits of bloom filter for a key, as its tuning guide has them.
 const FILTER_BITS: f64 = 10.0;
 
+/// Written bytes after which a file is handed to the disk, so that its sync has little to do.
+const BYTES_PER_SYNC: u64 = 1 << 20;
+
 /// A database.
 pub struct RocksDbEngine {
     database: DB,
@@ -29,6 +33,7 @@ impl RocksDbEngine {
     fn write_options(&self) -> WriteOptions {
         let mut options = WriteOptions::default();
         options.set_sync(self.durability == Durability::Sync);
+        options.disable_wal(self.durability == Durability::Deferred);
         options
     }
 }
@@ -39,14 +44,16 @@ impl Peer for RocksDbEngine {
         kind: Kind::Lsm,
         sync: Some(Survives::PowerLoss("`WriteOptions::sync`: fdatasync of the log, in groups")),
         buffered: Some(Survives::Kill("the default: the log is handed to the system")),
-        deferred: Some(Survives::Kill("as buffered: its default gives more than is asked")),
-        settings: "block cache 1 GiB, bloom filters of 10 bits, LZ4, parallelism of the processors",
+        deferred: Some(Survives::Nothing("`WriteOptions::disable_wal`, until a flush")),
+        settings: "block cache 1 GiB, bloom filters of 10 bits, LZ4, parallelism of the \
+                   processors, bytes_per_sync 1 MiB",
     };
 }
 
 impl Engine for RocksDbEngine {
     const NAME: &'static str = "rocksdb";
-    const DURABILITIES: &'static [Durability] = &[Durability::Sync, Durability::Buffered];
+    const DURABILITIES: &'static [Durability] =
+        &[Durability::Sync, Durability::Buffered, Durability::Deferred];
     const IS_PERSISTENT: bool = true;
     type Value = Vec<u8>;
 
@@ -58,6 +65,7 @@ impl Engine for RocksDbEngine {
         options.create_if_missing(true);
         options.set_block_based_table_factory(&table);
         options.set_compression_type(DBCompressionType::Lz4);
+        options.set_bytes_per_sync(BYTES_PER_SYNC);
         options.increase_parallelism(i32::try_from(std::thread::available_parallelism()?.get())?);
         Ok(Self { database: DB::open(&options, directory)?, durability: setup.durability })
     }
@@ -102,23 +110,25 @@ impl Engine for RocksDbEngine {
         limit: u64,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<u64> {
-        let towards = match direction {
-            Direction::Ascending => Towards::Forward,
-            Direction::Descending => Towards::Reverse,
-        };
-        let mode = match (direction, from) {
-            (_, Some(key)) => IteratorMode::From(key, towards),
-            (Direction::Ascending, None) => IteratorMode::Start,
-            (Direction::Descending, None) => IteratorMode::End,
-        };
-        let mut count = 0;
-        let mut entries = self.database.iterator(mode);
-        while count < limit {
-            let Some(entry) = entries.next() else { break };
-            let (key, value) = entry?;
-            visit(&key, &value);
-            count += 1;
+        // The raw iterator lends its entries; the other one copies each into two boxes.
+        let mut entries = self.database.raw_iterator();
+        match (direction, from) {
+            (Direction::Ascending, None) => entries.seek_to_first(),
+            (Direction::Ascending, Some(key)) => entries.seek(key),
+            (Direction::Descending, None) => entries.seek_to_last(),
+            (Direction::Descending, Some(key)) => entries.seek_for_prev(key),
         }
+        let mut count = 0;
+        while count < limit {
+            let Some((key, value)) = entries.item() else { break };
+            visit(key, value);
+            count += 1;
+            match direction {
+                Direction::Ascending => entries.next(),
+                Direction::Descending => entries.prev(),
+            }
+        }
+        entries.status()?;
         Ok(count)
     }
 
@@ -127,7 +137,11 @@ impl Engine for RocksDbEngine {
     }
 
     fn sync(&self) -> Result<()> {
-        Ok(self.database.flush_wal(true)?)
+        match self.durability {
+            // Without a log, tables are what lasts.
+            Durability::Deferred => Ok(self.database.flush()?),
+            Durability::Buffered | Durability::Sync => Ok(self.database.flush_wal(true)?),
+        }
     }
 
     fn log_bytes_appended(&self) -> Result<Option<u64>> {

@@ -33,7 +33,7 @@ impl Peer for SledEngine {
     const FACTS: Facts = Facts {
         version_of: ("sled", ""),
         kind: Kind::Tree,
-        sync: Some(Survives::PowerLoss("`flush` after every write")),
+        sync: Some(Survives::PowerLoss("`flush` after every write, said to fsync")),
         buffered: None,
         deferred: Some(Survives::Nothing("flushed every 500 ms, the default")),
         settings: "cache_capacity 1 GiB; otherwise defaults",

@@ -30,7 +30,8 @@ fn height_of(curves: &[Curve]) -> (f64, f64) {
 /// Draws `latency_<threads>.svg`, if durable commits were measured: medians over rounds.
 pub(super) fn waits(run: &Figures, threads: &str, folder: &Path) -> Result<Option<Plot>> {
     let mut curves: Vec<Curve> = Vec::new();
-    for engine in run.engines() {
+    let raw = ["raw append", "raw prealloc"];
+    for engine in raw.into_iter().chain(run.engines()) {
         let rounds: Vec<Vec<f64>> = run
             .others
             .iter()
@@ -129,7 +130,10 @@ where
     Y: Ranged<ValueType = f64>,
 {
     for (name, points) in curves {
-        let engine = name.split(' ').next().unwrap_or_default();
+        let engine = match name.as_str() {
+            "raw append" => "raw append",
+            other => other.split(' ').next().unwrap_or_default(),
+        };
         let style = color_of(engine).stroke_width(if engine == "adamant" { 3 } else { 2 });
         chart
             .draw_series(LineSeries::new(points, style))?

@@ -3,12 +3,8 @@
 use adamant_bench::error::Result;
 use serde_json::Value;
 
-use crate::figures::{Figures, RAW, Spread};
+use crate::figures::{Figures, RAW, Spread, UNSYNCED_RATIO};
 use crate::text;
-
-/// Faster than this share of the raw disk's rate, an engine cannot have synced each commit of one
-/// thread: the rest is for a disk whose speed changes.
-const UNSYNCED_RATIO: f64 = 1.5;
 
 fn words<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
@@ -29,7 +25,8 @@ pub(super) fn how(run: &Figures) -> Result<String> {
          but for the notes, which are in `bench/peers/notes.toml`. Every figure is a median over \
          rounds, with the least and the most in brackets where there were several. Engines take \
          turns, each in a process of its own; ratios compare figures of the same round, and \
-         contents are checked after every group of workloads. {entries} entries in {rounds} \
+         contents are checked after every group of workloads. Reads see every byte of what they \
+         find. {entries} entries in {rounds} \
          rounds; the other datasets: {dataset_entries} entries in {dataset_rounds}. Keys of 20 \
          random bytes and incompressible values of 100 bytes, unless said otherwise; seed {}. \
          Rows are described in `bench/adamant/README.md`.\n\n",
@@ -41,34 +38,50 @@ pub(super) fn how(run: &Figures) -> Result<String> {
 pub(super) fn durability(run: &Figures) -> String {
     let mut rows = Vec::new();
     for peer in run.header["peers"].as_array().into_iter().flatten() {
+        let engine = words(peer, "engine");
         for mode in peer["modes"].as_array().into_iter().flatten() {
+            let name = words(mode, "mode");
+            let is_marked = name == "sync" && run.is_unsynced(engine);
+            let mark = if is_marked { " **(it does not sync)**" } else { "" };
             rows.push(vec![
-                words(peer, "engine").to_owned(),
-                words(mode, "mode").to_owned(),
-                words(mode, "survives").to_owned() + &unsynced(run, peer, mode),
+                engine.to_owned(),
+                name.to_owned(),
+                words(mode, "survives").to_owned() + mark,
                 words(mode, "how").to_owned(),
+                syncs_of_put(run, engine, name),
             ]);
         }
     }
-    let head = ["engine", "rows ending in", "survives", "by its documentation"];
+    let head = ["engine", "rows ending in", "survives", "by its documentation", "syncs of a put"];
+    let how = if run.header["can_trace"] == true {
+        "The last column counts syncs for a put of one thread, in a trace of its system calls: \
+         `fsync`, `fdatasync`, `msync`, and writes to a file opened with `O_DSYNC`; \
+         `sync_file_range` stands apart, because it leaves the disk's cache and metadata alone. \
+         An engine with fewer than one for a durable put is marked, and no peer in rows of \
+         durable puts."
+            .to_owned()
+    } else {
+        format!(
+            "System calls could not be traced here (there is no `strace`), so an engine is marked \
+             whose durable commits on one thread are more than {UNSYNCED_RATIO} times as fast as \
+             the raw disk beside it: it cannot have synced."
+        )
+    };
     format!(
         "## What a write survives\n\nRows compare modes that ask for the same; where an engine \
-         gives more than is asked, the table says so. An engine whose durable commits on one \
-         thread are more than {UNSYNCED_RATIO} times as fast as the raw disk beside it is marked: \
-         it cannot have synced.\n\n{}",
+         gives more than is asked, the table says so. {how}\n\n{}",
         text::table(&head.map(str::to_owned), &rows)
     )
 }
 
-fn unsynced(run: &Figures, peer: &Value, mode: &Value) -> String {
-    let engine = words(peer, "engine");
-    if words(mode, "mode") != "sync" {
-        return String::new();
-    }
-    match run.spread("put.sync.1t.vs_raw", engine) {
-        Some(ratio) if ratio.median > UNSYNCED_RATIO => {
-            format!(" **(does not sync: {} times the raw disk)**", text::figure(ratio.median))
+fn syncs_of_put(run: &Figures, engine: &str, mode: &str) -> String {
+    let row = format!("put.{mode}.1t");
+    let per_put = |kind: &str| run.calls(&row, engine, kind);
+    match (per_put("syncs"), per_put("range_syncs")) {
+        (Some(syncs), Some(ranges)) if ranges > 0.0 => {
+            format!("{}, and {} `sync_file_range`", text::figure(syncs), text::figure(ranges))
         }
+        (Some(syncs), _) => text::figure(syncs),
         _ => String::new(),
     }
 }
@@ -97,10 +110,11 @@ pub(super) fn machine(run: &Figures) -> String {
     };
     if let Some(load) = Spread::of(of_busy("load")) {
         let (others, stolen) = (mean_of("others_percent"), mean_of("stolen_percent"));
+        let most = of_busy("others_percent").into_iter().fold(0.0, f64::max);
         out += &format!(
             "How busy it was while an engine ran: load average {} (the run's own included), other \
-             processes {others:.1} % of the processors on average, taken by the host {stolen:.1} \
-             %.\n\n",
+             processes {others:.1} % of the processors on average and {most:.1} % at the most, \
+             taken by the host {stolen:.1} %.\n\n",
             text::spread(load),
         );
     }
@@ -109,7 +123,8 @@ pub(super) fn machine(run: &Figures) -> String {
         .into_iter()
         .filter_map(|row| Some(vec![row.to_owned(), text::spread(run.spread(row, RAW)?)]))
         .collect();
-    out += "The raw disk, measured beside every engine: 160 bytes and an fdatasync, in k/s.\n\n";
+    out += "The raw disk, measured beside every engine: 160 bytes and an fdatasync, in k/s; \
+            its waits are in the table of waits.\n\n";
     out + &text::table(&["row", "k/s"].map(str::to_owned), &raw)
 }
 

@@ -115,12 +115,18 @@ fn rate_table(run: &Figures, suffix: &str) -> String {
 pub(super) fn rates(run: &Figures) -> String {
     let rows: Vec<Vec<String>> = rate_rows(run, "")
         .into_iter()
-        .filter(|row| !row.starts_with("put.sync."))
+        .filter(|row| !row.ends_with(".vs_raw"))
         .map(|row| {
             let mut cells = vec![format!("`{row}`")];
             for engine in run.engines() {
-                let own = run.user_nanoseconds(row, engine).filter(|&own| own > 0.0);
-                cells.push(own.map(|own| text::figure(own / 1e3)).unwrap_or_default());
+                let own = run.nanoseconds(row, engine).filter(|(user, _)| *user > 0.0);
+                let microseconds = |nanoseconds: f64| text::figure(nanoseconds / 1e3);
+                cells.push(
+                    own.map(|(user, system)| {
+                        format!("{} + {}", microseconds(user), microseconds(system))
+                    })
+                    .unwrap_or_default(),
+                );
             }
             cells
         })
@@ -130,8 +136,8 @@ pub(super) fn rates(run: &Figures) -> String {
          the rate of a raw overwrite and fdatasync on one thread in the same seconds. `btreemap` \
          and `null` (no store: the harness's own cost) are references. Gets of missing keys end \
          at a filter in an LSM.\n\n{}### Processor time\n\nMicroseconds of processors for an \
-         operation, outside the kernel, of all threads of the process. The system counts in steps \
-         of 10 ms: too coarse for durable puts, which are left out.\n\n{}",
+         operation, outside the kernel + in it, of all threads of the process. The system counts \
+         in steps of 10 ms.\n\n{}",
         rate_table(run, ""),
         text::table(&head("row", run, &[]), &rows)
     )
