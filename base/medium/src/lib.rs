@@ -15,5 +15,6 @@ mod lines;
 pub mod storage;
 mod lock;
 mod dax;
+mod window;
 pub mod os;
 pub mod memory;

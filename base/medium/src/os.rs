@@ -3,7 +3,8 @@
 //! Purpose: [`Directory`] and [`File`] on system calls, relative to an open directory, so that a
 //! directory renamed while open stays ours.
 //! Invariants: reads and writes are complete or fail; interrupted ones are repeated, syncs never.
-//! Thread safety: a file is its descriptor, and every call names its offset; nothing is shared.
+//! Thread safety: a file is its descriptor, and every call names its offset; nothing is shared but
+//! the window for stores through memory, which has a lock of its own.
 //!
 //! A write or allocation beyond the process's file size limit (`ulimit -f`) is `OutOfSpace`, but
 //! only in a process that ignores SIGXFSZ: by default that signal kills it first. We change no
@@ -23,6 +24,7 @@ use crate::lock::OsLock;
 use crate::persist::{Flushing, Persist};
 use crate::region::Region;
 use crate::storage::{Directory, File, Lock, check_name};
+use crate::window::Stores;
 
 /// Files are created for all that the umask allows.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
@@ -76,7 +78,7 @@ impl OsDirectory {
     fn open_file(&self, name: &str, flags: OFlags) -> rustix::io::Result<Arc<dyn File>> {
         let flags = flags | OFlags::RDWR | OFlags::CLOEXEC;
         let file = retry_on_intr(|| rustix::fs::openat(&self.directory, name, flags, FILE_MODE))?;
-        Ok(Arc::new(OsFile { file, path: self.path.join(name) }))
+        Ok(Arc::new(OsFile::new(file, self.path.join(name))))
     }
 }
 
@@ -176,9 +178,14 @@ pub(crate) fn random(buffer: &mut [u8]) -> rustix::io::Result<()> {
 pub(crate) struct OsFile {
     file: OwnedFd,
     path: PathBuf,
+    stores: Stores,
 }
 
 impl OsFile {
+    fn new(file: OwnedFd, path: PathBuf) -> Self {
+        Self { file, path, stores: Stores::default() }
+    }
+
     /// A file without a name, in memory.
     ///
     /// # Errors
@@ -188,7 +195,7 @@ impl OsFile {
         let flags = rustix::fs::MemfdFlags::CLOEXEC;
         let file = rustix::fs::memfd_create("adamant", flags)
             .map_err(|error| Error::io("create", path, None, 0, error.into()))?;
-        Ok(Self { file, path: path.into() })
+        Ok(Self::new(file, path.into()))
     }
 
     /// Other systems have none.
@@ -266,6 +273,11 @@ impl File for OsFile {
         Ok(())
     }
 
+    fn write_mapped_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let stored = self.stores.store(&self.file, bytes, offset);
+        self.write_at(&bytes[stored..], offset.saturating_add(stored as u64))
+    }
+
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
         if len == 0 {
             return Ok(());
@@ -276,6 +288,8 @@ impl File for OsFile {
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
+        // A store beyond the end would be a signal.
+        self.stores.forget();
         retry_on_intr(|| rustix::fs::ftruncate(&self.file, len))
             .map_err(|error| self.error("set the length of", len, len, error))
     }

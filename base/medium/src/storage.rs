@@ -62,6 +62,15 @@ pub trait File: Send + Sync + Debug {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()>;
     /// Writes all bytes at `offset`; the file grows if needed. Not durable before `sync`.
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()>;
+    /// As [`File::write_at`], for few bytes of a range that is allocated, was written and is never
+    /// cut off: where the medium allows, a store to memory that shares the file's pages. 184 bytes
+    /// behind each other cost 0.2 us of processor each, by a call 1.1; from 1,000 on a call is
+    /// cheaper. Reads see it at once, it survives the death of the process, and `sync` makes it
+    /// durable; but then the page is set up anew, so this is for bytes that nobody waits to have
+    /// synced. A crash may leave any part of them.
+    fn write_mapped_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.write_at(bytes, offset)
+    }
     /// Backs the range with space on the device, so that writing it cannot run out of space.
     /// New bytes are zero, existing ones stay; the file grows to the end of the range if shorter.
     fn allocate(&self, offset: u64, len: u64) -> Result<()>;

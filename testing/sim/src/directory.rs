@@ -293,6 +293,28 @@ impl File for SimFile {
         Ok(())
     }
 
+    /// Two writes, cut at any byte: a store is no call, so a process can die, and a page be
+    /// written back, in its midst. And nobody is told when it fails: that is for the sync.
+    fn write_mapped_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let mut inner = self.disk.inner();
+        let state = inner.state.file(self.number);
+        let (end, count) = (self.end("write", offset, bytes.len() as u64)?, bytes.len() as u64);
+        assert!(
+            end <= state.len() && state.space().missing(pages_of(offset, count)) == 0,
+            "a store to bytes {offset}..{end} of {}, which has {} bytes, would be a signal",
+            self.path.display(),
+            state.len()
+        );
+        let cut = inner.random.usize(..=bytes.len());
+        for (piece, at) in [(&bytes[..cut], offset), (&bytes[cut..], offset + cut as u64)] {
+            if !piece.is_empty() {
+                let (file, bytes) = (self.number, piece.into());
+                inner.record(Operation::Write { file, offset: at, bytes });
+            }
+        }
+        Ok(())
+    }
+
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
         if len == 0 {
             return Ok(());

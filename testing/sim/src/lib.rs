@@ -29,6 +29,9 @@
 //! *A failed write* leaves its first half in the file, one that runs out of space what had room;
 //! other operations that fail do nothing.
 //!
+//! *A store through memory* is two writes, cut at any byte, and never fails; one to bytes that the
+//! file does not have, or that take no space yet, would be a signal and panics.
+//!
 //! *The death of a process* leaves everything as it was seen by that process. It is not durable
 //! for that: a power cut after the restart may still take it.
 //!

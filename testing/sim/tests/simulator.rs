@@ -342,3 +342,38 @@ fn every_crash_point_of_a_random_workload() {
     }
     println!("{points} crash points, {states} states");
 }
+
+#[test]
+fn a_store_through_memory_stops_anywhere() {
+    // Cut where the seed says: over some seeds a death in its midst leaves any part of it.
+    let mut cuts = BTreeSet::new();
+    for seed in 0..40 {
+        let disk = SimDisk::new(seed);
+        let directory = SimDirectory::root(&disk);
+        let file = directory.create("data").unwrap();
+        file.write_at(&[1; 4096], 0).unwrap();
+        file.sync().unwrap();
+        directory.sync().unwrap();
+        let point = disk.operation_count();
+        file.write_mapped_at(&[2; 10], 600).unwrap();
+        assert_eq!(read(&disk, "data").unwrap()[599..611], [1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1]);
+        let after = read(&disk.kill(point + 1), "data").unwrap();
+        cuts.insert(after.iter().filter(|byte| **byte == 2).count());
+        // A power cut may take it back, and leaves nothing else in doubt.
+        for state in all_states(&disk) {
+            let left = state.unwrap();
+            assert_eq!(left[..600], [1; 600]);
+            assert_eq!(left[610..], [1; 3486]);
+        }
+        file.sync().unwrap();
+        assert_eq!(all_states(&disk).len(), 1);
+    }
+    assert!(cuts.len() > 5, "{cuts:?}");
+}
+
+#[test]
+#[should_panic(expected = "would be a signal")]
+fn a_store_beyond_what_a_file_backs_is_a_defect() {
+    let (_disk, _directory, file) = disk_with_data();
+    let _ = file.write_mapped_at(&[2; 10], 4090);
+}

@@ -313,7 +313,7 @@ impl Log {
         if self.written.load(Ordering::Acquire) >= sequence {
             return self.poison.check();
         }
-        self.write_pending(&mut writer).map(|_| ())
+        self.write_pending(&mut writer, false).map(|_| ())
     }
 
     /// Makes all records up to `sequence` durable. Of those that wait, one does it for all that
@@ -349,7 +349,7 @@ impl Log {
     fn sync_pending(&self, syncing: &mut Vec<Arc<LogFile>>) -> Result<()> {
         let written = {
             let mut writer = self.writer.lock();
-            let written = self.write_pending(&mut writer)?;
+            let written = self.write_pending(&mut writer, true)?;
             std::mem::swap(&mut writer.unsynced, syncing);
             written
         };
@@ -362,7 +362,7 @@ impl Log {
     }
 
     /// Writes what is pending; returns the last sequence number written.
-    fn write_pending(&self, writer: &mut Writer) -> Result<u64> {
+    fn write_pending(&self, writer: &mut Writer, synced_next: bool) -> Result<u64> {
         self.poison.check()?;
         let sequence = {
             let mut tail = self.tail.lock();
@@ -370,7 +370,7 @@ impl Log {
             self.pending_bytes.store(0, Ordering::Relaxed);
             tail.cursor.sequence
         };
-        writer.write_taken().map_err(|error| self.poison.set(error.into()))?;
+        writer.write_taken(synced_next).map_err(|error| self.poison.set(error.into()))?;
         self.written.store(sequence, Ordering::Release);
         Ok(sequence)
     }
