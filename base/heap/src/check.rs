@@ -5,12 +5,14 @@
 
 use std::path::PathBuf;
 
+use crate::blocks::Blocks;
 use crate::class::ClassTable;
+use crate::directory::decode;
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::layout::{
-    FIRST_PAGE, KIND_EXTENT, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN, KIND_RUN_CONTINUED,
-    KIND_SYSTEM, PAGE_BYTES, ZONE_PAGES, descriptor_offset, file_offset,
+    DIRECTORY_ROOT, FIRST_PAGE, KIND_EXTENT, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN,
+    KIND_RUN_CONTINUED, KIND_SYSTEM, PAGE_BYTES, ZONE_PAGES, descriptor_offset, file_offset,
 };
 
 /// Something that is not as it should be.
@@ -84,6 +86,35 @@ impl Checker<'_> {
         let mut page = 0;
         while page < end {
             page += self.piece(page, end)?;
+        }
+        Ok(())
+    }
+
+    /// Checks the directory of named roots, if there is one.
+    pub(crate) fn named_roots(&mut self) -> Result<()> {
+        let offset = self.image.root()?.roots[DIRECTORY_ROOT].get();
+        if offset == 0 {
+            return Ok(());
+        }
+        let blocks = Blocks { classes: self.classes, first_touch: None };
+        let roots = match blocks.block(self.image, offset).and_then(|b| decode(b, offset)) {
+            Ok(roots) => roots,
+            Err(error) => {
+                self.find(offset, error.to_string());
+                return Ok(());
+            }
+        };
+        for root in roots {
+            let capacity = blocks.locate(self.image, root.offset).map_or(0, |place| place.bytes());
+            if capacity < root.bytes {
+                let (name, at) = (&root.name, root.offset);
+                let what = format!(
+                    "expected a block of {} bytes for root \"{name}\" at heap offset {at:#x}, \
+                     found {capacity}",
+                    root.bytes
+                );
+                self.find(offset, what);
+            }
         }
         Ok(())
     }

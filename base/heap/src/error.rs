@@ -50,6 +50,17 @@ pub enum Error {
         /// Bytes at most.
         bytes_max: u64,
     },
+    /// A name or a pointer stands for another type, or another version of it, than was asked for.
+    WrongLayout {
+        /// What holds it.
+        place: String,
+        /// The layout asked for.
+        expected: String,
+        /// The layout that is there.
+        found: String,
+        /// What to do.
+        advice: &'static str,
+    },
     /// The call cannot be made here, such as a transaction within a transaction.
     Misuse {
         /// What was done and what to do instead.
@@ -87,6 +98,9 @@ impl fmt::Display for Error {
             }
             Self::TooLarge { bytes, bytes_max } => {
                 write!(f, "{bytes} bytes were asked for, at most {bytes_max} are possible")
+            }
+            Self::WrongLayout { place, expected, found, advice } => {
+                write!(f, "{place}: expected {expected}, found {found}; {advice}")
             }
             Self::Misuse { what } => f.write_str(what),
         }

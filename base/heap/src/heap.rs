@@ -298,7 +298,22 @@ impl Heap {
         let verified = self.journal.verify(&mut |error| checker.note(error))?;
         checker.report.pages_verified = verified;
         checker.structure()?;
+        checker.named_roots()?;
         Ok(checker.report)
+    }
+
+    /// Does `work` while nobody else reads or writes: no view, no transaction.
+    pub(crate) fn alone<T>(&self, work: impl FnOnce(Blocks<'_>, &Image) -> Result<T>) -> Result<T> {
+        self.refuse_child()?;
+        if self.owner.load(Ordering::Relaxed) == thread_token() {
+            return Err(Error::Misuse {
+                what: "not within a transaction: it would wait for itself",
+            });
+        }
+        let _seat = self.writer.lock();
+        let image = self.image.write();
+        self.refuse_closed()?;
+        work(self.blocks(), &image)
     }
 
     /// Figures.

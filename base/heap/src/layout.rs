@@ -1,7 +1,8 @@
 //! Every persistent byte of the pool file, and nothing volatile.
 //!
 //! Purpose: the constants and structures shared by all that read or write a pool.
-//! See `docs/format/pool.md` for the file and `docs/format/heap.md` for what is in it.
+//! See `docs/format/pool.md` for the file, `docs/format/heap.md` for what is in it and
+//! `docs/format/roots.md` for the directory of named roots.
 //!
 //! A pool file is a head of 64 KiB followed by zones. A zone holds the page checksums, the page
 //! descriptors and 256 MiB of data pages. In memory all data pages form one linear range (heap
@@ -50,6 +51,16 @@ pub const FIRST_PAGE: u64 = 2;
 pub const CLASS_COUNT_MAX: usize = 255;
 /// Words for the roots of what lives in a heap.
 pub const ROOT_COUNT: usize = 16;
+/// The root word of the directory of named roots, the last one.
+pub const DIRECTORY_ROOT: usize = ROOT_COUNT - 1;
+/// Named roots at most.
+pub const NAMED_ROOT_COUNT_MAX: usize = 1024;
+/// Bytes of the name of a root, or of a type, at most.
+pub const NAME_BYTES_MAX: usize = 255;
+/// Every block starts at a multiple of this many bytes.
+pub const BLOCK_ALIGNMENT: u64 = 8;
+/// First bytes of the directory of named roots.
+pub const DIRECTORY_MAGIC: [u8; 8] = *b"AdamDir\x01";
 /// First bytes of the root page.
 pub const ROOT_MAGIC: [u8; 8] = *b"AdamHeap";
 
@@ -117,6 +128,44 @@ pub struct HeapRoot {
     pub roots: [U64; ROOT_COUNT],
 }
 
+/// Head of the directory of named roots; its entries follow, in the order of their names.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct DirectoryHeader {
+    /// `DIRECTORY_MAGIC`.
+    pub magic: [u8; 8],
+    /// Bytes of the directory, this header included.
+    pub bytes: U32,
+    /// Entries.
+    pub count: U32,
+    /// Byte order of the machine that stores objects here: 1 little-endian, 2 big-endian.
+    pub byte_order: u8,
+    /// Zero.
+    pub reserved: [u8; 3],
+    /// CRC32C of all bytes before this field and all entries.
+    pub checksum: U32,
+}
+
+/// One entry of the directory; the name of the root and that of the type follow it.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct DirectoryEntry {
+    /// Heap offset of the object.
+    pub offset: U64,
+    /// Id of its type.
+    pub type_id: U64,
+    /// Bytes of the object.
+    pub object_bytes: U64,
+    /// Version of its type.
+    pub version: U32,
+    /// Bytes of the name of the root.
+    pub name_bytes: u8,
+    /// Bytes of the name of the type.
+    pub type_name_bytes: u8,
+    /// Zero.
+    pub reserved: [u8; 2],
+}
+
 /// One entry of the class table.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -167,6 +216,9 @@ pub const KIND_EXTENT_CONTINUED: u8 = 5;
 const _: () = assert!(size_of::<PoolHeader>() == 60);
 const _: () = assert!(size_of::<Checkpoint>() == 72);
 const _: () = assert!(size_of::<HeapRoot>() == 24 + 8 * ROOT_COUNT);
+const _: () = assert!(size_of::<DirectoryHeader>() == 24);
+const _: () = assert!(size_of::<DirectoryEntry>() == 32);
+const _: () = assert!(NAME_BYTES_MAX == u8::MAX as usize);
 const _: () = assert!(size_of::<ClassEntry>() == 16);
 const _: () = assert!(CLASS_COUNT_MAX * 16 <= PAGE_BYTES as usize);
 const _: () = assert!(size_of::<Descriptor>() as u64 == DESCRIPTOR_BYTES);

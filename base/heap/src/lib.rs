@@ -8,13 +8,41 @@
 //! - [`Heap`] opens, runs transactions, checks and closes.
 //! - [`Read`] and [`Write`] are what data structures are written against; a [`View`] and a
 //!   [`Transaction`] implement them.
-//! - Formats: `docs/format/pool.md`, `docs/format/heap.md`, `docs/format/log.md`.
+//! - [`TypedRead`] and [`TypedWrite`] read and write objects of [`Persistent`] types; a named root
+//!   ([`Transaction::named_root_or_create`]) is where a program finds them again.
+//! - [`Heap::leaks`] finds what no root reaches.
+//! - Formats: `docs/format/pool.md`, `docs/format/heap.md`, `docs/format/roots.md`,
+//!   `docs/format/log.md`. A guide: `docs/heap-guide.md`.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use adamant_heap::{Durability, Error, Heap, OsDirectory, Options, TypedRead, TypedWrite};
+//!
+//! # fn main() -> Result<(), Error> {
+//! # let temporary = tempfile::tempdir().expect("a temporary directory");
+//! # let path = temporary.path().join("heap");
+//! let (heap, _) = Heap::open(Arc::new(OsDirectory::create(&path)?), Options::default())?;
+//! let visits = heap.transaction(Durability::Sync, |tx| {
+//!     let counter = tx.named_root_or_create("visits", |_| Ok(0_u64))?;
+//!     *tx.get_mut(counter)? += 1;
+//!     Ok::<_, Error>(*tx.get(counter)?)
+//! })?;
+//! assert_eq!(visits, 1);
+//! heap.close()?;
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod error;
 pub mod layout;
 pub mod durability;
 pub mod ptr;
+mod persistent;
+mod array;
+mod any_ptr;
 pub mod access;
+pub mod typed;
+mod directory;
 mod class;
 mod image;
 mod keyed;
@@ -31,16 +59,31 @@ mod tx;
 mod reserve;
 mod commit;
 mod view;
+mod roots;
+mod allocated;
 mod check;
 mod heap;
+mod trace;
+mod leaks;
+
+pub use adamant_medium::memory::MemoryDirectory;
+pub use adamant_medium::os::OsDirectory;
+pub use adamant_medium::storage::Directory;
 
 pub use access::{Read, Write};
+pub use any_ptr::AnyPtr;
+pub use array::{Array, Bytes, Text};
 pub use check::{CheckReport, Finding};
+pub use directory::NamedRoot;
 pub use durability::Durability;
 pub use error::{Error, Result};
 pub use heap::{Heap, Options, Stats};
 pub use journal::{JournalStats, Recovery};
+pub use leaks::{Leak, LeakFinding, LeakReport};
+pub use persistent::{Layout, Persistent};
 pub use pin::Pin;
 pub use ptr::Ptr;
+pub use trace::{Trace, Tracer, Types};
 pub use tx::Transaction;
+pub use typed::{Handle, TypedRead, TypedWrite};
 pub use view::View;

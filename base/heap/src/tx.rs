@@ -17,7 +17,7 @@ use crate::blocks::Blocks;
 use crate::error::{Error, Result};
 use crate::image::{Image, Place};
 use crate::journal::Journal;
-use crate::layout::{DESCRIPTOR_BYTES, PAGE_BYTES, ZONE_PAGES};
+use crate::layout::{DESCRIPTOR_BYTES, DIRECTORY_ROOT, PAGE_BYTES, ZONE_PAGES};
 use crate::layout::{KIND_FREE, KIND_RUN, ROOT_COUNT, ROOT_OFFSET, descriptor_offset};
 use crate::ptr::Ptr;
 use crate::settled::Settled;
@@ -79,11 +79,21 @@ impl<'h> Transaction<'h> {
     /// Sets the word of root `index`.
     ///
     /// # Errors
-    /// `Error::Misuse` when there is no such root.
+    /// `Error::Misuse` when there is no such root, and for the last one, which is the heap's own.
     pub fn set_root(&mut self, index: usize, value: u64) -> Result<()> {
         if index >= ROOT_COUNT {
             return Err(Error::Misuse { what: "a heap has 16 roots, numbered from 0" });
         }
+        if index == DIRECTORY_ROOT {
+            return Err(Error::Misuse {
+                what: "root 15 is the directory of named roots; use one of 0 to 14, or a name",
+            });
+        }
+        self.set_root_word(index, value)
+    }
+
+    /// Sets the word of any root.
+    pub(crate) fn set_root_word(&mut self, index: usize, value: u64) -> Result<()> {
         let offset = ROOT_OFFSET + ROOT_WORDS + 8 * index as u64;
         self.track(offset, 8)?.copy_from_slice(&value.to_le_bytes());
         Ok(())
