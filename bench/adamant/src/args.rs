@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adamant_bench::heap::{self, Journal};
 use adamant_bench::kv::Settings;
 use adamant_bench::workload::{kill, memory};
 
 /// What `--help` prints.
 pub(crate) const USAGE: &str = "\
 usage: adamant-bench kv [options]
+       adamant-bench heap [options]
 
 kv            a keyspace of byte strings, beside the raw disk and a BTreeMap
 
@@ -19,13 +21,27 @@ kv            a keyspace of byte strings, beside the raw disk and a BTreeMap
 --log-bytes-max N   bytes of log that a store may keep (default 128 MiB)
 --seed N            where everything random comes from (default 1)
 --path DIR          where to work (default: the current directory); all is removed at the end
---json FILE         also write the rows as JSON lines";
+--json FILE         also write the rows as JSON lines
+
+heap          the persistent heap by itself, on each journal
+
+--quick             3 rounds instead of 5, fewer operations
+--journal NAME      only this journal: undo or redo
+--group NAME        only this group of rows
+--operations N      single operations of a row (default 200,000)
+--inserts N         inserts of one transaction, objects of a heap (default 1,000,000)
+--frees N           objects freed by the largest transaction (default 100,000)
+--large N           operations of a transaction whose memory is measured (default 10,000,000)
+--sizes N           sizes, of 41,943, whose fragmentation is measured (default: all)
+--rounds N, --path DIR, --json FILE: as above, but for the undo journal the default is memory
+                    (a tmpfs), where there is one";
 
 /// What to do.
 #[derive(Debug)]
 pub(crate) enum Command {
     Help,
     Kv(KvArguments),
+    Heap(HeapArguments),
     KillChild { engine: String, task: Vec<String> },
     MemoryChild { engine: String, task: Vec<String> },
 }
@@ -37,6 +53,13 @@ const ENTRY_TIME_MAX: Duration = Duration::from_micros(5);
 #[derive(Debug)]
 pub(crate) struct KvArguments {
     pub(crate) settings: Settings,
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// How to run `heap`.
+#[derive(Debug)]
+pub(crate) struct HeapArguments {
+    pub(crate) settings: heap::Settings,
     pub(crate) json: Option<PathBuf>,
 }
 
@@ -57,6 +80,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
             Ok(Command::MemoryChild { engine: (*engine).to_owned(), task })
         }
         ["kv", options @ ..] => parse_kv(options),
+        ["heap", options @ ..] => parse_heap(options),
         [other, ..] => Err(format!("there is no subcommand {other}")),
     }
 }
@@ -92,6 +116,38 @@ fn parse_kv(options: &[&str]) -> Result<Command, String> {
         ENTRY_TIME_MAX.saturating_mul(u32::try_from(settings.entries).unwrap_or(u32::MAX));
     settings.row_time = settings.row_time.min(time_max);
     Ok(Command::Kv(KvArguments { settings, json }))
+}
+
+fn parse_heap(options: &[&str]) -> Result<Command, String> {
+    let is_quick = options.contains(&"--quick");
+    let mut settings = if is_quick { heap::Settings::quick() } else { heap::Settings::full() };
+    let mut json = None;
+    let mut options = options.iter();
+    while let Some(&option) = options.next() {
+        let mut value =
+            || options.next().copied().ok_or_else(|| format!("{option} needs a value after it"));
+        match option {
+            "--quick" => {}
+            "--help" | "-h" => return Ok(Command::Help),
+            "--journal" => {
+                let name = value()?;
+                let journal = Journal::ALL.iter().find(|journal| journal.name() == name);
+                let journal = journal.ok_or_else(|| format!("there is no journal {name}"))?;
+                settings.journals = vec![*journal];
+            }
+            "--group" => settings.group = Some(value()?.to_owned()),
+            "--operations" => settings.operations = number(option, value()?, 1)?,
+            "--inserts" => settings.inserts = number(option, value()?, 1)?,
+            "--frees" => settings.frees_max = number(option, value()?, 10)?,
+            "--large" => settings.large_operations = number(option, value()?, ENTRIES_MIN)?,
+            "--sizes" => settings.sizes = number(option, value()?, 1)?,
+            "--rounds" => settings.rounds = number(option, value()?, 1)?,
+            "--path" => settings.path = Some(value()?.into()),
+            "--json" => json = Some(value()?.into()),
+            _ => return Err(format!("there is no option {option}")),
+        }
+    }
+    Ok(Command::Heap(HeapArguments { settings, json }))
 }
 
 /// A whole number of at least `least`; commas and underscores may stand between digits.
@@ -130,7 +186,15 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        for line in ["put", "kv --fast", "kv --entries", "kv --entries 12", "kv --rounds x"] {
+        for line in [
+            "heap --journal none",
+            "heap --frees 1",
+            "put",
+            "kv --fast",
+            "kv --entries",
+            "kv --entries 12",
+            "kv --rounds x",
+        ] {
             assert!(parse_line(line).is_err(), "{line}");
         }
     }

@@ -23,3 +23,5 @@ pub mod engines;
 pub mod workload;
 
 pub mod kv;
+
+pub mod heap;

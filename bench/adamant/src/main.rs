@@ -15,10 +15,11 @@ use adamant_bench::engine::Engine;
 use adamant_bench::engines::adamant::AdamantEngine;
 use adamant_bench::engines::btree_map::BTreeMapEngine;
 use adamant_bench::error::Result;
+use adamant_bench::heap;
 use adamant_bench::kv;
 use adamant_bench::workload::{kill, memory};
 
-use crate::args::{Command, KvArguments, USAGE};
+use crate::args::{Command, HeapArguments, KvArguments, USAGE};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Kv(arguments) => run_kv(arguments),
+        Command::Heap(arguments) => run_heap(arguments),
         Command::KillChild { engine, task } => run_kill_child(&engine, &task),
         Command::MemoryChild { engine, task } => run_memory_child(&engine, &task),
     };
@@ -53,32 +55,66 @@ fn run_kv(arguments: KvArguments) -> Result<()> {
     // Before the measurement, so that it is not lost for a path that cannot be written.
     let json = arguments.json.map(File::create).transpose()?;
     let settings = arguments.settings;
-    let shows_progress = std::io::stderr().is_terminal();
-    let mut width = 0;
-    let report = kv::run(&settings, &mut |message| {
-        if shows_progress {
-            eprint!("\r{message:width$}");
-            width = message.len();
-        }
-    })?;
-    if shows_progress {
-        eprint!("\r{:width$}\r", "");
-    }
+    let report = with_progress(|tell| kv::run(&settings, tell))?;
     if let Some(mut file) = json {
         file.write_all(report.json_lines(&asked).as_bytes())?;
     }
-    let cores = thread::available_parallelism()?;
-    let load = fs::read_to_string("/proc/loadavg")?;
     println!(
-        "{} entries of 20 + 100 B, {} of 20 + 800 B, {} rounds, seed {}, {cores} cores, load {}",
+        "{} entries of 20 + 100 B, {} of 20 + 800 B, {} rounds, seed {}, {}",
         settings.entries,
         settings.large_entries,
         settings.rounds,
         settings.seed,
-        load.trim()
+        machine()?
     );
     print!("{}", report.table(&asked));
     report.check_complete(&asked)
+}
+
+/// Measures the heap, prints the table, writes the JSON lines.
+fn run_heap(arguments: HeapArguments) -> Result<()> {
+    let asked = AskedRows::of("heap")?;
+    let json = arguments.json.map(File::create).transpose()?;
+    let settings = arguments.settings;
+    let heap::Outcome { report, curves } = with_progress(|tell| heap::run(&settings, tell))?;
+    if let Some(mut file) = json {
+        file.write_all(report.json_lines(&asked).as_bytes())?;
+        for curve in curves {
+            writeln!(file, "{curve}")?;
+        }
+    }
+    println!(
+        "{} operations, {} inserts, {} rounds, {}",
+        settings.operations,
+        settings.inserts,
+        settings.rounds,
+        machine()?
+    );
+    print!("{}", report.table(&asked));
+    Ok(())
+}
+
+/// Runs `work`, showing what it tells in one line if there is somebody to see it.
+fn with_progress<T>(work: impl FnOnce(&mut dyn FnMut(&str)) -> Result<T>) -> Result<T> {
+    let shows_progress = std::io::stderr().is_terminal();
+    let mut width = 0;
+    let result = work(&mut |message| {
+        if shows_progress {
+            eprint!("\r{message:width$}");
+            width = message.len();
+        }
+    });
+    if shows_progress {
+        eprint!("\r{:width$}\r", "");
+    }
+    result
+}
+
+/// What the machine has, and how busy it is.
+fn machine() -> Result<String> {
+    let cores = thread::available_parallelism()?;
+    let load = fs::read_to_string("/proc/loadavg")?;
+    Ok(format!("{cores} cores, load {}", load.trim()))
 }
 
 /// The side of the SIGKILL workload that is killed.

@@ -9,6 +9,8 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::error::Result;
 
 /// What was done and how long it took.
@@ -227,6 +229,13 @@ pub fn written_bytes() -> Result<u64> {
     number_in("/proc/self/io", "write_bytes")
 }
 
+/// Time of a processor that this thread has taken so far, in seconds, within the kernel and outside.
+/// Of work that never waits this is the time that it takes on a machine of its own.
+pub fn thread_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
 /// Bytes of memory in use now.
 ///
 /// # Errors
@@ -249,6 +258,16 @@ pub fn memory_anonymous_bytes() -> Result<u64> {
 /// When the system does not say.
 pub fn memory_peak_bytes() -> Result<u64> {
     Ok(number_in("/proc/self/status", "VmHWM")? * 1024)
+}
+
+/// Makes what is in use now the most that was in use at once, so that a later peak is of what came
+/// in between.
+///
+/// # Errors
+/// When the system does not allow it.
+pub fn memory_peak_reset() -> Result<()> {
+    // 5: the peak only, after the documentation of the kernel's /proc.
+    Ok(fs::write("/proc/self/clear_refs", "5")?)
 }
 
 /// Bytes that files take on the disk: all under `path`, or the file that it is. Holes take none.

@@ -17,6 +17,10 @@ use crate::measure::{Measured, Processors};
 pub enum Unit {
     /// Thousands of operations in a second.
     ThousandPerSecond,
+    /// Millions of operations in a second.
+    MillionPerSecond,
+    /// Nanoseconds for an operation.
+    Nanoseconds,
     /// Milliseconds.
     Milliseconds,
     /// Bytes, or bytes per operation.
@@ -27,23 +31,33 @@ pub enum Unit {
     Speedup,
     /// One figure by another of its kind, of which less is better.
     Share,
+    /// Hundredths of which less is better.
+    Percent,
 }
 
 impl Unit {
     fn name(self) -> &'static str {
         match self {
             Self::ThousandPerSecond => "k/s",
+            Self::MillionPerSecond => "M/s",
+            Self::Nanoseconds => "ns",
             Self::Milliseconds => "ms",
             Self::Bytes => "B",
             Self::Mebibytes => "MiB",
             Self::Speedup | Self::Share => "ratio",
+            Self::Percent => "%",
         }
     }
 
     fn better(self) -> Better {
         match self {
-            Self::ThousandPerSecond | Self::Speedup => Better::Higher,
-            Self::Milliseconds | Self::Bytes | Self::Mebibytes | Self::Share => Better::Lower,
+            Self::ThousandPerSecond | Self::MillionPerSecond | Self::Speedup => Better::Higher,
+            Self::Nanoseconds
+            | Self::Milliseconds
+            | Self::Bytes
+            | Self::Mebibytes
+            | Self::Share
+            | Self::Percent => Better::Lower,
         }
     }
 }

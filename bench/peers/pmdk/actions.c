@@ -13,7 +13,7 @@ static void publish(PMEMobjpool *pool, size_t batch, uint64_t count, int fill)
 	struct pobj_action actions[BATCH_MAX];
 	PMEMoid *oids = memory_for(count, sizeof *oids);
 	uint64_t whole = count / batch * batch;
-	double start = now();
+	double start = thread_seconds();
 	for (uint64_t done = 0; done < whole; done += batch) {
 		for (size_t at = 0; at < batch; at++) {
 			PMEMoid oid = pmemobj_reserve(pool, &actions[at], SIZE, TYPE);
@@ -27,7 +27,7 @@ static void publish(PMEMobjpool *pool, size_t batch, uint64_t count, int fill)
 	}
 	char name[64];
 	snprintf(name, sizeof name, fill ? "publish.%zu.filled" : "publish.%zu", batch);
-	row_nanoseconds(name, whole, now() - start);
+	row_nanoseconds(name, whole, thread_seconds() - start);
 	for (uint64_t at = 0; at < whole; at++)
 		pmemobj_free(&oids[at]);
 	free(oids);

@@ -10,14 +10,14 @@ enum { SIZE = 64, POOL_MIB = 1024, THREADS = 2 };
 static void allocate_and_free(PMEMobjpool *pool, uint64_t count)
 {
 	PMEMoid *oids = memory_for(count, sizeof *oids);
-	double start = now();
+	double start = thread_seconds();
 	for (uint64_t at = 0; at < count; at++)
 		require(pmemobj_alloc(pool, &oids[at], SIZE, TYPE, NULL, NULL) == 0, "alloc");
-	row_nanoseconds("alloc.64", count, now() - start);
-	start = now();
+	row_nanoseconds("alloc.64", count, thread_seconds() - start);
+	start = thread_seconds();
 	for (uint64_t at = 0; at < count; at++)
 		pmemobj_free(&oids[at]);
-	row_nanoseconds("free.64", count, now() - start);
+	row_nanoseconds("free.64", count, thread_seconds() - start);
 	free(oids);
 }
 
@@ -27,12 +27,14 @@ struct pairs {
 	pthread_barrier_t *ready;
 	double start;
 	double end;
+	double own;
 };
 
 static void *pairs(void *argument)
 {
 	struct pairs *work = argument;
 	pthread_barrier_wait(work->ready);
+	double start = thread_seconds();
 	work->start = now();
 	for (uint64_t at = 0; at < work->count; at++) {
 		PMEMoid oid;
@@ -40,10 +42,14 @@ static void *pairs(void *argument)
 		pmemobj_free(&oid);
 	}
 	work->end = now();
+	work->own = thread_seconds() - start;
 	return NULL;
 }
 
-/* Seconds from the start of the first of so many threads to the end of the last. */
+/*
+ * Seconds from the start of the first of so many threads to the end of the last; those that one
+ * thread alone had a processor.
+ */
 static double pairs_on(PMEMobjpool *pool, unsigned threads, uint64_t count)
 {
 	pthread_t ids[THREADS];
@@ -61,14 +67,14 @@ static double pairs_on(PMEMobjpool *pool, unsigned threads, uint64_t count)
 		end = work[at].end > end ? work[at].end : end;
 	}
 	pthread_barrier_destroy(&ready);
-	return end - start;
+	return threads == 1 ? work[0].own : end - start;
 }
 
 static void transactions(PMEMobjpool *pool, uint64_t objects, uint64_t count)
 {
 	PMEMoid *oids = memory_for(count, sizeof *oids);
 	uint64_t whole = count / objects * objects;
-	double start = now();
+	double start = thread_seconds();
 	for (uint64_t done = 0; done < whole; done += objects) {
 		require(pmemobj_tx_begin(pool, NULL, TX_PARAM_NONE) == 0, "begin");
 		for (uint64_t at = 0; at < objects; at++) {
@@ -80,7 +86,7 @@ static void transactions(PMEMobjpool *pool, uint64_t objects, uint64_t count)
 	}
 	char name[64];
 	snprintf(name, sizeof name, "tx.objects.%llu", (unsigned long long)objects);
-	row_nanoseconds(name, whole, now() - start);
+	row_nanoseconds(name, whole, thread_seconds() - start);
 	for (uint64_t at = 0; at < whole; at++)
 		pmemobj_free(&oids[at]);
 	free(oids);

@@ -11,7 +11,7 @@ enum { SIZE = 64, POOL_MIB = 1024, FREED = 20000 };
 static double free_once(PMEMobjpool *pool, PMEMoid *oids, uint64_t count, int written)
 {
 	allocate_many(pool, oids, count, SIZE);
-	double start = now();
+	double start = thread_seconds();
 	require(pmemobj_tx_begin(pool, NULL, TX_PARAM_NONE) == 0, "begin");
 	for (uint64_t at = 0; written && at < count; at++) {
 		uint64_t *word = pmemobj_direct(oids[at]);
@@ -22,7 +22,7 @@ static double free_once(PMEMobjpool *pool, PMEMoid *oids, uint64_t count, int wr
 		require(pmemobj_tx_free(oids[at]) == 0, "free");
 	pmemobj_tx_commit();
 	require(pmemobj_tx_end() == 0, "a transaction was aborted");
-	return now() - start;
+	return thread_seconds() - start;
 }
 
 static void free_many(PMEMobjpool *pool, PMEMoid *oids, uint64_t count, int written)

@@ -19,11 +19,21 @@ void require(int holds, const char *what)
 	exit(1);
 }
 
-double now(void)
+static double seconds_of(clockid_t clock)
 {
 	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
+	clock_gettime(clock, &time);
 	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+double now(void)
+{
+	return seconds_of(CLOCK_MONOTONIC);
+}
+
+double thread_seconds(void)
+{
+	return seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void row(const char *name, const char *unit, uint64_t n, double figure)

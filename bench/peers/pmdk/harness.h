@@ -31,6 +31,12 @@ void require(int holds, const char *what);
 /* Seconds of a clock that never goes back. */
 double now(void);
 
+/*
+ * Seconds that this thread has had a processor. Of work that never waits this is the time that it
+ * takes on a machine of its own.
+ */
+double thread_seconds(void);
+
 /* Prints a row. */
 void row(const char *name, const char *unit, uint64_t n, double figure);
 

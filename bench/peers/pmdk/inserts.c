@@ -66,7 +66,7 @@ static double insert_all(const struct settings *settings, int together)
 	PMEMoid array;
 	require(pmemobj_zalloc(pool, &array, buckets * sizeof(uint64_t), TYPE) == 0, "alloc");
 	struct table table = {pool, pmemobj_direct(array), buckets - 1};
-	double start = now();
+	double start = thread_seconds();
 	if (together)
 		begin(pool);
 	for (uint64_t key = 0; key < count; key++) {
@@ -78,7 +78,7 @@ static double insert_all(const struct settings *settings, int together)
 	}
 	if (together)
 		commit();
-	double seconds = now() - start;
+	double seconds = thread_seconds() - start;
 	check(&table, count);
 	pool_remove(settings, pool);
 	return seconds;

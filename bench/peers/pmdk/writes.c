@@ -14,7 +14,7 @@ static void write_ranges(PMEMobjpool *pool, size_t size, uint64_t count, int mea
 	allocate_many(pool, oids, OBJECTS, size);
 	for (unsigned at = 0; at < OBJECTS; at++)
 		pmemobj_memset(pool, pmemobj_direct(oids[at]), 1, size, 0);
-	double start = now();
+	double start = thread_seconds();
 	for (uint64_t at = 0; at < count; at++) {
 		char *bytes = pmemobj_direct(oids[at % OBJECTS]);
 		require(pmemobj_tx_begin(pool, NULL, TX_PARAM_NONE) == 0, "begin");
@@ -26,7 +26,7 @@ static void write_ranges(PMEMobjpool *pool, size_t size, uint64_t count, int mea
 	char name[64];
 	snprintf(name, sizeof name, "write.%zu", size);
 	if (measured)
-		row_nanoseconds(name, count, now() - start);
+		row_nanoseconds(name, count, thread_seconds() - start);
 	for (unsigned at = 0; at < OBJECTS; at++)
 		pmemobj_free(&oids[at]);
 }

@@ -1,0 +1,81 @@
+//! `heap`: the persistent heap by itself, on each journal.
+//!
+//! Purpose: the groups of rows and their rounds. The same rows are measured of libpmemobj by the
+//! program in `bench/peers/pmdk`, so names, sizes and counts agree with it.
+//! Journals take turns in every group, in changing order, so that a slow minute of the machine is
+//! nobody's alone; figures are medians over rounds.
+
+mod settings;
+mod ground;
+
+mod blocks;
+mod frees;
+mod inserts;
+mod large;
+mod open;
+mod space;
+mod writes;
+
+use serde_json::Value;
+
+use crate::error::{Result, ensure};
+use crate::heap::ground::Ground;
+use crate::report::Report;
+
+pub use crate::heap::settings::{Journal, Settings};
+
+/// What measures a group.
+type Measure = fn(&mut Ground<'_>) -> Result<()>;
+
+/// All groups, in the order in which they are measured.
+const GROUPS: &[(&str, Measure)] = &[
+    ("blocks", blocks::measure),
+    ("writes", writes::measure),
+    ("frees", frees::measure),
+    ("inserts", inserts::measure),
+    ("space", space::measure),
+    ("open", open::measure),
+    ("large", large::measure),
+];
+
+/// Names of all groups.
+pub fn group_names() -> impl Iterator<Item = &'static str> {
+    GROUPS.iter().map(|(name, _)| *name)
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Rows.
+    pub report: Report,
+    /// Points of pictures, as JSON objects: `curve`, `engine`, `points`.
+    pub curves: Vec<Value>,
+}
+
+/// Measures everything; `tell` is called with what comes next.
+///
+/// # Errors
+/// The first of the heap or the file system, and contents that are not what was written.
+pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Outcome> {
+    let wanted = |name: &str| settings.group.as_deref().is_none_or(|group| group == name);
+    ensure(group_names().any(wanted), || {
+        let names: Vec<&str> = group_names().collect();
+        format!("there is no such group; there are {}", names.join(", "))
+    })?;
+    let mut outcome =
+        Outcome { report: Report::new("heap", Journal::ALL[0].name()), curves: Vec::new() };
+    for round in 0..settings.rounds {
+        for (name, measure) in GROUPS.iter().filter(|(name, _)| wanted(name)) {
+            let mut journals = settings.journals.clone();
+            if round % 2 == 1 {
+                journals.reverse();
+            }
+            for journal in journals {
+                tell(&format!("round {}: {name}: {}", round + 1, journal.name()));
+                let Outcome { report, curves } = &mut outcome;
+                measure(&mut Ground::new(settings, journal, report, curves)?)?;
+            }
+        }
+    }
+    Ok(outcome)
+}

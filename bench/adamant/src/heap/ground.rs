@@ -1,0 +1,206 @@
+//! Where a group of rows is measured: a heap of its own, clocks and counters around the work.
+//!
+//! Purpose: every timed row also says what it cost the medium, in the unit of its journal: bytes
+//! of log for the redo journal.
+//! Invariants: rows of a group work in a directory that nothing else uses, removed with the value.
+
+use std::path::{Path, PathBuf};
+
+use adamant_heap::{Durability, Heap, Options, Write};
+use adamant_medium::os::OsDirectory;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::error::{Result, ensure};
+use crate::heap::settings::{Journal, Settings};
+use crate::measure::thread_seconds;
+use crate::report::{Report, Unit};
+
+/// Bytes of the objects that most rows are about.
+pub(super) const OBJECT_BYTES: u64 = 64;
+/// Objects reserved by each transaction that fills a heap.
+const FILL_BATCH: u64 = 1_000;
+
+/// One journal in one group of one round.
+pub(super) struct Ground<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) journal: Journal,
+    report: &'a mut Report,
+    curves: &'a mut Vec<Value>,
+    directory: TempDir,
+    heaps: u32,
+}
+
+/// What a heap had cost its medium at some moment.
+#[derive(Clone, Copy)]
+struct Costs {
+    log_bytes: u64,
+}
+
+impl Costs {
+    fn of(heap: &Heap) -> Self {
+        Self { log_bytes: heap.stats().journal.log_appended_bytes }
+    }
+}
+
+impl<'a> Ground<'a> {
+    pub(super) fn new(
+        settings: &'a Settings,
+        journal: Journal,
+        report: &'a mut Report,
+        curves: &'a mut Vec<Value>,
+    ) -> Result<Self> {
+        let parent = match &settings.path {
+            Some(path) => path.clone(),
+            None => default_path(journal),
+        };
+        std::fs::create_dir_all(&parent)?;
+        let directory = tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(parent)?;
+        Ok(Self { settings, journal, report, curves, directory, heaps: 0 })
+    }
+
+    /// What commits of this journal wait for. The redo journal's wait for no disk: a sync measures
+    /// the disk, and `kv` has rows for that.
+    pub(super) fn durability(&self) -> Durability {
+        match self.journal {
+            Journal::Redo => Durability::Buffered,
+        }
+    }
+
+    /// A directory for a heap, which no other row has used.
+    pub(super) fn fresh_directory(&mut self) -> PathBuf {
+        self.heaps += 1;
+        self.directory.path().join(self.heaps.to_string())
+    }
+
+    /// Opens the heap in a directory, creating both if there is nothing.
+    pub(super) fn open(&self, directory: &Path) -> Result<Heap> {
+        let directory = OsDirectory::create(directory)?;
+        let (heap, _) = Heap::open(std::sync::Arc::new(directory), Options::default())?;
+        Ok(heap)
+    }
+
+    /// An empty heap.
+    pub(super) fn empty_heap(&mut self) -> Result<Heap> {
+        let directory = self.fresh_directory();
+        self.open(&directory)
+    }
+
+    /// A heap whose first `bytes` were touched and are free again: the first touch of a page, and
+    /// growth, are no part of what rows are about.
+    pub(super) fn touched_heap(&mut self, objects: u64) -> Result<Heap> {
+        let heap = self.empty_heap()?;
+        let blocks = self.fill(&heap, objects, OBJECT_BYTES, true)?;
+        self.free_all(&heap, &blocks)?;
+        Ok(heap)
+    }
+
+    /// Allocates `count` objects of so many bytes; their first word is their number, if they are
+    /// written at all.
+    pub(super) fn fill(
+        &self,
+        heap: &Heap,
+        count: u64,
+        bytes: u64,
+        written: bool,
+    ) -> Result<Vec<u64>> {
+        let mut blocks = Vec::with_capacity(count as usize);
+        while (blocks.len() as u64) < count {
+            let some = FILL_BATCH.min(count - blocks.len() as u64);
+            heap.transaction(self.durability(), |transaction| -> Result<()> {
+                for _ in 0..some {
+                    let block = transaction.reserve(bytes)?;
+                    if written {
+                        let number = (blocks.len() as u64).to_le_bytes();
+                        let content = transaction.write(block, 0, bytes as usize)?;
+                        content.fill(0);
+                        content[..8.min(bytes as usize)]
+                            .copy_from_slice(&number[..8.min(bytes as usize)]);
+                    }
+                    blocks.push(block);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(blocks)
+    }
+
+    /// Frees blocks, many in each transaction.
+    pub(super) fn free_all(&self, heap: &Heap, blocks: &[u64]) -> Result<()> {
+        for some in blocks.chunks(FILL_BATCH as usize) {
+            heap.transaction(self.durability(), |transaction| -> Result<()> {
+                some.iter().try_for_each(|&block| Ok(transaction.free(block)?))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Times `work`, which does `operations`, on this thread; returns the seconds. They are those
+    /// that the thread had a processor: commits wait for nothing here, and the machine may be busy.
+    pub(super) fn timed(
+        &mut self,
+        heap: &Heap,
+        row: &str,
+        operations: u64,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<f64> {
+        let seconds = self.counted(heap, row, operations, work)?;
+        self.add(row, Unit::Nanoseconds, operations, seconds * 1e9 / operations as f64);
+        Ok(seconds)
+    }
+
+    /// The same without the row of nanoseconds: what the work cost the medium only.
+    pub(super) fn counted(
+        &mut self,
+        heap: &Heap,
+        row: &str,
+        operations: u64,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<f64> {
+        // What the applier still has to do is the work of earlier rows.
+        heap.checkpoint()?;
+        let before = Costs::of(heap);
+        let start = thread_seconds();
+        work()?;
+        let seconds = thread_seconds() - start;
+        let after = Costs::of(heap);
+        let each = |before: u64, after: u64| (after - before) as f64 / operations as f64;
+        match self.journal {
+            Journal::Redo => {
+                let log_bytes = each(before.log_bytes, after.log_bytes);
+                self.add(&format!("log.{row}"), Unit::Bytes, operations, log_bytes);
+            }
+        }
+        Ok(seconds)
+    }
+
+    /// Adds a figure of this journal.
+    pub(super) fn add(&mut self, row: &str, unit: Unit, operations: u64, figure: f64) {
+        self.report.add(row, self.journal.name(), unit, operations, figure);
+    }
+
+    /// Adds points of a picture.
+    pub(super) fn add_curve(&mut self, name: &str, points: &[(f64, f64)]) {
+        let engine = self.journal.name();
+        self.curves.push(json!({"curve": name, "engine": engine, "points": points}));
+    }
+
+    /// Closes a heap after a look at its structure, and removes it.
+    pub(super) fn finish(&self, heap: Heap) -> Result<()> {
+        let report = heap.check()?;
+        ensure(report.findings.is_empty(), || {
+            format!("{}: the check found {:?}", self.journal.name(), report.findings)
+        })?;
+        heap.close()?;
+        drop(heap);
+        let used = self.directory.path().join(self.heaps.to_string());
+        Ok(std::fs::remove_dir_all(used)?)
+    }
+}
+
+/// Where a journal works if nobody says where.
+fn default_path(journal: Journal) -> PathBuf {
+    match journal {
+        Journal::Redo => PathBuf::from("."),
+    }
+}

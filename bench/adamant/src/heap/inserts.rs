@@ -1,0 +1,89 @@
+//! A hash table with chains: many inserts in one transaction against a transaction for each.
+
+use adamant_heap::{Heap, Read, Transaction, Write};
+
+use crate::error::{Result, ensure};
+use crate::heap::ground::{Ground, OBJECT_BYTES};
+use crate::report::Unit;
+
+/// Entries of a chain, on average at the most.
+const CHAIN: u64 = 4;
+/// Bytes of an entry that is written: its key, the offset of the next, a word of value.
+const ENTRY_BYTES: usize = 64;
+
+/// All rows of this group.
+pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
+    let count = ground.settings.inserts;
+    let each = insert_all(ground, "inserts.each", false)?;
+    let together = insert_all(ground, "inserts.together", true)?;
+    ground.add("inserts.speedup", Unit::Speedup, count, each / together);
+    Ok(())
+}
+
+/// Inserts all keys into a new table, in one transaction or in one for each; returns the seconds.
+fn insert_all(ground: &mut Ground<'_>, row: &str, together: bool) -> Result<f64> {
+    let count = ground.settings.inserts;
+    let durability = ground.durability();
+    let buckets = count.div_ceil(CHAIN).next_power_of_two();
+    let heap = ground.empty_heap()?;
+    let table = heap.transaction(durability, |transaction| -> Result<Table> {
+        let block = transaction.reserve(buckets * 8)?;
+        transaction.write(block, 0, (buckets * 8) as usize)?.fill(0);
+        Ok(Table { block, mask: buckets - 1 })
+    })?;
+    let seconds = ground.timed(&heap, row, count, || {
+        if together {
+            return heap.transaction(durability, |transaction| {
+                (0..count).try_for_each(|key| table.insert(transaction, key))
+            });
+        }
+        (0..count).try_for_each(|key| {
+            heap.transaction(durability, |transaction| table.insert(transaction, key))
+        })
+    })?;
+    let found = table.entries(&heap)?;
+    ensure(found == count, || format!("{row}: {found} of {count} entries are in the table"))?;
+    ground.finish(heap)?;
+    Ok(seconds)
+}
+
+/// A hash table: words that are offsets of the first entries of chains.
+#[derive(Clone, Copy)]
+struct Table {
+    block: u64,
+    mask: u64,
+}
+
+impl Table {
+    fn insert(self, transaction: &mut Transaction<'_>, key: u64) -> Result<()> {
+        let scrambled = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let at = (((scrambled ^ (scrambled >> 32)) & self.mask) * 8) as usize;
+        let first = word(transaction, self.block, at)?;
+        let entry = transaction.reserve(OBJECT_BYTES)?;
+        let bytes = transaction.write(entry, 0, ENTRY_BYTES)?;
+        bytes.fill(0);
+        bytes[..8].copy_from_slice(&key.to_le_bytes());
+        bytes[8..16].copy_from_slice(&first.to_le_bytes());
+        bytes[16..24].copy_from_slice(&key.to_le_bytes());
+        Ok(transaction.update_u64(self.block, at, entry)?)
+    }
+
+    fn entries(self, heap: &Heap) -> Result<u64> {
+        let view = heap.view()?;
+        let mut found = 0;
+        for bucket in 0..=self.mask {
+            let mut next = word(&view, self.block, (bucket * 8) as usize)?;
+            while next != 0 {
+                found += 1;
+                next = word(&view, next, 8)?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The word at byte `at` of a block.
+fn word(heap: &impl Read, block: u64, at: usize) -> Result<u64> {
+    let bytes = heap.block(block)?.get(at..).and_then(|rest| rest.first_chunk::<8>());
+    Ok(u64::from_le_bytes(*bytes.ok_or("a block is shorter than its words")?))
+}

@@ -1,0 +1,74 @@
+//! How much of everything `heap` does, and what the journals under it are called.
+
+use std::path::PathBuf;
+
+/// A journal under measurement: how commits become durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Journal {
+    /// Records appended to log files, on any file system; commits wait for no disk.
+    Redo,
+}
+
+impl Journal {
+    /// All of them, the judged one first.
+    pub const ALL: &'static [Self] = &[Self::Redo];
+
+    /// As the engine of rows, and in arguments.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Redo => "redo",
+        }
+    }
+}
+
+/// How much of everything.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Single operations of a row.
+    pub operations: u64,
+    /// Inserts of one transaction, and objects of a heap whose size or opening is measured.
+    pub inserts: u64,
+    /// Objects freed by the largest transaction.
+    pub frees_max: u64,
+    /// Operations of a transaction whose memory is measured.
+    pub large_operations: u64,
+    /// How many of the 41,943 sizes from 100 B to 4 MiB are asked for.
+    pub sizes: u64,
+    /// Rounds that every journal takes part in.
+    pub rounds: u32,
+    /// Journals, in the order of the first round.
+    pub journals: Vec<Journal>,
+    /// The only group to measure; all, if none.
+    pub group: Option<String>,
+    /// A directory to work in; what is made there is removed at the end. If none, memory (a tmpfs)
+    /// for the undo journal where there is one, and the current directory for the redo journal.
+    pub path: Option<PathBuf>,
+}
+
+impl Settings {
+    /// Everything, as judged: some minutes.
+    pub fn full() -> Self {
+        Self {
+            operations: 200_000,
+            inserts: 1_000_000,
+            frees_max: 100_000,
+            large_operations: 10_000_000,
+            sizes: 41_943,
+            rounds: 5,
+            journals: Journal::ALL.to_vec(),
+            group: None,
+            path: None,
+        }
+    }
+
+    /// Fewer rounds of the same: rows that depend on how much is done stay comparable.
+    pub fn quick() -> Self {
+        Self {
+            operations: 100_000,
+            inserts: 300_000,
+            large_operations: 2_000_000,
+            rounds: 3,
+            ..Self::full()
+        }
+    }
+}
