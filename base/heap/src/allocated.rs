@@ -49,7 +49,7 @@ impl Run {
 impl<'a> Allocated<'a> {
     /// All of them.
     pub(crate) fn blocks(image: &'a Image, classes: &'a ClassTable) -> Result<Self> {
-        let end = image.root()?.pages_end.get().min(image.pages());
+        let end = image.pages_end()?.min(image.pages());
         Ok(Self { image, classes, page: FIRST_PAGE, end, run: None })
     }
 
@@ -71,8 +71,9 @@ impl<'a> Allocated<'a> {
                 let shape = self.classes.get(descriptor.class.get());
                 if let Some(shape) = shape.filter(|shape| shape.run_pages <= left) {
                     self.page = page + shape.run_pages;
+                    let word = |index| self.image.bitmap_word(page, shape, index);
                     self.run = Some(Run {
-                        words: self.image.bitmap(page, shape)?,
+                        words: (0..shape.bitmap_words()).map(word).collect::<Result<_>>()?,
                         word: 0,
                         first_block: page * PAGE_BYTES + shape.blocks_start,
                         block_bytes: shape.block_bytes,

@@ -1,11 +1,12 @@
-//! What is free, in memory.
+//! What is free, in memory: the part that all threads share.
 //!
-//! Purpose: hand out blocks and pages without touching the medium. The medium holds descriptors
+//! Purpose: hand out runs and pages without touching the medium. The medium holds descriptors
 //! and bitmaps only; all of this is rebuilt from them, a zone of descriptors or the bitmap of a
 //! run at a time, when it is first needed.
-//! Invariants: a bit of a loaded run is available here only if it is clear on the medium, not
-//! reserved, and not retired. A zone is booted before any of its descriptors changes.
-//! Thread safety: none of its own; it belongs to the writer (`tx.rs`).
+//! Invariants: a bit of a loaded run is available, here or with the shard that owns the run, only
+//! if it is clear on the medium, not reserved, and not retired. A zone is booted before any of its
+//! descriptors changes. A run has at most one owner.
+//! Thread safety: none of its own; it lives in a mutex (`space.rs`).
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,77 +14,83 @@ use crate::class::{Class, ClassTable};
 use crate::error::{Error, Result};
 use crate::extents::Extents;
 use crate::image::Image;
+use crate::journal::RecordBuilder;
 use crate::keyed::OffsetMap;
 use crate::layout::{
     KIND_EXTENT, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN, KIND_RUN_CONTINUED, KIND_SYSTEM,
     PAGE_BYTES, ZONE_PAGES,
 };
+use crate::shard::Active;
+
+/// Partly full runs are kept by how full they are, in quarters. Finer steps would move a run at
+/// every block that comes back; these move it four times in its life.
+const SCORES: usize = 4;
 
 /// A run whose bitmap is known.
 #[derive(Debug)]
 struct Run {
     class: u8,
-    /// Blocks that can be reserved.
+    /// Whether threads without the image's exclusive lock reserve its blocks.
+    is_open: bool,
+    /// Whether a shard takes blocks from it. It has taken all that were available then.
+    is_owned: bool,
+    /// Which list of `ClassRuns` it is in.
+    score: Option<u8>,
+    /// Blocks in all.
+    count: u32,
+    /// Blocks that can be reserved: the bits of `words`.
     available: u32,
-    /// Blocks that are allocated or reserved.
-    live: u32,
-    /// Word to look at first.
-    cursor: u32,
     /// One bit for every available block.
     words: Box<[u64]>,
 }
 
 impl Run {
-    fn take(&mut self) -> Option<u64> {
-        if self.available == 0 {
-            return None;
-        }
-        let count = self.words.len();
-        for step in 0..count {
-            let at = (self.cursor as usize + step) % count;
-            let word = self.words.get_mut(at)?;
-            if *word != 0 {
-                let bit = word.trailing_zeros();
-                *word &= *word - 1;
-                self.cursor = at as u32;
-                self.available -= 1;
-                self.live += 1;
-                return Some(at as u64 * 64 + u64::from(bit));
-            }
-        }
-        None
+    /// The fullest come first: so the others have time to empty.
+    fn wanted_score(&self) -> Option<u8> {
+        let is_listed = self.available > 0 && !self.is_owned;
+        let score = u64::from(self.available) * SCORES as u64 / (u64::from(self.count) + 1);
+        is_listed.then_some(score as u8)
     }
+}
 
-    fn make_available(&mut self, index: u64) {
-        if let Some(word) = self.words.get_mut((index / 64) as usize) {
-            debug_assert!(*word & (1 << (index % 64)) == 0, "a block comes back once");
-            *word |= 1 << (index % 64);
-            self.available += 1;
-        }
+/// Loaded runs of one class with available blocks that no shard owns, by score. Of one score the
+/// lowest address is used first, so that the upper part of a shrinking heap empties.
+#[derive(Debug, Default)]
+struct Partial([BTreeSet<u64>; SCORES]);
+
+impl Partial {
+    fn first(&self) -> Option<u64> {
+        self.0.iter().find_map(|runs| runs.first().copied())
     }
 }
 
 /// The runs of one class.
 #[derive(Debug, Default)]
 struct ClassRuns {
-    /// The run that blocks are taken from.
-    current: Option<u64>,
-    /// Loaded runs with available blocks; the lowest address is used first, so that the upper
-    /// part of a shrinking heap empties.
-    partial: BTreeSet<u64>,
+    /// Those that are not open.
+    closed: Partial,
+    open: Partial,
     /// Runs whose bitmap was not looked at yet.
     unloaded: Vec<u64>,
+}
+
+impl ClassRuns {
+    fn partial(&mut self, is_open: bool) -> &mut Partial {
+        if is_open { &mut self.open } else { &mut self.closed }
+    }
 }
 
 /// Something freed by a commit that a pin may still look at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Retired {
-    /// A block of a run.
-    Block {
+    /// Blocks of a run.
+    Blocks {
         /// First page of the run.
         run: u64,
-        /// Which block.
-        index: u64,
+        /// Which word of its bitmap.
+        word: u32,
+        /// Which blocks of that word.
+        mask: u64,
     },
     /// Pages.
     Pages {
@@ -94,19 +101,27 @@ pub(crate) enum Retired {
     },
 }
 
-/// The volatile half of the allocator.
+/// The volatile half of the allocator, but for what the shards own.
 #[derive(Debug)]
 pub(crate) struct Arena {
     booted: Vec<bool>,
     /// Pages from here on have never been allocated when the heap was opened.
     boot_end: u64,
-    /// Pages from here on have never been allocated.
+    /// Pages from here on have never been handed out.
     tail: u64,
+    /// One past the last page ever allocated, as the root page says.
+    pub(crate) pages_end: u64,
     free: Extents,
     classes: Vec<ClassRuns>,
     runs: OffsetMap<Run>,
-    /// Oldest first: (sequence number of the commit that freed it, what).
+    /// Oldest first, by and large: (sequence number of the commit that freed it, what).
     retired: VecDeque<(u64, Retired)>,
+    /// Runs that may have become empty.
+    emptied: Vec<u64>,
+    /// For the arena's own commits; kept for its memory.
+    pub(crate) record: RecordBuilder,
+    /// Memory for the runs that such a commit is about.
+    pub(crate) unmaking: Vec<(u64, u8)>,
 }
 
 impl Arena {
@@ -116,25 +131,73 @@ impl Arena {
             booted: vec![false; pages_end.div_ceil(ZONE_PAGES) as usize],
             boot_end: pages_end,
             tail: pages_end,
+            pages_end,
             free: Extents::default(),
             classes: (0..classes.len()).map(|_| ClassRuns::default()).collect(),
             runs: OffsetMap::default(),
             retired: VecDeque::new(),
+            emptied: Vec::new(),
+            record: RecordBuilder::new(),
+            unmaking: Vec::new(),
         }
     }
 
-    /// Reserves a block of a class from the runs that are loaded. O(1) amortised.
-    #[inline]
-    pub(crate) fn take_block(&mut self, class: u8) -> Option<(u64, u64)> {
-        let runs = self.classes.get_mut(usize::from(class))?;
-        loop {
-            if let Some(page) = runs.current
-                && let Some(index) = self.runs.get_mut(&page).and_then(Run::take)
-            {
-                return Some((page, index));
+    /// Gives a shard that has used up its run of a class more blocks: what came back to that run,
+    /// else another run of the kind. Returns whether there were any.
+    pub(crate) fn refill(&mut self, active: &mut Active, class: u8, is_open: bool) -> bool {
+        if let Some(run) = self.runs.get_mut(&active.run()) {
+            if run.available > 0 {
+                active.take_over(active.run(), &mut run.words);
+                run.available = 0;
+                return true;
             }
-            runs.current = Some(runs.partial.pop_first()?);
+            run.is_owned = false;
+            active.disown();
         }
+        let Some(runs) = self.classes.get_mut(usize::from(class)) else { return false };
+        let Some(page) = runs.partial(is_open).first() else { return false };
+        let Some(run) = self.runs.get_mut(&page) else { return false };
+        active.take_over(page, &mut run.words);
+        run.available = 0;
+        run.is_owned = true;
+        self.list(page);
+        true
+    }
+
+    /// A run with available blocks that no shard owns and that is not open.
+    pub(crate) fn closed_run(&mut self, class: u8) -> Option<u64> {
+        self.classes.get_mut(usize::from(class))?.closed.first()
+    }
+
+    /// Makes a run that no shard owns an open one. Its descriptors must say so already.
+    pub(crate) fn open_run(&mut self, page: u64) {
+        let Some(run) = self.runs.get_mut(&page) else { return };
+        debug_assert!(!run.is_owned, "its owner would go on as if nobody else could reserve");
+        if let Some(score) = run.score.take()
+            && let Some(runs) = self.classes.get_mut(usize::from(run.class))
+        {
+            runs.partial(run.is_open).0[usize::from(score)].remove(&page);
+        }
+        run.is_open = true;
+        self.list(page);
+    }
+
+    /// Puts a run into the list that its state asks for.
+    fn list(&mut self, page: u64) {
+        let Some(run) = self.runs.get_mut(&page) else { return };
+        let wanted = run.wanted_score();
+        if run.score == wanted {
+            return;
+        }
+        let Some(runs) = self.classes.get_mut(usize::from(run.class)) else { return };
+        let partial = runs.partial(run.is_open);
+        if let Some(score) = run.score {
+            partial.0[usize::from(score)].remove(&page);
+        }
+        if let Some(score) = wanted {
+            partial.0[usize::from(score)].insert(page);
+        }
+        run.score = wanted;
     }
 
     /// The next run of a class whose bitmap should be looked at, newest first.
@@ -153,71 +216,81 @@ impl Arena {
         self.runs.contains_key(&run)
     }
 
-    /// Takes in the bitmap of a run: one set bit for every allocated block.
-    pub(crate) fn load_run(&mut self, page: u64, class: u8, shape: &Class, bitmap: &[u64]) {
+    /// Takes in a run; `allocated` tells each word of its bitmap.
+    pub(crate) fn load_run(
+        &mut self,
+        page: u64,
+        class: u8,
+        shape: &Class,
+        is_open: bool,
+        mut allocated: impl FnMut(usize) -> Result<u64>,
+    ) -> Result<()> {
         let mut left = shape.block_count;
         let mut available = 0;
-        let words: Box<[u64]> = bitmap
-            .iter()
-            .map(|allocated| {
-                let bits = left.min(64);
-                left -= bits;
-                let free = !allocated & if bits == 0 { 0 } else { u64::MAX >> (64 - bits) };
-                available += free.count_ones();
-                free
-            })
-            .collect();
-        let live = shape.block_count as u32 - available;
-        self.runs.insert(page, Run { class, available, live, cursor: 0, words });
-        if available > 0 {
-            self.offer(page, class);
+        let mut words = vec![0; shape.bitmap_words()].into_boxed_slice();
+        for (index, free) in words.iter_mut().enumerate() {
+            let bits = left.min(64);
+            left -= bits;
+            *free = !allocated(index)? & if bits == 0 { 0 } else { u64::MAX >> (64 - bits) };
+            available += free.count_ones();
         }
+        let count = shape.block_count as u32;
+        let run = Run { class, is_open, is_owned: false, score: None, count, available, words };
+        self.runs.insert(page, run);
+        self.list(page);
+        self.note_empty(page);
+        Ok(())
     }
 
-    /// Takes in a new run, all of whose blocks are free.
-    pub(crate) fn add_run(&mut self, page: u64, class: u8, shape: &Class) {
-        self.load_run(page, class, shape, &vec![0; shape.bitmap_words()]);
+    /// Takes in a new run, all of whose blocks the caller hands to a shard.
+    pub(crate) fn add_run(&mut self, page: u64, class: u8, shape: &Class, is_open: bool) {
+        let words = vec![0; shape.bitmap_words()].into_boxed_slice();
+        let count = shape.block_count as u32;
+        let run = Run { class, is_open, is_owned: true, score: None, count, available: 0, words };
+        self.runs.insert(page, run);
     }
 
-    /// Forgets a run; its pages are the caller's.
-    pub(crate) fn remove_run(&mut self, page: u64) {
-        if let Some(run) = self.runs.remove(&page)
-            && let Some(runs) = self.classes.get_mut(usize::from(run.class))
-        {
-            runs.partial.remove(&page);
-            if runs.current == Some(page) {
-                runs.current = None;
+    /// Finds the runs that are empty and that no shard owns: first page and class of each,
+    /// in order.
+    pub(crate) fn take_emptied(&mut self, found: &mut Vec<(u64, u8)>) {
+        found.clear();
+        for page in self.emptied.drain(..) {
+            if let Some(run) = self.runs.get(&page)
+                && run.available == run.count
+                && !run.is_owned
+            {
+                found.push((page, run.class));
             }
         }
+        // A run may have been emptied more than once since the last time.
+        found.sort_unstable();
+        found.dedup();
     }
 
-    /// Blocks of a loaded run that are allocated or reserved; `None` while blocks are taken from
-    /// it: that run stays, else an alternation of insert and remove would make and unmake it.
-    pub(crate) fn live_unless_current(&self, run: u64) -> Option<u64> {
-        let found = self.runs.get(&run)?;
-        let runs = self.classes.get(usize::from(found.class))?;
-        (runs.current != Some(run)).then_some(u64::from(found.live))
+    /// Has `take_emptied` find a run again.
+    pub(crate) fn keep_emptied(&mut self, page: u64) {
+        self.emptied.push(page);
+    }
+
+    /// Forgets an empty run; its pages are free.
+    pub(crate) fn remove_run(&mut self, page: u64, pages: u64) {
+        if let Some(run) = self.runs.remove(&page)
+            && let Some(runs) = self.classes.get_mut(usize::from(run.class))
+            && let Some(score) = run.score
+        {
+            runs.partial(run.is_open).0[usize::from(score)].remove(&page);
+        }
+        self.free.give(page, pages);
     }
 
     /// A reservation that was not published.
     pub(crate) fn give_back(&mut self, run: u64, index: u64) {
-        if let Some(found) = self.runs.get_mut(&run) {
-            found.live -= 1;
-        }
-        self.make_available(run, index);
+        self.make_available(run, (index / 64) as u32, 1 << (index % 64));
     }
 
-    /// A block was freed by the commit with this sequence number.
-    pub(crate) fn retire_block(&mut self, sequence: u64, run: u64, index: u64) {
-        if let Some(found) = self.runs.get_mut(&run) {
-            found.live -= 1;
-        }
-        self.retired.push_back((sequence, Retired::Block { run, index }));
-    }
-
-    /// Pages were freed by the commit with this sequence number.
-    pub(crate) fn retire_pages(&mut self, sequence: u64, start: u64, pages: u64) {
-        self.retired.push_back((sequence, Retired::Pages { start, pages }));
+    /// Something was freed by the commit with this sequence number.
+    pub(crate) fn retire(&mut self, sequence: u64, retired: Retired) {
+        self.retired.push_back((sequence, retired));
     }
 
     /// Makes reusable what was freed by commits up to `sequence`: no pin looks at it any more.
@@ -228,31 +301,44 @@ impl Arena {
             }
             self.retired.pop_front();
             match retired {
-                Retired::Block { run, index } => self.make_available(run, index),
+                Retired::Blocks { run, word, mask } => self.make_available(run, word, mask),
                 Retired::Pages { start, pages } => self.free.give(start, pages),
             }
         }
     }
 
-    /// Things freed but not reusable yet.
-    pub(crate) fn retired(&self) -> usize {
-        self.retired.len()
+    /// Things freed but not reusable yet: blocks and extents.
+    pub(crate) fn retired(&self) -> u64 {
+        let count = |retired: &Retired| match retired {
+            Retired::Blocks { mask, .. } => u64::from(mask.count_ones()),
+            Retired::Pages { .. } => 1,
+        };
+        self.retired.iter().map(|(_, retired)| count(retired)).sum()
     }
 
-    fn make_available(&mut self, run: u64, index: u64) {
-        let Some(found) = self.runs.get_mut(&run) else { return };
-        found.make_available(index);
-        if found.available == 1 {
-            let class = found.class;
-            self.offer(run, class);
+    /// Whether nothing waits to become reusable, or to give its pages back.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.retired.is_empty() && self.emptied.is_empty()
+    }
+
+    fn make_available(&mut self, page: u64, word: u32, mask: u64) {
+        let Some(run) = self.runs.get_mut(&page) else { return };
+        if let Some(word) = run.words.get_mut(word as usize) {
+            debug_assert!(*word & mask == 0, "a block comes back once");
+            *word |= mask;
+            run.available += mask.count_ones();
         }
+        if run.score != run.wanted_score() {
+            self.list(page);
+        }
+        self.note_empty(page);
     }
 
-    fn offer(&mut self, run: u64, class: u8) {
-        if let Some(runs) = self.classes.get_mut(usize::from(class))
-            && runs.current != Some(run)
+    fn note_empty(&mut self, page: u64) {
+        if let Some(run) = self.runs.get(&page)
+            && run.available == run.count
         {
-            runs.partial.insert(run);
+            self.emptied.push(page);
         }
     }
 

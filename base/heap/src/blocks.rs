@@ -1,7 +1,8 @@
 //! Following a heap offset: to a block, to its bytes, to an object.
 //!
 //! Purpose: S3, the same for views and transactions. Every dereference checks that a block starts
-//! at the offset, and by option that its pages are what was written (R7).
+//! at the offset, and by option that its pages are what was written (R7). A block of an open run
+//! must be allocated, too: else somebody may be filling it right now (S1).
 
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
@@ -24,6 +25,11 @@ impl Blocks<'_> {
             first_touch.descriptor(image, offset)?;
         }
         let place = image.locate(self.classes, offset)?;
+        if matches!(place, Place::Run { is_open: true, .. })
+            && !image.is_allocated(self.classes, place)?
+        {
+            return Err(Error::InvalidPointer { offset, what: "is not allocated" });
+        }
         if let Some(first_touch) = self.first_touch {
             first_touch.block(image, offset, place.bytes())?;
         }
@@ -33,33 +39,37 @@ impl Blocks<'_> {
     /// All bytes of the block at `offset`.
     #[inline]
     pub(crate) fn block<'i>(&self, image: &'i Image, offset: u64) -> Result<&'i [u8]> {
-        if self.first_touch.is_none()
-            && let Some(bytes) = image.run_block(self.classes, offset)
-        {
-            return Ok(bytes);
+        match self.run_block(image, offset) {
+            Some(bytes) => Ok(bytes),
+            None => self.block_anywhere(image, offset),
         }
-        self.block_anywhere(image, offset)
+    }
+
+    /// All bytes of the block at `offset` if it is one that nearly all are. `None` says nothing.
+    #[inline]
+    pub(crate) fn run_block<'i>(&self, image: &'i Image, offset: u64) -> Option<&'i [u8]> {
+        if self.first_touch.is_some() {
+            return None;
+        }
+        image.run_block(self.classes, offset)
     }
 
     fn block_anywhere<'i>(&self, image: &'i Image, offset: u64) -> Result<&'i [u8]> {
         let place = self.locate(image, offset)?;
         image.bytes(offset, place.bytes())
     }
+}
 
-    /// The object in the block at `offset`.
-    #[inline]
-    pub(crate) fn object<'i, T: FromBytes + Immutable + KnownLayout>(
-        &self,
-        image: &'i Image,
-        offset: u64,
-    ) -> Result<&'i T> {
-        let block = self.block(image, offset)?;
-        match T::ref_from_prefix(block) {
-            Ok((object, _)) => Ok(object),
-            Err(_) => Err(Error::InvalidPointer {
-                offset,
-                what: "is too small or misaligned for its type",
-            }),
+/// The object at the start of a block.
+#[inline]
+pub(crate) fn object<T: FromBytes + Immutable + KnownLayout>(
+    block: &[u8],
+    offset: u64,
+) -> Result<&T> {
+    match T::ref_from_prefix(block) {
+        Ok((object, _)) => Ok(object),
+        Err(_) => {
+            Err(Error::InvalidPointer { offset, what: "is too small or misaligned for its type" })
         }
     }
 }

@@ -77,7 +77,7 @@ impl Checker<'_> {
 
     /// Checks descriptors, runs and extents.
     pub(crate) fn structure(&mut self) -> Result<()> {
-        let end = self.image.root()?.pages_end.get();
+        let end = self.image.pages_end()?;
         if end > self.image.pages() || end < FIRST_PAGE {
             let pages = self.image.pages();
             self.find(8, format!("expected {FIRST_PAGE} to {pages} allocated pages, found {end}"));
@@ -92,7 +92,7 @@ impl Checker<'_> {
 
     /// Checks the directory of named roots, if there is one.
     pub(crate) fn named_roots(&mut self) -> Result<()> {
-        let offset = self.image.root()?.roots[DIRECTORY_ROOT].get();
+        let offset = self.image.root(DIRECTORY_ROOT);
         if offset == 0 {
             return Ok(());
         }
@@ -193,13 +193,13 @@ impl Checker<'_> {
                 );
             }
         }
-        let words = self.image.bitmap(page, &shape)?;
-        let allocated: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
-        let beyond = words.last().is_some_and(|last| {
-            let bits = shape.block_count - (words.len() as u64 - 1) * 64;
-            bits < 64 && last >> bits != 0
-        });
-        if beyond {
+        let (mut allocated, mut last) = (0, 0);
+        for index in 0..shape.bitmap_words() {
+            last = self.image.bitmap_word(page, &shape, index)?;
+            allocated += u64::from(last.count_ones());
+        }
+        let bits = shape.block_count - (shape.bitmap_words() as u64 - 1) * 64;
+        if bits < 64 && last >> bits != 0 {
             self.find(
                 page * PAGE_BYTES,
                 format!("expected no bit beyond block {} in a bitmap", shape.block_count),

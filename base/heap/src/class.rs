@@ -14,7 +14,9 @@ use zerocopy::FromBytes;
 use zerocopy::little_endian::{U16, U32};
 
 use crate::error::{Error, Result};
-use crate::layout::{CLASS_COUNT_MAX, CLASS_TABLE_OFFSET, ClassEntry, PAGE_BYTES, file_offset};
+use crate::layout::{
+    CLASS_COUNT_MAX, CLASS_TABLE_OFFSET, ClassEntry, PAGE_BYTES, descriptor_offset, file_offset,
+};
 
 /// Blocks above this many bytes are extents.
 pub(crate) const CLASS_BYTES_MAX: u64 = 32_768;
@@ -22,7 +24,7 @@ pub(crate) const CLASS_BYTES_MAX: u64 = 32_768;
 const RUN_PAGES_MAX: u64 = 64;
 /// Pages of the shortest run: 16 KiB, so that a class in use by one block costs no more.
 const RUN_PAGES_MIN: u64 = 4;
-/// Blocks of a run whose bitmap fits into its first descriptor.
+/// Blocks of a run whose bitmap fits into its first descriptor: its upper half.
 const DESCRIPTOR_BITS: u64 = 32;
 
 /// One class, as the hot paths need it.
@@ -52,6 +54,17 @@ impl Class {
         }
         let index = (within * self.reciprocal) >> 40;
         (index < self.block_count && index * self.block_bytes == within).then_some(index)
+    }
+
+    /// Where word `index` of the bitmap of the run at a page lies: heap offset of the word, and
+    /// where in it the bits begin.
+    #[inline]
+    pub(crate) fn bitmap_word(&self, run: u64, index: usize) -> (u64, u32) {
+        if self.bitmap_in_descriptor {
+            (descriptor_offset(run), DESCRIPTOR_BITS as u32)
+        } else {
+            (run * PAGE_BYTES + index as u64 * 8, 0)
+        }
     }
 
     /// Words of the bitmap of a run.

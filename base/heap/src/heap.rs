@@ -11,25 +11,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use adamant_medium::storage::{Directory, Lock};
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
-use zerocopy::IntoBytes;
+use parking_lot::Mutex;
 use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, IntoBytes};
 
-use crate::arena::Arena;
 use crate::blocks::Blocks;
 use crate::check::{CheckReport, Checker};
 use crate::class::{ClassTable, initial_classes};
 use crate::durability::Durability;
 use crate::error::{Error, Result};
-use crate::image::Image;
+use crate::image::{Image, Shared};
 use crate::journal::{Journal, JournalOptions, JournalStats, Recovery};
 use crate::layout::{
     CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot, KIND_SYSTEM, PAGE_BYTES,
     ROOT_COUNT, ROOT_MAGIC, ROOT_OFFSET, descriptor_offset, file_offset,
 };
 use crate::pin::{Pin, Pins};
-use crate::reserve::GROWTH_PAGES;
 use crate::settled::{FirstTouch, Settled};
+use crate::space::Space;
+use crate::supply::{GROWTH_PAGES, Supply};
 use crate::tx::Transaction;
 use crate::view::View;
 use crate::writer::Writer;
@@ -93,11 +93,9 @@ pub struct Stats {
 pub struct Heap {
     // Field order is drop order: the journal's threads end before the lock is released.
     journal: Journal,
-    classes: ClassTable,
-    image: RwLock<Image>,
+    space: Arc<Space>,
     writer: Mutex<Writer>,
     pins: Arc<Pins>,
-    settled: Settled,
     verify_first_touch: bool,
     closed: AtomicBool,
     /// Which thread runs a transaction: the address of a thread-local of it; 0 for none.
@@ -145,14 +143,11 @@ impl Heap {
         let image = Image::map(journal.pool(), pages, options.address_bytes_max)?;
         let settled = Settled::new(image.pages_max());
         let (classes, pages_end) = load_root(&journal, &image, &settled)?;
-        let writer = Writer::new(Arena::new(&classes, pages_end));
         let heap = Self {
             journal,
-            classes,
-            image: RwLock::new(image),
-            writer: Mutex::new(writer),
+            space: Arc::new(Space::new(image, classes, settled, pages_end)),
+            writer: Mutex::new(Writer::new()),
             pins: Arc::new(Pins::default()),
-            settled,
             verify_first_touch: options.verify_first_touch,
             closed: AtomicBool::new(false),
             owner: AtomicUsize::new(0),
@@ -175,15 +170,18 @@ impl Heap {
 
     #[inline]
     fn blocks(&self) -> Blocks<'_> {
-        let first_touch = || FirstTouch::new(&self.settled, &self.journal);
-        Blocks { classes: &self.classes, first_touch: self.verify_first_touch.then(first_touch) }
+        let first_touch = || FirstTouch::new(&self.space.settled, &self.journal);
+        Blocks {
+            classes: &self.space.classes,
+            first_touch: self.verify_first_touch.then(first_touch),
+        }
     }
 
     /// The image, unless the heap was closed: then another process may write the pool, and what
     /// is mapped of it may change under a reader (S1).
     #[inline]
-    fn read_image(&self) -> Result<RwLockReadGuard<'_, Image>> {
-        let image = self.image.read();
+    fn read_image(&self) -> Result<Shared<'_>> {
+        let image = self.space.image.read();
         self.refuse_closed()?;
         Ok(image)
     }
@@ -227,16 +225,16 @@ impl Heap {
             }));
         }
         self.journal.wait_for_space()?;
-        let mut writer = self.writer.lock();
-        if writer.arena.retired() > 0 {
-            // Pins may have gone since the last commit. A pin that is made now needs none of it.
-            writer.arena.release(self.pins.released());
-        }
-        let image = self.image.write();
+        let writer = self.writer.lock();
+        let image = self.space.image.write();
         self.refuse_closed()?;
         self.owner.store(token, Ordering::Relaxed);
-        let mut transaction =
-            Transaction::new(self.blocks(), &self.settled, &self.journal, writer, image);
+        let supply = Supply { space: &self.space, journal: &self.journal };
+        let mut transaction = Transaction::new(self.blocks(), supply, writer, image);
+        if self.space.has_waiting() {
+            // Pins may have gone since the last commit. A pin that is made now needs none of it.
+            transaction.recycle(self.pins.released());
+        }
         // Whatever happens, the seat is free again before anybody else can take it.
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut transaction)));
         self.owner.store(0, Ordering::Relaxed);
@@ -292,9 +290,15 @@ impl Heap {
         let _seat = self.writer.lock();
         self.journal.checkpoint()?;
         let image = self.read_image()?;
+        // No run is made meanwhile.
+        let _arena = self.space.arena();
         let file: PathBuf = self.journal.pool().path().into();
-        let mut checker =
-            Checker { image: &image, classes: &self.classes, file, report: CheckReport::default() };
+        let mut checker = Checker {
+            image: &image,
+            classes: &self.space.classes,
+            file,
+            report: CheckReport::default(),
+        };
         let verified = self.journal.verify(&mut |error| checker.note(error))?;
         checker.report.pages_verified = verified;
         checker.structure()?;
@@ -311,7 +315,7 @@ impl Heap {
             });
         }
         let _seat = self.writer.lock();
-        let image = self.image.write();
+        let image = self.space.image.write();
         self.refuse_closed()?;
         work(self.blocks(), &image)
     }
@@ -320,10 +324,9 @@ impl Heap {
     pub fn stats(&self) -> Stats {
         // First what waits for a checkpoint: nobody should wait for it behind a lock held here.
         let journal = self.journal.stats();
-        let quarantined = self.writer.lock().arena.retired() as u64;
-        let image = self.image.read();
-        let root = self.refuse_closed().and_then(|()| image.root());
-        let used_pages = root.map_or(0, |root| root.pages_end.get());
+        let quarantined = self.space.arena().retired();
+        let image = self.space.image.read();
+        let used_pages = self.refuse_closed().and_then(|()| image.pages_end()).unwrap_or(0);
         Stats {
             pool_bytes: image.pages() * PAGE_BYTES,
             used_bytes: used_pages * PAGE_BYTES,
@@ -346,7 +349,7 @@ impl Heap {
         let outcome = self.journal.close();
         self.closed.store(true, Ordering::Release);
         let _seat = self.writer.lock();
-        let _image = self.image.write();
+        let _image = self.space.image.write();
         self.lock.lock().take();
         outcome
     }
@@ -399,7 +402,7 @@ fn initial_pages() -> Vec<(u64, Vec<u8>)> {
         roots: [U64::new(0); ROOT_COUNT],
     };
     let system =
-        Descriptor { kind: KIND_SYSTEM, reserved: 0, class: U16::new(0), argument: U32::new(0) };
+        Descriptor { kind: KIND_SYSTEM, flags: 0, class: U16::new(0), argument: U32::new(0) };
     vec![
         (ROOT_OFFSET, page(root.as_bytes())),
         (CLASS_TABLE_OFFSET, page(classes.as_bytes())),
@@ -413,7 +416,11 @@ fn load_root(journal: &Journal, image: &Image, settled: &Settled) -> Result<(Cla
     for offset in [ROOT_OFFSET, CLASS_TABLE_OFFSET] {
         settled.verify(journal, image, offset, PAGE_BYTES)?;
     }
-    let root = image.root()?;
+    let root = image.bytes(ROOT_OFFSET, size_of::<HeapRoot>() as u64)?;
+    let Ok(root) = HeapRoot::read_from_bytes(root) else {
+        let what = "is not the root page";
+        return Err(Error::InvalidPointer { offset: ROOT_OFFSET, what });
+    };
     let damaged =
         |what: String| Error::Damaged { file: file.into(), offset: file_offset(ROOT_OFFSET), what };
     if root.magic != ROOT_MAGIC {

@@ -4,33 +4,90 @@
 //! `pages.rs` hold all the address arithmetic of the heap.
 //! Invariants: data pages `0..pages` and their descriptors are readable and writable memory; a
 //! pool file's bytes are under the pages that existed at open, anonymous memory under the rest.
-//! Thread safety: shared access reads, exclusive access (`&mut self`) writes (S1). The image is
-//! kept in a lock by `heap.rs`; nothing here synchronises.
+//! Thread safety: bytes of blocks and of the roots are read under the image's lock and written
+//! under its exclusive side (S1), through [`Exclusive`]; but for a block of an open run or pages
+//! that are free, which belong to whoever reserved them until they are published. Words of the
+//! allocator (descriptors, bitmaps, the end of the pages) are atomics for all, and no reference is
+//! ever made over them: threads change them under the shared lock and without any.
 
+use std::ops::Deref;
+use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_medium::region::Region;
 use adamant_medium::storage::File;
-use adamant_wire::le::u64_at;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use zerocopy::FromBytes;
 
 use crate::class::{Class, ClassTable};
 use crate::error::{Error, Result};
 use crate::layout::{
-    DESCRIPTOR_BYTES, Descriptor, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot, KIND_EXTENT, KIND_RUN,
-    KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_OFFSET, TABLE_BASE, ZONE_BYTES, ZONE_PAGES, file_offset,
+    DESCRIPTOR_BYTES, Descriptor, FIRST_PAGE, FLAG_OPEN, HEAP_BYTES_MAX, KIND_EXTENT, KIND_RUN,
+    KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_COUNT, ROOT_OFFSET, ROOT_PAGES_END, ROOT_WORDS,
+    TABLE_BASE, ZONE_BYTES, ZONE_PAGES, descriptor_offset, file_offset,
 };
 
 /// Memory is made usable in steps of a huge page, so that a first touch can fill a whole one:
 /// 2 MiB in one fault instead of 512 (2-4 us each).
 const STEP_BYTES: u64 = 2 << 20;
+/// Kind and flags of the first page of a run that is not open, as they lie in its descriptor.
+const RUN: u16 = KIND_RUN as u16;
+/// The same of its later pages.
+const RUN_CONTINUED: u16 = KIND_RUN_CONTINUED as u16;
 
 /// The memory of a heap.
 #[derive(Debug)]
 pub(crate) struct Image {
     data: Region,
     tables: Region,
-    pages: u64,
+    pages: AtomicU64,
+    gate: RwLock<()>,
+}
+
+/// The image, which nobody has exclusively.
+#[derive(Debug)]
+pub(crate) struct Shared<'h> {
+    image: &'h Image,
+    _gate: RwLockReadGuard<'h, ()>,
+}
+
+impl Deref for Shared<'_> {
+    type Target = Image;
+
+    #[inline]
+    fn deref(&self) -> &Image {
+        self.image
+    }
+}
+
+/// The image, which nobody else has, not even to read.
+#[derive(Debug)]
+pub(crate) struct Exclusive<'h> {
+    image: &'h Image,
+    _gate: RwLockWriteGuard<'h, ()>,
+}
+
+impl Deref for Exclusive<'_> {
+    type Target = Image;
+
+    #[inline]
+    fn deref(&self) -> &Image {
+        self.image
+    }
+}
+
+impl Exclusive<'_> {
+    /// `len` bytes at a heap offset, for writing: of the roots, or of a block that no other thread
+    /// has reserved.
+    #[inline]
+    pub(crate) fn bytes_mut(&mut self, offset: u64, len: u64) -> Result<&mut [u8]> {
+        let pointer = self.image.pointer(offset, len)?;
+        // SAFETY: the range is committed, initialised memory. Of blocks and roots nobody else
+        // reads or writes a byte while the gate is held exclusively, which the returned borrow
+        // does, and reservations of others, which are not under the gate, are other blocks.
+        Ok(unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), len as usize) })
+    }
 }
 
 impl Image {
@@ -42,7 +99,7 @@ impl Image {
         let data = Region::reserve(bytes_max, bytes_min)?;
         let table_bytes = data.bytes() / PAGE_BYTES * DESCRIPTOR_BYTES;
         let tables = Region::reserve(table_bytes, table_bytes)?;
-        let image = Self { data, tables, pages };
+        let image = Self { data, tables, pages: AtomicU64::new(pages), gate: RwLock::new(()) };
         let mut first = 0;
         while first < pages {
             let count = (pages - first).min(ZONE_PAGES);
@@ -62,7 +119,24 @@ impl Image {
 
     /// Data pages that exist.
     pub(crate) fn pages(&self) -> u64 {
-        self.pages
+        self.pages.load(Ordering::Acquire)
+    }
+
+    /// Waits until nobody has the image exclusively.
+    #[inline]
+    pub(crate) fn read(&self) -> Shared<'_> {
+        Shared { image: self, _gate: self.gate.read() }
+    }
+
+    /// Waits until nobody has the image in any way.
+    #[inline]
+    pub(crate) fn write(&self) -> Exclusive<'_> {
+        Exclusive { image: self, _gate: self.gate.write() }
+    }
+
+    /// The image exclusively, if nobody has it in any way. Never waits.
+    pub(crate) fn try_write(&self) -> Option<Exclusive<'_>> {
+        Some(Exclusive { image: self, _gate: self.gate.try_write()? })
     }
 
     /// Data pages that the reserved address range can hold.
@@ -70,18 +144,20 @@ impl Image {
         self.data.bytes() / PAGE_BYTES
     }
 
-    /// Makes data pages up to `pages` exist, zeroed. The file must already back them.
-    pub(crate) fn grow(&mut self, pages: u64) -> Result<()> {
+    /// Makes data pages up to `pages` exist, zeroed. The file must already back them. To be called
+    /// by one thread at a time.
+    pub(crate) fn grow(&self, pages: u64) -> Result<()> {
         if pages > self.pages_max() {
             return Err(Error::TooLarge {
                 bytes: pages * PAGE_BYTES,
                 bytes_max: self.pages_max() * PAGE_BYTES,
             });
         }
-        Self::commit(&self.data, self.pages * PAGE_BYTES, pages * PAGE_BYTES)?;
+        let before = self.pages();
+        Self::commit(&self.data, before * PAGE_BYTES, pages * PAGE_BYTES)?;
         let table = |pages: u64| (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
-        Self::commit(&self.tables, table(self.pages), table(pages))?;
-        self.pages = pages;
+        Self::commit(&self.tables, table(before), table(pages))?;
+        self.pages.store(pages, Ordering::Release);
         Ok(())
     }
 
@@ -97,46 +173,74 @@ impl Image {
     #[inline]
     fn resolve(&self, offset: u64, len: u64) -> Option<(&Region, usize)> {
         let (region, start, end) = if offset < TABLE_BASE {
-            (&self.data, offset, self.pages * PAGE_BYTES)
+            (&self.data, offset, self.pages() * PAGE_BYTES)
         } else {
             // Whole pages, as they are verified; descriptors of pages beyond the heap are zero.
-            let end = (self.pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
+            let end = (self.pages() * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
             (&self.tables, offset - TABLE_BASE, end)
         };
         let exists = start.checked_add(len).is_some_and(|stop| stop <= end);
         exists.then_some((region, start as usize))
     }
 
-    /// `len` bytes at a heap offset.
+    /// The address of `len` bytes at a heap offset, all of them in committed memory.
     #[inline]
-    pub(crate) fn bytes(&self, offset: u64, len: u64) -> Result<&[u8]> {
+    pub(crate) fn pointer(&self, offset: u64, len: u64) -> Result<NonNull<u8>> {
         let Some((region, start)) = self.resolve(offset, len) else {
             return Err(Error::InvalidPointer { offset, what: "lies beyond the heap" });
         };
         // SAFETY: `resolve` found the range below `pages`, so it lies within the reservation.
-        let pointer = unsafe { region.base().as_ptr().add(start) };
-        // SAFETY: the range is committed memory, initialised (file bytes or zero); it is written
-        // only through `&mut self`, which the returned shared borrow of `self` excludes.
-        Ok(unsafe { std::slice::from_raw_parts(pointer, len as usize) })
+        Ok(unsafe { region.base().add(start) })
     }
 
-    /// `len` bytes at a heap offset, for writing.
+    /// `len` bytes at a heap offset: of the roots, or of a block.
     #[inline]
-    pub(crate) fn bytes_mut(&mut self, offset: u64, len: u64) -> Result<&mut [u8]> {
-        let Some((region, start)) = self.resolve(offset, len) else {
-            return Err(Error::InvalidPointer { offset, what: "lies beyond the heap" });
-        };
-        // SAFETY: `resolve` found the range below `pages`, so it lies within the reservation.
-        let pointer = unsafe { region.base().as_ptr().add(start) };
-        // SAFETY: the range is committed, initialised memory, and the returned borrow of `self`
-        // is exclusive: nobody else reads or writes the image while it lives.
-        Ok(unsafe { std::slice::from_raw_parts_mut(pointer, len as usize) })
+    pub(crate) fn bytes(&self, offset: u64, len: u64) -> Result<&[u8]> {
+        let pointer = self.pointer(offset, len)?;
+        // SAFETY: the range is committed memory, initialised (file bytes or zero). Blocks and
+        // roots are written only by who has the image exclusively, which a caller that reads
+        // under the gate excludes, or that is itself that one; reserved blocks of others are
+        // refused to readers (`Blocks::locate`), and words of the allocator are not asked for.
+        Ok(unsafe { std::slice::from_raw_parts(pointer.as_ptr(), len as usize) })
+    }
+
+    /// The word at a heap offset, a multiple of 8: for words of the allocator.
+    #[inline]
+    fn word(&self, offset: u64) -> Result<&AtomicU64> {
+        debug_assert!(offset.is_multiple_of(8), "words are aligned");
+        let pointer = self.pointer(offset, 8)?;
+        // SAFETY: committed memory, aligned since regions are and the offset is, which lives as
+        // long as `self`. Words of the allocator are accessed in no other way than this while
+        // they are that, and before (as part of free pages) by nobody.
+        Ok(unsafe { AtomicU64::from_ptr(pointer.as_ptr().cast()) })
+    }
+
+    /// The word of the allocator at a heap offset.
+    #[inline]
+    pub(crate) fn load_word(&self, offset: u64) -> Result<u64> {
+        Ok(u64::from_le(self.word(offset)?.load(Ordering::Acquire)))
+    }
+
+    /// Sets the word of the allocator at a heap offset.
+    pub(crate) fn store_word(&self, offset: u64, value: u64) -> Result<()> {
+        self.word(offset)?.store(value.to_le(), Ordering::Release);
+        Ok(())
+    }
+
+    /// Copies the page at a heap offset out, whatever is on it: words of the allocator among them.
+    /// No block of the page may be written meanwhile.
+    pub(crate) fn copy_page(&self, offset: u64) -> Result<[u8; PAGE_BYTES as usize]> {
+        let mut copy = [0; PAGE_BYTES as usize];
+        for (at, bytes) in (offset..).step_by(8).zip(copy.chunks_exact_mut(8)) {
+            bytes.copy_from_slice(&self.load_word(at)?.to_le_bytes());
+        }
+        Ok(copy)
     }
 
     /// Asks the processor to load the cache line at a heap offset.
     #[inline]
     pub(crate) fn prefetch(&self, offset: u64) {
-        if offset < self.pages * PAGE_BYTES {
+        if offset < self.pages() * PAGE_BYTES {
             self.data.prefetch(offset);
         }
     }
@@ -144,8 +248,8 @@ impl Image {
     /// The descriptor of a data page.
     #[inline]
     pub(crate) fn descriptor(&self, page: u64) -> Result<Descriptor> {
-        let bytes = self.bytes(TABLE_BASE + page * DESCRIPTOR_BYTES, DESCRIPTOR_BYTES)?;
-        Descriptor::read_from_bytes(bytes).map_err(|_| Error::InvalidPointer {
+        let word = self.load_word(descriptor_offset(page))?;
+        Descriptor::read_from_bytes(&word.to_le_bytes()).map_err(|_| Error::InvalidPointer {
             offset: page * PAGE_BYTES,
             what: "has no descriptor",
         })
@@ -156,30 +260,32 @@ impl Image {
     #[inline]
     pub(crate) fn run_block(&self, classes: &ClassTable, offset: u64) -> Option<&[u8]> {
         let page = offset / PAGE_BYTES;
-        if page >= self.pages {
+        let pages = self.pages();
+        if page >= pages {
             return None;
         }
         // SAFETY: the tables hold 8 bytes for each of `pages` pages, and `page` is one of them.
-        let word = unsafe { self.tables.base().cast::<[u8; 8]>().add(page as usize) };
-        // SAFETY: committed, initialised memory of alignment 1, written only through `&mut self`.
-        let word = u64::from_le_bytes(unsafe { word.read() });
-        let back = match word as u8 {
-            KIND_RUN => 0,
-            KIND_RUN_CONTINUED => word >> 32,
+        let word = unsafe { self.tables.base().cast::<AtomicU64>().add(page as usize) };
+        // SAFETY: committed, initialised, aligned memory, which others access by atomics only.
+        let word = u64::from_le(unsafe { word.as_ref() }.load(Ordering::Acquire));
+        // Kind and flags at once: blocks of open runs are for `locate`.
+        let back = match word as u16 {
+            RUN => 0,
+            RUN_CONTINUED => word >> 32,
             _ => return None,
         };
         let shape = classes.get((word >> 16) as u16)?;
         // A distance beyond the start wraps around, and then lies beyond the end.
         let run = page.wrapping_sub(back);
-        if run >= self.pages || run < FIRST_PAGE || run + shape.run_pages > self.pages {
+        if run >= pages || run < FIRST_PAGE || run + shape.run_pages > pages {
             return None;
         }
         shape.index_at(offset - run * PAGE_BYTES)?;
         // SAFETY: a block that `index_at` knows lies within its run (`ClassTable::load` checked
         // that for the class), and the run lies below `pages`.
         let pointer = unsafe { self.data.base().as_ptr().add(offset as usize) };
-        // SAFETY: committed, initialised memory, written only through `&mut self`, which the
-        // returned shared borrow of `self` excludes.
+        // SAFETY: committed, initialised memory. Blocks of runs that are not open are written only
+        // by who has the image exclusively, which callers exclude, or are.
         Some(unsafe { std::slice::from_raw_parts(pointer, shape.block_bytes as usize) })
     }
 
@@ -188,7 +294,8 @@ impl Image {
     pub(crate) fn locate(&self, classes: &ClassTable, offset: u64) -> Result<Place> {
         let invalid = |what| Error::InvalidPointer { offset, what };
         let page = offset / PAGE_BYTES;
-        if page >= self.pages {
+        let pages = self.pages();
+        if page >= pages {
             return Err(invalid("lies beyond the heap"));
         }
         if page < FIRST_PAGE {
@@ -205,16 +312,18 @@ impl Image {
                 };
                 let run = page
                     .checked_sub(back)
-                    .filter(|run| *run >= FIRST_PAGE && run + shape.run_pages <= self.pages);
+                    .filter(|run| *run >= FIRST_PAGE && run + shape.run_pages <= pages);
                 let Some(run) = run else {
                     return Err(invalid("is in a run that is cut off"));
                 };
                 let Some(index) = shape.index_at(offset - run * PAGE_BYTES) else {
                     return Err(invalid("is not the start of a block"));
                 };
-                Ok(Place::Run { run, class: class as u8, index, bytes: shape.block_bytes })
+                let is_open = descriptor.flags & FLAG_OPEN != 0;
+                let bytes = shape.block_bytes;
+                Ok(Place::Run { run, class: class as u8, index, bytes, is_open })
             }
-            KIND_EXTENT if argument == 0 || page + argument > self.pages => {
+            KIND_EXTENT if argument == 0 || page + argument > pages => {
                 Err(invalid("is in an extent that is cut off"))
             }
             KIND_EXTENT if offset.is_multiple_of(PAGE_BYTES) => {
@@ -225,32 +334,64 @@ impl Image {
         }
     }
 
-    /// The bitmap of the run at a page: one set bit for every allocated block.
-    pub(crate) fn bitmap(&self, run: u64, shape: &Class) -> Result<Vec<u64>> {
-        if shape.bitmap_in_descriptor {
-            return Ok(vec![u64::from(self.descriptor(run)?.argument.get())]);
+    /// A word of the bitmap of the run at a page: one set bit for every allocated block.
+    #[inline]
+    pub(crate) fn bitmap_word(&self, run: u64, shape: &Class, index: usize) -> Result<u64> {
+        let (word, shift) = shape.bitmap_word(run, index);
+        Ok(self.load_word(word)? >> shift)
+    }
+
+    /// Whether the medium says that a block is allocated.
+    pub(crate) fn is_allocated(&self, classes: &ClassTable, place: Place) -> Result<bool> {
+        match place {
+            Place::Extent { .. } => Ok(true),
+            Place::Run { run, class, index, .. } => {
+                // What a damaged descriptor calls a later page of a run may follow none: its
+                // bitmap would be somebody's bytes.
+                let first = self.descriptor(run)?;
+                let class = u16::from(class);
+                let Some(shape) = classes.get(class).filter(|_| first.is_run_of(class)) else {
+                    return Ok(false);
+                };
+                Ok(self.bitmap_word(run, shape, (index / 64) as usize)? >> (index % 64) & 1 != 0)
+            }
         }
-        let bytes = self.bytes(run * PAGE_BYTES, shape.bitmap_words() as u64 * 8)?;
-        Ok((0..shape.bitmap_words()).filter_map(|i| u64_at(bytes, i * 8)).collect())
     }
 
-    /// The root page.
-    pub(crate) fn root(&self) -> Result<&HeapRoot> {
-        let bytes = self.bytes(ROOT_OFFSET, size_of::<HeapRoot>() as u64)?;
-        HeapRoot::ref_from_bytes(bytes).map_err(|_| Error::InvalidPointer {
-            offset: ROOT_OFFSET,
-            what: "is not the root page",
-        })
+    /// The word of root `index`; 0 when there is no such root.
+    pub(crate) fn root(&self, index: usize) -> u64 {
+        let Ok(offset) = root_offset(index) else { return 0 };
+        let bytes = self.bytes(offset, 8).ok().and_then(|bytes| bytes.first_chunk::<8>());
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 
-    /// Changes bits of the word at a heap offset.
-    pub(crate) fn change_bits(&mut self, word: u64, set: u64, clear: u64) -> Result<()> {
-        let bytes = self.bytes_mut(word, 8)?;
-        let word = zerocopy::little_endian::U64::mut_from_bytes(bytes)
-            .map_err(|_| Error::InvalidPointer { offset: word, what: "is not a word" })?;
-        word.set((word.get() | set) & !clear);
+    /// One past the last data page that was ever allocated.
+    pub(crate) fn pages_end(&self) -> Result<u64> {
+        self.load_word(ROOT_PAGES_END)
+    }
+
+    /// Changes bits of the word of the allocator at a heap offset.
+    pub(crate) fn change_bits(&self, offset: u64, set: u64, clear: u64) -> Result<()> {
+        let word = self.word(offset)?;
+        if set != 0 {
+            word.fetch_or(set.to_le(), Ordering::Release);
+        }
+        if clear != 0 {
+            word.fetch_and(!clear.to_le(), Ordering::Release);
+        }
         Ok(())
     }
+}
+
+/// Heap offset of the word of root `index`.
+///
+/// # Errors
+/// `Error::Misuse` when there is no such root.
+pub(crate) fn root_offset(index: usize) -> Result<u64> {
+    if index >= ROOT_COUNT {
+        return Err(Error::Misuse { what: "a heap has 16 roots, numbered from 0" });
+    }
+    Ok(ROOT_OFFSET + ROOT_WORDS + 8 * index as u64)
 }
 
 /// Where a block lies.
@@ -266,6 +407,8 @@ pub(crate) enum Place {
         index: u64,
         /// Bytes of a block.
         bytes: u64,
+        /// Whether threads without the image's exclusive lock reserve blocks of the run.
+        is_open: bool,
     },
     /// An extent.
     Extent {

@@ -49,6 +49,10 @@ pub const CLASS_TABLE_OFFSET: u64 = PAGE_BYTES;
 pub const FIRST_PAGE: u64 = 2;
 /// Entries of the class table.
 pub const CLASS_COUNT_MAX: usize = 255;
+/// Heap offset of the field `pages_end` of the root page.
+pub const ROOT_PAGES_END: u64 = ROOT_OFFSET + 8;
+/// Byte of the first root's word in the root page.
+pub const ROOT_WORDS: u64 = 24;
 /// Words for the roots of what lives in a heap.
 pub const ROOT_COUNT: usize = 16;
 /// The root word of the directory of named roots, the last one.
@@ -184,20 +188,38 @@ pub struct ClassEntry {
     pub reserved: U16,
 }
 
-/// What a page is used for.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+/// What a page is used for; all zero: nothing.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Descriptor {
     /// One of the `KIND_` constants.
     pub kind: u8,
-    /// Zero.
-    pub reserved: u8,
+    /// `FLAG_OPEN` or 0.
+    pub flags: u8,
     /// Runs: the class.
     pub class: U16,
     /// Run: the bitmap when the class keeps it here. Continued run: pages back to its first page.
     /// Extent: its pages.
     pub argument: U32,
 }
+
+impl Descriptor {
+    /// Whether this is the first page of a run of a class.
+    pub fn is_run_of(&self, class: u16) -> bool {
+        (self.kind, self.class.get()) == (KIND_RUN, class)
+    }
+
+    /// The descriptor as the little-endian word that it is.
+    pub fn word(self) -> u64 {
+        let word: U64 = zerocopy::transmute!(self);
+        word.get()
+    }
+}
+
+/// Flag of a page of a run: in memory, blocks of the run are reserved by threads that do not have
+/// the image exclusively, so that a reader must look whether a block is allocated. It says nothing
+/// about the medium: no record sets it, and whoever finds it there ignores it or takes the look.
+pub const FLAG_OPEN: u8 = 1;
 
 /// A free page, or a page inside an extent.
 pub const KIND_FREE: u8 = 0;
@@ -219,6 +241,8 @@ const _: () = assert!(size_of::<HeapRoot>() == 24 + 8 * ROOT_COUNT);
 const _: () = assert!(size_of::<DirectoryHeader>() == 24);
 const _: () = assert!(size_of::<DirectoryEntry>() == 32);
 const _: () = assert!(NAME_BYTES_MAX == u8::MAX as usize);
+const _: () = assert!(std::mem::offset_of!(HeapRoot, pages_end) as u64 == ROOT_PAGES_END);
+const _: () = assert!(std::mem::offset_of!(HeapRoot, roots) as u64 == ROOT_WORDS);
 const _: () = assert!(size_of::<ClassEntry>() == 16);
 const _: () = assert!(CLASS_COUNT_MAX * 16 <= PAGE_BYTES as usize);
 const _: () = assert!(size_of::<Descriptor>() as u64 == DESCRIPTOR_BYTES);

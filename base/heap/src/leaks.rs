@@ -13,7 +13,7 @@ use crate::directory::{NamedRoot, decode};
 use crate::error::{Error, Result};
 use crate::heap::Heap;
 use crate::image::Image;
-use crate::layout::DIRECTORY_ROOT;
+use crate::layout::{DIRECTORY_ROOT, ROOT_COUNT};
 use crate::trace::{Kind, Owned, Tracer, Types};
 
 /// A block that is allocated and that no named root reaches.
@@ -205,13 +205,10 @@ impl<'a> Scan<'a> {
     }
 
     fn run(mut self) -> Result<LeakReport> {
-        let words = self.image.root()?.roots;
-        for (index, word) in words.iter().enumerate() {
-            if word.get() != 0 && index != DIRECTORY_ROOT {
-                self.report.untraced_roots.push(index);
-            }
-        }
-        for root in self.directory(words[DIRECTORY_ROOT].get())? {
+        let untraced = (0..ROOT_COUNT)
+            .filter(|index| self.image.root(*index) != 0 && *index != DIRECTORY_ROOT);
+        self.report.untraced_roots.extend(untraced);
+        for root in self.directory(self.image.root(DIRECTORY_ROOT))? {
             match self.types.get(root.type_id) {
                 Some(kind) => {
                     let owned = Owned { offset: root.offset, len: 1, kind };

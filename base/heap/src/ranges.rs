@@ -1,25 +1,28 @@
 //! What a transaction changed in blocks that were there before it.
 //!
 //! Purpose: remember the old bytes, so that an `Err` restores them, and the exact ranges written,
-//! so that they go into the record once. Works on cache lines of 64 bytes: a line is saved when
-//! it is first written, and one bit for each of its bytes says what was written. So overlapping
-//! and adjacent ranges merge by themselves and every write costs the same, the first and the
-//! millionth: 80 bytes of memory for a line, whatever the number of writes to it.
-//! Invariants: a saved line holds what the image held when the level began, but for bytes of
-//! blocks that the level itself reserved (those vanish with it).
+//! so that they go into the record once. Works on cache lines of 64 bytes: bits for each of its
+//! bytes say what was saved and what was written. So overlapping and adjacent ranges merge by
+//! themselves and every write costs the same, the first and the millionth: 88 bytes of memory for
+//! a line, whatever the number of writes to it.
+//! Invariants: a byte is read, saved and restored only if it was declared: the others of its line
+//! may belong to a block that another thread has reserved and fills right now. A saved byte is
+//! what the image held when the level began.
 
 use crate::error::Result;
-use crate::image::Image;
+use crate::image::{Exclusive, Image};
 use crate::keyed::Keyed;
 
 /// Bytes of a line.
 const LINE_BYTES: u64 = 64;
 
-/// A saved line.
+/// A line of which something was saved.
 #[derive(Debug)]
 struct Line {
     /// One bit for every byte that goes into the record.
     written: u64,
+    /// One bit for every byte of `old` that is one.
+    saved: u64,
     /// The bytes before.
     old: [u8; LINE_BYTES as usize],
 }
@@ -31,8 +34,8 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Saves the lines of `len` bytes at `offset` that are not saved yet, and notes the range for
-    /// the record if `log` says so.
+    /// Saves those of `len` bytes at `offset` that are not saved yet, and notes the range for the
+    /// record if `log` says so.
     pub(crate) fn declare(
         &mut self,
         image: &Image,
@@ -40,40 +43,60 @@ impl Ranges {
         len: u64,
         log: bool,
     ) -> Result<()> {
+        // All of it is looked up once; a range lies in one block.
+        let bytes = image.bytes(offset, len)?;
         let end = offset + len;
         let mut line = offset / LINE_BYTES;
         while line * LINE_BYTES < end {
             let start = line * LINE_BYTES;
             let from = offset.max(start) - start;
             let to = end.min(start + LINE_BYTES) - start;
-            let mask = if log { (u64::MAX >> (LINE_BYTES - (to - from))) << from } else { 0 };
-            if let Some(saved) = self.lines.get_mut(line) {
-                saved.written |= mask;
+            let mask = (u64::MAX >> (LINE_BYTES - (to - from))) << from;
+            let written = if log { mask } else { 0 };
+            let part = &bytes[(start + from - offset) as usize..(start + to - offset) as usize];
+            if let Some(known) = self.lines.get_mut(line) {
+                known.written |= written;
+                let missing = mask & !known.saved;
+                for (at, len) in (Spans { start: 0, left: missing }) {
+                    let (at, from) = (at as usize, from as usize);
+                    let source = &part[at - from..at - from + len as usize];
+                    known.old[at..at + len as usize].copy_from_slice(source);
+                }
+                known.saved |= mask;
             } else {
                 let mut old = [0; LINE_BYTES as usize];
-                old.copy_from_slice(image.bytes(start, LINE_BYTES)?);
-                self.lines.insert(line, Line { written: mask, old });
+                old[from as usize..to as usize].copy_from_slice(part);
+                self.lines.insert(line, Line { written, saved: mask, old });
             }
             line += 1;
         }
         Ok(())
     }
 
-    /// Puts every saved line back.
-    pub(crate) fn restore(&mut self, image: &mut Image) -> Result<()> {
-        for (line, saved) in self.lines.drain() {
-            image.bytes_mut(line * LINE_BYTES, LINE_BYTES)?.copy_from_slice(&saved.old);
+    /// Puts every saved byte back.
+    pub(crate) fn restore(&mut self, image: &mut Exclusive<'_>) -> Result<()> {
+        for (line, known) in self.lines.drain() {
+            for (at, len) in (Spans { start: 0, left: known.saved }) {
+                let old = &known.old[at as usize..(at + len) as usize];
+                image.bytes_mut(line * LINE_BYTES + at, len)?.copy_from_slice(old);
+            }
         }
         Ok(())
     }
 
     /// Hands everything to the level around this one: what that level saved itself is older.
     pub(crate) fn merge_into(&mut self, outer: &mut Self) {
-        for (line, saved) in self.lines.drain() {
-            match outer.lines.get_mut(line) {
-                Some(older) => older.written |= saved.written,
-                None => outer.lines.insert(line, saved),
+        for (line, known) in self.lines.drain() {
+            let Some(older) = outer.lines.get_mut(line) else {
+                outer.lines.insert(line, known);
+                continue;
+            };
+            older.written |= known.written;
+            for (at, len) in (Spans { start: 0, left: known.saved & !older.saved }) {
+                let range = at as usize..(at + len) as usize;
+                older.old[range.clone()].copy_from_slice(&known.old[range]);
             }
+            older.saved |= known.saved;
         }
     }
 

@@ -3,10 +3,14 @@
 //! Purpose: R7. A page is verified against its checksum at most once: when the allocator loads it,
 //! or, by option, when it is first touched. A page that this process has changed is not what the
 //! file holds; the applier verifies the file's before it lays the change over it.
-//! Thread safety: bits are only ever set, by whoever holds the image's lock in either way.
+//! Thread safety: bits are only ever set, from any thread. A page is verified by one thread at a
+//! time, and before any of its blocks is handed out: so nobody reads a page for its checksum while
+//! a block of it is filled.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::image::Image;
@@ -23,13 +27,14 @@ type Zone = OnceLock<Box<[AtomicU64; ZONE_WORDS]>>;
 #[derive(Debug)]
 pub(crate) struct Settled {
     zones: Box<[Zone]>,
+    verifying: Mutex<()>,
 }
 
 impl Settled {
     /// All pages of a heap of up to `pages_max` pages, none settled.
     pub(crate) fn new(pages_max: u64) -> Self {
         let zones = pages_max.div_ceil(ZONE_PAGES);
-        Self { zones: (0..zones).map(|_| Zone::new()).collect() }
+        Self { zones: (0..zones).map(|_| Zone::new()).collect(), verifying: Mutex::new(()) }
     }
 
     /// Zone, word and bit of the page at a heap offset.
@@ -54,7 +59,7 @@ impl Settled {
         let (zone, word, bit) = Self::place(offset);
         let words = self.zones.get(zone).and_then(OnceLock::get);
         let word = words.and_then(|words| words.get(word));
-        word.is_some_and(|word| word.load(Ordering::Relaxed) & bit != 0)
+        word.is_some_and(|word| word.load(Ordering::Acquire) & bit != 0)
     }
 
     /// Settles the pages of `len` bytes at a heap offset.
@@ -70,7 +75,7 @@ impl Settled {
                 if let Some(word) = words.get(word)
                     && word.load(Ordering::Relaxed) & bit == 0
                 {
-                    word.fetch_or(bit, Ordering::Relaxed);
+                    word.fetch_or(bit, Ordering::Release);
                 }
             }
             page += PAGE_BYTES;
@@ -91,10 +96,19 @@ impl Settled {
         let mut page = offset - offset % PAGE_BYTES;
         while page < offset + len {
             if !self.is_settled(page) {
-                journal.verify_page(page, image.bytes(page, PAGE_BYTES)?)?;
-                self.settle(page, PAGE_BYTES);
+                self.verify_one(journal, image, page)?;
             }
             page += PAGE_BYTES;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn verify_one(&self, journal: &Journal, image: &Image, page: u64) -> Result<()> {
+        let _verifying = self.verifying.lock();
+        if !self.is_settled(page) {
+            journal.verify_page(page, &image.copy_page(page)?)?;
+            self.settle(page, PAGE_BYTES);
         }
         Ok(())
     }

@@ -1,39 +1,32 @@
-//! Transactions: begin, read, write, savepoint, abort. Reserving is in `reserve.rs`, the commit
-//! in `commit.rs`.
+//! Transactions: begin, read, write, reserve, savepoint, abort. The commit is in `commit.rs`.
 //!
 //! Purpose: change the image so that either all of it becomes one record or none of it happened.
 //! Invariants: while a transaction lives it holds the writer's seat and the image's exclusive
-//! lock; dropping it without a commit restores every byte and every reservation. Bits of the
-//! allocator change in the image only after the record was appended.
-//! Lock order: writer, then image, then whatever the journal locks inside `append`.
+//! lock; dropping it without a commit restores every byte and every reservation. Words of the
+//! allocator change in the image only after the record was appended, so there are none to restore.
+//! Lock order: writer, then image, then those of `space.rs`.
 
 use std::ops::{Deref, DerefMut};
 
-use parking_lot::{MutexGuard, RwLockWriteGuard};
+use parking_lot::MutexGuard;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::access::{Read, Write};
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, object};
 use crate::error::{Error, Result};
-use crate::image::{Image, Place};
-use crate::journal::Journal;
-use crate::layout::{DESCRIPTOR_BYTES, DIRECTORY_ROOT, PAGE_BYTES, ZONE_PAGES};
-use crate::layout::{KIND_FREE, KIND_RUN, ROOT_COUNT, ROOT_OFFSET, descriptor_offset};
+use crate::image::{Exclusive, Place, root_offset};
+use crate::layout::{DIRECTORY_ROOT, HEAP_BYTES_MAX, PAGE_BYTES};
 use crate::ptr::Ptr;
-use crate::settled::Settled;
-use crate::writer::{Level, Writer};
-
-/// Byte of the first root's word in the root page.
-const ROOT_WORDS: u64 = 24;
+use crate::supply::Supply;
+use crate::writer::{Fresh, Level, Writer};
 
 /// A heap transaction. Reads see its own writes.
 #[derive(Debug)]
 pub struct Transaction<'h> {
     pub(crate) blocks: Blocks<'h>,
-    pub(crate) settled: &'h Settled,
-    pub(crate) journal: &'h Journal,
+    pub(crate) supply: Supply<'h>,
     pub(crate) writer: MutexGuard<'h, Writer>,
-    pub(crate) image: RwLockWriteGuard<'h, Image>,
+    pub(crate) image: Exclusive<'h>,
     pub(crate) depth: usize,
     pub(crate) done: bool,
 }
@@ -41,12 +34,11 @@ pub struct Transaction<'h> {
 impl<'h> Transaction<'h> {
     pub(crate) fn new(
         blocks: Blocks<'h>,
-        settled: &'h Settled,
-        journal: &'h Journal,
+        supply: Supply<'h>,
         writer: MutexGuard<'h, Writer>,
-        image: RwLockWriteGuard<'h, Image>,
+        image: Exclusive<'h>,
     ) -> Self {
-        Self { blocks, settled, journal, writer, image, depth: 0, done: false }
+        Self { blocks, supply, writer, image, depth: 0, done: false }
     }
 
     /// Runs `work` so that it can fail alone: on `Err` or panic everything that it did is undone,
@@ -67,13 +59,13 @@ impl<'h> Transaction<'h> {
         }
         let mut savepoint = Savepoint { transaction: self, merged: false };
         let result = work(&mut savepoint)?;
-        savepoint.merge()?;
+        savepoint.merge();
         Ok(result)
     }
 
     /// The word of root `index`; 0 when it was never set.
     pub fn root(&self, index: usize) -> u64 {
-        self.image.root().ok().and_then(|root| root.roots.get(index)).map_or(0, |word| word.get())
+        self.image.root(index)
     }
 
     /// Sets the word of root `index`.
@@ -81,9 +73,6 @@ impl<'h> Transaction<'h> {
     /// # Errors
     /// `Error::Misuse` when there is no such root, and for the last one, which is the heap's own.
     pub fn set_root(&mut self, index: usize, value: u64) -> Result<()> {
-        if index >= ROOT_COUNT {
-            return Err(Error::Misuse { what: "a heap has 16 roots, numbered from 0" });
-        }
         if index == DIRECTORY_ROOT {
             return Err(Error::Misuse {
                 what: "root 15 is the directory of named roots; use one of 0 to 14, or a name",
@@ -94,48 +83,76 @@ impl<'h> Transaction<'h> {
 
     /// Sets the word of any root.
     pub(crate) fn set_root_word(&mut self, index: usize, value: u64) -> Result<()> {
-        let offset = ROOT_OFFSET + ROOT_WORDS + 8 * index as u64;
-        self.track(offset, 8)?.copy_from_slice(&value.to_le_bytes());
+        let offset = root_offset(index)?;
+        self.track(offset, 8, true)?.copy_from_slice(&value.to_le_bytes());
         Ok(())
     }
 
-    /// `len` bytes at any heap offset for writing, saved first and noted for the record.
-    pub(crate) fn track(&mut self, offset: u64, len: u64) -> Result<&mut [u8]> {
-        self.track_as(offset, len, true)
-    }
-
-    fn track_as(&mut self, offset: u64, len: u64, log: bool) -> Result<&mut [u8]> {
+    /// `len` bytes of a block or a root for writing, saved first, and noted for the record if `log`
+    /// says so.
+    fn track(&mut self, offset: u64, len: u64, log: bool) -> Result<&mut [u8]> {
         if len == 0 {
             return Ok(&mut []);
         }
         let depth = self.depth;
         self.writer.levels[depth].ranges.declare(&self.image, offset, len, log)?;
-        self.settled.settle(offset, len);
+        self.supply.space.settled.settle(offset, len);
         self.image.bytes_mut(offset, len)
     }
 
-    /// Takes a fresh block back; the caller removed it from its level.
-    pub(crate) fn cancel(&mut self, place: Place) -> Result<()> {
-        match place {
-            Place::Run { run, index, .. } => self.writer.arena.give_back(run, index),
-            Place::Extent { page, pages } => {
-                self.clear_extent(page, pages)?;
-                self.writer.arena.give_pages(page, pages);
-            }
+    /// Reserves a block of at least `bytes` bytes. O(1) from a run with free blocks.
+    fn reserve_block(&mut self, bytes: u64) -> Result<u64> {
+        if bytes > HEAP_BYTES_MAX {
+            return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
         }
-        Ok(())
+        let classes = self.blocks.classes;
+        let Some(class) = classes.for_bytes(bytes.max(1)) else {
+            let pages = bytes.div_ceil(PAGE_BYTES);
+            let page = self.supply.take_extent(pages)?;
+            return self.add_fresh(page * PAGE_BYTES, Place::Extent { page, pages });
+        };
+        let Some(shape) = classes.get(class.into()) else {
+            return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
+        };
+        let shard = &mut self.writer.shard;
+        let (run, index) = match shard.take(class) {
+            Some(found) => found,
+            None => {
+                self.supply.refill(shard, class, shape)?;
+                let what = "is a run without blocks that was said to have some";
+                shard.take(class).ok_or(Error::InvalidPointer { offset: 0, what })?
+            }
+        };
+        let block = run * PAGE_BYTES + shape.blocks_start + index * shape.block_bytes;
+        // Of an open run or not: to this transaction its own blocks are the same.
+        let place = Place::Run { run, class, index, bytes: shape.block_bytes, is_open: false };
+        self.add_fresh(block, place)
     }
 
-    /// Makes the descriptors of an extent say that its pages are free.
-    pub(crate) fn clear_extent(&mut self, page: u64, pages: u64) -> Result<()> {
-        const { assert!(KIND_FREE == 0) };
-        self.track(descriptor_offset(page), DESCRIPTOR_BYTES)?.fill(0);
-        let mut zone = page / ZONE_PAGES + 1;
-        while zone * ZONE_PAGES < page + pages {
-            self.track(descriptor_offset(zone * ZONE_PAGES), DESCRIPTOR_BYTES)?.fill(0);
-            zone += 1;
+    /// Notes a reserved block. Its pages may hold other blocks too, so where pages are verified
+    /// when first touched, that is now, before the block is written.
+    fn add_fresh(&mut self, block: u64, place: Place) -> Result<u64> {
+        if let Some(first_touch) = self.blocks.first_touch
+            && let Err(error) = first_touch.block(&self.image, block, place.bytes())
+        {
+            self.cancel(place);
+            return Err(error);
         }
-        Ok(())
+        let depth = self.depth;
+        self.writer.levels[depth].fresh.insert(block, Fresh { place, written: 0 });
+        Ok(block)
+    }
+
+    /// Takes a fresh block back; the caller removed it from its level.
+    fn cancel(&mut self, place: Place) {
+        match place {
+            Place::Run { run, class, index, .. } => {
+                if !self.writer.shard.give_back(class, run, index) {
+                    self.supply.space.arena().give_back(run, index);
+                }
+            }
+            Place::Extent { page, pages } => self.supply.space.arena().give_pages(page, pages),
+        }
     }
 
     /// Undoes the innermost level.
@@ -147,86 +164,65 @@ impl<'h> Transaction<'h> {
         if let Err(error) = restored {
             // Saved lines lie in pages that exist, and pages never go away; were it otherwise,
             // memory would no longer be what was committed.
-            self.journal.poison(error);
+            self.supply.journal.poison(error);
         }
-        for (_, fresh) in level.fresh.drain() {
-            match fresh.place {
-                Place::Run { run, index, .. } => writer.arena.give_back(run, index),
-                Place::Extent { page, pages } => writer.arena.give_pages(page, pages),
-            }
-        }
-        for (run, pages) in level.runs.drain(..) {
-            writer.arena.remove_run(run);
-            writer.arena.give_pages(run, pages);
-        }
+        let mut fresh = std::mem::take(&mut level.fresh);
         level.clear();
+        for (_, fresh) in fresh.drain() {
+            self.cancel(fresh.place);
+        }
+        self.writer.levels[depth].fresh = fresh;
     }
 
     /// Hands what a savepoint did to the level around it.
-    fn merge_level(&mut self) -> Result<()> {
+    fn merge_level(&mut self) {
         let depth = self.depth;
         let mut inner = std::mem::take(&mut self.writer.levels[depth]);
         self.depth = depth - 1;
         let outer = &mut self.writer.levels[depth - 1];
         inner.ranges.merge_into(&mut outer.ranges);
-        outer.runs.append(&mut inner.runs);
-        outer.pages_end = outer.pages_end.max(inner.pages_end);
-        inner.pages_end = 0;
         for (block, fresh) in inner.fresh.drain() {
             outer.fresh.insert(block, fresh);
         }
         for (block, place) in inner.freed.drain() {
             let outer = &mut self.writer.levels[depth - 1];
             if outer.fresh.remove(block).is_some() {
-                self.cancel(place)?;
+                self.cancel(place);
             } else {
                 outer.freed.insert(block, place);
             }
         }
         self.writer.levels[depth] = inner;
-        Ok(())
     }
 
-    /// Whether a block was reserved by a level around the innermost one; what is written to it
-    /// there counts as written when it was reserved.
-    fn note_outer_fresh(&mut self, block: u64, end: u64) -> bool {
+    /// A block that this transaction reserved, at whatever level.
+    fn fresh(&self, block: u64) -> Option<Place> {
+        let levels = self.writer.levels.iter().take(self.depth + 1);
+        levels.rev().find_map(|level| level.fresh.get(block)).map(|fresh| fresh.place)
+    }
+
+    /// A block that a level around the innermost one reserved; what is written to it up to `end`
+    /// counts as written when it was reserved.
+    fn note_outer_fresh(&mut self, block: u64, end: u64) -> Option<Place> {
         let depth = self.depth;
-        self.writer.levels.iter_mut().take(depth).any(|level| match level.fresh.get_mut(block) {
-            Some(fresh) => {
+        self.writer.levels.iter_mut().take(depth).find_map(|level| {
+            let fresh = level.fresh.get_mut(block)?;
+            if end <= fresh.place.bytes() {
                 fresh.written = fresh.written.max(end);
-                true
             }
-            None => false,
+            Some(fresh.place)
         })
     }
 
-    /// Whether the medium says that a block is allocated.
-    fn is_allocated(&self, place: Place) -> Result<bool> {
-        match place {
-            Place::Extent { .. } => Ok(true),
-            Place::Run { run, class, index, .. } => {
-                // What a damaged descriptor calls a later page of a run may follow none: its
-                // bitmap would be somebody's bytes.
-                let first = self.image.descriptor(run)?;
-                if (first.kind, first.class.get()) != (KIND_RUN, u16::from(class)) {
-                    return Ok(false);
-                }
-                let (word, mask) = self.bit(run, class, index);
-                let bytes = self.image.bytes(word, 8)?;
-                Ok(adamant_wire::le::u64_at(bytes, 0).is_some_and(|word| word & mask != 0))
-            }
-        }
-    }
-
-    /// Heap offset of the bitmap word of a block, and its bit.
-    pub(crate) fn bit(&self, run: u64, class: u8, index: u64) -> (u64, u64) {
-        let in_descriptor =
-            self.blocks.classes.get(class.into()).is_some_and(|shape| shape.bitmap_in_descriptor);
-        if in_descriptor {
-            (descriptor_offset(run), 1 << (32 + index))
-        } else {
-            (run * PAGE_BYTES + index / 64 * 8, 1 << (index % 64))
-        }
+    /// A block that is not one of the few that `Blocks::run_block` knows.
+    #[cold]
+    fn block_anywhere(&self, block: u64) -> Result<&[u8]> {
+        // On the medium a fresh block is not allocated, and a fresh extent not even there.
+        let place = match self.fresh(block) {
+            Some(place) => place,
+            None => self.blocks.locate(&self.image, block)?,
+        };
+        self.image.bytes(block, place.bytes())
     }
 }
 
@@ -252,9 +248,9 @@ struct Savepoint<'t, 'h> {
 }
 
 impl Savepoint<'_, '_> {
-    fn merge(mut self) -> Result<()> {
+    fn merge(mut self) {
         self.merged = true;
-        self.transaction.merge_level()
+        self.transaction.merge_level();
     }
 }
 
@@ -284,12 +280,15 @@ impl Drop for Savepoint<'_, '_> {
 impl Read for Transaction<'_> {
     #[inline]
     fn block(&self, block: u64) -> Result<&[u8]> {
-        self.blocks.block(&self.image, block)
+        match self.blocks.run_block(&self.image, block) {
+            Some(bytes) => Ok(bytes),
+            None => self.block_anywhere(block),
+        }
     }
 
     #[inline]
     fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
-        self.blocks.object(&self.image, ptr.offset())
+        object(self.block(ptr.offset())?, ptr.offset())
     }
 
     #[inline]
@@ -317,11 +316,15 @@ impl Write for Transaction<'_> {
             fresh.written = fresh.written.max(end);
             return self.image.bytes_mut(block + at, len);
         }
-        if end > self.blocks.locate(&self.image, block)?.bytes() {
+        let outer = if depth == 0 { None } else { self.note_outer_fresh(block, end) };
+        let place = match outer {
+            Some(place) => place,
+            None => self.blocks.locate(&self.image, block)?,
+        };
+        if end > place.bytes() {
             return Err(beyond);
         }
-        let log = depth == 0 || !self.note_outer_fresh(block, end);
-        self.track_as(block + at, len, log)
+        self.track(block + at, len, outer.is_none())
     }
 
     fn write_as<T: FromBytes + IntoBytes + Immutable + KnownLayout>(
@@ -358,13 +361,18 @@ impl Write for Transaction<'_> {
     fn free(&mut self, block: u64) -> Result<()> {
         let depth = self.depth;
         if let Some(fresh) = self.writer.levels[depth].fresh.remove(block) {
-            return self.cancel(fresh.place);
+            self.cancel(fresh.place);
+            return Ok(());
         }
-        let place = self.blocks.locate(&self.image, block)?;
+        let fresh = self.fresh(block);
+        let place = match fresh {
+            Some(place) => place,
+            None => self.blocks.locate(&self.image, block)?,
+        };
         let levels = &self.writer.levels[..=depth];
         let freed = levels.iter().any(|level| level.freed.get(block).is_some());
-        let fresh = levels.iter().any(|level| level.fresh.get(block).is_some());
-        if freed || !(fresh || self.is_allocated(place)?) {
+        let is_there = fresh.is_some() || self.image.is_allocated(self.blocks.classes, place)?;
+        if freed || !is_there {
             return Err(Error::InvalidPointer { offset: block, what: "is already free" });
         }
         self.writer.levels[depth].freed.insert(block, place);

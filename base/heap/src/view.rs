@@ -1,12 +1,11 @@
 //! A reader's view of the heap.
 
-use parking_lot::RwLockReadGuard;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::access::Read;
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, object};
 use crate::error::Result;
-use crate::image::Image;
+use crate::image::Shared;
 use crate::ptr::Ptr;
 
 /// The heap as the last commit left it. Holds the shared lock: no commit becomes visible while it
@@ -16,17 +15,17 @@ use crate::ptr::Ptr;
 #[derive(Debug)]
 pub struct View<'h> {
     blocks: Blocks<'h>,
-    image: RwLockReadGuard<'h, Image>,
+    image: Shared<'h>,
 }
 
 impl<'h> View<'h> {
-    pub(crate) fn new(blocks: Blocks<'h>, image: RwLockReadGuard<'h, Image>) -> Self {
+    pub(crate) fn new(blocks: Blocks<'h>, image: Shared<'h>) -> Self {
         Self { blocks, image }
     }
 
     /// The word of root `index`; 0 when it was never set.
     pub fn root(&self, index: usize) -> u64 {
-        self.image.root().ok().and_then(|root| root.roots.get(index)).map_or(0, |word| word.get())
+        self.image.root(index)
     }
 }
 
@@ -38,7 +37,7 @@ impl Read for View<'_> {
 
     #[inline]
     fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
-        self.blocks.object(&self.image, ptr.offset())
+        object(self.block(ptr.offset())?, ptr.offset())
     }
 
     #[inline]

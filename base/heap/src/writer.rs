@@ -1,13 +1,14 @@
 //! The writer's seat: what one transaction at a time works with.
 //!
-//! Purpose: hold the volatile allocator and the memory of a transaction, which is reused, so that
-//! a transaction in steady state allocates nothing.
+//! Purpose: hold the writer's shard of the allocator and the memory of a transaction, which is
+//! reused, so that a transaction in steady state allocates nothing.
 
-use crate::arena::Arena;
 use crate::image::Place;
 use crate::journal::RecordBuilder;
 use crate::keyed::Keyed;
+use crate::layout::Descriptor;
 use crate::ranges::Ranges;
+use crate::shard::Shard;
 
 /// A block that a level reserved.
 #[derive(Clone, Copy, Debug)]
@@ -23,10 +24,6 @@ pub(crate) struct Level {
     pub(crate) ranges: Ranges,
     pub(crate) fresh: Keyed<Fresh>,
     pub(crate) freed: Keyed<Place>,
-    /// Runs made: first page, pages.
-    pub(crate) runs: Vec<(u64, u64)>,
-    /// One past the last page taken.
-    pub(crate) pages_end: u64,
 }
 
 impl Level {
@@ -34,8 +31,6 @@ impl Level {
         self.ranges.clear();
         self.fresh.clear();
         self.freed.clear();
-        self.runs.clear();
-        self.pages_end = 0;
     }
 }
 
@@ -43,11 +38,24 @@ impl Level {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bits {
     /// Heap offset of the word.
-    pub(crate) word: u64,
+    pub(crate) offset: u64,
+    /// Bits to set and to clear, as they lie in the bitmap.
     pub(crate) set: u64,
     pub(crate) clear: u64,
+    /// Where in the word the bitmap begins.
+    pub(crate) shift: u32,
+    /// Which word of the bitmap.
+    pub(crate) word: u32,
     /// First page of the run.
     pub(crate) run: u64,
+}
+
+/// A descriptor that a commit writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    /// Its heap offset.
+    pub(crate) offset: u64,
+    pub(crate) descriptor: Descriptor,
 }
 
 /// What goes into a record, by heap offset; bits come after bytes of the same offset.
@@ -57,6 +65,8 @@ pub(crate) enum Part {
     Line(u32),
     /// The written bytes of a fresh block.
     Fresh(u32),
+    /// A descriptor.
+    Descriptor(u32),
     /// A word of a bitmap.
     Bits(u32),
 }
@@ -64,25 +74,24 @@ pub(crate) enum Part {
 /// What only the writer touches.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    pub(crate) arena: Arena,
+    pub(crate) shard: Shard,
     /// Level 0 is the transaction, the others are savepoints within it.
     pub(crate) levels: Vec<Level>,
     pub(crate) record: RecordBuilder,
     pub(crate) parts: Vec<(u64, Part)>,
     pub(crate) bits: Vec<Bits>,
-    /// Runs that the commit leaves empty: first page, pages.
-    pub(crate) emptied: Vec<(u64, u64)>,
+    pub(crate) descriptors: Vec<Written>,
 }
 
 impl Writer {
-    pub(crate) fn new(arena: Arena) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            arena,
+            shard: Shard::new(false),
             levels: vec![Level::default()],
             record: RecordBuilder::new(),
             parts: Vec::new(),
             bits: Vec::new(),
-            emptied: Vec::new(),
+            descriptors: Vec::new(),
         }
     }
 }

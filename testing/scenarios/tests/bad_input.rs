@@ -206,7 +206,7 @@ fn a_log_tail_is_recovered() {
     let (_directory, path) = store_with_a_log_tail();
     let store = Store::open(&path).unwrap();
     assert!(!store.recovery().was_closed);
-    assert_eq!(store.recovery().records, 22, "a record for head, keyspace, and each entry");
+    assert_eq!(store.recovery().records, 26, "one for head, keyspace, each entry, and 4 runs");
     let keyspace = store.open_keyspace("main").unwrap();
     assert_eq!(keyspace.len().unwrap(), 20);
     assert!(store.check().unwrap().is_clean());

@@ -1,0 +1,53 @@
+//! The space of a heap: its memory and what of it is free.
+//!
+//! Purpose: hold together what transactions, views and reservations all need, so that it can live
+//! on while one of them does (S5).
+//! Thread safety: any thread. Lock order: the image's lock, a shard, the arena, then whatever the
+//! journal locks inside `append`. `Image::try_write` never waits, so it is asked under any of them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::arena::Arena;
+use crate::class::ClassTable;
+use crate::image::Image;
+use crate::settled::Settled;
+
+/// The memory of a heap, and its allocator.
+#[derive(Debug)]
+pub(crate) struct Space {
+    pub(crate) image: Image,
+    pub(crate) classes: ClassTable,
+    pub(crate) settled: Settled,
+    arena: Mutex<Arena>,
+    /// Whether something waits in the arena to become reusable. A hint that spares a commit the
+    /// lock; whoever it misleads is followed by another commit.
+    waiting: AtomicBool,
+}
+
+impl Space {
+    /// The space of a heap whose allocated pages end at `pages_end`.
+    pub(crate) fn new(image: Image, classes: ClassTable, settled: Settled, pages_end: u64) -> Self {
+        let arena = Mutex::new(Arena::new(&classes, pages_end));
+        Self { image, classes, settled, arena, waiting: AtomicBool::new(false) }
+    }
+
+    /// The part of the allocator that all share.
+    #[inline]
+    pub(crate) fn arena(&self) -> MutexGuard<'_, Arena> {
+        self.arena.lock()
+    }
+
+    /// Whether something may wait to become reusable.
+    #[inline]
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// To be told whenever that may have changed, with the arena's lock held.
+    #[inline]
+    pub(crate) fn note_waiting(&self, arena: &Arena) {
+        self.waiting.store(!arena.is_quiet(), Ordering::Relaxed);
+    }
+}

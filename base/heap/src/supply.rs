@@ -1,0 +1,298 @@
+//! Where the free blocks and pages come from: loaded runs, unloaded ones, new ones, growth.
+//!
+//! Purpose: the slow half of an allocation, for transactions and for reservations of any thread.
+//! What it writes to the medium are *commits of its own*: a new run (its descriptors and an empty
+//! bitmap), pages beyond all that were ever allocated, empty runs that become free pages. Each is
+//! one record, appended before memory shows it, and never undone: whoever asked for a block may
+//! fail or die, the empty run stays for the next. So no transaction ever has words of the allocator
+//! to restore, and blocks of one run can be reserved by several threads.
+//! Invariants: the end of the allocated pages is raised only here, under the arena's lock, which
+//! is held until the record is appended: so it rises from record to record.
+//! Thread safety: any thread; see `space.rs` for the order of locks.
+
+use zerocopy::little_endian::{U16, U32};
+
+use crate::arena::Arena;
+use crate::class::Class;
+use crate::error::{Error, Result};
+use crate::image::Exclusive;
+use crate::journal::Journal;
+use crate::layout::{
+    DESCRIPTOR_BYTES, Descriptor, FLAG_OPEN, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES,
+    ROOT_PAGES_END, ZONE_PAGES, descriptor_offset,
+};
+use crate::shard::Shard;
+use crate::space::Space;
+
+/// The heap grows in multiples of this many pages (256 KiB), so that descriptors fill cache lines.
+pub(crate) const GROWTH_PAGES: u64 = 64;
+/// Growth takes a sixteenth of the heap, at least 1 MiB and at most 64 MiB: a handful of system
+/// calls for a load, and never more than 6 % of a large pool unused.
+const GROWTH_PAGES_MIN: u64 = 256;
+const GROWTH_PAGES_MAX: u64 = 16_384;
+/// Bitmaps looked at before a new run is made: a store whose runs are all full must not read
+/// them all before its first insert.
+const LOADS_MAX: usize = 8;
+
+/// The source of blocks and pages of a heap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Supply<'h> {
+    pub(crate) space: &'h Space,
+    pub(crate) journal: &'h Journal,
+}
+
+impl Supply<'_> {
+    /// Gives a shard without available blocks of a class some.
+    ///
+    /// # Errors
+    /// Those of growing and of appending a record; then nothing changed.
+    #[cold]
+    pub(crate) fn refill(self, shard: &mut Shard, class: u8, shape: &Class) -> Result<()> {
+        let mut arena = self.space.arena();
+        let is_open = shard.is_open();
+        let active = shard.active(class);
+        if arena.refill(active, class, is_open) {
+            return Ok(());
+        }
+        let mut has_booted = false;
+        for _ in 0..LOADS_MAX {
+            let Some(run) = arena.take_unloaded(class) else {
+                // Nothing is known after opening. Without a look each opening would make a run of
+                // its own, and a program that opens, inserts and closes would only ever grow.
+                let Some(zone) = arena.unbooted_zone() else { break };
+                if has_booted {
+                    break;
+                }
+                has_booted = true;
+                self.boot_zone(&mut arena, zone)?;
+                continue;
+            };
+            // It was a run when its zone was booted; by now it may have been emptied, and its
+            // pages used for something else.
+            if !self.space.image.descriptor(run)?.is_run_of(class.into()) {
+                continue;
+            }
+            self.load_run(&mut arena, run, class)?;
+            if arena.refill(active, class, is_open) {
+                return Ok(());
+            }
+        }
+        if is_open {
+            self.open_closed_run(&mut arena, class, shape)?;
+        }
+        // A writer has every block to itself while it works, open run or not.
+        if arena.refill(active, class, true) {
+            return Ok(());
+        }
+        let run = self.make_run(&mut arena, class, shape, is_open)?;
+        active.begin(run, shape.block_count);
+        Ok(())
+    }
+
+    /// Turns a run that no shard owns into an open one, if nobody looks at the image right now: a
+    /// reader that was told before that it need not look at the bitmap may still have a reference.
+    fn open_closed_run(self, arena: &mut Arena, class: u8, shape: &Class) -> Result<()> {
+        let Some(run) = arena.closed_run(class) else { return Ok(()) };
+        let Some(image) = self.space.image.try_write() else { return Ok(()) };
+        for page in run..run + shape.run_pages {
+            let flags = Descriptor { flags: FLAG_OPEN, ..Descriptor::default() };
+            image.change_bits(descriptor_offset(page), flags.word(), 0)?;
+        }
+        arena.open_run(run);
+        Ok(())
+    }
+
+    /// Makes the bitmap of a run known to the arena, and boots its zones: so it can change.
+    ///
+    /// # Errors
+    /// `Error::Damaged` when its first page is not what was written (R7); those of the medium.
+    pub(crate) fn load_run(self, arena: &mut Arena, run: u64, class: u8) -> Result<()> {
+        if arena.is_loaded(run) {
+            return Ok(());
+        }
+        let Space { image, classes, settled, .. } = self.space;
+        let Some(shape) = classes.get(class.into()) else {
+            return Err(Error::InvalidPointer {
+                offset: run * PAGE_BYTES,
+                what: "is in a run of an unknown class",
+            });
+        };
+        // All of its pages: a run may lie on both sides of a boundary between zones, and its bitmap
+        // may be in its descriptor.
+        self.boot_zones(arena, run, shape.run_pages)?;
+        if !shape.bitmap_in_descriptor {
+            // R7: allocator pages are verified when first loaded. What this process has changed
+            // was either verified before or is verified by the applier, which reads the old page.
+            settled.verify(self.journal, image, run * PAGE_BYTES, 1)?;
+        }
+        let is_open = image.descriptor(run)?.flags & FLAG_OPEN != 0;
+        arena.load_run(run, class, shape, is_open, |word| image.bitmap_word(run, shape, word))
+    }
+
+    /// Makes a run of free pages, which nobody owns yet.
+    fn make_run(self, arena: &mut Arena, class: u8, shape: &Class, is_open: bool) -> Result<u64> {
+        let pages = shape.run_pages;
+        let run = self.take_pages(arena, pages)?;
+        let descriptor = |back: u64, flags: u8| Descriptor {
+            kind: if back == 0 { KIND_RUN } else { KIND_RUN_CONTINUED },
+            flags,
+            class: U16::new(class.into()),
+            argument: U32::new(back as u32),
+        };
+        let bitmap_words = if shape.bitmap_in_descriptor { 0 } else { shape.bitmap_words() };
+        arena.record.clear();
+        self.add_end(arena, run + pages);
+        for word in 0..bitmap_words as u64 {
+            arena.record.bytes(run * PAGE_BYTES + word * 8, &[0; 8]);
+        }
+        for back in 0..pages {
+            let word = descriptor(back, 0).word();
+            arena.record.bytes(descriptor_offset(run + back), &word.to_le_bytes());
+        }
+        self.append(arena, run, pages)?;
+        let Space { image, settled, .. } = self.space;
+        settled.settle(run * PAGE_BYTES, 1);
+        for word in 0..bitmap_words as u64 {
+            image.store_word(run * PAGE_BYTES + word * 8, 0)?;
+        }
+        let flags = if is_open { FLAG_OPEN } else { 0 };
+        settled.settle(descriptor_offset(run), pages * DESCRIPTOR_BYTES);
+        for back in 0..pages {
+            image.store_word(descriptor_offset(run + back), descriptor(back, flags).word())?;
+        }
+        arena.add_run(run, class, shape, is_open);
+        Ok(run)
+    }
+
+    /// Takes contiguous pages for an extent. Their descriptors are the caller's to write.
+    ///
+    /// # Errors
+    /// Those of growing and of appending a record; then nothing changed.
+    pub(crate) fn take_extent(self, pages: u64) -> Result<u64> {
+        let mut arena = self.space.arena();
+        let page = self.take_pages(&mut arena, pages)?;
+        if page + pages > arena.pages_end {
+            arena.record.clear();
+            self.add_end(&mut arena, page + pages);
+            self.append(&mut arena, page, pages)?;
+        }
+        Ok(page)
+    }
+
+    /// Adds to the arena's record that the allocated pages end at `end` now, if they do.
+    fn add_end(self, arena: &mut Arena, end: u64) {
+        if end > arena.pages_end {
+            arena.record.bytes(ROOT_PAGES_END, &end.to_le_bytes());
+        }
+    }
+
+    /// Appends the arena's record, which is about pages that were taken; they are given back if
+    /// that fails.
+    fn append(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
+        if let Err(error) = self.journal.append(&arena.record) {
+            arena.give_pages(start, pages);
+            return Err(error);
+        }
+        if start + pages > arena.pages_end {
+            arena.pages_end = start + pages;
+            self.space.settled.settle(ROOT_PAGES_END, 8);
+            self.space.image.store_word(ROOT_PAGES_END, arena.pages_end)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the pages of runs that have become empty back, by a record of their own. Nobody may
+    /// look at the image: a forged pointer may have led a reader to a block that is free. What
+    /// fails is left for the next time; a journal that is broken says so to the next commit.
+    pub(crate) fn unmake_empty_runs(self, arena: &mut Arena, image: &Exclusive<'_>) {
+        let mut found = std::mem::take(&mut arena.unmaking);
+        arena.take_emptied(&mut found);
+        let run_pages = |class: u8| self.space.classes.get(class.into()).map_or(0, |s| s.run_pages);
+        arena.record.clear();
+        for &(run, class) in &found {
+            for page in run..run + run_pages(class) {
+                arena.record.bytes(descriptor_offset(page), &[0; DESCRIPTOR_BYTES as usize]);
+            }
+        }
+        let is_appended = !found.is_empty() && self.journal.append(&arena.record).is_ok();
+        for (run, class) in found.drain(..) {
+            if !is_appended {
+                arena.keep_emptied(run);
+                continue;
+            }
+            for page in run..run + run_pages(class) {
+                let stored = image.store_word(descriptor_offset(page), 0);
+                debug_assert!(stored.is_ok(), "descriptors of known runs exist");
+            }
+            arena.remove_run(run, run_pages(class));
+        }
+        arena.unmaking = found;
+    }
+
+    /// Takes contiguous pages, growing the heap if none are free.
+    fn take_pages(self, arena: &mut Arena, pages: u64) -> Result<u64> {
+        let start = loop {
+            match arena.take_pages(pages, self.space.image.pages()) {
+                Ok(start) => break start,
+                Err(needed) => match arena.unbooted_zone() {
+                    Some(zone) => self.boot_zone(arena, zone)?,
+                    None => self.grow(needed)?,
+                },
+            }
+        };
+        if let Err(error) = self.boot_zones(arena, start, pages) {
+            arena.give_pages(start, pages);
+            return Err(error);
+        }
+        Ok(start)
+    }
+
+    /// Looks at the zones of a range of pages, before their descriptors change.
+    ///
+    /// # Errors
+    /// `Error::Damaged`, `Error::InvalidPointer` for descriptors that are not what was written or
+    /// make no sense; those of the medium.
+    pub(crate) fn boot_zones(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
+        for zone in start / ZONE_PAGES..=(start + pages - 1) / ZONE_PAGES {
+            self.boot_zone(arena, zone)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the descriptors of a zone, once: they are verified against their checksums while
+    /// they still are what the file holds (R7).
+    fn boot_zone(self, arena: &mut Arena, zone: u64) -> Result<()> {
+        let Some((start, end)) = arena.to_boot(zone) else { return Ok(()) };
+        let Space { image, classes, settled, .. } = self.space;
+        let table = descriptor_offset(start);
+        let table_len = (end - start) * DESCRIPTOR_BYTES;
+        settled.verify(self.journal, image, table, table_len)?;
+        arena.boot(zone, classes, image)
+    }
+
+    /// Makes at least `pages` data pages exist: on the medium first (R5), then in memory.
+    fn grow(self, pages: u64) -> Result<()> {
+        let image = &self.space.image;
+        let step = (image.pages() / 16).clamp(GROWTH_PAGES_MIN, GROWTH_PAGES_MAX);
+        let needed = pages.next_multiple_of(GROWTH_PAGES);
+        let wanted = needed.max((image.pages() + step).next_multiple_of(GROWTH_PAGES));
+        let pages_max = image.pages_max();
+        if needed > pages_max {
+            return Err(Error::TooLarge {
+                bytes: needed * PAGE_BYTES,
+                bytes_max: pages_max * PAGE_BYTES,
+            });
+        }
+        let wanted = wanted.min(pages_max);
+        match self.journal.grow(wanted) {
+            Err(error) if error.is_out_of_space() && wanted > needed => {
+                self.journal.grow(needed)?;
+                image.grow(needed)
+            }
+            result => {
+                result?;
+                image.grow(wanted)
+            }
+        }
+    }
+}
