@@ -4,5 +4,10 @@
 //! - `transfer`: one batch over two keyspaces.
 //! - `index`: prefixes and ranges over an index that is kept beside the data.
 //!
+//! On the bare heap, with data structures of their own:
+//!
+//! - `list`: a linked list of typed objects under a named root.
+//! - `bank`: threads transfer money, the process is killed, nothing is lost.
+//!
 //! `cargo run -p adamant-examples --example NAME`
 #![forbid(unsafe_code)]
