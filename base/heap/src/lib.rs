@@ -12,7 +12,7 @@
 //!   ([`Transaction::named_root_or_create`]) is where a program finds them again.
 //! - [`Heap::leaks`] finds what no root reaches.
 //! - Formats: `docs/format/pool.md`, `docs/format/heap.md`, `docs/format/roots.md`,
-//!   `docs/format/log.md`. A guide: `docs/heap-guide.md`.
+//!   `docs/format/log.md`. Where to start: [`guide`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -67,6 +67,7 @@ mod check;
 mod heap;
 mod trace;
 mod leaks;
+pub mod guide;
 
 pub use adamant_medium::memory::MemoryDirectory;
 pub use adamant_medium::os::OsDirectory;
