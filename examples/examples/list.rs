@@ -84,10 +84,10 @@ fn remove(tx: &mut impl TypedWrite, list: Ptr<List>, node: Ptr<Node>) -> Result<
 }
 
 /// All entries, in a view as in a transaction; no more than the list says that it has.
-fn iterate<'a>(
-    read: &'a impl TypedRead,
+fn iterate(
+    read: &impl TypedRead,
     list: Ptr<List>,
-) -> Result<impl Iterator<Item = Result<(Ptr<Node>, &'a str)>>> {
+) -> Result<impl Iterator<Item = Result<(Ptr<Node>, &str)>>> {
     let List { first, len, .. } = *read.get(list)?;
     let mut next = first;
     let entries = (0..len).map(move |_| {
