@@ -60,6 +60,15 @@ impl<K: AsRef<[u8]>> KeyBounds for (Bound<K>, Bound<K>) {
     }
 }
 
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// From the lowest key up.
+    Up,
+    /// From the highest key down.
+    Down,
+}
+
 /// Two bounds between which at least one key could lie.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyRange {
@@ -101,8 +110,22 @@ impl KeyRange {
         Some(Self { lower: Bound::Included(Slice::from(prefix)), upper })
     }
 
+    /// The bounds.
+    pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (self.lower.as_ref().map(|key| &key[..]), self.upper.as_ref().map(|key| &key[..]))
+    }
+
+    /// What is left of the range when a scan in a direction came to a bound; `None` for nothing.
+    pub(crate) fn rest(mut self, direction: Direction, bound: Bound<Slice>) -> Option<Self> {
+        match direction {
+            Direction::Up => self.lower = bound,
+            Direction::Down => self.upper = bound,
+        }
+        self.may_hold_a_key().then_some(self)
+    }
+
     /// Whether a key could lie between the bounds.
-    pub(crate) fn may_hold_a_key(&self) -> bool {
+    fn may_hold_a_key(&self) -> bool {
         match (&self.lower, &self.upper) {
             (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
             (Bound::Included(lower), Bound::Included(upper)) => lower[..] <= upper[..],

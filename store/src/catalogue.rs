@@ -12,7 +12,8 @@ use adamant_heap::access::{Read, Write};
 use adamant_heap::ptr::Ptr;
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::engine::{Direction, Engine, Tree};
+use crate::bounds::Direction;
+use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::layout::{KeyspaceEntry, STORE_FORMAT, STORE_MAGIC, StoreHead};
 
@@ -79,12 +80,9 @@ impl Catalogue {
     pub(crate) fn list<R: Read>(&self, heap: &R) -> Result<Vec<(String, KeyspaceEntry)>> {
         let mut entries = Vec::new();
         let mut outcome = Ok(());
-        self.tree.scan(
-            heap,
-            Direction::Up,
-            Bound::Unbounded,
-            Bound::Unbounded,
-            |(name, bytes), _| match parse_both(name, bytes) {
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        self.tree.scan(heap, Direction::Up, all, usize::MAX, |(name, bytes)| {
+            match parse_both(name, bytes) {
                 Ok(entry) => {
                     entries.push(entry);
                     ControlFlow::Continue(())
@@ -93,8 +91,8 @@ impl Catalogue {
                     outcome = Err(error);
                     ControlFlow::Break(())
                 }
-            },
-        )?;
+            }
+        })?;
         outcome.map(|()| entries)
     }
 

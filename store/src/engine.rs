@@ -9,9 +9,9 @@ use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
 use adamant_heap::access::{Read, Write};
-use adamant_slice::Slice;
-use adamant_trees::{Bplus, Cursor, Operation, OrderedMap, Pair, Report, Seek};
+use adamant_trees::{Bplus, Cursor, Operation, OrderedMap, Pair, Report, Seek, Walk};
 
+use crate::bounds::Direction;
 use crate::error::{Error, Result};
 use crate::layout::{ENGINE_BPLUS, KeyspaceEntry};
 
@@ -36,15 +36,6 @@ impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
-}
-
-/// Which way a scan goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    /// From the lowest key up.
-    Up,
-    /// From the highest key down.
-    Down,
 }
 
 /// The version of the bplus tree's format.
@@ -112,36 +103,38 @@ impl Tree {
         }
     }
 
-    /// Hands the entries between the bounds to `each`, in order, until it breaks; with each, whether
-    /// the next one lies in another node. Returns where a later scan goes on that misses nothing
-    /// which was there, given as the bound at this end; `None` when nothing is left.
-    pub(crate) fn scan<R: Read>(
+    /// Hands the entries between the bounds to `each`, in order, until it breaks, or until at the
+    /// end of a node it had `entries_min` of them: else the next scan would sort that node again.
+    /// Returns where a later scan goes on that misses nothing which was there, given as the bound
+    /// at this end; `None` when nothing is left.
+    pub(crate) fn scan<'a, R: Read>(
         &self,
-        heap: &R,
+        heap: &'a R,
         direction: Direction,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-        mut each: impl FnMut(Pair<'_>, bool) -> ControlFlow<()>,
-    ) -> Result<Option<Bound<Slice>>> {
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        entries_min: usize,
+        mut each: impl FnMut(Pair<'a>) -> ControlFlow<()>,
+    ) -> Result<Option<Bound<&'a [u8]>>> {
         let Self::Bplus(tree) = self;
         let forward = direction == Direction::Up;
         let mut cursor = tree.cursor(heap);
         cursor.seek(if forward { Seek::lower(lower) } else { Seek::upper(upper) })?;
+        let until = if forward { upper } else { lower };
+        let mut entries = 0;
         loop {
-            let next = if forward { cursor.next()? } else { cursor.previous()? };
-            let Some(pair) = next else { return Ok(None) };
-            if if forward { is_above(pair.0, upper) } else { is_below(pair.0, lower) } {
-                return Ok(None);
+            let walk = cursor.walk(forward, until, &mut |pair| {
+                entries += 1;
+                each(pair)
+            })?;
+            match walk {
+                Walk::End => return Ok(None),
+                Walk::Broken(key) => return Ok(Some(Bound::Excluded(key))),
+                Walk::Edge => {}
             }
-            let is_at_edge = cursor.is_at_edge(forward);
-            if each(pair, is_at_edge).is_continue() {
-                continue;
+            if entries >= entries_min {
+                let bound = if forward { Bound::Included } else { Bound::Excluded };
+                return Ok(cursor.fence(forward)?.map(bound));
             }
-            if !is_at_edge {
-                return Ok(Some(Bound::Excluded(Slice::from(pair.0))));
-            }
-            let fence = cursor.fence(forward)?.map(Slice::from);
-            return Ok(fence.map(if forward { Bound::Included } else { Bound::Excluded }));
         }
     }
 
@@ -197,21 +190,5 @@ impl Tree {
         match self {
             Self::Bplus(tree) => Ok(tree.check(heap)?),
         }
-    }
-}
-
-fn is_above(key: &[u8], upper: Bound<&[u8]>) -> bool {
-    match upper {
-        Bound::Included(bound) => key > bound,
-        Bound::Excluded(bound) => key >= bound,
-        Bound::Unbounded => false,
-    }
-}
-
-fn is_below(key: &[u8], lower: Bound<&[u8]>) -> bool {
-    match lower {
-        Bound::Included(bound) => key < bound,
-        Bound::Excluded(bound) => key <= bound,
-        Bound::Unbounded => false,
     }
 }

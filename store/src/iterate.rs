@@ -10,13 +10,12 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 
 use adamant_slice::Slice;
 
-use crate::bounds::{KeyBounds, KeyRange};
+use crate::bounds::{Direction, KeyBounds, KeyRange};
 use crate::bunch::{Bunch, Filler};
-use crate::engine::Direction;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 
@@ -44,13 +43,13 @@ const BUNCH_BYTES_MAX: usize = 32 << 10;
 ///
 /// After an error it yields nothing more.
 pub struct Iter {
-    keyspace: Keyspace,
+    pub(crate) keyspace: Keyspace,
     /// What was not fetched yet; `None` when nothing is left there.
-    middle: Option<KeyRange>,
+    pub(crate) middle: Option<KeyRange>,
     /// Fetched from the low end, ascending.
-    front: Bunch,
+    pub(crate) front: Bunch,
     /// Fetched from the high end, descending.
-    back: Bunch,
+    pub(crate) back: Bunch,
     bunch_entries: usize,
     /// Bytes of an entry, about, with some to spare.
     entry_bytes: usize,
@@ -120,7 +119,7 @@ impl Iter {
 
     /// Moves the next bunch of the middle to one of the ends.
     fn fetch(&mut self, direction: Direction) -> Result<()> {
-        let Some(mut middle) = self.middle.take() else { return Ok(()) };
+        let Some(middle) = self.middle.take() else { return Ok(()) };
         let entries_min = self.bunch_entries;
         self.bunch_entries = (entries_min * 4).min(BUNCH_ENTRIES_MAX);
         let bunch = match direction {
@@ -133,23 +132,15 @@ impl Iter {
             let view = self.keyspace.shared.view()?;
             let state = &self.keyspace.state;
             state.check_exists(&view, self.keyspace.shared.catalogue())?;
-            let lower = as_slice(&middle.lower);
-            let upper = as_slice(&middle.upper);
-            state.tree.scan(&view, direction, lower, upper, |(key, value), is_at_edge| {
-                // A node's end is the place to pause: else the next bunch would sort it again.
+            let bounds = middle.bounds();
+            let rest = state.tree.scan(&view, direction, bounds, entries_min, |(key, value)| {
                 filler.add(key, value);
-                let is_full = filler.bytes() >= BUNCH_BYTES_MAX
-                    || (is_at_edge && filler.len() >= entries_min);
+                let is_full = filler.bytes() >= BUNCH_BYTES_MAX;
                 if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            })?
+            })?;
+            rest.map(|bound| bound.map(Slice::from))
         };
-        if let Some(bound) = rest {
-            match direction {
-                Direction::Up => middle.lower = bound,
-                Direction::Down => middle.upper = bound,
-            }
-            self.middle = middle.may_hold_a_key().then_some(middle);
-        }
+        self.middle = rest.and_then(|bound| middle.rest(direction, bound));
         // A quarter more than the average: growing would copy all of the next bunch.
         self.entry_bytes = filler.bytes() * 5 / 4 / filler.len().max(1);
         *bunch = filler.finish();
@@ -157,15 +148,11 @@ impl Iter {
     }
 
     /// Ends the iteration with an error: what was fetched is let go, the middle already was.
-    fn fuse(&mut self, error: Error) -> Error {
+    pub(crate) fn fuse(&mut self, error: Error) -> Error {
         self.front.clear();
         self.back.clear();
         error
     }
-}
-
-fn as_slice(bound: &Bound<Slice>) -> Bound<&[u8]> {
-    bound.as_ref().map(|key| &key[..])
 }
 
 impl Iterator for Iter {

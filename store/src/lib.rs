@@ -63,6 +63,7 @@ mod batch;
 mod commit;
 mod inspect;
 mod iterate;
+mod lend;
 mod open;
 mod read;
 mod write;

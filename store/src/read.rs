@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use adamant_slice::Slice;
 
-use crate::engine::Direction;
+use crate::bounds::Direction;
 use crate::error::Result;
 use crate::guard::Guard;
 use crate::keyspace::Keyspace;
@@ -112,7 +112,7 @@ impl Keyspace {
         let view = self.shared.view()?;
         self.state.check_exists(&view, self.shared.catalogue())?;
         let mut found = None;
-        self.state.tree.scan(&view, direction, Unbounded, Unbounded, |(key, value), _| {
+        self.state.tree.scan(&view, direction, (Unbounded, Unbounded), 1, |(key, value)| {
             found = Some((Slice::from(key), Slice::from(value)));
             ControlFlow::Break(())
         })?;

@@ -140,6 +140,15 @@ pub trait Engine: Send + Sync + Sized {
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<u64>;
 
+    /// Shows all entries in order as values that the caller owns, where that is another way than
+    /// [`Engine::scan`], and returns their number.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn scan_owned(&self, _visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
     /// Number of entries.
     ///
     /// # Errors

@@ -13,4 +13,4 @@ pub mod bplus;
 
 pub use bplus::Bplus;
 pub use error::{Error, Result};
-pub use tree::{Cursor, Operation, OrderedMap, Pair, Report, Seek};
+pub use tree::{Cursor, Operation, OrderedMap, Pair, Report, Seek, Walk};

@@ -111,9 +111,32 @@ impl<'r> Entry<'r> {
     ///
     /// # Errors
     /// `Error::Damaged` when the lengths in it are impossible.
-    #[inline]
+    #[inline(always)] // Else each entry of a scan is built twice, and moved once.
     pub fn read<R: Read>(read: &'r R, offset: u64) -> Result<Self> {
-        let mut rest = read.block(offset)?;
+        let bytes = read.block(offset)?;
+        // Of nearly all entries the key is shorter than 128 bytes, and the value than 8 KiB.
+        if let [key_len @ 1..=0x7f, low, high, ..] = *bytes {
+            let (word, start) = match (low, high) {
+                (..0x80, _) => (u16::from(low), 2),
+                (_, ..0x80) => (u16::from(low & 0x7f) | u16::from(high) << 7, 3),
+                _ => return Self::read_long(bytes, offset),
+            };
+            let key_end = start + usize::from(key_len);
+            let end = key_end + usize::from(word >> 1);
+            if word & 1 == 0
+                && let Some(key) = bytes.get(start..key_end)
+                && let Some(value) = bytes.get(key_end..end)
+            {
+                return Ok(Self { key, value: Value::Inline(value) });
+            }
+        }
+        Self::read_long(bytes, offset)
+    }
+
+    /// Reads an entry with long lengths or an external value, or finds what is wrong with it.
+    #[cold]
+    fn read_long(bytes: &'r [u8], offset: u64) -> Result<Self> {
+        let mut rest = bytes;
         let damaged = |what| Error::Damaged { block: offset, what };
         let key_len = varint::take(&mut rest).ok_or(damaged("has no length of the key"))?;
         let word = varint::take(&mut rest).ok_or(damaged("has no length of the value"))?;
@@ -137,14 +160,11 @@ impl<'r> Entry<'r> {
     ///
     /// # Errors
     /// `Error::Damaged` when its block is shorter than the value.
-    #[inline]
+    #[inline(always)] // Nearly always a plain copy of a slice.
     pub fn value<R: Read>(&self, read: &'r R) -> Result<&'r [u8]> {
         match self.value {
             Value::Inline(value) => Ok(value),
-            Value::External { block, len } => read
-                .block(block)?
-                .get(..len)
-                .ok_or(Error::Damaged { block, what: "is shorter than the value it holds" }),
+            Value::External { block, len } => external_value(read, block, len),
         }
     }
 
@@ -163,6 +183,12 @@ impl<'r> Entry<'r> {
             Value::External { block, .. } => Some(block),
         }
     }
+}
+
+#[cold]
+fn external_value<R: Read>(read: &R, block: u64, len: usize) -> Result<&[u8]> {
+    let what = "is shorter than the value it holds";
+    read.block(block)?.get(..len).ok_or(Error::Damaged { block, what })
 }
 
 /// Refuses a key that cannot be stored.

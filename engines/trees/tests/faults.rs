@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::ops::{Bound, ControlFlow};
+
 use adamant_heap::access::Read;
-use adamant_trees::{Bplus, Cursor, Operation, OrderedMap, Result, Seek};
+use adamant_trees::{Bplus, Cursor, Operation, OrderedMap, Pair, Result, Seek, Walk};
 use common::mock::Mock;
 
 const PAIRS: u64 = 3000;
@@ -33,6 +35,16 @@ fn scan(heap: &Mock, tree: Bplus) -> Result<u64> {
     while cursor.previous()?.is_some() {
         count += 1;
     }
+    let mut walked = 0;
+    for (forward, start) in [(true, Seek::First), (false, Seek::Last)] {
+        cursor.seek(start)?;
+        let mut each = |_: Pair<'_>| {
+            walked += 1;
+            ControlFlow::Continue(())
+        };
+        while cursor.walk(forward, Bound::Unbounded, &mut each)? != Walk::End {}
+    }
+    assert_eq!(walked, count, "a walk goes where single steps go");
     Ok(count)
 }
 

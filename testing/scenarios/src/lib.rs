@@ -1,8 +1,8 @@
 //! The same tests over every engine and every place that a store can be in.
 //!
 //! A scenario is a function over a [`Place`]; it panics when the store does not behave. They are
-//! grouped by what they ask for: `point` single entries, `order` ranges and iterators, `batch`
-//! atomic changes, `keyspaces` the catalogue, `persistence` what reopening finds, `limits` what is
+//! grouped by what they ask for: `point` single entries, `order` ranges and iterators, `lend` scans
+//! that copy nothing, `batch` atomic changes, `keyspaces` the catalogue, `persistence` what reopening finds, `limits` what is
 //! refused, `threads` readers beside a writer, and `model` random work against a `BTreeMap`.
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ pub mod place;
 
 pub mod batch;
 pub mod keyspaces;
+pub mod lend;
 pub mod limits;
 pub mod model;
 pub mod order;

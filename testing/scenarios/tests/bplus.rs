@@ -40,6 +40,12 @@ scenarios! {
         an_iterator_ends_with_an_error_when_its_keyspace_is_dropped
         large_values_in_a_scan
     }
+    lend {
+        lends_what_a_map_holds
+        commits_between_are_seen_from_there_on
+        bytes_stay_while_they_are_lent
+        closures_that_write_fail_or_panic
+    }
     batch {
         over_several_keyspaces
         empty_dropped_and_by_durability

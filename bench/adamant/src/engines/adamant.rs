@@ -1,5 +1,6 @@
 //! Adamant: one keyspace of a store.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use ::adamant::{Keyspace, Options, Slice, Store};
@@ -75,29 +76,30 @@ impl Engine for AdamantEngine {
         limit: u64,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<u64> {
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut count = 0;
-        let mut show = |entry: ::adamant::Result<(Slice, Slice)>| -> Result<()> {
+        let show = |key: &[u8], value: &[u8]| {
+            visit(key, value);
+            count += 1;
+            if count >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let flow = match (direction, from) {
+            (Direction::Ascending, Some(key)) => self.keyspace.range(key..).lend(show),
+            (Direction::Ascending, None) => self.keyspace.iter().lend(show),
+            (Direction::Descending, Some(key)) => self.keyspace.range(..=key).lend_back(show),
+            (Direction::Descending, None) => self.keyspace.iter().lend_back(show),
+        };
+        flow?;
+        Ok(count)
+    }
+
+    fn scan_owned(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<Option<u64>> {
+        let mut count = 0;
+        for entry in self.keyspace.iter() {
             let (key, value) = entry?;
             visit(&key, &value);
             count += 1;
-            Ok(())
-        };
-        match (direction, from) {
-            (Direction::Ascending, Some(key)) => {
-                self.keyspace.range(key..).take(limit).try_for_each(&mut show)?;
-            }
-            (Direction::Ascending, None) => {
-                self.keyspace.iter().take(limit).try_for_each(&mut show)?;
-            }
-            (Direction::Descending, Some(key)) => {
-                self.keyspace.range(..=key).rev().take(limit).try_for_each(&mut show)?;
-            }
-            (Direction::Descending, None) => {
-                self.keyspace.iter().rev().take(limit).try_for_each(&mut show)?;
-            }
         }
-        Ok(count)
+        Ok(Some(count))
     }
 
     fn count(&self) -> Result<u64> {

@@ -107,7 +107,8 @@ fn split<E: Engine>(
     Ok(measured)
 }
 
-/// Scans. Rows, in entries per second: `scan.full`, `scan.full.reverse`; in scans per second:
+/// Scans. Rows, in entries per second: `scan.full`, `scan.full.reverse`, and `scan.full.owned` of an
+/// engine whose owned entries come another way; in scans per second:
 /// `scan.10`, `scan.100`, each from a random key upwards.
 ///
 /// # Errors

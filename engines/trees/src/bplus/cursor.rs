@@ -6,16 +6,23 @@
 //! Invariants: keys only rise (fall) as a cursor goes forward (back), which is checked from leaf
 //! to leaf, so that a scan of a damaged tree ends.
 
+use std::ops::{Bound, ControlFlow};
+
 use adamant_heap::access::Read;
 
-use super::find::{Path, Target, path, prefetch_leaf, separator};
-use super::layout::{Inner, Leaf};
-use super::sort::{Sorted, prefetch_entries};
+use super::find::{Path, Target, path, prefetch_entry, prefetch_leaf, separator};
+use super::layout::{Inner, LEAF_SLOTS, Leaf};
+use super::sort::Sorted;
 use crate::error::{Error, Result};
-use crate::tree::{Cursor, Pair, Seek};
+use crate::slot::Entry;
+use crate::tree::{Cursor, Pair, Seek, Walk};
 
-/// Leaves asked for ahead of the one that a scan is in.
-const LEAVES_AHEAD: usize = 8;
+/// Leaves asked for ahead of the one that a scan is in: the next one, whose slots are looked at
+/// meanwhile, and the one behind it.
+const LEAVES_AHEAD: usize = 2;
+/// Pairs of the first leaf that are handed out before those of the next are asked for: a scan that
+/// ends before needs none of them, and the leaf has arrived by then.
+const PAIRS_ALONE: usize = 8;
 /// Empty leaves in a row that a whole tree cannot have: an empty leaf is an only child, and only
 /// children of neighbouring parents merge unless a level's end lies between them.
 const EMPTY_LEAVES_MAX: usize = 64;
@@ -29,6 +36,7 @@ pub struct BplusCursor<'r, R> {
     /// Entries of the leaf below the gap.
     gap: usize,
     state: State,
+    ahead: Ahead<'r>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,10 +49,45 @@ enum State {
     Scanning,
 }
 
+/// The next leaf, whose entries are asked for while those of the leaf at hand are handed out: one
+/// for one, so that no more is on its way than a processor can wait for at once, and a scan that
+/// ends early has asked for little.
+struct Ahead<'r> {
+    /// The leaf's offset; 0 for none.
+    block: u64,
+    leaf: Option<&'r Leaf>,
+    /// Bits of the entries not asked for yet.
+    left: u64,
+}
+
+impl Ahead<'_> {
+    const NONE: Self = Self { block: 0, leaf: None, left: 0 };
+
+    /// Asks for one more entry.
+    #[inline]
+    fn ask<R: Read>(&mut self, read: &R) {
+        if self.left != 0
+            && let Some(leaf) = self.leaf
+        {
+            let index = (self.left.trailing_zeros() as usize).min(LEAF_SLOTS - 1);
+            self.left &= self.left - 1;
+            prefetch_entry(read, leaf.slot(index).entry());
+        }
+    }
+}
+
 impl<'r, R: Read> BplusCursor<'r, R> {
     /// A cursor before the first pair; nothing is read yet.
     pub(super) fn new(read: &'r R, tree: u64) -> Self {
-        Self { read, tree, path: Path::default(), sorted: Sorted::new(), gap: 0, state: State::New }
+        Self {
+            read,
+            tree,
+            path: Path::default(),
+            sorted: Sorted::new(),
+            gap: 0,
+            state: State::New,
+            ahead: Ahead::NONE,
+        }
     }
 
     /// Goes to the next leaf with entries in a direction; false when there is none.
@@ -57,9 +100,8 @@ impl<'r, R: Read> BplusCursor<'r, R> {
             if !self.sidestep(forward)? {
                 return Ok(false);
             }
-            self.look_ahead(forward)?;
             self.gap = 0;
-            self.sorted.load(self.read, self.path.leaf)?;
+            self.load()?;
             let len = self.sorted.len();
             if len == 0 {
                 continue;
@@ -70,6 +112,8 @@ impl<'r, R: Read> BplusCursor<'r, R> {
                 return Err(Error::Damaged { block: self.path.leaf, what });
             }
             self.gap = if forward { 0 } else { len };
+            self.look_ahead(forward)?;
+            self.state = State::Scanning;
             return Ok(true);
         }
         Err(Error::Damaged { block: self.path.leaf, what: "ends a long row of empty leaves" })
@@ -97,30 +141,100 @@ impl<'r, R: Read> BplusCursor<'r, R> {
         Ok(false)
     }
 
-    /// Asks for the leaves ahead under the same parent, and for the entries of the next one, the
-    /// leaf itself having been asked for some leaves ago.
-    fn look_ahead(&mut self, forward: bool) -> Result<()> {
-        let step = self.path.steps[self.path.height - 1];
+    /// Loads the leaf of the path, having asked for what was not asked for yet.
+    fn load(&mut self) -> Result<()> {
+        if self.ahead.block != self.path.leaf {
+            self.ahead = Ahead::NONE;
+            return self.sorted.load(self.read, self.path.leaf);
+        }
+        while self.ahead.left != 0 {
+            self.ahead.ask(self.read);
+        }
+        self.sorted.load_ready(self.read, self.path.leaf)
+    }
+
+    /// The leaf so many leaves ahead, under the same parent.
+    fn leaf_ahead(&self, forward: bool, by: usize) -> Result<Option<u64>> {
+        let Some(depth) = self.path.height.checked_sub(1) else { return Ok(None) };
+        let step = self.path.steps[depth];
         let parent = Inner::at(self.read, step.node, 1)?;
         let position = usize::from(step.position);
-        let distance = |by: usize| {
-            if forward {
-                Some(position + by).filter(|ahead| *ahead < parent.len())
-            } else {
-                position.checked_sub(by)
-            }
+        let ahead = if forward { position.checked_add(by) } else { position.checked_sub(by) };
+        Ok(ahead.filter(|ahead| *ahead < parent.len()).map(|ahead| parent.child(ahead)))
+    }
+
+    /// Asks for the leaf behind the next one. Of the next one, which was asked for before, the
+    /// entries are to be asked for from now on.
+    fn look_ahead(&mut self, forward: bool) -> Result<()> {
+        if let Some(leaf) = self.leaf_ahead(forward, LEAVES_AHEAD)? {
+            prefetch_leaf(self.read, leaf);
+        }
+        self.ahead = match self.leaf_ahead(forward, 1)? {
+            // A leaf that cannot be read is an error to whoever comes to it.
+            Some(block) => match Leaf::at(self.read, block) {
+                Ok(leaf) => Ahead { block, leaf: Some(leaf), left: leaf.used() },
+                Err(_) => Ahead::NONE,
+            },
+            None => Ahead::NONE,
         };
-        let entered = if forward { position == 0 } else { position + 1 == parent.len() };
-        let nearest = if entered || self.state != State::Scanning { 1 } else { LEAVES_AHEAD };
-        self.state = State::Scanning;
-        for ahead in (nearest..=LEAVES_AHEAD).filter_map(distance) {
-            prefetch_leaf(self.read, parent.child(ahead));
-        }
-        if let Some(Ok(leaf)) = distance(1).map(|next| Leaf::at(self.read, parent.child(next))) {
-            prefetch_entries(self.read, leaf);
-        }
         Ok(())
     }
+
+    /// Pairs of the leaf between the gap and a bound in that direction.
+    fn count_until(&self, forward: bool, until: Bound<&[u8]>) -> usize {
+        let len = self.sorted.len();
+        let (key, included) = match until {
+            Bound::Included(key) => (key, true),
+            Bound::Excluded(key) => (key, false),
+            Bound::Unbounded => return if forward { len - self.gap } else { self.gap },
+        };
+        // The bound of a long scan lies beyond the whole leaf nearly always.
+        let end = match (len, forward) {
+            (0, _) => 0,
+            (_, true) if self.sorted.entry(len - 1).key < key => len,
+            (_, false) if self.sorted.entry(0).key > key => 0,
+            _ => self.sorted.rank(key, forward == included),
+        };
+        if forward { end.saturating_sub(self.gap) } else { self.gap.saturating_sub(end) }
+    }
+
+    /// Hands out the pairs from the gap on, `count` of them. Returns the key at which `each` broke.
+    #[inline]
+    fn hand_out(
+        &mut self,
+        forward: bool,
+        count: usize,
+        each: &mut impl FnMut(Pair<'r>) -> ControlFlow<()>,
+    ) -> Result<Option<&'r [u8]>> {
+        if forward {
+            let mut entries = self.sorted.entries(self.gap..self.gap + count);
+            let broken = hand_over(self.read, &mut self.ahead, &mut entries, each)?;
+            self.gap += count - entries.len();
+            Ok(broken)
+        } else {
+            let mut entries = self.sorted.entries(self.gap - count..self.gap).rev();
+            let broken = hand_over(self.read, &mut self.ahead, &mut entries, each)?;
+            self.gap -= count - entries.len();
+            Ok(broken)
+        }
+    }
+}
+
+/// Hands entries to `each` until it breaks, and for each asks for one of the next leaf.
+#[inline]
+fn hand_over<'s, 'r: 's, R: Read>(
+    read: &'r R,
+    ahead: &mut Ahead<'_>,
+    entries: &mut impl Iterator<Item = &'s Entry<'r>>,
+    each: &mut impl FnMut(Pair<'r>) -> ControlFlow<()>,
+) -> Result<Option<&'r [u8]>> {
+    for entry in entries {
+        ahead.ask(read);
+        if each((entry.key, entry.value(read)?)).is_break() {
+            return Ok(Some(entry.key));
+        }
+    }
+    Ok(None)
 }
 
 impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
@@ -132,8 +246,9 @@ impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
             Seek::Last => Target::Last,
             Seek::Before(key) | Seek::After(key) => Target::Key(key),
         };
+        self.ahead = Ahead::NONE;
         self.path = path(self.read, self.tree, target)?;
-        self.sorted.load(self.read, self.path.leaf)?;
+        self.load()?;
         self.gap = match seek {
             Seek::First => 0,
             Seek::Last => self.sorted.len(),
@@ -170,6 +285,38 @@ impl<'r, R: Read> Cursor<'r> for BplusCursor<'r, R> {
 
     fn is_at_edge(&self, forward: bool) -> bool {
         self.gap == if forward { self.sorted.len() } else { 0 }
+    }
+
+    fn walk(
+        &mut self,
+        forward: bool,
+        until: Bound<&[u8]>,
+        each: &mut impl FnMut(Pair<'r>) -> ControlFlow<()>,
+    ) -> Result<Walk<'r>> {
+        if self.state == State::New {
+            self.seek(Seek::First)?;
+        }
+        if self.is_at_edge(forward) && !self.step(forward)? {
+            return Ok(Walk::End);
+        }
+        let mut count = self.count_until(forward, until);
+        if self.state == State::Sought {
+            if let Some(leaf) = self.leaf_ahead(forward, 1)? {
+                prefetch_leaf(self.read, leaf);
+            }
+            let alone = count.min(PAIRS_ALONE);
+            if let Some(key) = self.hand_out(forward, alone, each)? {
+                return Ok(Walk::Broken(key));
+            }
+            count -= alone;
+            self.look_ahead(forward)?;
+            self.state = State::Scanning;
+        }
+        Ok(match self.hand_out(forward, count, each)? {
+            Some(key) => Walk::Broken(key),
+            None if self.is_at_edge(forward) => Walk::Edge,
+            None => Walk::End,
+        })
     }
 
     fn fence(&self, forward: bool) -> Result<Option<&'r [u8]>> {

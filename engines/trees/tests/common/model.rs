@@ -1,10 +1,10 @@
 //! A tree beside a `BTreeMap`, driven through the same random changes.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 use adamant_heap::access::{Read, Write};
-use adamant_trees::{Bplus, Cursor, Operation, OrderedMap, Result, Seek};
+use adamant_trees::{Bplus, Cursor, Operation, OrderedMap, Result, Seek, Walk};
 use fastrand::Rng;
 
 use super::shapes::{Shape, value};
@@ -150,7 +150,45 @@ impl Model {
                 assert_eq!(cursor.next()?, Some((key.as_slice(), value.as_slice())));
                 assert_eq!(cursor.previous()?, Some((key.as_slice(), value.as_slice())));
             }
+            let expected = || self.map.range::<[u8], _>((lower, upper));
+            cursor.seek(Seek::lower(lower))?;
+            assert_walk(&mut cursor, true, upper, limit, expected())?;
+            cursor.seek(Seek::upper(upper))?;
+            assert_walk(&mut cursor, false, lower, limit, expected().rev())?;
         }
         Ok(())
     }
+}
+
+/// Walks over a range, pausing for a step to and fro at each edge, breaking after `limit` pairs and
+/// then walking on to the end.
+fn assert_walk<'r>(
+    cursor: &mut impl Cursor<'r>,
+    forward: bool,
+    until: Bound<&[u8]>,
+    limit: usize,
+    mut expected: impl Iterator<Item = (&'r Vec<u8>, &'r Vec<u8>)>,
+) -> Result<()> {
+    let mut count = 0;
+    loop {
+        let mut last = None;
+        let walk = cursor.walk(forward, until, &mut |pair| {
+            assert_eq!(Some(pair), expected.next().map(|(key, value)| (&key[..], &value[..])));
+            last = Some(pair);
+            count += 1;
+            if count == limit + 1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        match walk {
+            Walk::Broken(key) => assert_eq!(last.map(|pair| pair.0), Some(key)),
+            Walk::End => break,
+            Walk::Edge => assert!(cursor.is_at_edge(forward)),
+        }
+        if last.is_some() {
+            let back = if forward { cursor.previous()? } else { cursor.next()? };
+            assert_eq!(back, last);
+            assert_eq!(if forward { cursor.next()? } else { cursor.previous()? }, last);
+        }
+    }
+    assert!(expected.next().is_none(), "a walk ended after {count} pairs");
+    Ok(())
 }

@@ -11,16 +11,19 @@ pub(crate) enum Shape {
     Descending,
     ZeroBytes,
     OneByte,
+    /// Keys that differ in an early byte or two and then only after many equal ones.
+    FarApart,
     Huge,
 }
 
-pub(crate) const SHAPES: [Shape; 7] = [
+pub(crate) const SHAPES: [Shape; 8] = [
     Shape::Random20,
     Shape::SharedPrefix,
     Shape::Ascending,
     Shape::Descending,
     Shape::ZeroBytes,
     Shape::OneByte,
+    Shape::FarApart,
     Shape::Huge,
 ];
 
@@ -45,6 +48,12 @@ impl Shape {
                 (0..len).map(|bit| (choice >> (bit % 10)) as u8 & 1).collect()
             }
             Self::OneByte => vec![choice as u8],
+            Self::FarApart => {
+                let mut key = vec![0x80 + choice as u8 % 3, choice as u8 / 3 % 2];
+                key.resize(2 + (choice as usize >> 4) % 3 * 10, b'=');
+                key.extend_from_slice(&(choice as u32).swap_bytes().to_le_bytes());
+                key
+            }
             Self::Huge => {
                 let mut key = vec![b'k'; 59_990 + choice as usize % 20];
                 key.extend_from_slice(&(choice % 200).to_le_bytes());
