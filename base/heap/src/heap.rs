@@ -2,7 +2,7 @@
 //!
 //! Purpose: open, look, change, make durable, check, close.
 //! Thread safety: a `Heap` can be shared between threads. Any number of views, or one
-//! transaction, at a time. Lock order: writer's seat, image, pins, journal.
+//! transaction, at a time. Lock order: turn, writer's seat, image, pins, journal.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -30,6 +30,7 @@ use crate::pin::{Pin, Pins};
 use crate::settled::{FirstTouch, Settled};
 use crate::space::Space;
 use crate::supply::{GROWTH_PAGES, Supply};
+use crate::turns::Turns;
 use crate::tx::Transaction;
 use crate::view::View;
 use crate::writer::Writer;
@@ -93,6 +94,7 @@ pub struct Stats {
 pub struct Heap {
     // Field order is drop order: the journal's threads end before the lock is released.
     journal: Journal,
+    turns: Turns,
     space: Arc<Space>,
     writer: Mutex<Writer>,
     pins: Arc<Pins>,
@@ -145,6 +147,7 @@ impl Heap {
         let (classes, pages_end) = load_root(&journal, &image, &settled)?;
         let heap = Self {
             journal,
+            turns: Turns::new(),
             space: Arc::new(Space::new(image, classes, settled, pages_end)),
             writer: Mutex::new(Writer::new()),
             pins: Arc::new(Pins::default()),
@@ -225,6 +228,7 @@ impl Heap {
             }));
         }
         self.journal.wait_for_space()?;
+        let turn = self.turns.wait();
         let writer = self.writer.lock();
         let image = self.space.image.write();
         self.refuse_closed()?;
@@ -246,6 +250,7 @@ impl Heap {
             }
         };
         let sequence = transaction.commit(|| self.pins.released())?;
+        drop(turn);
         // Who changed nothing is promised what was found: a key removed once more stays removed.
         let sequence = sequence.unwrap_or_else(|| self.journal.last_sequence());
         self.journal.finish(sequence, durability)?;

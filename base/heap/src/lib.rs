@@ -57,6 +57,7 @@ mod space;
 mod supply;
 mod blocks;
 mod pin;
+mod turns;
 mod writer;
 mod tx;
 mod commit;

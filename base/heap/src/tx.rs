@@ -241,6 +241,11 @@ impl Drop for Transaction<'_> {
     }
 }
 
+#[cold]
+fn too_short(block: u64) -> Error {
+    Error::InvalidPointer { offset: block, what: "is shorter than what is written" }
+}
+
 /// A savepoint in progress: undone when dropped, unless it was merged.
 struct Savepoint<'t, 'h> {
     transaction: &'t mut Transaction<'h>,
@@ -305,24 +310,23 @@ impl Write for Transaction<'_> {
     #[inline]
     fn write(&mut self, block: u64, at: usize, len: usize) -> Result<&mut [u8]> {
         let (at, len) = (at as u64, len as u64);
-        let beyond =
-            Error::InvalidPointer { offset: block, what: "is shorter than what is written" };
-        let Some(end) = at.checked_add(len) else { return Err(beyond) };
+        let Some(end) = at.checked_add(len) else { return Err(too_short(block)) };
         let depth = self.depth;
         if let Some(fresh) = self.writer.levels[depth].fresh.get_mut(block) {
             if end > fresh.place.bytes() {
-                return Err(beyond);
+                return Err(too_short(block));
             }
             fresh.written = fresh.written.max(end);
             return self.image.bytes_mut(block + at, len);
         }
         let outer = if depth == 0 { None } else { self.note_outer_fresh(block, end) };
-        let place = match outer {
-            Some(place) => place,
-            None => self.blocks.locate(&self.image, block)?,
+        let bytes = match (outer, self.blocks.run_block(&self.image, block)) {
+            (Some(place), _) => place.bytes(),
+            (None, Some(bytes)) => bytes.len() as u64,
+            (None, None) => self.blocks.locate(&self.image, block)?.bytes(),
         };
-        if end > place.bytes() {
-            return Err(beyond);
+        if end > bytes {
+            return Err(too_short(block));
         }
         self.track(block + at, len, outer.is_none())
     }
@@ -340,21 +344,19 @@ impl Write for Transaction<'_> {
 
     #[inline]
     fn update_u64(&mut self, block: u64, at: usize, value: u64) -> Result<()> {
-        let new = value.to_le_bytes();
         let old = self.block(block)?.get(at..).and_then(|rest| rest.first_chunk::<8>());
-        let Some(old) = old.copied() else {
-            return Err(Error::InvalidPointer {
-                offset: block,
-                what: "is shorter than what is written",
-            });
-        };
+        let Some(old) = old.copied() else { return Err(too_short(block)) };
         let difference = value ^ u64::from_le_bytes(old);
         if difference == 0 {
             return Ok(());
         }
         let first = (difference.trailing_zeros() / 8) as usize;
         let last = (63 - difference.leading_zeros()) as usize / 8;
-        self.write(block, at + first, last + 1 - first)?.copy_from_slice(&new[first..=last]);
+        let target = self.write(block, at + first, last + 1 - first)?;
+        // A byte or two: a copy whose length is not known beforehand would be a call.
+        for (target, source) in target.iter_mut().zip(&value.to_le_bytes()[first..]) {
+            *target = *source;
+        }
         Ok(())
     }
 

@@ -151,16 +151,18 @@ pub fn append(
     assert!(len <= FRAME_PAYLOAD_BYTES_MAX, "a payload of {len} bytes does not fit a frame");
     let start = out.len();
     out.reserve(frame_bytes(len));
-    le::put_u32(out, 0);
-    le::put_u32(out, previous);
-    le::put_u32(out, len as u32 | u32::from(kind as u8) << 24);
-    le::put_u64(out, sequence);
+    let mut header = [0; FRAME_HEADER_BYTES];
+    header[4..8].copy_from_slice(&previous.to_le_bytes());
+    header[8..12].copy_from_slice(&(len as u32 | u32::from(kind as u8) << 24).to_le_bytes());
+    header[12..20].copy_from_slice(&sequence.to_le_bytes());
+    out.extend_from_slice(&header);
     for part in payload {
         out.extend_from_slice(part);
     }
     let crc = crc32c(seed, &out[start + 4..]);
     out[start..start + 4].copy_from_slice(&crc.to_le_bytes());
-    out.resize(start + frame_bytes(len), 0);
+    let padding = frame_bytes(len) - FRAME_HEADER_BYTES - len;
+    out.extend_from_slice(&[0; FRAME_ALIGN_BYTES][..padding]);
     crc
 }
 

@@ -141,7 +141,7 @@ impl Journal {
     pub(crate) fn wait_for_space(&self) -> Result<()> {
         let shared = &self.shared;
         shared.start()?;
-        if shared.log.free_bytes() >= READY_BYTES {
+        if shared.log.has_free(READY_BYTES) {
             return Ok(());
         }
         match shared.log.files.prepare(false) {
@@ -150,7 +150,7 @@ impl Journal {
             Ok(false) | Err(_) => {}
         }
         let mut applied = shared.applied.lock();
-        if shared.log.free_bytes() >= READY_BYTES {
+        if shared.log.has_free(READY_BYTES) {
             return Ok(());
         }
         shared.checkpoint(&mut applied)

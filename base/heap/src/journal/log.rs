@@ -50,6 +50,8 @@ pub(super) struct Log {
     durable: AtomicU64,
     appended_bytes: AtomicU64,
     pending_bytes: AtomicU64,
+    /// Bytes left in the file of the tail.
+    tail_bytes: AtomicU64,
     records: AtomicU64,
     syncs: AtomicU64,
 }
@@ -102,6 +104,7 @@ impl Log {
             durable: AtomicU64::new(sequence),
             appended_bytes: AtomicU64::new(0),
             pending_bytes: AtomicU64::new(0),
+            tail_bytes: AtomicU64::new(0),
             records: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
         }
@@ -151,6 +154,7 @@ impl Log {
         tail.generation = generation;
         tail.cursor = Cursor { ordinal, position: LOG_HEAD_BYTES, previous: seed, sequence };
         tail.file = Some(Arc::clone(&file));
+        self.tail_bytes.store(tail.free_bytes(), Ordering::Relaxed);
         self.files.put_to_use(Used { ordinal, previous: seed, file });
         Ok(tail.cursor)
     }
@@ -167,6 +171,16 @@ impl Log {
         make_room: &dyn Fn() -> Result<()>,
     ) -> Result<(u64, bool)> {
         let mut appending = self.hold_appends()?;
+        {
+            // Nearly every record is one frame, for which there is room in the file.
+            let mut tail = self.tail.lock();
+            let bytes = record
+                .bytes_if_one_frame()
+                .map(|bytes| frame::frame_bytes(COMMIT_HEAD_BYTES_MAX + bytes) as u64);
+            if bytes.is_some_and(|bytes| bytes <= tail.free_bytes()) {
+                return Ok((self.encode(&mut tail, record, &mut appending), false));
+            }
+        }
         let mut made_room = false;
         while !self.plan(record, &mut appending.planned) {
             match self.files.prepare(made_room) {
@@ -181,7 +195,7 @@ impl Log {
             made_room = true;
         }
         let switches = !appending.planned.is_empty();
-        let sequence = self.encode(record, &mut appending);
+        let sequence = self.encode(&mut self.tail.lock(), record, &mut appending);
         self.files.give_back(&mut appending.planned);
         Ok((sequence, switches))
     }
@@ -210,10 +224,8 @@ impl Log {
     }
 
     /// Turns the record into frames. Cannot fail: all space was found before.
-    fn encode(&self, record: &RecordBuilder, appending: &mut Appending) -> u64 {
+    fn encode(&self, tail: &mut Tail, record: &RecordBuilder, appending: &mut Appending) -> u64 {
         let Appending { planned, head: head_bytes } = appending;
-        let mut tail = self.tail.lock();
-        let tail = &mut *tail;
         let sequence = tail.cursor.sequence + 1;
         let mut head = CommitHead {
             lag: sequence - self.durable.load(Ordering::Acquire),
@@ -237,13 +249,16 @@ impl Log {
             }
             let kind = if is_commit { Kind::Commit } else { Kind::Part };
             let crc = tail.append(kind, sequence, [&head_bytes[..], entries]);
-            head.parts += 1;
-            head.parts_crc = crc32c(head.parts_crc, &crc.to_le_bytes());
+            if !is_commit {
+                head.parts += 1;
+                head.parts_crc = crc32c(head.parts_crc, &crc.to_le_bytes());
+            }
         }
         planned.reverse();
         tail.cursor.sequence = sequence;
         let bytes = (tail.pending.bytes.len() - before) as u64;
         self.pending_bytes.store(tail.pending.bytes.len() as u64, Ordering::Relaxed);
+        self.tail_bytes.store(tail.free_bytes(), Ordering::Relaxed);
         self.appended_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.records.fetch_add(1, Ordering::Relaxed);
         self.last.store(sequence, Ordering::Release);
@@ -275,9 +290,11 @@ impl Log {
         (tail.cursor, tail.seed, self.appended_bytes.load(Ordering::Relaxed))
     }
 
-    /// Bytes that can be appended without another log file being made ready.
-    pub(super) fn free_bytes(&self) -> u64 {
-        self.tail.lock().free_bytes() + self.files.spare_bytes()
+    /// Whether so many bytes can be appended without another log file being made ready, give or
+    /// take what is being appended now. Takes a lock only where the file is nearly full.
+    pub(super) fn has_free(&self, bytes: u64) -> bool {
+        let in_tail = self.tail_bytes.load(Ordering::Relaxed);
+        in_tail >= bytes || in_tail + self.files.spare_bytes() >= bytes
     }
 
     /// Bytes appended but not written.

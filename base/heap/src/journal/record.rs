@@ -122,6 +122,11 @@ impl RecordBuilder {
         starts.zip(ends).map(|(start, end)| &self.payload[start..end])
     }
 
+    /// Bytes of entries, if they are those of one frame.
+    pub(super) fn bytes_if_one_frame(&self) -> Option<usize> {
+        self.ends.is_empty().then_some(self.payload.len())
+    }
+
     /// Frames in all, at least one.
     pub(super) fn frame_count(&self) -> usize {
         self.ends.len() + 1
@@ -151,6 +156,7 @@ impl RecordBuilder {
         {
             self.extend_bytes(len_at, data_at, bytes);
         } else {
+            self.payload.reserve(ENTRY_HEAD_BYTES_MAX + bytes.len());
             self.put_head(offset, KIND_BYTES);
             let len_at = self.payload.len();
             varint::put(&mut self.payload, bytes.len() as u64);

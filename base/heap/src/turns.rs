@@ -1,0 +1,210 @@
+//! Whose turn it is to write: a queue in front of the writer's seat.
+//!
+//! Purpose: transactions of a microsecond, of many threads that come back at once. A mutex wakes a
+//! sleeper with each release, who finds it taken again: eight writers then get a third of what
+//! one does. Here a sleeper is woken only when nobody else is about to take the next turn, or
+//! when others have had their share.
+//! Invariants: turns never overlap. While somebody sleeps, there is a turn in progress or somebody
+//! awake who will try for the next one: whoever goes to sleep tries once more after it was
+//! counted, and whoever ends a turn looks for sleepers after that, all in one total order.
+//! Thread safety: any thread; a turn ends on the thread that has it.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use parking_lot::{Condvar, Mutex};
+
+/// Looks at a turn that is taken before sleeping; with the pauses between them some 20 us, about
+/// what it costs to sleep and be woken.
+const LOOKS: u32 = 32;
+/// Pauses of the processor between two looks: a thread that comes back at once has a few turns in
+/// a row, with what it works on still in its cache.
+const PAUSES: u32 = 32;
+/// After so many turns a sleeper is woken although others wait awake, about every 0.5 ms: so none
+/// sleeps much longer than that for each one before it.
+const TURNS_FAIR: u32 = 256;
+
+/// The queue.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    taken: AtomicBool,
+    /// Threads that will try for the next turn by themselves, those on their way out of sleep
+    /// among them.
+    awake: AtomicU32,
+    asleep: AtomicU32,
+    /// Turns that ended while somebody slept.
+    ended: AtomicU32,
+    /// Sleepers that were told to wake up and did not do so yet.
+    woken: Mutex<u32>,
+    wake: Condvar,
+    looks: u32,
+}
+
+/// A turn, ended by dropping it.
+#[derive(Debug)]
+pub(crate) struct Turn<'t>(&'t Turns);
+
+impl Turns {
+    pub(crate) fn new() -> Self {
+        // With one processor whoever looks keeps the one it waits for from running.
+        let is_single = std::thread::available_parallelism().is_ok_and(|count| count.get() == 1);
+        Self {
+            taken: AtomicBool::new(false),
+            awake: AtomicU32::new(0),
+            asleep: AtomicU32::new(0),
+            ended: AtomicU32::new(0),
+            woken: Mutex::new(0),
+            wake: Condvar::new(),
+            looks: if is_single { 1 } else { LOOKS },
+        }
+    }
+
+    /// Waits for a turn.
+    #[inline]
+    pub(crate) fn wait(&self) -> Turn<'_> {
+        if !self.take() {
+            self.wait_long();
+        }
+        Turn(self)
+    }
+
+    fn take(&self) -> bool {
+        !self.taken.load(Ordering::Relaxed)
+            && self.taken.compare_exchange(false, true, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    #[cold]
+    fn wait_long(&self) {
+        self.awake.fetch_add(1, Ordering::SeqCst);
+        while !self.look() {
+            if self.sleep() {
+                return;
+            }
+        }
+        self.awake.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Tries for a turn for a while.
+    fn look(&self) -> bool {
+        for _ in 0..self.looks {
+            if self.take() {
+                return true;
+            }
+            for _ in 0..PAUSES {
+                std::hint::spin_loop();
+            }
+        }
+        false
+    }
+
+    /// Sleeps until woken, which counts as awake again, or finds that it has the turn: true.
+    fn sleep(&self) -> bool {
+        let mut woken = self.woken.lock();
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        self.awake.fetch_sub(1, Ordering::SeqCst);
+        if self.taken.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            self.asleep.fetch_sub(1, Ordering::SeqCst);
+            return true;
+        }
+        while *woken == 0 {
+            self.wake.wait(&mut woken);
+        }
+        *woken -= 1;
+        false
+    }
+
+    /// Wakes one sleeper, if there still is one.
+    #[cold]
+    fn wake_one(&self) {
+        let mut woken = self.woken.lock();
+        if self.asleep.load(Ordering::SeqCst) > 0 {
+            self.asleep.fetch_sub(1, Ordering::SeqCst);
+            self.awake.fetch_add(1, Ordering::SeqCst);
+            *woken += 1;
+            self.wake.notify_one();
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let turns = self.0;
+        turns.taken.store(false, Ordering::SeqCst);
+        if turns.asleep.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let ended = turns.ended.fetch_add(1, Ordering::Relaxed);
+        if turns.awake.load(Ordering::SeqCst) == 0 || ended.is_multiple_of(TURNS_FAIR) {
+            turns.wake_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::UnsafeCell;
+    use std::sync::Barrier;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Numbers that only whoever has a turn touches.
+    struct Shared {
+        turns: Turns,
+        counts: UnsafeCell<[u64; 2]>,
+    }
+
+    // SAFETY: the tests touch `counts` within a turn only.
+    unsafe impl Sync for Shared {}
+
+    fn count_on(threads: u64, turns_each: u64, work: impl Fn(u64) + Sync) {
+        let shared = Shared { turns: Turns::new(), counts: UnsafeCell::new([0; 2]) };
+        let barrier = Barrier::new(threads as usize);
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let (shared, barrier, work) = (&shared, &barrier, &work);
+                scope.spawn(move || {
+                    barrier.wait();
+                    for turn in 0..turns_each {
+                        let _turn = shared.turns.wait();
+                        // SAFETY: nobody else has a turn, which is what is tested.
+                        let counts = unsafe { &mut *shared.counts.get() };
+                        counts[0] += 1;
+                        work(thread + turn);
+                        counts[1] += 1;
+                        assert_eq!(counts[0], counts[1]);
+                    }
+                });
+            }
+        });
+        assert_eq!(shared.counts.into_inner(), [threads * turns_each; 2]);
+        assert!(!shared.turns.taken.into_inner());
+        assert_eq!(shared.turns.asleep.into_inner(), 0);
+        assert_eq!(shared.turns.awake.into_inner(), 0);
+    }
+
+    #[test]
+    fn turns_never_overlap_and_nobody_sleeps_for_ever() {
+        count_on(8, 20_000, |_| ());
+    }
+
+    #[test]
+    fn long_turns_put_the_others_to_sleep() {
+        count_on(6, 40, |number| {
+            if number % 3 == 0 {
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        });
+    }
+
+    #[test]
+    fn a_panic_ends_the_turn() {
+        let turns = Turns::new();
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _turn = turns.wait();
+            panic!("within a turn");
+        }));
+        assert!(panic.is_err());
+        drop(turns.wait());
+    }
+}
