@@ -91,7 +91,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn of_heap(finding: &adamant_heap::Finding) -> Self {
+    pub(crate) fn of_heap(finding: &adamant_heap::Finding) -> Self {
         let place = format!("{} at byte {}", finding.file.display(), finding.offset);
         Self { place, what: finding.what.clone() }
     }

@@ -70,8 +70,15 @@ mod write;
 
 mod store;
 
+mod rescue;
+
+mod repair;
+
 pub use adamant_heap::durability::Durability;
-pub use adamant_heap::{CheckReport as HeapCheckReport, Recovery, Stats as HeapStats};
+pub use adamant_heap::{
+    CheckReport as HeapCheckReport, ClassOccupancy, Occupancy, Recovery, Stats as HeapStats,
+    Stretch, Usage,
+};
 pub use adamant_medium::storage::Directory;
 pub use adamant_slice::Slice;
 pub use adamant_trees::Report as TreeReport;
@@ -85,4 +92,6 @@ pub use iterate::Iter;
 pub use keyspace::Keyspace;
 pub use limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
 pub use options::Options;
+pub use repair::repair;
+pub use rescue::{KeyspaceRepair, RepairReport};
 pub use store::Store;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use adamant_heap::Recovery;
+use adamant_heap::{CheckReport as HeapCheckReport, Occupancy, Recovery};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 
@@ -154,6 +154,23 @@ impl Store {
     /// The store is closed or poisoned, or the device fails, which poisons it.
     pub fn sync(&self) -> Result<()> {
         Ok(self.shared.heap()?.sync()?)
+    }
+
+    /// What each page of the heap below is used for. O(pages).
+    ///
+    /// # Errors
+    /// The store is closed.
+    pub fn occupancy(&self) -> Result<Occupancy> {
+        Ok(self.shared.heap()?.occupancy()?)
+    }
+
+    /// Verifies checksums and allocator structures of the heap below, not the keyspaces: a part of
+    /// [`Store::check`]. Commits wait while it runs. O(pool).
+    ///
+    /// # Errors
+    /// The medium failed, or the store is closed; damage is in the report.
+    pub fn check_heap(&self) -> Result<HeapCheckReport> {
+        Ok(self.shared.heap()?.check()?)
     }
 
     /// Figures of the store. O(keyspaces).

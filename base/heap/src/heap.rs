@@ -26,6 +26,7 @@ use crate::layout::{
     CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot, KIND_SYSTEM, PAGE_BYTES,
     ROOT_COUNT, ROOT_MAGIC, ROOT_OFFSET, descriptor_offset, file_offset,
 };
+use crate::occupancy::{Occupancy, occupancy};
 use crate::pin::{Pin, Pins};
 use crate::settled::{FirstTouch, Settled};
 use crate::space::Space;
@@ -323,6 +324,15 @@ impl Heap {
         let image = self.space.image.write();
         self.refuse_closed()?;
         work(self.blocks(), &image)
+    }
+
+    /// What each page is used for. O(pages): every descriptor and every bitmap is looked at.
+    ///
+    /// # Errors
+    /// As [`Heap::view`].
+    pub fn occupancy(&self) -> Result<Occupancy> {
+        self.refuse_child()?;
+        occupancy(&*self.read_image()?, &self.space.classes)
     }
 
     /// Figures.

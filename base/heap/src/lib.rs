@@ -11,6 +11,7 @@
 //! - [`TypedRead`] and [`TypedWrite`] read and write objects of [`Persistent`] types; a named root
 //!   ([`Transaction::named_root_or_create`]) is where a program finds them again.
 //! - [`Heap::leaks`] finds what no root reaches.
+//! - [`Salvage`] reads what is left of a damaged heap.
 //! - Formats: `docs/format/pool.md`, `docs/format/heap.md`, `docs/format/roots.md`,
 //!   `docs/format/log.md`. Where to start: [`guide`].
 //!
@@ -65,10 +66,12 @@ mod view;
 mod roots;
 mod allocated;
 mod check;
+mod occupancy;
 mod heap;
 mod trace;
 mod leaks;
 pub mod guide;
+mod salvage;
 
 pub use adamant_medium::memory::MemoryDirectory;
 pub use adamant_medium::os::OsDirectory;
@@ -84,9 +87,11 @@ pub use error::{Error, Result};
 pub use heap::{Heap, Options, Stats};
 pub use journal::{JournalStats, Recovery};
 pub use leaks::{Leak, LeakFinding, LeakReport};
+pub use occupancy::{ClassOccupancy, Occupancy, Stretch, Usage};
 pub use persistent::{Layout, Persistent};
 pub use pin::Pin;
 pub use ptr::Ptr;
+pub use salvage::Salvage;
 pub use trace::{Trace, Tracer, Types};
 pub use tx::Transaction;
 pub use typed::{Handle, TypedRead, TypedWrite};

@@ -118,6 +118,41 @@ impl PoolFile {
         Ok(pool)
     }
 
+    /// Whether a file begins as pools do.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn has_magic(file: &dyn File) -> Result<bool> {
+        let mut magic = [0; POOL_MAGIC.len()];
+        if file.len()? < magic.len() as u64 {
+            return Ok(false);
+        }
+        file.read_at(&mut magic, POOL_HEADER_OFFSET)?;
+        Ok(magic == POOL_MAGIC)
+    }
+
+    /// Opens a pool file whose header is not what was written: with the first of the identities for
+    /// which a checkpoint in it is valid. `None` if there is none such.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn open_headless(
+        file: &Arc<dyn File>,
+        identities: &[[u8; 16]],
+    ) -> Result<Option<Self>> {
+        let pages = pages_in(file.len()?);
+        for uuid in identities {
+            let file = Arc::clone(file);
+            let pool = Self { file, uuid: *uuid, pages: AtomicU64::new(pages) };
+            match pool.newest_checkpoint() {
+                Ok(Some(_)) => return Ok(Some(pool)),
+                Ok(None) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
     /// The file.
     pub(crate) fn file(&self) -> &Arc<dyn File> {
         &self.file
@@ -192,6 +227,26 @@ impl PoolFile {
     /// `Error::Damaged` when neither is valid, or the file is shorter than the newest one says;
     /// those of the medium.
     pub(crate) fn read_checkpoint(&self) -> Result<Checkpoint> {
+        let Some(newest) = self.newest_checkpoint()? else {
+            return Err(Error::Damaged {
+                file: self.file.path().into(),
+                offset: CHECKPOINT_OFFSETS[0],
+                what: "expected a checkpoint in one of two slots, found none that is valid; \
+                       restore a backup, or let `adamant repair` save what can be read"
+                    .into(),
+            });
+        };
+        if self.pages_backed() < newest.pages.get() {
+            return Err(self.cut(self.file.len()?, newest.pages.get()));
+        }
+        Ok(newest)
+    }
+
+    /// The valid checkpoint with the highest number, whatever the length of the file.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn newest_checkpoint(&self) -> Result<Option<Checkpoint>> {
         let mut newest: Option<Checkpoint> = None;
         for offset in CHECKPOINT_OFFSETS {
             let mut bytes = [0; size_of::<Checkpoint>()];
@@ -204,18 +259,6 @@ impl PoolFile {
                 (Some(other), Some(slot)) if slot.number.get() < other.number.get() => Some(other),
                 (other, slot) => slot.or(other),
             };
-        }
-        let Some(newest) = newest else {
-            return Err(Error::Damaged {
-                file: self.file.path().into(),
-                offset: CHECKPOINT_OFFSETS[0],
-                what: "expected a checkpoint in one of two slots, found none that is valid; \
-                       restore a backup"
-                    .into(),
-            });
-        };
-        if self.pages_backed() < newest.pages.get() {
-            return Err(self.cut(self.file.len()?, newest.pages.get()));
         }
         Ok(newest)
     }
@@ -252,17 +295,17 @@ impl PoolFile {
             offset: file_offset(heap_offset),
             what: format!(
                 "expected a page with checksum {expected:#010x}, found {found:#010x}; restore a \
-                 backup, or export what can still be read"
+                 backup, or let `adamant repair` save what can be read"
             ),
         })
     }
 
-    /// Judges every page of the file; `on_damage` is told of each that is not what was written.
-    /// Nobody may write pages meanwhile. Returns the pages judged. O(file).
+    /// Judges every page of the file; `on_damage` is told of each that is not what was written, with
+    /// its heap offset. Nobody may write pages meanwhile. Returns the pages judged. O(file).
     ///
     /// # Errors
     /// Those of the medium.
-    pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(Error)) -> Result<u64> {
+    pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(u64, Error)) -> Result<u64> {
         let pages = self.pages_backed();
         let table_pages = (pages * DESCRIPTOR_BYTES).div_ceil(PAGE_BYTES);
         let tables = TABLE_BASE..TABLE_BASE + table_pages * PAGE_BYTES;
@@ -279,7 +322,7 @@ impl PoolFile {
                     let expected = le::u32_at(&sums, index * 4).unwrap_or(0);
                     let page_offset = offset + index as u64 * PAGE_BYTES;
                     if let Err(error) = self.judge_page(page_offset, page, expected) {
-                        on_damage(error);
+                        on_damage(page_offset, error);
                     }
                 }
                 offset += bytes as u64;

@@ -11,6 +11,6 @@ pub mod tree;
 
 pub mod bplus;
 
-pub use bplus::Bplus;
+pub use bplus::{Bplus, Salvaged};
 pub use error::{Error, Result};
 pub use tree::{Cursor, Operation, OrderedMap, Pair, Report, Seek, Walk};

@@ -51,6 +51,10 @@ pub(crate) enum Verb {
     Stat(StatArgs),
     /// Verify every checksum and every structure of a store
     Check(CheckArgs),
+    /// Save what can be read of a damaged store into a new one that takes its place
+    Repair(RepairArgs),
+    /// Look at the heap below a store: figures, a map, a check
+    Heap(HeapArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -237,6 +241,40 @@ pub(crate) struct StatArgs {
 pub(crate) struct CheckArgs {
     /// Folder of the store
     pub(crate) store: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RepairArgs {
+    /// Folder of the store; the damaged one is kept beside it, as NAME.damaged
+    pub(crate) store: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct HeapArgs {
+    #[command(subcommand)]
+    pub(crate) action: HeapAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HeapAction {
+    /// Occupancy by class of blocks, free space, fragmentation
+    Stat {
+        /// Folder of the store
+        store: PathBuf,
+    },
+    /// What each page is used for: in words a line a run, with --json an object a run
+    Map {
+        /// Folder of the store
+        store: PathBuf,
+        /// Draw the map as SVG into this file instead
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
+    },
+    /// Verify checksums and allocator structures, not the keyspaces
+    Check {
+        /// Folder of the store
+        store: PathBuf,
+    },
 }
 
 /// How keys and values on the command line are written.

@@ -36,6 +36,8 @@ fn main() -> ExitCode {
         Verb::Keyspace(args) => cmd::keyspace::run(&args, &output),
         Verb::Stat(args) => cmd::stat::run(&args, &output),
         Verb::Check(args) => cmd::check::run(&args, &output),
+        Verb::Repair(args) => cmd::repair::run(&args, &output),
+        Verb::Heap(args) => cmd::heap::run(&args, &output),
     };
     match outcome.and_then(|()| output.finish()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -244,7 +244,7 @@ impl Journal {
     /// Those of the medium.
     pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(Error)) -> Result<u64> {
         let _no_checkpoint = self.shared.applied.lock();
-        self.shared.pool.verify(on_damage)
+        self.shared.pool.verify(&mut |_, error| on_damage(error))
     }
 
     /// Takes everything appended before the call to the pool file, durably (R1).

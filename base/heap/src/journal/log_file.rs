@@ -95,25 +95,31 @@ impl LogFile {
         head
     }
 
+    /// The header of this file, whatever pool and version it is of; `None` if it has none that is
+    /// valid.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(super) fn read_any_header(&self) -> Result<Option<LogHeader>> {
+        let mut bytes = [0; size_of::<LogHeader>()];
+        if self.bytes < bytes.len() as u64 {
+            return Ok(None);
+        }
+        self.file.read_at(&mut bytes, 0)?;
+        let header = LogHeader::read_from_bytes(&bytes).ok().filter(|header| {
+            header.magic == LOG_MAGIC && header.checksum.get() == header_checksum(header)
+        });
+        // As for a checkpoint: larger counters are not what any program wrote.
+        Ok(header.filter(|h| h.generation.get().max(h.ordinal.get()) <= COUNTER_MAX))
+    }
+
     /// The header of this file; `None` if it has none that is valid.
     ///
     /// # Errors
     /// `Error::Unsupported` for one of a newer format or of another pool, `Error::Damaged` for a
     /// file that was cut; those of the medium.
     pub(super) fn read_header(&self, uuid: &[u8; 16]) -> Result<Option<LogHeader>> {
-        let mut bytes = [0; size_of::<LogHeader>()];
-        if self.bytes < bytes.len() as u64 {
-            return Ok(None);
-        }
-        self.file.read_at(&mut bytes, 0)?;
-        let Ok(header) = LogHeader::read_from_bytes(&bytes) else { return Ok(None) };
-        if header.magic != LOG_MAGIC || header.checksum.get() != header_checksum(&header) {
-            return Ok(None);
-        }
-        if header.generation.get().max(header.ordinal.get()) > COUNTER_MAX {
-            // As for a checkpoint: not one that any program wrote.
-            return Ok(None);
-        }
+        let Some(header) = self.read_any_header()? else { return Ok(None) };
         let unsupported = |what| Err(Error::Unsupported { file: self.file.path().into(), what });
         if header.version.get() != FORMAT_VERSION {
             return unsupported(format!(

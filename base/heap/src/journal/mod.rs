@@ -17,6 +17,7 @@ mod apply;
 mod checkpoint;
 mod search;
 mod recover;
+pub(crate) mod salvage;
 mod worker;
 mod stats;
 mod handle;
@@ -25,6 +26,6 @@ mod tests;
 
 pub(crate) use handle::Journal;
 pub(crate) use options::JournalOptions;
-pub(crate) use record::RecordBuilder;
+pub(crate) use record::{Entry, RecordBuilder};
 pub use recover::Recovery;
 pub use stats::JournalStats;

@@ -221,7 +221,7 @@ impl RecordBuilder {
 
 /// One change of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry<'a> {
+pub(crate) enum Entry<'a> {
     /// Heap bytes from an offset on.
     Bytes { offset: u64, bytes: &'a [u8] },
     /// Bits to set in the word at an offset.

@@ -144,9 +144,9 @@ fn rewrite(used: &Used, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<()> {
 }
 
 /// A log file with a header of this pool.
-struct Headed {
-    generation: u64,
-    used: Used,
+pub(super) struct Headed {
+    pub(super) generation: u64,
+    pub(super) used: Used,
 }
 
 /// The files that have a header of this pool, and those that have none.
@@ -220,31 +220,46 @@ fn judge_first_file(pool: &PoolFile, files: &[Used], newest: &Checkpoint) -> Res
 }
 
 /// The first pass.
-struct Scan<'f> {
-    files: &'f [Used],
-    seed: u32,
+pub(super) struct Scan<'f> {
+    pub(super) files: &'f [Used],
+    pub(super) seed: u32,
     /// Highest sequence number known to have been durable.
-    durable: u64,
+    pub(super) durable: u64,
     /// After the last whole record.
-    last: Cursor,
+    pub(super) last: Cursor,
 }
 
 impl Scan<'_> {
     /// Finds the last whole record, and judges why no other follows it (R3). Files in `headless`
     /// may belong to the log, with a header that is gone.
-    fn find_end(mut self, headless: &[Arc<LogFile>]) -> Result<Cursor> {
-        let end = self.run()?;
+    fn find_end(self, headless: &[Arc<LogFile>]) -> Result<Cursor> {
+        match self.judge_end(headless)? {
+            (last, None) => Ok(last),
+            (_, Some(damage)) => Err(damage),
+        }
+    }
+
+    /// The end of the last whole record, and the damage that ends the log there, if it is damage.
+    pub(super) fn judge_end(
+        mut self,
+        headless: &[Arc<LogFile>],
+    ) -> Result<(Cursor, Option<Error>)> {
+        let end = match self.run() {
+            Ok(end) => end,
+            Err(damage @ Error::Damaged { .. }) => return Ok((self.last, Some(damage))),
+            Err(error) => return Err(error),
+        };
         let expected = self.last.sequence + 1;
         if expected <= self.durable {
-            return Err(end.damaged());
+            return Ok((self.last, Some(end.damaged())));
         }
         let why = match search(self.files, headless, self.seed, &end, expected)? {
-            Beyond::Nothing => return Ok(self.last),
+            Beyond::Nothing => return Ok((self.last, None)),
             Beyond::LaterRecord(later) => format!("record {later} proves that it was there"),
             Beyond::TooMuch => "too much that looks like records follows".into(),
         };
         let what = format!("{}; {why}", end.what);
-        Err(End { what, ..end }.damaged())
+        Ok((self.last, Some(End { what, ..end }.damaged())))
     }
 
     /// Reads records until none follows.

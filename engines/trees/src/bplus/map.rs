@@ -1,5 +1,7 @@
 //! The tree as an ordered map.
 
+use std::collections::HashSet;
+
 use adamant_heap::access::{Read, Write};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
@@ -12,6 +14,7 @@ use super::find::{Target, entry_of, head, leaf_of, path};
 use super::insert::insert;
 use super::layout::{HEAD_BYTES, HEAD_MAGIC, HEAD_PAIRS_AT, Head, Leaf};
 use super::remove::remove;
+use super::salvage::{ORPHAN_BYTES, Salvaged, orphan_keys, salvage, salvage_orphan};
 use super::write::{add, new_leaf};
 use crate::error::Result;
 use crate::slot::{Entry, KeyHash};
@@ -28,6 +31,42 @@ impl Bplus {
         let hash = KeyHash::of(key);
         let leaf = Leaf::at(read, leaf_of(read, self.head, key)?)?;
         Ok(entry_of(read, leaf, hash, key)?.map(|(_, entry)| entry))
+    }
+
+    /// Hands out, in no order, what can be read of a damaged tree whose head was at `head`, and
+    /// word of what cannot. `leaves` grows by the leaves that were read. Goes on after everything
+    /// that is wrong. O(n).
+    pub fn salvage<'r, R: Read>(
+        read: &'r R,
+        head: u64,
+        leaves: &mut HashSet<u64>,
+        each: &mut dyn FnMut(Salvaged<'r>),
+    ) {
+        salvage(read, head, leaves, each);
+    }
+
+    /// Bytes of the block that a head is in.
+    pub const HEAD_BYTES: u64 = HEAD_BYTES as u64;
+
+    /// Bytes of the blocks that leaves are in: those [`Bplus::orphan_keys`] is to be asked about.
+    pub const ORPHAN_BYTES: u64 = ORPHAN_BYTES;
+
+    /// The lowest and the highest key of an allocated block if it is a leaf, of whatever tree:
+    /// leaves know their entries by hashes of 24 bits, so nothing else is taken for one.
+    pub fn orphan_keys<R: Read>(read: &R, block: u64) -> Option<(&[u8], &[u8])> {
+        orphan_keys(read, block)
+    }
+
+    /// As [`Bplus::salvage`], for one leaf that no tree refers to.
+    ///
+    /// # Errors
+    /// The heap's, when the block cannot be read.
+    pub fn salvage_orphan<'r, R: Read>(
+        read: &'r R,
+        block: u64,
+        each: &mut dyn FnMut(Salvaged<'r>),
+    ) -> Result<()> {
+        salvage_orphan(read, block, each)
     }
 }
 

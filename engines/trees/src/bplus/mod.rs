@@ -23,7 +23,10 @@ mod batch;
 mod check;
 mod clear;
 mod cursor;
+mod salvage;
+
 mod map;
 
 pub use cursor::BplusCursor;
 pub use map::Bplus;
+pub use salvage::Salvaged;

@@ -9,5 +9,8 @@ pub(crate) mod scan;
 pub(crate) mod keyspace;
 pub(crate) mod stat;
 pub(crate) mod check;
+pub(crate) mod repair;
+pub(crate) mod heap_map;
+pub(crate) mod heap;
 pub(crate) mod demo_child;
 pub(crate) mod demo;

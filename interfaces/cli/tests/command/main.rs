@@ -4,4 +4,5 @@ mod support;
 
 mod bad_input;
 mod full_disk;
+mod heap_and_repair;
 mod import_export;

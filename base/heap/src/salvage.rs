@@ -1,0 +1,328 @@
+//! Reading what is left of a damaged heap, without changing it.
+//!
+//! Purpose: what `repair` stands on. The pool's pages are mapped as they are, the whole records of
+//! the log are laid over them in memory, and whatever lies on a page that is not what was written
+//! is refused. So what is read is what was committed, or an error.
+//! Invariants: no file is written. A page counts as lost if its checksum says so, unless the log
+//! replaces all of it, or a crash may have torn it and the log names it (as in recovery).
+//! Thread safety: a `Salvage` is read by any thread; it never changes once it is open.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use adamant_medium::storage::{Directory, File, Lock};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::access::Read;
+use crate::check::Finding;
+use crate::class::{ClassTable, initial_classes};
+use crate::error::{Error, Result};
+use crate::image::{Image, Place};
+use crate::journal::Entry;
+use crate::journal::salvage::{Tail, find_tail, identities};
+use crate::layout::{
+    CHECKPOINT_OFFSETS, CLASS_TABLE_OFFSET, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot, KIND_RUN,
+    PAGE_BYTES, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE, descriptor_offset, file_offset,
+};
+use crate::pool_file::PoolFile;
+use crate::ptr::Ptr;
+
+/// A damaged heap, open for reading.
+#[derive(Debug)]
+pub struct Salvage {
+    image: Image,
+    classes: ClassTable,
+    /// Heap offsets of the pages that are not what was written.
+    lost: BTreeSet<u64>,
+    file: PathBuf,
+    findings: Vec<Finding>,
+    last_sequence: u64,
+    records: u64,
+    // Last to be dropped: the mapping is the file's.
+    _lock: Box<dyn Lock>,
+}
+
+impl Salvage {
+    /// Opens what is left of the heap in a directory. O(pool): every page is judged.
+    ///
+    /// # Errors
+    /// `Error::Unsupported` when the directory holds no pool or one of a newer format,
+    /// `Error::Damaged` when not even its identity can be told; those of the medium, when the
+    /// directory is locked among them.
+    pub fn open(directory: &Arc<dyn Directory>) -> Result<Self> {
+        let lock = directory.lock("lock")?;
+        let Some(file) = directory.open("pool")? else {
+            let what = "expected a file \"pool\" in here, found none; this is no store".into();
+            return Err(Error::Unsupported { file: directory.path().into(), what });
+        };
+        let log = directory.subdirectory("log")?;
+        let mut findings = Vec::new();
+        let pool = open_pool(&file, log.as_ref(), &mut findings)?;
+        let mut note = |error| findings.push(finding(error, file.path()));
+        let mut lost = BTreeSet::new();
+        let newest = pool.newest_checkpoint()?;
+        pool.verify(&mut |offset, error| {
+            lost.insert(offset);
+            note(error);
+        })?;
+        let tail = match &newest {
+            Some(newest) => find_tail(&pool, newest, log.as_ref(), &mut note)?,
+            None => {
+                note(no_checkpoint(file.path()));
+                None
+            }
+        };
+        let image = Image::map(&file, pool.pages_backed(), HEAP_BYTES_MAX)?;
+        let pages = newest.map_or(0, |newest| newest.pages.get());
+        if image.pages() < pages {
+            note(cut(&file, image.pages(), pages)?);
+            // What the cut took is zero in memory, and lost unless the log has it.
+            lost.extend((image.pages()..pages).map(|page| page * PAGE_BYTES));
+            let table = descriptor_offset(image.pages()).next_multiple_of(PAGE_BYTES);
+            lost.extend((table..descriptor_offset(pages)).step_by(PAGE_BYTES as usize));
+            image.grow(pages)?;
+        }
+        let torn = newest.is_some_and(|newest| newest.applying.get() != 0);
+        if let Some(tail) = &tail {
+            lay_over(&image, tail, torn, &mut lost)?;
+        }
+        let classes = load_classes(&image, &lost, file.path(), &mut note)?;
+        let applied = newest.map_or(0, |newest| newest.applied.get());
+        Ok(Self {
+            image,
+            classes,
+            lost,
+            file: file.path().into(),
+            findings,
+            last_sequence: tail.as_ref().map_or(applied, Tail::last_sequence),
+            records: tail.as_ref().map_or(0, Tail::records),
+            _lock: lock,
+        })
+    }
+
+    /// Everything that is wrong with the files.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Sequence number of the last commit that could be read.
+    pub fn last_sequence(&self) -> u64 {
+        self.last_sequence
+    }
+
+    /// Records of the log that the pool did not hold.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Pages that are not what was written.
+    pub fn lost_pages(&self) -> u64 {
+        self.lost.len() as u64
+    }
+
+    /// The word of a root; 0 when it was never set.
+    ///
+    /// # Errors
+    /// `Error::Damaged` when the root page is lost.
+    pub fn root(&self, index: usize) -> Result<u64> {
+        self.refuse_lost(ROOT_OFFSET, PAGE_BYTES)?;
+        Ok(self.image.root(index))
+    }
+
+    /// Calls `each` with every allocated block of at least `bytes` bytes in a run of the class
+    /// that blocks of that size are reserved from, as far as descriptors and bitmaps can be read.
+    /// O(pages).
+    pub fn blocks_of(&self, bytes: u64, each: &mut dyn FnMut(u64)) {
+        let Some(class) = self.classes.for_bytes(bytes) else { return };
+        let Some(shape) = self.classes.get(class.into()) else { return };
+        for page in FIRST_PAGE..self.image.pages() {
+            if self.refuse_lost(descriptor_offset(page), 1).is_err() {
+                continue;
+            }
+            let Ok(descriptor) = self.image.descriptor(page) else { continue };
+            if (descriptor.kind, descriptor.class.get()) != (KIND_RUN, u16::from(class))
+                || page + shape.run_pages > self.image.pages()
+                || self.refuse_lost(page * PAGE_BYTES, 1).is_err()
+            {
+                continue;
+            }
+            for index in 0..shape.block_count {
+                let word = self.image.bitmap_word(page, shape, (index / 64) as usize);
+                if word.is_ok_and(|word| word >> (index % 64) & 1 == 1) {
+                    each(page * PAGE_BYTES + shape.blocks_start + index * shape.block_bytes);
+                }
+            }
+        }
+    }
+
+    /// Refuses a range that touches a lost page.
+    fn refuse_lost(&self, offset: u64, len: u64) -> Result<()> {
+        let first = offset - offset % PAGE_BYTES;
+        match self.lost.range(first..offset + len).next() {
+            None => Ok(()),
+            Some(&page) => Err(Error::Damaged {
+                file: self.file.clone(),
+                offset: file_offset(page),
+                what: "lies on a page that is not what was written".into(),
+            }),
+        }
+    }
+
+    /// The bytes of a block whose descriptor is lost: up to the end of its page, or of the pages
+    /// after it that are whole and whose descriptors are lost too. Whoever asks knows lengths.
+    fn undescribed(&self, offset: u64) -> Result<&[u8]> {
+        self.refuse_lost(offset, 1)?;
+        let mut page = offset / PAGE_BYTES + 1;
+        while page < self.image.pages()
+            && self.refuse_lost(page * PAGE_BYTES, 1).is_ok()
+            && self.refuse_lost(descriptor_offset(page), 1).is_err()
+        {
+            page += 1;
+        }
+        self.image.bytes(offset, page * PAGE_BYTES - offset)
+    }
+}
+
+impl Read for Salvage {
+    fn block(&self, block: u64) -> Result<&[u8]> {
+        let invalid = Error::InvalidPointer { offset: block, what: "lies beyond the heap" };
+        if block / PAGE_BYTES >= self.image.pages() || block / PAGE_BYTES < FIRST_PAGE {
+            return Err(invalid);
+        }
+        if self.refuse_lost(descriptor_offset(block / PAGE_BYTES), 1).is_err() {
+            return self.undescribed(block);
+        }
+        let place: Place = self.image.locate(&self.classes, block)?;
+        self.refuse_lost(block, place.bytes())?;
+        self.image.bytes(block, place.bytes())
+    }
+
+    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
+        let offset = ptr.offset();
+        match T::ref_from_prefix(self.block(offset)?) {
+            Ok((object, _)) => Ok(object),
+            Err(_) => Err(Error::InvalidPointer {
+                offset,
+                what: "is too small or misaligned for its type",
+            }),
+        }
+    }
+
+    fn prefetch(&self, _offset: u64) {}
+}
+
+/// The pool, also one whose header is lost, if anything else knows its identity.
+fn open_pool(
+    file: &Arc<dyn File>,
+    log: &dyn Directory,
+    findings: &mut Vec<Finding>,
+) -> Result<PoolFile> {
+    let error = match PoolFile::open(Arc::clone(file)) {
+        Ok(pool) => return Ok(pool),
+        Err(error @ Error::Medium(_)) => return Err(error),
+        Err(error) => error,
+    };
+    if matches!(error, Error::Unsupported { .. }) && PoolFile::has_magic(file.as_ref())? {
+        // Of a newer version, say: not damaged.
+        return Err(error);
+    }
+    match PoolFile::open_headless(file, &identities(log)?)? {
+        Some(pool) => {
+            findings.push(finding(error, file.path()));
+            Ok(pool)
+        }
+        None => Err(error),
+    }
+}
+
+fn finding(error: Error, file: &Path) -> Finding {
+    match error {
+        Error::Damaged { file, offset, what } => Finding { file, offset, what },
+        other => Finding { file: file.into(), offset: 0, what: other.to_string() },
+    }
+}
+
+fn cut(file: &Arc<dyn File>, found: u64, expected: u64) -> Result<Error> {
+    Ok(Error::Damaged {
+        file: file.path().into(),
+        offset: file.len()?,
+        what: format!("expected {expected} pages, found {found}: the file was cut"),
+    })
+}
+
+fn no_checkpoint(file: &Path) -> Error {
+    Error::Damaged {
+        file: file.into(),
+        offset: CHECKPOINT_OFFSETS[0],
+        what: "expected a checkpoint in one of two slots, found none that is valid: what the log \
+               holds beyond the pool is lost"
+            .into(),
+    }
+}
+
+/// Lays the log over the image. Pages that it proves whole again leave `lost`.
+fn lay_over(image: &Image, tail: &Tail, torn: bool, lost: &mut BTreeSet<u64>) -> Result<()> {
+    tail.replay(&mut |entry| {
+        let (offset, len) = match entry {
+            Entry::Bytes { offset, bytes } => (offset, bytes.len() as u64),
+            Entry::Set { offset, .. } | Entry::Clear { offset, .. } => (offset, 8),
+        };
+        let end = offset.saturating_add(len);
+        let pages = match offset.checked_sub(TABLE_BASE) {
+            Some(_) => (end - TABLE_BASE).div_ceil(8),
+            None => end.div_ceil(PAGE_BYTES),
+        };
+        if pages > image.pages_max() {
+            return Ok(());
+        }
+        if pages > image.pages() {
+            // Growth that was not durable yet: what the log does not name there was never written.
+            image.grow(pages)?;
+        }
+        match entry {
+            Entry::Bytes { bytes, .. } => {
+                image.write().bytes_mut(offset, len)?.copy_from_slice(bytes);
+            }
+            Entry::Set { mask, .. } => image.change_bits(offset, mask, 0)?,
+            Entry::Clear { mask, .. } => image.change_bits(offset, 0, mask)?,
+        }
+        let mut page = offset - offset % PAGE_BYTES;
+        while page < end {
+            if torn || (offset <= page && page + PAGE_BYTES <= end) {
+                lost.remove(&page);
+            }
+            page += PAGE_BYTES;
+        }
+        Ok(())
+    })
+}
+
+/// The class table; if it is lost, the one that every heap starts with.
+fn load_classes(
+    image: &Image,
+    lost: &BTreeSet<u64>,
+    file: &Path,
+    note: &mut dyn FnMut(Error),
+) -> Result<ClassTable> {
+    let is_whole = !lost.contains(&ROOT_OFFSET) && !lost.contains(&CLASS_TABLE_OFFSET);
+    if is_whole {
+        let root = image.bytes(ROOT_OFFSET, size_of::<HeapRoot>() as u64)?;
+        let Ok(root) = HeapRoot::read_from_bytes(root) else {
+            return Err(Error::InvalidPointer {
+                offset: ROOT_OFFSET,
+                what: "is not the root page",
+            });
+        };
+        let table = image.bytes(CLASS_TABLE_OFFSET, PAGE_BYTES)?;
+        match ClassTable::load(table, root.class_count.get(), file) {
+            Ok(classes) if root.magic == ROOT_MAGIC => return Ok(classes),
+            Ok(_) => {}
+            Err(error) => note(error),
+        }
+    }
+    let classes = initial_classes();
+    let mut page = vec![0; PAGE_BYTES as usize];
+    page[..size_of_val(&classes[..])].copy_from_slice(classes.as_bytes());
+    ClassTable::load(&page, classes.len() as u64, file)
+}

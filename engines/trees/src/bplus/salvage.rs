@@ -1,0 +1,188 @@
+//! Reading what is left of a damaged tree.
+//!
+//! Purpose: every pair that can still be reached and proved, and word of what cannot. Where `check`
+//! stops at the first thing that is wrong, this goes on with the next child, slot or block.
+//! Invariants: each block is looked at once, so that damage cannot make it run on. A pair is handed
+//! out only if its key has the hash that its slot and fingerprint keep of it (24 bits beside
+//! whatever checksums the heap verifies).
+
+use std::collections::HashSet;
+
+use adamant_heap::access::Read;
+
+use super::find::{head, separator};
+use super::layout::{CHILDREN_MAX, Inner, LEAF_BYTES, LEAF_FULL, LEAF_SLOTS, Leaf};
+use crate::error::{Error, Result};
+use crate::slot::{Entry, KeyHash, Slot};
+use crate::tree::Pair;
+
+/// What a salvage comes upon.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Salvaged<'r> {
+    /// A pair that is whole.
+    Pair(Pair<'r>),
+    /// A key whose value cannot be read.
+    LostValue {
+        /// The key.
+        key: &'r [u8],
+        /// Why not.
+        why: Error,
+    },
+    /// A slot whose entry cannot be read, within these bounds.
+    LostEntry {
+        /// Lowest key that it may have had.
+        lower: Option<&'r [u8]>,
+        /// The key below which it was.
+        upper: Option<&'r [u8]>,
+        /// Why not.
+        why: Error,
+    },
+    /// A node that cannot be read, with all that is below it.
+    LostNode {
+        /// Lowest key that it may have held.
+        lower: Option<&'r [u8]>,
+        /// The key below which all of its keys were.
+        upper: Option<&'r [u8]>,
+        /// Why not.
+        why: Error,
+    },
+}
+
+/// A node still to be read.
+struct Waiting<'r> {
+    block: u64,
+    level: usize,
+    lower: Option<&'r [u8]>,
+    upper: Option<&'r [u8]>,
+}
+
+/// Hands out what can be read of the tree with this head, in no order. `leaves` grows by the
+/// leaves that were read. O(n); 8 bytes and bookkeeping a node.
+pub(super) fn salvage<'r, R: Read>(
+    read: &'r R,
+    tree: u64,
+    leaves: &mut HashSet<u64>,
+    each: &mut dyn FnMut(Salvaged<'r>),
+) {
+    let head = match head(read, tree) {
+        Ok(head) => head,
+        Err(why) => return each(Salvaged::LostNode { lower: None, upper: None, why }),
+    };
+    let level = head.height.get() as usize;
+    let mut seen = HashSet::new();
+    let mut waiting = vec![Waiting { block: head.root.get(), level, lower: None, upper: None }];
+    while let Some(node) = waiting.pop() {
+        let Waiting { block, level, lower, upper } = node;
+        let result = if !seen.insert(block) {
+            Err(Error::Damaged { block, what: "is referred to twice by the tree" })
+        } else if level > 0 {
+            children(read, &node, &mut waiting)
+        } else {
+            leaf(read, &node, each).map(|()| {
+                leaves.insert(block);
+            })
+        };
+        if let Err(why) = result {
+            each(Salvaged::LostNode { lower, upper, why });
+        }
+    }
+}
+
+/// Adds the children of an inner node. A separator that cannot be read bounds nothing: its
+/// neighbours then reach further than they did.
+fn children<'r, R: Read>(
+    read: &'r R,
+    node: &Waiting<'r>,
+    waiting: &mut Vec<Waiting<'r>>,
+) -> Result<()> {
+    let inner = Inner::at(read, node.block, node.level)?;
+    let order = &inner.order[..inner.len()];
+    if order.iter().any(|index| usize::from(*index) >= CHILDREN_MAX) {
+        return Err(Error::Damaged { block: node.block, what: "has an impossible order" });
+    }
+    let bound = |position: usize| match position {
+        0 => node.lower,
+        _ => separator(read, inner.separator(position)).ok().or(node.lower),
+    };
+    for position in 0..inner.len() {
+        let upper = match position + 1 {
+            next if next == inner.len() => node.upper,
+            next => separator(read, inner.separator(next)).ok().or(node.upper),
+        };
+        let block = inner.child(position);
+        waiting.push(Waiting { block, level: node.level - 1, lower: bound(position), upper });
+    }
+    Ok(())
+}
+
+fn leaf<'r, R: Read>(
+    read: &'r R,
+    node: &Waiting<'r>,
+    each: &mut dyn FnMut(Salvaged<'r>),
+) -> Result<()> {
+    let leaf = Leaf::at(read, node.block)?;
+    for index in used_slots(leaf) {
+        match entry(read, leaf, index) {
+            Ok(entry) => match entry.value(read) {
+                Ok(value) => each(Salvaged::Pair((entry.key, value))),
+                Err(why) => each(Salvaged::LostValue { key: entry.key, why }),
+            },
+            Err(why) => {
+                each(Salvaged::LostEntry { lower: node.lower, upper: node.upper, why });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn used_slots(leaf: &Leaf) -> impl Iterator<Item = usize> {
+    let used = leaf.used();
+    (0..LEAF_SLOTS).filter(move |index| used >> index & 1 == 1)
+}
+
+/// The entry of a slot, proved by the hash of its key.
+fn entry<'r, R: Read>(read: &'r R, leaf: &Leaf, index: usize) -> Result<Entry<'r>> {
+    let slot: Slot = leaf.slot(index);
+    let entry = Entry::read(read, slot.entry())?;
+    let hash = KeyHash::of(entry.key);
+    if leaf.fingerprints[index] != hash.fingerprint() || !slot.admits(hash) {
+        let what = "has a fingerprint or slot that is not its key's";
+        return Err(Error::Damaged { block: slot.entry(), what });
+    }
+    Ok(entry)
+}
+
+/// Bytes of the blocks that [`orphan_keys`] should be asked about.
+pub(super) const ORPHAN_BYTES: u64 = LEAF_BYTES as u64;
+
+/// If an allocated block is a leaf, whatever tree it belonged to: its lowest and its highest key.
+/// A leaf is known by its entries: all that can be read carry the hashes that it keeps of them,
+/// and at least one can. O(1).
+pub(super) fn orphan_keys<R: Read>(read: &R, block: u64) -> Option<(&[u8], &[u8])> {
+    let leaf = Leaf::at(read, block).ok()?;
+    if leaf.bitmap.get() & !LEAF_FULL != 0 {
+        return None;
+    }
+    let mut keys = None;
+    for index in used_slots(leaf) {
+        let found = match entry(read, leaf, index) {
+            Ok(entry) => entry.key,
+            // Its own page may be lost; anything else says that this is no leaf.
+            Err(Error::Heap(_)) => continue,
+            Err(_) => return None,
+        };
+        let (low, high) = keys.unwrap_or((found, found));
+        keys = Some((low.min(found), high.max(found)));
+    }
+    keys
+}
+
+/// Hands out what can be read of a leaf that no tree refers to any more.
+pub(super) fn salvage_orphan<'r, R: Read>(
+    read: &'r R,
+    block: u64,
+    each: &mut dyn FnMut(Salvaged<'r>),
+) -> Result<()> {
+    leaf(read, &Waiting { block, level: 0, lower: None, upper: None }, each)
+}

@@ -1,0 +1,96 @@
+//! Saving what is left of a damaged store.
+//!
+//! Purpose: a new store that holds every pair which can still be read and proved, and a report of
+//! what is gone. The damaged store is only read, and kept beside the new one.
+//! Invariants: nothing is taken from a page that is not what was written. The new store takes the
+//! place of the old one by a rename, after everything in it is durable.
+//! Thread safety: holds the lock of the damaged store throughout.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use adamant_heap::Salvage;
+use adamant_medium::os::OsDirectory;
+use adamant_medium::storage::Directory;
+
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::rescue::{RepairReport, rescue};
+use crate::store::Store;
+
+/// What is appended to a store's name while its successor is written.
+const UNFINISHED_SUFFIX: &str = ".repairing";
+/// What is appended to a damaged store's name when its successor takes its place.
+const DAMAGED_SUFFIX: &str = ".damaged";
+
+/// Saves what can be read of a damaged store into a new one, which takes its place; the damaged
+/// one is kept as `NAME.damaged`. A store that is whole is left alone.
+///
+/// Takes as much space as the store's contents. O(n).
+///
+/// # Errors
+/// [`Error::Missing`] or [`Error::NotAStore`] for what is no store, [`Error::Locked`] if it is open,
+/// [`Error::Damaged`] when not even the pool's identity can be told; no space, and the like: the
+/// damaged store is then as it was.
+pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
+    let path =
+        path.as_ref().canonicalize().map_err(|_| Error::Missing { path: path.as_ref().into() })?;
+    let source: Arc<dyn Directory> = Arc::new(OsDirectory::open(&path)?);
+    // Only files that are whole are opened as a store, which recovers: damaged ones are kept as
+    // they are.
+    if Salvage::open(&source)?.findings().is_empty() && is_whole(&path)? {
+        return Ok(RepairReport::default());
+    }
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str()))
+    else {
+        return Err(Error::NotAStore { path, found: "a path without a name in UTF-8".into() });
+    };
+    let unfinished = format!("{name}{UNFINISHED_SUFFIX}");
+    let damaged = free_name(parent, &format!("{name}{DAMAGED_SUFFIX}"));
+    refuse_taken(&parent.join(&unfinished))?;
+    let salvage = Salvage::open(&source)?;
+    let target = Store::open(parent.join(&unfinished))?;
+    let saved = rescue(&salvage, &target).and_then(|report| target.close().map(|()| report));
+    let mut report = match saved {
+        Ok(report) => report,
+        Err(error) => {
+            // Best effort: it is no use to anybody, and its name says so.
+            let _ = std::fs::remove_dir_all(parent.join(&unfinished));
+            return Err(error);
+        }
+    };
+    let directory = OsDirectory::open(parent)?;
+    directory.rename(name, &damaged)?;
+    directory.rename(&unfinished, name)?;
+    directory.sync()?;
+    report.damaged_path = Some(parent.join(damaged));
+    Ok(report)
+}
+
+/// Whether a store whose pages are whole opens, and a check finds nothing.
+fn is_whole(path: &Path) -> Result<bool> {
+    let outcome = Store::open_with(path, Options::new().create(false)).and_then(|store| {
+        let report = store.check()?;
+        store.close()?;
+        Ok(report.is_clean())
+    });
+    match outcome {
+        Err(error) if error.is_damaged() || error.is_poisoned() => Ok(false),
+        outcome => outcome,
+    }
+}
+
+fn refuse_taken(path: &Path) -> Result<()> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let found = "what an earlier repair left; remove it and try again".into();
+    Err(Error::NotAStore { path: path.into(), found })
+}
+
+/// The name, or the name with the first number that makes it free.
+fn free_name(parent: &Path, name: &str) -> String {
+    let taken = |name: &String| parent.join(name).exists();
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
+}

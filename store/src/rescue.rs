@@ -1,0 +1,373 @@
+//! Copying what is left of a damaged store into a new one.
+//!
+//! Purpose: which trees there are, what can be read of each, and where leaves go that have lost
+//! their tree.
+//! Invariants: a pair is taken only from pages that are what was written, and only with the hash
+//! that its leaf keeps of its key. What cannot be read is counted and described.
+//! Thread safety: one thread, on a heap that nobody changes.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use adamant_heap::Salvage;
+use adamant_heap::access::Read;
+use adamant_heap::durability::Durability;
+use adamant_heap::layout::ROOT_COUNT;
+use adamant_heap::ptr::Ptr;
+use adamant_trees::{Bplus, OrderedMap, Salvaged};
+use zerocopy::FromBytes;
+
+use crate::batch::Batch;
+use crate::error::Result;
+use crate::inspect::Finding;
+use crate::keyspace::Keyspace;
+use crate::layout::{ENGINE_BPLUS, KeyspaceEntry, STORE_MAGIC, STORE_ROOT, StoreHead};
+use crate::limits::check_name;
+use crate::store::Store;
+
+/// Where pairs go whose keyspace cannot be told.
+const LOST_AND_FOUND: &str = "lost+found";
+/// Losses of a keyspace that are described one by one.
+const LOSSES_DESCRIBED_MAX: usize = 100;
+/// A commit of the new store takes so many pairs, or bytes.
+const BATCH_PAIRS: usize = 1000;
+const BATCH_BYTES: usize = 8 << 20;
+
+/// What a repair found and did.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RepairReport {
+    /// Everything that was wrong; empty if the store is whole, and then nothing was done.
+    pub findings: Vec<Finding>,
+    /// Each keyspace of the new store.
+    pub keyspaces: Vec<KeyspaceRepair>,
+    /// Where the damaged store is now.
+    pub damaged_path: Option<PathBuf>,
+    /// Sequence number of the last commit that could be read.
+    pub last_sequence: u64,
+    /// Pages of the damaged pool that are not what was written.
+    pub lost_pages: u64,
+}
+
+/// What became of a keyspace.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct KeyspaceRepair {
+    /// Its name.
+    pub name: String,
+    /// Pairs that it should have; `None` if that was lost.
+    pub expected: Option<u64>,
+    /// Pairs saved.
+    pub saved: u64,
+    /// Of those, pairs of leaves that nothing referred to any more.
+    pub adopted: u64,
+    /// What could not be read, in words: the first hundred.
+    pub losses: Vec<String>,
+    /// How many such there were.
+    pub loss_count: u64,
+}
+
+/// Saves what can be read into an empty store.
+///
+/// # Errors
+/// Those of the target.
+pub(crate) fn rescue(salvage: &Salvage, target: &Store) -> Result<RepairReport> {
+    let mut work = Rescue::new(salvage, target);
+    let mut report = RepairReport {
+        findings: salvage.findings().iter().map(Finding::of_heap).collect(),
+        last_sequence: salvage.last_sequence(),
+        lost_pages: salvage.lost_pages(),
+        ..RepairReport::default()
+    };
+    let trees = work.trees(&mut report.findings);
+    for (index, (name, head)) in trees.into_iter().enumerate() {
+        report.keyspaces.push(work.keyspace(index, &name, head)?);
+    }
+    work.orphans(&mut report.keyspaces)?;
+    for root in (0..ROOT_COUNT).filter(|root| *root != STORE_ROOT) {
+        if salvage.root(root).is_ok_and(|word| word != 0) {
+            let what = "is a program's own heap objects; these are not saved".into();
+            report.findings.push(Finding { place: format!("root {root} of the heap"), what });
+        }
+    }
+    for keyspace in report.keyspaces.iter().filter(|keyspace| keyspace.loss_count > 0) {
+        let what = format!("{} things could not be read", keyspace.loss_count);
+        report.findings.push(Finding { place: format!("keyspace {:?}", keyspace.name), what });
+    }
+    Ok(report)
+}
+
+/// Keys below which something of a keyspace was lost: leaves with such keys may be its own.
+struct LostRange {
+    keyspace: usize,
+    lower: Option<Vec<u8>>,
+    upper: Option<Vec<u8>>,
+}
+
+impl LostRange {
+    fn holds(&self, low: &[u8], high: &[u8]) -> bool {
+        self.lower.as_deref().is_none_or(|lower| lower <= low)
+            && self.upper.as_deref().is_none_or(|upper| high < upper)
+    }
+}
+
+struct Rescue<'s> {
+    salvage: &'s Salvage,
+    target: &'s Store,
+    /// Leaves that a tree referred to.
+    leaves: HashSet<u64>,
+    lost: Vec<LostRange>,
+    /// Whether there may be leaves whose tree is gone altogether.
+    lost_trees: bool,
+}
+
+impl<'s> Rescue<'s> {
+    fn new(salvage: &'s Salvage, target: &'s Store) -> Self {
+        Self { salvage, target, leaves: HashSet::new(), lost: Vec::new(), lost_trees: false }
+    }
+
+    /// Name and head of every tree: by the catalogue, and those that nothing names.
+    fn trees(&mut self, findings: &mut Vec<Finding>) -> Vec<(String, u64)> {
+        let heads = self.heads();
+        let findings_before = findings.len();
+        let catalogue = self.catalogue(&heads, findings);
+        let mut named = BTreeMap::new();
+        let mut known: HashSet<u64> = catalogue.into_iter().collect();
+        if let Some(head) = catalogue {
+            Bplus::salvage(self.salvage, head, &mut self.leaves, &mut |found| match found {
+                Salvaged::Pair((name, bytes)) => match keyspace_entry(name, bytes) {
+                    Some((name, head)) => {
+                        known.insert(head);
+                        named.insert(name, head);
+                    }
+                    None => findings.push(in_catalogue(format!("no keyspace: {name:?}"))),
+                },
+                Salvaged::LostValue { why, .. }
+                | Salvaged::LostEntry { why, .. }
+                | Salvaged::LostNode { why, .. } => findings.push(in_catalogue(why.to_string())),
+                _ => {}
+            });
+        }
+        self.lost_trees = findings.len() > findings_before;
+        let unnamed = heads.into_iter().filter(|head| !known.contains(head));
+        let unnamed = unnamed.map(|head| (format!("{LOST_AND_FOUND}/{head:x}"), head));
+        named.into_iter().chain(unnamed).collect()
+    }
+
+    /// Every block that begins as the head of a tree does.
+    fn heads(&self) -> Vec<u64> {
+        let mut heads = Vec::new();
+        self.salvage.blocks_of(Bplus::HEAD_BYTES, &mut |block| {
+            if Bplus::open(self.salvage, block).is_ok() {
+                heads.push(block);
+            }
+        });
+        heads
+    }
+
+    /// Head of the catalogue: the one that the store's head names, or else the tree all of whose
+    /// pairs are keyspaces.
+    fn catalogue(&self, heads: &[u64], findings: &mut Vec<Finding>) -> Option<u64> {
+        let head = self.salvage.root(STORE_ROOT).and_then(|root| {
+            self.salvage.read(Ptr::<StoreHead>::new(root)).map(|head| (root, *head))
+        });
+        match head {
+            Ok((_, head)) if head.magic == STORE_MAGIC => return Some(head.catalogue.get()),
+            Ok((root, _)) => findings.push(in_catalogue(format!("no store's head at {root:#x}"))),
+            Err(error) => findings.push(in_catalogue(error.to_string())),
+        }
+        heads.iter().copied().find(|head| {
+            let (mut keyspaces, mut others) = (0, 0);
+            Bplus::salvage(self.salvage, *head, &mut HashSet::new(), &mut |found| match found {
+                Salvaged::Pair((name, bytes))
+                    if keyspace_entry(name, bytes).is_some_and(|(_, h)| heads.contains(&h)) =>
+                {
+                    keyspaces += 1;
+                }
+                Salvaged::Pair(_) => others += 1,
+                _ => {}
+            });
+            keyspaces > 0 && others == 0
+        })
+    }
+
+    /// Saves a tree, which is the keyspace `index` of the report.
+    fn keyspace(&mut self, index: usize, name: &str, head: u64) -> Result<KeyspaceRepair> {
+        let expected = Bplus::open(self.salvage, head).and_then(|tree| tree.len(self.salvage)).ok();
+        let mut writer = Writer::new(self.target, name, expected)?;
+        let lost = &mut self.lost;
+        Bplus::salvage(self.salvage, head, &mut self.leaves, &mut |found| {
+            if let Salvaged::LostNode { lower, upper, .. } = &found {
+                let own = |bound: &Option<&[u8]>| bound.map(<[u8]>::to_vec);
+                lost.push(LostRange { keyspace: index, lower: own(lower), upper: own(upper) });
+            }
+            writer.take(found);
+        });
+        writer.finish()
+    }
+
+    /// Saves the leaves that no tree refers to any more: into the keyspace that lost such keys,
+    /// if there is only one.
+    fn orphans(&mut self, keyspaces: &mut Vec<KeyspaceRepair>) -> Result<()> {
+        if self.lost.is_empty() && !self.lost_trees {
+            // Nothing is missing, so nothing is an orphan.
+            return Ok(());
+        }
+        let mut orphans: BTreeMap<Option<usize>, Vec<u64>> = BTreeMap::new();
+        self.salvage.blocks_of(Bplus::ORPHAN_BYTES, &mut |block| {
+            if self.leaves.contains(&block) {
+                return;
+            }
+            if let Some((low, high)) = Bplus::orphan_keys(self.salvage, block) {
+                let mut owners = self.lost.iter().filter(|range| range.holds(low, high));
+                let owner = owners.next().map(|range| range.keyspace);
+                let is_certain = owners.all(|range| Some(range.keyspace) == owner);
+                orphans.entry(owner.filter(|_| is_certain)).or_default().push(block);
+            }
+        });
+        for (owner, leaves) in orphans {
+            self.adopt(owner, &leaves, keyspaces)?;
+        }
+        Ok(())
+    }
+
+    fn adopt(
+        &self,
+        owner: Option<usize>,
+        leaves: &[u64],
+        keyspaces: &mut Vec<KeyspaceRepair>,
+    ) -> Result<()> {
+        let known = owner.and_then(|owner| keyspaces.get_mut(owner));
+        let mut fresh = KeyspaceRepair::default();
+        let is_fresh = known.is_none();
+        if is_fresh {
+            fresh.name = LOST_AND_FOUND.into();
+        }
+        let report = known.unwrap_or(&mut fresh);
+        let mut writer = Writer::new(self.target, &report.name, None)?;
+        writer.only_absent = true;
+        for leaf in leaves {
+            let saved = Bplus::salvage_orphan(self.salvage, *leaf, &mut |found| writer.take(found));
+            writer.note(saved.err().map(|error| error.to_string()));
+        }
+        let adopted = writer.finish()?;
+        report.saved += adopted.saved;
+        report.adopted += adopted.saved;
+        report.loss_count += adopted.loss_count;
+        report.losses.extend(adopted.losses);
+        report.losses.truncate(LOSSES_DESCRIBED_MAX);
+        if is_fresh {
+            keyspaces.push(fresh);
+        }
+        Ok(())
+    }
+}
+
+fn in_catalogue(what: String) -> Finding {
+    Finding { place: "the catalogue".into(), what }
+}
+
+/// Name and head of a keyspace that this version can read.
+fn keyspace_entry(name: &[u8], bytes: &[u8]) -> Option<(String, u64)> {
+    let name = str::from_utf8(name).ok().filter(|name| check_name(name).is_ok())?;
+    let entry = KeyspaceEntry::read_from_bytes(bytes).ok()?;
+    (entry.engine.get() == ENGINE_BPLUS).then(|| (name.to_owned(), entry.head.get()))
+}
+
+/// Puts what was saved into a keyspace of the new store, by batches.
+struct Writer {
+    keyspace: Keyspace,
+    pending: Vec<(Vec<u8>, Vec<u8>)>,
+    pending_bytes: usize,
+    /// Whether a pair that is there already stays.
+    only_absent: bool,
+    report: KeyspaceRepair,
+    outcome: Result<()>,
+}
+
+impl Writer {
+    fn new(target: &Store, name: &str, expected: Option<u64>) -> Result<Self> {
+        Ok(Self {
+            keyspace: target.keyspace(name)?.with_durability(Durability::Deferred),
+            pending: Vec::new(),
+            pending_bytes: 0,
+            only_absent: false,
+            report: KeyspaceRepair { name: name.into(), expected, ..KeyspaceRepair::default() },
+            outcome: Ok(()),
+        })
+    }
+
+    fn take(&mut self, found: Salvaged<'_>) {
+        let loss = match found {
+            Salvaged::Pair((key, value)) => return self.add(key, value),
+            Salvaged::LostValue { key, why } => {
+                format!("the value of key {}: {why}", key.escape_ascii())
+            }
+            Salvaged::LostEntry { lower, upper, why } => {
+                format!("a pair {}: {why}", Between(lower, upper))
+            }
+            Salvaged::LostNode { lower, upper, why } => {
+                format!("the pairs {}: {why}", Between(lower, upper))
+            }
+            _ => return,
+        };
+        self.note(Some(loss));
+    }
+
+    fn note(&mut self, loss: Option<String>) {
+        let Some(loss) = loss else { return };
+        self.report.loss_count += 1;
+        if self.report.losses.len() < LOSSES_DESCRIBED_MAX {
+            self.report.losses.push(loss);
+        }
+    }
+
+    fn add(&mut self, key: &[u8], value: &[u8]) {
+        if self.outcome.is_err() {
+            return;
+        }
+        self.pending_bytes += key.len() + value.len();
+        self.pending.push((key.into(), value.into()));
+        if self.pending.len() >= BATCH_PAIRS || self.pending_bytes >= BATCH_BYTES {
+            self.outcome = self.write();
+        }
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let mut batch = Batch::new(Arc::clone(&self.keyspace.shared));
+        batch.durability(Durability::Deferred);
+        for (key, value) in self.pending.drain(..) {
+            if self.only_absent && self.keyspace.contains(&key)? {
+                continue;
+            }
+            batch.insert(&self.keyspace, &key, &value)?;
+            self.report.saved += 1;
+        }
+        self.pending_bytes = 0;
+        batch.commit()
+    }
+
+    fn finish(mut self) -> Result<KeyspaceRepair> {
+        std::mem::replace(&mut self.outcome, Ok(()))?;
+        self.write()?;
+        Ok(self.report)
+    }
+}
+
+/// Bounds of keys, in words.
+struct Between<'k>(Option<&'k [u8]>, Option<&'k [u8]>);
+
+impl fmt::Display for Between<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0, self.1) {
+            (None, None) => f.write_str("of any key"),
+            (Some(lower), None) => write!(f, "from key {} on", lower.escape_ascii()),
+            (None, Some(upper)) => write!(f, "below key {}", upper.escape_ascii()),
+            (Some(lower), Some(upper)) => {
+                write!(f, "from key {} to {}", lower.escape_ascii(), upper.escape_ascii())
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Stores that are damaged in every way that a file can be, and what repair makes of them: every
+//! pair that it saves is one that was committed, what is gone is told, and the damaged store is
+//! kept as it was.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use adamant::{Durability, Error, Options, RepairReport, Store, repair};
+use adamant_wire::checksum::crc32c;
+use tempfile::TempDir;
+
+type Model = BTreeMap<&'static str, BTreeMap<Vec<u8>, Vec<u8>>>;
+
+const KEYSPACES: [&str; 2] = ["towns", "rivers"];
+const PAIRS: usize = 6000;
+
+/// A store with two keyspaces: most of it in the pool, the last commits only in the log.
+fn store(seed: u64) -> (TempDir, PathBuf, Model) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let directory = tempfile::tempdir().unwrap();
+    let (path, copy) = (directory.path().join("open"), directory.path().join("store"));
+    let store = Store::open_with(&path, Options::new().background(false)).unwrap();
+    let mut model = Model::new();
+    for round in 0..2 {
+        for name in KEYSPACES {
+            let keyspace = store.keyspace(name).unwrap();
+            let mut batch = store.batch();
+            batch.durability(Durability::Sync);
+            let pairs = if round == 0 { PAIRS } else { 40 };
+            for _ in 0..pairs {
+                let key = format!("{name}-{:08x}", random.u32(..)).into_bytes();
+                let len = if random.u8(..) == 0 { 9000 } else { random.usize(..160) };
+                let value: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(len).collect();
+                batch.insert(&keyspace, &key, &value).unwrap();
+                model.entry(name).or_default().insert(key, value);
+            }
+            if round == 1 {
+                let key = format!("{name}-marker").into_bytes();
+                batch.insert(&keyspace, &key, "last").unwrap();
+                model.entry(name).or_default().insert(key, b"last".to_vec());
+            }
+            batch.commit().unwrap();
+        }
+        if round == 0 {
+            // Which brings everything to the pool first.
+            assert!(store.check().unwrap().is_clean());
+        }
+    }
+    copy_directory(&path, &copy);
+    store.close().unwrap();
+    (directory, copy, model)
+}
+
+fn copy_directory(source: &Path, target: &Path) {
+    fs::create_dir(target).unwrap();
+    for entry in fs::read_dir(source).unwrap() {
+        let entry = entry.unwrap();
+        let target = target.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_directory(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+fn write_at(file: &Path, offset: u64, bytes: &[u8]) {
+    let file = fs::OpenOptions::new().write(true).open(file).unwrap();
+    file.write_all_at(bytes, offset).unwrap();
+}
+
+fn flip(file: &Path, offset: u64) {
+    let mut byte = [0];
+    fs::File::open(file).unwrap().read_exact_at(&mut byte, offset).unwrap();
+    write_at(file, offset, &[byte[0] ^ 0x10]);
+}
+
+/// Repairs, and compares what came of it with what was committed. Returns pairs lost, and whether
+/// repair said that something is gone.
+fn repair_and_compare(path: &Path, model: &Model) -> (u64, RepairReport) {
+    let before = files_of(path);
+    let report = repair(path).unwrap();
+    if let Some(kept) = &report.damaged_path {
+        assert_eq!(files_of(kept), before, "the damaged store is as it was");
+    }
+    let store = Store::open_with(path, Options::new().create(false)).unwrap();
+    let check = store.check().unwrap();
+    assert!(check.is_clean(), "{:?}", check.findings);
+    let mut saved = 0;
+    for info in store.keyspaces().unwrap() {
+        let keyspace = store.keyspace(&info.name).unwrap();
+        for pair in keyspace.iter() {
+            let (key, value) = pair.unwrap();
+            let committed = model.values().find_map(|pairs| pairs.get(&key[..]));
+            assert_eq!(committed.map(|value| &value[..]), Some(&value[..]), "{key:?}");
+            if let Some(pairs) = model.get(&info.name[..]) {
+                assert!(pairs.contains_key(&key[..]), "{key:?} is in the wrong keyspace");
+            }
+            saved += 1;
+        }
+    }
+    store.close().unwrap();
+    let committed: u64 = model.values().map(|pairs| pairs.len() as u64).sum();
+    (committed - saved, report)
+}
+
+/// Names and checksums of all files but the lock, which names its holder.
+fn files_of(path: &Path) -> BTreeMap<PathBuf, u32> {
+    let mut files = BTreeMap::new();
+    let mut waiting = vec![PathBuf::new()];
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(path.join(&folder)).unwrap() {
+            let entry = entry.unwrap();
+            let name = folder.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                waiting.push(name);
+            } else if entry.file_name() != "lock" {
+                files.insert(name, crc32c(0, &fs::read(entry.path()).unwrap()));
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn a_whole_store_is_left_alone() {
+    let (_directory, path, model) = store(1);
+    let (lost, report) = repair_and_compare(&path, &model);
+    assert_eq!(lost, 0);
+    assert!(report.findings.is_empty() && report.damaged_path.is_none());
+    assert_eq!(
+        fs::read_dir(path.parent().unwrap()).unwrap().count(),
+        2,
+        "nothing is left beside it"
+    );
+}
+
+#[test]
+fn pages_of_the_pool_cost_no_more_than_what_is_on_them() {
+    let mut lost_all = 0;
+    for seed in 0..24 {
+        let (_directory, path, model) = store(seed);
+        let pool = path.join("pool");
+        let len = fs::metadata(&pool).unwrap().len();
+        let mut random = fastrand::Rng::with_seed(seed);
+        for _ in 0..3 {
+            flip(&pool, random.u64(..len));
+        }
+        let (lost, report) = repair_and_compare(&path, &model);
+        // A page holds at most 512 blocks, or 9 leaves of 48 pairs; an inner node's leaves are
+        // adopted.
+        assert!(lost <= 3 * 512, "seed {seed}: {lost} pairs lost");
+        let told: u64 = report.keyspaces.iter().map(|keyspace| keyspace.loss_count).sum();
+        assert!(lost == 0 || told > 0, "seed {seed}: {lost} pairs lost in silence");
+        lost_all += lost;
+    }
+    println!("24 stores, 3 flips each: {lost_all} pairs lost of {}", 24 * 2 * PAIRS);
+    assert!(lost_all > 0, "the flips hit something");
+}
+
+#[test]
+fn every_page_in_use_may_be_lost_one_at_a_time() {
+    let (directory, path, model) = store(7);
+    let pool = fs::metadata(path.join("pool")).unwrap().len();
+    // Head, checksums, descriptors, then data: every part, in steps that share no factor.
+    for (round, offset) in (0..pool).step_by(4096 * 37).enumerate() {
+        let copy = directory.path().join(format!("copy-{round}"));
+        copy_directory(&path, &copy);
+        write_at(&copy.join("pool"), offset, &[0xa5; 512]);
+        let (lost, _) = repair_and_compare(&copy, &model);
+        assert!(lost <= 1024, "offset {offset}: {lost} pairs lost");
+        fs::remove_dir_all(&copy).unwrap();
+    }
+}
+
+#[test]
+fn a_damaged_log_costs_its_records() {
+    let (_directory, path, model) = store(3);
+    // The first record after the checkpoint is damaged, and the second proves that it was there.
+    let marker = b"towns-marker";
+    for entry in fs::read_dir(path.join("log")).unwrap() {
+        let log = entry.unwrap().path();
+        let bytes = fs::read(&log).unwrap();
+        if let Some(found) = bytes.windows(marker.len()).rposition(|bytes| bytes == marker) {
+            flip(&log, found as u64);
+        }
+    }
+    assert!(Store::open(&path).is_err(), "the store says that it is damaged");
+    let (lost, report) = repair_and_compare(&path, &model);
+    assert!((1..=82).contains(&lost), "{lost} pairs lost");
+    assert!(!report.findings.is_empty());
+}
+
+#[test]
+fn without_header_and_without_log_the_pool_is_enough() {
+    let (_directory, path, model) = store(4);
+    flip(&path.join("pool"), 40);
+    assert!(Store::open(&path).is_err());
+    let (lost, report) = repair_and_compare(&path, &model);
+    assert_eq!(lost, 0, "the log knows whose it is: {:?}", report.findings);
+
+    let (_directory, path, model) = store(5);
+    fs::remove_dir_all(path.join("log")).unwrap();
+    fs::create_dir(path.join("log")).unwrap();
+    let (lost, _) = repair_and_compare(&path, &model);
+    assert!((1..=82).contains(&lost), "{lost} pairs lost");
+}
+
+#[test]
+fn a_pool_that_was_cut_gives_what_is_left() {
+    let (_directory, path, model) = store(6);
+    let pool = fs::OpenOptions::new().write(true).open(path.join("pool")).unwrap();
+    let len = pool.metadata().unwrap().len();
+    pool.set_len(len / 2 / 4096 * 4096).unwrap();
+    drop(pool);
+    let (lost, report) = repair_and_compare(&path, &model);
+    assert!(lost > 0 && lost < 2 * PAIRS as u64, "{lost} pairs lost");
+    assert!(!report.findings.is_empty());
+}
+
+#[test]
+fn what_is_no_store_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = repair(directory.path().join("none")).expect_err("nothing is there");
+    assert!(matches!(missing, Error::Missing { .. }), "{missing}");
+    fs::write(directory.path().join("file"), "text").unwrap();
+    assert!(repair(directory.path().join("file")).is_err());
+    assert!(repair(directory.path()).is_err(), "a folder with strangers");
+
+    let (_directory, path, _) = store(8);
+    let open = Store::open(&path).unwrap();
+    let locked = repair(&path).expect_err("it is open");
+    assert!(matches!(locked, Error::Locked { .. }), "{locked}");
+    drop(open);
+    flip(&path.join("pool"), 40);
+    fs::create_dir(path.with_extension("repairing")).unwrap();
+    assert!(repair(&path).is_err(), "an earlier repair is in the way");
+}
