@@ -26,3 +26,5 @@ pub mod text;
 
 pub mod plots;
 pub mod report;
+
+pub mod heap;

@@ -7,7 +7,7 @@ use adamant_bench::error::Result;
 use adamant_peers::figures::Figures;
 use adamant_peers::notes::Notes;
 use adamant_peers::settings::{Settings, USAGE};
-use adamant_peers::{child, goals, plots, report, rounds};
+use adamant_peers::{child, goals, heap, plots, report, rounds};
 use serde_json::Value;
 
 /// Folder of the pictures and rows, beside the report.
@@ -25,8 +25,11 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[String]) -> Result<()> {
-    if child::run(arguments)? {
+    if child::run(arguments)? || heap::rounds::run_child(arguments)? {
         return Ok(());
+    }
+    if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "heap") {
+        return heap::run(rest);
     }
     let Some(settings) = Settings::parse(arguments)? else {
         println!("{USAGE}");
