@@ -16,6 +16,7 @@ mod proofs;
 mod tidy;
 mod parts;
 mod test;
+mod pmdk;
 mod peers;
 
 use std::process::ExitCode;

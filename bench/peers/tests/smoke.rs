@@ -91,3 +91,23 @@ fn mistakes_are_told() {
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("--fast"));
 }
+
+#[test]
+fn the_heap_is_reported_also_without_libpmemobj() {
+    let directory = tempfile::tempdir().unwrap();
+    let work = directory.path();
+    fs::create_dir(work.join("work")).unwrap();
+    run(&["heap", "--smoke", "--path", "work", "--output", "docs"], work);
+    assert_eq!(fs::read_dir(work.join("work")).unwrap().count(), 0, "data is removed");
+    let report = fs::read_to_string(work.join("docs/heap.md")).unwrap();
+    for heading in ["## What is asked", "## Pictures", "## All rows", "## Machine"] {
+        assert!(report.contains(heading), "{heading}");
+    }
+    for name in ["objects", "free", "snapshot"] {
+        let plot = fs::read_to_string(work.join(format!("docs/heap/{name}.svg"))).unwrap();
+        assert!(plot.starts_with("<svg") && report.contains(&format!("heap/{name}.svg")));
+    }
+    run(&["heap", "--from", "docs/heap/rows.jsonl", "--output", "again"], work);
+    let repeated = fs::read_to_string(work.join("again/heap.md")).unwrap();
+    assert_eq!(repeated, report, "the report follows from the rows");
+}

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use adamant_bench::error::Result;
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 
 use crate::figures::Figures;

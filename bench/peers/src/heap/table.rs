@@ -173,7 +173,8 @@ mod tests {
             row("write.64", JUDGED, 390.0),
         ];
         let judged = judge(&Figures::of(&lines).unwrap()).unwrap();
-        let holds = |row: &str| judged.iter().find(|judged| judged.line.row == row).unwrap().holds();
+        let holds =
+            |row: &str| judged.iter().find(|judged| judged.line.row == row).unwrap().holds();
         assert_eq!(holds("alloc.64"), Some(true), "400 is above 250, but 0.40 is below 0.47");
         assert_eq!(holds("pair.64.2t"), Some(false), "2 times, and 3.02 times are asked");
         assert_eq!(holds("fences.free.64"), Some(false));
