@@ -18,9 +18,10 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::blocks::Blocks;
 use crate::check::{CheckReport, Checker};
 use crate::class::{ClassTable, initial_classes};
+use crate::desk::Desks;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
-use crate::image::{Image, Shared};
+use crate::image::{Exclusive, Image, Shared};
 use crate::journal::{Journal, JournalOptions, JournalStats, Recovery};
 use crate::layout::{
     CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot, KIND_SYSTEM, PAGE_BYTES,
@@ -28,6 +29,7 @@ use crate::layout::{
 };
 use crate::occupancy::{Occupancy, occupancy};
 use crate::pin::{Pin, Pins};
+use crate::reservation::Holder;
 use crate::settled::{FirstTouch, Settled};
 use crate::space::Space;
 use crate::supply::{GROWTH_PAGES, Supply};
@@ -94,17 +96,20 @@ pub struct Stats {
 #[derive(Debug)]
 pub struct Heap {
     // Field order is drop order: the journal's threads end before the lock is released.
-    journal: Journal,
+    pub(crate) journal: Journal,
     turns: Turns,
-    space: Arc<Space>,
+    pub(crate) space: Arc<Space>,
+    pub(crate) desks: Desks,
+    /// Whether a desk has something retired.
+    pub(crate) retires: AtomicBool,
     writer: Mutex<Writer>,
     pins: Arc<Pins>,
     verify_first_touch: bool,
     closed: AtomicBool,
     /// Which thread runs a transaction: the address of a thread-local of it; 0 for none.
     owner: AtomicUsize,
-    /// The lock on the directory; `None` once closed.
-    lock: Mutex<Option<Box<dyn Lock>>>,
+    /// The lock on the directory, which reservations keep too; `None` once closed.
+    lock: Mutex<Option<Arc<Box<dyn Lock>>>>,
 }
 
 impl Heap {
@@ -146,10 +151,14 @@ impl Heap {
         let image = Image::map(journal.pool(), pages, options.address_bytes_max)?;
         let settled = Settled::new(image.pages_max());
         let (classes, pages_end) = load_root(&journal, &image, &settled)?;
+        let space = Arc::new(Space::new(image, classes, settled, pages_end));
+        let lock = Arc::new(lock);
         let heap = Self {
             journal,
             turns: Turns::new(),
-            space: Arc::new(Space::new(image, classes, settled, pages_end)),
+            desks: Desks::new(|| Holder::new(Arc::clone(&space), Arc::clone(&lock))),
+            space,
+            retires: AtomicBool::new(false),
             writer: Mutex::new(Writer::new()),
             pins: Arc::new(Pins::default()),
             verify_first_touch: options.verify_first_touch,
@@ -172,8 +181,44 @@ impl Heap {
         Ok(View::new(self.blocks(), self.read_image()?))
     }
 
+    /// Makes reusable what was freed and nobody can look at any more. Pins may have gone since the
+    /// last commit, and one that is made after this needs none of it.
     #[inline]
-    fn blocks(&self) -> Blocks<'_> {
+    pub(crate) fn recycle(&self, image: &Exclusive<'_>) {
+        if self.retires.load(Ordering::Relaxed) {
+            self.collect_retired();
+        }
+        if self.space.has_waiting() {
+            self.supply().recycle(image, self.pins.released());
+        }
+    }
+
+    /// Whoever was looking when the desks' blocks were freed does so no more.
+    #[cold]
+    fn collect_retired(&self) {
+        self.retires.store(false, Ordering::Relaxed);
+        for mut desk in self.desks.all() {
+            let mut arena = self.space.arena();
+            for (sequence, freed) in desk.retired.drain(..) {
+                arena.retire(sequence, freed);
+            }
+            self.space.note_waiting(&arena);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn supply(&self) -> Supply<'_> {
+        Supply { space: &self.space, journal: &self.journal }
+    }
+
+    /// Whether this thread runs a transaction.
+    #[inline]
+    pub(crate) fn is_within(&self) -> bool {
+        self.owner.load(Ordering::Relaxed) == thread_token()
+    }
+
+    #[inline]
+    pub(crate) fn blocks(&self) -> Blocks<'_> {
         let first_touch = || FirstTouch::new(&self.space.settled, &self.journal);
         Blocks {
             classes: &self.space.classes,
@@ -184,7 +229,7 @@ impl Heap {
     /// The image, unless the heap was closed: then another process may write the pool, and what
     /// is mapped of it may change under a reader (S1).
     #[inline]
-    fn read_image(&self) -> Result<Shared<'_>> {
+    pub(crate) fn read_image(&self) -> Result<Shared<'_>> {
         let image = self.space.image.read();
         self.refuse_closed()?;
         Ok(image)
@@ -192,7 +237,7 @@ impl Heap {
 
     /// To be asked with the image's lock held: `close` sets the flag before it waits for the lock.
     #[inline]
-    fn refuse_closed(&self) -> Result<()> {
+    pub(crate) fn refuse_closed(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::Misuse { what: "the heap was closed; open it again" });
         }
@@ -200,7 +245,7 @@ impl Heap {
     }
 
     #[inline]
-    fn refuse_child(&self) -> Result<()> {
+    pub(crate) fn refuse_child(&self) -> Result<()> {
         if self.journal.is_child() {
             return Err(Error::Misuse {
                 what: "the heap was opened before a fork; open it in the child after its parent \
@@ -223,7 +268,7 @@ impl Heap {
     ) -> std::result::Result<T, E> {
         self.refuse_child()?;
         let token = thread_token();
-        if self.owner.load(Ordering::Relaxed) == token {
+        if self.is_within() {
             return Err(E::from(Error::Misuse {
                 what: "a transaction cannot begin within another one; use a savepoint",
             }));
@@ -234,12 +279,8 @@ impl Heap {
         let image = self.space.image.write();
         self.refuse_closed()?;
         self.owner.store(token, Ordering::Relaxed);
-        let supply = Supply { space: &self.space, journal: &self.journal };
-        let mut transaction = Transaction::new(self.blocks(), supply, writer, image);
-        if self.space.has_waiting() {
-            // Pins may have gone since the last commit. A pin that is made now needs none of it.
-            transaction.recycle(self.pins.released());
-        }
+        self.recycle(&image);
+        let mut transaction = Transaction::new(self.blocks(), self.supply(), writer, image);
         // Whatever happens, the seat is free again before anybody else can take it.
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut transaction)));
         self.owner.store(0, Ordering::Relaxed);
@@ -296,7 +337,8 @@ impl Heap {
         let _seat = self.writer.lock();
         self.journal.checkpoint()?;
         let image = self.read_image()?;
-        // No run is made meanwhile.
+        // Nothing is published or freed alone meanwhile, and no run is made.
+        let _desks: Vec<_> = self.desks.all().collect();
         let _arena = self.space.arena();
         let file: PathBuf = self.journal.pool().path().into();
         let mut checker = Checker {
@@ -315,7 +357,7 @@ impl Heap {
     /// Does `work` while nobody else reads or writes: no view, no transaction.
     pub(crate) fn alone<T>(&self, work: impl FnOnce(Blocks<'_>, &Image) -> Result<T>) -> Result<T> {
         self.refuse_child()?;
-        if self.owner.load(Ordering::Relaxed) == thread_token() {
+        if self.is_within() {
             return Err(Error::Misuse {
                 what: "not within a transaction: it would wait for itself",
             });
@@ -339,7 +381,8 @@ impl Heap {
     pub fn stats(&self) -> Stats {
         // First what waits for a checkpoint: nobody should wait for it behind a lock held here.
         let journal = self.journal.stats();
-        let quarantined = self.space.arena().retired();
+        let desks = self.desks.all().map(|desk| desk.retired.len() as u64).sum::<u64>();
+        let quarantined = desks + self.space.arena().retired();
         let image = self.space.image.read();
         let used_pages = self.refuse_closed().and_then(|()| image.pages_end()).unwrap_or(0);
         Stats {
@@ -353,8 +396,8 @@ impl Heap {
     }
 
     /// Makes everything durable, applies it to the pool, ends all threads and lets go of the
-    /// directory, so that it can be opened again. Waits for views; later ones, and transactions,
-    /// are refused.
+    /// directory, so that it can be opened again: once the last reservation is gone. Waits for
+    /// views; later ones, and transactions, are refused.
     ///
     /// # Errors
     /// `Error::Poisoned` if something is not durable; dropping the heap would not have told.
@@ -365,13 +408,14 @@ impl Heap {
         self.closed.store(true, Ordering::Release);
         let _seat = self.writer.lock();
         let _image = self.space.image.write();
+        self.desks.all().for_each(|mut desk| drop(desk.holder.take()));
         self.lock.lock().take();
         outcome
     }
 }
 
 /// A number that no other living thread has.
-fn thread_token() -> usize {
+pub(crate) fn thread_token() -> usize {
     thread_local!(static TOKEN: u8 = const { 0 });
     TOKEN.with(|token| std::ptr::from_ref(token).addr())
 }

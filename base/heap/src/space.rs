@@ -11,7 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::arena::Arena;
 use crate::class::ClassTable;
-use crate::image::Image;
+use crate::image::{Image, Place};
 use crate::settled::Settled;
 
 /// The memory of a heap, and its allocator.
@@ -37,6 +37,14 @@ impl Space {
     #[inline]
     pub(crate) fn arena(&self) -> MutexGuard<'_, Arena> {
         self.arena.lock()
+    }
+
+    /// Takes a reserved block back that was not published.
+    pub(crate) fn take_back(&self, place: Place) {
+        match place {
+            Place::Run { run, index, .. } => self.arena().give_back(run, index),
+            Place::Extent { page, pages } => self.arena().give_pages(page, pages),
+        }
     }
 
     /// Whether something may wait to become reusable.

@@ -15,11 +15,11 @@ use zerocopy::little_endian::{U16, U32};
 use crate::arena::Arena;
 use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::image::Exclusive;
+use crate::image::{Exclusive, Place};
 use crate::journal::Journal;
 use crate::layout::{
-    DESCRIPTOR_BYTES, Descriptor, FLAG_OPEN, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES,
-    ROOT_PAGES_END, ZONE_PAGES, descriptor_offset,
+    DESCRIPTOR_BYTES, Descriptor, FLAG_OPEN, HEAP_BYTES_MAX, KIND_EXTENT_CONTINUED, KIND_FREE,
+    KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_PAGES_END, ZONE_PAGES, descriptor_offset,
 };
 use crate::shard::Shard;
 use crate::space::Space;
@@ -42,12 +42,45 @@ pub(crate) struct Supply<'h> {
 }
 
 impl Supply<'_> {
+    /// Reserves a block of at least `bytes` bytes with a shard: its heap offset and its place.
+    /// O(1) from a run with free blocks.
+    ///
+    /// # Errors
+    /// `Error::TooLarge`; those of growing and of appending a record. Then nothing changed.
+    #[inline]
+    pub(crate) fn reserve(self, shard: &mut Shard, bytes: u64) -> Result<(u64, Place)> {
+        if bytes > HEAP_BYTES_MAX {
+            return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
+        }
+        let classes = &self.space.classes;
+        let Some(class) = classes.for_bytes(bytes.max(1)) else {
+            let pages = bytes.div_ceil(PAGE_BYTES);
+            let page = self.take_extent(pages)?;
+            return Ok((page * PAGE_BYTES, Place::Extent { page, pages }));
+        };
+        let Some(shape) = classes.get(class.into()) else {
+            return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
+        };
+        let (run, index) = match shard.take(class) {
+            Some(found) => found,
+            None => {
+                self.refill(shard, class, shape)?;
+                let what = "is a run without blocks that was said to have some";
+                shard.take(class).ok_or(Error::InvalidPointer { offset: 0, what })?
+            }
+        };
+        let block = run * PAGE_BYTES + shape.blocks_start + index * shape.block_bytes;
+        // Of an open run or not: to who reserved it that makes no difference.
+        let place = Place::Run { run, class, index, bytes: shape.block_bytes, is_open: false };
+        Ok((block, place))
+    }
+
     /// Gives a shard without available blocks of a class some.
     ///
     /// # Errors
     /// Those of growing and of appending a record; then nothing changed.
     #[cold]
-    pub(crate) fn refill(self, shard: &mut Shard, class: u8, shape: &Class) -> Result<()> {
+    fn refill(self, shard: &mut Shard, class: u8, shape: &Class) -> Result<()> {
         let mut arena = self.space.arena();
         let is_open = shard.is_open();
         let active = shard.active(class);
@@ -106,7 +139,7 @@ impl Supply<'_> {
     ///
     /// # Errors
     /// `Error::Damaged` when its first page is not what was written (R7); those of the medium.
-    pub(crate) fn load_run(self, arena: &mut Arena, run: u64, class: u8) -> Result<()> {
+    fn load_run(self, arena: &mut Arena, run: u64, class: u8) -> Result<()> {
         if arena.is_loaded(run) {
             return Ok(());
         }
@@ -127,6 +160,32 @@ impl Supply<'_> {
         }
         let is_open = image.descriptor(run)?.flags & FLAG_OPEN != 0;
         arena.load_run(run, class, shape, is_open, |word| image.bitmap_word(run, shape, word))
+    }
+
+    /// Prepares for the block at a place to be freed: what is about to change was looked at before.
+    ///
+    /// # Errors
+    /// As [`Supply::load_run`]; `Error::InvalidPointer` for an extent that covers what is not its
+    /// own: what a damaged descriptor says would be given away twice. O(pages), 8 bytes each.
+    pub(crate) fn judge_freed(self, arena: &mut Arena, place: Place) -> Result<()> {
+        let (page, pages) = match place {
+            Place::Run { run, class, .. } => return self.load_run(arena, run, class),
+            Place::Extent { page, pages } => (page, pages),
+        };
+        self.boot_zones(arena, page, pages)?;
+        let mut is_whole = !arena.has_free(page, pages);
+        for inner in page + 1..page + pages {
+            let is_boundary = inner.is_multiple_of(ZONE_PAGES);
+            let expected = if is_boundary { KIND_EXTENT_CONTINUED } else { KIND_FREE };
+            is_whole &= self.space.image.descriptor(inner)?.kind == expected;
+        }
+        if is_whole {
+            return Ok(());
+        }
+        Err(Error::InvalidPointer {
+            offset: page * PAGE_BYTES,
+            what: "is in an extent that overlaps others",
+        })
     }
 
     /// Makes a run of free pages, which nobody owns yet.
@@ -168,7 +227,7 @@ impl Supply<'_> {
     ///
     /// # Errors
     /// Those of growing and of appending a record; then nothing changed.
-    pub(crate) fn take_extent(self, pages: u64) -> Result<u64> {
+    fn take_extent(self, pages: u64) -> Result<u64> {
         let mut arena = self.space.arena();
         let page = self.take_pages(&mut arena, pages)?;
         if page + pages > arena.pages_end {
@@ -201,10 +260,18 @@ impl Supply<'_> {
         Ok(())
     }
 
+    /// Makes reusable what was freed by commits up to `released`: no pin looks at it any more.
+    pub(crate) fn recycle(self, image: &Exclusive<'_>, released: u64) {
+        let mut arena = self.space.arena();
+        arena.release(released);
+        self.unmake_empty_runs(&mut arena, image);
+        self.space.note_waiting(&arena);
+    }
+
     /// Gives the pages of runs that have become empty back, by a record of their own. Nobody may
     /// look at the image: a forged pointer may have led a reader to a block that is free. What
     /// fails is left for the next time; a journal that is broken says so to the next commit.
-    pub(crate) fn unmake_empty_runs(self, arena: &mut Arena, image: &Exclusive<'_>) {
+    fn unmake_empty_runs(self, arena: &mut Arena, image: &Exclusive<'_>) {
         let mut found = std::mem::take(&mut arena.unmaking);
         arena.take_emptied(&mut found);
         let run_pages = |class: u8| self.space.classes.get(class.into()).map_or(0, |s| s.run_pages);
@@ -252,7 +319,7 @@ impl Supply<'_> {
     /// # Errors
     /// `Error::Damaged`, `Error::InvalidPointer` for descriptors that are not what was written or
     /// make no sense; those of the medium.
-    pub(crate) fn boot_zones(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
+    fn boot_zones(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
         for zone in start / ZONE_PAGES..=(start + pages - 1) / ZONE_PAGES {
             self.boot_zone(arena, zone)?;
         }

@@ -15,8 +15,9 @@ use crate::access::{Read, Write};
 use crate::blocks::{Blocks, object};
 use crate::error::{Error, Result};
 use crate::image::{Exclusive, Place, root_offset};
-use crate::layout::{DIRECTORY_ROOT, HEAP_BYTES_MAX, PAGE_BYTES};
+use crate::layout::DIRECTORY_ROOT;
 use crate::ptr::Ptr;
+use crate::reservation::Reservation;
 use crate::supply::Supply;
 use crate::writer::{Fresh, Level, Writer};
 
@@ -102,31 +103,24 @@ impl<'h> Transaction<'h> {
 
     /// Reserves a block of at least `bytes` bytes. O(1) from a run with free blocks.
     fn reserve_block(&mut self, bytes: u64) -> Result<u64> {
-        if bytes > HEAP_BYTES_MAX {
-            return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
-        }
-        let classes = self.blocks.classes;
-        let Some(class) = classes.for_bytes(bytes.max(1)) else {
-            let pages = bytes.div_ceil(PAGE_BYTES);
-            let page = self.supply.take_extent(pages)?;
-            return self.add_fresh(page * PAGE_BYTES, Place::Extent { page, pages });
-        };
-        let Some(shape) = classes.get(class.into()) else {
-            return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
-        };
-        let shard = &mut self.writer.shard;
-        let (run, index) = match shard.take(class) {
-            Some(found) => found,
-            None => {
-                self.supply.refill(shard, class, shape)?;
-                let what = "is a run without blocks that was said to have some";
-                shard.take(class).ok_or(Error::InvalidPointer { offset: 0, what })?
-            }
-        };
-        let block = run * PAGE_BYTES + shape.blocks_start + index * shape.block_bytes;
-        // Of an open run or not: to this transaction its own blocks are the same.
-        let place = Place::Run { run, class, index, bytes: shape.block_bytes, is_open: false };
+        let (block, place) = self.supply.reserve(&mut self.writer.shard, bytes)?;
         self.add_fresh(block, place)
+    }
+
+    /// Makes a reservation a block of this transaction, with all of the bytes asked for: it is
+    /// published by the commit, and given back if there is none. Returns its heap offset.
+    ///
+    /// # Errors
+    /// `Error::Misuse` when it is of another heap; it is given back to that one.
+    pub fn publish(&mut self, mut reservation: Reservation) -> Result<u64> {
+        if !reservation.is_of(self.supply.space) {
+            return Err(Error::Misuse { what: "a reservation is published in its own heap" });
+        }
+        reservation.hand_over();
+        let depth = self.depth;
+        let fresh = Fresh { place: reservation.place(), written: reservation.len() as u64 };
+        self.writer.levels[depth].fresh.insert(reservation.offset(), fresh);
+        Ok(reservation.offset())
     }
 
     /// Notes a reserved block. Its pages may hold other blocks too, so where pages are verified
@@ -145,14 +139,12 @@ impl<'h> Transaction<'h> {
 
     /// Takes a fresh block back; the caller removed it from its level.
     fn cancel(&mut self, place: Place) {
-        match place {
-            Place::Run { run, class, index, .. } => {
-                if !self.writer.shard.give_back(class, run, index) {
-                    self.supply.space.arena().give_back(run, index);
-                }
-            }
-            Place::Extent { page, pages } => self.supply.space.arena().give_pages(page, pages),
+        if let Place::Run { run, class, index, .. } = place
+            && self.writer.shard.give_back(class, run, index)
+        {
+            return;
         }
+        self.supply.space.take_back(place);
     }
 
     /// Undoes the innermost level.

@@ -3,10 +3,10 @@
 //! Purpose: hold the writer's shard of the allocator and the memory of a transaction, which is
 //! reused, so that a transaction in steady state allocates nothing.
 
+use crate::changes::Changes;
 use crate::image::Place;
 use crate::journal::RecordBuilder;
 use crate::keyed::Keyed;
-use crate::layout::Descriptor;
 use crate::ranges::Ranges;
 use crate::shard::Shard;
 
@@ -34,30 +34,6 @@ impl Level {
     }
 }
 
-/// One word of a bitmap that a commit changes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bits {
-    /// Heap offset of the word.
-    pub(crate) offset: u64,
-    /// Bits to set and to clear, as they lie in the bitmap.
-    pub(crate) set: u64,
-    pub(crate) clear: u64,
-    /// Where in the word the bitmap begins.
-    pub(crate) shift: u32,
-    /// Which word of the bitmap.
-    pub(crate) word: u32,
-    /// First page of the run.
-    pub(crate) run: u64,
-}
-
-/// A descriptor that a commit writes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Written {
-    /// Its heap offset.
-    pub(crate) offset: u64,
-    pub(crate) descriptor: Descriptor,
-}
-
 /// What goes into a record, by heap offset; bits come after bytes of the same offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
@@ -79,8 +55,7 @@ pub(crate) struct Writer {
     pub(crate) levels: Vec<Level>,
     pub(crate) record: RecordBuilder,
     pub(crate) parts: Vec<(u64, Part)>,
-    pub(crate) bits: Vec<Bits>,
-    pub(crate) descriptors: Vec<Written>,
+    pub(crate) changes: Changes,
 }
 
 impl Writer {
@@ -90,8 +65,7 @@ impl Writer {
             levels: vec![Level::default()],
             record: RecordBuilder::new(),
             parts: Vec::new(),
-            bits: Vec::new(),
-            descriptors: Vec::new(),
+            changes: Changes::default(),
         }
     }
 }

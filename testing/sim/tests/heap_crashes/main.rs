@@ -50,7 +50,14 @@ fn every_crash_point_of_small_commits() {
     let mut total = Tally::new();
     for seed in [seed(0), seed(1)] {
         let disk = SimDisk::new(seed);
-        let mix = Mix { seed, steps: 120, large_one_in: 0, upkeep_one_in: 12, durabilities: ALL };
+        let mix = Mix {
+            seed,
+            steps: 120,
+            large_one_in: 0,
+            upkeep_one_in: 12,
+            alone_one_in: 0,
+            durabilities: ALL,
+        };
         let models = Workload::run(&disk, mix);
         let tally = try_power_cuts(&disk, &models, 1, 10);
         total.points += tally.points;
@@ -63,16 +70,45 @@ fn every_crash_point_of_small_commits() {
 fn many_unsynced_commits() {
     let disk = SimDisk::new(seed(3));
     let durabilities = &[Durability::Buffered, Durability::Deferred];
-    let mix = Mix { seed: seed(3), steps: 150, large_one_in: 0, upkeep_one_in: 60, durabilities };
+    let mix = Mix {
+        seed: seed(3),
+        steps: 150,
+        large_one_in: 0,
+        upkeep_one_in: 60,
+        alone_one_in: 0,
+        durabilities,
+    };
     let models = Workload::run(&disk, mix);
     try_power_cuts(&disk, &models, 2, 16).print("unsynced commits");
 }
 
 #[test]
+fn actions_without_a_transaction() {
+    let disk = SimDisk::new(seed(19));
+    let mix = Mix {
+        seed: seed(19),
+        steps: 120,
+        large_one_in: 0,
+        upkeep_one_in: 15,
+        alone_one_in: 2,
+        durabilities: ALL,
+    };
+    let models = Workload::run(&disk, mix);
+    assert!(models.iter().filter(|model| model.loose_max > 0).count() > 10);
+    try_power_cuts(&disk, &models, 1, 8).print("actions without a transaction");
+}
+
+#[test]
 fn large_records_fill_and_recycle_the_log() {
     let disk = SimDisk::new(seed(5));
-    let mix =
-        Mix { seed: seed(5), steps: 40, large_one_in: 3, upkeep_one_in: 15, durabilities: ALL };
+    let mix = Mix {
+        seed: seed(5),
+        steps: 40,
+        large_one_in: 3,
+        upkeep_one_in: 15,
+        alone_one_in: 0,
+        durabilities: ALL,
+    };
     let models = Workload::run(&disk, mix);
     let history = (0..disk.operation_count()).filter_map(|number| disk.describe(number));
     let heads = |text: &String| text.starts_with("write sim/log/") && text.contains(" at 0:");
@@ -83,8 +119,14 @@ fn large_records_fill_and_recycle_the_log() {
 #[test]
 fn a_killed_process_loses_no_buffered_commit() {
     let disk = SimDisk::new(seed(7));
-    let mix =
-        Mix { seed: seed(7), steps: 120, large_one_in: 40, upkeep_one_in: 20, durabilities: ALL };
+    let mix = Mix {
+        seed: seed(7),
+        steps: 120,
+        large_one_in: 40,
+        upkeep_one_in: 20,
+        alone_one_in: 0,
+        durabilities: ALL,
+    };
     let models = Workload::run(&disk, mix);
     let mut tally = Tally::new();
     tally.deaths(&disk, 1, |killed, promise| {
@@ -99,8 +141,14 @@ fn a_killed_process_loses_no_buffered_commit() {
 fn crashes_during_recovery() {
     let mut tally = Tally::new();
     let disk = SimDisk::new(seed(11));
-    let mix =
-        Mix { seed: seed(11), steps: 60, large_one_in: 20, upkeep_one_in: 30, durabilities: ALL };
+    let mix = Mix {
+        seed: seed(11),
+        steps: 60,
+        large_one_in: 20,
+        upkeep_one_in: 30,
+        alone_one_in: 0,
+        durabilities: ALL,
+    };
     let models = Workload::run(&disk, mix);
     let mut cursor = disk.cursor();
     for point in (0..=disk.operation_count()).step_by(9) {
@@ -192,7 +240,14 @@ fn run_with_a_fault(workload: &mut Workload) -> bool {
 }
 
 fn faulty() -> Mix {
-    Mix { seed: seed(13), steps: 60, large_one_in: 12, upkeep_one_in: 10, durabilities: ALL }
+    Mix {
+        seed: seed(13),
+        steps: 60,
+        large_one_in: 12,
+        upkeep_one_in: 10,
+        alone_one_in: 0,
+        durabilities: ALL,
+    }
 }
 
 #[test]
@@ -208,8 +263,14 @@ fn any_other_failing_operation_is_undone_or_poisons() {
 #[test]
 fn a_full_disk_refuses_and_loses_nothing() {
     let disk = SimDisk::new(seed(17));
-    let mix =
-        Mix { seed: seed(17), steps: 0, large_one_in: 4, upkeep_one_in: 15, durabilities: ALL };
+    let mix = Mix {
+        seed: seed(17),
+        steps: 0,
+        large_one_in: 4,
+        upkeep_one_in: 15,
+        alone_one_in: 0,
+        durabilities: ALL,
+    };
     let mut workload = Workload::create(&disk, mix).unwrap();
     for round in 0..4 {
         for _ in 0..10 {

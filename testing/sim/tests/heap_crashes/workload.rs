@@ -19,6 +19,8 @@ pub(crate) struct Mix {
     pub(crate) large_one_in: u64,
     /// One step in so many is a checkpoint, and one a sync; 0: none.
     pub(crate) upkeep_one_in: u64,
+    /// One step in so many reserves, publishes, frees or sets a word without a transaction; 0: none.
+    pub(crate) alone_one_in: u64,
     /// The durabilities to choose from.
     pub(crate) durabilities: &'static [Durability],
 }
@@ -33,6 +35,8 @@ pub(crate) struct Workload {
     pub(crate) refused: u64,
     pub(crate) mix: Mix,
     random: fastrand::Rng,
+    /// A block that was published alone, and that nothing points to yet.
+    loose: Option<(u64, Vec<u8>)>,
 }
 
 impl Workload {
@@ -45,6 +49,7 @@ impl Workload {
             refused: 0,
             mix,
             random: fastrand::Rng::with_seed(mix.seed),
+            loose: None,
         })
     }
 
@@ -70,6 +75,9 @@ impl Workload {
         } else if self.one_in(self.mix.upkeep_one_in) {
             self.heap.sync()?;
             Mark::Durable.put(&self.disk, self.last().commit);
+        } else if self.one_in(self.mix.alone_one_in) {
+            let durability = *self.random.choice(self.mix.durabilities).unwrap();
+            self.act_alone(durability)?;
         } else {
             let durability = *self.random.choice(self.mix.durabilities).unwrap();
             self.commit(durability)?;
@@ -81,6 +89,7 @@ impl Workload {
     pub(crate) fn commit(&mut self, durability: Durability) -> Result<()> {
         let mut model = self.last().clone();
         model.commit += 1;
+        model.loose_max = u64::from(self.loose.is_some());
         let seed = self.random.u64(..);
         let large = self.one_in(self.mix.large_one_in);
         self.transaction(durability, model, |tx, header, model| {
@@ -91,6 +100,59 @@ impl Workload {
             }
             for _ in 0..random.usize(1..4) {
                 change(tx, header, model, &mut random)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// One action without a transaction. Publishing and freeing show in no header, so until the
+    /// next commit a block more may be there or not.
+    fn act_alone(&mut self, durability: Durability) -> Result<()> {
+        let header = self.heap.view()?.root(0);
+        if let Some((block, bytes)) = self.loose.take() {
+            match self.random.u8(..3) {
+                0 => return self.heap.free(durability, block),
+                _ => return self.link(durability, block, bytes),
+            }
+        }
+        if header != 0 && self.random.bool() {
+            let mut model = self.last().clone();
+            model.commit += 1;
+            model.loose_max = 0;
+            let commit = model.commit;
+            return self
+                .note(durability, model, |heap| heap.set_word(durability, header, 0, commit));
+        }
+        let mut bytes = vec![0; self.random.usize(1..50_000)];
+        self.random.fill(&mut bytes);
+        let mut reservation = self.heap.reserve(bytes.len() as u64)?;
+        let mut cancelled = self.heap.reserve(self.random.u64(1..9000))?;
+        reservation.copy_from_slice(&bytes);
+        cancelled.fill(1);
+        let block = reservation.offset();
+        // Before the attempt: whether it succeeded, or poisoned when it was visible, it may be there.
+        self.models.last_mut().unwrap().loose_max = 1;
+        self.heap.publish(durability, [reservation])?;
+        self.loose = Some((block, bytes));
+        Ok(())
+    }
+
+    /// A transaction that has a slot point to a block that was published alone, and publishes
+    /// another reservation itself.
+    fn link(&mut self, durability: Durability, block: u64, bytes: Vec<u8>) -> Result<()> {
+        let mut model = self.last().clone();
+        model.commit += 1;
+        model.loose_max = 0;
+        let mut reservation = self.heap.reserve(77)?;
+        reservation.fill(7);
+        self.transaction(durability, model, |tx, header, model| {
+            for (slot, block, bytes) in
+                [(0, block, bytes), (1, tx.publish(reservation)?, vec![7; 77])]
+            {
+                empty_slot(tx, header, model, slot)?;
+                tx.update_u64(header, 8 + slot * 16, block)?;
+                tx.update_u64(header, 16 + slot * 16, bytes.len() as u64)?;
+                model.slots[slot] = Some(Arc::new(bytes));
             }
             Ok(())
         })
@@ -120,6 +182,23 @@ impl Workload {
             work(tx, header, &mut model)?;
             tx.update_u64(header, 0, commit)
         });
+        self.note_done(durability, model, done)
+    }
+
+    fn note(
+        &mut self,
+        durability: Durability,
+        model: Model,
+        work: impl FnOnce(&Heap) -> Result<()>,
+    ) -> Result<()> {
+        Mark::Begun.put(&self.disk, model.commit);
+        let done = work(&self.heap);
+        self.note_done(durability, model, done)
+    }
+
+    /// Notes what became of a commit.
+    fn note_done(&mut self, durability: Durability, model: Model, done: Result<()>) -> Result<()> {
+        let commit = model.commit;
         match (&done, durability) {
             (Ok(()), Durability::Sync) => Mark::Durable.put(&self.disk, commit),
             (Ok(()), Durability::Buffered) => Mark::Buffered.put(&self.disk, commit),

@@ -1,0 +1,188 @@
+//! Actions: reserve, publish, free and set a word without a transaction, from any thread.
+//!
+//! Purpose: commits of one record each that need neither the writer's seat nor, but for a word,
+//! the image to themselves. Bits of one word are coalesced, however many blocks are published.
+//! Invariants: a block is freed under a claim, so two threads that free it are one success and one
+//! error. Words of the allocator change after the record was appended. What is freed here comes
+//! back when somebody has had the image exclusively (`Heap::recycle`).
+//! Thread safety: any thread. A thread that has a view must call none of these but `reserve`.
+
+use std::sync::atomic::Ordering;
+
+use crate::durability::Durability;
+use crate::error::{Error, Result};
+use crate::heap::{Heap, thread_token};
+use crate::image::Shared;
+use crate::reservation::Reservation;
+
+/// Freed blocks of one desk that wait for somebody to have the image exclusively; beyond that many
+/// the thread waits for it itself.
+const RETIRED_MAX: usize = 256;
+
+impl Heap {
+    /// Reserves a block of at least `bytes` bytes (1 to 2^40), to be filled on any thread. No
+    /// fence, no record, no waiting for readers or the writer: some 25 ns, but where a new run is
+    /// made. Its contents are unspecified.
+    ///
+    /// # Errors
+    /// `Error::TooLarge`; those of the medium when the pool cannot grow. `Error::Misuse` after
+    /// [`Heap::close`] and in the child of a fork.
+    pub fn reserve(&self, bytes: u64) -> Result<Reservation> {
+        self.refuse_child()?;
+        let mut desk = self.desks.sit_down(thread_token());
+        let Some(holder) = desk.holder.clone() else {
+            return Err(Error::Misuse { what: "the heap was closed; open it again" });
+        };
+        let (block, place) = self.supply().reserve(&mut desk.shard, bytes)?;
+        drop(desk);
+        let first_touch = self.blocks().first_touch;
+        // The pages may hold other blocks too, so they are verified before this one is written.
+        let verified = first_touch
+            .map_or(Ok(()), |verify| verify.block(&self.space.image, block, place.bytes()));
+        match verified.and_then(|()| self.space.image.pointer(block, bytes)) {
+            Ok(start) => {
+                let len = bytes as usize;
+                // SAFETY: the block was just taken from a shard or from the free pages, which give
+                // out each but once; `pointer` checked that its bytes exist, and the holder keeps
+                // the space that they are in.
+                Ok(unsafe { Reservation::new(holder, block, place, start, len) })
+            }
+            Err(error) => {
+                self.space.take_back(place);
+                Err(error)
+            }
+        }
+    }
+
+    /// As [`Heap::reserve`], all of it zero.
+    ///
+    /// # Errors
+    /// As [`Heap::reserve`].
+    pub fn reserve_zeroed(&self, bytes: u64) -> Result<Reservation> {
+        let mut reservation = self.reserve(bytes)?;
+        reservation.fill(0);
+        Ok(reservation)
+    }
+
+    /// Publishes reservations, all or none, in one record: their offsets are blocks from then on.
+    /// Fails or not, they are used up.
+    ///
+    /// # Errors
+    /// `Error::Misuse` for one of another heap, within a transaction of the same thread, after
+    /// [`Heap::close`]; `Error::Poisoned`; those of the medium, out of space among them. Unless
+    /// poisoned, nothing was published.
+    pub fn publish(
+        &self,
+        durability: Durability,
+        mut reservations: impl AsMut<[Reservation]>,
+    ) -> Result<()> {
+        let reservations = reservations.as_mut();
+        if reservations.iter().any(|reservation| !reservation.is_of(&self.space)) {
+            return Err(Error::Misuse { what: "a reservation is published in its own heap" });
+        }
+        let image = self.enter()?;
+        let mut desk = self.desks.sit_down(thread_token());
+        let desk = &mut *desk;
+        desk.changes.clear();
+        desk.record.clear();
+        for reservation in reservations.iter() {
+            desk.changes.add(&self.space.classes, reservation.place(), true);
+            desk.record.bytes(reservation.offset(), reservation);
+        }
+        desk.changes.coalesce();
+        desk.changes.put(&mut desk.record);
+        if desk.record.is_empty() {
+            return Ok(());
+        }
+        let sequence = self.journal.append(&desk.record)?;
+        reservations.iter_mut().for_each(Reservation::hand_over);
+        desk.changes.apply(&self.space);
+        drop(image);
+        self.journal.finish(sequence, durability)
+    }
+
+    /// Frees a block. Its bytes stay until nobody can look at them any more.
+    ///
+    /// # Errors
+    /// `Error::InvalidPointer` unless an allocated block starts there, also when another thread
+    /// frees it; `Error::Misuse` within a transaction of the same thread and after
+    /// [`Heap::close`]; `Error::Poisoned`; those of the medium. Unless poisoned, it was not freed.
+    pub fn free(&self, durability: Durability, block: u64) -> Result<()> {
+        let image = self.enter()?;
+        let freed = || Error::InvalidPointer { offset: block, what: "is already free" };
+        let claim = self.desks.claim(block).ok_or_else(freed)?;
+        let place = self.blocks().locate(&image, block)?;
+        if !image.is_allocated(&self.space.classes, place)? {
+            return Err(freed());
+        }
+        self.supply().judge_freed(&mut self.space.arena(), place)?;
+        let mut desk = self.desks.sit_down(thread_token());
+        let taken = &mut *desk;
+        taken.changes.clear();
+        taken.record.clear();
+        taken.changes.add(&self.space.classes, place, false);
+        taken.changes.put(&mut taken.record);
+        let sequence = self.journal.append(&taken.record)?;
+        taken.changes.apply(&self.space);
+        taken.retired.extend(taken.changes.freed().map(|freed| (sequence, freed)));
+        self.retires.store(true, Ordering::Relaxed);
+        let is_full = taken.retired.len() >= RETIRED_MAX;
+        drop(desk);
+        drop(claim);
+        drop(image);
+        if is_full {
+            self.recycle(&self.space.image.write());
+        }
+        self.journal.finish(sequence, durability)
+    }
+
+    /// Sets the little-endian word at byte `at` (a multiple of 8) of a block. Waits for views and
+    /// for a running transaction, as they have references to the bytes.
+    ///
+    /// # Errors
+    /// `Error::InvalidPointer` unless an allocated block starts there that has such a word; else
+    /// as [`Heap::free`].
+    pub fn set_word(
+        &self,
+        durability: Durability,
+        block: u64,
+        at: usize,
+        value: u64,
+    ) -> Result<()> {
+        self.prepare()?;
+        let mut image = self.space.image.write();
+        self.refuse_closed()?;
+        let place = self.blocks().locate(&image, block)?;
+        let is_there = (at as u64).checked_add(8).is_some_and(|end| end <= place.bytes());
+        if !at.is_multiple_of(8) || !is_there || !image.is_allocated(&self.space.classes, place)? {
+            return Err(Error::InvalidPointer { offset: block, what: "has no such word" });
+        }
+        let mut desk = self.desks.sit_down(thread_token());
+        let word = block + at as u64;
+        desk.record.clear();
+        desk.record.bytes(word, &value.to_le_bytes());
+        let sequence = self.journal.append(&desk.record)?;
+        self.space.settled.settle(word, 8);
+        image.bytes_mut(word, 8)?.copy_from_slice(&value.to_le_bytes());
+        drop(desk);
+        drop(image);
+        self.journal.finish(sequence, durability)
+    }
+
+    /// What every commit does first.
+    fn prepare(&self) -> Result<()> {
+        self.refuse_child()?;
+        if self.is_within() {
+            return Err(Error::Misuse {
+                what: "not within a transaction: it would wait for itself; use the transaction",
+            });
+        }
+        self.journal.wait_for_space()
+    }
+
+    /// Begins a commit beside others.
+    fn enter(&self) -> Result<Shared<'_>> {
+        self.prepare()?;
+        self.read_image()
+    }
+}

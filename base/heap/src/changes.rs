@@ -1,0 +1,148 @@
+//! What a commit changes of the allocator's words: bits of blocks, descriptors of extents.
+//!
+//! Purpose: collect them, with the bits of one word coalesced; put them into a record; and when it
+//! was appended, into memory.
+//! Thread safety: none of its own; the words themselves are atomics.
+
+use zerocopy::little_endian::{U16, U32};
+
+use crate::arena::Retired;
+use crate::class::ClassTable;
+use crate::image::Place;
+use crate::journal::RecordBuilder;
+use crate::layout::{
+    Descriptor, KIND_EXTENT, KIND_EXTENT_CONTINUED, KIND_FREE, ZONE_PAGES, descriptor_offset,
+};
+use crate::space::Space;
+
+/// One word of a bitmap that a commit changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bits {
+    /// Heap offset of the word.
+    pub(crate) offset: u64,
+    set: u64,
+    clear: u64,
+    /// Where in the word the bitmap begins.
+    shift: u32,
+    /// Which word of the bitmap.
+    word: u32,
+    /// First page of the run.
+    run: u64,
+}
+
+impl Bits {
+    /// The bits to set and to clear in the word.
+    pub(crate) fn masks(&self) -> (u64, u64) {
+        (self.set << self.shift, self.clear << self.shift)
+    }
+}
+
+/// A descriptor that a commit writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    /// Its heap offset.
+    pub(crate) offset: u64,
+    pub(crate) descriptor: Descriptor,
+}
+
+/// The words that a commit changes.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub(crate) bits: Vec<Bits>,
+    pub(crate) descriptors: Vec<Written>,
+    /// Extents freed: first page, pages.
+    freed_extents: Vec<(u64, u64)>,
+}
+
+impl Changes {
+    /// Forgets everything, keeping memory.
+    pub(crate) fn clear(&mut self) {
+        self.bits.clear();
+        self.descriptors.clear();
+        self.freed_extents.clear();
+    }
+
+    /// Adds a block that becomes allocated, or free.
+    pub(crate) fn add(&mut self, classes: &ClassTable, place: Place, is_allocated: bool) {
+        match place {
+            Place::Extent { page, pages } => {
+                self.descriptors.extend(extent_descriptors(page, pages, is_allocated));
+                if !is_allocated {
+                    self.freed_extents.push((page, pages));
+                }
+            }
+            Place::Run { run, class, index, .. } => {
+                let Some(shape) = classes.get(class.into()) else { return };
+                let word = index / 64;
+                let (offset, shift) = shape.bitmap_word(run, word as usize);
+                let mask = 1 << (index % 64);
+                let (set, clear) = if is_allocated { (mask, 0) } else { (0, mask) };
+                self.bits.push(Bits { offset, set, clear, shift, word: word as u32, run });
+            }
+        }
+    }
+
+    /// Makes the bits of one word one entry. To be called when all are added.
+    pub(crate) fn coalesce(&mut self) {
+        self.bits.sort_unstable_by_key(|bits| bits.offset);
+        self.bits.dedup_by(|next, kept| {
+            let same = next.offset == kept.offset;
+            if same {
+                kept.set |= next.set;
+                kept.clear |= next.clear;
+            }
+            same
+        });
+    }
+
+    /// Adds all of them to a record.
+    pub(crate) fn put(&self, record: &mut RecordBuilder) {
+        for bits in &self.bits {
+            let (set, clear) = bits.masks();
+            record.set_bits(bits.offset, set);
+            record.clear_bits(bits.offset, clear);
+        }
+        for written in &self.descriptors {
+            record.bytes(written.offset, &written.descriptor.word().to_le_bytes());
+        }
+    }
+
+    /// Changes memory as the record said, which was appended.
+    pub(crate) fn apply(&self, space: &Space) {
+        for bits in &self.bits {
+            let (set, clear) = bits.masks();
+            let changed = space.image.change_bits(bits.offset, set, clear);
+            debug_assert!(changed.is_ok(), "words of known runs exist");
+        }
+        for written in &self.descriptors {
+            space.settled.settle(written.offset, 8);
+            let stored = space.image.store_word(written.offset, written.descriptor.word());
+            debug_assert!(stored.is_ok(), "descriptors of known extents exist");
+        }
+    }
+
+    /// What was freed.
+    pub(crate) fn freed(&self) -> impl Iterator<Item = Retired> + '_ {
+        let blocks = self.bits.iter().filter(|bits| bits.clear != 0).map(|bits| {
+            let Bits { run, word, clear: mask, .. } = *bits;
+            Retired::Blocks { run, word, mask }
+        });
+        let extents = self.freed_extents.iter();
+        blocks.chain(extents.map(|&(start, pages)| Retired::Pages { start, pages }))
+    }
+}
+
+/// The descriptors that an extent has, or had: of its first page, and of the first in each further
+/// zone. All others are zero.
+fn extent_descriptors(page: u64, pages: u64, is_there: bool) -> impl Iterator<Item = Written> {
+    let later = page / ZONE_PAGES + 1..(page + pages).div_ceil(ZONE_PAGES);
+    let starts = std::iter::once(page).chain(later.map(|zone| zone * ZONE_PAGES));
+    starts.map(move |start| {
+        const { assert!(KIND_FREE == 0) };
+        let kind = if start == page { KIND_EXTENT } else { KIND_EXTENT_CONTINUED };
+        let left = U32::new((page + pages - start) as u32);
+        let there = Descriptor { kind, flags: 0, class: U16::new(0), argument: left };
+        let descriptor = if is_there { there } else { Descriptor::default() };
+        Written { offset: descriptor_offset(start), descriptor }
+    })
+}
