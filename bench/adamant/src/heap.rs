@@ -8,6 +8,7 @@
 mod settings;
 mod ground;
 
+mod actions;
 mod blocks;
 mod frees;
 mod inserts;
@@ -30,6 +31,7 @@ type Measure = fn(&mut Ground<'_>) -> Result<()>;
 /// All groups, in the order in which they are measured.
 const GROUPS: &[(&str, Measure)] = &[
     ("blocks", blocks::measure),
+    ("actions", actions::measure),
     ("writes", writes::measure),
     ("frees", frees::measure),
     ("inserts", inserts::measure),

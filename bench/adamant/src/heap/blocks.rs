@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use adamant_heap::{Heap, Write};
+use adamant_heap::{Durability, Heap, Write};
 
 use crate::error::Result;
 use crate::heap::ground::{Ground, OBJECT_BYTES};
@@ -43,12 +43,14 @@ fn alloc_and_free(ground: &mut Ground<'_>, heap: &Heap, count: u64) -> Result<()
     Ok(())
 }
 
-fn alloc(heap: &Heap, durability: adamant_heap::Durability) -> Result<u64> {
-    Ok(heap.transaction(durability, |transaction| transaction.reserve(OBJECT_BYTES))?)
+fn alloc(heap: &Heap, durability: Durability) -> Result<u64> {
+    let mut reservation = [heap.reserve(OBJECT_BYTES)?];
+    heap.publish(durability, &mut reservation)?;
+    Ok(reservation[0].offset())
 }
 
-fn free(heap: &Heap, durability: adamant_heap::Durability, block: u64) -> Result<()> {
-    Ok(heap.transaction(durability, |transaction| transaction.free(block))?)
+fn free(heap: &Heap, durability: Durability, block: u64) -> Result<()> {
+    Ok(heap.free(durability, block)?)
 }
 
 fn pairs(ground: &mut Ground<'_>, heap: &Heap, count: u64) -> Result<()> {
