@@ -9,10 +9,12 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::direct::Direct;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::{Heap, thread_token};
 use crate::image::Shared;
+use crate::lanes::Fresh;
 use crate::reservation::Reservation;
 
 /// Freed blocks of one desk that wait for somebody to have the image exclusively; beyond that many
@@ -85,18 +87,27 @@ impl Heap {
         let desk = &mut *desk;
         desk.changes.clear();
         desk.record.clear();
+        let mut direct = self.journal.persist().map(|persist| Direct::new(persist, &image));
         for reservation in reservations.iter() {
             desk.changes.add(&self.space.classes, reservation.place(), true);
-            desk.record.bytes(reservation.offset(), reservation);
+            let (offset, len) = (reservation.offset(), reservation.len() as u64);
+            match &mut direct {
+                Some(direct) => direct.add(offset, len, &mut desk.record)?,
+                None => desk.record.bytes(offset, reservation),
+            }
         }
+        let fresh = direct.map(|direct| direct.finish(&mut desk.record, false));
+        let fresh = fresh.unwrap_or(Ok(Fresh::Durable))?;
         desk.changes.coalesce();
         desk.changes.put(&mut desk.record);
         if desk.record.is_empty() {
             return Ok(());
         }
-        let sequence = self.journal.append(&desk.record)?;
+        let appended = self.journal.append_commit(&desk.record, fresh, &mut None, &image)?;
+        let sequence = appended.sequence;
         reservations.iter_mut().for_each(Reservation::hand_over);
         desk.changes.apply(&self.space);
+        self.journal.applied(appended, &desk.record, &image);
         drop(image);
         self.journal.finish(sequence, durability)
     }
@@ -122,8 +133,10 @@ impl Heap {
         taken.record.clear();
         taken.changes.add(&self.space.classes, place, false);
         taken.changes.put(&mut taken.record);
-        let sequence = self.journal.append(&taken.record)?;
+        let appended = self.journal.append(&taken.record, &image)?;
+        let sequence = appended.sequence;
         taken.changes.apply(&self.space);
+        self.journal.applied(appended, &taken.record, &image);
         taken.retired.extend(taken.changes.freed().map(|freed| (sequence, freed)));
         self.retires.store(true, Ordering::Relaxed);
         let is_full = taken.retired.len() >= RETIRED_MAX;
@@ -161,9 +174,11 @@ impl Heap {
         let word = block + at as u64;
         desk.record.clear();
         desk.record.bytes(word, &value.to_le_bytes());
-        let sequence = self.journal.append(&desk.record)?;
+        let appended = self.journal.append(&desk.record, &image)?;
+        let sequence = appended.sequence;
         self.space.settled.settle(word, 8);
         image.bytes_mut(word, 8)?.copy_from_slice(&value.to_le_bytes());
+        self.journal.applied(appended, &desk.record, &image);
         drop(desk);
         drop(image);
         self.journal.finish(sequence, durability)

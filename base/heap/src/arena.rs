@@ -125,8 +125,9 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// The arena of a heap whose allocated pages end at `pages_end`. Nothing is scanned.
-    pub(crate) fn new(classes: &ClassTable, pages_end: u64) -> Self {
+    /// The arena of a heap whose allocated pages end at `pages_end`, with an empty record as the
+    /// journal takes it. Nothing is scanned.
+    pub(crate) fn new(classes: &ClassTable, pages_end: u64, record: RecordBuilder) -> Self {
         Self {
             booted: vec![false; pages_end.div_ceil(ZONE_PAGES) as usize],
             boot_end: pages_end,
@@ -137,7 +138,7 @@ impl Arena {
             runs: OffsetMap::default(),
             retired: VecDeque::new(),
             emptied: Vec::new(),
-            record: RecordBuilder::new(),
+            record,
             unmaking: Vec::new(),
         }
     }

@@ -4,7 +4,9 @@
 //! the transaction, which undoes it. After the append only memory changes.
 
 use crate::changes::Written;
+use crate::direct::Direct;
 use crate::error::Result;
+use crate::lanes::Fresh;
 use crate::tx::Transaction;
 use crate::writer::Part;
 
@@ -16,15 +18,22 @@ impl Transaction<'_> {
         debug_assert_eq!(self.depth, 0, "savepoints end before their transaction");
         self.judge_freed()?;
         self.collect_changes();
-        self.build_record()?;
+        let fresh = self.build_record()?;
+        let journal = self.supply.journal;
         let mut sequence = None;
-        if !self.writer.record.is_empty() {
-            let appended = self.supply.journal.append(&self.writer.record)?;
-            self.show(appended);
-            sequence = Some(appended);
+        if self.writer.record.is_empty() {
+            // All that was changed in place was taken back by savepoints.
+            self.end_undo();
+        } else {
+            let record = &self.writer.record;
+            let appended = journal.append_commit(record, fresh, &mut self.undo, &self.image)?;
+            sequence = Some(appended.sequence);
+            self.show(appended.sequence);
+            journal.applied(appended, &self.writer.record, &self.image);
         }
         self.done = true;
         self.writer.levels[0].clear();
+        self.writer.shadows.truncate(0);
         if self.supply.space.has_waiting() {
             self.supply.recycle(&self.image, released());
         }
@@ -55,10 +64,8 @@ impl Transaction<'_> {
         writer.changes.coalesce();
     }
 
-    /// Puts everything into the record, sorted by heap offset: small deltas, and the applier
-    /// meets each page once.
-    fn build_record(&mut self) -> Result<()> {
-        let image = &*self.image;
+    /// All that goes into the record, sorted by heap offset.
+    fn sort_parts(&mut self) {
         let writer = &mut *self.writer;
         let level = &writer.levels[0];
         writer.parts.clear();
@@ -69,23 +76,53 @@ impl Transaction<'_> {
                 .filter(|((_, fresh), _)| fresh.written > 0)
                 .map(|((block, _), i)| (*block, Part::Fresh(i))),
         );
+        let shadows = level.shadows.entries().iter().zip(0..);
+        writer.parts.extend(shadows.map(|((block, _), i)| (*block, Part::Shadow(i))));
         let bits = writer.changes.bits.iter().zip(0..);
         writer.parts.extend(bits.map(|(bits, index)| (bits.offset, Part::Bits(index))));
         let descriptors = writer.changes.descriptors.iter().zip(0..);
         let part = |(written, index): (&Written, u32)| (written.offset, Part::Descriptor(index));
         writer.parts.extend(descriptors.map(part));
         writer.parts.sort_unstable();
+    }
+
+    /// Puts everything into the record, sorted by heap offset: small deltas, and the applier
+    /// meets each page once.
+    ///
+    /// Where memory is the medium, what was written in place (fresh blocks, large blocks) is
+    /// flushed here instead, and named by the record; the result says how it becomes durable.
+    fn build_record(&mut self) -> Result<Fresh> {
+        self.sort_parts();
+        let image = &*self.image;
+        let writer = &mut *self.writer;
+        let level = &writer.levels[0];
+        let persist = self.supply.journal.persist();
+        let mut direct = persist.map(|persist| Direct::new(persist, image));
         writer.record.clear();
         for &(offset, part) in &writer.parts {
             match part {
                 Part::Line(line) => {
                     for (start, len) in level.ranges.spans(line) {
-                        writer.record.bytes(start, image.bytes(start, len)?);
+                        match &mut direct {
+                            Some(direct) => direct.add(start, len, &mut writer.record)?,
+                            None => writer.record.bytes(start, image.bytes(start, len)?),
+                        }
                     }
                 }
                 Part::Fresh(index) => {
                     if let Some((_, fresh)) = level.fresh.entries().get(index as usize) {
-                        writer.record.bytes(offset, image.bytes(offset, fresh.written)?);
+                        let len = fresh.written;
+                        match &mut direct {
+                            Some(direct) => direct.add(offset, len, &mut writer.record)?,
+                            None => writer.record.bytes(offset, image.bytes(offset, len)?),
+                        }
+                    }
+                }
+                Part::Shadow(index) => {
+                    if let Some((_, shadow)) = level.shadows.entries().get(index as usize) {
+                        for (start, bytes) in writer.shadows.spans(offset, *shadow) {
+                            writer.record.bytes(start, bytes);
+                        }
                     }
                 }
                 Part::Descriptor(index) => {
@@ -102,12 +139,24 @@ impl Transaction<'_> {
                 }
             }
         }
-        Ok(())
+        match direct {
+            None => Ok(Fresh::Durable),
+            Some(direct) => direct.finish(&mut writer.record, self.undo.is_some()),
+        }
     }
 
     /// Applies to the image what the record says about the allocator, and retires what was freed.
     fn show(&mut self, sequence: u64) {
         let writer = &*self.writer;
+        for (block, shadow) in writer.levels[0].shadows.entries() {
+            for (start, bytes) in writer.shadows.spans(*block, *shadow) {
+                let target = self.image.bytes_mut(start, bytes.len() as u64);
+                debug_assert!(target.is_ok(), "blocks with copies exist");
+                if let Ok(target) = target {
+                    target.copy_from_slice(bytes);
+                }
+            }
+        }
         writer.changes.apply(self.supply.space);
         if writer.levels[0].freed.entries().is_empty() {
             return;

@@ -47,12 +47,16 @@ pub(crate) struct Desks {
 }
 
 impl Desks {
-    /// Desks whose reservations keep what `holder` makes alive.
-    pub(crate) fn new(holder: impl Fn() -> Arc<Holder>) -> Self {
+    /// Desks whose reservations keep what `holder` makes alive, with empty records as the journal
+    /// takes them.
+    pub(crate) fn new(
+        holder: impl Fn() -> Arc<Holder>,
+        record: impl Fn() -> RecordBuilder,
+    ) -> Self {
         let desk = || Desk {
             shard: Shard::new(true),
             holder: Some(holder()),
-            record: RecordBuilder::new(),
+            record: record(),
             changes: Changes::default(),
             retired: Vec::new(),
         };

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use adamant_medium::persist::Flushing;
 use adamant_medium::storage::{Directory, Lock};
 use parking_lot::Mutex;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -22,7 +23,8 @@ use crate::desk::Desks;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::image::{Exclusive, Image, Shared};
-use crate::journal::{Journal, JournalOptions, JournalStats, Recovery};
+use crate::journal::{JournalOptions, JournalStats, Recovery};
+use crate::journals::{Journal, JournalKind};
 use crate::layout::{
     CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot, KIND_SYSTEM, PAGE_BYTES,
     ROOT_COUNT, ROOT_MAGIC, ROOT_OFFSET, descriptor_offset, file_offset,
@@ -42,6 +44,10 @@ use crate::writer::Writer;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
+    /// The journal, for as long as the pool lives: a pool made for one is refused by the other.
+    pub journal: JournalKind,
+    /// Undo journal: which medium is accepted, and how its stores become durable.
+    pub flushing: Flushing,
     /// Bytes of log files above which commits wait for a checkpoint. At least 4 MiB.
     pub log_bytes_max: u64,
     /// Milliseconds after which a deferred commit is made durable at the latest.
@@ -56,13 +62,16 @@ pub struct Options {
     /// Whether an empty directory becomes a new heap; else it is an error.
     pub create: bool,
     /// Whether each page is verified against its checksum when it is first touched, so that no
-    /// read trusts a page that is not what was written. Costs about 1 us a page, once.
+    /// read trusts a page that is not what was written. Costs about 1 us a page, once. Redo journal
+    /// only: pools of the other one have no checksums of pages.
     pub verify_first_touch: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
+            journal: JournalKind::Redo,
+            flushing: Flushing::Auto,
             log_bytes_max: 128 << 20,
             deferred_ms_max: 100,
             deferred_bytes_max: 4 << 20,
@@ -120,6 +129,11 @@ impl Heap {
     /// `Error::Medium` when the lock is held or the medium fails, `Error::Unsupported` when the
     /// directory holds something else or a newer format, `Error::Damaged` naming what is.
     pub fn open(directory: Arc<dyn Directory>, options: Options) -> Result<(Self, Recovery)> {
+        if options.verify_first_touch && options.journal == JournalKind::Undo {
+            let what = "pools of the undo journal have no checksums of pages; open it without \
+                        verifying them";
+            return Err(Error::Misuse { what });
+        }
         let names = directory.list()?;
         let is_heap = names.iter().any(|name| name == "pool");
         if !is_heap {
@@ -135,12 +149,20 @@ impl Heap {
         // Another process may have created the heap between the listing and the lock.
         let is_heap = is_heap || directory.list()?.iter().any(|name| name == "pool");
         let (journal, recovery) = if is_heap {
-            Journal::open(&directory, journal_options)?
+            Journal::open(&directory, options.journal, options.flushing, journal_options)?
         } else {
             let pages = initial_pages();
             let borrowed: Vec<(u64, &[u8])> =
                 pages.iter().map(|(offset, page)| (*offset, page.as_slice())).collect();
-            let journal = Journal::create(&directory, journal_options, &borrowed, GROWTH_PAGES)?;
+            let (kind, flushing) = (options.journal, options.flushing);
+            let journal = Journal::create(
+                &directory,
+                kind,
+                flushing,
+                journal_options,
+                &borrowed,
+                GROWTH_PAGES,
+            )?;
             (journal, Recovery::default())
         };
         let backed = journal.pages_backed();
@@ -148,18 +170,22 @@ impl Heap {
         if pages > backed {
             journal.grow(pages)?;
         }
-        let image = Image::map(journal.pool(), pages, options.address_bytes_max)?;
+        let bytes_max = options.address_bytes_max;
+        let image = Image::map(journal.pool(), journal.mapping(), pages, bytes_max)?;
+        let recovery = journal.recover(&image)?.unwrap_or(recovery);
         let settled = Settled::new(image.pages_max());
         let (classes, pages_end) = load_root(&journal, &image, &settled)?;
-        let space = Arc::new(Space::new(image, classes, settled, pages_end));
+        let record = || journal.record();
+        let space = Arc::new(Space::new(image, classes, settled, pages_end, record()));
+        let writer = Writer::new(record(), record());
         let lock = Arc::new(lock);
         let heap = Self {
-            journal,
             turns: Turns::new(),
-            desks: Desks::new(|| Holder::new(Arc::clone(&space), Arc::clone(&lock))),
+            desks: Desks::new(|| Holder::new(Arc::clone(&space), Arc::clone(&lock)), record),
             space,
             retires: AtomicBool::new(false),
-            writer: Mutex::new(Writer::new()),
+            writer: Mutex::new(writer),
+            journal,
             pins: Arc::new(Pins::default()),
             verify_first_touch: options.verify_first_touch,
             closed: AtomicBool::new(false),
@@ -324,7 +350,7 @@ impl Heap {
     /// `Error::Poisoned` if that fails or failed.
     pub fn checkpoint(&self) -> Result<()> {
         self.refuse_child()?;
-        self.journal.checkpoint()
+        self.journal.checkpoint(&self.space.image)
     }
 
     /// Verifies every page of the pool file and every rule of the allocator. Commits wait while it
@@ -335,7 +361,7 @@ impl Heap {
     pub fn check(&self) -> Result<CheckReport> {
         self.refuse_child()?;
         let _seat = self.writer.lock();
-        self.journal.checkpoint()?;
+        self.journal.checkpoint(&self.space.image)?;
         let image = self.read_image()?;
         // Nothing is published or freed alone meanwhile, and no run is made.
         let _desks: Vec<_> = self.desks.all().collect();
@@ -404,7 +430,7 @@ impl Heap {
     /// `Error::Misuse` in the child of a fork, which has no right to write: nothing is done.
     pub fn close(&self) -> Result<()> {
         self.refuse_child()?;
-        let outcome = self.journal.close();
+        let outcome = self.journal.close(&self.space.image);
         self.closed.store(true, Ordering::Release);
         let _seat = self.writer.lock();
         let _image = self.space.image.write();

@@ -1,9 +1,10 @@
-//! The private image of the pool: the memory that a heap lives in.
+//! The image of the pool: the memory that a heap lives in.
 //!
 //! Purpose: turn heap offsets into bytes. Everything above works with offsets, so this file and
 //! `pages.rs` hold all the address arithmetic of the heap.
-//! Invariants: data pages `0..pages` and their descriptors are readable and writable memory; a
-//! pool file's bytes are under the pages that existed at open, anonymous memory under the rest.
+//! Invariants: data pages `0..pages` and their descriptors are readable and writable memory. Under
+//! the redo journal a private image of the file's bytes is under the pages that existed at open,
+//! anonymous memory under the rest; under the undo journal the file itself is under all.
 //! Thread safety: bytes of blocks and of the roots are read under the image's lock and written
 //! under its exclusive side (S1), through [`Exclusive`]; but for a block of an open run or pages
 //! that are free, which belong to whoever reserved them until they are published. Words of the
@@ -15,6 +16,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use adamant_medium::persist::Persist;
 use adamant_medium::region::Region;
 use adamant_medium::storage::File;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -36,6 +38,15 @@ const RUN: u16 = KIND_RUN as u16;
 /// The same of its later pages.
 const RUN_CONTINUED: u16 = KIND_RUN_CONTINUED as u16;
 
+/// What the memory of a heap is to the pool file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mapping {
+    /// An image of its own: stores never reach the file.
+    Private,
+    /// The file itself.
+    Shared,
+}
+
 /// The memory of a heap.
 #[derive(Debug)]
 pub(crate) struct Image {
@@ -43,6 +54,8 @@ pub(crate) struct Image {
     tables: Region,
     pages: AtomicU64,
     gate: RwLock<()>,
+    /// The pool file, where memory is the file itself.
+    shared: Option<Arc<dyn File>>,
 }
 
 /// The image, which nobody has exclusively.
@@ -93,28 +106,52 @@ impl Exclusive<'_> {
 impl Image {
     /// Reserves address space for a heap of up to `bytes_max` bytes, or as much as is granted,
     /// and at least `pages` pages; then maps the first `pages` pages of the pool file.
-    pub(crate) fn map(pool: &Arc<dyn File>, pages: u64, bytes_max: u64) -> Result<Self> {
+    pub(crate) fn map(
+        pool: &Arc<dyn File>,
+        mapping: Mapping,
+        pages: u64,
+        bytes_max: u64,
+    ) -> Result<Self> {
         let bytes_min = (pages * PAGE_BYTES).max(ZONE_BYTES);
         let bytes_max = bytes_max.min(HEAP_BYTES_MAX).max(bytes_min);
         let data = Region::reserve(bytes_max, bytes_min)?;
         let table_bytes = data.bytes() / PAGE_BYTES * DESCRIPTOR_BYTES;
         let tables = Region::reserve(table_bytes, table_bytes)?;
-        let image = Self { data, tables, pages: AtomicU64::new(pages), gate: RwLock::new(()) };
-        let mut first = 0;
-        while first < pages {
-            let count = (pages - first).min(ZONE_PAGES);
-            let table = TABLE_BASE + first * DESCRIPTOR_BYTES;
-            let table_len = (count * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
-            // SAFETY: the regions were reserved above, no reference into them exists yet.
-            unsafe {
-                pool.map_private(&image.tables, table - TABLE_BASE, file_offset(table), table_len)?;
+        let shared = (mapping == Mapping::Shared).then(|| Arc::clone(pool));
+        let (pages, gate) = (AtomicU64::new(pages), RwLock::new(()));
+        let image = Self { data, tables, pages, gate, shared };
+        // SAFETY: the regions were reserved above, no reference into them exists yet.
+        unsafe { image.map_pages(pool, 0, image.pages())? };
+        Ok(image)
+    }
+
+    /// Maps pages `start..end` of the pool file and their descriptors.
+    ///
+    /// # Safety
+    /// No reference into these pages or their descriptors exists.
+    unsafe fn map_pages(&self, pool: &Arc<dyn File>, start: u64, end: u64) -> Result<()> {
+        let mut first = start;
+        while first < end {
+            let zone_end = (first / ZONE_PAGES + 1) * ZONE_PAGES;
+            let count = zone_end.min(end) - first;
+            // A page of the table that holds earlier descriptors too is mapped already.
+            let table = (first * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
+            let table_end = ((first + count) * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
+            let parts = [
+                (&self.tables, table, table_end - table, TABLE_BASE + table),
+                (&self.data, first * PAGE_BYTES, count * PAGE_BYTES, first * PAGE_BYTES),
+            ];
+            for (region, at, len, offset) in parts {
+                match self.shared {
+                    // SAFETY: our caller promises it.
+                    Some(_) => unsafe { pool.map_shared(region, at, file_offset(offset), len)? },
+                    // SAFETY: our caller promises it.
+                    None => unsafe { pool.map_private(region, at, file_offset(offset), len)? },
+                }
             }
-            let data = first * PAGE_BYTES;
-            // SAFETY: as above.
-            unsafe { pool.map_private(&image.data, data, file_offset(data), count * PAGE_BYTES)? };
             first += count;
         }
-        Ok(image)
+        Ok(())
     }
 
     /// Data pages that exist.
@@ -154,6 +191,14 @@ impl Image {
             });
         }
         let before = self.pages();
+        if let Some(pool) = &self.shared {
+            if pages > before {
+                // SAFETY: nobody was told of pages from `before` on.
+                unsafe { self.map_pages(pool, before, pages)? };
+                self.pages.store(pages, Ordering::Release);
+            }
+            return Ok(());
+        }
         Self::commit(&self.data, before * PAGE_BYTES, pages * PAGE_BYTES)?;
         let table = |pages: u64| (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
         Self::commit(&self.tables, table(before), table(pages))?;
@@ -235,6 +280,17 @@ impl Image {
             bytes.copy_from_slice(&self.load_word(at)?.to_le_bytes());
         }
         Ok(copy)
+    }
+
+    /// Begins to take `len` bytes at a heap offset to the medium, where memory is the file itself.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn flush(&self, persist: &dyn Persist, offset: u64, len: u64) {
+        if let Some((region, start)) = self.resolve(offset, len) {
+            persist.flush(region, start as u64, len);
+        } else {
+            debug_assert!(false, "{len} bytes at {offset:#x} were just written");
+        }
     }
 
     /// Asks the processor to load the cache line at a heap offset.

@@ -41,6 +41,10 @@ pub const POOL_MAGIC: [u8; 8] = *b"ADAMANT\x01";
 /// The format version that this code writes.
 pub const FORMAT_VERSION: u32 = 1;
 
+/// Incompat feature: commits go through lanes (`docs/format/lanes.md`), and pages have no
+/// checksums.
+pub const INCOMPAT_UNDO_JOURNAL: u64 = 1;
+
 /// Heap offset of the root page.
 pub const ROOT_OFFSET: u64 = 0;
 /// Heap offset of the class table.

@@ -3,7 +3,8 @@
 //! A heap is a directory: a pool file, which holds blocks and the descriptors that say what is
 //! allocated, and a log. Memory holds a private image of the pool; a [`Transaction`] changes the
 //! image, its commit appends one record to the log, and a background applier takes records to the
-//! pool file. Opening a heap replays what the applier had not done yet.
+//! pool file. Opening a heap replays what the applier had not done yet. Where memory is the medium,
+//! the pool can be mapped itself and have the undo journal instead: [`Options::journal`].
 //!
 //! - [`Heap`] opens, runs transactions, checks and closes.
 //! - [`Read`] and [`Write`] are what data structures are written against; a [`View`] and a
@@ -13,7 +14,7 @@
 //! - [`Heap::leaks`] finds what no root reaches.
 //! - [`Salvage`] reads what is left of a damaged heap.
 //! - Formats: `docs/format/pool.md`, `docs/format/heap.md`, `docs/format/roots.md`,
-//!   `docs/format/log.md`. Where to start: [`guide`].
+//!   `docs/format/log.md`, `docs/format/lanes.md`. Where to start: [`guide`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -48,9 +49,12 @@ mod class;
 mod image;
 mod keyed;
 mod ranges;
+mod shadow;
 mod extents;
 mod pool_file;
 mod journal;
+mod lanes;
+mod journals;
 mod shard;
 mod arena;
 mod settled;
@@ -63,7 +67,9 @@ mod blocks;
 mod pin;
 mod turns;
 mod writer;
+mod direct;
 mod tx;
+mod planned;
 mod commit;
 mod view;
 mod roots;
@@ -82,6 +88,7 @@ pub use adamant_medium::os::OsDirectory;
 pub use adamant_medium::storage::Directory;
 
 pub use access::{Read, Write};
+pub use adamant_medium::persist::Flushing;
 pub use any_ptr::AnyPtr;
 pub use array::{Array, Bytes, Text};
 pub use check::{CheckReport, Finding};
@@ -90,6 +97,7 @@ pub use durability::Durability;
 pub use error::{Error, Result};
 pub use heap::{Heap, Options, Stats};
 pub use journal::{JournalStats, Recovery};
+pub use journals::JournalKind;
 pub use leaks::{Leak, LeakFinding, LeakReport};
 pub use occupancy::{ClassOccupancy, Occupancy, Stretch, Usage};
 pub use persistent::{Layout, Persistent};

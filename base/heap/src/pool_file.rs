@@ -20,9 +20,9 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::error::{Error, Result};
 use crate::layout::{
     CHECKPOINT_OFFSETS, Checkpoint, DESCRIPTOR_BYTES, FIRST_PAGE, FORMAT_VERSION, HEAD_BYTES,
-    HEAP_BYTES_MAX, HeapRoot, PAGE_BYTES, POOL_HEADER_OFFSET, POOL_MAGIC, PoolHeader, ROOT_MAGIC,
-    ROOT_OFFSET, TABLE_BASE, ZONE_PAGES, ZONE_STRIDE, ZONE_SUMS_PAGES, ZONE_TABLE_PAGES,
-    file_offset, sum_file_offset,
+    HEAP_BYTES_MAX, HeapRoot, INCOMPAT_UNDO_JOURNAL, PAGE_BYTES, POOL_HEADER_OFFSET, POOL_MAGIC,
+    PoolHeader, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE, ZONE_PAGES, ZONE_STRIDE, ZONE_SUMS_PAGES,
+    ZONE_TABLE_PAGES, file_offset, sum_file_offset,
 };
 
 /// Data pages of the largest heap.
@@ -41,6 +41,7 @@ const _: () = assert!(ZONE_PAGES.is_multiple_of(VERIFY_PAGES));
 pub(crate) struct PoolFile {
     file: Arc<dyn File>,
     uuid: [u8; 16],
+    incompat: u64,
     pages: AtomicU64,
 }
 
@@ -55,14 +56,17 @@ impl PoolFile {
         uuid: [u8; 16],
         pages: u64,
         initial: &[(u64, &[u8])],
+        incompat: u64,
     ) -> Result<Self> {
-        let pool = Self { file, uuid, pages: AtomicU64::new(0) };
+        let pool = Self { file, uuid, incompat, pages: AtomicU64::new(0) };
         pool.file.allocate(0, HEAD_BYTES)?;
         pool.grow(pages.max(FIRST_PAGE))?;
         for &(offset, page) in initial {
             debug_assert_eq!(page.len() as u64, PAGE_BYTES, "initial pages are whole");
             pool.file.write_at(page, file_offset(offset))?;
-            pool.file.write_at(&page_sum(page).to_le_bytes(), sum_file_offset(offset))?;
+            if pool.has_sums() {
+                pool.file.write_at(&page_sum(page).to_le_bytes(), sum_file_offset(offset))?;
+            }
         }
         let mut header = PoolHeader {
             magic: POOL_MAGIC,
@@ -70,7 +74,7 @@ impl PoolFile {
             page_bytes: (PAGE_BYTES as u32).into(),
             compat: 0.into(),
             ro_compat: 0.into(),
-            incompat: 0.into(),
+            incompat: incompat.into(),
             uuid,
             checksum: 0.into(),
         };
@@ -111,7 +115,8 @@ impl PoolFile {
         }
         file.read_at(&mut bytes, POOL_HEADER_OFFSET)?;
         let header = judge_header(file.as_ref(), &bytes)?;
-        let pool = Self { file, uuid: header.uuid, pages: AtomicU64::new(pages_in(len)) };
+        let (uuid, incompat) = (header.uuid, header.incompat.get());
+        let pool = Self { file, uuid, incompat, pages: AtomicU64::new(pages_in(len)) };
         if pool.pages_backed() < FIRST_PAGE {
             return Err(pool.cut(len, FIRST_PAGE));
         }
@@ -143,7 +148,7 @@ impl PoolFile {
         let pages = pages_in(file.len()?);
         for uuid in identities {
             let file = Arc::clone(file);
-            let pool = Self { file, uuid: *uuid, pages: AtomicU64::new(pages) };
+            let pool = Self { file, uuid: *uuid, incompat: 0, pages: AtomicU64::new(pages) };
             match pool.newest_checkpoint() {
                 Ok(Some(_)) => return Ok(Some(pool)),
                 Ok(None) => {}
@@ -161,6 +166,16 @@ impl PoolFile {
     /// Identity of the pool.
     pub(crate) fn uuid(&self) -> &[u8; 16] {
         &self.uuid
+    }
+
+    /// Features of the pool that must be known.
+    pub(crate) fn incompat(&self) -> u64 {
+        self.incompat
+    }
+
+    /// Whether pages have checksums.
+    fn has_sums(&self) -> bool {
+        self.incompat & INCOMPAT_UNDO_JOURNAL == 0
     }
 
     /// Data pages that the file backs, with descriptors and checksums.
@@ -200,7 +215,9 @@ impl PoolFile {
             // From the zone's start each time: space that an earlier growth made, but that a
             // crash took back, is made again, and what exists costs one call.
             let sums = (ZONE_TABLE_PAGES + end - first) * 4;
-            self.file.allocate(start, sums.next_multiple_of(PAGE_BYTES))?;
+            if self.has_sums() {
+                self.file.allocate(start, sums.next_multiple_of(PAGE_BYTES))?;
+            }
             let table = ((end - first) * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
             self.file.allocate(start + ZONE_SUMS_PAGES * PAGE_BYTES, table)?;
             let from = backed.max(first);
@@ -412,9 +429,9 @@ fn judge_header(file: &dyn File, bytes: &[u8]) -> Result<PoolHeader> {
         let pages = header.page_bytes;
         return Err(unsupported(format!("expected pages of {PAGE_BYTES} bytes, found {pages}")));
     }
-    if header.incompat.get() != 0 || header.ro_compat.get() != 0 {
+    if header.incompat.get() & !INCOMPAT_UNDO_JOURNAL != 0 || header.ro_compat.get() != 0 {
         return Err(unsupported(format!(
-            "expected no features that must be known, found incompat {:#x} and ro-compat {:#x}; \
+            "expected no features beyond the undo journal, found incompat {:#x} and ro-compat {:#x}; \
              open it with the version of this program that wrote it",
             header.incompat, header.ro_compat
         )));

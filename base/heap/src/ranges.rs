@@ -9,12 +9,14 @@
 //! may belong to a block that another thread has reserved and fills right now. A saved byte is
 //! what the image held when the level began.
 
+use adamant_medium::persist::Persist;
+
 use crate::error::Result;
 use crate::image::{Exclusive, Image};
 use crate::keyed::Keyed;
 
 /// Bytes of a line.
-const LINE_BYTES: u64 = 64;
+pub(crate) const LINE_BYTES: u64 = 64;
 
 /// A line of which something was saved.
 #[derive(Debug)]
@@ -73,12 +75,24 @@ impl Ranges {
         Ok(())
     }
 
-    /// Puts every saved byte back.
-    pub(crate) fn restore(&mut self, image: &mut Exclusive<'_>) -> Result<()> {
+    /// Which bytes of the line at a heap offset are saved.
+    pub(crate) fn saved(&self, line_offset: u64) -> u64 {
+        self.lines.get(line_offset / LINE_BYTES).map_or(0, |known| known.saved)
+    }
+
+    /// Puts every saved byte back, and where memory is the medium begins to take it there.
+    pub(crate) fn restore(
+        &mut self,
+        image: &mut Exclusive<'_>,
+        persist: Option<&dyn Persist>,
+    ) -> Result<()> {
         for (line, known) in self.lines.drain() {
             for (at, len) in (Spans { start: 0, left: known.saved }) {
                 let old = &known.old[at as usize..(at + len) as usize];
                 image.bytes_mut(line * LINE_BYTES + at, len)?.copy_from_slice(old);
+            }
+            if let Some(persist) = persist {
+                image.flush(persist, line * LINE_BYTES, LINE_BYTES);
             }
         }
         Ok(())
@@ -123,10 +137,28 @@ impl Ranges {
     }
 }
 
+/// The lines that a range, which is not empty, touches: heap offset of each, and one bit for each of its bytes that
+/// lies in the range.
+pub(crate) fn lines_of(offset: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
+    let end = offset + len;
+    (offset / LINE_BYTES * LINE_BYTES..end).step_by(LINE_BYTES as usize).map(move |start| {
+        let from = offset.max(start) - start;
+        let to = end.min(start + LINE_BYTES) - start;
+        (start, (u64::MAX >> (LINE_BYTES - (to - from))) << from)
+    })
+}
+
 /// Runs of one bits, as heap ranges.
 pub(crate) struct Spans {
     start: u64,
     left: u64,
+}
+
+impl Spans {
+    /// The runs of `mask`, one bit for each byte of the line at a heap offset.
+    pub(crate) fn new(start: u64, mask: u64) -> Self {
+        Self { start, left: mask }
+    }
 }
 
 impl Iterator for Spans {

@@ -18,12 +18,13 @@ use crate::access::Read;
 use crate::check::Finding;
 use crate::class::{ClassTable, initial_classes};
 use crate::error::{Error, Result};
-use crate::image::{Image, Place};
+use crate::image::{Image, Mapping, Place};
 use crate::journal::Entry;
 use crate::journal::salvage::{Tail, find_tail, identities};
 use crate::layout::{
-    CHECKPOINT_OFFSETS, CLASS_TABLE_OFFSET, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot, KIND_RUN,
-    PAGE_BYTES, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE, descriptor_offset, file_offset,
+    CHECKPOINT_OFFSETS, CLASS_TABLE_OFFSET, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot,
+    INCOMPAT_UNDO_JOURNAL, KIND_RUN, PAGE_BYTES, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE,
+    descriptor_offset, file_offset,
 };
 use crate::pool_file::PoolFile;
 use crate::ptr::Ptr;
@@ -47,7 +48,8 @@ impl Salvage {
     /// Opens what is left of the heap in a directory. O(pool): every page is judged.
     ///
     /// # Errors
-    /// `Error::Unsupported` when the directory holds no pool or one of a newer format,
+    /// `Error::Unsupported` when the directory holds no pool, or one of a newer format or of the
+    /// undo journal,
     /// `Error::Damaged` when not even its identity can be told; those of the medium, when the
     /// directory is locked among them.
     pub fn open(directory: &Arc<dyn Directory>) -> Result<Self> {
@@ -59,6 +61,14 @@ impl Salvage {
         let log = directory.subdirectory("log")?;
         let mut findings = Vec::new();
         let pool = open_pool(&file, log.as_ref(), &mut findings)?;
+        if pool.incompat() & INCOMPAT_UNDO_JOURNAL != 0 {
+            return Err(Error::Unsupported {
+                file: file.path().into(),
+                what: "expected a pool of the redo journal, found one of the undo journal, whose \
+                       pages have no checksums to tell damage by; restore a backup"
+                    .into(),
+            });
+        }
         let mut note = |error| findings.push(finding(error, file.path()));
         let mut lost = BTreeSet::new();
         let newest = pool.newest_checkpoint()?;
@@ -73,7 +83,7 @@ impl Salvage {
                 None
             }
         };
-        let image = Image::map(&file, pool.pages_backed(), HEAP_BYTES_MAX)?;
+        let image = Image::map(&file, Mapping::Private, pool.pages_backed(), HEAP_BYTES_MAX)?;
         let pages = newest.map_or(0, |newest| newest.pages.get());
         if image.pages() < pages {
             note(cut(&file, image.pages(), pages)?);
@@ -267,6 +277,8 @@ fn lay_over(image: &Image, tail: &Tail, torn: bool, lost: &mut BTreeSet<u64>) ->
         let (offset, len) = match entry {
             Entry::Bytes { offset, bytes } => (offset, bytes.len() as u64),
             Entry::Set { offset, .. } | Entry::Clear { offset, .. } => (offset, 8),
+            // Of lanes only.
+            Entry::Direct { .. } => return Ok(()),
         };
         let end = offset.saturating_add(len);
         let pages = match offset.checked_sub(TABLE_BASE) {
@@ -286,6 +298,7 @@ fn lay_over(image: &Image, tail: &Tail, torn: bool, lost: &mut BTreeSet<u64>) ->
             }
             Entry::Set { mask, .. } => image.change_bits(offset, mask, 0)?,
             Entry::Clear { mask, .. } => image.change_bits(offset, 0, mask)?,
+            Entry::Direct { .. } => {}
         }
         let mut page = offset - offset % PAGE_BYTES;
         while page < end {

@@ -12,6 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::arena::Arena;
 use crate::class::ClassTable;
 use crate::image::{Image, Place};
+use crate::journal::RecordBuilder;
 use crate::settled::Settled;
 
 /// The memory of a heap, and its allocator.
@@ -28,8 +29,14 @@ pub(crate) struct Space {
 
 impl Space {
     /// The space of a heap whose allocated pages end at `pages_end`.
-    pub(crate) fn new(image: Image, classes: ClassTable, settled: Settled, pages_end: u64) -> Self {
-        let arena = Mutex::new(Arena::new(&classes, pages_end));
+    pub(crate) fn new(
+        image: Image,
+        classes: ClassTable,
+        settled: Settled,
+        pages_end: u64,
+        record: RecordBuilder,
+    ) -> Self {
+        let arena = Mutex::new(Arena::new(&classes, pages_end, record));
         Self { image, classes, settled, arena, waiting: AtomicBool::new(false) }
     }
 

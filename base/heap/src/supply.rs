@@ -16,7 +16,7 @@ use crate::arena::Arena;
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::image::{Exclusive, Place};
-use crate::journal::Journal;
+use crate::journals::{Appended, Journal};
 use crate::layout::{
     DESCRIPTOR_BYTES, Descriptor, FLAG_OPEN, HEAP_BYTES_MAX, KIND_EXTENT_CONTINUED, KIND_FREE,
     KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_PAGES_END, ZONE_PAGES, descriptor_offset,
@@ -41,7 +41,7 @@ pub(crate) struct Supply<'h> {
     pub(crate) journal: &'h Journal,
 }
 
-impl Supply<'_> {
+impl<'h> Supply<'h> {
     /// Reserves a block of at least `bytes` bytes with a shard: its heap offset and its place.
     /// O(1) from a run with free blocks.
     ///
@@ -208,7 +208,7 @@ impl Supply<'_> {
             let word = descriptor(back, 0).word();
             arena.record.bytes(descriptor_offset(run + back), &word.to_le_bytes());
         }
-        self.append(arena, run, pages)?;
+        let appended = self.append(arena, run, pages)?;
         let Space { image, settled, .. } = self.space;
         settled.settle(run * PAGE_BYTES, 1);
         for word in 0..bitmap_words as u64 {
@@ -219,6 +219,7 @@ impl Supply<'_> {
         for back in 0..pages {
             image.store_word(descriptor_offset(run + back), descriptor(back, flags).word())?;
         }
+        self.journal.applied(appended, &arena.record, image);
         arena.add_run(run, class, shape, is_open);
         Ok(run)
     }
@@ -233,7 +234,8 @@ impl Supply<'_> {
         if page + pages > arena.pages_end {
             arena.record.clear();
             self.add_end(&mut arena, page + pages);
-            self.append(&mut arena, page, pages)?;
+            let appended = self.append(&mut arena, page, pages)?;
+            self.journal.applied(appended, &arena.record, &self.space.image);
         }
         Ok(page)
     }
@@ -246,18 +248,21 @@ impl Supply<'_> {
     }
 
     /// Appends the arena's record, which is about pages that were taken; they are given back if
-    /// that fails.
-    fn append(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
-        if let Err(error) = self.journal.append(&arena.record) {
-            arena.give_pages(start, pages);
-            return Err(error);
-        }
+    /// that fails. The rest of what it says is the caller's to apply.
+    fn append(self, arena: &mut Arena, start: u64, pages: u64) -> Result<Appended<'h>> {
+        let appended = match self.journal.append(&arena.record, &self.space.image) {
+            Ok(appended) => appended,
+            Err(error) => {
+                arena.give_pages(start, pages);
+                return Err(error);
+            }
+        };
         if start + pages > arena.pages_end {
             arena.pages_end = start + pages;
             self.space.settled.settle(ROOT_PAGES_END, 8);
             self.space.image.store_word(ROOT_PAGES_END, arena.pages_end)?;
         }
-        Ok(())
+        Ok(appended)
     }
 
     /// Makes reusable what was freed by commits up to `released`: no pin looks at it any more.
@@ -281,9 +286,10 @@ impl Supply<'_> {
                 arena.record.bytes(descriptor_offset(page), &[0; DESCRIPTOR_BYTES as usize]);
             }
         }
-        let is_appended = !found.is_empty() && self.journal.append(&arena.record).is_ok();
+        let appended =
+            if found.is_empty() { None } else { self.journal.append(&arena.record, image).ok() };
         for (run, class) in found.drain(..) {
-            if !is_appended {
+            if appended.is_none() {
                 arena.keep_emptied(run);
                 continue;
             }
@@ -292,6 +298,9 @@ impl Supply<'_> {
                 debug_assert!(stored.is_ok(), "descriptors of known runs exist");
             }
             arena.remove_run(run, run_pages(class));
+        }
+        if let Some(appended) = appended {
+            self.journal.applied(appended, &arena.record, image);
         }
         arena.unmaking = found;
     }

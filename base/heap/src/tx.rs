@@ -8,6 +8,7 @@
 
 use std::ops::{Deref, DerefMut};
 
+use adamant_wire::le::u64_at;
 use parking_lot::MutexGuard;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -15,11 +16,15 @@ use crate::access::{Read, Write};
 use crate::blocks::{Blocks, object};
 use crate::error::{Error, Result};
 use crate::image::{Exclusive, Place, root_offset};
-use crate::layout::DIRECTORY_ROOT;
+use crate::lanes::Undo;
+use crate::layout::{DIRECTORY_ROOT, ROOT_COUNT, ROOT_OFFSET, ROOT_WORDS};
 use crate::ptr::Ptr;
 use crate::reservation::Reservation;
 use crate::supply::Supply;
 use crate::writer::{Fresh, Level, Writer};
+
+/// The words of the roots, as if they were a block.
+const ROOTS: u64 = ROOT_OFFSET + ROOT_WORDS;
 
 /// A heap transaction. Reads see its own writes.
 #[derive(Debug)]
@@ -28,6 +33,8 @@ pub struct Transaction<'h> {
     pub(crate) supply: Supply<'h>,
     pub(crate) writer: MutexGuard<'h, Writer>,
     pub(crate) image: Exclusive<'h>,
+    /// Undo journal: what saves the old bytes of what is changed in place.
+    pub(crate) undo: Option<Undo<'h>>,
     pub(crate) depth: usize,
     pub(crate) done: bool,
 }
@@ -39,7 +46,7 @@ impl<'h> Transaction<'h> {
         writer: MutexGuard<'h, Writer>,
         image: Exclusive<'h>,
     ) -> Self {
-        Self { blocks, supply, writer, image, depth: 0, done: false }
+        Self { blocks, supply, writer, image, undo: None, depth: 0, done: false }
     }
 
     /// Runs `work` so that it can fail alone: on `Err` or panic everything that it did is undone,
@@ -58,6 +65,8 @@ impl<'h> Transaction<'h> {
         if self.writer.levels.len() == self.depth {
             self.writer.levels.push(Level::default());
         }
+        let depth = self.depth;
+        self.writer.levels[depth].shadows_mark = self.writer.shadows.mark();
         let mut savepoint = Savepoint { transaction: self, merged: false };
         let result = work(&mut savepoint)?;
         savepoint.merge();
@@ -66,7 +75,10 @@ impl<'h> Transaction<'h> {
 
     /// The word of root `index`; 0 when it was never set.
     pub fn root(&self, index: usize) -> u64 {
-        self.image.root(index)
+        match self.shadow(ROOTS) {
+            Some(roots) => u64_at(roots, 8 * index).unwrap_or(0),
+            None => self.image.root(index),
+        }
     }
 
     /// Sets the word of root `index`.
@@ -85,13 +97,20 @@ impl<'h> Transaction<'h> {
     /// Sets the word of any root.
     pub(crate) fn set_root_word(&mut self, index: usize, value: u64) -> Result<()> {
         let offset = root_offset(index)?;
-        self.track(offset, 8, true)?.copy_from_slice(&value.to_le_bytes());
+        let bytes = match self.supply.journal.lanes() {
+            None => self.track(offset, 8, true)?,
+            Some(lanes) => {
+                let roots_bytes = 8 * ROOT_COUNT as u64;
+                self.write_planned(lanes, ROOTS, roots_bytes, (offset - ROOTS, 8), false)?
+            }
+        };
+        bytes.copy_from_slice(&value.to_le_bytes());
         Ok(())
     }
 
     /// `len` bytes of a block or a root for writing, saved first, and noted for the record if `log`
     /// says so.
-    fn track(&mut self, offset: u64, len: u64, log: bool) -> Result<&mut [u8]> {
+    pub(crate) fn track(&mut self, offset: u64, len: u64, log: bool) -> Result<&mut [u8]> {
         if len == 0 {
             return Ok(&mut []);
         }
@@ -152,18 +171,22 @@ impl<'h> Transaction<'h> {
         let depth = self.depth;
         let writer = &mut *self.writer;
         let level = &mut writer.levels[depth];
-        let restored = level.ranges.restore(&mut self.image);
+        let restored = level.ranges.restore(&mut self.image, self.supply.journal.persist());
         if let Err(error) = restored {
             // Saved lines lie in pages that exist, and pages never go away; were it otherwise,
             // memory would no longer be what was committed.
             self.supply.journal.poison(error);
         }
         let mut fresh = std::mem::take(&mut level.fresh);
+        writer.shadows.truncate(level.shadows_mark);
         level.clear();
         for (_, fresh) in fresh.drain() {
             self.cancel(fresh.place);
         }
         self.writer.levels[depth].fresh = fresh;
+        if depth == 0 {
+            self.end_undo();
+        }
     }
 
     /// Hands what a savepoint did to the level around it.
@@ -171,8 +194,10 @@ impl<'h> Transaction<'h> {
         let depth = self.depth;
         let mut inner = std::mem::take(&mut self.writer.levels[depth]);
         self.depth = depth - 1;
-        let outer = &mut self.writer.levels[depth - 1];
+        let writer = &mut *self.writer;
+        let outer = &mut writer.levels[depth - 1];
         inner.ranges.merge_into(&mut outer.ranges);
+        writer.shadows.merge(&mut inner.shadows, &mut outer.shadows, inner.shadows_mark);
         for (block, fresh) in inner.fresh.drain() {
             outer.fresh.insert(block, fresh);
         }
@@ -188,7 +213,7 @@ impl<'h> Transaction<'h> {
     }
 
     /// A block that this transaction reserved, at whatever level.
-    fn fresh(&self, block: u64) -> Option<Place> {
+    pub(crate) fn fresh(&self, block: u64) -> Option<Place> {
         let levels = self.writer.levels.iter().take(self.depth + 1);
         levels.rev().find_map(|level| level.fresh.get(block)).map(|fresh| fresh.place)
     }
@@ -204,6 +229,51 @@ impl<'h> Transaction<'h> {
             }
             Some(fresh.place)
         })
+    }
+
+    /// As [`Write::write`], for bytes that the caller overwrites without looking: what is handed out
+    /// need not be what the block held. Spares copying it where memory is the medium.
+    ///
+    /// # Errors
+    /// As [`Write::write`].
+    #[inline]
+    pub fn write_uninit(&mut self, block: u64, at: usize, len: usize) -> Result<&mut [u8]> {
+        self.write_range(block, at, len, true)
+    }
+
+    #[inline]
+    fn write_range(
+        &mut self,
+        block: u64,
+        at: usize,
+        len: usize,
+        is_uninit: bool,
+    ) -> Result<&mut [u8]> {
+        let (at, len) = (at as u64, len as u64);
+        let Some(end) = at.checked_add(len) else { return Err(too_short(block)) };
+        let depth = self.depth;
+        if let Some(fresh) = self.writer.levels[depth].fresh.get_mut(block) {
+            if end > fresh.place.bytes() {
+                return Err(too_short(block));
+            }
+            fresh.written = fresh.written.max(end);
+            return self.image.bytes_mut(block + at, len);
+        }
+        let outer = if depth == 0 { None } else { self.note_outer_fresh(block, end) };
+        let bytes = match (outer, self.blocks.run_block(&self.image, block)) {
+            (Some(place), _) => place.bytes(),
+            (None, Some(bytes)) => bytes.len() as u64,
+            (None, None) => self.blocks.locate(&self.image, block)?.bytes(),
+        };
+        if end > bytes {
+            return Err(too_short(block));
+        }
+        match self.supply.journal.lanes() {
+            Some(lanes) if outer.is_none() => {
+                self.write_planned(lanes, block, bytes, (at, len), is_uninit)
+            }
+            _ => self.track(block + at, len, outer.is_none()),
+        }
     }
 
     /// A block that is not one of the few that `Blocks::run_block` knows.
@@ -277,6 +347,9 @@ impl Drop for Savepoint<'_, '_> {
 impl Read for Transaction<'_> {
     #[inline]
     fn block(&self, block: u64) -> Result<&[u8]> {
+        if let Some(copy) = self.shadow(block) {
+            return Ok(copy);
+        }
         match self.blocks.run_block(&self.image, block) {
             Some(bytes) => Ok(bytes),
             None => self.block_anywhere(block),
@@ -301,26 +374,7 @@ impl Write for Transaction<'_> {
 
     #[inline]
     fn write(&mut self, block: u64, at: usize, len: usize) -> Result<&mut [u8]> {
-        let (at, len) = (at as u64, len as u64);
-        let Some(end) = at.checked_add(len) else { return Err(too_short(block)) };
-        let depth = self.depth;
-        if let Some(fresh) = self.writer.levels[depth].fresh.get_mut(block) {
-            if end > fresh.place.bytes() {
-                return Err(too_short(block));
-            }
-            fresh.written = fresh.written.max(end);
-            return self.image.bytes_mut(block + at, len);
-        }
-        let outer = if depth == 0 { None } else { self.note_outer_fresh(block, end) };
-        let bytes = match (outer, self.blocks.run_block(&self.image, block)) {
-            (Some(place), _) => place.bytes(),
-            (None, Some(bytes)) => bytes.len() as u64,
-            (None, None) => self.blocks.locate(&self.image, block)?.bytes(),
-        };
-        if end > bytes {
-            return Err(too_short(block));
-        }
-        self.track(block + at, len, outer.is_none())
+        self.write_range(block, at, len, false)
     }
 
     fn write_as<T: FromBytes + IntoBytes + Immutable + KnownLayout>(

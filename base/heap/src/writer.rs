@@ -8,6 +8,7 @@ use crate::image::Place;
 use crate::journal::RecordBuilder;
 use crate::keyed::Keyed;
 use crate::ranges::Ranges;
+use crate::shadow::{ShadowMemory, Shadows};
 use crate::shard::Shard;
 
 /// A block that a level reserved.
@@ -24,10 +25,15 @@ pub(crate) struct Level {
     pub(crate) ranges: Ranges,
     pub(crate) fresh: Keyed<Fresh>,
     pub(crate) freed: Keyed<Place>,
+    /// Undo journal: copies of blocks that are to change.
+    pub(crate) shadows: Shadows,
+    /// How much of the copies' memory was in use when the level began.
+    pub(crate) shadows_mark: usize,
 }
 
 impl Level {
     pub(crate) fn clear(&mut self) {
+        self.shadows.clear();
         self.ranges.clear();
         self.fresh.clear();
         self.freed.clear();
@@ -41,6 +47,8 @@ pub(crate) enum Part {
     Line(u32),
     /// The written bytes of a fresh block.
     Fresh(u32),
+    /// The bytes written to a copy of a block.
+    Shadow(u32),
     /// A descriptor.
     Descriptor(u32),
     /// A word of a bitmap.
@@ -54,16 +62,22 @@ pub(crate) struct Writer {
     /// Level 0 is the transaction, the others are savepoints within it.
     pub(crate) levels: Vec<Level>,
     pub(crate) record: RecordBuilder,
+    /// Undo journal: the old bytes of what is to be changed in place.
+    pub(crate) old: RecordBuilder,
+    pub(crate) shadows: ShadowMemory,
     pub(crate) parts: Vec<(u64, Part)>,
     pub(crate) changes: Changes,
 }
 
 impl Writer {
-    pub(crate) fn new() -> Self {
+    /// With empty records as the journal takes them.
+    pub(crate) fn new(record: RecordBuilder, old: RecordBuilder) -> Self {
         Self {
             shard: Shard::new(false),
             levels: vec![Level::default()],
-            record: RecordBuilder::new(),
+            record,
+            old,
+            shadows: ShadowMemory::default(),
             parts: Vec::new(),
             changes: Changes::default(),
         }

@@ -70,7 +70,7 @@ pub trait Persist: Send + Sync + Debug {
     fn counts(&self) -> PersistCounts;
 }
 
-impl dyn Persist {
+impl dyn Persist + '_ {
     /// [`Persist::flush_at`], for the caller's place in the source.
     ///
     /// # Panics

@@ -149,6 +149,7 @@ impl<'p> Window<'p> {
                 Entry::Clear { offset, mask } => {
                     self.add_change(Action::Clear, offset, &mask.to_le_bytes())?;
                 }
+                Entry::Direct { .. } => return Err("an entry of the record has the kind 3"),
             }
         }
         Ok(())

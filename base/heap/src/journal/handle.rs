@@ -83,7 +83,7 @@ impl Journal {
         files.prepare_first()?;
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
         let file = directory.create(POOL_NEW_NAME)?;
-        PoolFile::create(file, uuid, data_pages, initial_pages)?;
+        PoolFile::create(file, uuid, data_pages, initial_pages, 0)?;
         // Everything is durable, names included, before the name that makes it a store.
         directory.sync()?;
         directory.rename(POOL_NEW_NAME, POOL_NAME)?;
@@ -283,6 +283,8 @@ impl Journal {
             syncs: log.syncs,
             checkpoints: applied.number,
             pool_written_bytes: applied.pool_bytes,
+            fences: 0,
+            flushed_lines: 0,
         }
     }
 

@@ -26,6 +26,7 @@ mod tests;
 
 pub(crate) use handle::Journal;
 pub(crate) use options::JournalOptions;
-pub(crate) use record::{Entry, RecordBuilder};
+pub(crate) use poison::Poison;
+pub(crate) use record::{Entries, Entry, RecordBuilder};
 pub use recover::Recovery;
 pub use stats::JournalStats;

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 
 /// Whether writing has ended, and why.
 #[derive(Debug, Default)]
-pub(super) struct Poison {
+pub(crate) struct Poison {
     poisoned: AtomicBool,
     cause: Mutex<Option<String>>,
 }
@@ -21,7 +21,7 @@ impl Poison {
     /// Ends writing and says so. What the medium failed at becomes the cause: on its own it would
     /// tell the caller that nothing was changed, and the commit may be visible. Damage that was
     /// found is handed on.
-    pub(super) fn set(&self, error: Error) -> Error {
+    pub(crate) fn set(&self, error: Error) -> Error {
         if matches!(error, Error::Poisoned { .. }) {
             return error;
         }
@@ -35,7 +35,7 @@ impl Poison {
 
     /// # Errors
     /// `Error::Poisoned` once writing has ended.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if !self.poisoned.load(Ordering::Acquire) {
             return Ok(());
         }

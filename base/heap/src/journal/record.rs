@@ -32,6 +32,8 @@ const WORD_BYTES: u64 = 8;
 const KIND_BYTES: u64 = 0;
 const KIND_SET: u64 = 1;
 const KIND_CLEAR: u64 = 2;
+/// Undo journal only.
+const KIND_DIRECT: u64 = 3;
 /// Above the kind: one bit for the region. Above that: the distance from its base.
 const REGION_SHIFT: u32 = 2;
 /// In place of a bit number: a whole mask follows.
@@ -66,6 +68,8 @@ pub(crate) struct RecordBuilder {
     payload: Vec<u8>,
     /// Where in `payload` each finished frame ends; the last one is not in here.
     ends: Vec<usize>,
+    /// Bytes of entries that a frame may have.
+    frame_bytes_max: usize,
     bases: Bases,
     open: Open,
 }
@@ -73,7 +77,14 @@ pub(crate) struct RecordBuilder {
 impl RecordBuilder {
     /// An empty record.
     pub(crate) fn new() -> Self {
-        Self { payload: Vec::new(), ends: Vec::new(), bases: Bases::START, open: Open::None }
+        let (payload, ends) = (Vec::new(), Vec::new());
+        let frame_bytes_max = PAYLOAD_BYTES_MAX;
+        Self { payload, ends, frame_bytes_max, bases: Bases::START, open: Open::None }
+    }
+
+    /// An empty record that is not cut into frames: for the undo journal.
+    pub(crate) fn whole() -> Self {
+        Self { frame_bytes_max: usize::MAX, ..Self::new() }
     }
 
     /// Empties the record; its memory is kept.
@@ -115,6 +126,21 @@ impl RecordBuilder {
         self.add_bits(word_offset, KIND_CLEAR, mask);
     }
 
+    /// The bytes from `offset` on were written in place, and are durable with the record.
+    pub(crate) fn direct(&mut self, offset: u64, len: u64) {
+        debug_assert!(self.frame_bytes_max == usize::MAX, "a log holds all that was written");
+        self.put_head(offset, KIND_DIRECT);
+        varint::put(&mut self.payload, len);
+        self.bases.0[Bases::region(offset)] = offset + len;
+        self.open = Open::None;
+    }
+
+    /// All entries of a record that is not cut into frames.
+    pub(crate) fn payload(&self) -> &[u8] {
+        debug_assert!(self.ends.is_empty(), "records of lanes are whole");
+        &self.payload
+    }
+
     /// The entries of each frame in turn; a last one always exists.
     pub(super) fn frames(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
@@ -134,7 +160,7 @@ impl RecordBuilder {
 
     fn room(&self) -> usize {
         let start = self.ends.last().copied().unwrap_or(0);
-        PAYLOAD_BYTES_MAX - (self.payload.len() - start)
+        self.frame_bytes_max - (self.payload.len() - start)
     }
 
     fn end_frame(&mut self) {
@@ -228,18 +254,20 @@ pub(crate) enum Entry<'a> {
     Set { offset: u64, mask: u64 },
     /// Bits to clear in the word at an offset.
     Clear { offset: u64, mask: u64 },
+    /// Bytes from an offset on that are durable already: undo journal only.
+    Direct { offset: u64, len: u64 },
 }
 
 /// Decodes the entries of one frame; an item is an error, in words, when the bytes are none.
 #[derive(Debug)]
-pub(super) struct Entries<'a> {
+pub(crate) struct Entries<'a> {
     input: &'a [u8],
     bases: Bases,
 }
 
 impl<'a> Entries<'a> {
     /// The entries in `input`: a frame's payload, without the head of a commit frame.
-    pub(super) fn new(input: &'a [u8]) -> Self {
+    pub(crate) fn new(input: &'a [u8]) -> Self {
         Self { input, bases: Bases::START }
     }
 
@@ -258,6 +286,11 @@ impl<'a> Entries<'a> {
             *base = offset.wrapping_add(bytes.len() as u64);
             return Some(Ok(Entry::Bytes { offset, bytes }));
         }
+        if kind == KIND_DIRECT {
+            let Some(len) = varint::take(&mut self.input) else { return Some(Err(CUT)) };
+            *base = offset.wrapping_add(len);
+            return Some(Ok(Entry::Direct { offset, len }));
+        }
         let Some((&bit, rest)) = self.input.split_first() else { return Some(Err(CUT)) };
         self.input = rest;
         let mask = match bit {
@@ -275,8 +308,7 @@ impl<'a> Entries<'a> {
         *base = offset.wrapping_add(WORD_BYTES);
         match kind {
             KIND_SET => Some(Ok(Entry::Set { offset, mask })),
-            KIND_CLEAR => Some(Ok(Entry::Clear { offset, mask })),
-            _ => Some(Err("an entry of the record has the reserved kind 3")),
+            _ => Some(Ok(Entry::Clear { offset, mask })),
         }
     }
 }

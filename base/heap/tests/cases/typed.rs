@@ -7,7 +7,7 @@ use std::sync::Arc;
 use adamant_heap::layout::{DIRECTORY_ROOT, NAMED_ROOT_COUNT_MAX};
 use adamant_heap::{
     AnyPtr, Array, Bytes, Directory, Durability, Error, Heap, LeakFinding, MemoryDirectory,
-    Options, Persistent, Ptr, Text, Trace, Tracer, Transaction, TypedRead, TypedWrite, Types,
+    Persistent, Ptr, Text, Trace, Tracer, Transaction, TypedRead, TypedWrite, Types,
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -61,7 +61,7 @@ impl Persistent for ChangedNode {
 }
 
 fn open(directory: &Arc<dyn Directory>) -> Heap {
-    let mut options = Options::default();
+    let mut options = crate::setup::options();
     options.background = false;
     options.address_bytes_max = 1 << 30;
     let (heap, _) = Heap::open(Arc::clone(directory), options).expect("opens");

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use adamant_heap::{Durability, Error, Heap, Options, Write};
+use adamant_heap::{Durability, Error, Heap, Write};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 
 fn open(directory: &Arc<dyn Directory>) -> Heap {
-    let mut options = Options::default();
+    let mut options = crate::setup::options();
     options.background = false;
     // As little as a heap can have: one zone of 256 MiB.
     options.address_bytes_max = 0;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 
-use adamant_heap::{Durability, Error, Heap, Options, Read, Reservation, Write};
+use adamant_heap::{Durability, Error, Heap, Read, Reservation, Write};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 
@@ -20,7 +20,7 @@ fn open(directory: &Arc<dyn Directory>) -> Heap {
 }
 
 fn try_open(directory: &Arc<dyn Directory>) -> Result<Heap, Error> {
-    let mut options = Options::default();
+    let mut options = crate::setup::options();
     options.address_bytes_max = 1 << 30;
     Ok(Heap::open(Arc::clone(directory), options)?.0)
 }

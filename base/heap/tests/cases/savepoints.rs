@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use adamant_heap::{Durability, Error, Heap, Options, Read, Transaction, Write};
+use adamant_heap::{Durability, Error, Heap, Read, Transaction, Write};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 use fastrand::Rng;
@@ -17,7 +17,7 @@ const SIZES: [usize; 9] = [8, 24, 64, 100, 130, 1000, 5000, 33_000, 100_000];
 const PLANNED: Error = Error::Misuse { what: "planned" };
 
 fn open(directory: &Arc<dyn Directory>) -> Heap {
-    let mut options = Options::default();
+    let mut options = crate::setup::options();
     options.background = false;
     options.log_bytes_max = 4 << 20;
     options.address_bytes_max = 1 << 30;

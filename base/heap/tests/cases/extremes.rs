@@ -17,7 +17,7 @@ fn make(heap: &Heap, bytes: u64) -> Result<u64, Error> {
 #[test]
 fn options_may_be_as_small_and_as_large_as_numbers_go() {
     for value in [0, 1, 1 << 41, 1 << 50, u64::MAX - 1, u64::MAX] {
-        let mut options = Options::default();
+        let mut options = crate::setup::options();
         options.address_bytes_max = value;
         options.log_bytes_max = value;
         options.deferred_ms_max = value;
@@ -34,7 +34,7 @@ fn options_may_be_as_small_and_as_large_as_numbers_go() {
 
 #[test]
 fn a_write_of_nothing_changes_nothing() {
-    let mut options = Options::default();
+    let mut options = crate::setup::options();
     options.background = false;
     let heap = open(options);
     let block = make(&heap, 100).expect("there is room");

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use adamant_heap::{Durability, Error, Heap, Options, Read, Write};
+use adamant_heap::{Durability, Error, Heap, Read, Write};
 use adamant_medium::memory::MemoryDirectory;
 
 #[test]
 fn a_child_is_refused_and_the_parent_goes_on() {
     let (heap, _) =
-        Heap::open(Arc::new(MemoryDirectory::new()), Options::default()).expect("opens");
+        Heap::open(Arc::new(MemoryDirectory::new()), crate::setup::options()).expect("opens");
     let block = heap
         .transaction(Durability::Sync, |tx| {
             let block = tx.reserve(64)?;

@@ -10,7 +10,7 @@ use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 
 fn options() -> Options {
-    let mut options = Options::default();
+    let mut options = crate::setup::options();
     options.background = false;
     options.log_bytes_max = 4 << 20;
     options.address_bytes_max = 4 << 30;
@@ -274,54 +274,6 @@ fn an_empty_directory_only_becomes_a_heap() {
     let mut refusing = options();
     refusing.create = false;
     assert!(Heap::open(new_directory(), refusing).is_err());
-}
-
-#[test]
-fn a_flipped_bit_is_an_error_at_first_touch_when_asked_for() {
-    let directory = new_directory();
-    let heap = open(&directory);
-    let blocks = heap
-        .transaction(Durability::Sync, |tx| {
-            (0..200).map(|tag| make(tx, tag, 3000)).collect::<Result<Vec<_>, Error>>()
-        })
-        .expect("commits");
-    heap.close().expect("closes");
-    let victim = blocks[100];
-    let at = adamant_heap::layout::file_offset(victim) + 1500;
-    let pool = directory.open("pool").expect("opens").expect("is there");
-    let mut byte = [0];
-    pool.read_at(&mut byte, at).expect("reads");
-    pool.write_at(&[byte[0] ^ 4], at).expect("writes");
-    let mut verifying = options();
-    verifying.verify_first_touch = true;
-    let (heap, _) = Heap::open(Arc::clone(&directory), verifying).expect("opens");
-    let view = heap.view().expect("not a child");
-    let mut damaged = 0;
-    for block in &blocks {
-        match view.block(*block) {
-            Ok(_) => {}
-            Err(Error::Damaged { offset, .. }) => {
-                damaged += 1;
-                assert_eq!(offset / 4096, at / 4096, "names the page");
-            }
-            Err(other) => panic!("{other}"),
-        }
-    }
-    assert!((1..=2).contains(&damaged), "the blocks on that page, found {damaged}");
-    drop(view);
-    // Writing beside it works, writing into it is refused.
-    heap.transaction(Durability::Sync, |tx| {
-        for (tag, block) in
-            (0..).zip(&blocks).filter(|(_, block)| (**block).abs_diff(victim) > 8192)
-        {
-            tx.write(*block, 0, 8)?.fill(tag);
-        }
-        assert!(tx.write(victim, 0, 8).is_err());
-        make(tx, 1, 50_000).map(drop)
-    })
-    .expect("commits");
-    let report = heap.check();
-    assert!(report.is_ok_and(|report| report.findings.len() == 1));
 }
 
 #[test]

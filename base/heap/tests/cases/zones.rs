@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use adamant_heap::layout::{PAGE_BYTES, ZONE_BYTES, ZONE_PAGES};
-use adamant_heap::{Durability, Error, Heap, Options, Read, Write};
+use adamant_heap::{Durability, Error, Heap, Read, Write};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 
 fn open(directory: &Arc<dyn Directory>) -> Heap {
-    let mut options = Options::default();
+    let mut options = crate::setup::options();
     options.background = false;
     options.address_bytes_max = 4 << 30;
     let (heap, _) = Heap::open(Arc::clone(directory), options).expect("opens");

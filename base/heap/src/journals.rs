@@ -1,0 +1,360 @@
+//! The journal of a heap: one of two.
+//!
+//! Purpose: what the rest of the heap calls, whichever journal the pool was made for. The redo
+//! journal keeps a private image and a log; under the undo journal memory is the medium.
+//! Invariants: the kind is chosen when a pool is made, and stored in its header.
+//! Thread safety: any thread; see the two.
+
+use std::fmt;
+use std::sync::Arc;
+
+use adamant_medium::persist::{Flushing, Persist};
+use adamant_medium::storage::{Directory, File};
+
+use crate::durability::Durability;
+use crate::error::{Error, Result};
+use crate::image::{Image, Mapping};
+use crate::journal::{Journal as Redo, JournalOptions, JournalStats, RecordBuilder, Recovery};
+use crate::lanes::{self, Fresh, Lanes, Undo};
+use crate::layout::INCOMPAT_UNDO_JOURNAL;
+use crate::pool_file::PoolFile;
+
+/// Name of the pool file.
+const POOL_NAME: &str = "pool";
+/// Name of a pool file that is being created.
+const POOL_NEW_NAME: &str = "pool.new";
+
+/// How commits become durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JournalKind {
+    /// A log of records, for ordinary files.
+    #[default]
+    Redo,
+    /// Direct access: memory is the medium. For persistent memory, or tmpfs where that is asked
+    /// for. Such a pool has no checksums of pages.
+    Undo,
+}
+
+impl JournalKind {
+    /// The kind that a pool's header asks for.
+    fn of(pool: &PoolFile) -> Self {
+        if pool.incompat() & INCOMPAT_UNDO_JOURNAL != 0 { Self::Undo } else { Self::Redo }
+    }
+}
+
+impl fmt::Display for JournalKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Redo => "redo",
+            Self::Undo => "undo",
+        })
+    }
+}
+
+/// The journal of an open heap.
+#[derive(Debug)]
+pub(crate) enum Journal {
+    /// A log, and an applier behind it.
+    Redo(Box<Redo>),
+    /// Lanes, and memory that is the medium.
+    Undo(Box<Lanes>),
+}
+
+/// A record that was appended, to be handed to [`Journal::applied`] once memory shows it.
+#[derive(Debug)]
+#[must_use = "what is appended is to be applied"]
+pub(crate) struct Appended<'j> {
+    /// Its sequence number.
+    pub(crate) sequence: u64,
+    lane: Option<lanes::Appended<'j>>,
+}
+
+impl Journal {
+    /// Creates pool and journal in a directory without a pool, durably. `initial_pages` are whole
+    /// pages with their heap offsets.
+    ///
+    /// # Errors
+    /// `Error::Unsupported` when a log with records lies there; those of the medium.
+    pub(crate) fn create(
+        directory: &Arc<dyn Directory>,
+        kind: JournalKind,
+        flushing: Flushing,
+        options: JournalOptions,
+        initial_pages: &[(u64, &[u8])],
+        data_pages: u64,
+    ) -> Result<Self> {
+        if kind == JournalKind::Redo {
+            let redo = Redo::create(directory, options, initial_pages, data_pages)?;
+            return Ok(Self::Redo(Box::new(redo)));
+        }
+        let mut uuid = [0; 16];
+        directory.random(&mut uuid)?;
+        Lanes::create(directory, uuid, flushing)?;
+        remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
+        let file = directory.create(POOL_NEW_NAME)?;
+        PoolFile::create(file, uuid, data_pages, initial_pages, INCOMPAT_UNDO_JOURNAL)?;
+        // Everything is durable, names included, before the name that makes it a store.
+        directory.sync()?;
+        directory.rename(POOL_NEW_NAME, POOL_NAME)?;
+        directory.sync()?;
+        Ok(Self::open(directory, kind, flushing, options)?.0)
+    }
+
+    /// Opens pool and journal. The pool is not up to date before [`Journal::recover`].
+    ///
+    /// # Errors
+    /// `Error::Unsupported` for what is no pool, a newer one, or one of the other journal;
+    /// `Error::Damaged` when something durable is not what was written; those of the medium.
+    pub(crate) fn open(
+        directory: &Arc<dyn Directory>,
+        kind: JournalKind,
+        flushing: Flushing,
+        options: JournalOptions,
+    ) -> Result<(Self, Recovery)> {
+        let Some(file) = directory.open(POOL_NAME)? else {
+            let what = "expected a file \"pool\" in here, found none; this is no store".into();
+            return Err(Error::Unsupported { file: directory.path().into(), what });
+        };
+        let pool = PoolFile::open(file)?;
+        let found = JournalKind::of(&pool);
+        if found != kind {
+            return Err(Error::Unsupported {
+                file: pool.file().path().into(),
+                what: format!(
+                    "expected a pool of the {kind} journal, found one of the {found} journal; \
+                     open it with that one, or export it and import it into a new store"
+                ),
+            });
+        }
+        if kind == JournalKind::Redo {
+            let (redo, recovery) = Redo::open(directory, options)?;
+            return Ok((Self::Redo(Box::new(redo)), recovery));
+        }
+        let lanes = Lanes::open(directory, pool, flushing)?;
+        remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
+        Ok((Self::Undo(Box::new(lanes)), Recovery::default()))
+    }
+
+    /// Brings the image up to date, where that was not done to the file before it was mapped.
+    ///
+    /// # Errors
+    /// `Error::Damaged` when something durable is not what was written; those of the medium.
+    pub(crate) fn recover(&self, image: &Image) -> Result<Option<Recovery>> {
+        match self {
+            Self::Redo(_) => Ok(None),
+            Self::Undo(lanes) => lanes.recover(image).map(Some),
+        }
+    }
+
+    /// How the pool is to be mapped.
+    pub(crate) fn mapping(&self) -> Mapping {
+        match self {
+            Self::Redo(_) => Mapping::Private,
+            Self::Undo(_) => Mapping::Shared,
+        }
+    }
+
+    /// The lanes, under the undo journal.
+    #[inline]
+    pub(crate) fn lanes(&self) -> Option<&Lanes> {
+        match self {
+            Self::Redo(_) => None,
+            Self::Undo(lanes) => Some(lanes),
+        }
+    }
+
+    /// How stores to memory become durable, under the undo journal.
+    #[inline]
+    pub(crate) fn persist(&self) -> Option<&dyn Persist> {
+        self.lanes().map(Lanes::persist)
+    }
+
+    /// An empty record for this journal.
+    pub(crate) fn record(&self) -> RecordBuilder {
+        match self {
+            Self::Redo(_) => RecordBuilder::new(),
+            Self::Undo(_) => RecordBuilder::whole(),
+        }
+    }
+
+    /// Waits until a small record finds room. To be called before the writer's lock is taken.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium.
+    #[inline]
+    pub(crate) fn wait_for_space(&self) -> Result<()> {
+        match self {
+            Self::Redo(redo) => redo.wait_for_space(),
+            Self::Undo(lanes) => lanes.check(),
+        }
+    }
+
+    /// Appends a record that publishes nothing that was written in place.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium, out of space among them. Then nothing was appended.
+    pub(crate) fn append(&self, record: &RecordBuilder, image: &Image) -> Result<Appended<'_>> {
+        self.append_commit(record, Fresh::Durable, &mut None, image)
+    }
+
+    /// Appends a record. Under the undo journal it is durable then, and makes void what `undo`
+    /// saved.
+    ///
+    /// # Errors
+    /// As [`Journal::append`].
+    #[inline]
+    pub(crate) fn append_commit<'j>(
+        &'j self,
+        record: &RecordBuilder,
+        fresh: Fresh,
+        undo: &mut Option<Undo<'j>>,
+        image: &Image,
+    ) -> Result<Appended<'j>> {
+        match self {
+            Self::Redo(redo) => Ok(Appended { sequence: redo.append(record)?, lane: None }),
+            Self::Undo(lanes) => {
+                let lane = lanes.append(record, fresh, undo, image)?;
+                Ok(Appended { sequence: lane.sequence, lane: Some(lane) })
+            }
+        }
+    }
+
+    /// To be told when memory shows a record.
+    #[inline]
+    pub(crate) fn applied(&self, appended: Appended<'_>, record: &RecordBuilder, image: &Image) {
+        if let (Self::Undo(lanes), Some(lane)) = (self, appended.lane) {
+            lanes.applied(lane, record, image);
+        }
+    }
+
+    /// Waits until record `sequence` is as durable as asked for.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium, which poison.
+    #[inline]
+    pub(crate) fn finish(&self, sequence: u64, durability: Durability) -> Result<()> {
+        match self {
+            Self::Redo(redo) => redo.finish(sequence, durability),
+            // What is visible is durable.
+            Self::Undo(_) => Ok(()),
+        }
+    }
+
+    /// Backs data pages `0 .. pages` of the pool.
+    ///
+    /// # Errors
+    /// `Error::TooLarge`; those of the medium. Then the pool is as large as it was.
+    pub(crate) fn grow(&self, pages: u64) -> Result<()> {
+        match self {
+            Self::Redo(redo) => redo.grow(pages),
+            Self::Undo(lanes) => lanes.grow(pages),
+        }
+    }
+
+    /// Whether this is the child of a fork: then nothing of the heap may be touched.
+    #[inline]
+    pub(crate) fn is_child(&self) -> bool {
+        match self {
+            Self::Redo(redo) => redo.is_child(),
+            Self::Undo(lanes) => lanes.is_child(),
+        }
+    }
+
+    /// Ends writing, because of what happened outside of the journal.
+    pub(crate) fn poison(&self, error: Error) {
+        match self {
+            Self::Redo(redo) => redo.poison(error),
+            Self::Undo(lanes) => lanes.poison(error),
+        }
+    }
+
+    /// Data pages that the pool backs.
+    pub(crate) fn pages_backed(&self) -> u64 {
+        match self {
+            Self::Redo(redo) => redo.pages_backed(),
+            Self::Undo(lanes) => lanes.pool().pages_backed(),
+        }
+    }
+
+    /// The pool file, to be mapped.
+    pub(crate) fn pool(&self) -> &Arc<dyn File> {
+        match self {
+            Self::Redo(redo) => redo.pool(),
+            Self::Undo(lanes) => lanes.pool().file(),
+        }
+    }
+
+    /// Whether pages have checksums.
+    #[inline]
+    pub(crate) fn has_sums(&self) -> bool {
+        matches!(self, Self::Redo(_))
+    }
+
+    /// Judges a page of the file by its stored checksum (R7); it must be as in the file.
+    ///
+    /// # Errors
+    /// `Error::Damaged`; those of the medium.
+    pub(crate) fn verify_page(&self, heap_offset: u64, page: &[u8]) -> Result<()> {
+        match self {
+            Self::Redo(redo) => redo.verify_page(heap_offset, page),
+            Self::Undo(_) => Ok(()),
+        }
+    }
+
+    /// Judges all pages of the file that have checksums and tells `on_damage` of each that is not
+    /// what was written. Returns the pages judged. O(pool).
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(Error)) -> Result<u64> {
+        match self {
+            Self::Redo(redo) => redo.verify(on_damage),
+            Self::Undo(_) => Ok(0),
+        }
+    }
+
+    /// Takes everything appended before the call to the pool file, durably (R1).
+    ///
+    /// # Errors
+    /// `Error::Poisoned`, `Error::Damaged`; those of the medium, which poison.
+    pub(crate) fn checkpoint(&self, image: &Image) -> Result<()> {
+        match self {
+            Self::Redo(redo) => redo.checkpoint(),
+            Self::Undo(lanes) => lanes.checkpoint(image),
+        }
+    }
+
+    /// Sequence number of the last record appended.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        match self {
+            Self::Redo(redo) => redo.last_sequence(),
+            Self::Undo(lanes) => lanes.last_sequence(),
+        }
+    }
+
+    /// Counters.
+    pub(crate) fn stats(&self) -> JournalStats {
+        match self {
+            Self::Redo(redo) => redo.stats(),
+            Self::Undo(lanes) => lanes.stats(),
+        }
+    }
+
+    /// Leaves nothing to do for the next opening. Later calls that write are refused.
+    ///
+    /// # Errors
+    /// As `checkpoint`.
+    pub(crate) fn close(&self, image: &Image) -> Result<()> {
+        match self {
+            Self::Redo(redo) => redo.close(),
+            Self::Undo(lanes) => lanes.close(image),
+        }
+    }
+}
+
+fn remove_if_there(directory: &dyn Directory, name: &str) -> Result<()> {
+    if directory.open(name)?.is_some() {
+        directory.remove(name)?;
+    }
+    Ok(())
+}

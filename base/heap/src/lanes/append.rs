@@ -1,0 +1,240 @@
+//! Appending entries: commits, and the undo entries before them.
+//!
+//! Purpose: one fence a commit. The lines that the lane's previous record changed in memory, the
+//! fresh blocks' lines and the entry itself are flushed, then one fence makes all of them durable.
+//! Invariants: a record is applied to memory only after its fence, so nobody can build on what is
+//! not durable, and a record whose fence never completed has changed nothing. Whatever can fail
+//! comes before the sequence number is taken: from then on the entry will be there (see
+//! `recover.rs`: a number that is missing is damage).
+
+use std::sync::atomic::Ordering;
+
+use super::entry::{Head, build, entry_bytes_max, entry_span};
+use super::lane::{Pending, Place, thread_number};
+use super::layout::{KIND_ABORT, KIND_COMMIT, KIND_UNDO};
+use super::order::NONE;
+use super::shared::{Held, Shared};
+use crate::error::{Error, Result};
+use crate::image::Image;
+use crate::journal::RecordBuilder;
+
+/// The blocks that a commit publishes were written in place: how they become durable with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fresh {
+    /// There are none, or they were flushed and fenced before.
+    Durable,
+    /// They were flushed, and the record's fence is theirs: the checksum over what the record
+    /// names as direct tells recovery whether it completed.
+    Flushed(u32),
+}
+
+/// A record that is durable, and about to be applied to memory. Must be handed to
+/// [`Shared::applied`] when that is done.
+#[derive(Debug)]
+#[must_use = "what is appended is to be applied"]
+pub(crate) struct Appended<'j> {
+    pub(crate) sequence: u64,
+    held: Held<'j>,
+    place: Place,
+}
+
+/// A transaction that changes bytes in place.
+#[derive(Debug)]
+pub(crate) struct Undo<'j> {
+    held: Held<'j>,
+}
+
+impl Shared {
+    /// Makes a record durable. O(record), one fence.
+    ///
+    /// # Errors
+    /// As [`Shared::check`]; those of the medium, out of space among them. Then nothing was
+    /// appended, and `undo` is as it was.
+    pub(super) fn append<'j>(
+        &'j self,
+        record: &RecordBuilder,
+        fresh: Fresh,
+        undo: &mut Option<Undo<'j>>,
+        image: &Image,
+    ) -> Result<Appended<'j>> {
+        let mut held = match undo.take() {
+            Some(undo) => undo.held,
+            None => self.hold()?,
+        };
+        let place = match self.poison.check().and_then(|()| held.prepare(record.payload(), image)) {
+            Ok(place) => place,
+            Err(error) => {
+                if held.state.group != 0 {
+                    *undo = Some(Undo { held });
+                }
+                return Err(error);
+            }
+        };
+        let fresh_crc = match fresh {
+            Fresh::Durable => None,
+            Fresh::Flushed(crc) => Some(crc),
+        };
+        let sequence = held.put(KIND_COMMIT, fresh_crc, record.payload(), place, image);
+        let slot = self.order.slot(held.index);
+        // One writer at a time: no locked instruction is needed.
+        let records = slot.records.load(Ordering::Relaxed) + 1;
+        slot.records.store(records, Ordering::Relaxed);
+        held.state.group = 0;
+        Ok(Appended { sequence, held, place })
+    }
+
+    /// To be told when a record was applied to memory: begins to take its lines to the medium. The
+    /// lane's next fence, or the watermark's, completes that.
+    #[inline]
+    pub(super) fn applied(&self, appended: Appended<'_>, record: &RecordBuilder, image: &Image) {
+        let Appended { mut held, place, .. } = appended;
+        self.flush_changes(record.payload(), image);
+        held.state.pending = Some(Pending { place, thread: thread_number() });
+        if !held.state.large.is_empty() {
+            held.give_up_large(image);
+        }
+    }
+
+    /// Begins a transaction that changes bytes in place.
+    ///
+    /// # Errors
+    /// As [`Shared::check`].
+    pub(super) fn begin_undo(&self) -> Result<Undo<'_>> {
+        Ok(Undo { held: self.hold()? })
+    }
+}
+
+impl Undo<'_> {
+    /// Makes old bytes durable, so that the new ones can be written in place. One fence.
+    ///
+    /// # Errors
+    /// Those of the medium, out of space among them. Then nothing was saved.
+    pub(crate) fn save(&mut self, old: &RecordBuilder, image: &Image) -> Result<()> {
+        let place = self.held.prepare(old.payload(), image)?;
+        self.held.put(KIND_UNDO, None, old.payload(), place, image);
+        Ok(())
+    }
+
+    /// Makes the entries void. The old bytes are back in memory, and durable: flushed and fenced.
+    pub(crate) fn abort(mut self, image: &Image) {
+        let held = &mut self.held;
+        if held.state.group == 0 {
+            return;
+        }
+        match held.prepare(&[], image) {
+            Ok(place) => {
+                held.put(KIND_ABORT, None, &[], place, image);
+                held.state.group = 0;
+                held.shared.order.set_open(held.index, NONE);
+            }
+            // No room for 64 bytes, nor for a file. The entries stay in force: rolling them back
+            // once more changes nothing as long as nobody else changes those bytes.
+            Err(error) => {
+                held.shared.poison.set(error);
+                return;
+            }
+        }
+        if !held.state.large.is_empty() {
+            held.give_up_large(image);
+        }
+    }
+}
+
+impl Held<'_> {
+    /// Finds room for an entry.
+    ///
+    /// # Errors
+    /// `Error::TooLarge`; those of the medium, out of space among them.
+    #[inline]
+    fn prepare(&mut self, changes: &[u8], image: &Image) -> Result<Place> {
+        let needed = entry_bytes_max(changes.len(), self.shared.lanes.len());
+        let lane_bytes = self.shared.file.lane_bytes;
+        if needed <= lane_bytes - self.state.position {
+            return Ok(Place { large: None, at: self.state.position });
+        }
+        self.prepare_more(needed, image)
+    }
+
+    #[cold]
+    fn prepare_more(&mut self, needed: u64, image: &Image) -> Result<Place> {
+        if needed > u64::from(u32::MAX) {
+            return Err(Error::TooLarge { bytes: needed, bytes_max: u32::MAX.into() });
+        }
+        // What takes more than half of a lane would cost the watermark's fences too often.
+        if needed <= self.shared.file.lane_bytes / 2 && self.start_over(image) {
+            return Ok(Place { large: None, at: 0 });
+        }
+        let large = &mut self.state.large;
+        if large.last().is_none_or(|last| last.room() < needed) {
+            // Twice the last: a long transaction needs few files.
+            let bytes = large.last().map_or(0, |last| last.mapped.len() * 2);
+            let made = match self.shared.large.create(bytes.max(needed)) {
+                Err(error) if error.is_out_of_space() && bytes > needed => {
+                    self.shared.large.create(needed)
+                }
+                made => made,
+            };
+            large.push(made?);
+        }
+        let index = large.len() - 1;
+        Ok(Place { large: Some(index), at: large[index].position })
+    }
+
+    /// Writes an entry to a place with room for it, and fences. Never fails.
+    #[inline]
+    fn put(
+        &mut self,
+        kind: u8,
+        fresh_crc: Option<u32>,
+        changes: &[u8],
+        place: Place,
+        image: &Image,
+    ) -> u64 {
+        let shared = self.shared;
+        shared.flush_pending(self.index, &self.state, image);
+        let mut head = Head { kind, fresh_crc, ..Head::default() };
+        head.sequence = shared.order.begin(self.index, &mut head.in_flight);
+        if kind == KIND_UNDO && self.state.group == 0 {
+            self.state.group = head.sequence;
+        }
+        head.group = self.state.group;
+        let mut entry = std::mem::take(&mut self.state.entry);
+        build(&mut entry, shared.seed, &head, &[changes]);
+        let (mapped, at) = shared.locate(self.index, &self.state, place);
+        mapped.copy(shared.persist.as_ref(), at, &entry);
+        shared.persist.fence();
+        let span = entry_span(entry.len() as u64);
+        self.state.entry = entry;
+        self.state.pending = None;
+        match place.large {
+            Some(index) => {
+                self.state.large[index].position += span;
+                self.state.large[index].newest = head.sequence;
+            }
+            None => {
+                self.state.position = place.at + span;
+                self.state.newest = head.sequence;
+            }
+        }
+        // A commit is open until it is applied, its undo entries no longer: it made them void.
+        let open = if kind == KIND_COMMIT { head.sequence } else { self.state.group };
+        shared.order.end(self.index, open);
+        let slot = shared.order.slot(self.index);
+        let bytes = slot.bytes.load(Ordering::Relaxed) + span;
+        slot.bytes.store(bytes, Ordering::Relaxed);
+        head.sequence
+    }
+
+    /// Hands the files of a transaction that has ended to those that wait for the watermark, which
+    /// is raised at once if it can be.
+    #[cold]
+    fn give_up_large(&mut self, image: &Image) {
+        self.shared.flush_pending(self.index, &self.state, image);
+        self.shared.persist.fence();
+        self.state.pending = None;
+        self.shared.order.set_open(self.index, NONE);
+        self.shared.large.keep(self.state.large.drain(..));
+        self.shared.advance(Some((self.index, &mut self.state)), image);
+        self.shared.large.remove_covered(self.shared.covered());
+    }
+}

@@ -1,0 +1,275 @@
+//! The undo journal of an open heap.
+//!
+//! Purpose: what transactions call, as of the redo journal, and what only this one has.
+//! Invariants: see the modules below. Nothing is written before the first commit, except by
+//! recovery, so a heap that is only read is not changed.
+//! Thread safety: any thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use adamant_medium::fork::ForkGuard;
+use adamant_medium::persist::{Flushing, Persist};
+use adamant_medium::storage::Directory;
+use parking_lot::Mutex;
+
+use super::append::{Appended, Fresh, Undo};
+use super::lane::Lane;
+use super::lanes_file::LanesFile;
+use super::large::{self, LargeFiles};
+use super::layout::entry_seed;
+use super::mapped::Mapped;
+use super::order::Order;
+use super::recover::judge;
+use super::replay::replay;
+use super::scan::{Source, scan};
+use super::shared::Shared;
+use crate::error::{Error, Result};
+use crate::image::Image;
+use crate::journal::{JournalStats, Poison, RecordBuilder, Recovery};
+use crate::pool_file::PoolFile;
+
+/// Name of the directory of the log.
+const LOG_NAME: &str = "log";
+
+/// The undo journal. Dropping it leaves to the next opening what `close` would have done.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    shared: Shared,
+    directory: Arc<dyn Directory>,
+    pool: PoolFile,
+    raised: AtomicU64,
+    fork: ForkGuard,
+}
+
+impl Lanes {
+    /// Makes the file of lanes of a new pool, durably.
+    ///
+    /// # Errors
+    /// `Error::NotDirect` of the medium where memory is none; others of the medium.
+    pub(crate) fn create(
+        directory: &Arc<dyn Directory>,
+        uuid: [u8; 16],
+        flushing: Flushing,
+    ) -> Result<()> {
+        let log_directory = directory.subdirectory(LOG_NAME)?;
+        // Refused before anything is made.
+        log_directory.persist(flushing)?;
+        LanesFile::create(log_directory.as_ref(), uuid)?;
+        Ok(log_directory.sync()?)
+    }
+
+    /// Opens the lanes of a pool. Nothing may be read of the pool before [`Lanes::recover`].
+    ///
+    /// # Errors
+    /// `Error::Damaged` for a file that is not what was written; those of the medium.
+    pub(crate) fn open(
+        directory: &Arc<dyn Directory>,
+        pool: PoolFile,
+        flushing: Flushing,
+    ) -> Result<Self> {
+        let log_directory = directory.subdirectory(LOG_NAME)?;
+        let persist = log_directory.persist(flushing)?;
+        let file = LanesFile::open(log_directory.as_ref(), *pool.uuid())?;
+        let watermark = file.watermark()?;
+        let lanes = (0..file.lane_count).map(|_| Lane::default()).collect();
+        let shared = Shared {
+            persist,
+            order: Order::new(file.lane_count as usize, watermark),
+            lanes,
+            large: LargeFiles::new(Arc::clone(&log_directory))?,
+            seed: entry_seed(pool.uuid()),
+            watermark: AtomicU64::new(watermark),
+            raising: Mutex::new(()),
+            poison: Poison::default(),
+            closed: AtomicBool::new(false),
+            file,
+        };
+        let fork = ForkGuard::new()?;
+        Ok(Self { shared, directory: log_directory, pool, raised: AtomicU64::new(0), fork })
+    }
+
+    /// Brings memory up to date with what the lanes hold beyond the watermark, durably. Work is
+    /// bounded by the lanes.
+    ///
+    /// # Errors
+    /// `Error::Damaged` when something durable is not what was written; those of the medium.
+    pub(crate) fn recover(&self, image: &Image) -> Result<Recovery> {
+        let shared = &self.shared;
+        let names = large::list(self.directory.as_ref())?;
+        let mut files = Vec::with_capacity(names.len());
+        for name in &names {
+            if let Some(file) = self.directory.open(name)? {
+                files.push((self.directory.path().join(name), Mapped::map(&file)?));
+            }
+        }
+        let lane = |index| Source {
+            mapped: &shared.file.mapped,
+            start: shared.file.lane_offset(index),
+            len: shared.file.lane_bytes,
+            path: shared.path(),
+        };
+        let whole = |(path, mapped)| {
+            let mapped: &Mapped = mapped;
+            let path: &std::path::PathBuf = path;
+            Source { mapped, start: 0, len: mapped.len(), path }
+        };
+        let lanes = (0..shared.lanes.len()).map(lane);
+        let sources = lanes.chain(files.iter().map(|(path, mapped)| whole((path, mapped))));
+        let watermark = shared.covered();
+        let mut found = Vec::new();
+        for source in sources {
+            scan(&source, shared.seed, watermark, &mut found)?;
+        }
+        let was_closed = found.is_empty();
+        let mut recovery = Recovery { was_closed, last_sequence: watermark, ..Recovery::default() };
+        if !found.is_empty() {
+            let plan = judge(found, watermark, image)?;
+            recovery.pool_bytes = replay(&plan, shared.persist.as_ref(), image)?;
+            recovery.records = plan.commits.len() as u64;
+            recovery.last_sequence = plan.last;
+            shared.file.raise(shared.persist.as_ref(), plan.last);
+            shared.watermark.store(plan.last, Ordering::Release);
+            shared.order.skip_to(plan.last);
+        }
+        drop(files);
+        for name in &names {
+            self.directory.remove(name)?;
+        }
+        Ok(recovery)
+    }
+
+    /// Refuses to go on once writing has ended.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`, `Error::Misuse` once closed.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.shared.check()
+    }
+
+    /// Makes a record durable, and void what `undo` saved. See `Shared::append`.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium, out of space among them. Then nothing was appended.
+    #[inline]
+    pub(crate) fn append<'j>(
+        &'j self,
+        record: &RecordBuilder,
+        fresh: Fresh,
+        undo: &mut Option<Undo<'j>>,
+        image: &Image,
+    ) -> Result<Appended<'j>> {
+        self.shared.append(record, fresh, undo, image)
+    }
+
+    /// To be told when a record was applied to memory.
+    #[inline]
+    pub(crate) fn applied(&self, appended: Appended<'_>, record: &RecordBuilder, image: &Image) {
+        self.shared.applied(appended, record, image);
+    }
+
+    /// Begins a transaction that changes bytes in place.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`.
+    pub(crate) fn begin_undo(&self) -> Result<Undo<'_>> {
+        self.shared.begin_undo()
+    }
+
+    /// How stores to memory become durable.
+    #[inline]
+    pub(crate) fn persist(&self) -> &dyn Persist {
+        self.shared.persist.as_ref()
+    }
+
+    /// Backs data pages `0 .. pages` of the pool, durably.
+    ///
+    /// # Errors
+    /// `Error::TooLarge`; those of the medium. Then the pool is as large as it was.
+    pub(crate) fn grow(&self, pages: u64) -> Result<()> {
+        self.shared.poison.check()?;
+        self.pool.grow(pages)?;
+        Ok(self.pool.file().sync()?)
+    }
+
+    /// The pool file.
+    pub(crate) fn pool(&self) -> &PoolFile {
+        &self.pool
+    }
+
+    /// Whether this is the child of a fork.
+    #[inline]
+    pub(crate) fn is_child(&self) -> bool {
+        self.fork.is_child()
+    }
+
+    /// Ends writing.
+    pub(crate) fn poison(&self, error: Error) {
+        let _ = self.shared.poison.set(error);
+    }
+
+    /// Gives up all entries, as far as no transaction is in progress: memory holds what they say.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`.
+    pub(crate) fn checkpoint(&self, image: &Image) -> Result<()> {
+        self.shared.poison.check()?;
+        if !self.shared.closed.load(Ordering::Acquire)
+            && self.shared.order.last() > self.shared.covered()
+        {
+            self.raise(image);
+        }
+        Ok(())
+    }
+
+    fn raise(&self, image: &Image) {
+        self.shared.advance(None, image);
+        self.shared.large.remove_covered(self.shared.covered());
+        self.raised.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Sequence number of the last record.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        self.shared.order.last()
+    }
+
+    /// Counters.
+    pub(crate) fn stats(&self) -> JournalStats {
+        let shared = &self.shared;
+        let counts = shared.persist.counts();
+        let last = shared.order.last();
+        let lanes_bytes = shared.file.mapped.len();
+        JournalStats {
+            last_sequence: last,
+            durable_sequence: last,
+            applied_sequence: shared.covered(),
+            log_appended_bytes: shared.order.sum(|slot| &slot.bytes),
+            log_used_bytes: 0,
+            log_allocated_bytes: lanes_bytes + shared.large.bytes(),
+            records: shared.order.sum(|slot| &slot.records),
+            syncs: 0,
+            checkpoints: self.raised.load(Ordering::Relaxed),
+            pool_written_bytes: 0,
+            fences: counts.fences,
+            flushed_lines: counts.lines,
+        }
+    }
+
+    /// Gives up all entries, so that the next opening has nothing to do. Waits for commits in
+    /// progress; later ones are refused.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`.
+    pub(crate) fn close(&self, image: &Image) -> Result<()> {
+        let was_closed = self.shared.closed.swap(true, Ordering::AcqRel);
+        // Whoever held a lane before has let go of it after this; who comes later is refused.
+        for lane in &self.shared.lanes {
+            drop(lane.state.lock());
+        }
+        self.shared.poison.check()?;
+        if !was_closed && self.shared.order.last() > self.shared.covered() {
+            self.raise(image);
+        }
+        Ok(())
+    }
+}

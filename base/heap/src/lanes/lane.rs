@@ -1,0 +1,59 @@
+//! One lane: whose turn it is, and where in it the next entry goes.
+//!
+//! Invariants: an entry is written only after the fence of the one before it in the lane is
+//! complete, and only over entries that the watermark covers.
+//! Thread safety: a lane belongs to whoever holds its lock; a transaction with undo entries holds
+//! it until it ends.
+
+use parking_lot::Mutex;
+
+use super::large::Large;
+
+/// Where an entry lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Which of the lane's large files; `None`: the ring.
+    pub(super) large: Option<usize>,
+    /// Byte in it.
+    pub(super) at: u64,
+}
+
+/// A record that is applied to memory, but whose lines are not known to have reached the medium.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    pub(super) place: Place,
+    /// The thread that flushed its lines: only that one's fence covers them.
+    pub(super) thread: usize,
+}
+
+/// What the holder of a lane works with.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// Where in the ring the next entry goes.
+    pub(super) position: u64,
+    /// Sequence number of the last entry in the ring; 0 before the first.
+    pub(super) newest: u64,
+    pub(super) pending: Option<Pending>,
+    /// The first undo entry of the transaction that holds the lane; 0 when it has none.
+    pub(super) group: u64,
+    /// Files of the transaction that holds the lane.
+    pub(super) large: Vec<Large>,
+    /// Kept for its memory.
+    pub(super) entry: Vec<u8>,
+}
+
+/// A lane, on cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Lane {
+    pub(super) state: Mutex<State>,
+}
+
+/// A number of the calling thread: 0 for the first one that asked, and so on.
+pub(super) fn thread_number() -> usize {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    // Not state of any heap: two heaps that see the same numbers do not meet in them.
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed));
+    NUMBER.with(|number| *number)
+}

@@ -1,0 +1,193 @@
+//! The one order of all entries, over all lanes.
+//!
+//! Purpose: give out sequence numbers, and tell which of them are in flight (their fence may not
+//! be complete) and which are settled (applied durably, or void).
+//! Invariants: a lane announces that it takes a number before it takes one, and says what it still
+//! needs before it says that its fence is complete. Both are released by the increment of `next`,
+//! so who has a number sees the state of all lanes with lower ones, or a later state.
+//! Thread safety: any thread; a slot is written by who has its lane.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::layout::SEQUENCE_MAX;
+
+/// No entry is in flight; nothing is needed.
+pub(super) const NONE: u64 = u64::MAX;
+/// A number is being taken.
+const ANNOUNCED: u64 = u64::MAX - 1;
+
+/// What others see of a lane. Two cache lines, because processors fetch them in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(super) struct Slot {
+    /// The entry whose fence is not complete.
+    in_flight: AtomicU64,
+    /// The oldest entry that is not settled.
+    open: AtomicU64,
+    /// Records appended, and bytes of entries.
+    pub(super) records: AtomicU64,
+    pub(super) bytes: AtomicU64,
+}
+
+/// On lines of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Next(AtomicU64);
+
+/// Sequence numbers and the slots of all lanes.
+#[derive(Debug)]
+pub(super) struct Order {
+    /// The last number given out.
+    next: Next,
+    /// One past the last lane ever used: those beyond need no look.
+    used: AtomicU64,
+    slots: Box<[Slot]>,
+}
+
+impl Order {
+    /// Of that many lanes; the last number given out was `last`.
+    pub(super) fn new(lanes: usize, last: u64) -> Self {
+        let slot = || Slot {
+            in_flight: AtomicU64::new(NONE),
+            open: AtomicU64::new(NONE),
+            records: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        };
+        let slots = (0..lanes).map(|_| slot()).collect();
+        Self { next: Next(AtomicU64::new(last)), used: AtomicU64::new(0), slots }
+    }
+
+    /// Goes on from a higher number. To be called before the first entry.
+    pub(super) fn skip_to(&self, last: u64) {
+        self.next.0.store(last, Ordering::Release);
+    }
+
+    /// The last number given out.
+    pub(super) fn last(&self) -> u64 {
+        self.next.0.load(Ordering::Acquire)
+    }
+
+    /// Whether numbers are left.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.last() + self.slots.len() as u64 >= SEQUENCE_MAX
+    }
+
+    /// Lanes that were ever used, at most.
+    pub(super) fn used(&self) -> usize {
+        self.used.load(Ordering::Acquire) as usize
+    }
+
+    pub(super) fn slot(&self, lane: usize) -> &Slot {
+        &self.slots[lane]
+    }
+
+    /// Takes the next number for a lane, and names those below it that are in flight.
+    pub(super) fn begin(&self, lane: usize, in_flight: &mut Vec<u64>) -> u64 {
+        if self.used.load(Ordering::Relaxed) <= lane as u64 {
+            self.used.fetch_max(lane as u64 + 1, Ordering::AcqRel);
+        }
+        let slot = &self.slots[lane];
+        slot.in_flight.store(ANNOUNCED, Ordering::Relaxed);
+        let sequence = self.next.0.fetch_add(1, Ordering::AcqRel) + 1;
+        slot.in_flight.store(sequence, Ordering::Release);
+        in_flight.clear();
+        for (other, slot) in self.slots.iter().enumerate().take(self.used()) {
+            let found = if other == lane { NONE } else { number_in(&slot.in_flight) };
+            if found < sequence {
+                in_flight.push(found);
+            }
+        }
+        sequence
+    }
+
+    /// The fence of a lane's entry is complete; `open` is the oldest that is not settled in it.
+    pub(super) fn end(&self, lane: usize, open: u64) {
+        let slot = &self.slots[lane];
+        slot.open.store(open, Ordering::Release);
+        slot.in_flight.store(NONE, Ordering::Release);
+    }
+
+    /// The oldest entry of a lane that is not settled changes.
+    pub(super) fn set_open(&self, lane: usize, open: u64) {
+        self.slots[lane].open.store(open, Ordering::Release);
+    }
+
+    /// The highest number up to which all entries are settled.
+    pub(super) fn settled(&self) -> u64 {
+        let mut settled = self.last();
+        for slot in self.slots.iter().take(self.used()) {
+            let in_flight = number_in(&slot.in_flight);
+            let open = slot.open.load(Ordering::Acquire);
+            settled = settled.min(in_flight.min(open) - 1);
+        }
+        settled
+    }
+
+    /// Sums over all lanes.
+    pub(super) fn sum(&self, of: fn(&Slot) -> &AtomicU64) -> u64 {
+        self.slots.iter().map(|slot| of(slot).load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// The number in a slot; waits for one that is being taken, which is a matter of two instructions
+/// unless their thread lost the processor.
+fn number_in(slot: &AtomicU64) -> u64 {
+    loop {
+        match slot.load(Ordering::Acquire) {
+            ANNOUNCED => std::thread::yield_now(),
+            number => return number,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_flight_is_named_and_what_is_open_is_not_settled() {
+        let order = Order::new(4, 10);
+        let mut named = Vec::new();
+        assert_eq!(order.settled(), 10);
+        assert_eq!(order.begin(2, &mut named), 11);
+        assert_eq!((named.len(), order.settled()), (0, 10));
+        assert_eq!(order.begin(0, &mut named), 12);
+        assert_eq!(named, [11]);
+        order.end(2, 11);
+        assert_eq!(order.settled(), 10, "its application is not durable");
+        order.set_open(2, NONE);
+        assert_eq!(order.settled(), 11);
+        order.end(0, NONE);
+        assert_eq!(order.settled(), 12);
+        assert_eq!(order.begin(1, &mut named), 13);
+        assert!(named.is_empty());
+    }
+
+    #[test]
+    fn threads_get_different_numbers_and_name_only_lower_ones() {
+        let order = Order::new(4, 0);
+        let taken = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|lane| {
+                    let order = &order;
+                    scope.spawn(move || {
+                        let (mut named, mut taken) = (Vec::new(), Vec::new());
+                        for _ in 0..5000 {
+                            let sequence = order.begin(lane, &mut named);
+                            assert!(named.iter().all(|other| *other < sequence));
+                            assert!(order.settled() < sequence);
+                            order.end(lane, NONE);
+                            taken.push(sequence);
+                        }
+                        taken
+                    })
+                })
+                .collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+        });
+        let mut taken: Vec<u64> = taken;
+        taken.sort_unstable();
+        assert!(taken.iter().copied().eq(1..=20_000));
+        assert_eq!(order.settled(), 20_000);
+    }
+}

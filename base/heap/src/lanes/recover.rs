@@ -1,0 +1,137 @@
+//! Which entries count.
+//!
+//! Purpose: what lies beyond the watermark is judged: commits that count, undo entries that are in
+//! force, and damage.
+//! Invariants: a commit that returned counts. One that never returned counts or not, in whole.
+//! Thread safety: runs alone, when a heap is opened.
+//!
+//! An entry with number `n` says that the fences of all entries below `n` were complete when it
+//! was made, but for those that it names. An entry of which some other says so is *proven*. A
+//! number that is proven and has no entry is damage. The fresh blocks of a proven commit may have
+//! been changed, freed and reused since, so they are not looked at: whoever did so made an entry
+//! first, and that proves the commit. Of one that is not proven nobody knew; if its fresh blocks
+//! have another checksum, its fence never completed, and it is dropped.
+
+use std::collections::{HashMap, HashSet};
+
+use adamant_wire::checksum::crc32c;
+
+use super::layout::{KIND_COMMIT, KIND_UNDO};
+use super::scan::Found;
+use crate::error::Result;
+use crate::image::Image;
+use crate::journal::{Entries, Entry};
+
+/// What is to be done to memory.
+#[derive(Debug, Default)]
+pub(super) struct Plan<'a> {
+    /// Commits, in their order.
+    pub(super) commits: Vec<Found<'a>>,
+    /// Undo entries in force, in their order.
+    pub(super) undo: Vec<Found<'a>>,
+    /// The highest number seen.
+    pub(super) last: u64,
+}
+
+/// Judges all entries beyond the watermark.
+///
+/// # Errors
+/// `Error::Damaged` for numbers that are missing or there twice, and for entries that make no
+/// sense.
+pub(super) fn judge<'a>(
+    mut found: Vec<Found<'a>>,
+    watermark: u64,
+    image: &Image,
+) -> Result<Plan<'a>> {
+    found.sort_by_key(|entry| entry.head.sequence);
+    let proofs = Proofs::new(&found);
+    proofs.refuse_gaps(watermark)?;
+    let last = found.last().map_or(watermark, |entry| entry.head.sequence);
+    let mut counts = Vec::with_capacity(found.len());
+    for (index, entry) in found.iter().enumerate() {
+        let is_whole = match entry.head.fresh_crc {
+            Some(crc) if !proofs.is_proven(index + 1, entry.head.sequence) => {
+                fresh_crc(entry, image)? == Some(crc)
+            }
+            _ => true,
+        };
+        counts.push(is_whole);
+    }
+    let mut void = HashSet::new();
+    for (entry, counts) in found.iter().zip(&counts) {
+        if *counts && entry.head.kind != KIND_UNDO && entry.head.group != 0 {
+            void.insert(entry.head.group);
+        }
+    }
+    let mut plan = Plan { last, ..Plan::default() };
+    for (entry, counts) in found.into_iter().zip(counts) {
+        match entry.head.kind {
+            KIND_COMMIT if counts => plan.commits.push(entry),
+            KIND_UNDO if !void.contains(&entry.head.group) => plan.undo.push(entry),
+            _ => {}
+        }
+    }
+    Ok(plan)
+}
+
+/// The checksum over what a commit names as written in place; `None` if that is not all there.
+fn fresh_crc(entry: &Found<'_>, image: &Image) -> Result<Option<u32>> {
+    let mut crc = 0;
+    for change in Entries::new(entry.changes) {
+        if let Entry::Direct { offset, len } = change.map_err(|what| entry.damaged(what))? {
+            let Ok(bytes) = image.bytes(offset, len) else { return Ok(None) };
+            crc = crc32c(crc, bytes);
+        }
+    }
+    Ok(Some(crc))
+}
+
+/// What entries say about the fences of others.
+struct Proofs<'f, 'a> {
+    /// Sorted by number.
+    found: &'f [Found<'a>],
+    /// How many entries name a number as in flight.
+    named: HashMap<u64, usize>,
+}
+
+impl<'f, 'a> Proofs<'f, 'a> {
+    fn new(found: &'f [Found<'a>]) -> Self {
+        let mut named = HashMap::new();
+        for sequence in found.iter().flat_map(|entry| &entry.head.in_flight) {
+            *named.entry(*sequence).or_insert(0) += 1;
+        }
+        Self { found, named }
+    }
+
+    /// Whether an entry from place `index` on, all of which are above `sequence`, says that its
+    /// fence was complete.
+    fn is_proven(&self, index: usize, sequence: u64) -> bool {
+        self.found.len() - index > self.named.get(&sequence).copied().unwrap_or(0)
+    }
+
+    /// # Errors
+    /// `Error::Damaged` for a number that is missing or there twice.
+    fn refuse_gaps(&self, watermark: u64) -> Result<()> {
+        let mut expected = watermark + 1;
+        for (index, entry) in self.found.iter().enumerate() {
+            let sequence = entry.head.sequence;
+            if sequence < expected {
+                return Err(entry.damaged("this entry is there twice"));
+            }
+            // Of more missing ones than are named anywhere, one is named by nobody.
+            let is_long = sequence - expected > self.named.len() as u64;
+            let missing = if is_long {
+                Some(expected)
+            } else {
+                (expected..sequence).find(|missing| self.is_proven(index, *missing))
+            };
+            if let Some(missing) = missing {
+                let what =
+                    format!("entry {missing} was durable when this one was made, and is gone");
+                return Err(entry.damaged(what));
+            }
+            expected = sequence + 1;
+        }
+        Ok(())
+    }
+}

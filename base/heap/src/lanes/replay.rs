@@ -1,0 +1,180 @@
+//! Bringing memory up to date: commits are applied again, undo entries are rolled back.
+//!
+//! Purpose: after this, memory is what the commits made of it, durably.
+//! Invariants: doing it again gives the same bytes, so a crash during recovery is no matter. All
+//! commits beyond the watermark are replayed in their order; what one of them wrote in place (a
+//! fresh block, a large block) is not in any entry, so earlier ones must not write over it: their
+//! changes there are left out. Undo entries come last: their bytes are those of the last commit
+//! before their transaction, and nobody else changed them until it was void.
+//! Thread safety: runs alone, when a heap is opened.
+
+use std::collections::BTreeMap;
+
+use adamant_medium::persist::Persist;
+
+use super::recover::Plan;
+use super::scan::Found;
+use crate::error::Result;
+use crate::image::{Exclusive, Image};
+use crate::journal::{Entries, Entry};
+
+/// Bytes of a word that bits are changed in.
+const WORD_BYTES: u64 = 8;
+
+/// A change that nothing later covers.
+#[derive(Debug)]
+enum Piece<'a> {
+    Bytes { offset: u64, bytes: &'a [u8] },
+    Bits { offset: u64, set: u64, clear: u64 },
+}
+
+/// Changes memory as planned and makes that durable. Returns the bytes changed.
+///
+/// # Errors
+/// `Error::Damaged` for an entry that makes no sense or lies beyond the heap.
+pub(super) fn replay(plan: &Plan<'_>, persist: &dyn Persist, image: &Image) -> Result<u64> {
+    let mut pieces = Vec::with_capacity(plan.commits.len());
+    let mut covered = Covered::default();
+    for commit in plan.commits.iter().rev() {
+        pieces.push(visible(commit, &mut covered)?);
+    }
+    let mut exclusive = image.write();
+    let mut changed = 0;
+    for (commit, pieces) in plan.commits.iter().zip(pieces.into_iter().rev()) {
+        for piece in pieces {
+            changed +=
+                apply(&piece, persist, &mut exclusive).map_err(|error| commit.damaged(error))?;
+        }
+    }
+    for undo in plan.undo.iter().rev() {
+        for change in Entries::new(undo.changes) {
+            if let Entry::Bytes { offset, bytes } = change.map_err(|what| undo.damaged(what))? {
+                let piece = Piece::Bytes { offset, bytes };
+                changed +=
+                    apply(&piece, persist, &mut exclusive).map_err(|error| undo.damaged(error))?;
+            }
+        }
+    }
+    persist.fence();
+    Ok(changed)
+}
+
+fn apply(piece: &Piece<'_>, persist: &dyn Persist, image: &mut Exclusive<'_>) -> Result<u64> {
+    let (offset, len) = match *piece {
+        Piece::Bytes { offset, bytes } => {
+            image.bytes_mut(offset, bytes.len() as u64)?.copy_from_slice(bytes);
+            (offset, bytes.len() as u64)
+        }
+        Piece::Bits { offset, set, clear } => {
+            image.change_bits(offset, set, clear)?;
+            (offset, WORD_BYTES)
+        }
+    };
+    image.flush(persist, offset, len);
+    Ok(len)
+}
+
+/// The changes of a commit that no later one covers. Then what it wrote in place is covered too.
+fn visible<'a>(commit: &Found<'a>, covered: &mut Covered) -> Result<Vec<Piece<'a>>> {
+    let mut pieces = Vec::new();
+    let mut direct = Vec::new();
+    for change in Entries::new(commit.changes) {
+        match change.map_err(|what| commit.damaged(what))? {
+            Entry::Bytes { offset, bytes } => {
+                covered.gaps(offset, bytes.len() as u64, |start, len| {
+                    let from = (start - offset) as usize;
+                    let bytes = &bytes[from..from + len as usize];
+                    pieces.push(Piece::Bytes { offset: start, bytes });
+                });
+            }
+            Entry::Set { offset, mask } => {
+                let set = mask & covered.visible_bits(offset);
+                pieces.push(Piece::Bits { offset, set, clear: 0 });
+            }
+            Entry::Clear { offset, mask } => {
+                let clear = mask & covered.visible_bits(offset);
+                pieces.push(Piece::Bits { offset, set: 0, clear });
+            }
+            Entry::Direct { offset, len } => direct.push((offset, len)),
+        }
+    }
+    direct.into_iter().for_each(|(offset, len)| covered.add(offset, len));
+    Ok(pieces)
+}
+
+/// Ranges that later commits wrote in place: disjoint, from start to end.
+#[derive(Debug, Default)]
+struct Covered(BTreeMap<u64, u64>);
+
+impl Covered {
+    /// Adds a range. O(log n), amortised.
+    fn add(&mut self, start: u64, len: u64) {
+        let (mut start, mut end) = (start, start.saturating_add(len));
+        while let Some((&other, &other_end)) = self.0.range(..=end).next_back()
+            && other_end >= start
+        {
+            self.0.remove(&other);
+            start = start.min(other);
+            end = end.max(other_end);
+        }
+        self.0.insert(start, end);
+    }
+
+    /// The parts of a range that are not covered: start and bytes of each, in order.
+    fn gaps(&self, start: u64, len: u64, mut gap: impl FnMut(u64, u64)) {
+        let (mut at, end) = (start, start.saturating_add(len));
+        let before = self.0.range(..start).next_back().map(|(_, &end)| end);
+        at = at.max(before.unwrap_or(0)).min(end);
+        for (&other, &other_end) in self.0.range(start..end) {
+            if other > at {
+                gap(at, other - at);
+            }
+            at = at.max(other_end).min(end);
+        }
+        if at < end {
+            gap(at, end - at);
+        }
+    }
+
+    /// The bits of the word at an offset whose bytes are not covered.
+    fn visible_bits(&self, offset: u64) -> u64 {
+        let mut bits = 0;
+        self.gaps(offset, WORD_BYTES, |start, len| {
+            bits |= (u64::MAX >> (64 - 8 * len)) << (8 * (start - offset));
+        });
+        bits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn covered_ranges_are_a_set_of_bytes() {
+        let mut random = fastrand::Rng::with_seed(9);
+        for _ in 0..200 {
+            let mut covered = Covered::default();
+            let mut model = [false; 128];
+            for _ in 0..random.usize(0..12) {
+                let start = random.usize(..120);
+                let len = random.usize(1..=(128 - start).min(20));
+                covered.add(start as u64, len as u64);
+                model[start..start + len].fill(true);
+            }
+            for _ in 0..20 {
+                let start = random.usize(..120);
+                let len = random.usize(1..=128 - start);
+                let mut found = [true; 128];
+                covered.gaps(start as u64, len as u64, |at, len| {
+                    found[at as usize..(at + len) as usize].fill(false);
+                });
+                assert_eq!(found[start..start + len], model[start..start + len]);
+                let word = random.usize(..120);
+                let expected = (0..8).filter(|byte| !model[word + byte]);
+                let expected = expected.fold(0, |bits, byte| bits | 0xFF << (8 * byte));
+                assert_eq!(covered.visible_bits(word as u64), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! How a transaction changes blocks that were there before it, where memory is the medium.
+//!
+//! Purpose: small blocks are changed in copies (`shadow.rs`), which costs no fence before the
+//! commit. Large blocks, and what is beyond the memory for copies, are changed in place: their old
+//! bytes are made durable first, in an undo entry of the lane, by one fence for all ranges that
+//! are declared together.
+//! Invariants: no byte of a block that was there before changes in memory unless its old value is
+//! durable in an undo entry.
+
+use crate::error::{Error, Result};
+use crate::lanes::Lanes;
+use crate::ranges::{Spans, lines_of};
+use crate::shadow::Shadow;
+use crate::tx::Transaction;
+
+/// Blocks of at most so many bytes are changed in copies: copying one costs less than the fence of
+/// an undo entry.
+const COPY_BYTES_MAX: u64 = 4096;
+
+impl<'h> Transaction<'h> {
+    /// Declares ranges of blocks (block, first byte, bytes) that are going to be written, all of
+    /// them. Where changes in place need their old bytes saved durably, it is done for all of the
+    /// ranges at once: one fence, where each [`crate::Write::write`] alone would take its own.
+    ///
+    /// # Errors
+    /// As [`crate::Write::write`].
+    pub fn snapshot_many(&mut self, ranges: &[(u64, usize, usize)]) -> Result<()> {
+        let journal = self.supply.journal;
+        let mut in_place = Vec::new();
+        for &(block, at, len) in ranges {
+            let (at, len) = (at as u64, len as u64);
+            let (place, is_fresh) = self.place_to_write(block, at, len)?;
+            if is_fresh || len == 0 {
+                continue;
+            }
+            match journal.lanes() {
+                None => {
+                    self.track(block + at, len, true)?;
+                }
+                Some(_) => match self.shadow_to_write(block, place.bytes(), 0..0)? {
+                    Some(shadow) => {
+                        self.writer.shadows.write(shadow, at as usize, len as usize);
+                    }
+                    None => in_place.push((block + at, len)),
+                },
+            }
+        }
+        match journal.lanes() {
+            Some(lanes) if !in_place.is_empty() => self.declare_in_place(lanes, &in_place),
+            _ => Ok(()),
+        }
+    }
+
+    /// A range of a block that was there before, to be written. `is_uninit`: all of it will be, so
+    /// what is handed out need not hold what was there.
+    pub(crate) fn write_planned(
+        &mut self,
+        lanes: &'h Lanes,
+        block: u64,
+        capacity: u64,
+        range: (u64, u64),
+        is_uninit: bool,
+    ) -> Result<&mut [u8]> {
+        let (at, len) = range;
+        if len == 0 {
+            return Ok(&mut []);
+        }
+        let skipped = if is_uninit { at as usize..(at + len) as usize } else { 0..0 };
+        if let Some(shadow) = self.shadow_to_write(block, capacity, skipped)? {
+            return Ok(self.writer.shadows.write(shadow, at as usize, len as usize));
+        }
+        self.declare_in_place(lanes, &[(block + at, len)])?;
+        self.image.bytes_mut(block + at, len)
+    }
+
+    /// The innermost copy of a block, if there is one.
+    #[inline]
+    pub(crate) fn shadow(&self, block: u64) -> Option<&[u8]> {
+        if self.writer.shadows.mark() == 0 {
+            return None;
+        }
+        let levels = self.writer.levels.iter().take(self.depth + 1).rev();
+        let shadow = levels.map(|level| &level.shadows).find_map(|shadows| shadows.get(block))?;
+        Some(self.writer.shadows.bytes(*shadow))
+    }
+
+    /// The copy of a block that belongs to the innermost level, made if need be; `None` when the
+    /// block is to be changed in place.
+    pub(crate) fn shadow_to_write(
+        &mut self,
+        block: u64,
+        capacity: u64,
+        skipped: std::ops::Range<usize>,
+    ) -> Result<Option<Shadow>> {
+        let depth = self.depth;
+        let writer = &mut *self.writer;
+        if let Some(shadow) = writer.levels[depth].shadows.get(block) {
+            return Ok(Some(*shadow));
+        }
+        let mut outer = writer.levels[..depth].iter().rev();
+        let outer = outer.find_map(|level| level.shadows.get(block)).copied();
+        let shadow = match outer {
+            Some(outer) => writer.shadows.add_copy(outer),
+            None if capacity > COPY_BYTES_MAX || !writer.shadows.has_room(capacity) => {
+                return Ok(None);
+            }
+            None => writer.shadows.add(block, self.image.bytes(block, capacity)?, skipped),
+        };
+        writer.levels[depth].shadows.insert(block, shadow);
+        Ok(Some(shadow))
+    }
+
+    /// Makes the old bytes of ranges durable, as far as they are not, and notes them.
+    fn declare_in_place(&mut self, lanes: &'h Lanes, ranges: &[(u64, u64)]) -> Result<()> {
+        let depth = self.depth;
+        let writer = &mut *self.writer;
+        writer.old.clear();
+        for &(offset, len) in ranges {
+            // All of it is looked up once: a range lies in one block.
+            let bytes = self.image.bytes(offset, len)?;
+            for (line, mask) in lines_of(offset, len) {
+                let levels = writer.levels[..=depth].iter();
+                let saved = levels.fold(0, |saved, level| saved | level.ranges.saved(line));
+                for (start, len) in Spans::new(line, mask & !saved) {
+                    let from = (start - offset) as usize;
+                    writer.old.bytes(start, &bytes[from..from + len as usize]);
+                }
+            }
+        }
+        if !writer.old.is_empty() {
+            let undo = match &mut self.undo {
+                Some(undo) => undo,
+                none => none.insert(lanes.begin_undo()?),
+            };
+            undo.save(&writer.old, &self.image)?;
+        }
+        for &(offset, len) in ranges {
+            writer.levels[depth].ranges.declare(&self.image, offset, len, true)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the undo entries void: the old bytes are back, their lines flushed.
+    pub(crate) fn end_undo(&mut self) {
+        if let (Some(undo), Some(persist)) = (self.undo.take(), self.supply.journal.persist()) {
+            persist.fence();
+            undo.abort(&self.image);
+        }
+    }
+
+    /// Where a range that is to be written lies, and whether this transaction reserved its block.
+    ///
+    /// # Errors
+    /// `Error::InvalidPointer` when the block or the range in it does not exist.
+    fn place_to_write(
+        &mut self,
+        block: u64,
+        at: u64,
+        len: u64,
+    ) -> Result<(crate::image::Place, bool)> {
+        let fresh = self.fresh(block);
+        let place = match fresh {
+            Some(place) => place,
+            None => self.blocks.locate(&self.image, block)?,
+        };
+        if at.checked_add(len).is_none_or(|end| end > place.bytes()) {
+            let what = "is shorter than what is written";
+            return Err(Error::InvalidPointer { offset: block, what });
+        }
+        Ok((place, fresh.is_some()))
+    }
+}

@@ -1,0 +1,147 @@
+//! How many fences the undo journal takes: a store, a flush and a fence cost 160 ns, so they are
+//! what a commit costs.
+
+use std::sync::Arc;
+
+use adamant_heap::{
+    Durability, Error, Flushing, Heap, JournalKind, MemoryDirectory, Options, Read, Transaction,
+    Write,
+};
+
+fn open() -> Heap {
+    let mut options = Options::default();
+    options.journal = JournalKind::Undo;
+    options.flushing = Flushing::Volatile;
+    options.address_bytes_max = 1 << 30;
+    Heap::open(Arc::new(MemoryDirectory::new()), options).expect("opens").0
+}
+
+fn fences(heap: &Heap) -> u64 {
+    heap.stats().journal.fences
+}
+
+/// Fences of one run of `work`, in steady state: everything was done a few times before.
+fn steady(heap: &Heap, mut work: impl FnMut(&mut Transaction<'_>) -> Result<(), Error>) -> u64 {
+    let mut taken = 0;
+    for _ in 0..5 {
+        let before = fences(heap);
+        heap.transaction(Durability::Sync, &mut work).expect("commits");
+        taken = fences(heap) - before;
+    }
+    taken
+}
+
+fn make(heap: &Heap, bytes: u64) -> u64 {
+    heap.transaction(Durability::Sync, |tx| {
+        let block = tx.reserve(bytes)?;
+        tx.write(block, 0, bytes as usize)?.fill(1);
+        Ok::<_, Error>(block)
+    })
+    .expect("commits")
+}
+
+#[test]
+fn nothing_costs_nothing() {
+    let heap = open();
+    make(&heap, 64);
+    assert_eq!(steady(&heap, |_| Ok(())), 0);
+    assert_eq!(steady(&heap, |tx| tx.block(tx.root(0)).map(drop).or(Ok(()))), 0);
+}
+
+#[test]
+fn an_allocation_or_a_free_costs_one() {
+    let heap = open();
+    let spare: Vec<u64> = (0..10).map(|_| make(&heap, 64)).collect();
+    let alloc = |tx: &mut Transaction<'_>| {
+        let block = tx.reserve(64)?;
+        tx.write(block, 0, 64)?.fill(7);
+        tx.set_root(0, block)
+    };
+    assert_eq!(steady(&heap, alloc), 1);
+    let mut spare = spare.into_iter();
+    assert_eq!(steady(&heap, |tx| tx.free(spare.next().expect("enough"))), 1);
+}
+
+#[test]
+fn a_hundred_blocks_cost_one() {
+    let heap = open();
+    let publish = |tx: &mut Transaction<'_>| {
+        (0..100).try_for_each(|tag| {
+            let block = tx.reserve(32)?;
+            tx.write(block, 0, 32)?.fill(tag);
+            Ok(())
+        })
+    };
+    // New runs are commits of their own; one of these classes holds more than five rounds.
+    assert_eq!(steady(&heap, publish), 1);
+}
+
+#[test]
+fn blocks_of_more_than_4_kib_are_fenced_before_they_are_published() {
+    let heap = open();
+    let mut last = make(&heap, 5000);
+    let publish = |tx: &mut Transaction<'_>| {
+        tx.free(last)?;
+        last = tx.reserve(5000)?;
+        tx.write(last, 0, 5000).map(|bytes| bytes.fill(7))
+    };
+    assert_eq!(steady(&heap, publish), 2);
+}
+
+#[test]
+fn a_write_to_a_small_block_costs_one() {
+    let heap = open();
+    for bytes in [8, 64, 1024, 4096] {
+        let block = make(&heap, bytes);
+        let mut tag = 0;
+        let write = |tx: &mut Transaction<'_>| {
+            tag += 1;
+            tx.write(block, 0, bytes as usize).map(|bytes| bytes.fill(tag))
+        };
+        assert_eq!(steady(&heap, write), 1, "{bytes} bytes");
+    }
+}
+
+#[test]
+fn ranges_of_a_large_block_declared_at_once_cost_three() {
+    let heap = open();
+    let block = make(&heap, 100_000);
+    let ranges: Vec<_> = (0..10).map(|range| (block, range * 9000, 64)).collect();
+    let write = |tx: &mut Transaction<'_>| {
+        tx.snapshot_many(&ranges)?;
+        ranges
+            .iter()
+            .try_for_each(|&(block, at, len)| tx.write(block, at, len).map(|bytes| bytes.fill(7)))
+    };
+    assert_eq!(steady(&heap, write), 3, "undo entry, new bytes, commit");
+}
+
+#[test]
+fn an_abort_costs_what_its_changes_in_place_need() {
+    let heap = open();
+    let (small, large) = (make(&heap, 100), make(&heap, 100_000));
+    let failing = |block: u64| {
+        let before = fences(&heap);
+        let failed = heap.transaction(Durability::Sync, |tx| {
+            tx.write(block, 0, 50)?.fill(9);
+            Err::<(), _>(Error::Misuse { what: "on purpose" })
+        });
+        assert!(matches!(failed, Err(Error::Misuse { .. })));
+        fences(&heap) - before
+    };
+    assert_eq!(failing(small), 0, "copies are forgotten");
+    assert_eq!(failing(large), 3, "undo entry, old bytes, abort");
+}
+
+#[test]
+fn starting_a_lane_over_costs_two_in_a_thousand_commits() {
+    let heap = open();
+    let block = make(&heap, 64);
+    let before = fences(&heap);
+    let rounds = 10_000;
+    for round in 0..rounds {
+        heap.transaction(Durability::Sync, |tx| tx.update_u64(block, 0, round)).expect("commits");
+    }
+    let extra = fences(&heap) - before - rounds;
+    assert!((1..=2 * rounds / 900).contains(&extra), "{extra} of {rounds}");
+}

@@ -1,0 +1,31 @@
+//! What every heap does, over the redo journal. The same over the other one: `undo.rs`.
+
+mod setup {
+    use adamant_heap::Options;
+
+    /// How the cases open a heap.
+    pub(crate) fn options() -> Options {
+        let mut options = Options::default();
+        options.background = false;
+        options
+    }
+}
+
+#[path = "cases/actions.rs"]
+mod actions;
+#[path = "cases/extremes.rs"]
+mod extremes;
+#[path = "cases/first_touch.rs"]
+mod first_touch;
+#[path = "cases/fork.rs"]
+mod fork;
+#[path = "cases/reuse.rs"]
+mod reuse;
+#[path = "cases/savepoints.rs"]
+mod savepoints;
+#[path = "cases/transactions.rs"]
+mod transactions;
+#[path = "cases/typed.rs"]
+mod typed;
+#[path = "cases/zones.rs"]
+mod zones;

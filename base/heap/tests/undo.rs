@@ -1,0 +1,30 @@
+//! What every heap does, over the undo journal. The same over the other one: `redo.rs`.
+
+mod setup {
+    use adamant_heap::{Flushing, JournalKind, Options};
+
+    /// How the cases open a heap.
+    pub(crate) fn options() -> Options {
+        let mut options = Options::default();
+        options.journal = JournalKind::Undo;
+        options.flushing = Flushing::Volatile;
+        options
+    }
+}
+
+#[path = "cases/actions.rs"]
+mod actions;
+#[path = "cases/extremes.rs"]
+mod extremes;
+#[path = "cases/fork.rs"]
+mod fork;
+#[path = "cases/reuse.rs"]
+mod reuse;
+#[path = "cases/savepoints.rs"]
+mod savepoints;
+#[path = "cases/transactions.rs"]
+mod transactions;
+#[path = "cases/typed.rs"]
+mod typed;
+#[path = "cases/zones.rs"]
+mod zones;
