@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { SIZE = 64, POOL_MIB = 1024, THREADS_MAX = 8, BATCH_MAX = 100 };
 
@@ -38,24 +37,23 @@ struct reserving {
 	struct pobj_action *actions;
 	uint64_t count;
 	pthread_barrier_t *ready;
-	double start;
-	double end;
+	double seconds;
 };
 
 static void *reserving(void *argument)
 {
 	struct reserving *work = argument;
 	pthread_barrier_wait(work->ready);
-	work->start = now();
+	double start = thread_seconds();
 	for (uint64_t at = 0; at < work->count; at++) {
 		PMEMoid oid = pmemobj_reserve(work->pool, &work->actions[at], SIZE, TYPE);
 		require(!OID_IS_NULL(oid), "the pool is full");
 	}
-	work->end = now();
+	work->seconds = thread_seconds() - start;
 	return NULL;
 }
 
-/* Nanoseconds of a processor for each: threads beyond the processors wait, and that is not it. */
+/* Nanoseconds of a processor for each, over all threads. */
 static void reserve_on(PMEMobjpool *pool, unsigned threads, uint64_t count)
 {
 	pthread_t ids[THREADS_MAX];
@@ -65,25 +63,22 @@ static void reserve_on(PMEMobjpool *pool, unsigned threads, uint64_t count)
 	pthread_barrier_init(&ready, NULL, threads);
 	for (unsigned at = 0; at < threads; at++) {
 		struct pobj_action *actions = memory_for(each, sizeof *actions);
-		work[at] = (struct reserving){pool, actions, each, &ready, 0, 0};
+		work[at] = (struct reserving){pool, actions, each, &ready, 0};
 		require(pthread_create(&ids[at], NULL, reserving, &work[at]) == 0, "no thread");
 	}
-	double start = 1e300, end = 0;
+	double seconds = 0;
 	for (unsigned at = 0; at < threads; at++) {
 		pthread_join(ids[at], NULL);
-		start = work[at].start < start ? work[at].start : start;
-		end = work[at].end > end ? work[at].end : end;
+		seconds += work[at].seconds;
 	}
 	pthread_barrier_destroy(&ready);
 	for (unsigned at = 0; at < threads; at++) {
 		pmemobj_cancel(pool, work[at].actions, (size_t)each);
 		free(work[at].actions);
 	}
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned busy = threads < (unsigned)processors ? threads : (unsigned)processors;
 	char name[64];
 	snprintf(name, sizeof name, "reserve.%ut", threads);
-	row_nanoseconds(name, each * threads, (end - start) * busy);
+	row_nanoseconds(name, each * threads, seconds);
 }
 
 void group_actions(const struct settings *settings)

@@ -1,13 +1,12 @@
 //! Reservations: alone, on several threads, and published in batches.
 
 use std::sync::Mutex;
-use std::thread;
 
 use adamant_heap::{Heap, Reservation};
 
 use crate::error::Result;
 use crate::heap::ground::{Ground, OBJECT_BYTES};
-use crate::measure::on_threads;
+use crate::measure::{on_threads, thread_seconds};
 use crate::report::Unit;
 
 /// Reservations of the largest publish.
@@ -65,8 +64,8 @@ fn publishes(
     ground.free_all(heap, &blocks)
 }
 
-/// Reserves on so many threads, and lets go of all of it. Nanoseconds of a processor for each:
-/// threads beyond the processors wait, and that is not it.
+/// Reserves on so many threads at once, and lets go of all of it. Nanoseconds of a processor for
+/// each, over all threads: they stay the same if threads do not disturb each other.
 fn reserves(ground: &mut Ground<'_>, heap: &Heap, threads: u64, count: u64) -> Result<()> {
     let each = (count / threads).max(1) as usize;
     // Room that was written to: first touches of memory are no part of the row.
@@ -76,15 +75,18 @@ fn reserves(ground: &mut Ground<'_>, heap: &Heap, threads: u64, count: u64) -> R
         Mutex::new(slots)
     };
     let kept: Vec<_> = (0..threads).map(room).collect();
+    let seconds = Mutex::new(0.0);
     let measured = on_threads(threads as usize, |thread| {
+        let start = thread_seconds();
         let mut slots = kept[thread].lock().map_err(|_| "a measuring thread panicked")?;
         for slot in slots.iter_mut() {
             *slot = Some(heap.reserve(OBJECT_BYTES)?);
         }
+        *seconds.lock().map_err(|_| "a measuring thread panicked")? += thread_seconds() - start;
         Ok(each as u64)
     })?;
-    let processors = thread::available_parallelism()?.get().min(threads as usize);
-    let nanoseconds = measured.seconds * processors as f64 * 1e9 / measured.operations as f64;
+    let seconds = seconds.into_inner()?;
+    let nanoseconds = seconds * 1e9 / measured.operations as f64;
     let row = format!("reserve.{threads}t");
     ground.add(&row, Unit::Nanoseconds, measured.operations, nanoseconds);
     Ok(())

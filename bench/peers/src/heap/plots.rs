@@ -87,8 +87,7 @@ const CHARTS: &[Chart] = &[
         picture: Picture {
             name: "reserve_threads",
             about: "Reserve over threads, ns of a processor each",
-            note: "Flat is perfect scaling: threads beyond the processors are not counted as \
-                   waiting.",
+            note: "Flat is perfect scaling. Time that threads wait for a processor is not counted.",
         },
         across: "threads",
         upward: "ns each",

@@ -53,7 +53,8 @@ fn how(run: &Figures) -> Result<String> {
          - The redo journal works on a file system; its commits are buffered, because a sync would \
          measure the disk. `log` is what it appends to its log for each operation, in bytes.\n\
          - Times of one thread are those that it had a processor, so that others on the machine \
-         count for little; nothing here waits. Rows with threads are by the clock on the wall.\n\
+         count for little; nothing here waits. So are those of `reserve`, over all threads; pairs on \
+         two threads are by the clock on the wall.\n\
          - Fences and flushed lines of libpmemobj are counted by a second build of the same \
          program, which stands between it and libpmem; those of Adamant by the heap itself.\n\n",
         header["seconds"].as_f64().unwrap_or_default() / 60.0,
