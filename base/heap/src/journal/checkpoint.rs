@@ -91,23 +91,26 @@ impl Applied {
         self.publish(pool, self.cursor.sequence, false)
     }
 
-    /// Takes everything appended so far to the pool, durably, and gives the log files back that
-    /// nothing needs any more. With `is_last`, says that no record follows.
+    /// Takes the next piece of the log to the pool, durably, up to where it went on to another file
+    /// or to its end, and gives the log files back that nothing needs any more: who waits for one
+    /// waits for 16 MiB at most. Returns whether there was anything. With `is_last`, says that no
+    /// record follows if nothing is left behind the piece.
     ///
     /// # Errors
     /// `Error::Poisoned`; `Error::Damaged` for a page or a record that is not what was written;
     /// those of the medium. Any of them ends writing.
-    pub(super) fn checkpoint(&mut self, pool: &PoolFile, log: &Log, is_last: bool) -> Result<()> {
+    pub(super) fn checkpoint(&mut self, pool: &PoolFile, log: &Log, is_last: bool) -> Result<bool> {
         log.poison.check()?;
-        let (end, _, appended_bytes) = log.end();
+        let (end, appended_bytes) = log.next_stop(self.cursor.sequence);
+        let is_last = is_last && end.sequence == log.stats().last;
         if end.sequence == self.cursor.sequence && !is_last {
-            return Ok(());
+            return Ok(false);
         }
         log.sync(end.sequence)?;
         let made = self.take_to_pool(pool, log, end, is_last);
         made.map_err(|error| log.poison.set(error))?;
         self.appended_bytes = appended_bytes;
-        Ok(())
+        Ok(!is_last)
     }
 
     fn take_to_pool(

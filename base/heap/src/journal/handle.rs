@@ -13,7 +13,7 @@ use std::time::Duration;
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::fork::ForkGuard;
 use adamant_medium::storage::{Directory, File};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::checkpoint::Applied;
 use super::files::Files;
@@ -133,7 +133,7 @@ impl Journal {
         Ok((Self { shared, workers: Mutex::new(workers), fork: ForkGuard::new()? }, recovery))
     }
 
-    /// Waits until a small record finds room, which may take a checkpoint. To be called before
+    /// Waits until a small record finds room, which may take a piece of a checkpoint. To be called before
     /// the writer's lock is taken, so that nobody waits behind it.
     ///
     /// # Errors
@@ -141,19 +141,20 @@ impl Journal {
     pub(crate) fn wait_for_space(&self) -> Result<()> {
         let shared = &self.shared;
         shared.start()?;
-        if shared.log.has_free(READY_BYTES) {
-            return Ok(());
+        loop {
+            if shared.log.has_free(READY_BYTES) {
+                return Ok(());
+            }
+            match shared.log.files.prepare(false) {
+                Ok(true) => return Ok(()),
+                Err(error) if !error.is_out_of_space() => return Err(error),
+                Ok(false) | Err(_) => {}
+            }
+            let mut applied = shared.applied.lock();
+            if shared.log.has_free(READY_BYTES) || !shared.checkpoint_piece(&mut applied)? {
+                return Ok(());
+            }
         }
-        match shared.log.files.prepare(false) {
-            Ok(true) => return Ok(()),
-            Err(error) if !error.is_out_of_space() => return Err(error),
-            Ok(false) | Err(_) => {}
-        }
-        let mut applied = shared.applied.lock();
-        if shared.log.has_free(READY_BYTES) {
-            return Ok(());
-        }
-        shared.checkpoint(&mut applied)
     }
 
     /// Appends a record and returns its sequence number. It is not durable, nor with the system,
@@ -164,7 +165,8 @@ impl Journal {
     pub(crate) fn append(&self, record: &RecordBuilder) -> Result<u64> {
         let shared = &self.shared;
         shared.start()?;
-        let (sequence, switched) = shared.log.append(record, &|| self.checkpoint())?;
+        let make_room = || shared.checkpoint_piece(&mut shared.applied.lock());
+        let (sequence, switched) = shared.log.append(record, &make_room)?;
         if shared.options.background {
             let used = shared.used_bytes();
             if used > shared.log.files.bytes_max() / 2 {
@@ -300,7 +302,9 @@ impl Journal {
         if !was_open || !shared.started.load(Ordering::Acquire) {
             return shared.log.poison.check();
         }
-        shared.take_to_pool(&mut shared.applied.lock(), true)
+        let mut applied = shared.applied.lock();
+        while shared.take_to_pool(&mut applied, true)? {}
+        Ok(())
     }
 }
 
@@ -339,19 +343,30 @@ impl Shared {
         Ok(())
     }
 
-    fn checkpoint(&self, applied: &mut Applied) -> Result<()> {
+    /// Takes everything appended before the call to the pool. Between two pieces whoever waits for
+    /// one of them has its turn.
+    fn checkpoint(&self, applied: &mut MutexGuard<'_, Applied>) -> Result<()> {
+        let last = self.log.stats().last;
+        while self.checkpoint_piece(applied)? && applied.cursor.sequence < last {
+            MutexGuard::bump(applied);
+        }
+        Ok(())
+    }
+
+    /// Takes the next piece of the log to the pool; false if there was none.
+    fn checkpoint_piece(&self, applied: &mut Applied) -> Result<bool> {
         self.log.poison.check()?;
         if !self.started.load(Ordering::Acquire) || self.log.is_closed() {
-            return Ok(());
+            return Ok(false);
         }
         self.take_to_pool(applied, false)
     }
 
-    fn take_to_pool(&self, applied: &mut Applied, is_last: bool) -> Result<()> {
-        applied.checkpoint(&self.pool, &self.log, is_last)?;
+    fn take_to_pool(&self, applied: &mut Applied, is_last: bool) -> Result<bool> {
+        let is_more = applied.checkpoint(&self.pool, &self.log, is_last)?;
         *self.applied_last.lock() = *applied;
         self.applied_bytes.store(applied.appended_bytes, Ordering::Release);
-        Ok(())
+        Ok(is_more)
     }
 
     fn used_bytes(&self) -> u64 {

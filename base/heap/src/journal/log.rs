@@ -8,6 +8,7 @@
 //! append or a start for all of it), `writer` (while bytes go to the system), `tail` (short),
 //! the state of `files`; `group` is held alone.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -74,6 +75,9 @@ struct Tail {
     file: Option<Arc<LogFile>>,
     cursor: Cursor,
     pending: Pending,
+    /// Ends of the records that went on to another file, with the bytes appended by then: where a
+    /// checkpoint may stop to give files back. As many as there are files in use at most.
+    stops: VecDeque<(Cursor, u64)>,
 }
 
 /// What those who wait for a sync share.
@@ -88,7 +92,8 @@ impl Log {
     /// A log that is not started: nothing can be appended. `sequence` was the last record.
     pub(super) fn new(uuid: [u8; 16], files: Files, sequence: u64) -> Self {
         let cursor = Cursor { ordinal: 0, position: 0, previous: 0, sequence };
-        let tail = Tail { seed: 0, generation: 0, file: None, cursor, pending: Pending::default() };
+        let (pending, stops) = (Pending::default(), VecDeque::new());
+        let tail = Tail { seed: 0, generation: 0, file: None, cursor, pending, stops };
         Self {
             uuid,
             files,
@@ -160,15 +165,16 @@ impl Log {
     }
 
     /// Appends a record; returns its sequence number, and whether it went on to another log file.
-    /// When no log file is free and none may be
-    /// added, `make_room` is called once: a checkpoint.
+    /// While no log file is free and none may be
+    /// added, `make_room` is called: a piece of a checkpoint, false when there is none left. Then
+    /// the record may have files beyond the limit.
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium, out of space among them. Then nothing was appended.
     pub(super) fn append(
         &self,
         record: &RecordBuilder,
-        make_room: &dyn Fn() -> Result<()>,
+        make_room: &dyn Fn() -> Result<bool>,
     ) -> Result<(u64, bool)> {
         let mut appending = self.hold_appends()?;
         {
@@ -181,18 +187,17 @@ impl Log {
                 return Ok((self.encode(&mut tail, record, &mut appending), false));
             }
         }
-        let mut made_room = false;
+        let mut has_made_room = false;
         while !self.plan(record, &mut appending.planned) {
-            match self.files.prepare(made_room) {
+            match self.files.prepare(has_made_room) {
                 Ok(true) => continue,
-                Err(error) if !error.is_out_of_space() || made_room => {
+                Err(error) if !error.is_out_of_space() || has_made_room => {
                     self.files.trim()?;
                     return Err(error);
                 }
                 Ok(false) | Err(_) => {}
             }
-            make_room()?;
-            made_room = true;
+            has_made_room = !make_room()?;
         }
         let switches = !appending.planned.is_empty();
         let sequence = self.encode(&mut self.tail.lock(), record, &mut appending);
@@ -232,7 +237,7 @@ impl Log {
             parts: 0,
             parts_crc: 0,
         };
-        let before = tail.pending.bytes.len();
+        let (before, ordinal) = (tail.pending.bytes.len(), tail.cursor.ordinal);
         for (index, entries) in record.frames().enumerate() {
             let is_commit = index + 1 == record.frame_count();
             head_bytes.clear();
@@ -259,7 +264,10 @@ impl Log {
         let bytes = (tail.pending.bytes.len() - before) as u64;
         self.pending_bytes.store(tail.pending.bytes.len() as u64, Ordering::Relaxed);
         self.tail_bytes.store(tail.free_bytes(), Ordering::Relaxed);
-        self.appended_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let appended = self.appended_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if tail.cursor.ordinal != ordinal {
+            tail.stops.push_back((tail.cursor, appended));
+        }
         self.records.fetch_add(1, Ordering::Relaxed);
         self.last.store(sequence, Ordering::Release);
         sequence
@@ -284,10 +292,15 @@ impl Log {
         self.files.put_to_use(Used { ordinal: cursor.ordinal, previous: cursor.previous, file });
     }
 
-    /// Where the log ends now.
-    pub(super) fn end(&self) -> (Cursor, u32, u64) {
-        let tail = self.tail.lock();
-        (tail.cursor, tail.seed, self.appended_bytes.load(Ordering::Relaxed))
+    /// Where a checkpoint that has taken the records up to `sequence` goes next, and the bytes
+    /// appended by then: to the next stop, else to where the log ends now.
+    pub(super) fn next_stop(&self, sequence: u64) -> (Cursor, u64) {
+        let mut tail = self.tail.lock();
+        while tail.stops.front().is_some_and(|(stop, _)| stop.sequence <= sequence) {
+            tail.stops.pop_front();
+        }
+        let end = (tail.cursor, self.appended_bytes.load(Ordering::Relaxed));
+        tail.stops.front().copied().unwrap_or(end)
     }
 
     /// Whether so many bytes can be appended without another log file being made ready, give or

@@ -41,6 +41,32 @@ fn a_small_log_is_recycled_and_stays_small() {
 }
 
 #[test]
+fn who_waits_for_room_waits_for_a_piece_of_the_checkpoint() {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(3));
+    let journal = create(&disk, small_log());
+    let mut pieces = 0;
+    for _ in 0..4000 {
+        let before = journal.stats();
+        model.commit(&mut rng, &journal, 200, Durability::Buffered);
+        let after = journal.stats();
+        if after.applied_sequence > before.applied_sequence {
+            pieces += 1;
+            // The oldest of four files, or of a few more while they are small.
+            assert!(after.log_used_bytes > 1 << 20, "{after:?}");
+            assert!(after.applied_sequence < before.last_sequence, "{after:?}");
+        }
+    }
+    assert!(pieces > 2, "{:?}", journal.stats());
+    // Asked for, a checkpoint takes everything.
+    journal.checkpoint().expect("checkpoint");
+    let stats = journal.stats();
+    assert_eq!(stats.applied_sequence, stats.last_sequence);
+    journal.close().expect("close");
+    model.assert_pool(&disk, &journal, model.last_sequence());
+}
+
+#[test]
 fn a_record_may_be_larger_than_the_log() {
     let disk = Disk::new();
     let journal = create(&disk, small_log());
