@@ -91,47 +91,58 @@ impl Applied {
         self.publish(pool, self.cursor.sequence, false)
     }
 
-    /// Takes the next piece of the log to the pool, durably, up to where it went on to another file
-    /// or to its end, and gives the log files back that nothing needs any more: who waits for one
-    /// waits for 16 MiB at most. Returns whether there was anything. With `is_last`, says that no
-    /// record follows if nothing is left behind the piece.
+    /// Takes what is appended by now to the pool, durably, and gives the log files back that nothing
+    /// needs any more; only a piece of it, up to where the log went on to another file, once
+    /// `is_waited` says that somebody waits for that. Not always: a page that is changed by
+    /// several pieces is written to the device once if they are synced together. Returns whether
+    /// there was anything. With `is_last`, says that no record follows if nothing is left behind.
     ///
     /// # Errors
     /// `Error::Poisoned`; `Error::Damaged` for a page or a record that is not what was written;
     /// those of the medium. Any of them ends writing.
-    pub(super) fn checkpoint(&mut self, pool: &PoolFile, log: &Log, is_last: bool) -> Result<bool> {
-        log.poison.check()?;
-        let (end, appended_bytes) = log.next_stop(self.cursor.sequence);
-        let is_last = is_last && end.sequence == log.stats().last;
-        if end.sequence == self.cursor.sequence && !is_last {
-            return Ok(false);
-        }
-        log.sync(end.sequence)?;
-        let made = self.take_to_pool(pool, log, end, is_last);
-        made.map_err(|error| log.poison.set(error))?;
-        self.appended_bytes = appended_bytes;
-        Ok(!is_last)
-    }
-
-    fn take_to_pool(
+    pub(super) fn checkpoint(
         &mut self,
         pool: &PoolFile,
         log: &Log,
-        end: Cursor,
         is_last: bool,
-    ) -> Result<()> {
-        let seed = log_seed(pool.uuid(), self.generation);
-        let files = log.files.in_use();
-        self.replay(pool, &files, seed, end, Purpose::Checkpoint)?;
+        is_waited: &dyn Fn() -> bool,
+    ) -> Result<bool> {
+        log.poison.check()?;
+        let last = log.stats().last;
+        if last == self.cursor.sequence && !is_last {
+            return Ok(false);
+        }
+        let (end, mut appended_bytes) = log.next_stop(self.cursor.sequence);
+        log.sync(end.sequence)?;
+        let mut go_on = |sequence| {
+            if sequence >= last || is_waited() {
+                return Ok(None);
+            }
+            let (stop, bytes) = log.next_stop(sequence);
+            log.sync(stop.sequence)?;
+            appended_bytes = bytes;
+            Ok(Some((stop, log.files.in_use())))
+        };
+        let (seed, files) = (log_seed(pool.uuid(), self.generation), log.files.in_use());
+        let applied = self.replay(pool, files, seed, end, Purpose::Checkpoint, &mut go_on);
+        let made = applied.and_then(|()| self.give_back(pool, log, is_last));
+        made.map_err(|error| log.poison.set(error))?;
+        self.appended_bytes = appended_bytes;
+        Ok(true)
+    }
+
+    /// Says durably how far the pool is, and only then gives log files back.
+    fn give_back(&mut self, pool: &PoolFile, log: &Log, is_last: bool) -> Result<()> {
         if is_last {
+            debug_assert_eq!(self.cursor.sequence, log.stats().last, "nothing is left behind");
             self.cursor.position = 0;
         }
         self.publish(pool, log.stats().durable, false)?;
-        log.files.recycle(if is_last { u64::MAX } else { end.ordinal })
+        log.files.recycle(if is_last { u64::MAX } else { self.cursor.ordinal })
     }
 
-    /// Applies the records up to `end`, all of which are durable, and syncs the pool. Nothing to
-    /// apply costs nothing.
+    /// Applies the records up to `end`, all of which are durable, then those up to where `go_on` says,
+    /// who gets the last sequence number so far, and syncs the pool. Nothing to apply costs nothing.
     ///
     /// Before the first page changes, a checkpoint says so durably, and one behind it takes that
     /// back: so recovery can tell pages that a crash tore from pages that are damaged, and judges
@@ -142,21 +153,32 @@ impl Applied {
     pub(super) fn replay(
         &mut self,
         pool: &PoolFile,
-        files: &[Used],
+        mut files: Vec<Used>,
         seed: u32,
-        end: Cursor,
+        mut end: Cursor,
         purpose: Purpose,
+        go_on: &mut dyn FnMut(u64) -> Result<Option<(Cursor, Vec<Used>)>>,
     ) -> Result<()> {
         if end.sequence > self.cursor.sequence {
             self.publish(pool, end.sequence, true)?;
-            let applied = apply(pool, files, seed, &self.cursor, &end, purpose);
+            let mut start = self.cursor;
+            let applied = loop {
+                let applied = apply(pool, &files, seed, &start, &end, purpose);
+                self.pool_bytes += *applied.as_ref().unwrap_or(&0);
+                if applied.is_err() {
+                    break applied;
+                }
+                let Some(next) = go_on(end.sequence)? else { break applied };
+                start = end;
+                (end, files) = next;
+            };
             if let (Err(Error::Damaged { .. }), true) = (&applied, purpose != TORN) {
                 // What was written until then is whole, so what is judged again next time is, too:
                 // else the damage would pass for a torn page and get a checksum of its own.
                 pool.file().sync()?;
                 self.publish(pool, end.sequence, false)?;
             }
-            self.pool_bytes += applied?;
+            applied?;
             if purpose != Purpose::Checkpoint {
                 // What was allocated but not written is named by no record.
                 pool.grow(pool.pages_allocated()?)?;

@@ -57,6 +57,8 @@ struct Shared {
     /// What `applied` was after the last checkpoint, for those who must not wait for the next.
     applied_last: Mutex<Applied>,
     applied_bytes: AtomicU64,
+    /// Callers that cannot go on before log files are given back.
+    waiting: AtomicU64,
     started: AtomicBool,
     checkpoint_wanted: Arc<Signal>,
     file_wanted: Arc<Signal>,
@@ -118,6 +120,7 @@ impl Journal {
             applied: Mutex::new(applied),
             applied_last: Mutex::new(applied),
             applied_bytes: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
             started: AtomicBool::new(false),
             checkpoint_wanted: Arc::default(),
             file_wanted: Arc::default(),
@@ -150,8 +153,7 @@ impl Journal {
                 Err(error) if !error.is_out_of_space() => return Err(error),
                 Ok(false) | Err(_) => {}
             }
-            let mut applied = shared.applied.lock();
-            if shared.log.has_free(READY_BYTES) || !shared.checkpoint_piece(&mut applied)? {
+            if !shared.make_room(|| shared.log.has_free(READY_BYTES))? {
                 return Ok(());
             }
         }
@@ -165,7 +167,7 @@ impl Journal {
     pub(crate) fn append(&self, record: &RecordBuilder) -> Result<u64> {
         let shared = &self.shared;
         shared.start()?;
-        let make_room = || shared.checkpoint_piece(&mut shared.applied.lock());
+        let make_room = || shared.make_room(|| false);
         let (sequence, switched) = shared.log.append(record, &make_room)?;
         if shared.options.background {
             let used = shared.used_bytes();
@@ -302,9 +304,7 @@ impl Journal {
         if !was_open || !shared.started.load(Ordering::Acquire) {
             return shared.log.poison.check();
         }
-        let mut applied = shared.applied.lock();
-        while shared.take_to_pool(&mut applied, true)? {}
-        Ok(())
+        shared.take_to_pool(&mut shared.applied.lock(), true).map(|_| ())
     }
 }
 
@@ -353,7 +353,17 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes the next piece of the log to the pool; false if there was none.
+    /// Waits for a piece of a checkpoint, or makes one; false if that gave nothing, or if `is_made`
+    /// found meanwhile that none is needed.
+    fn make_room(&self, is_made: impl Fn() -> bool) -> Result<bool> {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        let mut applied = self.applied.lock();
+        let made = if is_made() { Ok(false) } else { self.checkpoint_piece(&mut applied) };
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        made
+    }
+
+    /// Takes the log to the pool, only a piece of it if somebody waits; false if there was none.
     fn checkpoint_piece(&self, applied: &mut Applied) -> Result<bool> {
         self.log.poison.check()?;
         if !self.started.load(Ordering::Acquire) || self.log.is_closed() {
@@ -363,7 +373,8 @@ impl Shared {
     }
 
     fn take_to_pool(&self, applied: &mut Applied, is_last: bool) -> Result<bool> {
-        let is_more = applied.checkpoint(&self.pool, &self.log, is_last)?;
+        let is_waited = || !is_last && self.waiting.load(Ordering::Acquire) > 0;
+        let is_more = applied.checkpoint(&self.pool, &self.log, is_last, &is_waited)?;
         *self.applied_last.lock() = *applied;
         self.applied_bytes.store(applied.appended_bytes, Ordering::Release);
         Ok(is_more)

@@ -91,7 +91,7 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
         let end = scan.find_end(&headless)?;
         make_durable(&used, &start, &end)?;
         let torn = newest.applying.get() != 0;
-        applied.replay(pool, &used, seed, end, Purpose::Recovery { torn })?;
+        applied.replay(pool, used, seed, end, Purpose::Recovery { torn }, &mut |_| Ok(None))?;
     }
     // Never one that was used before, so that no file is ever taken for another.
     let seen =
