@@ -6,7 +6,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ptr::Ptr;
 
 /// Reading blocks.
@@ -36,6 +36,18 @@ pub trait Write: Read {
     /// # Errors
     /// `Error::OutOfSpace` when the pool cannot grow; the transaction is still whole.
     fn reserve(&mut self, bytes: u64) -> Result<u64>;
+
+    /// As [`Write::reserve`], with the first `bytes` bytes zero.
+    ///
+    /// # Errors
+    /// As [`Write::reserve`]; `Error::TooLarge` also for what does not fit into memory.
+    fn reserve_zeroed(&mut self, bytes: u64) -> Result<u64> {
+        let too_large = |_| Error::TooLarge { bytes, bytes_max: usize::MAX as u64 };
+        let len = usize::try_from(bytes).map_err(too_large)?;
+        let block = self.reserve(bytes)?;
+        self.write(block, 0, len)?.fill(0);
+        Ok(block)
+    }
 
     /// Bytes `at..at + len` of a block, to be overwritten in full by the caller. In a block
     /// that this transaction reserved nothing is saved, and all bytes up to the highest one

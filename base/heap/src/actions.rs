@@ -9,13 +9,16 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::class::{ClassId, ClassShape, HEADER_BYTES};
 use crate::direct::Direct;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::{Heap, thread_token};
-use crate::image::Shared;
+use crate::image::{Place, Shared};
 use crate::lanes::Fresh;
 use crate::reservation::Reservation;
+use crate::shard::Shard;
+use crate::supply::Supply;
 
 /// Freed blocks of one desk that wait for somebody to have the image exclusively; beyond that many
 /// the thread waits for it itself.
@@ -30,12 +33,47 @@ impl Heap {
     /// `Error::TooLarge`; those of the medium when the pool cannot grow. `Error::Misuse` after
     /// [`Heap::close`] and in the child of a fork.
     pub fn reserve(&self, bytes: u64) -> Result<Reservation> {
+        self.reserve_with(|supply, shard| Ok((supply.reserve(shard, bytes)?, bytes)))
+    }
+
+    /// As [`Heap::reserve`], a block of a registered class: the header, if it has one, is zero.
+    ///
+    /// # Errors
+    /// `Error::Misuse` for a class that this heap does not have; as [`Heap::reserve`].
+    pub fn reserve_in(&self, class: ClassId) -> Result<Reservation> {
+        let Some((class, shape)) = self.space.classes.registered(class) else {
+            return Err(Error::Misuse { what: "a class is registered before it is reserved in" });
+        };
+        let mut reservation = self.reserve_with(|supply, shard| {
+            Ok((supply.reserve_in(shard, class, shape)?, shape.block_bytes))
+        })?;
+        if shape.has_header() {
+            reservation[..HEADER_BYTES as usize].fill(0);
+        }
+        Ok(reservation)
+    }
+
+    /// Adds a class of blocks to the heap, for good, or finds the one of that shape. A heap has 255
+    /// classes at most, of which it brings some 130.
+    ///
+    /// # Errors
+    /// `Error::Misuse` for a shape that cannot be, and when there is no room for another class;
+    /// `Error::TooLarge`; `Error::Poisoned`; those of the medium.
+    pub fn register_class(&self, shape: ClassShape) -> Result<ClassId> {
+        self.refuse_child()?;
+        self.supply().register(&shape.entry()?)
+    }
+
+    fn reserve_with(
+        &self,
+        reserve: impl FnOnce(Supply<'_>, &mut Shard) -> Result<((u64, Place), u64)>,
+    ) -> Result<Reservation> {
         self.refuse_child()?;
         let mut desk = self.desks.sit_down(thread_token());
         let Some(holder) = desk.holder.clone() else {
             return Err(Error::Misuse { what: "the heap was closed; open it again" });
         };
-        let (block, place) = self.supply().reserve(&mut desk.shard, bytes)?;
+        let ((block, place), bytes) = reserve(self.supply(), &mut desk.shard)?;
         drop(desk);
         let first_touch = self.blocks().first_touch;
         // The pages may hold other blocks too, so they are verified before this one is written.

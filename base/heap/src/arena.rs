@@ -143,6 +143,13 @@ impl Arena {
         }
     }
 
+    /// Makes room for the runs of classes up to this one.
+    pub(crate) fn add_class(&mut self, class: u8) {
+        if self.classes.len() <= usize::from(class) {
+            self.classes.resize_with(usize::from(class) + 1, ClassRuns::default);
+        }
+    }
+
     /// Gives a shard that has used up its run of a class more blocks: what came back to that run,
     /// else another run of the kind. Returns whether there were any.
     pub(crate) fn refill(&mut self, active: &mut Active, class: u8, is_open: bool) -> bool {

@@ -55,6 +55,8 @@ pub const FIRST_PAGE: u64 = 2;
 pub const CLASS_COUNT_MAX: usize = 255;
 /// Heap offset of the field `pages_end` of the root page.
 pub const ROOT_PAGES_END: u64 = ROOT_OFFSET + 8;
+/// Heap offset of the field `class_count` of the root page.
+pub const ROOT_CLASS_COUNT: u64 = ROOT_OFFSET + 16;
 /// Byte of the first root's word in the root page.
 pub const ROOT_WORDS: u64 = 24;
 /// Words for the roots of what lives in a heap.
@@ -188,9 +190,14 @@ pub struct ClassEntry {
     pub run_pages: U16,
     /// 1: the bitmap is the upper half of the run's first descriptor; 0: it starts the run.
     pub bitmap_in_descriptor: U16,
-    /// Zero.
-    pub reserved: U16,
+    /// 0, or `CLASS_REGISTERED` with `CLASS_HEADER` or not.
+    pub kind: U16,
 }
+
+/// A class that its user registered: no size leads to it. Such classes come last in the table.
+pub const CLASS_REGISTERED: u16 = 1;
+/// Each block of the class begins with 16 bytes for its user's notes.
+pub const CLASS_HEADER: u16 = 2;
 
 /// What a page is used for; all zero: nothing.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -246,6 +253,7 @@ const _: () = assert!(size_of::<DirectoryHeader>() == 24);
 const _: () = assert!(size_of::<DirectoryEntry>() == 32);
 const _: () = assert!(NAME_BYTES_MAX == u8::MAX as usize);
 const _: () = assert!(std::mem::offset_of!(HeapRoot, pages_end) as u64 == ROOT_PAGES_END);
+const _: () = assert!(std::mem::offset_of!(HeapRoot, class_count) as u64 == ROOT_CLASS_COUNT);
 const _: () = assert!(std::mem::offset_of!(HeapRoot, roots) as u64 == ROOT_WORDS);
 const _: () = assert!(size_of::<ClassEntry>() == 16);
 const _: () = assert!(CLASS_COUNT_MAX * 16 <= PAGE_BYTES as usize);

@@ -92,6 +92,7 @@ pub use adamant_medium::persist::Flushing;
 pub use any_ptr::AnyPtr;
 pub use array::{Array, Bytes, Text};
 pub use check::{CheckReport, Finding};
+pub use class::{ClassId, ClassShape};
 pub use directory::NamedRoot;
 pub use durability::Durability;
 pub use error::{Error, Result};

@@ -10,16 +10,18 @@
 //! is held until the record is appended: so it rises from record to record.
 //! Thread safety: any thread; see `space.rs` for the order of locks.
 
+use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32};
 
 use crate::arena::Arena;
-use crate::class::Class;
+use crate::class::{Class, ClassId};
 use crate::error::{Error, Result};
 use crate::image::{Exclusive, Place};
 use crate::journals::{Appended, Journal};
 use crate::layout::{
-    DESCRIPTOR_BYTES, Descriptor, FLAG_OPEN, HEAP_BYTES_MAX, KIND_EXTENT_CONTINUED, KIND_FREE,
-    KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_PAGES_END, ZONE_PAGES, descriptor_offset,
+    CLASS_COUNT_MAX, CLASS_TABLE_OFFSET, ClassEntry, DESCRIPTOR_BYTES, Descriptor, FLAG_OPEN,
+    HEAP_BYTES_MAX, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES,
+    ROOT_CLASS_COUNT, ROOT_PAGES_END, ZONE_PAGES, descriptor_offset,
 };
 use crate::shard::Shard;
 use crate::space::Space;
@@ -61,6 +63,20 @@ impl<'h> Supply<'h> {
         let Some(shape) = classes.get(class.into()) else {
             return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
         };
+        self.reserve_in(shard, class, shape)
+    }
+
+    /// Reserves a block of a class with a shard: its heap offset and its place.
+    ///
+    /// # Errors
+    /// Those of growing and of appending a record. Then nothing changed.
+    #[inline]
+    pub(crate) fn reserve_in(
+        self,
+        shard: &mut Shard,
+        class: u8,
+        shape: &Class,
+    ) -> Result<(u64, Place)> {
         let (run, index) = match shard.take(class) {
             Some(found) => found,
             None => {
@@ -344,6 +360,37 @@ impl<'h> Supply<'h> {
         let table_len = (end - start) * DESCRIPTOR_BYTES;
         settled.verify(self.journal, image, table, table_len)?;
         arena.boot(zone, classes, image)
+    }
+
+    /// Adds a class to the table, by a record of its own; or finds it there.
+    ///
+    /// # Errors
+    /// `Error::Misuse` when the table is full; those of appending a record.
+    pub(crate) fn register(self, entry: &ClassEntry) -> Result<ClassId> {
+        let mut arena = self.space.arena();
+        let Space { image, classes, settled, .. } = self.space;
+        if let Some(known) = classes.find(entry) {
+            return Ok(known);
+        }
+        let count = classes.len() as u64;
+        if count >= CLASS_COUNT_MAX as u64 {
+            return Err(Error::Misuse { what: "a heap has at most 255 classes" });
+        }
+        let at = CLASS_TABLE_OFFSET + count * size_of::<ClassEntry>() as u64;
+        arena.record.clear();
+        arena.record.bytes(ROOT_CLASS_COUNT, &(count + 1).to_le_bytes());
+        arena.record.bytes(at, entry.as_bytes());
+        let appended = self.journal.append(&arena.record, image)?;
+        settled.settle(ROOT_CLASS_COUNT, 8);
+        settled.settle(at, size_of::<ClassEntry>() as u64);
+        for (word, bytes) in (at..).step_by(8).zip(entry.as_bytes().chunks_exact(8)) {
+            image.store_word(word, bytes.try_into().map_or(0, u64::from_le_bytes))?;
+        }
+        image.store_word(ROOT_CLASS_COUNT, count + 1)?;
+        self.journal.applied(appended, &arena.record, image);
+        let id = classes.add(entry).ok_or(Error::Misuse { what: "the class table is full" })?;
+        arena.add_class(count as u8);
+        Ok(id)
     }
 
     /// Makes at least `pages` data pages exist: on the medium first (R5), then in memory.

@@ -14,6 +14,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::access::{Read, Write};
 use crate::blocks::{Blocks, object};
+use crate::class::{ClassId, HEADER_BYTES};
 use crate::error::{Error, Result};
 use crate::image::{Exclusive, Place, root_offset};
 use crate::lanes::Undo;
@@ -124,6 +125,23 @@ impl<'h> Transaction<'h> {
     fn reserve_block(&mut self, bytes: u64) -> Result<u64> {
         let (block, place) = self.supply.reserve(&mut self.writer.shard, bytes)?;
         self.add_fresh(block, place)
+    }
+
+    /// Reserves a block of a registered class. Its contents are unspecified, but for the header,
+    /// which is zero.
+    ///
+    /// # Errors
+    /// `Error::Misuse` for a class that this heap does not have; as [`Write::reserve`].
+    pub fn reserve_in(&mut self, class: ClassId) -> Result<u64> {
+        let Some((class, shape)) = self.blocks.classes.registered(class) else {
+            return Err(Error::Misuse { what: "a class is registered before it is reserved in" });
+        };
+        let (block, place) = self.supply.reserve_in(&mut self.writer.shard, class, shape)?;
+        self.add_fresh(block, place)?;
+        if shape.has_header() {
+            self.write(block, 0, HEADER_BYTES as usize)?.fill(0);
+        }
+        Ok(block)
     }
 
     /// Makes a reservation a block of this transaction, with all of the bytes asked for: it is

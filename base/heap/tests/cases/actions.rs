@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 
-use adamant_heap::{Durability, Error, Heap, Read, Reservation, Write};
+use adamant_heap::{ClassShape, Durability, Error, Heap, Read, Reservation, Write};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 
@@ -306,4 +306,60 @@ fn words_are_set_while_others_read() {
     }
     heap.close().expect("closes");
     assert_eq!(word(&open(&directory)), 2000);
+}
+
+#[test]
+fn registered_classes_are_the_pool_s_from_then_on() {
+    let directory = memory();
+    let shapes =
+        [(100, false, 8), (100, true, 64), (1000, true, 1024), (1, false, 4096), (40_944, true, 8)]
+            .map(|(unit_bytes, has_header, alignment)| ClassShape {
+                unit_bytes,
+                has_header,
+                alignment,
+            });
+    let mut all = Blocks::new();
+    for round in 0..3 {
+        let heap = open(&directory);
+        for shape in shapes {
+            let class = heap.register_class(shape).expect("there is room");
+            assert_eq!(heap.register_class(shape).expect("it is there"), class);
+            let len = shape.unit_bytes as usize;
+            let header = if shape.has_header { 16 } else { 0 };
+            for _ in 0..50 {
+                let reservation = heap.reserve_in(class).expect("there is room");
+                assert!(reservation.len() >= len + header);
+                assert!(reservation[..header].iter().all(|byte| *byte == 0));
+                let block = reservation.offset();
+                assert!(block.is_multiple_of(shape.alignment.into()), "{block:#x} of {shape:?}");
+                heap.publish(DEFERRED, [fill(reservation, round)]).expect("published");
+                all.insert(block, (round, len));
+                let made = heap.transaction::<_, Error>(DEFERRED, |tx| {
+                    let block = tx.reserve_in(class)?;
+                    tx.write(block, 0, header + len)?.fill(round);
+                    Ok(block)
+                });
+                all.insert(made.expect("there is room"), (round, header + len));
+            }
+        }
+        assert_holds(&heap, &all);
+        heap.close().expect("closes");
+    }
+    let heap = open(&directory);
+    assert_holds(&heap, &all);
+    for (unit_bytes, has_header, alignment) in
+        [(0, false, 8), (8, false, 4), (8, false, 24), (40_950, true, 8), (8, false, 8192)]
+    {
+        let shape = ClassShape { unit_bytes, has_header, alignment };
+        heap.register_class(shape).expect_err("there can be no such class");
+    }
+    let mut registered = 0;
+    let full = (1..200).find_map(|unit| {
+        let shape = ClassShape { unit_bytes: unit * 8, has_header: false, alignment: 8 };
+        registered += 1;
+        heap.register_class(shape).err()
+    });
+    assert!(matches!(full, Some(Error::Misuse { .. })), "{full:?} after {registered}");
+    heap.close().expect("closes");
+    assert_holds(&open(&directory), &all);
 }

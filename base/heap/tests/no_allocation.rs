@@ -1,0 +1,89 @@
+//! A transaction in steady state takes no memory from the process's allocator: what it works with
+//! is kept from the one before.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+
+use adamant_heap::{Durability, Error, Heap, Options, Read, Write};
+use adamant_medium::memory::MemoryDirectory;
+
+thread_local!(static COUNT: Cell<u64> = const { Cell::new(0) });
+
+/// Counts what each thread asks for.
+struct Counting;
+
+// SAFETY: every call goes to the system's allocator as it is; counting touches a cell of the
+// thread, which needs no memory and no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: what our caller promises is what `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above; all memory came from `System`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const BYTES: [usize; 4] = [8, 100, 1000, 20_000];
+
+/// One transaction: a new block for each size, the old ones freed, a word set, a savepoint undone.
+fn replace(heap: &Heap, blocks: &mut [u64; 4], round: u64) {
+    let done = heap.transaction::<_, Error>(Durability::Buffered, |tx| {
+        let mut made = *blocks;
+        for (block, len) in made.iter_mut().zip(BYTES) {
+            if *block != 0 {
+                tx.free(*block)?;
+            }
+            *block = tx.reserve(len as u64)?;
+            tx.write(*block, 0, len.min(100))?.fill(round as u8);
+        }
+        tx.set_root(0, round)?;
+        let undone: Result<(), Error> = tx.savepoint(|tx| {
+            let block = tx.reserve(300)?;
+            tx.write(block, 0, 300)?.fill(1);
+            tx.write(made[1], 10, 50)?.fill(2);
+            Err(Error::TooLarge { bytes: 1, bytes_max: 0 })
+        });
+        undone.expect_err("on purpose");
+        Ok(made)
+    });
+    *blocks = done.expect("there is room");
+}
+
+/// The same without a transaction.
+fn act(heap: &Heap, round: u64) {
+    let mut reservation = heap.reserve(100).expect("there is room");
+    reservation.fill(round as u8);
+    let block = reservation.offset();
+    heap.publish(Durability::Buffered, [reservation]).expect("published");
+    heap.set_word(Durability::Buffered, block, 8, round).expect("it is there");
+    heap.free(Durability::Buffered, block).expect("allocated");
+}
+
+#[test]
+fn a_transaction_in_steady_state_allocates_nothing() {
+    let mut options = Options::default();
+    options.background = false;
+    let (heap, _) = Heap::open(Arc::new(MemoryDirectory::new()), options).expect("opens");
+    let mut blocks = [0; 4];
+    // Small enough for the first log file: another one is made with memory of its own.
+    for round in 0..400 {
+        replace(&heap, &mut blocks, round);
+        act(&heap, round);
+    }
+    let before = COUNT.get();
+    for round in 400..800 {
+        replace(&heap, &mut blocks, round);
+        act(&heap, round);
+    }
+    assert_eq!(COUNT.get() - before, 0, "allocations of 400 transactions and actions");
+    let view = heap.view().expect("ours");
+    assert_eq!(view.block(blocks[1]).expect("published")[..100], [(799 % 256) as u8; 100]);
+}
