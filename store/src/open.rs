@@ -52,6 +52,8 @@ pub(crate) fn heap_in(
     }
     let mut heap_options = adamant_heap::Options::default();
     heap_options.create = options.create;
+    heap_options.journal = options.journal;
+    heap_options.flushing = options.flushing;
     heap_options.log_bytes_max = options.log_bytes_max;
     heap_options.deferred_ms_max = options.deferred_ms_max;
     heap_options.deferred_bytes_max = options.deferred_bytes_max;

@@ -1,6 +1,7 @@
 //! How a store is opened.
 
 use adamant_heap::durability::Durability;
+use adamant_heap::{Flushing, JournalKind};
 
 /// Options of a store, set one after the other.
 ///
@@ -18,6 +19,8 @@ use adamant_heap::durability::Durability;
 pub struct Options {
     pub(crate) create: bool,
     pub(crate) durability: Durability,
+    pub(crate) journal: JournalKind,
+    pub(crate) flushing: Flushing,
     pub(crate) log_bytes_max: u64,
     pub(crate) deferred_ms_max: u64,
     pub(crate) deferred_bytes_max: u64,
@@ -31,6 +34,8 @@ impl Options {
         Self {
             create: true,
             durability: Durability::Sync,
+            journal: JournalKind::Redo,
+            flushing: Flushing::Auto,
             log_bytes_max: 128 << 20,
             deferred_ms_max: 100,
             deferred_bytes_max: 4 << 20,
@@ -50,6 +55,24 @@ impl Options {
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
+        self
+    }
+
+    /// How commits become durable; chosen when a store is made, and for as long as it lives: a store
+    /// of the other journal is refused. [`JournalKind::Undo`] is for directories whose files are
+    /// memory: on persistent memory, or on tmpfs with [`Options::flushing`]. Every commit is
+    /// durable there when it is visible, so all durabilities are [`Durability::Sync`].
+    /// Default: [`JournalKind::Redo`].
+    #[must_use]
+    pub fn journal(mut self, journal: JournalKind) -> Self {
+        self.journal = journal;
+        self
+    }
+
+    /// Which memory the undo journal accepts. Default: [`Flushing::Auto`], persistent memory only.
+    #[must_use]
+    pub fn flushing(mut self, flushing: Flushing) -> Self {
+        self.flushing = flushing;
         self
     }
 

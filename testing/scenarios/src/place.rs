@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adamant::{Keyspace, Options, Result, Store};
+use adamant::{Flushing, JournalKind, Keyspace, Options, Result, Store};
 use adamant_medium::memory::MemoryDirectory;
 
 /// Opens the same store again and again.
@@ -67,6 +67,16 @@ impl Disk {
 impl Place for Disk {
     fn open_with(&self, options: Options) -> Result<Store> {
         Store::open_with(&self.path, options)
+    }
+}
+
+/// A place whose store has the undo journal.
+#[derive(Debug)]
+pub struct Undo<P>(pub P);
+
+impl<P: Place> Place for Undo<P> {
+    fn open_with(&self, options: Options) -> Result<Store> {
+        self.0.open_with(options.journal(JournalKind::Undo).flushing(Flushing::Volatile))
     }
 }
 

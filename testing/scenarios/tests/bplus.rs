@@ -1,6 +1,6 @@
-//! All scenarios with the engine `bplus`, in memory and on the file system.
+//! All scenarios with the engine `bplus`, in memory and on the file system, by both journals.
 
-use adamant_scenarios::{Disk, Memory};
+use adamant_scenarios::{Disk, Memory, Undo};
 
 macro_rules! scenarios {
     ($($group:ident { $($name:ident)+ })+) => {
@@ -16,6 +16,22 @@ macro_rules! scenarios {
                     let directory = tempfile::tempdir().unwrap();
                     let place = crate::Disk::new(directory.path().join("store"));
                     adamant_scenarios::$group::$name(&place);
+                }
+
+                #[test]
+                fn by_undo_journal() {
+                    let place = crate::Undo(crate::Memory::new());
+                    adamant_scenarios::$group::$name(&place);
+                }
+
+                #[test]
+                fn by_undo_journal_on_tmpfs() {
+                    // Most Linux systems have a tmpfs there; elsewhere there is nothing to see.
+                    if std::path::Path::new("/dev/shm").is_dir() {
+                        let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+                        let place = crate::Disk::new(directory.path().join("store"));
+                        adamant_scenarios::$group::$name(&crate::Undo(place));
+                    }
                 }
             })+
         })+
