@@ -13,6 +13,7 @@ use crate::class::{ClassId, ClassShape, HEADER_BYTES};
 use crate::direct::Direct;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
+use crate::freed::Word;
 use crate::heap::{Heap, thread_token};
 use crate::image::{Place, Shared};
 use crate::lanes::Fresh;
@@ -127,7 +128,7 @@ impl Heap {
         desk.record.clear();
         let mut direct = self.journal.persist().map(|persist| Direct::new(persist, &image));
         for reservation in reservations.iter() {
-            desk.changes.add(&self.space.classes, reservation.place(), true);
+            desk.changes.add(&self.space.classes, reservation.place());
             let (offset, len) = (reservation.offset(), reservation.len() as u64);
             match &mut direct {
                 Some(direct) => direct.add(offset, len, &mut desk.record)?,
@@ -169,7 +170,7 @@ impl Heap {
         let taken = &mut *desk;
         taken.changes.clear();
         taken.record.clear();
-        taken.changes.add(&self.space.classes, place, false);
+        taken.changes.free(&self.space.classes, Word::of(place));
         taken.changes.put(&mut taken.record);
         let appended = self.journal.append(&taken.record, &image)?;
         let sequence = appended.sequence;

@@ -8,6 +8,7 @@ use zerocopy::little_endian::{U16, U32};
 
 use crate::arena::Retired;
 use crate::class::ClassTable;
+use crate::freed::Word;
 use crate::image::Place;
 use crate::journal::RecordBuilder;
 use crate::layout::{
@@ -62,24 +63,43 @@ impl Changes {
         self.freed_extents.clear();
     }
 
-    /// Adds a block that becomes allocated, or free.
-    pub(crate) fn add(&mut self, classes: &ClassTable, place: Place, is_allocated: bool) {
+    /// Adds a block that becomes allocated.
+    pub(crate) fn add(&mut self, classes: &ClassTable, place: Place) {
         match place {
             Place::Extent { page, pages } => {
-                self.descriptors.extend(extent_descriptors(page, pages, is_allocated));
-                if !is_allocated {
-                    self.freed_extents.push((page, pages));
-                }
+                self.descriptors.extend(extent_descriptors(page, pages, true));
             }
             Place::Run { run, class, index, .. } => {
-                let Some(shape) = classes.get(class.into()) else { return };
-                let word = index / 64;
-                let (offset, shift) = shape.bitmap_word(run, word as usize);
-                let mask = 1 << (index % 64);
-                let (set, clear) = if is_allocated { (mask, 0) } else { (0, mask) };
-                self.bits.push(Bits { offset, set, clear, shift, word: word as u32, run });
+                let set = 1 << (index % 64);
+                self.add_bits(classes, run, class, index / 64, (set, 0));
             }
         }
+    }
+
+    /// Adds blocks that become free.
+    pub(crate) fn free(&mut self, classes: &ClassTable, word: Word) {
+        match word.place {
+            Place::Extent { page, pages } => {
+                self.descriptors.extend(extent_descriptors(page, pages, false));
+                self.freed_extents.push((page, pages));
+            }
+            Place::Run { run, class, index, .. } => {
+                self.add_bits(classes, run, class, index / 64, (0, word.mask));
+            }
+        }
+    }
+
+    fn add_bits(
+        &mut self,
+        classes: &ClassTable,
+        run: u64,
+        class: u8,
+        word: u64,
+        (set, clear): (u64, u64),
+    ) {
+        let Some(shape) = classes.get(class.into()) else { return };
+        let (offset, shift) = shape.bitmap_word(run, word as usize);
+        self.bits.push(Bits { offset, set, clear, shift, word: word as u32, run });
     }
 
     /// Makes the bits of one word one entry. To be called when all are added.

@@ -42,12 +42,12 @@ impl Transaction<'_> {
 
     /// Boots the zones of freed blocks, whose words are to change, and loads their runs.
     fn judge_freed(&self) -> Result<()> {
-        let freed = self.writer.levels[0].freed.entries();
+        let freed = &self.writer.levels[0].freed;
         if freed.is_empty() {
             return Ok(());
         }
         let mut arena = self.supply.space.arena();
-        freed.iter().try_for_each(|(_, place)| self.supply.judge_freed(&mut arena, *place))
+        freed.words().try_for_each(|word| self.supply.judge_freed(&mut arena, word.place))
     }
 
     /// The bits and descriptors of all blocks reserved and freed.
@@ -56,10 +56,10 @@ impl Transaction<'_> {
         let level = &writer.levels[0];
         writer.changes.clear();
         for (_, fresh) in level.fresh.entries() {
-            writer.changes.add(self.blocks.classes, fresh.place, true);
+            writer.changes.add(self.blocks.classes, fresh.place);
         }
-        for (_, place) in level.freed.entries() {
-            writer.changes.add(self.blocks.classes, *place, false);
+        for word in level.freed.words() {
+            writer.changes.free(self.blocks.classes, word);
         }
         writer.changes.coalesce();
     }
@@ -158,7 +158,7 @@ impl Transaction<'_> {
             }
         }
         writer.changes.apply(self.supply.space);
-        if writer.levels[0].freed.entries().is_empty() {
+        if writer.levels[0].freed.is_empty() {
             return;
         }
         let mut arena = self.supply.space.arena();

@@ -59,6 +59,7 @@ mod shard;
 mod arena;
 mod settled;
 mod space;
+mod freed;
 mod changes;
 mod supply;
 mod reservation;

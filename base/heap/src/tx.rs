@@ -219,12 +219,13 @@ impl<'h> Transaction<'h> {
         for (block, fresh) in inner.fresh.drain() {
             outer.fresh.insert(block, fresh);
         }
-        for (block, place) in inner.freed.drain() {
+        let classes = self.blocks.classes;
+        for (block, place) in inner.freed.drain().flat_map(|word| word.blocks(classes)) {
             let outer = &mut self.writer.levels[depth - 1];
             if outer.fresh.remove(block).is_some() {
                 self.cancel(place);
             } else {
-                outer.freed.insert(block, place);
+                outer.freed.insert(place);
             }
         }
         self.writer.levels[depth] = inner;
@@ -436,12 +437,12 @@ impl Write for Transaction<'_> {
             None => self.blocks.locate(&self.image, block)?,
         };
         let levels = &self.writer.levels[..=depth];
-        let freed = levels.iter().any(|level| level.freed.get(block).is_some());
+        let freed = levels.iter().any(|level| level.freed.contains(place));
         let is_there = fresh.is_some() || self.image.is_allocated(self.blocks.classes, place)?;
         if freed || !is_there {
             return Err(Error::InvalidPointer { offset: block, what: "is already free" });
         }
-        self.writer.levels[depth].freed.insert(block, place);
+        self.writer.levels[depth].freed.insert(place);
         Ok(())
     }
 }

@@ -4,6 +4,7 @@
 //! reused, so that a transaction in steady state allocates nothing.
 
 use crate::changes::Changes;
+use crate::freed::Freed;
 use crate::image::Place;
 use crate::journal::RecordBuilder;
 use crate::keyed::Keyed;
@@ -24,7 +25,7 @@ pub(crate) struct Fresh {
 pub(crate) struct Level {
     pub(crate) ranges: Ranges,
     pub(crate) fresh: Keyed<Fresh>,
-    pub(crate) freed: Keyed<Place>,
+    pub(crate) freed: Freed,
     /// Undo journal: copies of blocks that are to change.
     pub(crate) shadows: Shadows,
     /// How much of the copies' memory was in use when the level began.
