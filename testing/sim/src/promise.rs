@@ -25,9 +25,13 @@ impl Mark {
         disk.mark(commit * KINDS + self as u64);
     }
 
+    /// The commits marked so, or more.
+    fn made(self, marks: &[u64]) -> impl Iterator<Item = u64> {
+        marks.iter().filter(move |&&mark| mark % KINDS >= self as u64).map(|mark| mark / KINDS)
+    }
+
     fn last(self, marks: &[u64]) -> u64 {
-        let mine = marks.iter().filter(|&&mark| mark % KINDS >= self as u64);
-        mine.map(|mark| mark / KINDS).max().unwrap_or(0)
+        self.made(marks).max().unwrap_or(0)
     }
 }
 
@@ -38,6 +42,8 @@ pub struct Promise {
     pub least: u64,
     /// The last commit that had begun.
     pub most: u64,
+    /// Whether what the commits are in must be there: a commit was marked so, be it number 0.
+    pub created: bool,
 }
 
 impl Promise {
@@ -51,13 +57,14 @@ impl Promise {
         Self::at(Mark::Buffered, disk, point)
     }
 
-    /// No less than this commit, and no more.
+    /// No less than this commit, and no more; commit 0 may have to be created.
     pub fn exactly(commit: u64) -> Promise {
-        Promise { least: commit, most: commit }
+        Promise { least: commit, most: commit, created: false }
     }
 
     fn at(mark: Mark, disk: &SimDisk, point: u64) -> Promise {
         let marks = disk.marks(point);
-        Promise { least: mark.last(&marks), most: Mark::Begun.last(&marks) }
+        let created = mark.made(&marks).next().is_some();
+        Promise { least: mark.last(&marks), most: Mark::Begun.last(&marks), created }
     }
 }

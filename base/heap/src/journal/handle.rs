@@ -86,8 +86,7 @@ impl Journal {
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
         let file = directory.create(POOL_NEW_NAME)?;
         PoolFile::create(file, uuid, data_pages, initial_pages, 0)?;
-        // Everything is durable, names included, before the name that makes it a store.
-        directory.sync()?;
+        // The pool is durable before its name. A log that has no name yet holds nothing.
         directory.rename(POOL_NEW_NAME, POOL_NAME)?;
         directory.sync()?;
         Ok(Self::open(directory, options)?.0)

@@ -5,6 +5,7 @@
 //! points. `ADAMANT_SIM_STATES` multiplies the number of states tried at each, and
 //! `ADAMANT_SIM_SEED` (default 0) gives other workloads.
 
+mod left_out;
 mod model;
 mod workload;
 
@@ -13,9 +14,7 @@ use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Mark, Promise, SimDisk, Tally};
 
 use crate::model::{Model, commit_of, is_poisoned, judge, open};
-use crate::workload::{Mix, Workload};
-
-const ALL: &[Durability] = &[Durability::Sync, Durability::Buffered, Durability::Deferred];
+use crate::workload::{ALL, Mix, Workload};
 
 /// Recovers power cuts at one of `step` crash points.
 fn try_power_cuts(disk: &SimDisk, models: &[Model], step: usize, count: u64) -> Tally {
@@ -50,14 +49,7 @@ fn every_crash_point_of_small_commits() {
     let mut total = Tally::new();
     for seed in [seed(0), seed(1)] {
         let disk = SimDisk::new(seed);
-        let mix = Mix {
-            seed,
-            steps: 120,
-            large_one_in: 0,
-            upkeep_one_in: 12,
-            alone_one_in: 0,
-            durabilities: ALL,
-        };
+        let mix = Mix { seed, steps: 120, upkeep_one_in: 12, ..Mix::default() };
         let models = Workload::run(&disk, mix);
         let tally = try_power_cuts(&disk, &models, 1, 10);
         total.points += tally.points;
@@ -70,14 +62,7 @@ fn every_crash_point_of_small_commits() {
 fn many_unsynced_commits() {
     let disk = SimDisk::new(seed(3));
     let durabilities = &[Durability::Buffered, Durability::Deferred];
-    let mix = Mix {
-        seed: seed(3),
-        steps: 150,
-        large_one_in: 0,
-        upkeep_one_in: 60,
-        alone_one_in: 0,
-        durabilities,
-    };
+    let mix = Mix { seed: seed(3), steps: 150, upkeep_one_in: 60, durabilities, ..Mix::default() };
     let models = Workload::run(&disk, mix);
     try_power_cuts(&disk, &models, 2, 16).print("unsynced commits");
 }
@@ -85,14 +70,8 @@ fn many_unsynced_commits() {
 #[test]
 fn actions_without_a_transaction() {
     let disk = SimDisk::new(seed(19));
-    let mix = Mix {
-        seed: seed(19),
-        steps: 120,
-        large_one_in: 0,
-        upkeep_one_in: 15,
-        alone_one_in: 2,
-        durabilities: ALL,
-    };
+    let mix =
+        Mix { seed: seed(19), steps: 120, upkeep_one_in: 15, alone_one_in: 2, ..Mix::default() };
     let models = Workload::run(&disk, mix);
     assert!(models.iter().filter(|model| model.loose_max > 0).count() > 10);
     try_power_cuts(&disk, &models, 1, 8).print("actions without a transaction");
@@ -101,14 +80,8 @@ fn actions_without_a_transaction() {
 #[test]
 fn large_records_fill_and_recycle_the_log() {
     let disk = SimDisk::new(seed(5));
-    let mix = Mix {
-        seed: seed(5),
-        steps: 40,
-        large_one_in: 3,
-        upkeep_one_in: 15,
-        alone_one_in: 0,
-        durabilities: ALL,
-    };
+    let mix =
+        Mix { seed: seed(5), steps: 40, large_one_in: 3, upkeep_one_in: 15, ..Mix::default() };
     let models = Workload::run(&disk, mix);
     let history = (0..disk.operation_count()).filter_map(|number| disk.describe(number));
     let heads = |text: &String| text.starts_with("write sim/log/") && text.contains(" at 0:");
@@ -119,53 +92,51 @@ fn large_records_fill_and_recycle_the_log() {
 #[test]
 fn a_killed_process_loses_no_buffered_commit() {
     let disk = SimDisk::new(seed(7));
-    let mix = Mix {
-        seed: seed(7),
-        steps: 120,
-        large_one_in: 40,
-        upkeep_one_in: 20,
-        alone_one_in: 0,
-        durabilities: ALL,
-    };
+    let mix =
+        Mix { seed: seed(7), steps: 120, large_one_in: 40, upkeep_one_in: 20, ..Mix::default() };
     let models = Workload::run(&disk, mix);
+    try_deaths(&disk, &models, 1).print("killed processes");
+}
+
+/// Kills the process at one of `step` crash points, recovers and goes on.
+fn try_deaths(disk: &SimDisk, models: &[Model], step: usize) -> Tally {
     let mut tally = Tally::new();
-    tally.deaths(&disk, 1, |killed, promise| {
-        let (heap, commit) = judge(&killed, &models, promise);
+    tally.deaths(disk, step, |killed, promise| {
+        let (heap, commit) = judge(&killed, models, promise);
         // The page cache had it, but recovery does not trust that: now it is durable.
         try_going_on(&killed, heap, &models[commit as usize]);
     });
-    tally.print("killed processes");
+    tally
 }
 
-#[test]
-fn crashes_during_recovery() {
+/// Recovers at one of `step` crash points, and crashes that recovery at each of its own.
+fn try_crashes_within(disk: &SimDisk, models: &[Model], step: usize, count: u64) -> Tally {
     let mut tally = Tally::new();
-    let disk = SimDisk::new(seed(11));
-    let mix = Mix {
-        seed: seed(11),
-        steps: 60,
-        large_one_in: 20,
-        upkeep_one_in: 30,
-        alone_one_in: 0,
-        durabilities: ALL,
-    };
-    let models = Workload::run(&disk, mix);
     let mut cursor = disk.cursor();
-    for point in (0..=disk.operation_count()).step_by(9) {
+    for point in (0..=disk.operation_count()).step_by(step) {
         cursor.advance_to(point);
-        let promise = Promise::at_power_cut(&disk, point);
+        let promise = Promise::at_power_cut(disk, point);
         for first in [
             cursor.crash(&mut Choice::All),
             cursor.crash(&mut Choice::random(point)),
             cursor.kill(),
         ] {
-            tally.state(&disk, point, &"first crash", || drop(open(&first).unwrap()));
-            tally.cuts_within(&first, 3, point, |crashed| {
-                drop(judge(&crashed, &models, promise));
+            tally.state(disk, point, &"first crash", || drop(open(&first).unwrap()));
+            tally.cuts_within(&first, count, point, |crashed| {
+                drop(judge(&crashed, models, promise));
             });
         }
     }
-    tally.print("crashes during recovery");
+    tally
+}
+
+#[test]
+fn crashes_during_recovery() {
+    let disk = SimDisk::new(seed(11));
+    let mix =
+        Mix { seed: seed(11), steps: 60, large_one_in: 20, upkeep_one_in: 30, ..Mix::default() };
+    let models = Workload::run(&disk, mix);
+    try_crashes_within(&disk, &models, 9, 3).print("crashes during recovery");
 }
 
 /// Runs a workload again and again, each time with another operation failing, and checks that
@@ -240,14 +211,7 @@ fn run_with_a_fault(workload: &mut Workload) -> bool {
 }
 
 fn faulty() -> Mix {
-    Mix {
-        seed: seed(13),
-        steps: 60,
-        large_one_in: 12,
-        upkeep_one_in: 10,
-        alone_one_in: 0,
-        durabilities: ALL,
-    }
+    Mix { seed: seed(13), steps: 60, large_one_in: 12, upkeep_one_in: 10, ..Mix::default() }
 }
 
 #[test]
@@ -263,14 +227,8 @@ fn any_other_failing_operation_is_undone_or_poisons() {
 #[test]
 fn a_full_disk_refuses_and_loses_nothing() {
     let disk = SimDisk::new(seed(17));
-    let mix = Mix {
-        seed: seed(17),
-        steps: 0,
-        large_one_in: 4,
-        upkeep_one_in: 15,
-        alone_one_in: 0,
-        durabilities: ALL,
-    };
+    let mix =
+        Mix { seed: seed(17), steps: 0, large_one_in: 4, upkeep_one_in: 15, ..Mix::default() };
     let mut workload = Workload::create(&disk, mix).unwrap();
     for round in 0..4 {
         for _ in 0..10 {

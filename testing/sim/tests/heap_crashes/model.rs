@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use adamant_heap::{Error, Heap, Options, Read, Recovery, Result};
+use adamant_medium::storage::Directory;
 use adamant_sim::{Promise, SimDirectory, SimDisk};
 
 /// Blocks that the workload has at most, apart from the header.
@@ -86,6 +87,8 @@ pub(crate) fn open(disk: &SimDisk) -> Result<(Heap, Recovery)> {
 /// Recovers what is on a disk, and panics unless it is one of the promised commits, whole, in a
 /// heap without a fault or a leak. Returns the heap and the commit.
 pub(crate) fn judge(disk: &SimDisk, models: &[Model], promise: Promise) -> (Heap, u64) {
+    let exists = SimDirectory::root(disk).open("pool").unwrap().is_some();
+    assert!(exists || !promise.created, "a heap that was created is gone");
     let (heap, _) = open(disk).unwrap_or_else(|error| panic!("recovery failed: {error:?}"));
     let commit = commit_of(&heap);
     let promised = promise.least..=promise.most;

@@ -10,7 +10,11 @@ use crate::model::{HEADER_BYTES, Model, SLOTS, commit_of, is_poisoned, open, slo
 /// Bytes of a block too large for one frame, by far.
 const LARGE_BYTES: std::ops::Range<usize> = 1_100_000..1_500_000;
 
-/// What kinds of steps a workload takes.
+/// All durabilities.
+pub(crate) const ALL: &[Durability] =
+    &[Durability::Sync, Durability::Buffered, Durability::Deferred];
+
+/// What kinds of steps a workload takes: small commits, unless it says otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mix {
     pub(crate) seed: u64,
@@ -21,8 +25,24 @@ pub(crate) struct Mix {
     pub(crate) upkeep_one_in: u64,
     /// One step in so many reserves, publishes, frees or sets a word without a transaction; 0: none.
     pub(crate) alone_one_in: u64,
+    /// One step in so many closes the heap and opens it again; 0: none.
+    pub(crate) reopen_one_in: u64,
     /// The durabilities to choose from.
     pub(crate) durabilities: &'static [Durability],
+}
+
+impl Default for Mix {
+    fn default() -> Mix {
+        Mix {
+            seed: 0,
+            steps: 0,
+            large_one_in: 0,
+            upkeep_one_in: 0,
+            alone_one_in: 0,
+            reopen_one_in: 0,
+            durabilities: ALL,
+        }
+    }
 }
 
 /// A heap in use, and what it should hold.
@@ -37,20 +57,40 @@ pub(crate) struct Workload {
     random: fastrand::Rng,
     /// A block that was published alone, and that nothing points to yet.
     loose: Option<(u64, Vec<u8>)>,
+    /// Such blocks of a process that died, at most: nothing will ever point to them.
+    lost_max: u64,
 }
 
 impl Workload {
     /// Creates a heap on an empty disk.
     pub(crate) fn create(disk: &SimDisk, mix: Mix) -> Result<Workload> {
+        let (heap, _) = open(disk)?;
+        Mark::Durable.put(disk, 0);
         Ok(Workload {
             disk: disk.clone(),
-            heap: open(disk)?.0,
+            heap,
             models: vec![Model::empty()],
             refused: 0,
             mix,
             random: fastrand::Rng::with_seed(mix.seed),
             loose: None,
+            lost_max: 0,
         })
+    }
+
+    /// Goes on with a heap that was recovered to the last of these.
+    pub(crate) fn resume(disk: &SimDisk, heap: Heap, models: &[Model], mix: Mix) -> Workload {
+        let models = models.to_vec();
+        Workload {
+            disk: disk.clone(),
+            heap,
+            lost_max: models.last().map_or(0, |model| model.loose_max),
+            models,
+            refused: 0,
+            mix,
+            random: fastrand::Rng::with_seed(mix.seed),
+            loose: None,
+        }
     }
 
     /// Creates a heap, takes all steps, and returns what it should hold by commit.
@@ -61,6 +101,14 @@ impl Workload {
         }
         workload.models.last().unwrap().verify(&workload.heap);
         workload.models
+    }
+
+    /// Closes the heap and opens it again.
+    pub(crate) fn reopen(&mut self) -> Result<()> {
+        self.heap.close()?;
+        Mark::Durable.put(&self.disk, self.last().commit);
+        self.heap = open(&self.disk)?.0;
+        Ok(())
     }
 
     pub(crate) fn last(&self) -> &Model {
@@ -75,6 +123,8 @@ impl Workload {
         } else if self.one_in(self.mix.upkeep_one_in) {
             self.heap.sync()?;
             Mark::Durable.put(&self.disk, self.last().commit);
+        } else if self.one_in(self.mix.reopen_one_in) {
+            self.reopen()?;
         } else if self.one_in(self.mix.alone_one_in) {
             let durability = *self.random.choice(self.mix.durabilities).unwrap();
             self.act_alone(durability)?;
@@ -89,7 +139,7 @@ impl Workload {
     pub(crate) fn commit(&mut self, durability: Durability) -> Result<()> {
         let mut model = self.last().clone();
         model.commit += 1;
-        model.loose_max = u64::from(self.loose.is_some());
+        model.loose_max = self.lost_max + u64::from(self.loose.is_some());
         let seed = self.random.u64(..);
         let large = self.one_in(self.mix.large_one_in);
         self.transaction(durability, model, |tx, header, model| {
@@ -118,7 +168,7 @@ impl Workload {
         if header != 0 && self.random.bool() {
             let mut model = self.last().clone();
             model.commit += 1;
-            model.loose_max = 0;
+            model.loose_max = self.lost_max;
             let commit = model.commit;
             return self
                 .note(durability, model, |heap| heap.set_word(durability, header, 0, commit));
@@ -131,7 +181,7 @@ impl Workload {
         cancelled.fill(1);
         let block = reservation.offset();
         // Before the attempt: whether it succeeded, or poisoned when it was visible, it may be there.
-        self.models.last_mut().unwrap().loose_max = 1;
+        self.models.last_mut().unwrap().loose_max = self.lost_max + 1;
         self.heap.publish(durability, [reservation])?;
         self.loose = Some((block, bytes));
         Ok(())
@@ -142,7 +192,7 @@ impl Workload {
     fn link(&mut self, durability: Durability, block: u64, bytes: Vec<u8>) -> Result<()> {
         let mut model = self.last().clone();
         model.commit += 1;
-        model.loose_max = 0;
+        model.loose_max = self.lost_max;
         let mut reservation = self.heap.reserve(77)?;
         reservation.fill(7);
         self.transaction(durability, model, |tx, header, model| {

@@ -1,0 +1,66 @@
+//! Each call that makes something durable is left out once, and these tests notice.
+
+use adamant_sim::mutation::{judge, verdicts};
+use adamant_sim::site::{Kind, Site};
+use adamant_sim::{Mark, Promise, SimDisk, Tally};
+
+use crate::model::{self, Model};
+use crate::workload::{Mix, Workload};
+use crate::{try_crashes_within, try_deaths, try_power_cuts};
+
+/// Commits of all kinds, checkpoints and reopenings, then crashes within them and within what
+/// recovers from those.
+fn suite(disk: &SimDisk, mix: Mix) {
+    let models = Workload::run(disk, mix);
+    try_power_cuts(disk, &models, 1, 4);
+    try_new_names(disk, &models, mix);
+    try_deaths(disk, &models, 3);
+    try_crashes_within(disk, &models, 7, 2);
+}
+
+/// The process dies when a file just got its name, and the next one goes on with large commits:
+/// they may be in files whose names only the dead process was about to sync.
+fn try_new_names(disk: &SimDisk, models: &[Model], mix: Mix) {
+    let mut cursor = disk.cursor();
+    while cursor.advance() {
+        let last = disk.describe(cursor.point() - 1);
+        if !last.is_some_and(|operation| operation.starts_with("rename")) {
+            continue;
+        }
+        let killed = cursor.kill();
+        // What the dead process was promised holds for the next one too.
+        let before = Promise::at_power_cut(disk, cursor.point());
+        Mark::Begun.put(&killed, before.most);
+        if before.created {
+            Mark::Durable.put(&killed, before.least);
+        }
+        let promise = Promise::at_death(disk, cursor.point());
+        let (heap, commit) = model::judge(&killed, models, promise);
+        let mix = Mix { large_one_in: 1, upkeep_one_in: 0, reopen_one_in: 0, ..mix };
+        let mut next = Workload::resume(&killed, heap, &models[..=commit as usize], mix);
+        for _ in 0..6 {
+            next.step().unwrap();
+        }
+        Tally::new().power_cuts(&killed, 1, 1, |crashed, promise| {
+            drop(model::judge(&crashed, &next.models, promise));
+        });
+    }
+}
+
+#[test]
+fn a_missing_sync_of_the_redo_journal_is_noticed() {
+    let mix = Mix {
+        // This workload is known to need every call, others may not.
+        seed: 19,
+        steps: 40,
+        large_one_in: 8,
+        upkeep_one_in: 8,
+        reopen_one_in: 8,
+        ..Mix::default()
+    };
+    // The zeros of a new log file are synced by the first commit in it if nobody did it before:
+    // the early sync only spares that commit the time.
+    let saves_time = |site: &Site| site.file.ends_with("/log_file.rs") && site.kind == Kind::Sync;
+    let verdicts = verdicts(mix.seed, |site| !saves_time(site), |disk| suite(disk, mix));
+    judge(&verdicts, |_| false);
+}
