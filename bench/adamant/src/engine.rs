@@ -127,7 +127,7 @@ pub trait Engine: Send + Sync + Sized {
     /// The engine's.
     fn get_with(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<bool>;
 
-    /// Shows up to `limit` entries in order, starting at `from` (or at the end where the direction
+    /// Shows up to `limit` entries in order in the cheapest way the engine has, starting at `from` (or at the end where the direction
     /// begins), and returns their number.
     ///
     /// # Errors
@@ -140,13 +140,16 @@ pub trait Engine: Send + Sync + Sized {
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<u64>;
 
-    /// Shows all entries in order as values that the caller owns, where that is another way than
-    /// [`Engine::scan`], and returns their number.
+    /// Shows all entries in order as keys and values that the caller owns, and returns their number:
+    /// copies, where the engine lends.
     ///
     /// # Errors
     /// The engine's.
-    fn scan_owned(&self, _visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<Option<u64>> {
-        Ok(None)
+    fn scan_owned(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {
+        self.scan(None, Direction::Ascending, u64::MAX, &mut |key, value| {
+            let (key, value) = (key.to_vec(), value.to_vec());
+            visit(&key, &value);
+        })
     }
 
     /// Number of entries.

@@ -77,6 +77,10 @@ fn step<P: Peer>(engine: &P, model: &mut Model, random: &mut fastrand::Rng) -> R
 fn compare<P: Peer>(engine: &P, model: &Model) -> Result<()> {
     let name = P::NAME;
     assert_eq!(engine.count()?, model.len() as u64, "{name}, seed {SEED}");
+    let mut owned: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    let count = engine.scan_owned(&mut |key, value| owned.push((key.into(), value.into())))?;
+    assert_eq!(owned, expected_scan(model, None, Direction::Ascending, usize::MAX), "{name}");
+    assert_eq!(count, owned.len() as u64, "{name}");
     let mut random = fastrand::Rng::with_seed(SEED + 1);
     for _ in 0..50 {
         let key = any_key(&mut random);

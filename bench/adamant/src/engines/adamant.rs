@@ -92,14 +92,14 @@ impl Engine for AdamantEngine {
         Ok(count)
     }
 
-    fn scan_owned(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<Option<u64>> {
+    fn scan_owned(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {
         let mut count = 0;
         for entry in self.keyspace.iter() {
             let (key, value) = entry?;
             visit(&key, &value);
             count += 1;
         }
-        Ok(Some(count))
+        Ok(count)
     }
 
     fn count(&self) -> Result<u64> {

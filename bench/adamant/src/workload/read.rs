@@ -107,9 +107,8 @@ fn split<E: Engine>(
     Ok(measured)
 }
 
-/// Scans. Rows, in entries per second: `scan.full`, `scan.full.reverse`, and `scan.full.owned` of an
-/// engine whose owned entries come another way; in scans per second:
-/// `scan.10`, `scan.100`, each from a random key upwards.
+/// Scans. Rows, in entries per second: `scan.full`, `scan.full.reverse`, and `scan.full.owned`, whose
+/// entries the caller may keep; in scans per second: `scan.10`, `scan.100`, each from a random key upwards.
 ///
 /// # Errors
 /// The engine's, or a scan that ended early.
@@ -132,6 +131,8 @@ pub fn scans<E: Engine>(
         })?;
         session.add_rate(report, row, measured);
     }
+    let measured = full_scans::<E>(entries, amount.time, || engine.scan_owned(&mut visit.clone()))?;
+    session.add_rate(report, "scan.full.owned", measured);
     let mut last_key = Vec::new();
     engine.scan(None, Direction::Descending, 1, &mut |key, _| last_key = key.to_vec())?;
     for limit in [10, 100] {

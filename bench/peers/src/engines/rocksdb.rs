@@ -40,7 +40,7 @@ impl RocksDbEngine {
 
 impl Peer for RocksDbEngine {
     const FACTS: Facts = Facts {
-        version_of: ("rocksdb", ""),
+        version_of: ("librocksdb-sys", ""),
         kind: Kind::Lsm,
         sync: Some(Survives::PowerLoss("`WriteOptions::sync`: fdatasync of the log, in groups")),
         buffered: Some(Survives::Kill("the default: the log is handed to the system")),

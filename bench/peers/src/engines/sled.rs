@@ -114,6 +114,11 @@ impl Engine for SledEngine {
         Ok(count)
     }
 
+    fn scan_owned(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {
+        // Its iterator gives owned entries.
+        self.scan(None, Direction::Ascending, u64::MAX, visit)
+    }
+
     fn count(&self) -> Result<u64> {
         Ok(self.tree.len() as u64)
     }
