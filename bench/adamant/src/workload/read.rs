@@ -108,7 +108,8 @@ fn split<E: Engine>(
 }
 
 /// Scans. Rows, in entries per second: `scan.full`, `scan.full.reverse`, and `scan.full.owned`, whose
-/// entries the caller may keep; in scans per second: `scan.10`, `scan.100`, each from a random key upwards.
+/// entries the caller may keep; in scans per second: `scan.10`, `scan.100`, each from a random key
+/// upwards.
 ///
 /// # Errors
 /// The engine's, or a scan that ended early.
