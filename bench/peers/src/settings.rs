@@ -40,7 +40,7 @@ pub struct Settings {
     pub dataset_entries: u64,
     /// Rounds of the judged workloads.
     pub rounds: u32,
-    /// Rounds of the other datasets, and of the workloads about waiting.
+    /// Rounds of the other datasets.
     pub dataset_rounds: u32,
     /// The other datasets, by their suffixes.
     pub datasets: Vec<&'static str>,
@@ -92,10 +92,10 @@ impl Settings {
             watch_entries: 1_000_000,
             gets: 500_000,
             puts: 300_000,
-            row_time: Duration::from_millis(500),
+            row_time: Duration::from_millis(400),
             turns: 4,
             turn_time: Duration::from_millis(300),
-            watch_time: Duration::from_secs(15),
+            watch_time: Duration::from_secs(12),
             calls: Amount { entries: 100_000, synced_puts: 500, puts: 5_000 },
             killed_puts: 50_000,
             log_bytes_max: 128 << 20,
@@ -113,17 +113,17 @@ impl Settings {
         Self {
             form: "quick",
             entries: 300_000,
-            dataset_entries: 60_000,
+            dataset_entries: 50_000,
             rounds: 2,
             dataset_rounds: 1,
             datasets: vec![".half800", ".real"],
             watch_entries: 100_000,
             gets: 200_000,
             puts: 60_000,
-            row_time: Duration::from_millis(120),
-            turns: 3,
+            row_time: Duration::from_millis(80),
+            turns: 2,
             turn_time: Duration::from_millis(100),
-            watch_time: Duration::from_secs(3),
+            watch_time: Duration::from_millis(2_500),
             calls: Amount { entries: 20_000, synced_puts: 100, puts: 2_000 },
             killed_puts: 10_000,
             ..Self::full()

@@ -3,7 +3,10 @@
 //! Set up as its documentation advises: a large cache, `flush` for what must last, and its flushes
 //! every 500 ms otherwise.
 
+use std::io::ErrorKind;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use ::sled::{Batch, Config, Db, IVec, Tree};
 use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
@@ -12,6 +15,11 @@ use adamant_bench::key::Key;
 
 use crate::engines::{CACHE_BYTES, space_of};
 use crate::peer::{Facts, Kind, Peer, Survives};
+
+/// Longest wait for the lock of a file that was closed.
+const LOCK_TIME_MAX: Duration = Duration::from_secs(5);
+/// Time between two tries.
+const LOCK_STEP: Duration = Duration::from_millis(1);
 
 /// A database with one tree.
 pub struct SledEngine {
@@ -47,7 +55,19 @@ impl Engine for SledEngine {
     type Value = IVec;
 
     fn open(directory: &Path, setup: Setup) -> Result<Self> {
-        let database = Config::new().path(directory).cache_capacity(CACHE_BYTES).open()?;
+        let config = Config::new().path(directory).cache_capacity(CACHE_BYTES);
+        let start = Instant::now();
+        let database = loop {
+            match config.open() {
+                // A thread in the background may hold the file for a moment after its last user.
+                Err(::sled::Error::Io(error))
+                    if error.kind() == ErrorKind::Other && start.elapsed() < LOCK_TIME_MAX =>
+                {
+                    thread::sleep(LOCK_STEP);
+                }
+                opened => break opened?,
+            }
+        };
         let tree = database.open_tree("bench")?;
         Ok(Self { database, tree, syncs: setup.durability != Durability::Deferred })
     }

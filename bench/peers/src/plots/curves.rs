@@ -79,11 +79,11 @@ pub(super) fn waits(run: &Figures, threads: &str, folder: &Path) -> Result<Optio
     Ok(Some(Plot { name, about }))
 }
 
-/// Draws `throughput.svg`, if it was measured: the first round, because a median would hide stalls.
+/// Draws `throughput.svg`, if it was measured.
 pub(super) fn throughput(run: &Figures, folder: &Path) -> Result<Option<Plot>> {
     let seconds = STEP.as_secs_f64();
     let mut curves: Vec<Curve> = Vec::new();
-    for line in run.others.iter().filter(|line| line["round"] == 0) {
+    for line in &run.others {
         let Some(durability) = line["throughput"].as_str() else { continue };
         let engine = line["engine"].as_str().unwrap_or_default();
         let name = if durability == "buffered" {
