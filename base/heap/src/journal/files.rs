@@ -111,7 +111,7 @@ impl Files {
     }
 
     /// Makes one more file ready, if the limit allows it or `beyond_max`. Returns whether it did.
-    /// Writes all of the file: some milliseconds per MiB.
+    /// Takes two syncs of metadata.
     ///
     /// # Errors
     /// Those of the medium; no space for even the smallest file among them.

@@ -1,13 +1,16 @@
 //! One log file: made ready, taken into use, recognised.
 //!
 //! Purpose: the file below the chain of frames.
-//! Invariants: a file whose name is a number is allocated, written with zeros (or old frames) in
-//! full and durable, its name too: so overwriting it later changes no metadata, and `fdatasync`
-//! costs one device flush. A file being made ready is called `new`.
-//! Thread safety: a `LogFile` never changes; only one file may be made ready at a time.
+//! Invariants: a file whose name is a number is allocated in full and durable, its name too: so
+//! writing it never runs out of space. What small pieces are written to was written before, zeros
+//! if nothing else: overwriting changes no metadata, and `fdatasync` costs one device flush. A file
+//! being made ready is called `new`.
+//! Thread safety: one thread at a time writes a file, and one makes files ready.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use adamant_medium::error::Result as MediumResult;
 use adamant_medium::storage::{Directory, File};
 use adamant_wire::checksum::crc32c;
 use zerocopy::{FromBytes, IntoBytes};
@@ -19,8 +22,15 @@ use crate::pool_file::COUNTER_MAX;
 
 /// Name of a file that is being made ready.
 const NEW_NAME: &str = "new";
-/// Zeros are written in pieces of so many bytes.
-const ZERO_BYTES: usize = 256 << 10;
+/// Zeros are written so far ahead of small pieces: once for 1,400 puts of 120 bytes, 0.1 ms.
+const ZERO_BYTES: u64 = 256 << 10;
+/// By calls of so many.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+/// Pieces above this are few, and need no zeros: a load writes its log once, not twice.
+const SMALL_BYTES_MAX: usize = 64 << 10;
+/// More than this is written by a call: a page costs 4 us when a store is the first to touch it, a
+/// call 1 us.
+const MAPPED_BYTES_MAX: usize = 512;
 /// Names of log files count up to here: more than any log has files.
 const NUMBER_MAX: u64 = 99_999_999;
 
@@ -30,6 +40,8 @@ pub(super) struct LogFile {
     pub(super) number: u64,
     pub(super) file: Arc<dyn File>,
     pub(super) bytes: u64,
+    /// Bytes from the start that were written at some time, as far as this process knows.
+    written_bytes: AtomicU64,
 }
 
 impl LogFile {
@@ -55,20 +67,44 @@ impl LogFile {
         remove_if_there(directory, NEW_NAME)?;
         let file = directory.create(NEW_NAME)?;
         file.allocate(0, bytes)?;
-        let zeros = vec![0; ZERO_BYTES];
-        let mut offset = 0;
-        while offset < bytes {
-            let taken = (bytes - offset).min(ZERO_BYTES as u64);
-            file.write_at(&zeros[..taken as usize], offset)?;
-            offset += taken;
-        }
         file.sync()?;
-        let made = Self { number, file, bytes };
+        let made = Self { number, file, bytes, written_bytes: AtomicU64::new(0) };
         directory.rename(NEW_NAME, &made.name())?;
         directory.sync()?;
         // Opened again, so that errors name it as it is called now.
         let file = directory.open(&made.name())?.unwrap_or_else(|| Arc::clone(&made.file));
         Ok(Self { file, ..made })
+    }
+
+    /// Writes a piece of the log behind what was written before in this use of the file.
+    /// `synced_next` says that a sync follows at once.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(super) fn write(&self, piece: &[u8], offset: u64, synced_next: bool) -> MediumResult<()> {
+        let end = offset + piece.len() as u64;
+        let written_bytes = self.written_bytes.load(Ordering::Relaxed);
+        if end > written_bytes && piece.len() <= SMALL_BYTES_MAX {
+            // Never before the piece: there are the frames, and the header, before it.
+            let mut start = written_bytes.max(offset);
+            let zeros_end = (end + ZERO_BYTES).min(self.bytes);
+            while start < zeros_end {
+                let zeros = &ZEROS[..ZEROS.len().min((zeros_end - start) as usize)];
+                self.file.write_at(zeros, start)?;
+                start += zeros.len() as u64;
+            }
+            self.written_bytes.fetch_max(zeros_end, Ordering::Relaxed);
+        }
+        // The head of a file is written by a call: it is one sector, whole or not there.
+        if synced_next || piece.len() > MAPPED_BYTES_MAX || offset < LOG_HEAD_BYTES {
+            self.file.write_at(piece, offset)?;
+        } else {
+            self.file.write_mapped_at(piece, offset)?;
+        }
+        if end > written_bytes {
+            self.written_bytes.fetch_max(end, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// The header for taking this file into use, as a whole sector.
@@ -175,7 +211,13 @@ pub(super) fn list(directory: &dyn Directory) -> Result<Vec<LogFile>> {
                 ),
             });
         }
-        files.push(LogFile { number, file, bytes });
+        // One that was in use was written in full, but for the last one.
+        let mut magic = [0; LOG_MAGIC.len()];
+        if bytes >= LOG_HEAD_BYTES {
+            file.read_at(&mut magic, 0)?;
+        }
+        let written_bytes = AtomicU64::new(if magic == LOG_MAGIC { bytes } else { 0 });
+        files.push(LogFile { number, file, bytes, written_bytes });
     }
     files.sort_by_key(|file| file.number);
     Ok(files)

@@ -8,12 +8,8 @@ use std::sync::Arc;
 
 use adamant_medium::error::Result as MediumResult;
 
-use super::layout::LOG_HEAD_BYTES;
 use super::log_file::LogFile;
 
-/// More than this is written by a call: a page costs 4 us when a store is the first to touch it, a
-/// call 1 us.
-const MAPPED_BYTES_MAX: usize = 512;
 /// Buffers that grew beyond this for a large record are given back.
 const BUFFER_BYTES_KEPT: usize = 4 << 20;
 
@@ -50,12 +46,7 @@ impl Writer {
         for (index, segment) in segments.iter().enumerate() {
             let end = segments.get(index + 1).map_or(bytes.len(), |next| next.start);
             let piece = &bytes[segment.start..end];
-            // The head of a file is written by a call: it is one sector, whole or not there.
-            if synced_next || piece.len() > MAPPED_BYTES_MAX || segment.offset < LOG_HEAD_BYTES {
-                segment.file.file.write_at(piece, segment.offset)?;
-            } else {
-                segment.file.file.write_mapped_at(piece, segment.offset)?;
-            }
+            segment.file.write(piece, segment.offset, synced_next)?;
             if !self.unsynced.last().is_some_and(|last| Arc::ptr_eq(last, &segment.file)) {
                 self.unsynced.push(Arc::clone(&segment.file));
             }

@@ -81,11 +81,12 @@ fn actions_without_a_transaction() {
 fn large_records_fill_and_recycle_the_log() {
     let disk = SimDisk::new(seed(5));
     let mix =
-        Mix { seed: seed(5), steps: 40, large_one_in: 3, upkeep_one_in: 15, ..Mix::default() };
+        Mix { seed: seed(5), steps: 60, large_one_in: 3, upkeep_one_in: 15, ..Mix::default() };
     let models = Workload::run(&disk, mix);
     let history = (0..disk.operation_count()).filter_map(|number| disk.describe(number));
     let heads = |text: &String| text.starts_with("write sim/log/") && text.contains(" at 0:");
-    assert!(history.filter(heads).count() > 12, "the log went through its files several times");
+    let heads = history.filter(heads).count();
+    assert!(heads > 12, "the log went through its files several times: {heads}");
     try_power_cuts(&disk, &models, 3, 5).print("large records");
 }
 
