@@ -120,9 +120,10 @@ impl Transaction<'_> {
                 }
                 Part::Shadow(index) => {
                     if let Some((_, shadow)) = level.shadows.entries().get(index as usize) {
-                        for (start, bytes) in writer.shadows.spans(offset, *shadow) {
-                            writer.record.bytes(start, bytes);
-                        }
+                        let record = &mut writer.record;
+                        writer.shadows.spans(offset, *shadow, |start, bytes| {
+                            record.bytes(start, bytes);
+                        });
                     }
                 }
                 Part::Descriptor(index) => {
@@ -149,13 +150,13 @@ impl Transaction<'_> {
     fn show(&mut self, sequence: u64) {
         let writer = &*self.writer;
         for (block, shadow) in writer.levels[0].shadows.entries() {
-            for (start, bytes) in writer.shadows.spans(*block, *shadow) {
+            writer.shadows.spans(*block, *shadow, |start, bytes| {
                 let target = self.image.bytes_mut(start, bytes.len() as u64);
                 debug_assert!(target.is_ok(), "blocks with copies exist");
                 if let Ok(target) = target {
                     target.copy_from_slice(bytes);
                 }
-            }
+            });
         }
         writer.changes.apply(self.supply.space);
         if writer.levels[0].freed.is_empty() {

@@ -1,7 +1,7 @@
 //! What a commit wrote in place, where memory is the medium.
 //!
-//! Purpose: flush the lines of fresh blocks and of what was changed in place, and name them in the
-//! record. A few fresh bytes share the fence of the record, under a checksum; more than that, or
+//! Purpose: name fresh blocks and what was changed in place in the record, and see to it that they
+//! are flushed. A few fresh bytes share the fence of the record, under a checksum; more than that, or
 //! anything that undo entries protect, is fenced before: else a record that reached the medium
 //! before its fence would make the old bytes void while the new ones are not there yet.
 //! Thread safety: belongs to the writer.
@@ -11,7 +11,7 @@ use adamant_wire::checksum::crc32c;
 
 use crate::error::Result;
 use crate::image::Image;
-use crate::journal::RecordBuilder;
+use crate::journal::{Entries, Entry, RecordBuilder};
 use crate::lanes::Fresh;
 
 /// Bytes that share the fence of their record at most: checking more than that by checksum costs
@@ -50,7 +50,6 @@ impl<'h, 'i> Direct<'h, 'i> {
             return Ok(());
         }
         record.direct(self.start, len);
-        self.image.flush(self.persist, self.start, len);
         self.bytes += len;
         if self.bytes <= SHARED_BYTES_MAX {
             self.crc = crc32c(self.crc, self.image.bytes(self.start, len)?);
@@ -62,9 +61,14 @@ impl<'h, 'i> Direct<'h, 'i> {
     pub(crate) fn finish(mut self, record: &mut RecordBuilder, has_undo: bool) -> Result<Fresh> {
         self.put(record)?;
         if has_undo || self.bytes > SHARED_BYTES_MAX {
+            for entry in Entries::new(record.payload()) {
+                if let Ok(Entry::Direct { offset, len }) = entry {
+                    self.image.flush(self.persist, offset, len);
+                }
+            }
             self.persist.fence();
             return Ok(Fresh::Durable);
         }
-        Ok(if self.bytes == 0 { Fresh::Durable } else { Fresh::Flushed(self.crc) })
+        Ok(if self.bytes == 0 { Fresh::Durable } else { Fresh::Shared(self.crc) })
     }
 }

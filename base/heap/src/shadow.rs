@@ -123,17 +123,28 @@ impl ShadowMemory {
         &mut self.bytes_mut(shadow)[at..at + len]
     }
 
-    /// What was written to the copy of the block at a heap offset: heap offset and bytes of each
-    /// range, in order.
-    pub(crate) fn spans(&self, offset: u64, shadow: Shadow) -> impl Iterator<Item = (u64, &[u8])> {
+    /// Tells of what was written to the copy of the block at a heap offset: heap offset and bytes of
+    /// each range, in order. Ranges are joined over lines.
+    pub(crate) fn spans(&self, offset: u64, shadow: Shadow, mut span: impl FnMut(u64, &[u8])) {
+        let lines = shadow.lines();
+        let bytes = self.lines[lines.clone()].as_bytes();
         let line_offset = offset - u64::from(shadow.start);
-        let lines = shadow.lines().zip((line_offset..).step_by(LINE_BYTES));
-        lines.flat_map(move |(line, start)| {
-            Spans::new(start, self.written[line]).map(move |(at, len)| {
-                let from = (at - start) as usize;
-                (at, &self.lines[line].0[from..from + len as usize])
-            })
-        })
+        let (mut start, mut end) = (0, 0);
+        let mut give = |start: usize, end: usize| {
+            if start < end {
+                span(line_offset + start as u64, &bytes[start..end]);
+            }
+        };
+        for (line, &written) in self.written[lines].iter().enumerate() {
+            for (at, len) in Spans::new((line * LINE_BYTES) as u64, written) {
+                if at as usize != end {
+                    give(start, end);
+                    start = at as usize;
+                }
+                end = (at + len) as usize;
+            }
+        }
+        give(start, end);
     }
 
     /// Hands the copies of a level, made since `mark`, to the level around it.
@@ -181,11 +192,14 @@ mod tests {
             for shadow in [shadow, copy] {
                 assert_eq!(memory.bytes(shadow), model);
                 let mut found = vec![false; block.len()];
-                for (at, bytes) in memory.spans(offset, shadow) {
+                let mut last = None;
+                memory.spans(offset, shadow, |at, bytes| {
+                    assert!(last.is_none_or(|last| last < at), "in order, and joined");
+                    last = Some(at + bytes.len() as u64);
                     let at = (at - offset) as usize;
                     assert_eq!(bytes, &model[at..at + bytes.len()]);
                     found[at..at + bytes.len()].fill(true);
-                }
+                });
                 assert_eq!(found, written);
             }
         }

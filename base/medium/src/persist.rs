@@ -34,7 +34,7 @@ pub enum Flushing {
 /// The place that a flush or fence was asked from.
 pub type Site = &'static Location<'static>;
 
-/// What was asked of a [`Persist`] so far.
+/// What was asked of a [`Persist`] so far: exact for one thread, nearly so for many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PersistCounts {
     /// Cache lines flushed, or streamed past the caches.

@@ -1,7 +1,8 @@
 //! Appending entries: commits, and the undo entries before them.
 //!
-//! Purpose: one fence a commit. The lines that the lane's previous record changed in memory, the
-//! fresh blocks' lines and the entry itself are flushed, then one fence makes all of them durable.
+//! Purpose: one fence a commit. The lines of fresh blocks and of the entry are flushed, then one
+//! fence makes all of them durable. What the record changes in memory is flushed much later.
+//! The flushes follow each other without a locked instruction between, which would wait for them.
 //! Invariants: a record is applied to memory only after its fence, so nobody can build on what is
 //! not durable, and a record whose fence never completed has changed nothing. Whatever can fail
 //! comes before the sequence number is taken: from then on the entry will be there (see
@@ -9,10 +10,10 @@
 
 use std::sync::atomic::Ordering;
 
+use super::advance::Recent;
 use super::entry::{Head, build, entry_bytes_max, entry_span};
-use super::lane::{Pending, Place, thread_number};
+use super::lane::Place;
 use super::layout::{KIND_ABORT, KIND_COMMIT, KIND_UNDO};
-use super::order::NONE;
 use super::shared::{Held, Shared};
 use crate::error::{Error, Result};
 use crate::image::Image;
@@ -23,9 +24,9 @@ use crate::journal::RecordBuilder;
 pub(crate) enum Fresh {
     /// There are none, or they were flushed and fenced before.
     Durable,
-    /// They were flushed, and the record's fence is theirs: the checksum over what the record
+    /// The record's fence is theirs, and the flush before it: the checksum over what the record
     /// names as direct tells recovery whether it completed.
-    Flushed(u32),
+    Shared(u32),
 }
 
 /// A record that is durable, and about to be applied to memory. Must be handed to
@@ -72,7 +73,7 @@ impl Shared {
         };
         let fresh_crc = match fresh {
             Fresh::Durable => None,
-            Fresh::Flushed(crc) => Some(crc),
+            Fresh::Shared(crc) => Some(crc),
         };
         let sequence = held.put(KIND_COMMIT, fresh_crc, record.payload(), place, image);
         let slot = self.order.slot(held.index);
@@ -83,14 +84,15 @@ impl Shared {
         Ok(Appended { sequence, held, place })
     }
 
-    /// To be told when a record was applied to memory: begins to take its lines to the medium. The
-    /// lane's next fence, or the watermark's, completes that.
+    /// To be told when a record was applied to memory. What it changed goes to the medium before
+    /// the watermark covers the record.
     #[inline]
     pub(super) fn applied(&self, appended: Appended<'_>, record: &RecordBuilder, image: &Image) {
-        let Appended { mut held, place, .. } = appended;
-        self.flush_changes(record.payload(), image);
-        held.state.pending = Some(Pending { place, thread: thread_number() });
+        let mut held = appended.held;
         if !held.state.large.is_empty() {
+            if appended.place.large.is_some() {
+                self.flush_changes(record.payload(), image, &mut Recent::new());
+            }
             held.give_up_large(image);
         }
     }
@@ -125,7 +127,6 @@ impl Undo<'_> {
             Ok(place) => {
                 held.put(KIND_ABORT, None, &[], place, image);
                 held.state.group = 0;
-                held.shared.order.set_open(held.index, NONE);
             }
             // No room for 64 bytes, nor for a file. The entries stay in force: rolling them back
             // once more changes nothing as long as nobody else changes those bytes.
@@ -191,7 +192,6 @@ impl Held<'_> {
         image: &Image,
     ) -> u64 {
         let shared = self.shared;
-        shared.flush_pending(self.index, &self.state, image);
         let mut head = Head { kind, fresh_crc, ..Head::default() };
         head.sequence = shared.order.begin(self.index, &mut head.in_flight);
         if kind == KIND_UNDO && self.state.group == 0 {
@@ -202,10 +202,12 @@ impl Held<'_> {
         build(&mut entry, shared.seed, &head, &[changes]);
         let (mapped, at) = shared.locate(self.index, &self.state, place);
         mapped.copy(shared.persist.as_ref(), at, &entry);
+        if fresh_crc.is_some() {
+            shared.flush_direct(changes, image);
+        }
         shared.persist.fence();
         let span = entry_span(entry.len() as u64);
         self.state.entry = entry;
-        self.state.pending = None;
         match place.large {
             Some(index) => {
                 self.state.large[index].position += span;
@@ -216,9 +218,10 @@ impl Held<'_> {
                 self.state.newest = head.sequence;
             }
         }
-        // A commit is open until it is applied, its undo entries no longer: it made them void.
-        let open = if kind == KIND_COMMIT { head.sequence } else { self.state.group };
-        shared.order.end(self.index, open);
+        if self.state.oldest == 0 {
+            self.state.oldest = head.sequence;
+        }
+        shared.order.end(self.index, self.state.oldest);
         let slot = shared.order.slot(self.index);
         let bytes = slot.bytes.load(Ordering::Relaxed) + span;
         slot.bytes.store(bytes, Ordering::Relaxed);
@@ -229,10 +232,6 @@ impl Held<'_> {
     /// is raised at once if it can be.
     #[cold]
     fn give_up_large(&mut self, image: &Image) {
-        self.shared.flush_pending(self.index, &self.state, image);
-        self.shared.persist.fence();
-        self.state.pending = None;
-        self.shared.order.set_open(self.index, NONE);
         self.shared.large.keep(self.state.large.drain(..));
         self.shared.advance(Some((self.index, &mut self.state)), image);
         self.shared.large.remove_covered(self.shared.covered());

@@ -78,11 +78,18 @@ pub(super) fn peek(bytes: &[u8]) -> Option<(u8, u64, usize)> {
 
 /// The entry at the start of `bytes`, with the changes in it; `None` when there is none.
 pub(super) fn parse(seed: u32, bytes: &[u8]) -> Option<(Head, &[u8])> {
-    let (kind, sequence, len) = peek(bytes)?;
+    let (_, _, len) = peek(bytes)?;
     let entry = &bytes[..len];
     if le::u32_at(entry, 0)? != crc32c(seed, &entry[4..]) {
         return None;
     }
+    decode(entry)
+}
+
+/// As `parse`, for an entry that this process wrote.
+pub(super) fn decode(bytes: &[u8]) -> Option<(Head, &[u8])> {
+    let (kind, sequence, len) = peek(bytes)?;
+    let entry = &bytes[..len];
     let mut rest = &entry[ENTRY_HEADER_BYTES..];
     let group = match varint::take(&mut rest)? {
         0 => 0,

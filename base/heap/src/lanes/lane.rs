@@ -18,14 +18,6 @@ pub(super) struct Place {
     pub(super) at: u64,
 }
 
-/// A record that is applied to memory, but whose lines are not known to have reached the medium.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pending {
-    pub(super) place: Place,
-    /// The thread that flushed its lines: only that one's fence covers them.
-    pub(super) thread: usize,
-}
-
 /// What the holder of a lane works with.
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -33,7 +25,12 @@ pub(super) struct State {
     pub(super) position: u64,
     /// Sequence number of the last entry in the ring; 0 before the first.
     pub(super) newest: u64,
-    pub(super) pending: Option<Pending>,
+    /// From here on the ring's records are applied, but what they changed was not flushed. That waits
+    /// until the watermark is to be raised: a line that many records change, such as that of a
+    /// bitmap, then goes to the medium once, and is not missing from the cache in between.
+    pub(super) pending_from: u64,
+    /// The oldest entry that is needed; 0 when none is.
+    pub(super) oldest: u64,
     /// The first undo entry of the transaction that holds the lane; 0 when it has none.
     pub(super) group: u64,
     /// Files of the transaction that holds the lane.
