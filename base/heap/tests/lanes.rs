@@ -14,6 +14,7 @@ use adamant_medium::error::{Error as MediumError, Result as MediumResult};
 use adamant_medium::persist::Persist;
 use adamant_medium::region::Region;
 use adamant_medium::storage::{File, Lock};
+use adamant_wire::checksum::crc32c;
 use fastrand::Rng;
 
 /// What blocks should hold.
@@ -296,6 +297,44 @@ fn a_damaged_byte_of_the_lanes_is_an_error_or_drops_the_last_entry() {
         }
     }
     assert!(errors > 200 && dropped > 10, "{errors} errors, {dropped} times the tail");
+}
+
+#[test]
+fn hostile_entries_under_checksums_that_fit_are_no_panic() {
+    let (files, _) = few_commits(write_small);
+    let lanes = files.iter().position(|(_, name, _)| name == "lanes").expect("there");
+    let bytes = &files[lanes].2;
+    let seed = crc32c(0, &bytes[24..40]);
+    let len_at = |bytes: &[u8], at: usize| {
+        16 + u32::from_le_bytes(bytes[at + 4..at + 8].try_into().expect("four")) as usize
+    };
+    let entries: Vec<usize> = (4096..bytes.len())
+        .step_by(64)
+        .filter(|&at| (1..=3).contains(&bytes[at + 15]) && at + len_at(bytes, at) <= bytes.len())
+        .filter(|&at| {
+            let crc = crc32c(seed, &bytes[at + 4..at + len_at(bytes, at)]);
+            bytes[at..at + 4] == crc.to_le_bytes()
+        })
+        .collect();
+    assert!(entries.len() > 10, "{} entries", entries.len());
+    for round in 0..400 {
+        println!("round {round}");
+        let mut random = Rng::with_seed(round);
+        let mut files = files.clone();
+        let bytes = &mut files[lanes].2;
+        let at = entries[random.usize(..entries.len())];
+        let len = len_at(bytes, at);
+        for _ in 0..random.usize(1..4) {
+            let within = random.usize(4..len.min(80));
+            bytes[at + within] = [0, 0xFF, random.u8(..)][random.usize(..3)];
+        }
+        let len = len_at(bytes, at).min(bytes.len() - at);
+        let crc = crc32c(seed, &bytes[at + 4..at + len]);
+        bytes[at..at + 4].copy_from_slice(&crc.to_le_bytes());
+        if let Ok((heap, _)) = open(&directory_of(&files)) {
+            let _ = heap.check();
+        }
+    }
 }
 
 #[test]
