@@ -76,7 +76,7 @@ fn run_heap(arguments: HeapArguments) -> Result<()> {
     let asked = AskedRows::of("heap")?;
     let json = arguments.json.map(File::create).transpose()?;
     let settings = arguments.settings;
-    let heap::Outcome { report, curves } = with_progress(|tell| heap::run(&settings, tell))?;
+    let heap::Outcome { report, curves, notes } = with_progress(|tell| heap::run(&settings, tell))?;
     if let Some(mut file) = json {
         file.write_all(report.json_lines(&asked).as_bytes())?;
         for curve in curves {
@@ -91,6 +91,9 @@ fn run_heap(arguments: HeapArguments) -> Result<()> {
         machine()?
     );
     print!("{}", report.table(&asked));
+    for note in notes {
+        println!("{note}");
+    }
     Ok(())
 }
 

@@ -33,6 +33,10 @@ pub enum Unit {
     Share,
     /// Hundredths of which less is better.
     Percent,
+    /// Fences for an operation.
+    Fences,
+    /// Cache lines flushed for an operation.
+    Lines,
 }
 
 impl Unit {
@@ -46,6 +50,8 @@ impl Unit {
             Self::Mebibytes => "MiB",
             Self::Speedup | Self::Share => "ratio",
             Self::Percent => "%",
+            Self::Fences => "fences",
+            Self::Lines => "lines",
         }
     }
 
@@ -57,7 +63,9 @@ impl Unit {
             | Self::Bytes
             | Self::Mebibytes
             | Self::Share
-            | Self::Percent => Better::Lower,
+            | Self::Percent
+            | Self::Fences
+            | Self::Lines => Better::Lower,
         }
     }
 }

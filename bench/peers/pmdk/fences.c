@@ -187,6 +187,7 @@ void group_fences(const struct settings *settings)
 	count_blocks(pool);
 	count_writes(pool, "empty", 0, 0);
 	count_writes(pool, "write.8", 1, 8);
+	count_writes(pool, "write.8.large", 1, 8);
 	count_writes(pool, "write.64", 1, 64);
 	count_writes(pool, "write.1024", 1, 1024);
 	count_writes(pool, "ranges.10", RANGES, 64);

@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-enum { POOL_MIB = 1024, CHAIN = 4 };
+/* Buckets are in pages, as in the other program. */
+enum { POOL_MIB = 1024, CHAIN = 4, PAGE_BYTES = 4096, PAGE_BUCKETS = PAGE_BYTES / 8 };
 
 /* 64 bytes, as in the other groups. */
 struct entry {
@@ -14,9 +15,14 @@ struct entry {
 
 struct table {
 	PMEMobjpool *pool;
-	uint64_t *buckets;
+	uint64_t **pages;
 	uint64_t mask;
 };
+
+static uint64_t *bucket_of(const struct table *table, uint64_t number)
+{
+	return &table->pages[number / PAGE_BUCKETS][number % PAGE_BUCKETS];
+}
 
 static uint64_t scrambled(uint64_t key)
 {
@@ -26,7 +32,7 @@ static uint64_t scrambled(uint64_t key)
 
 static void insert(struct table *table, uint64_t key)
 {
-	uint64_t *bucket = &table->buckets[scrambled(key) & table->mask];
+	uint64_t *bucket = bucket_of(table, scrambled(key) & table->mask);
 	PMEMoid oid = pmemobj_tx_alloc(sizeof(struct entry), TYPE);
 	require(!OID_IS_NULL(oid), "the pool is full");
 	struct entry *entry = pmemobj_direct(oid);
@@ -51,7 +57,7 @@ static void check(const struct table *table, uint64_t count)
 	uint64_t found = 0;
 	char *base = (char *)table->pool;
 	for (uint64_t at = 0; at <= table->mask; at++)
-		for (uint64_t next = table->buckets[at]; next != 0; found++)
+		for (uint64_t next = *bucket_of(table, at); next != 0; found++)
 			next = ((struct entry *)(base + next))->next;
 	require(found == count, "entries are missing");
 }
@@ -59,13 +65,17 @@ static void check(const struct table *table, uint64_t count)
 static double insert_all(const struct settings *settings, int together)
 {
 	uint64_t count = settings->inserts;
-	uint64_t buckets = 1;
+	uint64_t buckets = PAGE_BUCKETS;
 	while (buckets * CHAIN < count)
 		buckets *= 2;
 	PMEMobjpool *pool = pool_create(settings, POOL_MIB);
-	PMEMoid array;
-	require(pmemobj_zalloc(pool, &array, buckets * sizeof(uint64_t), TYPE) == 0, "alloc");
-	struct table table = {pool, pmemobj_direct(array), buckets - 1};
+	struct table table = {pool, memory_for(buckets / PAGE_BUCKETS, sizeof(uint64_t *)),
+			      buckets - 1};
+	for (uint64_t at = 0; at < buckets / PAGE_BUCKETS; at++) {
+		PMEMoid page;
+		require(pmemobj_zalloc(pool, &page, PAGE_BYTES, TYPE) == 0, "alloc");
+		table.pages[at] = pmemobj_direct(page);
+	}
 	double start = thread_seconds();
 	if (together)
 		begin(pool);
@@ -80,6 +90,7 @@ static double insert_all(const struct settings *settings, int together)
 		commit();
 	double seconds = thread_seconds() - start;
 	check(&table, count);
+	free(table.pages);
 	pool_remove(settings, pool);
 	return seconds;
 }

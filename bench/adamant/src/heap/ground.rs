@@ -1,13 +1,13 @@
 //! Where a group of rows is measured: a heap of its own, clocks and counters around the work.
 //!
 //! Purpose: every timed row also says what it cost the medium, in the unit of its journal: bytes
-//! of log for the redo journal.
+//! of log for the redo journal, fences and flushed cache lines for the undo journal.
 //! Invariants: rows of a group work in a directory that nothing else uses, removed with the value.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use adamant_heap::{Durability, Heap, Options, Write};
-use adamant_medium::os::OsDirectory;
+use adamant_heap::{Durability, Flushing, Heap, JournalKind, Options, OsDirectory, Write};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -18,6 +18,8 @@ use crate::report::{Report, Unit};
 
 /// Bytes of the objects that most rows are about.
 pub(super) const OBJECT_BYTES: u64 = 64;
+/// Where Linux keeps files in memory.
+const MEMORY: &str = "/dev/shm";
 /// Objects reserved by each transaction that fills a heap.
 const FILL_BATCH: u64 = 1_000;
 
@@ -35,11 +37,18 @@ pub(super) struct Ground<'a> {
 #[derive(Clone, Copy)]
 struct Costs {
     log_bytes: u64,
+    fences: u64,
+    lines: u64,
 }
 
 impl Costs {
     fn of(heap: &Heap) -> Self {
-        Self { log_bytes: heap.stats().journal.log_appended_bytes }
+        let journal = heap.stats().journal;
+        Self {
+            log_bytes: journal.log_appended_bytes,
+            fences: journal.fences,
+            lines: journal.flushed_lines,
+        }
     }
 }
 
@@ -63,6 +72,7 @@ impl<'a> Ground<'a> {
     /// the disk, and `kv` has rows for that.
     pub(super) fn durability(&self) -> Durability {
         match self.journal {
+            Journal::Undo => Durability::Sync,
             Journal::Redo => Durability::Buffered,
         }
     }
@@ -75,9 +85,13 @@ impl<'a> Ground<'a> {
 
     /// Opens the heap in a directory, creating both if there is nothing.
     pub(super) fn open(&self, directory: &Path) -> Result<Heap> {
-        let directory = OsDirectory::create(directory)?;
-        let (heap, _) = Heap::open(std::sync::Arc::new(directory), Options::default())?;
-        Ok(heap)
+        let directory = Arc::new(OsDirectory::create(directory)?);
+        let mut options = Options::default();
+        if self.journal == Journal::Undo {
+            options.journal = JournalKind::Undo;
+            options.flushing = Flushing::Volatile;
+        }
+        Ok(Heap::open(directory, options)?.0)
     }
 
     /// An empty heap.
@@ -166,6 +180,12 @@ impl<'a> Ground<'a> {
         let after = Costs::of(heap);
         let each = |before: u64, after: u64| (after - before) as f64 / operations as f64;
         match self.journal {
+            Journal::Undo => {
+                let fences = each(before.fences, after.fences);
+                self.add(&format!("fences.{row}"), Unit::Fences, operations, fences);
+                let lines = each(before.lines, after.lines);
+                self.add(&format!("lines.{row}"), Unit::Lines, operations, lines);
+            }
             Journal::Redo => {
                 let log_bytes = each(before.log_bytes, after.log_bytes);
                 self.add(&format!("log.{row}"), Unit::Bytes, operations, log_bytes);
@@ -201,6 +221,7 @@ impl<'a> Ground<'a> {
 /// Where a journal works if nobody says where.
 fn default_path(journal: Journal) -> PathBuf {
     match journal {
-        Journal::Redo => PathBuf::from("."),
+        Journal::Undo if Path::new(MEMORY).is_dir() => PathBuf::from(MEMORY),
+        Journal::Undo | Journal::Redo => PathBuf::from("."),
     }
 }

@@ -1,6 +1,6 @@
 //! A hash table with chains: many inserts in one transaction against a transaction for each.
 
-use adamant_heap::{Heap, Read, Transaction, Write};
+use adamant_heap::{Durability, Heap, Read, Transaction, Write};
 
 use crate::error::{Result, ensure};
 use crate::heap::ground::{Ground, OBJECT_BYTES};
@@ -8,6 +8,10 @@ use crate::report::Unit;
 
 /// Entries of a chain, on average at the most.
 const CHAIN: u64 = 4;
+/// Bytes of a page of buckets, and how many are in it: tables are made of blocks that can be changed
+/// in a copy.
+const PAGE_BYTES: u64 = 4_096;
+const PAGE_BUCKETS: u64 = PAGE_BYTES / 8;
 /// Bytes of an entry that is written: its key, the offset of the next, a word of value.
 const ENTRY_BYTES: usize = 64;
 
@@ -24,13 +28,11 @@ pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
 fn insert_all(ground: &mut Ground<'_>, row: &str, together: bool) -> Result<f64> {
     let count = ground.settings.inserts;
     let durability = ground.durability();
-    let buckets = count.div_ceil(CHAIN).next_power_of_two();
+    let buckets = count.div_ceil(CHAIN).next_power_of_two().max(PAGE_BUCKETS);
     let heap = ground.empty_heap()?;
-    let table = heap.transaction(durability, |transaction| -> Result<Table> {
-        let block = transaction.reserve(buckets * 8)?;
-        transaction.write(block, 0, (buckets * 8) as usize)?.fill(0);
-        Ok(Table { block, mask: buckets - 1 })
-    })?;
+    let pages = ground.fill(&heap, buckets / PAGE_BUCKETS, PAGE_BYTES, true)?;
+    let table = Table { pages, mask: buckets - 1 };
+    table.clear(&heap, durability)?;
     let seconds = ground.timed(&heap, row, count, || {
         if together {
             return heap.transaction(durability, |transaction| {
@@ -47,32 +49,47 @@ fn insert_all(ground: &mut Ground<'_>, row: &str, together: bool) -> Result<f64>
     Ok(seconds)
 }
 
-/// A hash table: words that are offsets of the first entries of chains.
-#[derive(Clone, Copy)]
+/// A hash table: words that are offsets of the first entries of chains, in pages.
 struct Table {
-    block: u64,
+    pages: Vec<u64>,
     mask: u64,
 }
 
 impl Table {
-    fn insert(self, transaction: &mut Transaction<'_>, key: u64) -> Result<()> {
+    /// The page that a bucket is in, and its byte there.
+    fn place(&self, bucket: u64) -> (u64, usize) {
+        let page = self.pages[(bucket / PAGE_BUCKETS) as usize];
+        (page, (bucket % PAGE_BUCKETS * 8) as usize)
+    }
+
+    fn clear(&self, heap: &Heap, durability: Durability) -> Result<()> {
+        heap.transaction(durability, |transaction| {
+            self.pages.iter().try_for_each(|&page| {
+                transaction.write(page, 0, PAGE_BYTES as usize)?.fill(0);
+                Ok(())
+            })
+        })
+    }
+
+    fn insert(&self, transaction: &mut Transaction<'_>, key: u64) -> Result<()> {
         let scrambled = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let at = (((scrambled ^ (scrambled >> 32)) & self.mask) * 8) as usize;
-        let first = word(transaction, self.block, at)?;
+        let (page, at) = self.place((scrambled ^ (scrambled >> 32)) & self.mask);
+        let first = word(transaction, page, at)?;
         let entry = transaction.reserve(OBJECT_BYTES)?;
         let bytes = transaction.write(entry, 0, ENTRY_BYTES)?;
         bytes.fill(0);
         bytes[..8].copy_from_slice(&key.to_le_bytes());
         bytes[8..16].copy_from_slice(&first.to_le_bytes());
         bytes[16..24].copy_from_slice(&key.to_le_bytes());
-        Ok(transaction.update_u64(self.block, at, entry)?)
+        Ok(transaction.update_u64(page, at, entry)?)
     }
 
-    fn entries(self, heap: &Heap) -> Result<u64> {
+    fn entries(&self, heap: &Heap) -> Result<u64> {
         let view = heap.view()?;
         let mut found = 0;
         for bucket in 0..=self.mask {
-            let mut next = word(&view, self.block, (bucket * 8) as usize)?;
+            let (page, at) = self.place(bucket);
+            let mut next = word(&view, page, at)?;
             while next != 0 {
                 found += 1;
                 next = word(&view, next, 8)?;

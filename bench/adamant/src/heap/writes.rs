@@ -3,7 +3,7 @@
 use adamant_heap::{Heap, Write};
 
 use crate::error::Result;
-use crate::heap::ground::Ground;
+use crate::heap::ground::{Ground, OBJECT_BYTES};
 
 /// Blocks written in turn.
 const BLOCKS: u64 = 64;
@@ -51,11 +51,21 @@ fn counted(ground: &mut Ground<'_>, heap: &Heap) -> Result<()> {
     ground.timed(heap, "empty", COUNTED, || {
         (0..COUNTED).try_for_each(|_| heap.transaction(durability, |_| Ok(())))
     })?;
-    for (row, ranges, bytes) in [("write.8", 1, 8), ("ranges.10", RANGES, 64)] {
-        let blocks = ground.fill(heap, 1, 2 * RANGES * DISTANCE, true)?;
+    let large = 2 * RANGES * DISTANCE;
+    for (row, ranges, bytes, block_bytes) in [
+        ("write.8", 1, 8, OBJECT_BYTES),
+        ("write.8.large", 1, 8, large),
+        ("ranges.10", RANGES, 64, large),
+    ] {
+        let blocks = ground.fill(heap, 1, block_bytes, true)?;
+        let range = |range| (blocks[0], (range * DISTANCE) as usize, bytes);
+        let declared: Vec<(u64, usize, usize)> = (0..ranges).map(range).collect();
         ground.timed(heap, row, COUNTED, || {
             (0..COUNTED).try_for_each(|round| {
                 heap.transaction(durability, |transaction| -> Result<()> {
+                    if ranges > 1 {
+                        transaction.snapshot_many(&declared)?;
+                    }
                     for range in 0..ranges {
                         let at = (range * DISTANCE) as usize;
                         transaction.write(blocks[0], at, bytes)?.fill(round as u8);

@@ -151,7 +151,7 @@ pub fn run_child(arguments: &[String]) -> Result<bool> {
         group: Some(group.clone()),
         path: Some(path.into()),
     };
-    let Outcome { report, curves } = heap::run(&settings, &mut |_| {})?;
+    let Outcome { report, curves, .. } = heap::run(&settings, &mut |_| {})?;
     // What is asked is judged by the parent.
     print!("{}", report.json_lines(&AskedRows::default()));
     for curve in curves {

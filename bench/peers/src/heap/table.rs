@@ -54,6 +54,7 @@ pub const LINES: &[Line] = &[
     line("fences of a publish of 100, each", "fences.publish.100", 0.20),
     line("fences of an empty transaction", "fences.empty", 2.0),
     line("fences of a transaction writing 8 B", "fences.write.8", 5.0),
+    alone("the same in a block of 10 KiB", "fences.write.8.large"),
     line("writing 64 B", "fences.write.64", 5.0),
     line("writing 1 KiB", "fences.write.1024", 5.0),
     line("writing 10 ranges of 64 B declared at once", "fences.ranges.10", 23.0),
@@ -104,7 +105,7 @@ impl Judged {
     pub fn holds(&self) -> Option<bool> {
         let (asked, own) = (self.asked?, self.own?);
         let of_ratio = self.ratio_asked.zip(self.ratio).map(|(bound, ratio)| {
-            let bound = Asked { figure: bound, better: asked.better };
+            let bound = Asked { figure: bound, ..asked };
             bound.holds(ratio.median)
         });
         Some(of_ratio.unwrap_or_else(|| asked.holds(own.median)))
