@@ -28,7 +28,7 @@ static int usage(void)
 int main(int count, char **arguments)
 {
 	if (count == 2 && strcmp(arguments[1], "version") == 0) {
-		printf("libpmemobj %d.%d\n", PMEMOBJ_MAJOR_VERSION, PMEMOBJ_MINOR_VERSION);
+		printf("libpmemobj, interface %d.%d\n", PMEMOBJ_MAJOR_VERSION, PMEMOBJ_MINOR_VERSION);
 		return 0;
 	}
 	if (count != 8)

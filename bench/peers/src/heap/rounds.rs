@@ -75,8 +75,12 @@ fn takes_part(engine: &str, group: &str) -> bool {
     !others.contains(&group)
 }
 
-/// What libpmemobj says of its version.
+/// The version of libpmemobj: that of its package, or else of its interface.
 fn version(programs: &Path) -> Result<String> {
+    let package = Command::new("pkg-config").args(["--modversion", "libpmemobj"]).output();
+    if let Some(output) = package.ok().filter(|output| output.status.success()) {
+        return Ok(format!("libpmemobj {}", String::from_utf8(output.stdout)?.trim()));
+    }
     let output = Command::new(programs.join("pmdk")).arg("version").output()?;
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
