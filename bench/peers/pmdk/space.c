@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { POOL_MIB = 512, STEP = 100, SIZES = 41943, POINTS = 1000 };
+enum { POOL_MIB = 512, STEP = 100, SIZES = 41943, POINTS = 1000, SHOWN_EVERY = 37 };
 
 /* The share of an object's usable bytes that was not asked for; its header is not counted. */
 static void fragmentation(const struct settings *settings)
@@ -24,8 +24,8 @@ static void fragmentation(const struct settings *settings)
 		double percent = (usable - asked) / usable * 100;
 		sum += percent;
 		most = percent > most ? percent : most;
-		/* All small sizes, and as many of the others. */
-		if (at < POINTS || at % (SIZES / POINTS) == 0)
+		/* All small sizes, and some of the others, on all places within a page. */
+		if (at < POINTS || at % SHOWN_EVERY == 0)
 			printf("%s[%.0f,%.3f]", at == 0 ? "" : ",", asked, percent);
 	}
 	printf("]}\n");

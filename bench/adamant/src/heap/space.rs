@@ -9,8 +9,10 @@ use crate::report::Unit;
 /// Bytes from one size to the next, and how many there are up to 4 MiB.
 const STEP: u64 = 100;
 const SIZES: u64 = 41_943;
-/// Sizes shown one by one in the picture, and how many of the others.
+/// Sizes shown one by one in the picture, and of the others one in so many: a prime, so that they
+/// fall on all places within a page.
 const POINTS: u64 = 1_000;
+const SHOWN_EVERY: u64 = 37;
 
 /// All rows of this group.
 pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
@@ -41,7 +43,7 @@ fn fragmentation(ground: &mut Ground<'_>) -> Result<()> {
     let most = all.iter().map(|(_, _, percent)| *percent).fold(0.0, f64::max);
     ground.add("fragmentation.average", Unit::Percent, count, sum / count as f64);
     ground.add("fragmentation.maximum", Unit::Percent, count, most);
-    let is_shown = |number: u64| number < POINTS || number.is_multiple_of(SIZES / POINTS);
+    let is_shown = |number: u64| number < POINTS || number.is_multiple_of(SHOWN_EVERY);
     let shown = all.iter().filter(|(number, _, _)| is_shown(*number));
     let points: Vec<(f64, f64)> = shown.map(|(_, asked, percent)| (*asked, *percent)).collect();
     ground.add_curve("fragmentation", &points);

@@ -183,6 +183,7 @@ fn draw_chart(chart: &Chart, curves: Vec<Curve>, folder: &Path) -> Result<()> {
     builder
         .caption(chart.picture.about, (FONT, 18))
         .margin(12)
+        .margin_right(32)
         .x_label_area_size(36)
         .y_label_area_size(64);
     if chart.log_upward {
@@ -277,6 +278,7 @@ fn fragmentation(run: &Figures, folder: &Path) -> Result<Option<Picture>> {
     let mut context = ChartBuilder::on(&root)
         .caption(picture.about, (FONT, 18))
         .margin(12)
+        .margin_right(32)
         .x_label_area_size(36)
         .y_label_area_size(64)
         .build_cartesian_2d((100.0..4_194_300.0).log_scale(), 0.0..high * 1.1)?;
