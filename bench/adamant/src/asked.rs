@@ -40,7 +40,7 @@ pub struct Asked {
 }
 
 /// Fences of one in hundreds, for each.
-const FENCES_SLACK: f64 = 0.02;
+const FENCES_SLACK: f64 = 0.05;
 
 impl Asked {
     /// Whether a median satisfies it.
