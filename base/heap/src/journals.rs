@@ -96,7 +96,7 @@ impl Journal {
         // Everything is durable, names included, before the name that makes it a store.
         directory.sync()?;
         directory.rename(POOL_NEW_NAME, POOL_NAME)?;
-        directory.sync()?;
+        // Which makes that name durable.
         Ok(Self::open(directory, kind, flushing, options)?.0)
     }
 

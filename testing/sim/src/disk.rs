@@ -7,6 +7,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::ThreadId;
 
 use adamant_medium::error::{Error, Result};
 use parking_lot::{Mutex, MutexGuard};
@@ -80,6 +81,24 @@ impl SimDisk {
         let mut inner = self.inner();
         inner.settle();
         inner.next_number()
+    }
+
+    /// Another disk, empty, that shares its sites with this one.
+    pub fn emptied(&self) -> SimDisk {
+        let inner = self.inner();
+        Self::from_state(State::new(), 0, inner.seed, inner.sites.clone())
+    }
+
+    /// Makes all there is durable and forgets how it came about: crash points begin here. No
+    /// program may run on the disk, for what it has mapped is no file of the disk any more.
+    pub fn begin_history(&self) {
+        let mut inner = self.inner();
+        inner.settle();
+        inner.mapped = Mapped::default();
+        let point = inner.next_number();
+        inner.state = inner.state.crash(&mut Choice::All);
+        inner.origin = (inner.state.clone(), point);
+        inner.history.clear();
     }
 
     /// The same disk, which keeps no history from here on: it cannot crash, and flushes and
@@ -194,20 +213,28 @@ impl Inner {
         }
     }
 
-    /// Notes what mapped memory holds now, and what happened to it.
-    pub(crate) fn observe(&mut self, flush: Option<Event>) {
+    /// Notes what some lines of mapped memory hold now, and that they are flushed.
+    pub(crate) fn flush(&mut self, file: u64, lines: Range<u64>, thread: ThreadId) {
         if self.recording {
-            let events = self.mapped.changes(&self.state).into_iter().chain(flush);
-            for event in events {
-                self.state.remember(self.next_number(), &event);
-                self.events.push(event);
-            }
+            let changes = self.mapped.changes_in(&self.state, file, lines.clone());
+            self.note(changes);
+            self.note([Event::Flush { file, lines, thread }]);
+        }
+    }
+
+    fn note(&mut self, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            self.state.remember(self.next_number(), &event);
+            self.events.push(event);
         }
     }
 
     /// Puts what happened to mapped memory into the history.
     fn settle(&mut self) {
-        self.observe(None);
+        if self.recording {
+            let changes = self.mapped.changes(&self.state);
+            self.note(changes);
+        }
         if !self.events.is_empty() {
             let events = std::mem::take(&mut self.events).into();
             self.history.push(Operation::Memory { events });

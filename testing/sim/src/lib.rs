@@ -46,9 +46,9 @@
 //! be torn: each aligned word of 8 bytes is then of any of these times, which is more than the
 //! processors allow. A dead process completes no flush, and what it stored stays visible, but in
 //! doubt. A sync of the file makes its lines durable; a write to it is stores. Nothing reports a
-//! store, so lines are compared with what was seen last: at each flush, each fence and each
-//! operation. A fence is an operation; before it comes one that stands for all that was stored and
-//! flushed since the last.
+//! store, so lines are compared with what was seen last: those of a flush at that flush, all of
+//! them at each operation. A fence is an operation; before it comes one that stands for all that
+//! was stored and flushed since the last.
 //!
 //! Not modelled: decay of what is durable, reads that fail, and a rename of which both names
 //! survive.

@@ -82,24 +82,30 @@ impl Mapped {
         (range.file, first / line..(first + len).div_ceil(line))
     }
 
-    /// The lines that differ from what was seen last.
+    /// The lines of all files that differ from what was seen last.
     pub(crate) fn changes(&self, state: &State) -> Vec<Event> {
+        let files = self.contents.keys();
+        files.flat_map(|&file| self.changes_in(state, file, 0..u64::MAX)).collect()
+    }
+
+    /// The same for the pages of a file that hold these lines.
+    pub(crate) fn changes_in(&self, state: &State, file: u64, lines: Range<u64>) -> Vec<Event> {
+        let (content, known) = (&self.contents[&file], state.file(file));
+        let page = PAGE_BYTES as u64;
+        let start = lines.start.saturating_mul(LINE_BYTES as u64) / page * page;
+        let end = lines.end.saturating_mul(LINE_BYTES as u64).checked_next_multiple_of(page);
+        let end = end.unwrap_or(u64::MAX).min(known.len());
         let mut events = Vec::new();
-        if self.contents.is_empty() {
-            return events;
-        }
-        let mut chunk = vec![0; CHUNK_BYTES];
-        for (&file, content) in &self.contents {
-            let known = state.file(file);
-            for offset in (0..known.len()).step_by(CHUNK_BYTES) {
-                let bytes = (known.len() - offset).min(CHUNK_BYTES as u64) as usize;
-                chunk[bytes..].fill(0);
-                let read = content.read_at(&mut chunk[..bytes], offset);
-                read.expect("the content is as long as its file");
-                let (pages, _) = chunk.as_chunks::<PAGE_BYTES>();
-                for (number, page) in (offset / PAGE_BYTES as u64..).zip(pages) {
-                    add_changes(&mut events, file, known, number, page);
-                }
+        let mut chunk = vec![0; end.saturating_sub(start).min(CHUNK_BYTES as u64) as usize];
+        chunk.resize(chunk.len().next_multiple_of(PAGE_BYTES), 0);
+        for offset in (start..end).step_by(CHUNK_BYTES) {
+            let bytes = (end - offset).min(CHUNK_BYTES as u64) as usize;
+            chunk[bytes..].fill(0);
+            let read = content.read_at(&mut chunk[..bytes], offset);
+            read.expect("the content is as long as its file");
+            let (pages, _) = chunk[..bytes.next_multiple_of(PAGE_BYTES)].as_chunks::<PAGE_BYTES>();
+            for (number, page) in (offset / page..).zip(pages) {
+                add_changes(&mut events, file, known, number, page);
             }
         }
         events

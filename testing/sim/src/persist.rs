@@ -12,7 +12,7 @@ use adamant_medium::region::Region;
 
 use crate::disk::SimDisk;
 use crate::site::{Kind, Site};
-use crate::state::{Event, Operation};
+use crate::state::Operation;
 
 /// What a program on a simulated disk flushes with.
 #[derive(Debug)]
@@ -34,9 +34,9 @@ impl SimPersist {
         let mut inner = self.disk.inner();
         let (file, lines) = inner.mapped.lines(region, offset, len);
         self.lines.fetch_add(lines.end - lines.start, Ordering::Relaxed);
-        let is_done = inner.sites.meet(site);
-        let flush = Event::Flush { file, lines, thread: thread::current().id() };
-        inner.observe(is_done.then_some(flush));
+        if inner.sites.meet(site) {
+            inner.flush(file, lines, thread::current().id());
+        }
     }
 }
 

@@ -69,6 +69,9 @@ impl Lanes {
         flushing: Flushing,
     ) -> Result<Self> {
         let log_directory = directory.subdirectory(LOG_NAME)?;
+        // The pool's name was found, but whoever gave it may have died before its sync, or goes on
+        // here. Names in the log were durable before that.
+        directory.sync()?;
         let persist = log_directory.persist(flushing)?;
         let file = LanesFile::open(log_directory.as_ref(), *pool.uuid())?;
         let watermark = file.watermark()?;
@@ -118,17 +121,29 @@ impl Lanes {
         let sources = lanes.chain(files.iter().map(|(path, mapped)| whole((path, mapped))));
         let watermark = shared.covered();
         let mut found = Vec::new();
+        let persist = shared.persist.as_ref();
         for source in sources {
-            scan(&source, shared.seed, watermark, &mut found)?;
+            let known = found.len();
+            let end = scan(&source, shared.seed, watermark, &mut found)?;
+            if found.len() > known {
+                source.mapped.flush(persist, source.start, end);
+            }
         }
         let was_closed = found.is_empty();
         let mut recovery = Recovery { was_closed, last_sequence: watermark, ..Recovery::default() };
-        if !found.is_empty() {
+        if found.is_empty() {
+            // What it covers is about to be written over.
+            shared.file.settle(persist);
+        } else {
             let plan = judge(found, watermark, image)?;
-            recovery.pool_bytes = replay(&plan, shared.persist.as_ref(), image)?;
+            // Entries that were found may be in the cache alone, because the process died before
+            // their fence. Memory must not get ahead of them.
+            plan.flush_fresh(persist, image)?;
+            persist.fence();
+            recovery.pool_bytes = replay(&plan, persist, image)?;
             recovery.records = plan.commits.len() as u64;
             recovery.last_sequence = plan.last;
-            shared.file.raise(shared.persist.as_ref(), plan.last);
+            shared.file.raise(persist, plan.last);
             shared.watermark.store(plan.last, Ordering::Release);
             shared.order.skip_to(plan.last);
         }

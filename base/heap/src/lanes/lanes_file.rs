@@ -131,6 +131,12 @@ impl LanesFile {
     /// Raises the watermark, durably. What it covers must be durable before.
     pub(super) fn raise(&self, persist: &dyn Persist, sequence: u64) {
         self.mapped.store_word(WATERMARK_OFFSET, watermark_word(&self.uuid, sequence));
+        self.settle(persist);
+    }
+
+    /// Makes the watermark durable as it is found: the process that raised it may have died before
+    /// its fence.
+    pub(super) fn settle(&self, persist: &dyn Persist) {
         self.mapped.flush(persist, WATERMARK_OFFSET, 8);
         persist.fence();
     }

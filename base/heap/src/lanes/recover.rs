@@ -14,6 +14,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use adamant_medium::persist::Persist;
 use adamant_wire::checksum::crc32c;
 
 use super::layout::{KIND_COMMIT, KIND_UNDO};
@@ -31,6 +32,27 @@ pub(super) struct Plan<'a> {
     pub(super) undo: Vec<Found<'a>>,
     /// The highest number seen.
     pub(super) last: u64,
+}
+
+impl Plan<'_> {
+    /// Begins to take to the medium what the commits wrote in place and share a fence with.
+    ///
+    /// # Errors
+    /// `Error::Damaged` for an entry that makes no sense.
+    pub(super) fn flush_fresh(&self, persist: &dyn Persist, image: &Image) -> Result<()> {
+        for commit in self.commits.iter().filter(|commit| commit.head.fresh_crc.is_some()) {
+            for change in Entries::new(commit.changes) {
+                match change.map_err(|what| commit.damaged(what))? {
+                    // One that was freed since, and its pages given back, need not be there.
+                    Entry::Direct { offset, len } if image.bytes(offset, len).is_ok() => {
+                        image.flush(persist, offset, len);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Judges all entries beyond the watermark.

@@ -50,7 +50,8 @@ impl Found<'_> {
     }
 }
 
-/// Adds all entries of a lane beyond the watermark to `found`.
+/// Adds all entries of a lane beyond the watermark to `found`. Returns where they end: bytes from
+/// the start of the lane.
 ///
 /// # Errors
 /// `Error::Damaged` for an invalid entry that must have been durable.
@@ -59,7 +60,7 @@ pub(super) fn scan<'a>(
     seed: u32,
     watermark: u64,
     found: &mut Vec<Found<'a>>,
-) -> Result<()> {
+) -> Result<u64> {
     let bytes = source.mapped.bytes(source.start, source.len);
     let (mut at, mut last) = (0, 0);
     while let Some((head, changes)) = parse(seed, &bytes[at..]) {
@@ -76,7 +77,9 @@ pub(super) fn scan<'a>(
         }
         at = next.min(bytes.len());
     }
-    let Some(later) = search(bytes, at, seed, last.max(watermark)) else { return Ok(()) };
+    let Some(later) = search(bytes, at, seed, last.max(watermark)) else {
+        return Ok(at as u64);
+    };
     Err(Error::Damaged {
         file: source.path.into(),
         offset: source.start + at as u64,

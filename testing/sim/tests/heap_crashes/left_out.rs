@@ -5,6 +5,7 @@ use adamant_sim::site::{Kind, Site};
 use adamant_sim::{Mark, Promise, SimDisk, Tally};
 
 use crate::model::{self, Model};
+use crate::undo;
 use crate::workload::{Mix, Workload};
 use crate::{try_crashes_within, try_deaths, try_power_cuts};
 
@@ -62,5 +63,26 @@ fn a_missing_sync_of_the_redo_journal_is_noticed() {
     // the early sync only spares that commit the time.
     let saves_time = |site: &Site| site.file.ends_with("/log_file.rs") && site.kind == Kind::Sync;
     let verdicts = verdicts(mix.seed, |site| !saves_time(site), |disk| suite(disk, mix));
+    judge(&verdicts, |_| false);
+}
+
+/// A heap is created and gets two commits; then commits of all kinds in small lanes. Crashes within
+/// both, deaths, and crashes within what recovers from those.
+fn undo_suite(disk: &SimDisk, mix: Mix) {
+    let created = Mix { steps: 2, lanes: None, ..mix };
+    let models = Workload::run(disk, created);
+    try_power_cuts(disk, &models, 1, 6);
+    try_deaths(disk, &models, 1);
+    let disk = &disk.emptied();
+    let models = Workload::run(disk, mix);
+    try_power_cuts(disk, &models, 1, 24);
+    try_deaths(disk, &models, 1);
+    try_crashes_within(disk, &models, 5, 4);
+}
+
+#[test]
+fn a_missing_flush_or_fence_of_the_undo_journal_is_noticed() {
+    let mix = Mix { seed: 43, steps: 40, ..undo::mix(43) };
+    let verdicts = verdicts(mix.seed, |_| true, |disk| undo_suite(disk, mix));
     judge(&verdicts, |_| false);
 }

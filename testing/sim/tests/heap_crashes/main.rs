@@ -7,9 +7,10 @@
 
 mod left_out;
 mod model;
+mod undo;
 mod workload;
 
-use adamant_heap::{Durability, Error, Heap};
+use adamant_heap::{Durability, Error, Heap, JournalKind};
 use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Mark, Promise, SimDisk, Tally};
 
@@ -21,10 +22,12 @@ fn try_power_cuts(disk: &SimDisk, models: &[Model], step: usize, count: u64) -> 
     let mut tally = Tally::new();
     let mut tried = 0;
     tally.power_cuts(disk, step, count, |crashed, promise| {
-        let (heap, commit) = judge(&crashed, models, promise);
         tried += 1;
         if tried % 8 == 0 {
+            let (heap, commit) = judge(&crashed, models, promise);
             try_going_on(&crashed, heap, &models[commit as usize]);
+        } else {
+            judge(&crashed.without_history(), models, promise);
         }
     });
     tally
@@ -39,7 +42,7 @@ fn try_going_on(disk: &SimDisk, heap: Heap, model: &Model) {
     heap.transaction::<(), Error>(Durability::Sync, |tx| tx.set_root(1, 77)).unwrap();
     let durable = disk.operation_count();
     drop(heap);
-    judge(&disk.crash(point, &mut Choice::None), &models, recovered);
+    judge(&disk.crash(point, &mut Choice::None).without_history(), &models, recovered);
     let (heap, _) = judge(&disk.crash(durable, &mut Choice::None), &models, recovered);
     assert_eq!(heap.view().unwrap().root(1), 77);
 }
@@ -114,7 +117,7 @@ fn try_deaths(disk: &SimDisk, models: &[Model], step: usize) -> Tally {
 fn try_crashes_within(disk: &SimDisk, models: &[Model], step: usize, count: u64) -> Tally {
     let mut tally = Tally::new();
     let mut cursor = disk.cursor();
-    for point in (0..=disk.operation_count()).step_by(step) {
+    for point in (cursor.point()..=disk.operation_count()).step_by(step) {
         cursor.advance_to(point);
         let promise = Promise::at_power_cut(disk, point);
         for first in [
@@ -122,9 +125,11 @@ fn try_crashes_within(disk: &SimDisk, models: &[Model], step: usize, count: u64)
             cursor.crash(&mut Choice::random(point)),
             cursor.kill(),
         ] {
-            tally.state(disk, point, &"first crash", || drop(open(&first).unwrap()));
+            tally.state(disk, point, &"first crash", || {
+                drop(open(&first, models[0].journal).unwrap())
+            });
             tally.cuts_within(&first, count, point, |crashed| {
-                drop(judge(&crashed, models, promise));
+                drop(judge(&crashed.without_history(), models, promise));
             });
         }
     }
@@ -155,7 +160,7 @@ fn try_faults(mix: Mix, test: &str, is_tried: impl Fn(&str) -> bool) {
         let disk = SimDisk::new(mix.seed);
         disk.fail(number..number + 1);
         // A heap that could not even be created has made no promise.
-        let mut models = vec![Model::empty()];
+        let mut models = vec![Model::empty(mix.journal)];
         if let Ok(mut workload) = Workload::create(&disk, mix) {
             tally.state(&disk, number, &"failing", || {
                 poisoned += u64::from(run_with_a_fault(&mut workload));
@@ -262,7 +267,7 @@ fn a_full_disk_refuses_and_loses_nothing() {
         tally.state(&disk, point, &"recovery on a full disk", || {
             let full = cursor.crash(&mut Choice::random(point));
             full.set_space_bytes(Some(full.space_used_bytes()));
-            if let Err(error) = open(&full) {
+            if let Err(error) = open(&full, JournalKind::Redo) {
                 assert!(error.is_out_of_space(), "{error:?}");
                 refused += 1;
             }

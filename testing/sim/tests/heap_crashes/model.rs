@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adamant_heap::{Error, Heap, Options, Read, Recovery, Result};
+use adamant_heap::{Error, Heap, JournalKind, Options, Read, Recovery, Result};
 use adamant_medium::storage::Directory;
 use adamant_sim::{Promise, SimDirectory, SimDisk};
 
@@ -14,6 +14,8 @@ pub(crate) const HEADER_BYTES: usize = 8 + SLOTS * 16;
 /// Contents after a commit.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
+    /// Of the heap.
+    pub(crate) journal: JournalKind,
     pub(crate) commit: u64,
     pub(crate) slots: Vec<Option<Arc<Vec<u8>>>>,
     /// Blocks that may be allocated beside those, by who published them after this commit.
@@ -21,8 +23,8 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    pub(crate) fn empty() -> Model {
-        Model { commit: 0, slots: vec![None; SLOTS], loose_max: 0 }
+    pub(crate) fn empty(journal: JournalKind) -> Model {
+        Model { journal, commit: 0, slots: vec![None; SLOTS], loose_max: 0 }
     }
 
     /// Panics unless the heap holds exactly this.
@@ -75,8 +77,9 @@ pub(crate) fn commit_of(heap: &Heap) -> u64 {
 }
 
 /// Opens the heap on a disk, everything within the calls, with the smallest log there can be.
-pub(crate) fn open(disk: &SimDisk) -> Result<(Heap, Recovery)> {
+pub(crate) fn open(disk: &SimDisk, journal: JournalKind) -> Result<(Heap, Recovery)> {
     let mut options = Options::default();
+    options.journal = journal;
     options.log_bytes_max = 4 << 20;
     options.address_bytes_max = 256 << 20;
     options.deferred_bytes_max = 64 << 10;
@@ -89,7 +92,8 @@ pub(crate) fn open(disk: &SimDisk) -> Result<(Heap, Recovery)> {
 pub(crate) fn judge(disk: &SimDisk, models: &[Model], promise: Promise) -> (Heap, u64) {
     let exists = SimDirectory::root(disk).open("pool").unwrap().is_some();
     assert!(exists || !promise.created, "a heap that was created is gone");
-    let (heap, _) = open(disk).unwrap_or_else(|error| panic!("recovery failed: {error:?}"));
+    let (heap, _) =
+        open(disk, models[0].journal).unwrap_or_else(|error| panic!("recovery failed: {error:?}"));
     let commit = commit_of(&heap);
     let promised = promise.least..=promise.most;
     assert!(promised.contains(&commit), "commit {commit} was recovered, {promise:?}");

@@ -1,14 +1,18 @@
 //! A scripted user of a heap: the same seed does the same.
 
+use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread;
 
-use adamant_heap::{Durability, Error, Heap, Result, Transaction, Write};
+use adamant_heap::{Durability, Error, Heap, JournalKind, Result, Transaction, Write};
 use adamant_sim::{Mark, SimDisk};
 
 use crate::model::{HEADER_BYTES, Model, SLOTS, commit_of, is_poisoned, open, slot_at};
+use crate::undo;
 
 /// Bytes of a block too large for one frame, by far.
-const LARGE_BYTES: std::ops::Range<usize> = 1_100_000..1_500_000;
+const LARGE_BYTES: Range<usize> = 1_100_000..1_500_000;
 
 /// All durabilities.
 pub(crate) const ALL: &[Durability] =
@@ -17,6 +21,9 @@ pub(crate) const ALL: &[Durability] =
 /// What kinds of steps a workload takes: small commits, unless it says otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mix {
+    pub(crate) journal: JournalKind,
+    /// Undo journal: how many lanes, and bytes of each, if not as many as a new pool has.
+    pub(crate) lanes: Option<(u32, u64)>,
     pub(crate) seed: u64,
     pub(crate) steps: u64,
     /// One commit in so many writes a large block; 0: none does.
@@ -25,6 +32,12 @@ pub(crate) struct Mix {
     pub(crate) upkeep_one_in: u64,
     /// One step in so many reserves, publishes, frees or sets a word without a transaction; 0: none.
     pub(crate) alone_one_in: u64,
+    /// One commit in so many overwrites parts of several blocks that it declared at once; 0: none.
+    pub(crate) declare_one_in: u64,
+    /// One step in so many is a transaction that fails at its end; 0: none.
+    pub(crate) abort_one_in: u64,
+    /// One step in so many is taken by another thread, while this one waits; 0: none.
+    pub(crate) thread_one_in: u64,
     /// One step in so many closes the heap and opens it again; 0: none.
     pub(crate) reopen_one_in: u64,
     /// The durabilities to choose from.
@@ -34,11 +47,16 @@ pub(crate) struct Mix {
 impl Default for Mix {
     fn default() -> Mix {
         Mix {
+            journal: JournalKind::Redo,
+            lanes: None,
             seed: 0,
             steps: 0,
             large_one_in: 0,
             upkeep_one_in: 0,
             alone_one_in: 0,
+            declare_one_in: 0,
+            abort_one_in: 0,
+            thread_one_in: 0,
             reopen_one_in: 0,
             durabilities: ALL,
         }
@@ -64,12 +82,17 @@ pub(crate) struct Workload {
 impl Workload {
     /// Creates a heap on an empty disk.
     pub(crate) fn create(disk: &SimDisk, mix: Mix) -> Result<Workload> {
-        let (heap, _) = open(disk)?;
+        let (mut heap, _) = open(disk, mix.journal)?;
+        if let (JournalKind::Undo, Some((count, bytes))) = (mix.journal, mix.lanes) {
+            drop(heap);
+            undo::remake_lanes(disk, count, bytes);
+            (heap, _) = open(disk, mix.journal)?;
+        }
         Mark::Durable.put(disk, 0);
         Ok(Workload {
             disk: disk.clone(),
             heap,
-            models: vec![Model::empty()],
+            models: vec![Model::empty(mix.journal)],
             refused: 0,
             mix,
             random: fastrand::Rng::with_seed(mix.seed),
@@ -107,7 +130,7 @@ impl Workload {
     pub(crate) fn reopen(&mut self) -> Result<()> {
         self.heap.close()?;
         Mark::Durable.put(&self.disk, self.last().commit);
-        self.heap = open(&self.disk)?.0;
+        self.heap = open(&self.disk, self.mix.journal)?.0;
         Ok(())
     }
 
@@ -115,8 +138,18 @@ impl Workload {
         self.models.last().unwrap()
     }
 
-    /// Upkeep or a commit.
+    /// A step, on this thread or another one.
     pub(crate) fn step(&mut self) -> Result<()> {
+        if self.one_in(self.mix.thread_one_in) {
+            let step = || self.step_here();
+            let done = thread::scope(|scope| scope.spawn(step).join());
+            return done.unwrap_or_else(|panic| resume_unwind(panic));
+        }
+        self.step_here()
+    }
+
+    /// Upkeep, a commit, or a transaction that fails.
+    fn step_here(&mut self) -> Result<()> {
         if self.one_in(self.mix.upkeep_one_in) {
             self.heap.checkpoint()?;
             Mark::Durable.put(&self.disk, self.last().commit);
@@ -125,6 +158,8 @@ impl Workload {
             Mark::Durable.put(&self.disk, self.last().commit);
         } else if self.one_in(self.mix.reopen_one_in) {
             self.reopen()?;
+        } else if self.one_in(self.mix.abort_one_in) {
+            self.abort()?;
         } else if self.one_in(self.mix.alone_one_in) {
             let durability = *self.random.choice(self.mix.durabilities).unwrap();
             self.act_alone(durability)?;
@@ -142,17 +177,41 @@ impl Workload {
         model.loose_max = self.lost_max + u64::from(self.loose.is_some());
         let seed = self.random.u64(..);
         let large = self.one_in(self.mix.large_one_in);
+        let declare = self.one_in(self.mix.declare_one_in);
         self.transaction(durability, model, |tx, header, model| {
             let mut random = fastrand::Rng::with_seed(seed);
             if large {
                 let bytes = random.usize(LARGE_BYTES);
                 fill_slot(tx, header, model, &mut random, bytes)?;
             }
+            if declare {
+                overwrite_declared(tx, header, model, &mut random)?;
+            }
             for _ in 0..random.usize(1..4) {
                 change(tx, header, model, &mut random)?;
             }
             Ok(())
         })
+    }
+
+    /// A transaction of some changes that is given up at the end.
+    fn abort(&mut self) -> Result<()> {
+        let mut model = self.last().clone();
+        let mut random = self.random.fork();
+        let given_up: Result<()> = self.heap.transaction(Durability::Sync, |tx| {
+            let header = header(tx)?;
+            if random.bool() {
+                overwrite_declared(tx, header, &mut model, &mut random)?;
+            }
+            for _ in 0..random.usize(1..4) {
+                change(tx, header, &mut model, &mut random)?;
+            }
+            Err(Error::Misuse { what: "given up on purpose" })
+        });
+        match given_up {
+            Err(Error::Misuse { .. }) => Ok(()),
+            other => other,
+        }
     }
 
     /// One action without a transaction. Publishing and freeing show in no header, so until the
@@ -250,6 +309,10 @@ impl Workload {
     fn note_done(&mut self, durability: Durability, model: Model, done: Result<()>) -> Result<()> {
         let commit = model.commit;
         match (&done, durability) {
+            // What is visible is durable.
+            (Ok(()), _) if self.mix.journal == JournalKind::Undo => {
+                Mark::Durable.put(&self.disk, commit);
+            }
             (Ok(()), Durability::Sync) => Mark::Durable.put(&self.disk, commit),
             (Ok(()), Durability::Buffered) => Mark::Buffered.put(&self.disk, commit),
             (Ok(()), Durability::Deferred) => {}
@@ -352,6 +415,32 @@ fn overwrite_slot(
     random.fill(&mut bytes[start..end]);
     let (block, _) = slot_at(tx, header, slot);
     tx.write(block, start, end - start)?.copy_from_slice(&bytes[start..end]);
+    Ok(())
+}
+
+/// Parts of several blocks change, all declared before the first does.
+fn overwrite_declared(
+    tx: &mut Transaction<'_>,
+    header: u64,
+    model: &mut Model,
+    random: &mut fastrand::Rng,
+) -> Result<()> {
+    let mut ranges = Vec::new();
+    for (slot, bytes) in model.slots.iter_mut().enumerate() {
+        if let (Some(bytes), true) = (bytes, random.bool()) {
+            let start = random.usize(..bytes.len());
+            let end = bytes.len().min(start + random.usize(1..300));
+            random.fill(&mut Arc::make_mut(bytes)[start..end]);
+            ranges.push((slot, slot_at(tx, header, slot).0, start..end));
+        }
+    }
+    let declared =
+        |(_, block, range): &(usize, u64, Range<usize>)| (*block, range.start, range.len());
+    tx.snapshot_many(&ranges.iter().map(declared).collect::<Vec<_>>())?;
+    for (slot, block, range) in ranges {
+        let Some(bytes) = &model.slots[slot] else { continue };
+        tx.write_uninit(block, range.start, range.len())?.copy_from_slice(&bytes[range]);
+    }
     Ok(())
 }
 

@@ -1,0 +1,71 @@
+//! The undo journal: memory is the medium, every fence is a crash point, and every cache line that
+//! was not fenced may be lost, kept or torn.
+//!
+//! Lanes are made small, so that a short workload starts them over and needs files for what has no
+//! room in them.
+
+use adamant_heap::JournalKind;
+use adamant_medium::storage::Directory;
+use adamant_sim::tally::seed;
+use adamant_sim::{SimDirectory, SimDisk};
+use adamant_wire::checksum::crc32c;
+
+use crate::workload::{Mix, Workload};
+use crate::{try_crashes_within, try_deaths, try_power_cuts};
+
+/// Two lanes of 2 KiB, and steps of all kinds.
+pub(crate) fn mix(number: u64) -> Mix {
+    Mix {
+        journal: JournalKind::Undo,
+        lanes: Some((2, 2048)),
+        seed: seed(number),
+        steps: 60,
+        upkeep_one_in: 20,
+        alone_one_in: 5,
+        abort_one_in: 6,
+        declare_one_in: 4,
+        thread_one_in: 3,
+        reopen_one_in: 20,
+        ..Mix::default()
+    }
+}
+
+/// Replaces the lanes of a closed heap by others, as `docs/format/lanes.md` has them.
+pub(crate) fn remake_lanes(disk: &SimDisk, count: u32, bytes: u64) {
+    let directory = SimDirectory::root(disk).subdirectory("log").unwrap();
+    let file = directory.open("lanes").unwrap().unwrap();
+    let mut head = [0; 40];
+    file.read_at(&mut head, 0).unwrap();
+    head[12..16].copy_from_slice(&count.to_le_bytes());
+    head[16..24].copy_from_slice(&bytes.to_le_bytes());
+    file.write_at(&head, 0).unwrap();
+    file.write_at(&crc32c(0, &head).to_le_bytes(), 40).unwrap();
+    file.set_len(4096 + u64::from(count) * bytes).unwrap();
+    disk.begin_history();
+}
+
+#[test]
+fn every_fence_of_the_undo_journal() {
+    let disk = SimDisk::new(seed(31));
+    let models = Workload::run(&disk, mix(31));
+    let history: Vec<_> = (0..disk.operation_count()).filter_map(|at| disk.describe(at)).collect();
+    let count = |what: &str| history.iter().filter(|operation| operation.contains(what)).count();
+    assert!(count("create sim/log/large-") > 0, "some entry has no room in a lane");
+    assert!(count("lanes_file.rs") > 4, "lanes start over");
+    assert!(count("allocate sim/pool") > 0, "the pool grows");
+    try_power_cuts(&disk, &models, 1, 16).print("undo journal");
+}
+
+#[test]
+fn a_killed_process_under_the_undo_journal() {
+    let disk = SimDisk::new(seed(37));
+    let models = Workload::run(&disk, mix(37));
+    try_deaths(&disk, &models, 1).print("undo journal, killed processes");
+}
+
+#[test]
+fn crashes_during_recovery_of_the_undo_journal() {
+    let disk = SimDisk::new(seed(41));
+    let models = Workload::run(&disk, mix(41));
+    try_crashes_within(&disk, &models, 9, 4).print("undo journal, crashes during recovery");
+}
