@@ -71,12 +71,12 @@ fn a_missing_sync_of_the_redo_journal_is_noticed() {
 fn undo_suite(disk: &SimDisk, mix: Mix) {
     let created = Mix { steps: 2, lanes: None, ..mix };
     let models = Workload::run(disk, created);
-    try_power_cuts(disk, &models, 1, 6);
+    try_power_cuts(disk, &models, 1, 8);
     try_deaths(disk, &models, 1);
     let disk = &disk.emptied();
     let models = Workload::run(disk, mix);
     try_power_cuts(disk, &models, 1, 24);
-    try_deaths(disk, &models, 1);
+    try_deaths(disk, &models, 3);
     try_crashes_within(disk, &models, 5, 4);
 }
 
