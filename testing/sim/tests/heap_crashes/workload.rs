@@ -203,6 +203,13 @@ impl Workload {
             if random.bool() {
                 overwrite_declared(tx, header, &mut model, &mut random)?;
             }
+            // A block that is too large for a copy, if there is one.
+            let is_large = |bytes: &Option<Arc<Vec<u8>>>| {
+                bytes.as_ref().is_some_and(|bytes| bytes.len() > 4096)
+            };
+            if let Some(slot) = model.slots.iter().position(is_large) {
+                overwrite_slot(tx, header, &mut model, &mut random, slot)?;
+            }
             for _ in 0..random.usize(1..4) {
                 change(tx, header, &mut model, &mut random)?;
             }
