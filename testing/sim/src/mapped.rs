@@ -67,19 +67,26 @@ impl Mapped {
         self.ranges.push(MappedRange { addresses: start..start + len, file, file_offset });
     }
 
-    /// The files and cache lines of a range of mapped memory.
+    /// The files and cache lines of a range of mapped memory; a pool that grew was mapped in pieces.
     ///
     /// # Panics
-    /// If there is none: flushing what is not mapped is a mistake of the program.
-    pub(crate) fn lines(&self, region: &Region, offset: u64, len: u64) -> (u64, Range<u64>) {
-        let (start, end) = (address(region, offset), address(region, offset) + len);
-        let holds = |range: &&MappedRange| range.addresses.contains(&start);
-        let range = self.ranges.iter().rev().find(holds);
-        let range = range.filter(|range| end <= range.addresses.end);
-        let range = range.unwrap_or_else(|| panic!("{len} bytes at {offset} are not mapped"));
-        let first = range.file_offset + (start - range.addresses.start);
+    /// If there are none: flushing what is not mapped is a mistake of the program.
+    pub(crate) fn lines(&self, region: &Region, offset: u64, len: u64) -> Vec<(u64, Range<u64>)> {
+        let end = address(region, offset) + len;
         let line = LINE_BYTES as u64;
-        (range.file, first / line..(first + len).div_ceil(line))
+        let mut at = address(region, offset);
+        let mut pieces = Vec::new();
+        while at < end {
+            let holds = |range: &&MappedRange| range.addresses.contains(&at);
+            let range = self.ranges.iter().rev().find(holds);
+            let range = range.unwrap_or_else(|| panic!("{len} bytes at {offset} are not mapped"));
+            let piece_end = range.addresses.end.min(end);
+            let first = range.file_offset + (at - range.addresses.start);
+            let lines = first / line..(first + (piece_end - at)).div_ceil(line);
+            pieces.push((range.file, lines));
+            at = piece_end;
+        }
+        pieces
     }
 
     /// The lines of all files that differ from what was seen last.

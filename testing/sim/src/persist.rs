@@ -32,10 +32,12 @@ impl SimPersist {
             return;
         }
         let mut inner = self.disk.inner();
-        let (file, lines) = inner.mapped.lines(region, offset, len);
-        self.lines.fetch_add(lines.end - lines.start, Ordering::Relaxed);
-        if inner.sites.meet(site) {
-            inner.flush(file, lines, thread::current().id());
+        let is_done = inner.sites.meet(site);
+        for (file, lines) in inner.mapped.lines(region, offset, len) {
+            self.lines.fetch_add(lines.end - lines.start, Ordering::Relaxed);
+            if is_done {
+                inner.flush(file, lines, thread::current().id());
+            }
         }
     }
 }

@@ -199,6 +199,25 @@ fn what_a_dead_process_flushed_no_fence_completes() {
 }
 
 #[test]
+fn a_flush_may_span_pieces_that_were_mapped_apart() {
+    let memory = memory();
+    memory.file.allocate(0, 2 * FILE_BYTES).unwrap();
+    memory.file.sync().unwrap();
+    // SAFETY: nobody has a reference into that range of the region.
+    unsafe { memory.file.map_shared(&memory.region, 4096 + FILE_BYTES, FILE_BYTES, FILE_BYTES) }
+        .unwrap();
+    // SAFETY: the range is mapped by now, and nobody has a reference into it.
+    unsafe { memory.persist.copy(&memory.region, 4096 + FILE_BYTES - 8, &[5; 16]) };
+    memory.persist.flush(&memory.region, 4096 + FILE_BYTES - 64, 128);
+    memory.fence();
+    let left = memory.disk.crash(memory.disk.operation_count(), &mut Choice::None);
+    let mut bytes = [0; 16];
+    let file = SimDirectory::root(&left).open("data").unwrap().unwrap();
+    file.read_at(&mut bytes, FILE_BYTES - 8).unwrap();
+    assert_eq!(bytes, [5; 16]);
+}
+
+#[test]
 fn files_and_their_memory_are_one() {
     let memory = memory();
     memory.set(0, 1);
