@@ -1,6 +1,6 @@
 //! The figures asked for: `asked.toml`.
 //!
-//! Purpose: to judge a row by what an issue asked for.
+//! Purpose: to judge a row by what is asked for.
 //! The file is the part of TOML that it needs: tables, quoted keys, numbers, comments. Anything
 //! else is an error that names its line.
 

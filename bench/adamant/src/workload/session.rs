@@ -92,6 +92,15 @@ impl<'a, E: Engine> Session<'a, E> {
         if self.engine.is_some() && self.durability == durability {
             return Ok(());
         }
+        self.renew(durability)
+    }
+
+    /// Closes and opens it in any case, so that what is measured next pays for nothing that was
+    /// left from before.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn renew(&mut self, durability: Durability) -> Result<()> {
         let setup = self.setup(durability);
         let engine = self.close()?;
         let engine = engine.reopen(&self.directory, setup)?;

@@ -101,7 +101,7 @@ fn mixed<E: Engine>(
 /// # Errors
 /// The engine's, or contents that are not what was written.
 pub fn overwrite<E: Engine>(session: &mut Session<'_, E>, report: &mut Report) -> Result<()> {
-    session.reopen(Durability::Deferred)?;
+    session.renew(Durability::Deferred)?;
     let written_before = written_bytes()?;
     let version = session.newer_version();
     let (operations, mut measured) =
