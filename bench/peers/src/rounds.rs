@@ -137,9 +137,9 @@ fn child(
             }
         }
     } else if engine == roster::JUDGED {
-        return Err(format!("{engine} failed in {part}: see above").into());
+        return Err(format!("{engine} failed in {part} ({}): see above", output.status).into());
     } else {
-        lines.push(json!({"failed": part, "engine": engine}));
+        lines.push(json!({"failed": part, "engine": engine, "how": output.status.to_string()}));
     }
     for line in &mut lines {
         line["round"] = round.into();

@@ -143,7 +143,11 @@ pub(super) fn peers(run: &Figures) -> String {
     let mut out = format!("## Engines\n\n{}", text::table(&head, &rows));
     for failed in run.others.iter().filter(|line| !line["failed"].is_null()) {
         let (engine, part) = (words(failed, "engine"), words(failed, "failed"));
-        out += &format!("{engine} failed in part `{part}`; its rows of that part are missing.\n\n");
+        out += &format!(
+            "{engine} failed in part `{part}` of a round ({}); its rows of that part are missing \
+             there.\n\n",
+            words(failed, "how")
+        );
     }
     out + "Built as the workspace of Adamant is (thin LTO, 4 codegen units). Caches are larger \
            than any dataset, so that no engine reads the disk for want of memory.\n"
