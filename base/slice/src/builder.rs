@@ -1,9 +1,9 @@
 //! Builder: bytes that are still being written.
 //!
 //! Purpose: to make a slice in place, without a second copy.
-//! Invariants: a builder never shares memory, since there is no way to make one of a slice; all
-//! memory that it lends is initialised, with zeros at first; the prefix of a slice is taken when
-//! the builder is frozen, after which nobody can write.
+//! Invariants: a builder never shares memory: made of a slice it has its only user. All memory that
+//! it lends is initialised, with zeros at first. The prefix of a slice is taken when the builder is
+//! frozen, after which nobody can write. Inline bytes from `len` on are zeros.
 //! Thread safety: like a `Vec<u8>`.
 
 use core::fmt;
@@ -115,9 +115,53 @@ impl Builder {
     /// the slice.
     pub fn freeze(self) -> Slice {
         match self.room {
-            Room::Inline(bytes) => Slice::new(&bytes[..self.len]),
+            Room::Inline(bytes) => Slice::inline(self.len, bytes),
             Room::Block(block) => Slice::from_block(block, self.len),
         }
+    }
+}
+
+impl Slice {
+    /// The bytes to be written again, without a copy beyond 20 bytes. If others use the memory, or
+    /// if it is none of ours (static, or an owner's), the slice comes back: nobody ever sees the
+    /// bytes of a slice change.
+    ///
+    /// ```
+    /// use adamant_slice::Slice;
+    ///
+    /// let slice = Slice::new(b"twenty-one bytes and more");
+    /// let clone = slice.clone();
+    /// let slice = slice.into_builder().unwrap_err();
+    /// drop(clone);
+    /// let mut builder = slice.into_builder().unwrap();
+    /// builder[0] = b'T';
+    /// assert_eq!(builder.freeze(), b"Twenty-one bytes and more");
+    /// ```
+    ///
+    /// # Errors
+    /// The slice as it was.
+    pub fn into_builder(self) -> core::result::Result<Builder, Self> {
+        let len = self.len();
+        if self.is_inline() {
+            let mut bytes = [0; INLINE_BYTES_MAX];
+            bytes[..len].copy_from_slice(&self);
+            return Ok(Builder { room: Room::Inline(bytes), len });
+        }
+        let start = self.as_ptr().addr();
+        let mut block = self.into_block()?;
+        // The slice may have been a part: from now on all of the block is the builder's.
+        let skipped = start - block.start().addr().get();
+        block.bytes_mut().copy_within(skipped..skipped + len, 0);
+        Ok(Builder { room: Room::Block(block), len })
+    }
+}
+
+impl TryFrom<Slice> for Builder {
+    type Error = Slice;
+
+    /// As `Slice::into_builder`.
+    fn try_from(slice: Slice) -> core::result::Result<Self, Slice> {
+        slice.into_builder()
     }
 }
 

@@ -3,11 +3,12 @@
 //! Purpose: slices straight from a reader, without a vector in between.
 //! Invariants: a reader only ever sees initialised memory, since safe readers may look at it.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use crate::builder::Builder;
 use crate::error::Error;
-use crate::slice::Slice;
+use crate::shared::Block;
+use crate::slice::{INLINE_BYTES_MAX, Slice, check_length};
 
 impl Slice {
     /// Reads exactly `len` bytes. Allocates `len` bytes before it reads: check lengths that come
@@ -16,10 +17,34 @@ impl Slice {
     /// # Errors
     /// The reader's, `UnexpectedEof` when it ends early, `InvalidInput` when `len` is more than
     /// `SLICE_BYTES_MAX`.
+    #[inline]
     pub fn from_reader(reader: &mut impl Read, len: usize) -> io::Result<Self> {
-        let mut builder = Builder::zeroed(len)?;
-        reader.read_exact(&mut builder)?;
-        Ok(builder.freeze())
+        if len <= INLINE_BYTES_MAX {
+            let mut bytes = [0; INLINE_BYTES_MAX];
+            let bytes = &mut bytes[..len];
+            reader.read_exact(bytes)?;
+            return Ok(Self::new(bytes));
+        }
+        check_length(len)?;
+        let mut block = Block::zeroed(len as u32);
+        reader.read_exact(block.bytes_mut())?;
+        Ok(Self::from_block(block, len))
+    }
+
+    /// Reads exactly `len` bytes. What the reader has in its buffer is copied from there, without
+    /// writing zeros first: for values that are short beside the buffer that saves a tenth.
+    ///
+    /// # Errors
+    /// As [`Slice::from_reader`].
+    #[inline]
+    pub fn from_buffered(reader: &mut impl BufRead, len: usize) -> io::Result<Self> {
+        if let Some(bytes) = reader.fill_buf()?.get(..len) {
+            check_length(len)?;
+            let slice = Self::new(bytes);
+            reader.consume(len);
+            return Ok(slice);
+        }
+        Self::from_reader(reader, len)
     }
 }
 

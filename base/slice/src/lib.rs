@@ -14,7 +14,8 @@
 //! assert_eq!(piece.as_ptr(), page[7..].as_ptr());
 //! ```
 //!
-//! Without the default feature `std` the crate needs only `alloc`.
+//! Without the default feature `std` the crate needs only `alloc`. The features `serde`, `bytes` and
+//! `arbitrary` add the traits of those crates, and conversions to and from `bytes::Bytes`.
 
 #![no_std]
 
@@ -23,6 +24,7 @@ extern crate alloc;
 extern crate std;
 
 mod error;
+mod few;
 mod sync;
 
 mod shared;
@@ -31,12 +33,23 @@ mod repr;
 
 mod slice;
 
+mod convert;
+mod lender;
+
 mod builder;
 #[cfg(feature = "std")]
 mod io;
 mod text;
 
+#[cfg(feature = "arbitrary")]
+mod with_arbitrary;
+#[cfg(feature = "bytes")]
+mod with_bytes;
+#[cfg(feature = "serde")]
+mod with_serde;
+
 pub use builder::Builder;
 pub use error::{Error, Result};
+pub use lender::Lender;
 pub use slice::{INLINE_BYTES_MAX, SLICE_BYTES_MAX, Slice};
 pub use text::Text;

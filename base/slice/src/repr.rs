@@ -21,10 +21,11 @@ use core::mem;
 use core::ops::Range;
 use core::ptr::NonNull;
 
+use crate::few::{equal, few_bytes};
 use crate::shared::{Block, External, Header, Shared};
 
 /// Bytes that need no allocation.
-pub(crate) const INLINE_BYTES_MAX: usize = 20;
+pub(crate) const INLINE_BYTES_MAX: usize = crate::few::FEW_BYTES_MAX;
 /// Bytes at most: 4 GiB - 1, or what an address space of 32 bits has room for.
 pub(crate) const SLICE_BYTES_MAX: usize =
     if usize::BITS > 32 { u32::MAX as usize } else { isize::MAX as usize - 64 };
@@ -55,13 +56,21 @@ struct Head {
     prefix: [u8; PREFIX_BYTES],
 }
 
+/// The inline form by words, as they lie in memory.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Words {
+    head: Head,
+    rest: [u64; 2],
+}
+
 #[derive(Clone, Copy)]
 #[repr(C)]
 union Forms {
     head: Head,
     head_word: u64,
     inline: Inline,
-    inline_words: [u64; 3],
+    inline_words: Words,
     heap: Heap,
 }
 
@@ -72,6 +81,7 @@ pub(crate) struct Repr {
 
 const _: () = assert!(size_of::<Repr>() == 24);
 const _: () = assert!(size_of::<Inline>() == 24, "no padding: it is compared as words");
+const _: () = assert!(size_of::<Words>() == 24, "no padding: it is all of the inline form");
 const _: () = assert!(size_of::<Heap>() <= 24);
 const _: () = assert!(INLINE_BYTES_MAX >= PREFIX_BYTES);
 
@@ -82,13 +92,31 @@ unsafe impl Sync for Repr {}
 
 impl Repr {
     /// The first `len` of `bytes`, the rest of which must be zeros.
-    const fn inline(len: u32, bytes: [u8; INLINE_BYTES_MAX]) -> Self {
+    #[inline]
+    pub(crate) const fn inline(len: u32, bytes: [u8; INLINE_BYTES_MAX]) -> Self {
         Self { forms: Forms { inline: Inline { len, bytes } } }
     }
 
-    /// Copies both parts into one slice; together at most `SLICE_BYTES_MAX`.
+    /// A copy of at most `INLINE_BYTES_MAX` bytes. It is put together in registers: bytes stored
+    /// one by one and then loaded as words, as every clone does, would wait for each other.
     #[inline]
-    pub(crate) fn copy_of(left: &[u8], right: &[u8]) -> Self {
+    fn inline_copy(bytes: &[u8]) -> Self {
+        let len = bytes.len() as u32;
+        let (prefix, rest) = few_bytes(bytes);
+        Self { forms: Forms { inline_words: Words { head: Head { len, prefix }, rest } } }
+    }
+
+    /// A copy; at most `SLICE_BYTES_MAX` bytes.
+    #[inline]
+    pub(crate) fn copy_of(bytes: &[u8]) -> Self {
+        if bytes.len() <= INLINE_BYTES_MAX {
+            return Self::inline_copy(bytes);
+        }
+        Self::whole_block(Block::copy_of(bytes), bytes)
+    }
+
+    /// Copies both parts into one slice; together at most `SLICE_BYTES_MAX`.
+    pub(crate) fn fused(left: &[u8], right: &[u8]) -> Self {
         let len = left.len() + right.len();
         if len <= INLINE_BYTES_MAX {
             let mut bytes = [0; INLINE_BYTES_MAX];
@@ -96,14 +124,23 @@ impl Repr {
             bytes[left.len()..len].copy_from_slice(right);
             return Self::inline(len as u32, bytes);
         }
-        Self::from_block(Block::copy_of(left, right), len)
+        Self::from_block(Block::fused(left, right), len)
+    }
+
+    /// All of a block, which holds more than `INLINE_BYTES_MAX` bytes, equal to `bytes`.
+    #[inline]
+    fn whole_block(block: Block, bytes: &[u8]) -> Self {
+        let (len, prefix, start) = (bytes.len() as u32, prefix_of(bytes), block.start());
+        let header = Some(block.into_shared().into_header());
+        Self { forms: Forms { heap: Heap { len, prefix, bytes: start, header } } }
     }
 
     /// The first `len` bytes of a block, which they may not exceed.
+    #[inline]
     pub(crate) fn from_block(block: Block, len: usize) -> Self {
         let bytes = &block.bytes()[..len];
         if len <= INLINE_BYTES_MAX {
-            return Self::copy_of(bytes, b"");
+            return Self::inline_copy(bytes);
         }
         let start = block.start();
         let prefix = prefix_of(bytes);
@@ -132,13 +169,30 @@ impl Repr {
         let part = &external.bytes()[range];
         assert!(part.len() <= SLICE_BYTES_MAX, "the caller checks lengths");
         if part.len() <= INLINE_BYTES_MAX {
-            return Self::copy_of(part, b"");
+            return Self::inline_copy(part);
         }
         let len = part.len() as u32;
         let prefix = prefix_of(part);
         let bytes = NonNull::from(part).cast();
         let header = Some(external.into_shared().into_header());
         Self { forms: Forms { heap: Heap { len, prefix, bytes, header } } }
+    }
+
+    /// Bytes that a lender keeps; a copy when they fit inline.
+    ///
+    /// # Safety
+    /// `bytes`, at most `SLICE_BYTES_MAX`, can be read and don't change while the lender's owner
+    /// lives.
+    pub(crate) unsafe fn lent(shared: &Shared, bytes: NonNull<[u8]>) -> Self {
+        // SAFETY: the caller's promise, and the owner lives at least as long as `shared`.
+        let part = unsafe { bytes.as_ref() };
+        assert!(part.len() <= SLICE_BYTES_MAX, "the caller checks lengths");
+        if part.len() <= INLINE_BYTES_MAX {
+            return Self::inline_copy(part);
+        }
+        let (len, prefix) = (part.len() as u32, prefix_of(part));
+        let header = Some(shared.another().into_header());
+        Self { forms: Forms { heap: Heap { len, prefix, bytes: bytes.cast(), header } } }
     }
 
     #[inline]
@@ -152,6 +206,22 @@ impl Repr {
     fn head_word(&self) -> u64 {
         // SAFETY: both forms begin with a head of 8 initialised bytes.
         unsafe { self.forms.head_word }
+    }
+
+    /// The first 4 bytes, padded with zeros, as a number that is ordered as they are.
+    #[inline]
+    fn prefix_number(&self) -> u32 {
+        u32::from_le_bytes(self.head().prefix).swap_bytes()
+    }
+
+    /// What follows the head, if the inline form holds, as numbers that are ordered as the bytes.
+    #[inline]
+    fn inline_rest(&self) -> Option<[u64; 2]> {
+        if !self.is_inline() {
+            return None;
+        }
+        // SAFETY: the inline form holds, and has no padding.
+        Some(unsafe { self.forms.inline_words }.rest.map(u64::from_be))
     }
 
     #[inline]
@@ -190,14 +260,16 @@ impl Repr {
         unsafe { core::slice::from_raw_parts(start, len) }
     }
 
-    /// The part `range`, which must lie within; shares the memory unless it fits inline.
-    pub(crate) fn part(&self, range: Range<usize>) -> Self {
-        let part = &self.bytes()[range];
+    /// The part `range`, or `None` if it leaves the bytes; shares the memory unless it fits inline.
+    #[inline]
+    pub(crate) fn part(&self, range: Range<usize>) -> Option<Self> {
+        let part = self.bytes().get(range)?;
         if part.len() <= INLINE_BYTES_MAX {
-            return Self::copy_of(part, b"");
+            return Some(Self::inline_copy(part));
         }
         // More than 20 bytes cannot come from an inline form: this is a part of a heap form.
-        let header = self.header();
+        // SAFETY: so the heap form holds.
+        let header = unsafe { self.forms.heap.header };
         if let Some(header) = header {
             // SAFETY: we hold a count.
             unsafe { Shared::count_one_more(header) };
@@ -208,7 +280,7 @@ impl Repr {
             bytes: NonNull::from(part).cast(),
             header,
         };
-        Self { forms: Forms { heap } }
+        Some(Self { forms: Forms { heap } })
     }
 
     /// Whether both have the same bytes.
@@ -219,49 +291,61 @@ impl Repr {
         }
         if self.is_inline() {
             // SAFETY: the inline form holds, and has no padding.
-            let ours = unsafe { self.forms.inline_words };
+            let ours = unsafe { self.forms.inline_words }.rest;
             // SAFETY: the lengths are equal, so the inline form holds there too.
-            let theirs = unsafe { other.forms.inline_words };
+            let theirs = unsafe { other.forms.inline_words }.rest;
             return ours == theirs;
         }
-        self.bytes() == other.bytes()
+        equal(self.bytes(), other.bytes())
     }
 
     /// The order of the bytes. Padding a shorter prefix with zeros keeps the order: where padded
     /// prefixes differ, either both bytes are real, or the shorter string begins the longer one and
-    /// its padding is below the longer one's byte.
+    /// its padding is below the longer one's byte. So it is with all inline bytes; where they are
+    /// equal with their padding, the shorter string begins the longer one.
     #[inline]
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
-        match self.head().prefix.cmp(&other.head().prefix) {
-            Ordering::Equal => self.bytes().cmp(other.bytes()),
-            different => different,
+        match self.prefix_number().cmp(&other.prefix_number()) {
+            Ordering::Equal => {}
+            different => return different,
         }
+        if let (Some(ours), Some(theirs)) = (self.inline_rest(), other.inline_rest()) {
+            return ours.cmp(&theirs).then(self.len().cmp(&other.len()));
+        }
+        self.bytes().cmp(other.bytes())
     }
 
     /// The bytes as a vector: without a copy when they are all that is used of one.
     pub(crate) fn into_vec(self) -> Vec<u8> {
-        let Some(header) = self.header() else {
-            return self.bytes().to_vec();
-        };
         let start = self.bytes().as_ptr().addr();
         let len = self.len();
-        // Only `start` and `len` are used of `self` after this, and its count below.
-        let this = mem::ManuallyDrop::new(self);
-        // SAFETY: the count of `this` moves to `shared`; `this` is not dropped.
-        let shared = unsafe { Shared::from_header(header) };
-        match shared.into_vec() {
+        match self.into_alone(Shared::into_vec) {
             Ok(mut vec) => {
                 let skipped = start - vec.as_ptr().addr();
                 vec.truncate(skipped + len);
                 vec.drain(..skipped);
                 vec
             }
-            Err(shared) => {
-                let vec = this.bytes().to_vec();
-                drop(shared);
-                vec
-            }
+            Err(this) => this.bytes().to_vec(),
         }
+    }
+
+    /// The block that the bytes begin, or are in, when nobody else uses it.
+    pub(crate) fn into_block(self) -> Result<Block, Self> {
+        self.into_alone(Shared::into_block)
+    }
+
+    /// What `take` makes of the counted memory, if there is any and it succeeds.
+    fn into_alone<T>(self, take: impl FnOnce(Shared) -> Result<T, Shared>) -> Result<T, Self> {
+        let Some(header) = self.header() else { return Err(self) };
+        let this = mem::ManuallyDrop::new(self);
+        // SAFETY: the count of `this` moves to `shared`; `this` is not dropped.
+        let shared = unsafe { Shared::from_header(header) };
+        take(shared).map_err(|shared| {
+            // Its count goes back.
+            shared.into_header();
+            mem::ManuallyDrop::into_inner(this)
+        })
     }
 }
 

@@ -19,6 +19,7 @@ use core::alloc::Layout;
 use core::mem;
 use core::ptr::{self, NonNull};
 
+use crate::few::copy_many;
 use crate::sync::{AtomicU32, Ordering};
 
 /// From here on a count is stuck: whoever clones this often leaks, which is safe, where wrapping to
@@ -70,12 +71,16 @@ unsafe fn owned_into_vec(header: NonNull<Header>) -> Vec<u8> {
     owned.owner
 }
 
+/// What can be done with any owner.
+const fn vtable_of<Owner>() -> &'static Vtable {
+    &Vtable { free: free_owned::<Owner>, into_vec: None }
+}
+
 /// Memory of a block with so many bytes.
+#[inline]
 fn block_layout(bytes: u32) -> Layout {
-    Layout::new::<Header>()
-        .extend(Layout::array::<u8>(bytes as usize).expect("at most SLICE_BYTES_MAX"))
-        .expect("at most SLICE_BYTES_MAX")
-        .0
+    let size = size_of::<Header>() + bytes as usize;
+    Layout::from_size_align(size, align_of::<Header>()).expect("at most SLICE_BYTES_MAX")
 }
 
 /// A block that nobody else knows yet, with all its bytes initialised.
@@ -99,14 +104,18 @@ impl Block {
         Self::begin(memory, layout, bytes)
     }
 
+    /// A block with a copy of `bytes`, which must be 1 to `SLICE_BYTES_MAX`.
+    #[inline]
+    pub(crate) fn copy_of(bytes: &[u8]) -> Self {
+        let block = Self::unwritten(bytes.len());
+        // SAFETY: the block has room for all of `bytes`, and is too new to overlap.
+        unsafe { copy_many(bytes, block.start().as_ptr()) };
+        block
+    }
+
     /// A block with the concatenation of both parts, which must have 1 to `SLICE_BYTES_MAX` bytes.
-    pub(crate) fn copy_of(left: &[u8], right: &[u8]) -> Self {
-        let bytes = u32::try_from(left.len() + right.len()).expect("at most SLICE_BYTES_MAX");
-        assert!(bytes > 0, "a length of 0 marks an external owner");
-        let layout = block_layout(bytes);
-        // SAFETY: the layout has a size above 0, that of the header.
-        let memory = unsafe { alloc(layout) };
-        let block = Self::begin(memory, layout, bytes);
+    pub(crate) fn fused(left: &[u8], right: &[u8]) -> Self {
+        let block = Self::unwritten(left.len() + right.len());
         let start = block.start().as_ptr();
         // SAFETY: the block has room for both parts after the header, and is too new to overlap.
         unsafe { ptr::copy_nonoverlapping(left.as_ptr(), start, left.len()) };
@@ -117,6 +126,18 @@ impl Block {
         block
     }
 
+    /// A block of `bytes` bytes that are not initialised yet: whoever called this does it next.
+    #[inline]
+    fn unwritten(bytes: usize) -> Self {
+        let bytes = u32::try_from(bytes).expect("at most SLICE_BYTES_MAX");
+        assert!(bytes > 0, "a length of 0 marks an external owner");
+        let layout = block_layout(bytes);
+        // SAFETY: the layout has a size above 0, that of the header.
+        let memory = unsafe { alloc(layout) };
+        Self::begin(memory, layout, bytes)
+    }
+
+    #[inline]
     fn begin(memory: *mut u8, layout: Layout, bytes: u32) -> Self {
         let Some(header) = NonNull::new(memory.cast::<Header>()) else {
             handle_alloc_error(layout);
@@ -126,23 +147,38 @@ impl Block {
         Self { header, bytes }
     }
 
+    /// A block that was shared and has one user again.
+    ///
+    /// # Safety
+    /// `header` must begin a block, and its only count is given to this.
+    #[inline]
+    unsafe fn from_alone(header: NonNull<Header>) -> Self {
+        // SAFETY: alive, by the contract above.
+        let bytes = unsafe { header.as_ref() }.bytes;
+        Self { header, bytes }
+    }
+
     /// The first byte; valid for all bytes of the block for as long as anybody counts.
+    #[inline]
     pub(crate) fn start(&self) -> NonNull<u8> {
         // SAFETY: every block has a header and at least one byte after it.
         unsafe { self.header.add(1) }.cast()
     }
 
+    #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: the bytes were initialised by whoever made the block, and we own it.
         unsafe { core::slice::from_raw_parts(self.start().as_ptr(), self.bytes as usize) }
     }
 
+    #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`; and nobody else refers to the block before `into_shared`.
         unsafe { core::slice::from_raw_parts_mut(self.start().as_ptr(), self.bytes as usize) }
     }
 
     /// Freezes the bytes.
+    #[inline]
     pub(crate) fn into_shared(self) -> Shared {
         let shared = Shared { header: self.header };
         mem::forget(self);
@@ -169,9 +205,6 @@ impl External {
     where
         Owner: AsRef<[u8]> + Send + Sync + 'static,
     {
-        const fn vtable_of<Owner>() -> &'static Vtable {
-            &Vtable { free: free_owned::<Owner>, into_vec: None }
-        }
         Self::with(owner, vtable_of::<Owner>())
     }
 
@@ -214,7 +247,32 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Takes over an owner whose bytes are found in some other way.
+    pub(crate) fn of_owner<Owner>(owner: Owner) -> Self
+    where
+        Owner: Send + Sync + 'static,
+    {
+        let header = Header { count: AtomicU32::new(1), bytes: 0 };
+        let owned = Box::new(Owned { header, vtable: vtable_of::<Owner>(), owner });
+        Self { header: NonNull::from(Box::leak(owned)).cast() }
+    }
+
+    /// One user more.
+    pub(crate) fn another(&self) -> Self {
+        // SAFETY: we hold a count.
+        unsafe { Self::count_one_more(self.header) };
+        Self { header: self.header }
+    }
+
+    /// Whether nobody else counts. If so, nobody else can begin to before `self` is used again, and
+    /// all that other users did was before.
+    #[inline]
+    pub(crate) fn is_alone(&self) -> bool {
+        self.header().count.load(Ordering::Acquire) == 1
+    }
+
     /// Gives up the count without lowering it.
+    #[inline]
     pub(crate) fn into_header(self) -> NonNull<Header> {
         let header = self.header;
         mem::forget(self);
@@ -225,6 +283,7 @@ impl Shared {
     ///
     /// # Safety
     /// `header` must come from `into_header` (or a clone counted for), each count being used once.
+    #[inline]
     pub(crate) unsafe fn from_header(header: NonNull<Header>) -> Self {
         Self { header }
     }
@@ -233,6 +292,7 @@ impl Shared {
     ///
     /// # Safety
     /// At least one count must be held for the duration of the call.
+    #[inline]
     pub(crate) unsafe fn count_one_more(header: NonNull<Header>) {
         // SAFETY: a count is held, so the header is alive.
         let header = unsafe { header.as_ref() };
@@ -244,9 +304,7 @@ impl Shared {
 
     /// The vector taken over by `External::of_vec`, when this is its only user.
     pub(crate) fn into_vec(self) -> core::result::Result<Vec<u8>, Self> {
-        let header = self.header();
-        // Acquire: what other users read happened before we hand the bytes out to be changed.
-        if header.bytes != 0 || header.count.load(Ordering::Acquire) != 1 {
+        if self.header().bytes != 0 || !self.is_alone() {
             return Err(self);
         }
         match self.vtable().into_vec {
@@ -257,6 +315,16 @@ impl Shared {
         }
     }
 
+    /// The block, when this is its only user: it can be written again.
+    pub(crate) fn into_block(self) -> core::result::Result<Block, Self> {
+        if self.header().bytes == 0 || !self.is_alone() {
+            return Err(self);
+        }
+        // SAFETY: a header with bytes begins a block, and ours is the only count.
+        Ok(unsafe { Block::from_alone(self.into_header()) })
+    }
+
+    #[inline]
     fn header(&self) -> &Header {
         // SAFETY: alive as long as we count.
         unsafe { self.header.as_ref() }
@@ -274,21 +342,17 @@ impl Shared {
     }
 
     /// Frees what nobody uses any more.
-    #[cold]
     #[inline(never)]
     fn free(&mut self) {
         let bytes = self.header().bytes;
-        // Pairs with the Release of the other users: all they read was before we free.
-        let count = self.header().count.load(Ordering::Acquire);
-        debug_assert_eq!(count, 0, "the last user frees");
         if bytes == 0 {
             let free = self.vtable().free;
-            // SAFETY: the vtable is of this owner's type, and the count is 0.
+            // SAFETY: the vtable is of this owner's type, and nobody counts any more.
             unsafe { free(self.header) };
         } else {
-            // SAFETY: the count is 0, nobody reads the header again; it drops loom's atomics.
+            // SAFETY: nobody counts, so nobody reads the header again; it drops loom's atomics.
             unsafe { self.header.drop_in_place() };
-            // SAFETY: allocated by `Block` with this very layout, and the count is 0.
+            // SAFETY: allocated by `Block` with this very layout, and nobody counts.
             unsafe { dealloc(self.header.as_ptr().cast(), block_layout(bytes)) };
         }
     }
@@ -297,9 +361,17 @@ impl Shared {
 impl Drop for Shared {
     #[inline]
     fn drop(&mut self) {
+        // Most slices have one user all their life: finding that out costs a load, where counting
+        // down costs 5 ns. Nobody can join in, since there is only our own count to clone.
+        if self.is_alone() {
+            self.free();
+            return;
+        }
         // Release: all we read was before whoever comes last frees.
         let before = self.header().count.fetch_sub(1, Ordering::Release);
         if before == 1 {
+            // Pairs with the Release of the other users: all they read was before we free.
+            self.header().count.load(Ordering::Acquire);
             self.free();
         } else if before >= COUNT_STUCK_MIN {
             self.header().count.store(COUNT_STUCK, Ordering::Relaxed);
@@ -313,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_count_that_runs_over_sticks_instead_of_freeing() {
-        let shared = Block::copy_of(b"bytes that must stay", b"").into_shared();
+        let shared = Block::copy_of(b"bytes that must stay").into_shared();
         shared.header().count.store(COUNT_STUCK_MIN - 1, Ordering::Relaxed);
         for _ in 0..4 {
             // SAFETY: we hold a count.

@@ -4,26 +4,22 @@
 //! Invariants: equal, ordered and hashed exactly as the bytes, so it can be looked up by `&[u8]`.
 //! Thread safety: immutable; clone, send and share it freely.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::borrow::Borrow;
 use core::cmp::Ordering;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::ops::{Bound, Deref, Range, RangeBounds};
+use core::ptr::NonNull;
 
 use crate::error::{Error, Result};
 use crate::repr::Repr;
-use crate::shared::{Block, External};
+use crate::shared::{Block, External, Shared};
 
 /// Bytes that a slice holds without an allocation.
 pub const INLINE_BYTES_MAX: usize = crate::repr::INLINE_BYTES_MAX;
 /// Bytes that a slice holds at most: 4 GiB - 1 (on a 32-bit machine a little under 2 GiB).
 pub const SLICE_BYTES_MAX: usize = crate::repr::SLICE_BYTES_MAX;
-
-/// From here on a vector is kept instead of copied: the copy would cost more than the allocation
-/// that the keeping needs.
-const VEC_KEPT_BYTES_MIN: usize = 4096;
 
 /// An immutable byte string of up to 4 GiB - 1, in 24 bytes.
 ///
@@ -45,8 +41,9 @@ pub struct Slice {
 
 const _: () = assert!(size_of::<Slice>() == 24);
 
-/// `range` within `len` bytes, or `None` when it leaves them.
-pub(crate) fn resolve(range: &impl RangeBounds<usize>, len: usize) -> Option<Range<usize>> {
+/// Start and end of a range, which may be anything; `None` where they are beyond all numbers.
+#[inline]
+fn bounds(range: &impl RangeBounds<usize>, len: usize) -> Option<Range<usize>> {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,
         Bound::Excluded(&before) => before.checked_add(1)?,
@@ -57,7 +54,18 @@ pub(crate) fn resolve(range: &impl RangeBounds<usize>, len: usize) -> Option<Ran
         Bound::Excluded(&end) => end,
         Bound::Unbounded => len,
     };
-    (start <= end && end <= len).then_some(start..end)
+    Some(start..end)
+}
+
+/// `range` within `len` bytes, or `None` when it leaves them.
+pub(crate) fn resolve(range: &impl RangeBounds<usize>, len: usize) -> Option<Range<usize>> {
+    bounds(range, len).filter(|range| range.start <= range.end && range.end <= len)
+}
+
+#[cold]
+#[inline(never)]
+fn leaves(len: usize) -> ! {
+    panic!("the range leaves the {len} bytes of the slice")
 }
 
 /// An error when `bytes` are more than a slice can hold.
@@ -79,7 +87,9 @@ impl Slice {
     /// If there are more than `SLICE_BYTES_MAX`; `try_new` is for lengths that are not known.
     #[inline]
     pub fn new(bytes: &[u8]) -> Self {
-        Self::fused(bytes, b"")
+        let len = bytes.len();
+        assert!(len <= SLICE_BYTES_MAX, "a slice holds at most {SLICE_BYTES_MAX} bytes, not {len}");
+        Self { repr: Repr::copy_of(bytes) }
     }
 
     /// A copy of `bytes`.
@@ -107,7 +117,7 @@ impl Slice {
     pub fn fused(left: &[u8], right: &[u8]) -> Self {
         let len = left.len().saturating_add(right.len());
         assert!(len <= SLICE_BYTES_MAX, "a slice holds at most {SLICE_BYTES_MAX} bytes, not {len}");
-        Self { repr: Repr::copy_of(left, right) }
+        Self { repr: Repr::fused(left, right) }
     }
 
     /// The part `range` of what `owner` owns: not copied (unless it fits inline), and the owner
@@ -127,7 +137,29 @@ impl Slice {
         Ok(Self { repr: Repr::from_external(external, range) })
     }
 
+    /// All of a vector, which is kept. At most `SLICE_BYTES_MAX`.
+    pub(crate) fn of_vec(bytes: Vec<u8>) -> Self {
+        let len = bytes.len();
+        assert!(len <= SLICE_BYTES_MAX, "a slice holds at most {SLICE_BYTES_MAX} bytes, not {len}");
+        Self { repr: Repr::from_external(External::of_vec(bytes), 0..len) }
+    }
+
+    /// # Safety
+    /// As [`Repr::lent`].
+    pub(crate) unsafe fn lent(shared: &Shared, bytes: NonNull<[u8]>) -> Self {
+        // SAFETY: the caller's promise.
+        Self { repr: unsafe { Repr::lent(shared, bytes) } }
+    }
+
+    /// At most `INLINE_BYTES_MAX` bytes: the first `len` of these, the rest of which are zeros.
+    #[inline]
+    pub(crate) fn inline(len: usize, bytes: [u8; INLINE_BYTES_MAX]) -> Self {
+        debug_assert!(len <= INLINE_BYTES_MAX, "that is the form of longer slices");
+        Self { repr: Repr::inline(len as u32, bytes) }
+    }
+
     /// The first `len` bytes of a block that is written.
+    #[inline]
     pub(crate) fn from_block(block: Block, len: usize) -> Self {
         Self { repr: Repr::from_block(block, len) }
     }
@@ -160,17 +192,19 @@ impl Slice {
     ///
     /// # Panics
     /// If the range leaves the slice, as indexing does; `try_slice` does not.
+    #[inline]
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Self {
-        match resolve(&range, self.len()) {
-            Some(range) => Self { repr: self.repr.part(range) },
-            None => panic!("the range leaves the {} bytes of the slice", self.len()),
+        match self.try_slice(range) {
+            Some(part) => part,
+            None => leaves(self.len()),
         }
     }
 
     /// The part `range`, or `None` if it leaves the slice. O(1).
+    #[inline]
     pub fn try_slice(&self, range: impl RangeBounds<usize>) -> Option<Self> {
-        let range = resolve(&range, self.len())?;
-        Some(Self { repr: self.repr.part(range) })
+        let range = bounds(&range, self.len())?;
+        Some(Self { repr: self.repr.part(range)? })
     }
 
     /// The slice of `part`, which was borrowed from this slice's bytes; `None` if it was not. O(1).
@@ -197,6 +231,11 @@ impl Slice {
     /// and nobody else uses it.
     pub fn into_vec(self) -> Vec<u8> {
         self.repr.into_vec()
+    }
+
+    /// The block that the bytes lie in, when nobody else uses it.
+    pub(crate) fn into_block(self) -> core::result::Result<Block, Self> {
+        self.repr.into_block().map_err(|repr| Self { repr })
     }
 }
 
@@ -262,106 +301,5 @@ impl Hash for Slice {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_bytes().hash(state);
-    }
-}
-
-/// Comparisons with other strings of bytes, in both directions.
-macro_rules! compare_with {
-    ($([$($generics:tt)*] $other:ty, $other_bytes:expr;)*) => {$(
-        impl<$($generics)*> PartialEq<$other> for Slice {
-            #[inline]
-            fn eq(&self, other: &$other) -> bool {
-                let bytes: for<'b> fn(&'b $other) -> &'b [u8] = $other_bytes;
-                self.as_bytes() == bytes(other)
-            }
-        }
-
-        impl<$($generics)*> PartialEq<Slice> for $other {
-            #[inline]
-            fn eq(&self, other: &Slice) -> bool {
-                other == self
-            }
-        }
-
-        impl<$($generics)*> PartialOrd<$other> for Slice {
-            #[inline]
-            fn partial_cmp(&self, other: &$other) -> Option<Ordering> {
-                let bytes: for<'b> fn(&'b $other) -> &'b [u8] = $other_bytes;
-                Some(self.as_bytes().cmp(bytes(other)))
-            }
-        }
-
-        impl<$($generics)*> PartialOrd<Slice> for $other {
-            #[inline]
-            fn partial_cmp(&self, other: &Slice) -> Option<Ordering> {
-                other.partial_cmp(self).map(Ordering::reverse)
-            }
-        }
-    )*};
-}
-
-compare_with! {
-    [] [u8], |other| other;
-    ['a] &'a [u8], |other| other;
-    [const N: usize] [u8; N], |other| other;
-    ['a, const N: usize] &'a [u8; N], |other| other.as_slice();
-    [] str, |other| other.as_bytes();
-    ['a] &'a str, |other| other.as_bytes();
-    [] Vec<u8>, |other| other;
-    [] String, |other| other.as_bytes();
-}
-
-impl From<&[u8]> for Slice {
-    /// Like `Slice::new`.
-    #[inline]
-    fn from(bytes: &[u8]) -> Self {
-        Self::new(bytes)
-    }
-}
-
-impl<const N: usize> From<&[u8; N]> for Slice {
-    #[inline]
-    fn from(bytes: &[u8; N]) -> Self {
-        Self::new(bytes)
-    }
-}
-
-impl<const N: usize> From<[u8; N]> for Slice {
-    #[inline]
-    fn from(bytes: [u8; N]) -> Self {
-        Self::new(&bytes)
-    }
-}
-
-impl From<&str> for Slice {
-    #[inline]
-    fn from(text: &str) -> Self {
-        Self::new(text.as_bytes())
-    }
-}
-
-impl From<Vec<u8>> for Slice {
-    /// Copies short or loosely filled vectors and keeps others as they are. Panics as `Slice::new`.
-    fn from(bytes: Vec<u8>) -> Self {
-        let unused = bytes.capacity() - bytes.len();
-        if bytes.len() < VEC_KEPT_BYTES_MIN || unused > bytes.len() / 4 {
-            return Self::new(&bytes);
-        }
-        let len = bytes.len();
-        assert!(len <= SLICE_BYTES_MAX, "a slice holds at most {SLICE_BYTES_MAX} bytes, not {len}");
-        Self { repr: Repr::from_external(External::of_vec(bytes), 0..len) }
-    }
-}
-
-impl From<String> for Slice {
-    /// As from its bytes.
-    fn from(text: String) -> Self {
-        Self::from(text.into_bytes())
-    }
-}
-
-impl From<Slice> for Vec<u8> {
-    fn from(slice: Slice) -> Self {
-        slice.into_vec()
     }
 }
