@@ -6,11 +6,40 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+mod key;
 pub mod slot;
 pub mod tree;
 
 pub mod bplus;
 
+mod layout;
+
+mod kind;
+
+mod cursor;
+mod visit;
+
+mod map;
+mod pairs;
+
+pub mod btree;
+pub mod critbit;
+pub mod redblack;
+
 pub use bplus::{Bplus, Salvaged};
+pub use btree::BtreeKind;
+pub use critbit::CritbitKind;
+pub use cursor::PairCursor;
 pub use error::{Error, Result};
+pub use kind::{Kind, Label, Link, Trail};
+pub use layout::Head;
+pub use map::Tree;
+pub use redblack::RedblackKind;
 pub use tree::{Cursor, Operation, OrderedMap, Pair, Report, Seek, Walk};
+
+/// A B-tree with pairs in all of its nodes.
+pub type Btree = Tree<BtreeKind>;
+/// A crit-bit tree.
+pub type Critbit = Tree<CritbitKind>;
+/// A red-black tree.
+pub type Redblack = Tree<RedblackKind>;

@@ -5,7 +5,8 @@ mod common;
 use std::ops::{Bound, ControlFlow};
 
 use adamant_heap::access::Read;
-use adamant_trees::{Bplus, Cursor, Operation, OrderedMap, Pair, Result, Seek, Walk};
+use adamant_trees::{Cursor, Operation, OrderedMap, Pair, Result, Seek, Walk};
+use common::for_each_tree;
 use common::mock::Mock;
 
 const PAIRS: u64 = 3000;
@@ -14,9 +15,9 @@ fn key(number: u64) -> Vec<u8> {
     format!("key/{:08}", number * 7919 % PAIRS).into_bytes()
 }
 
-fn built() -> (Mock, Bplus) {
+fn built<T: OrderedMap>() -> (Mock, T) {
     let mut heap = Mock::new();
-    let tree = Bplus::create(&mut heap).unwrap();
+    let tree = T::create(&mut heap).unwrap();
     for number in 0..PAIRS {
         let value = vec![1; if number % 100 == 0 { 5000 } else { 20 }];
         tree.insert(&mut heap, &key(number), &value).unwrap();
@@ -25,7 +26,7 @@ fn built() -> (Mock, Bplus) {
     (heap, tree)
 }
 
-fn scan(heap: &Mock, tree: Bplus) -> Result<u64> {
+fn scan(heap: &Mock, tree: impl OrderedMap) -> Result<u64> {
     let mut cursor = tree.cursor(heap);
     let mut count = 0;
     while cursor.next()?.is_some() {
@@ -48,7 +49,7 @@ fn scan(heap: &Mock, tree: Bplus) -> Result<u64> {
     Ok(count)
 }
 
-fn change(heap: &mut Mock, tree: Bplus, rng: &mut fastrand::Rng) -> Result<()> {
+fn change(heap: &mut Mock, tree: impl OrderedMap, rng: &mut fastrand::Rng) -> Result<()> {
     for _ in 0..40 {
         let number = rng.u64(..PAIRS * 2);
         tree.remove(heap, &key(number))?;
@@ -59,10 +60,20 @@ fn change(heap: &mut Mock, tree: Bplus, rng: &mut fastrand::Rng) -> Result<()> {
     tree.apply_sorted(heap, &operations, &mut Vec::new())
 }
 
+for_each_tree! {
+    damage_gives_errors
+    a_full_device_is_an_error
+}
+
+/// Whether a block is of a size that only nodes have in these tests: of keys with 12 bytes and
+/// values with 20 or 5,000.
+fn is_node(bytes: usize) -> bool {
+    !matches!(bytes, 40 | 5056 | 48)
+}
+
 /// Flips bytes of nodes, separators and entries; a block may also be swapped for another.
-#[test]
-fn damage_gives_errors() {
-    let (whole, tree) = built();
+fn damage_gives_errors<T: OrderedMap>() {
+    let (whole, tree) = built::<T>();
     let offsets = whole.offsets();
     let mut found = 0;
     for seed in 0..400 {
@@ -72,7 +83,7 @@ fn damage_gives_errors() {
         let large: Vec<u64> = offsets
             .iter()
             .copied()
-            .filter(|block| matches!(heap.block(*block).unwrap().len(), 448 | 1536))
+            .filter(|block| is_node(heap.block(*block).unwrap().len()))
             .collect();
         for _ in 0..rng.u32(1..6) {
             let from = if rng.bool() { &large } else { &offsets };
@@ -105,7 +116,7 @@ fn damage_gives_errors() {
 /// A tree whose nodes refer back to their own level ends each walk at once.
 #[test]
 fn cycles_end() {
-    let (whole, tree) = built();
+    let (whole, tree) = built::<adamant_trees::Bplus>();
     let inner: Vec<u64> = whole
         .offsets()
         .into_iter()
@@ -124,9 +135,8 @@ fn cycles_end() {
 
 /// The device fills up at any reserve of a change: an error, and what was before is restored by
 /// the transaction (here: a copy), whole.
-#[test]
-fn a_full_device_is_an_error() {
-    let (whole, tree) = built();
+fn a_full_device_is_an_error<T: OrderedMap>() {
+    let (whole, tree) = built::<T>();
     for reserves in 0..40 {
         let mut heap = whole.clone();
         heap.reserves_left = reserves;

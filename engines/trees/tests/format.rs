@@ -4,7 +4,7 @@ mod common;
 
 use adamant_heap::access::Read;
 use adamant_trees::slot::{Entry, KeyHash, Slot, write_entry};
-use adamant_trees::{Bplus, OrderedMap};
+use adamant_trees::{Bplus, Btree, Critbit, OrderedMap, Redblack};
 use common::mock::Mock;
 
 fn upper_and_lowest(key: &[u8]) -> (u64, u8) {
@@ -74,4 +74,56 @@ fn a_tree_of_two_pairs() {
         assert_eq!(slot >> 48, hash.0);
         assert_eq!(&heap.block(slot & 0xffff_ffff_ffff).unwrap()[..4], entry);
     }
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(*bytes[at..].first_chunk().unwrap())
+}
+
+/// The worked examples of docs/format: `b` -> `2`, then `a` -> `1`. Returns the head and the root.
+fn two_pairs<T: OrderedMap>(heap: &mut Mock, magic: &[u8; 8], order: u64) -> Vec<u8> {
+    let tree = T::create(heap).unwrap();
+    tree.insert(heap, b"b", b"2").unwrap();
+    tree.insert(heap, b"a", b"1").unwrap();
+    let head = heap.block(tree.head()).unwrap();
+    assert_eq!(&head[..8], magic);
+    assert_eq!([16, 24, 32, 40].map(|at| word(head, at)), [2, 0, order, 0]);
+    heap.block(word(head, 8)).unwrap().to_vec()
+}
+
+fn assert_slot(heap: &Mock, slot: u64, key: &[u8], entry: &[u8]) {
+    assert_eq!(slot >> 48, upper_and_lowest(key).0);
+    assert_eq!(&heap.block(slot & 0xffff_ffff_ffff).unwrap()[..4], entry);
+}
+
+#[test]
+fn a_critbit_tree_of_two_pairs() {
+    let mut heap = Mock::new();
+    let node = two_pairs::<Critbit>(&mut heap, b"AdamCri\x01", 0);
+    assert_eq!(node[16..], [0, 0, 2, 0, 0, 0, 0, 0]);
+    for (at, key, entry) in [(0, b"a", b"\x01\x02a1"), (8, b"b", b"\x01\x02b2")] {
+        assert_eq!(word(&node, at) & 1, 1);
+        assert_slot(&heap, word(&node, at) - 1, key, entry);
+    }
+}
+
+#[test]
+fn a_redblack_tree_of_two_pairs() {
+    let mut heap = Mock::new();
+    let root = two_pairs::<Redblack>(&mut heap, b"AdamRed\x01", 0);
+    assert_slot(&heap, word(&root, 0), b"b", b"\x01\x02b2");
+    assert_eq!([word(&root, 8), word(&root, 24)], [0x62 << 56, 0]);
+    let lower = heap.block(word(&root, 16)).unwrap();
+    assert_slot(&heap, word(lower, 0), b"a", b"\x01\x02a1");
+    assert_eq!([8, 16, 24].map(|at| word(lower, at)), [0x61 << 56, 1, 0]);
+}
+
+#[test]
+fn a_btree_of_two_pairs() {
+    let mut heap = Mock::new();
+    let root = two_pairs::<Btree>(&mut heap, b"AdamBtr\x01", 16);
+    assert_eq!(root.len(), 256);
+    assert_eq!([word(&root, 0), word(&root, 8), word(&root, 24)], [2, 0x61 << 56, 0x62 << 56]);
+    assert_slot(&heap, word(&root, 16), b"a", b"\x01\x02a1");
+    assert_slot(&heap, word(&root, 32), b"b", b"\x01\x02b2");
 }

@@ -4,12 +4,13 @@ mod common;
 
 use std::sync::Arc;
 
-use adamant_heap::{Durability, Heap, Options};
+use adamant_heap::{Durability, Heap, Options, Transaction};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 use adamant_trees::{Bplus, Error, OrderedMap};
+use common::for_each_tree;
 use common::model::Model;
-use common::shapes::SHAPES;
+use common::shapes::{SHAPES, Shape};
 
 fn open(directory: &Arc<dyn Directory>) -> Heap {
     let mut options = Options::default();
@@ -24,15 +25,51 @@ fn blocks(heap: &Heap) -> u64 {
     report.blocks
 }
 
-#[test]
-fn changes_match_a_model_over_reopenings() {
+for_each_tree! {
+    changes_match_a_model_over_reopenings
+    #[ignore = "a minute with optimisation: cargo test --release -- --ignored a_million"]
+    a_million_changes
+}
+
+/// A million random operations, the heap closed or dropped and opened again after each 25,000.
+fn a_million_changes<T: OrderedMap>() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let mut heap = open(&directory);
+    let create = |tx: &mut Transaction<'_>| {
+        let model = Model::<T>::new(tx, Shape::Random20, 300)?;
+        tx.set_root(0, model.tree.head())?;
+        Ok::<_, Error>(model)
+    };
+    let mut model = heap.transaction(Durability::Buffered, create).unwrap();
+    for round in 0..40 {
+        let removes = [10, 50, 80, 30][round % 4];
+        for _ in 0..5 {
+            heap.transaction(Durability::Deferred, |tx| {
+                model.change(tx, 4_000, removes)?;
+                model.batch(tx, 1_000, removes)
+            })
+            .unwrap();
+        }
+        model.compare_ranges(&heap.view().unwrap(), 100).unwrap();
+        if round % 2 == 0 {
+            heap.close().unwrap();
+        } else {
+            drop(heap);
+        }
+        heap = open(&directory);
+        model.compare(&heap.view().unwrap()).unwrap();
+        blocks(&heap);
+    }
+}
+
+fn changes_match_a_model_over_reopenings<T: OrderedMap>() {
     for (seed, shape) in SHAPES.into_iter().enumerate() {
         let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
         let mut heap = open(&directory);
         let blocks_before = blocks(&heap);
         let mut model = heap
             .transaction(Durability::Buffered, |tx| {
-                let model = Model::new(tx, shape, 200 + seed as u64)?;
+                let model = Model::<T>::new(tx, shape, 200 + seed as u64)?;
                 tx.set_root(0, model.tree.head())?;
                 Ok::<_, Error>(model)
             })
@@ -65,7 +102,7 @@ fn changes_match_a_model_over_reopenings() {
             }
             heap = open(&directory);
             let view = heap.view().unwrap();
-            assert_eq!(Bplus::open(&view, view.root(0)).unwrap(), model.tree);
+            assert_eq!(T::open(&view, view.root(0)).unwrap().head(), model.tree.head());
             model.compare(&view).unwrap();
         }
         heap.transaction(Durability::Buffered, |tx| model.drain(tx)).unwrap();

@@ -10,6 +10,7 @@ use adamant_wire::varint;
 
 use super::layout::{CHILDREN_MAX, HEAD_MAGIC, HEIGHT_MAX, Head, Inner, LEAF_BYTES, Leaf};
 use crate::error::{Error, Result};
+pub(super) use crate::key::{common_len, head_of};
 use crate::slot::{Entry, KeyHash};
 
 /// One inner node of a path.
@@ -209,23 +210,6 @@ pub(super) fn route<R: Read>(read: &R, inner: &Inner, key: &[u8]) -> Result<usiz
         }
     }
     Ok(low)
-}
-
-/// The 8 bytes of a key after `skip` as a number that compares as they do; zeros stand for bytes
-/// beyond its end.
-#[inline]
-pub(super) fn head_of(key: &[u8], skip: usize) -> u64 {
-    let rest = key.get(skip..).unwrap_or_default();
-    if let Some(bytes) = rest.first_chunk::<8>() {
-        return u64::from_le_bytes(*bytes).swap_bytes();
-    }
-    let head = rest.iter().fold(0, |head, byte| head << 8 | u64::from(*byte));
-    head.checked_shl(64 - 8 * rest.len() as u32).unwrap_or(0)
-}
-
-/// Bytes that two strings share at their start.
-pub(super) fn common_len(left: &[u8], right: &[u8]) -> usize {
-    left.iter().zip(right).take_while(|(left, right)| left == right).count()
 }
 
 /// The separator in a block.

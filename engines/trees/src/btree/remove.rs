@@ -1,0 +1,198 @@
+//! Removing one pair, and filling up nodes that have too few.
+
+use adamant_heap::access::Write;
+
+use super::find::{Path, Step, Top, path_to};
+use super::layout::{Node, Pair};
+use super::write::{Content, insert_pair, remove_pair, set_children, set_count, set_pairs};
+use crate::error::Result;
+use crate::kind::damaged;
+use crate::layout::{HEAD_HEIGHT_AT, HEAD_ROOT_AT};
+use crate::slot::free_entry;
+
+/// Removes a key; whether it was there.
+pub(super) fn remove<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool> {
+    let top = Top::of(tx, tree)?;
+    let mut path = Path::EMPTY;
+    let Some(pair) = path_to(tx, top, key, &mut path)? else { return Ok(false) };
+    take(tx, tree, top, &mut path)?;
+    free_entry(tx, pair.slot().entry())?;
+    Ok(true)
+}
+
+/// Takes the pair at the end of a path out of the tree.
+fn take<W: Write>(tx: &mut W, tree: u64, top: Top, path: &mut Path) -> Result<()> {
+    let order = top.order;
+    let place = path.steps()[path.len - 1];
+    let level = top.level(path.len - 1);
+    if level > 0 {
+        // The pair before it, the last one of a leaf, takes its place.
+        let child = Node::at(tx, place.node, level, order)?.child(place.position);
+        let before = *path.descend(tx, (child, level - 1), order, true)?;
+        set_pairs(tx, place.node, place.position, &[before])?;
+    }
+    let leaf = path.steps()[path.len - 1];
+    if path.len == 1 && Node::at(tx, leaf.node, 0, order)?.pairs.len() == 1 {
+        tx.update_u64(tree, HEAD_ROOT_AT, 0)?;
+        return Ok(tx.free(leaf.node)?);
+    }
+    remove_pair(tx, (leaf.node, 0), order, leaf.position, 0)?;
+    for depth in (1..path.len).rev() {
+        let level = path.len - 1 - depth;
+        let node = path.steps()[depth].node;
+        if Node::at(tx, node, level, order)?.pairs.len() >= top.pairs_min() {
+            return Ok(());
+        }
+        let parent = path.steps()[depth - 1];
+        match fill(tx, top, parent, (node, level))? {
+            Filled::Borrowed => return Ok(()),
+            Filled::Merged => {}
+            Filled::MergedLast(_) if depth > 1 => {
+                return damaged(parent.node, "has fewer pairs than a node must have");
+            }
+            Filled::MergedLast(child) => {
+                // The root's last pair went down: it gives way to its one child.
+                tx.update_u64(tree, HEAD_ROOT_AT, child)?;
+                tx.update_u64(tree, HEAD_HEIGHT_AT, top.height as u64 - 1)?;
+                tx.free(parent.node)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How a node came to have pairs enough.
+enum Filled {
+    /// It got one of a neighbour's.
+    Borrowed,
+    /// It merged with a neighbour, which took a pair from their parent.
+    Merged,
+    /// The same, and it was the parent's last pair: all below it is in this node.
+    MergedLast(u64),
+}
+
+/// A node, its neighbour behind it, and the position of the pair between them in their parent.
+struct Neighbours {
+    left: u64,
+    right: u64,
+    between: usize,
+}
+
+/// Gives the child at a step of its parent a pair of a neighbour, or merges it with one.
+fn fill<W: Write>(
+    tx: &mut W,
+    top: Top,
+    parent: Step,
+    (node, level): (u64, usize),
+) -> Result<Filled> {
+    let order = top.order;
+    let above = Node::at(tx, parent.node, level + 1, order)?;
+    let (left, right) = match parent.position.checked_sub(1) {
+        Some(before) => (above.child(before), above.child(parent.position + 1)),
+        None => (0, above.child(parent.position + 1)),
+    };
+    if left == node || right == node || left == parent.node || right == parent.node {
+        return damaged(parent.node, "has one child twice");
+    }
+    let len = |tx: &W, block: u64| match block {
+        0 => Ok(0),
+        _ => Ok::<_, crate::error::Error>(Node::at(tx, block, level, order)?.pairs.len()),
+    };
+    let (left_len, right_len) = (len(tx, left)?, len(tx, right)?);
+    let before = Neighbours { left, right: node, between: parent.position.saturating_sub(1) };
+    let behind = Neighbours { left: node, right, between: parent.position };
+    if left_len > top.pairs_min() {
+        from_left(tx, order, level, parent.node, &before)?;
+    } else if right_len > top.pairs_min() {
+        from_right(tx, order, level, parent.node, &behind)?;
+    } else if left_len > 0 {
+        return merge(tx, order, level, parent.node, &before);
+    } else if right_len > 0 {
+        return merge(tx, order, level, parent.node, &behind);
+    } else {
+        return damaged(parent.node, "has a single child");
+    }
+    Ok(Filled::Borrowed)
+}
+
+/// The pair between two neighbours.
+fn between<W: Write>(
+    tx: &W,
+    order: usize,
+    level: usize,
+    parent: u64,
+    pair: &Neighbours,
+) -> Result<Pair> {
+    match Node::at(tx, parent, level + 1, order)?.pairs.get(pair.between) {
+        Some(pair) => Ok(*pair),
+        None => damaged(parent, "has fewer pairs than its children need"),
+    }
+}
+
+/// Moves the last pair of the left one up, and the one between down to the right one.
+fn from_left<W: Write>(
+    tx: &mut W,
+    order: usize,
+    level: usize,
+    parent: u64,
+    pair: &Neighbours,
+) -> Result<()> {
+    let down = between(tx, order, level, parent, pair)?;
+    let left = Content::of(&Node::at(tx, pair.left, level, order)?);
+    let mut right = Content::of(&Node::at(tx, pair.right, level, order)?);
+    let last = left.pairs().len() - 1;
+    right.insert(0, down, 0);
+    set_pairs(tx, pair.right, 0, right.pairs())?;
+    if level > 0 {
+        // Content puts a child behind a pair; this one comes before all.
+        let first = right.children()[0];
+        set_children(tx, pair.right, order, 0, &[left.children()[last + 1], first])?;
+        set_children(tx, pair.right, order, 2, &right.children()[2..])?;
+    }
+    set_count(tx, pair.right, right.pairs().len())?;
+    set_pairs(tx, parent, pair.between, &[left.pairs()[last]])?;
+    set_count(tx, pair.left, last)
+}
+
+/// Moves the first pair of the right one up, and the one between down to the left one.
+fn from_right<W: Write>(
+    tx: &mut W,
+    order: usize,
+    level: usize,
+    parent: u64,
+    pair: &Neighbours,
+) -> Result<()> {
+    let down = between(tx, order, level, parent, pair)?;
+    let right = Node::at(tx, pair.right, level, order)?;
+    let (up, child) = (right.pairs[0], right.child(0));
+    let left_len = Node::at(tx, pair.left, level, order)?.pairs.len();
+    insert_pair(tx, (pair.left, level), order, left_len, (down, child))?;
+    set_pairs(tx, parent, pair.between, &[up])?;
+    remove_pair(tx, (pair.right, level), order, 0, 0)
+}
+
+/// Takes the pair between and all of the right one into the left one.
+fn merge<W: Write>(
+    tx: &mut W,
+    order: usize,
+    level: usize,
+    parent: u64,
+    pair: &Neighbours,
+) -> Result<Filled> {
+    let down = between(tx, order, level, parent, pair)?;
+    let left_len = Node::at(tx, pair.left, level, order)?.pairs.len();
+    let right = Content::of(&Node::at(tx, pair.right, level, order)?);
+    let len = left_len + 1 + right.pairs().len();
+    set_pairs(tx, pair.left, left_len, &[down])?;
+    set_pairs(tx, pair.left, left_len + 1, right.pairs())?;
+    if level > 0 {
+        set_children(tx, pair.left, order, left_len + 1, right.children())?;
+    }
+    set_count(tx, pair.left, len)?;
+    tx.free(pair.right)?;
+    if Node::at(tx, parent, level + 1, order)?.pairs.len() == 1 {
+        return Ok(Filled::MergedLast(pair.left));
+    }
+    remove_pair(tx, (parent, level + 1), order, pair.between, pair.between + 1)?;
+    Ok(Filled::Merged)
+}

@@ -1,0 +1,73 @@
+//! The crit-bit tree as a kind of tree.
+
+use adamant_heap::access::{Read, Write};
+
+use super::change::{insert, remove};
+use super::check::check;
+use super::find::most_like;
+use super::layout::{LABEL, Node, Word};
+use super::trail::CritbitTrail;
+use crate::error::Result;
+use crate::kind::{Kind, Label, Link, damaged};
+use crate::layout::Head;
+use crate::slot::{Entry, KeyHash};
+use crate::tree::Report;
+
+/// The crit-bit tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CritbitKind;
+
+fn link(word: Word) -> Option<Link> {
+    match word.slot() {
+        Some(slot) => Some(Link::Entry(slot)),
+        None if word == Word::NONE => None,
+        None => Some(Link::Node { block: word.0, level: 0 }),
+    }
+}
+
+impl Kind for CritbitKind {
+    const LABEL: Label = LABEL;
+    const ORDER: u64 = 0;
+    type Trail = CritbitTrail;
+
+    fn find<'r, R: Read>(read: &'r R, tree: u64, key: &[u8]) -> Result<Option<Entry<'r>>> {
+        let Some(slot) = most_like(read, tree, key)? else { return Ok(None) };
+        if !slot.admits(KeyHash::of(key)) {
+            return Ok(None);
+        }
+        let entry = Entry::read(read, slot.entry())?;
+        Ok((entry.key == key).then_some(entry))
+    }
+
+    fn insert<W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) -> Result<bool> {
+        insert(tx, tree, key, value)
+    }
+
+    fn remove<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool> {
+        remove(tx, tree, key)
+    }
+
+    fn root(head: &Head) -> Option<Link> {
+        link(Word(head.root.get()))
+    }
+
+    fn links<R: Read>(
+        read: &R,
+        _head: &Head,
+        (block, _): (u64, usize),
+        links: &mut Vec<Link>,
+    ) -> Result<()> {
+        let node = Node::at(read, block)?;
+        for side in [true, false] {
+            match link(node.child(side)) {
+                Some(link) => links.push(link),
+                None => return damaged(block, "refers to nothing"),
+            }
+        }
+        Ok(())
+    }
+
+    fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
+        check(read, tree)
+    }
+}

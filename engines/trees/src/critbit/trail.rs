@@ -1,0 +1,89 @@
+//! From a pair to its neighbours: nodes have no links upwards, so a trail keeps its way.
+
+use std::cmp::Ordering;
+
+use adamant_heap::access::Read;
+
+use super::find::{Descent, Position, difference, most_like};
+use super::layout::{Node, Word, place};
+use crate::error::Result;
+use crate::kind::{Trail, damaged};
+use crate::slot::{Entry, Slot};
+
+/// The way to a pair: 16 bytes for each node above it.
+#[derive(Clone)]
+pub struct CritbitTrail {
+    /// Nodes from the root down, and the side that was taken.
+    steps: Vec<(u64, bool)>,
+}
+
+impl CritbitTrail {
+    /// Goes on from a word to the lowest or highest pair below it.
+    fn descend<R: Read>(&mut self, read: &R, mut word: Word, last: bool) -> Result<Slot> {
+        let mut descent = Descent::default();
+        loop {
+            if let Some(slot) = word.slot() {
+                return Ok(slot);
+            }
+            let node = descent.enter(read, word.0)?;
+            self.steps.push((word.0, last));
+            word = node.child(last);
+        }
+    }
+}
+
+impl Trail for CritbitTrail {
+    const NEW: Self = Self { steps: Vec::new() };
+
+    fn end<R: Read>(&mut self, read: &R, tree: u64, last: bool) -> Result<Option<Slot>> {
+        self.steps.clear();
+        match Position::root(read, tree)?.word {
+            Word::NONE => Ok(None),
+            root => self.descend(read, root, last).map(Some),
+        }
+    }
+
+    fn near<R: Read>(
+        &mut self,
+        read: &R,
+        tree: u64,
+        key: &[u8],
+    ) -> Result<Option<(Slot, Ordering)>> {
+        self.steps.clear();
+        let Some(like) = most_like(read, tree, key)? else { return Ok(None) };
+        let other = Entry::read(read, like.entry())?.key;
+        // A key that cannot be stored may differ where no node can say so.
+        let difference = difference(key, other);
+        let limit = difference.map_or(u32::MAX, |found| place(found.byte, found.mask));
+        let mut word = Position::root(read, tree)?.word;
+        let mut descent = Descent::default();
+        while word.slot().is_none() {
+            let node = descent.enter(read, word.0)?;
+            if node.place() >= limit {
+                break;
+            }
+            let side = node.side(key);
+            self.steps.push((word.0, side));
+            word = node.child(side);
+        }
+        // All keys below that word lie on the same side of the key.
+        match other.cmp(key) {
+            Ordering::Equal => Ok(Some((like, Ordering::Equal))),
+            order => Ok(Some((self.descend(read, word, order == Ordering::Less)?, order))),
+        }
+    }
+
+    fn step<R: Read>(&mut self, read: &R, forward: bool) -> Result<Option<Slot>> {
+        let Some(depth) = self.steps.iter().rposition(|(_, side)| *side != forward) else {
+            return Ok(None);
+        };
+        let (block, _) = self.steps[depth];
+        self.steps.truncate(depth);
+        self.steps.push((block, forward));
+        let word = Node::at(read, block)?.child(forward);
+        if word == Word::NONE {
+            return damaged(block, "refers to nothing");
+        }
+        self.descend(read, word, !forward).map(Some)
+    }
+}

@@ -1,0 +1,132 @@
+//! What tells one tree of single pairs from another.
+//!
+//! Purpose: the trait behind which `btree`, `critbit` and `redblack` share their handle, their
+//! cursor, and everything that visits all of a tree.
+//! Invariants: a kind changes nothing but nodes, entries, and root and height of the head; the
+//! count of pairs is the handle's.
+
+use std::cmp::Ordering;
+
+use adamant_heap::access::{Read, Write};
+use adamant_heap::ptr::Ptr;
+
+use crate::error::{Error, Result};
+use crate::layout::Head;
+use crate::slot::{Entry, Slot};
+use crate::tree::Report;
+
+/// How a kind of tree is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Label {
+    /// First bytes of the head.
+    pub magic: [u8; 8],
+    /// The name, as in messages.
+    pub name: &'static str,
+}
+
+/// What a node refers to.
+#[derive(Clone, Copy, Debug)]
+pub enum Link {
+    /// A node, at a level above the leaves where the kind counts levels.
+    Node {
+        /// Heap offset.
+        block: u64,
+        /// Levels above the leaves, or 0.
+        level: usize,
+    },
+    /// An entry.
+    Entry(Slot),
+}
+
+/// A way to a pair, and from there to its neighbours.
+pub trait Trail: Clone {
+    /// A way to nowhere yet.
+    const NEW: Self;
+
+    /// Goes to the first or the last pair; its slot, `None` in an empty tree. O(log n).
+    ///
+    /// # Errors
+    /// `Error::Damaged`, or the heap's.
+    fn end<R: Read>(&mut self, read: &R, tree: u64, last: bool) -> Result<Option<Slot>>;
+
+    /// Goes to the pair of a key, or to one next to the gap where it would be, and says how the key
+    /// of that pair compares with it. O(log n).
+    ///
+    /// # Errors
+    /// As [`Trail::end`].
+    fn near<R: Read>(
+        &mut self,
+        read: &R,
+        tree: u64,
+        key: &[u8],
+    ) -> Result<Option<(Slot, Ordering)>>;
+
+    /// Goes to the next or previous pair; stays where it is and says `None` if there is none.
+    /// O(1) amortised.
+    ///
+    /// # Errors
+    /// As [`Trail::end`].
+    fn step<R: Read>(&mut self, read: &R, forward: bool) -> Result<Option<Slot>>;
+}
+
+/// A kind of tree whose nodes hold slots.
+pub trait Kind: Copy + 'static {
+    /// How it is known.
+    const LABEL: Label;
+    /// What the head's `order` is unless said otherwise.
+    const ORDER: u64;
+    /// The way to a pair.
+    type Trail: Trail;
+
+    /// The entry of a key. O(log n).
+    ///
+    /// # Errors
+    /// `Error::Damaged`, or the heap's.
+    fn find<'r, R: Read>(read: &'r R, tree: u64, key: &[u8]) -> Result<Option<Entry<'r>>>;
+
+    /// Inserts a pair; whether it replaced one. O(log n).
+    ///
+    /// # Errors
+    /// `Error::Damaged`, those of the key and value, or the heap's.
+    fn insert<W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) -> Result<bool>;
+
+    /// Removes a key; whether it was there. O(log n).
+    ///
+    /// # Errors
+    /// `Error::Damaged`, or the heap's.
+    fn remove<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool>;
+
+    /// What the head refers to.
+    fn root(head: &Head) -> Option<Link>;
+
+    /// Appends what a node refers to.
+    ///
+    /// # Errors
+    /// `Error::Damaged`, or the heap's.
+    fn links<R: Read>(
+        read: &R,
+        head: &Head,
+        node: (u64, usize),
+        links: &mut Vec<Link>,
+    ) -> Result<()>;
+
+    /// Verifies every rule of the structure.
+    ///
+    /// # Errors
+    /// `Error::Damaged` with the first thing that is wrong, or the heap's.
+    fn check<R: Read>(read: &R, tree: u64) -> Result<Report>;
+}
+
+/// The head of a tree of this kind, verified.
+pub(crate) fn head<R: Read>(read: &R, tree: u64, label: Label) -> Result<&Head> {
+    let head: &Head = read.read(Ptr::new(tree))?;
+    if head.magic != label.magic {
+        return Err(Error::NotThisTree { head: tree, expected: label.name });
+    }
+    Ok(head)
+}
+
+/// What is wrong with a block.
+pub(crate) fn damaged<T>(block: u64, what: &'static str) -> Result<T> {
+    Err(Error::Damaged { block, what })
+}

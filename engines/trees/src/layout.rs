@@ -1,0 +1,35 @@
+//! The head that the trees of one pair a slot share, and nothing volatile.
+//!
+//! Purpose: see `docs/format/maps.md`. The nodes behind it are those of each tree.
+//! Invariants: all integers are little-endian, so that any bytes are a valid head (S3).
+
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The head of a `btree`, `critbit` or `redblack`: its offset names the tree.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Head {
+    /// What tells the kind of tree.
+    pub magic: [u8; 8],
+    /// What the root is referred to by; 0 in an empty tree.
+    pub root: U64,
+    /// Pairs.
+    pub pairs: U64,
+    /// `btree`: levels above the leaves. Else zero.
+    pub height: U64,
+    /// `btree`: children of a full node. Else zero.
+    pub order: U64,
+    /// Zero.
+    pub spare: U64,
+}
+
+pub(crate) const HEAD_BYTES: usize = size_of::<Head>();
+pub(crate) const HEAD_ROOT_AT: usize = 8;
+pub(crate) const HEAD_PAIRS_AT: usize = 16;
+pub(crate) const HEAD_HEIGHT_AT: usize = 24;
+
+const _: () = assert!(HEAD_BYTES == 48);
+const _: () = assert!(std::mem::offset_of!(Head, root) == HEAD_ROOT_AT);
+const _: () = assert!(std::mem::offset_of!(Head, pairs) == HEAD_PAIRS_AT);
+const _: () = assert!(std::mem::offset_of!(Head, height) == HEAD_HEIGHT_AT);

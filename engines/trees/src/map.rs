@@ -1,0 +1,166 @@
+//! The handle of a tree of single pairs.
+//!
+//! Purpose: what `btree`, `critbit` and `redblack` have in common as an ordered map.
+//! Thread safety: the handle is a number; the heap's `Read` or `Write` carries the locks.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use adamant_heap::access::{Read, Write};
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::U64;
+
+use crate::bplus::Salvaged;
+use crate::cursor::PairCursor;
+use crate::error::Result;
+use crate::kind::{Kind, head};
+use crate::layout::{HEAD_BYTES, HEAD_HEIGHT_AT, HEAD_PAIRS_AT, HEAD_ROOT_AT, Head};
+use crate::tree::{Operation, OrderedMap, Report};
+use crate::visit::{free_all, salvage};
+
+/// A tree of single pairs: the heap offset of its head.
+pub struct Tree<K> {
+    head: u64,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> Clone for Tree<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Tree<K> {}
+
+impl<K> PartialEq for Tree<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.head == other.head
+    }
+}
+
+impl<K> Eq for Tree<K> {}
+
+impl<K: Kind> fmt::Debug for Tree<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({:#x})", K::LABEL.name, self.head)
+    }
+}
+
+impl<K: Kind> Tree<K> {
+    /// Bytes of the block that a head is in.
+    pub const HEAD_BYTES: u64 = HEAD_BYTES as u64;
+
+    /// Creates an empty tree whose head has this order.
+    pub(crate) fn create_of_order<W: Write>(tx: &mut W, order: u64) -> Result<Self> {
+        let head = tx.reserve(HEAD_BYTES as u64)?;
+        let contents = Head {
+            magic: K::LABEL.magic,
+            root: U64::ZERO,
+            pairs: U64::ZERO,
+            height: U64::ZERO,
+            order: U64::new(order),
+            spare: U64::ZERO,
+        };
+        tx.write(head, 0, HEAD_BYTES)?.copy_from_slice(contents.as_bytes());
+        Ok(Self { head, kind: PhantomData })
+    }
+
+    /// Changes the count of pairs. A damaged count may wrap: it is then as wrong as before.
+    fn add<W: Write>(&self, tx: &mut W, change: i64) -> Result<()> {
+        let pairs = head(tx, self.head, K::LABEL)?.pairs.get();
+        Ok(tx.update_u64(self.head, HEAD_PAIRS_AT, pairs.wrapping_add_signed(change))?)
+    }
+
+    /// Hands out, in no order, what can be read of a damaged tree whose head was at `head`, and
+    /// word of what cannot. Goes on after everything that is wrong. O(n).
+    pub fn salvage<'r, R: Read>(read: &'r R, head: u64, each: &mut dyn FnMut(Salvaged<'r>)) {
+        salvage::<K, R>(read, head, each);
+    }
+}
+
+impl<K: Kind> OrderedMap for Tree<K> {
+    type Cursor<'r, R: Read + 'r> = PairCursor<'r, R, K::Trail>;
+
+    fn create<W: Write>(tx: &mut W) -> Result<Self> {
+        Self::create_of_order(tx, K::ORDER)
+    }
+
+    fn open<R: Read>(read: &R, head_offset: u64) -> Result<Self> {
+        head(read, head_offset, K::LABEL)?;
+        Ok(Self { head: head_offset, kind: PhantomData })
+    }
+
+    fn head(&self) -> u64 {
+        self.head
+    }
+
+    fn len<R: Read>(&self, read: &R) -> Result<u64> {
+        Ok(head(read, self.head, K::LABEL)?.pairs.get())
+    }
+
+    fn get<'r, R: Read>(&self, read: &'r R, key: &[u8]) -> Result<Option<&'r [u8]>> {
+        K::find(read, self.head, key)?.map(|entry| entry.value(read)).transpose()
+    }
+
+    fn contains<R: Read>(&self, read: &R, key: &[u8]) -> Result<bool> {
+        Ok(K::find(read, self.head, key)?.is_some())
+    }
+
+    fn cursor<'r, R: Read>(&self, read: &'r R) -> Self::Cursor<'r, R> {
+        PairCursor::new(read, self.head)
+    }
+
+    fn insert<W: Write>(&self, tx: &mut W, key: &[u8], value: &[u8]) -> Result<bool> {
+        let present = K::insert(tx, self.head, key, value)?;
+        if !present {
+            self.add(tx, 1)?;
+        }
+        Ok(present)
+    }
+
+    fn remove<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<bool> {
+        let present = K::remove(tx, self.head, key)?;
+        if present {
+            self.add(tx, -1)?;
+        }
+        Ok(present)
+    }
+
+    fn apply_sorted<W: Write>(
+        &self,
+        tx: &mut W,
+        operations: &[Operation<'_>],
+        present: &mut Vec<bool>,
+    ) -> Result<()> {
+        let mut change = 0;
+        for operation in operations {
+            let was_there = match operation.value {
+                Some(value) => K::insert(tx, self.head, operation.key, value)?,
+                None => K::remove(tx, self.head, operation.key)?,
+            };
+            change += i64::from(operation.value.is_some()) - i64::from(was_there);
+            present.push(was_there);
+        }
+        if change == 0 { Ok(()) } else { self.add(tx, change) }
+    }
+
+    fn clear<W: Write>(&self, tx: &mut W) -> Result<()> {
+        free_all::<K, W>(tx, self.head)?;
+        for at in [HEAD_ROOT_AT, HEAD_PAIRS_AT, HEAD_HEIGHT_AT] {
+            tx.update_u64(self.head, at, 0)?;
+        }
+        Ok(())
+    }
+
+    fn destroy<W: Write>(self, tx: &mut W) -> Result<()> {
+        free_all::<K, W>(tx, self.head)?;
+        Ok(tx.free(self.head)?)
+    }
+
+    fn check<R: Read>(&self, read: &R) -> Result<Report> {
+        if read.block(self.head)?.len() < HEAD_BYTES {
+            return crate::kind::damaged(self.head, "is too small for a head");
+        }
+        K::check(read, self.head)
+    }
+}

@@ -1,0 +1,47 @@
+//! Counting what a check comes upon.
+
+use std::collections::HashSet;
+
+use adamant_heap::access::Read;
+
+use crate::error::Result;
+use crate::kind::damaged;
+use crate::slot::{Entry, Slot};
+use crate::tree::Report;
+use crate::visit::{entry, once};
+
+/// The blocks and pairs of a tree that is checked.
+#[derive(Default)]
+pub(crate) struct Pairs {
+    seen: HashSet<u64>,
+    pub(crate) report: Report,
+}
+
+impl Pairs {
+    /// Notes a node or a head.
+    pub(crate) fn block(&mut self, block: u64) -> Result<()> {
+        once(&mut self.seen, block)
+    }
+
+    /// Verifies a pair by itself, and counts it.
+    pub(crate) fn pair<'r, R: Read>(&mut self, read: &'r R, slot: Slot) -> Result<Entry<'r>> {
+        once(&mut self.seen, slot.entry())?;
+        let entry = entry(read, slot)?;
+        if let Some(block) = entry.value_block() {
+            once(&mut self.seen, block)?;
+            self.report.external_values += 1;
+        }
+        self.report.pairs += 1;
+        self.report.key_bytes += entry.key.len() as u64;
+        self.report.value_bytes += entry.value(read)?.len() as u64;
+        Ok(entry)
+    }
+
+    /// The report, if the head counts as many pairs.
+    pub(crate) fn finish(self, tree: u64, pairs: u64) -> Result<Report> {
+        if self.report.pairs != pairs {
+            return damaged(tree, "counts other pairs than there are");
+        }
+        Ok(self.report)
+    }
+}

@@ -1,0 +1,74 @@
+//! Verifying a whole tree.
+
+use adamant_heap::access::Read;
+
+use super::layout::{HEIGHT_MAX, LABEL, Node};
+use crate::error::Result;
+use crate::key::head_of;
+use crate::kind::{damaged, head};
+use crate::pairs::Pairs;
+use crate::tree::Report;
+
+/// A node still to be checked.
+struct Waiting<'r> {
+    block: u64,
+    lower: Option<&'r [u8]>,
+    upper: Option<&'r [u8]>,
+    /// Nodes above it, and how many of them are black.
+    depth: usize,
+    blacks: usize,
+    below_red: bool,
+}
+
+/// Checks the tree with this head. O(n) time; 8 bytes and bookkeeping per block.
+pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
+    let head = head(read, tree, LABEL)?;
+    let mut pairs = Pairs::default();
+    pairs.block(tree)?;
+    // The root must be black, as if it hung below a red node.
+    let root = Waiting {
+        block: head.root.get(),
+        lower: None,
+        upper: None,
+        depth: 0,
+        blacks: 0,
+        below_red: true,
+    };
+    let mut waiting = vec![root];
+    let mut blacks_of_all = None;
+    while let Some(place) = waiting.pop() {
+        let Waiting { block, lower, upper, depth, blacks, below_red } = place;
+        if block == 0 {
+            if *blacks_of_all.get_or_insert(blacks) != blacks {
+                return damaged(tree, "has ways with different numbers of black nodes");
+            }
+            continue;
+        }
+        if depth >= HEIGHT_MAX {
+            return damaged(block, "lies deeper than a tree can reach");
+        }
+        pairs.block(block)?;
+        let node = Node::at(read, block)?;
+        if node.is_red() && below_red {
+            return damaged(block, "is red, and so is the node above it, or it is the root");
+        }
+        let key = pairs.pair(read, node.slot())?.key;
+        if node.head.get() != head_of(key, 0) {
+            return damaged(block, "has a head that is not its key's");
+        }
+        if lower.is_some_and(|lower| key <= lower) || upper.is_some_and(|upper| key >= upper) {
+            return damaged(block, "has a key that is out of the tree's order");
+        }
+        let (depth, below_red) = (depth + 1, node.is_red());
+        let blacks = blacks + usize::from(!below_red);
+        for (child, lower, upper) in
+            [(node.child(false), lower, Some(key)), (node.child(true), Some(key), upper)]
+        {
+            waiting.push(Waiting { block: child, lower, upper, depth, blacks, below_red });
+        }
+        pairs.report.inner_nodes += 1;
+        pairs.report.height = pairs.report.height.max(depth as u64 - 1);
+    }
+    pairs.report.leaf_slots = pairs.report.pairs;
+    pairs.finish(tree, head.pairs.get())
+}

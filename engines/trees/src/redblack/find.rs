@@ -1,0 +1,143 @@
+//! From a key to its node, and the way there.
+
+use std::cmp::Ordering;
+
+use adamant_heap::access::Read;
+
+use super::layout::{HEIGHT_MAX, LABEL, Node};
+use crate::error::Result;
+use crate::key::head_of;
+use crate::kind::{damaged, head};
+use crate::slot::{Entry, Slot};
+
+/// Nodes from the root down, and the side that was taken from each.
+#[derive(Clone, Copy)]
+pub(super) struct Path {
+    steps: [(u64, bool); HEIGHT_MAX],
+    len: usize,
+}
+
+impl Path {
+    /// A way to nowhere.
+    pub(super) const EMPTY: Self = Self { steps: [(0, false); HEIGHT_MAX], len: 0 };
+
+    /// Goes on to a node, from which it goes to a side.
+    #[inline]
+    pub(super) fn push(&mut self, node: u64, higher: bool) -> Result<()> {
+        let Some(step) = self.steps.get_mut(self.len) else {
+            return damaged(node, "lies deeper than a tree can reach");
+        };
+        *step = (node, higher);
+        self.len += 1;
+        Ok(())
+    }
+
+    /// The nodes and the sides taken.
+    pub(super) fn steps(&self) -> &[(u64, bool)] {
+        &self.steps[..self.len]
+    }
+
+    /// Its last node, and the side taken there.
+    pub(super) fn last(&self) -> Option<(u64, bool)> {
+        self.steps().last().copied()
+    }
+
+    /// Forgets all steps but the first.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Takes another side at the last node.
+    pub(super) fn turn(&mut self, higher: bool) {
+        if let Some((_, side)) = self.steps[..self.len].last_mut() {
+            *side = higher;
+        }
+    }
+}
+
+/// Heap offset of the root; 0 in an empty tree.
+pub(super) fn root<R: Read>(read: &R, tree: u64) -> Result<u64> {
+    Ok(head(read, tree, LABEL)?.root.get())
+}
+
+/// How a key compares with that of a node, and the node's entry where its head did not tell.
+#[inline]
+pub(super) fn compare<'r, R: Read>(
+    read: &'r R,
+    node: &Node,
+    key: &[u8],
+    key_head: u64,
+) -> Result<(Ordering, Option<Entry<'r>>)> {
+    match key_head.cmp(&node.head.get()) {
+        Ordering::Equal => {
+            let entry = Entry::read(read, node.slot().entry())?;
+            Ok((key.cmp(entry.key), Some(entry)))
+        }
+        order => Ok((order, None)),
+    }
+}
+
+/// The entry of a key, without keeping the way.
+#[inline]
+pub(super) fn entry_of<'r, R: Read>(
+    read: &'r R,
+    tree: u64,
+    key: &[u8],
+) -> Result<Option<Entry<'r>>> {
+    let key_head = head_of(key, 0);
+    let mut block = root(read, tree)?;
+    for _ in 0..HEIGHT_MAX {
+        if block == 0 {
+            return Ok(None);
+        }
+        let node = Node::at(read, block)?;
+        let (order, entry) = compare(read, node, key, key_head)?;
+        if order == Ordering::Equal {
+            return Ok(entry);
+        }
+        block = node.child(order == Ordering::Greater);
+    }
+    damaged(block, "lies deeper than a tree can reach")
+}
+
+/// Goes to the node of a key, or to the one below which it would be. Returns the slot there, and
+/// how the key compares with its key; `None` in an empty tree.
+pub(super) fn path_to<R: Read>(
+    read: &R,
+    tree: u64,
+    key: &[u8],
+    path: &mut Path,
+) -> Result<Option<(Slot, Ordering)>> {
+    let key_head = head_of(key, 0);
+    path.truncate(0);
+    let mut found = None;
+    let mut block = root(read, tree)?;
+    while block != 0 {
+        let node = Node::at(read, block)?;
+        let (order, _) = compare(read, node, key, key_head)?;
+        path.push(block, order == Ordering::Greater)?;
+        found = Some((node.slot(), order));
+        if order == Ordering::Equal {
+            break;
+        }
+        block = node.child(order == Ordering::Greater);
+    }
+    Ok(found)
+}
+
+/// Goes on from a block to the lowest or highest node below it; its slot, `None` for no block.
+pub(super) fn descend<R: Read>(
+    read: &R,
+    path: &mut Path,
+    mut block: u64,
+    last: bool,
+) -> Result<Option<Slot>> {
+    let mut slot = None;
+    while block != 0 {
+        let node = Node::at(read, block)?;
+        path.push(block, last)?;
+        slot = Some(node.slot());
+        block = node.child(last);
+    }
+    Ok(slot)
+}

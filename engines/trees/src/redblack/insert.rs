@@ -1,0 +1,66 @@
+//! Inserting one pair.
+
+use std::cmp::Ordering;
+
+use adamant_heap::access::Write;
+
+use super::find::{Path, path_to};
+use super::plan::{Plan, new_node};
+use crate::error::Result;
+use crate::key::head_of;
+use crate::slot::{KeyHash, Slot, free_entry, write_entry};
+
+/// Inserts a pair; whether it replaced one.
+pub(super) fn insert<W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) -> Result<bool> {
+    let mut path = Path::EMPTY;
+    let found = path_to(tx, tree, key, &mut path)?;
+    let slot = Slot::new(KeyHash::of(key), write_entry(tx, key, value)?);
+    if let (Some((old, Ordering::Equal)), Some((node, _))) = (found, path.last()) {
+        tx.update_u64(node, 0, slot.0)?;
+        free_entry(tx, old.entry())?;
+        return Ok(true);
+    }
+    let node = new_node(tx, slot.0, head_of(key, 0))?;
+    let mut plan = Plan::new(tx, tree)?;
+    plan.link(tx, path.steps(), node)?;
+    balance(tx, &mut plan, path.steps(), node)?;
+    plan.publish(tx)?;
+    Ok(false)
+}
+
+/// Makes an end of two red nodes in a row, of which the lower one is `node`, below the last step.
+fn balance<W: Write>(
+    tx: &W,
+    plan: &mut Plan,
+    mut steps: &[(u64, bool)],
+    mut node: u64,
+) -> Result<()> {
+    while let [above @ .., (parent, higher)] = steps {
+        let (mut parent, higher) = (*parent, *higher);
+        if !plan.node(tx, parent)?.is_red() {
+            return Ok(());
+        }
+        let [top @ .., (grandparent, side)] = above else { break };
+        let (grandparent, side) = (*grandparent, *side);
+        let uncle = plan.child(tx, grandparent, !side)?;
+        if plan.is_red(tx, uncle)? {
+            plan.node(tx, parent)?.set_red(false);
+            plan.node(tx, uncle)?.set_red(false);
+            plan.node(tx, grandparent)?.set_red(true);
+            (node, steps) = (grandparent, top);
+            continue;
+        }
+        if higher != side {
+            parent = plan.rotate(tx, parent, side)?;
+            plan.node(tx, grandparent)?.set_child(side, parent);
+        }
+        plan.rotate(tx, grandparent, !side)?;
+        plan.node(tx, parent)?.set_red(false);
+        plan.node(tx, grandparent)?.set_red(true);
+        return plan.link(tx, top, parent);
+    }
+    // What is red now is the root: it turns black.
+    let root = steps.first().map_or(node, |(root, _)| *root);
+    plan.node(tx, root)?.set_red(false);
+    Ok(())
+}

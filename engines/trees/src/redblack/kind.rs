@@ -1,0 +1,62 @@
+//! The red-black tree as a kind of tree.
+
+use adamant_heap::access::{Read, Write};
+
+use super::check::check;
+use super::find::entry_of;
+use super::insert::insert;
+use super::layout::{LABEL, Node};
+use super::remove::remove;
+use super::trail::RedblackTrail;
+use crate::error::Result;
+use crate::kind::{Kind, Label, Link};
+use crate::layout::Head;
+use crate::slot::Entry;
+use crate::tree::Report;
+
+/// The red-black tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RedblackKind;
+
+fn link(block: u64) -> Option<Link> {
+    (block != 0).then_some(Link::Node { block, level: 0 })
+}
+
+impl Kind for RedblackKind {
+    const LABEL: Label = LABEL;
+    const ORDER: u64 = 0;
+    type Trail = RedblackTrail;
+
+    fn find<'r, R: Read>(read: &'r R, tree: u64, key: &[u8]) -> Result<Option<Entry<'r>>> {
+        entry_of(read, tree, key)
+    }
+
+    fn insert<W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) -> Result<bool> {
+        insert(tx, tree, key, value)
+    }
+
+    fn remove<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool> {
+        remove(tx, tree, key)
+    }
+
+    fn root(head: &Head) -> Option<Link> {
+        link(head.root.get())
+    }
+
+    fn links<R: Read>(
+        read: &R,
+        _head: &Head,
+        (block, _): (u64, usize),
+        links: &mut Vec<Link>,
+    ) -> Result<()> {
+        let node = Node::at(read, block)?;
+        links.extend(link(node.child(true)));
+        links.extend(link(node.child(false)));
+        links.push(Link::Entry(node.slot()));
+        Ok(())
+    }
+
+    fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
+        check(read, tree)
+    }
+}

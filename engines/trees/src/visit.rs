@@ -1,0 +1,83 @@
+//! Visiting all of a tree: to free it, or to save what is left of it.
+//!
+//! Invariants: freeing ends in a damaged tree, since freeing twice is an error; salvage looks at
+//! each block once.
+
+use std::collections::HashSet;
+
+use adamant_heap::access::{Read, Write};
+
+use crate::bplus::Salvaged;
+use crate::error::{Error, Result};
+use crate::kind::{Kind, Link, damaged, head};
+use crate::slot::{Entry, KeyHash, Slot, free_entry};
+
+/// Frees every block but the head. Memory: what the nodes of one path refer to. O(n).
+pub(crate) fn free_all<K: Kind, W: Write>(tx: &mut W, tree: u64) -> Result<()> {
+    let head = *head(tx, tree, K::LABEL)?;
+    let mut waiting: Vec<Link> = K::root(&head).into_iter().collect();
+    while let Some(link) = waiting.pop() {
+        match link {
+            Link::Entry(slot) => free_entry(tx, slot.entry())?,
+            Link::Node { block, level } => {
+                K::links(tx, &head, (block, level), &mut waiting)?;
+                tx.free(block)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Hands out what can be read of the tree with this head, in no order. O(n); 8 bytes and
+/// bookkeeping a block.
+pub(crate) fn salvage<'r, K: Kind, R: Read>(
+    read: &'r R,
+    tree: u64,
+    each: &mut dyn FnMut(Salvaged<'r>),
+) {
+    let lost_node = |why| Salvaged::LostNode { lower: None, upper: None, why };
+    let head = match head(read, tree, K::LABEL) {
+        Ok(head) => head,
+        Err(why) => return each(lost_node(why)),
+    };
+    let mut seen = HashSet::new();
+    let mut waiting: Vec<Link> = K::root(head).into_iter().collect();
+    while let Some(link) = waiting.pop() {
+        match link {
+            Link::Node { block, level } => {
+                let links = waiting.len();
+                let result = once(&mut seen, block)
+                    .and_then(|()| K::links(read, head, (block, level), &mut waiting));
+                if let Err(why) = result {
+                    waiting.truncate(links);
+                    each(lost_node(why));
+                }
+            }
+            Link::Entry(slot) => {
+                let result = once(&mut seen, slot.entry()).and_then(|()| entry(read, slot));
+                each(match result {
+                    Err(why) => Salvaged::LostEntry { lower: None, upper: None, why },
+                    Ok(entry) => match entry.value(read) {
+                        Ok(value) => Salvaged::Pair((entry.key, value)),
+                        Err(why) => Salvaged::LostValue { key: entry.key, why },
+                    },
+                });
+            }
+        }
+    }
+}
+
+/// Notes that a block belongs to the tree.
+pub(crate) fn once(seen: &mut HashSet<u64>, block: u64) -> Result<()> {
+    if seen.insert(block) { Ok(()) } else { damaged(block, "is referred to twice by the tree") }
+}
+
+/// The entry of a slot, proved by the hash of its key.
+pub(crate) fn entry<R: Read>(read: &R, slot: Slot) -> Result<Entry<'_>> {
+    let entry = Entry::read(read, slot.entry())?;
+    if !slot.admits(KeyHash::of(entry.key)) {
+        let what = "has a key that is not the one its slot was made for";
+        return Err(Error::Damaged { block: slot.entry(), what });
+    }
+    Ok(entry)
+}
