@@ -13,10 +13,10 @@ use crate::class::{ClassId, ClassShape, HEADER_BYTES};
 use crate::direct::Direct;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
-use crate::freed::Word;
 use crate::heap::{Heap, thread_token};
 use crate::image::{Place, Shared};
 use crate::lanes::Fresh;
+use crate::marked::Word;
 use crate::reservation::Reservation;
 use crate::shard::Shard;
 use crate::supply::Supply;
@@ -89,7 +89,7 @@ impl Heap {
                 Ok(unsafe { Reservation::new(holder, block, place, start, len) })
             }
             Err(error) => {
-                self.space.take_back(place);
+                self.space.take_back(Word::of(place));
                 Err(error)
             }
         }
@@ -128,7 +128,7 @@ impl Heap {
         desk.record.clear();
         let mut direct = self.journal.persist().map(|persist| Direct::new(persist, &image));
         for reservation in reservations.iter() {
-            desk.changes.add(&self.space.classes, reservation.place());
+            desk.changes.add(&self.space.classes, Word::of(reservation.place()));
             let (offset, len) = (reservation.offset(), reservation.len() as u64);
             match &mut direct {
                 Some(direct) => direct.add(offset, len, &mut desk.record)?,

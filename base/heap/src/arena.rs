@@ -291,9 +291,9 @@ impl Arena {
         self.free.give(page, pages);
     }
 
-    /// A reservation that was not published.
-    pub(crate) fn give_back(&mut self, run: u64, index: u64) {
-        self.make_available(run, (index / 64) as u32, 1 << (index % 64));
+    /// Reserved blocks that were not published, of a word of a bitmap.
+    pub(crate) fn give_back(&mut self, run: u64, word: u64, mask: u64) {
+        self.make_available(run, word as u32, mask);
     }
 
     /// Something was freed by the commit with this sequence number.

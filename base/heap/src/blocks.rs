@@ -21,10 +21,23 @@ pub(crate) struct Blocks<'h> {
 impl Blocks<'_> {
     /// Where the block at `offset` lies. O(1).
     pub(crate) fn locate(&self, image: &Image, offset: u64) -> Result<Place> {
+        let place = self.place(image, offset)?;
+        self.judge(image, offset, place)?;
+        Ok(place)
+    }
+
+    /// Where the block at `offset` lies, allocated or not: somebody may be filling it right now.
+    #[inline]
+    pub(crate) fn place(&self, image: &Image, offset: u64) -> Result<Place> {
         if let Some(first_touch) = self.first_touch {
             first_touch.descriptor(image, offset)?;
         }
-        let place = image.locate(self.classes, offset)?;
+        image.locate(self.classes, offset)
+    }
+
+    /// Refuses a block that must not be looked at.
+    #[inline]
+    pub(crate) fn judge(&self, image: &Image, offset: u64, place: Place) -> Result<()> {
         if matches!(place, Place::Run { is_open: true, .. })
             && !image.is_allocated(self.classes, place)?
         {
@@ -33,7 +46,7 @@ impl Blocks<'_> {
         if let Some(first_touch) = self.first_touch {
             first_touch.block(image, offset, place.bytes())?;
         }
-        Ok(place)
+        Ok(())
     }
 
     /// All bytes of the block at `offset`.

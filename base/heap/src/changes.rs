@@ -8,12 +8,12 @@ use zerocopy::little_endian::{U16, U32};
 
 use crate::arena::Retired;
 use crate::class::ClassTable;
-use crate::freed::Word;
 use crate::image::Place;
 use crate::journal::RecordBuilder;
 use crate::layout::{
     Descriptor, KIND_EXTENT, KIND_EXTENT_CONTINUED, KIND_FREE, ZONE_PAGES, descriptor_offset,
 };
+use crate::marked::Word;
 use crate::space::Space;
 
 /// One word of a bitmap that a commit changes.
@@ -63,15 +63,14 @@ impl Changes {
         self.freed_extents.clear();
     }
 
-    /// Adds a block that becomes allocated.
-    pub(crate) fn add(&mut self, classes: &ClassTable, place: Place) {
-        match place {
+    /// Adds blocks that become allocated.
+    pub(crate) fn add(&mut self, classes: &ClassTable, word: Word) {
+        match word.place {
             Place::Extent { page, pages } => {
                 self.descriptors.extend(extent_descriptors(page, pages, true));
             }
             Place::Run { run, class, index, .. } => {
-                let set = 1 << (index % 64);
-                self.add_bits(classes, run, class, index / 64, (set, 0));
+                self.add_bits(classes, run, class, index / 64, (word.mask, 0));
             }
         }
     }

@@ -55,8 +55,8 @@ impl Transaction<'_> {
         let writer = &mut *self.writer;
         let level = &writer.levels[0];
         writer.changes.clear();
-        for (_, fresh) in level.fresh.entries() {
-            writer.changes.add(self.blocks.classes, fresh.place);
+        for word in level.fresh.words() {
+            writer.changes.add(self.blocks.classes, word);
         }
         for word in level.freed.words() {
             writer.changes.free(self.blocks.classes, word);
@@ -70,12 +70,8 @@ impl Transaction<'_> {
         let level = &writer.levels[0];
         writer.parts.clear();
         writer.parts.extend(level.ranges.lines().map(|(offset, line)| (offset, Part::Line(line))));
-        let fresh = level.fresh.entries().iter().zip(0..);
-        writer.parts.extend(
-            fresh
-                .filter(|((_, fresh), _)| fresh.written > 0)
-                .map(|((block, _), i)| (*block, Part::Fresh(i))),
-        );
+        let fresh = level.fresh.numbered(self.blocks.classes);
+        writer.parts.extend(fresh.map(|(block, index)| (block, Part::Fresh(index))));
         let shadows = level.shadows.entries().iter().zip(0..);
         writer.parts.extend(shadows.map(|((block, _), i)| (*block, Part::Shadow(i))));
         let bits = writer.changes.bits.iter().zip(0..);
@@ -110,11 +106,10 @@ impl Transaction<'_> {
                     }
                 }
                 Part::Fresh(index) => {
-                    if let Some((_, fresh)) = level.fresh.entries().get(index as usize) {
-                        let len = fresh.written;
+                    for (block, len) in level.fresh.numbers(index, self.blocks.classes) {
                         match &mut direct {
-                            Some(direct) => direct.add(offset, len, &mut writer.record)?,
-                            None => writer.record.bytes(offset, image.bytes(offset, len)?),
+                            Some(direct) => direct.add(block, len, &mut writer.record)?,
+                            None => writer.record.bytes(block, image.bytes(block, len)?),
                         }
                     }
                 }

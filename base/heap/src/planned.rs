@@ -158,15 +158,11 @@ impl<'h> Transaction<'h> {
         at: u64,
         len: u64,
     ) -> Result<(crate::image::Place, bool)> {
-        let fresh = self.fresh(block);
-        let place = match fresh {
-            Some(place) => place,
-            None => self.blocks.locate(&self.image, block)?,
-        };
+        let (place, level) = self.find(block)?;
         if at.checked_add(len).is_none_or(|end| end > place.bytes()) {
             let what = "is shorter than what is written";
             return Err(Error::InvalidPointer { offset: block, what });
         }
-        Ok((place, fresh.is_some()))
+        Ok((place, level.is_some()))
     }
 }

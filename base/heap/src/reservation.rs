@@ -14,6 +14,7 @@ use std::sync::Arc;
 use adamant_medium::storage::Lock;
 
 use crate::image::Place;
+use crate::marked::Word;
 use crate::space::Space;
 
 /// What a reservation keeps alive. Each desk has one of its own, so that threads do not share the
@@ -87,7 +88,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         if !self.is_published {
-            self.holder.space.take_back(self.place);
+            self.holder.space.take_back(Word::of(self.place));
         }
     }
 }

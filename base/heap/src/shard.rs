@@ -77,11 +77,11 @@ impl Active {
         None
     }
 
-    fn give_back(&mut self, index: u64) {
-        if let Some(word) = self.words.get_mut((index / 64) as usize) {
-            debug_assert!(*word & (1 << (index % 64)) == 0, "a block comes back once");
-            *word |= 1 << (index % 64);
-            self.left += 1;
+    fn give_back(&mut self, word: u64, mask: u64) {
+        if let Some(word) = self.words.get_mut(word as usize) {
+            debug_assert!(*word & mask == 0, "a block comes back once");
+            *word |= mask;
+            self.left += mask.count_ones();
         }
     }
 }
@@ -113,13 +113,14 @@ impl Shard {
         Some((active.run, index))
     }
 
-    /// Takes a reserved block back if its run is active here; returns whether it is.
+    /// Takes reserved blocks of a word of a bitmap back if their run is active here; returns whether
+    /// it is.
     #[inline]
-    pub(crate) fn give_back(&mut self, class: u8, run: u64, index: u64) -> bool {
+    pub(crate) fn give_back(&mut self, class: u8, run: u64, word: u64, mask: u64) -> bool {
         let Some(active) = self.active.get_mut(usize::from(class)) else { return false };
         let is_here = active.run == run;
         if is_here {
-            active.give_back(index);
+            active.give_back(word, mask);
         }
         is_here
     }

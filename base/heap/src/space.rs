@@ -13,6 +13,7 @@ use crate::arena::Arena;
 use crate::class::ClassTable;
 use crate::image::{Image, Place};
 use crate::journal::RecordBuilder;
+use crate::marked::Word;
 use crate::settled::Settled;
 
 /// The memory of a heap, and its allocator.
@@ -46,10 +47,10 @@ impl Space {
         self.arena.lock()
     }
 
-    /// Takes a reserved block back that was not published.
-    pub(crate) fn take_back(&self, place: Place) {
-        match place {
-            Place::Run { run, index, .. } => self.arena().give_back(run, index),
+    /// Takes reserved blocks back that were not published.
+    pub(crate) fn take_back(&self, word: Word) {
+        match word.place {
+            Place::Run { run, index, .. } => self.arena().give_back(run, index / 64, word.mask),
             Place::Extent { page, pages } => self.arena().give_pages(page, pages),
         }
     }

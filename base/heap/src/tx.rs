@@ -19,10 +19,11 @@ use crate::error::{Error, Result};
 use crate::image::{Exclusive, Place, root_offset};
 use crate::lanes::Undo;
 use crate::layout::{DIRECTORY_ROOT, ROOT_COUNT, ROOT_OFFSET, ROOT_WORDS};
+use crate::marked::Word;
 use crate::ptr::Ptr;
 use crate::reservation::Reservation;
 use crate::supply::Supply;
-use crate::writer::{Fresh, Level, Writer};
+use crate::writer::{Level, Writer};
 
 /// The words of the roots, as if they were a block.
 const ROOTS: u64 = ROOT_OFFSET + ROOT_WORDS;
@@ -155,8 +156,9 @@ impl<'h> Transaction<'h> {
         }
         reservation.hand_over();
         let depth = self.depth;
-        let fresh = Fresh { place: reservation.place(), written: reservation.len() as u64 };
-        self.writer.levels[depth].fresh.insert(reservation.offset(), fresh);
+        let fresh = &mut self.writer.levels[depth].fresh;
+        fresh.insert(reservation.place());
+        fresh.raise(reservation.place(), reservation.len() as u64);
         Ok(reservation.offset())
     }
 
@@ -166,22 +168,22 @@ impl<'h> Transaction<'h> {
         if let Some(first_touch) = self.blocks.first_touch
             && let Err(error) = first_touch.block(&self.image, block, place.bytes())
         {
-            self.cancel(place);
+            self.cancel(Word::of(place));
             return Err(error);
         }
         let depth = self.depth;
-        self.writer.levels[depth].fresh.insert(block, Fresh { place, written: 0 });
+        self.writer.levels[depth].fresh.insert(place);
         Ok(block)
     }
 
-    /// Takes a fresh block back; the caller removed it from its level.
-    fn cancel(&mut self, place: Place) {
-        if let Place::Run { run, class, index, .. } = place
-            && self.writer.shard.give_back(class, run, index)
+    /// Takes fresh blocks back; the caller removed them from their level.
+    fn cancel(&mut self, word: Word) {
+        if let Place::Run { run, class, index, .. } = word.place
+            && self.writer.shard.give_back(class, run, index / 64, word.mask)
         {
             return;
         }
-        self.supply.space.take_back(place);
+        self.supply.space.take_back(word);
     }
 
     /// Undoes the innermost level.
@@ -198,9 +200,10 @@ impl<'h> Transaction<'h> {
         let mut fresh = std::mem::take(&mut level.fresh);
         writer.shadows.truncate(level.shadows_mark);
         level.clear();
-        for (_, fresh) in fresh.drain() {
-            self.cancel(fresh.place);
+        for word in fresh.words() {
+            self.cancel(word);
         }
+        fresh.clear();
         self.writer.levels[depth].fresh = fresh;
         if depth == 0 {
             self.end_undo();
@@ -216,38 +219,40 @@ impl<'h> Transaction<'h> {
         let outer = &mut writer.levels[depth - 1];
         inner.ranges.merge_into(&mut outer.ranges);
         writer.shadows.merge(&mut inner.shadows, &mut outer.shadows, inner.shadows_mark);
-        for (block, fresh) in inner.fresh.drain() {
-            outer.fresh.insert(block, fresh);
-        }
         let classes = self.blocks.classes;
-        for (block, place) in inner.freed.drain().flat_map(|word| word.blocks(classes)) {
+        inner.fresh.merge_into(&mut outer.fresh, classes);
+        for (_, place) in inner.freed.words().flat_map(|word| word.blocks(classes)) {
             let outer = &mut self.writer.levels[depth - 1];
-            if outer.fresh.remove(block).is_some() {
-                self.cancel(place);
+            if outer.fresh.remove(place) {
+                self.cancel(Word::of(place));
             } else {
                 outer.freed.insert(place);
             }
         }
+        inner.freed.clear();
         self.writer.levels[depth] = inner;
     }
 
-    /// A block that this transaction reserved, at whatever level.
-    pub(crate) fn fresh(&self, block: u64) -> Option<Place> {
-        let levels = self.writer.levels.iter().take(self.depth + 1);
-        levels.rev().find_map(|level| level.fresh.get(block)).map(|fresh| fresh.place)
+    /// Where the block at `block` lies, and which level reserved it, if one did. O(1).
+    #[inline]
+    pub(crate) fn find(&self, block: u64) -> Result<(Place, Option<usize>)> {
+        let place = match self.blocks.place(&self.image, block) {
+            Ok(place) => place,
+            // On the medium a fresh extent is not even there.
+            Err(error) => return self.fresh_extent(block).ok_or(error),
+        };
+        let mut levels = self.writer.levels[..=self.depth].iter();
+        let level = levels.rposition(|level| level.fresh.contains(place));
+        if level.is_none() {
+            self.blocks.judge(&self.image, block, place)?;
+        }
+        Ok((place, level))
     }
 
-    /// A block that a level around the innermost one reserved; what is written to it up to `end`
-    /// counts as written when it was reserved.
-    fn note_outer_fresh(&mut self, block: u64, end: u64) -> Option<Place> {
-        let depth = self.depth;
-        self.writer.levels.iter_mut().take(depth).find_map(|level| {
-            let fresh = level.fresh.get_mut(block)?;
-            if end <= fresh.place.bytes() {
-                fresh.written = fresh.written.max(end);
-            }
-            Some(fresh.place)
-        })
+    #[cold]
+    fn fresh_extent(&self, block: u64) -> Option<(Place, Option<usize>)> {
+        let levels = self.writer.levels[..=self.depth].iter().enumerate();
+        levels.rev().find_map(|(level, known)| Some((known.fresh.extent(block)?, Some(level))))
     }
 
     /// As [`Write::write`], for bytes that the caller overwrites without looking: what is handed out
@@ -270,39 +275,28 @@ impl<'h> Transaction<'h> {
     ) -> Result<&mut [u8]> {
         let (at, len) = (at as u64, len as u64);
         let Some(end) = at.checked_add(len) else { return Err(too_short(block)) };
-        let depth = self.depth;
-        if let Some(fresh) = self.writer.levels[depth].fresh.get_mut(block) {
-            if end > fresh.place.bytes() {
-                return Err(too_short(block));
-            }
-            fresh.written = fresh.written.max(end);
-            return self.image.bytes_mut(block + at, len);
-        }
-        let outer = if depth == 0 { None } else { self.note_outer_fresh(block, end) };
-        let bytes = match (outer, self.blocks.run_block(&self.image, block)) {
-            (Some(place), _) => place.bytes(),
-            (None, Some(bytes)) => bytes.len() as u64,
-            (None, None) => self.blocks.locate(&self.image, block)?.bytes(),
-        };
-        if end > bytes {
+        let (place, reserved) = self.find(block)?;
+        if end > place.bytes() {
             return Err(too_short(block));
         }
-        match self.supply.journal.lanes() {
-            Some(lanes) if outer.is_none() => {
-                self.write_planned(lanes, block, bytes, (at, len), is_uninit)
+        if let Some(level) = reserved {
+            // Of a level around this one: counts as written when it was reserved.
+            self.writer.levels[level].fresh.raise(place, end);
+            if level == self.depth {
+                return self.image.bytes_mut(block + at, len);
             }
-            _ => self.track(block + at, len, outer.is_none()),
+            return self.track(block + at, len, false);
+        }
+        match self.supply.journal.lanes() {
+            Some(lanes) => self.write_planned(lanes, block, place.bytes(), (at, len), is_uninit),
+            None => self.track(block + at, len, true),
         }
     }
 
     /// A block that is not one of the few that `Blocks::run_block` knows.
     #[cold]
     fn block_anywhere(&self, block: u64) -> Result<&[u8]> {
-        // On the medium a fresh block is not allocated, and a fresh extent not even there.
-        let place = match self.fresh(block) {
-            Some(place) => place,
-            None => self.blocks.locate(&self.image, block)?,
-        };
+        let (place, _) = self.find(block)?;
         self.image.bytes(block, place.bytes())
     }
 }
@@ -427,19 +421,16 @@ impl Write for Transaction<'_> {
 
     fn free(&mut self, block: u64) -> Result<()> {
         let depth = self.depth;
-        if let Some(fresh) = self.writer.levels[depth].fresh.remove(block) {
-            self.cancel(fresh.place);
+        let (place, reserved) = self.find(block)?;
+        if reserved == Some(depth) {
+            self.writer.levels[depth].fresh.remove(place);
+            self.cancel(Word::of(place));
             return Ok(());
         }
-        let fresh = self.fresh(block);
-        let place = match fresh {
-            Some(place) => place,
-            None => self.blocks.locate(&self.image, block)?,
-        };
         let levels = &self.writer.levels[..=depth];
-        let freed = levels.iter().any(|level| level.freed.contains(place));
-        let is_there = fresh.is_some() || self.image.is_allocated(self.blocks.classes, place)?;
-        if freed || !is_there {
+        let is_freed = levels.iter().any(|level| level.freed.contains(place));
+        let is_there = reserved.is_some() || self.image.is_allocated(self.blocks.classes, place)?;
+        if is_freed || !is_there {
             return Err(Error::InvalidPointer { offset: block, what: "is already free" });
         }
         self.writer.levels[depth].freed.insert(place);

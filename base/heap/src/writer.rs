@@ -4,28 +4,19 @@
 //! reused, so that a transaction in steady state allocates nothing.
 
 use crate::changes::Changes;
-use crate::freed::Freed;
-use crate::image::Place;
 use crate::journal::RecordBuilder;
-use crate::keyed::Keyed;
+use crate::marked::Marked;
 use crate::ranges::Ranges;
 use crate::shadow::{ShadowMemory, Shadows};
 use crate::shard::Shard;
-
-/// A block that a level reserved.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fresh {
-    pub(crate) place: Place,
-    /// Bytes from its start that go into the record.
-    pub(crate) written: u64,
-}
 
 /// What a transaction, or a savepoint in it, has done so far.
 #[derive(Debug, Default)]
 pub(crate) struct Level {
     pub(crate) ranges: Ranges,
-    pub(crate) fresh: Keyed<Fresh>,
-    pub(crate) freed: Freed,
+    /// What it reserved; numbers are the bytes from a block's start that go into the record.
+    pub(crate) fresh: Marked,
+    pub(crate) freed: Marked,
     /// Undo journal: copies of blocks that are to change.
     pub(crate) shadows: Shadows,
     /// How much of the copies' memory was in use when the level began.
@@ -46,7 +37,7 @@ impl Level {
 pub(crate) enum Part {
     /// The spans written in a saved line.
     Line(u32),
-    /// The written bytes of a fresh block.
+    /// The written bytes of the fresh blocks of a word.
     Fresh(u32),
     /// The bytes written to a copy of a block.
     Shadow(u32),

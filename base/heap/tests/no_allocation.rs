@@ -1,14 +1,21 @@
 //! A transaction in steady state takes no memory from the process's allocator: what it works with
-//! is kept from the one before.
+//! is kept from the one before. A very large one takes a few bytes for each operation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
 
-use adamant_heap::{Durability, Error, Heap, Options, Read, Write};
+use adamant_heap::{Durability, Error, Heap, Options, Read, Transaction, Write};
 use adamant_medium::memory::MemoryDirectory;
 
 thread_local!(static COUNT: Cell<u64> = const { Cell::new(0) });
+thread_local!(static BYTES_HELD: Cell<i64> = const { Cell::new(0) });
+thread_local!(static BYTES_HELD_MAX: Cell<i64> = const { Cell::new(0) });
+
+fn hold(bytes: i64) {
+    BYTES_HELD.set(BYTES_HELD.get() + bytes);
+    BYTES_HELD_MAX.set(BYTES_HELD_MAX.get().max(BYTES_HELD.get()));
+}
 
 /// Counts what each thread asks for.
 struct Counting;
@@ -18,11 +25,13 @@ struct Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
+        hold(layout.size() as i64);
         // SAFETY: what our caller promises is what `System` asks for.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        hold(-(layout.size() as i64));
         // SAFETY: as above; all memory came from `System`.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -91,4 +100,39 @@ fn a_transaction_in_steady_state_allocates_nothing() {
     assert_eq!(COUNT.get() - before, 0, "allocations of 400 transactions and actions");
     let view = heap.view().expect("ours");
     assert_eq!(view.block(blocks[1]).expect("published")[..100], [(first + 399) as u8; 100]);
+}
+
+/// A map with an entry for each block took 190 bytes each, and became slower with every one.
+#[test]
+fn a_million_allocations_and_frees_of_one_transaction_take_little_memory_each() {
+    const BLOCKS: u64 = 1_000_000;
+    let mut options = Options::default();
+    options.background = false;
+    let (heap, _) = Heap::open(Arc::new(MemoryDirectory::new()), options).expect("opens");
+    let mut blocks = vec![0; BLOCKS as usize];
+    let within = |what: &str, work: &mut dyn FnMut(&mut Transaction<'_>) -> Result<(), Error>| {
+        let before = BYTES_HELD.get();
+        BYTES_HELD_MAX.set(before);
+        heap.transaction::<_, Error>(Durability::Buffered, |tx| {
+            work(tx)?;
+            // Growing by doubling holds three times what is in use for a moment.
+            let each = (BYTES_HELD_MAX.get() - before) as f64 / BLOCKS as f64;
+            assert!(each < 12.0, "{what}: {each} bytes for each block");
+            Ok(())
+        })
+        .expect("there is room");
+    };
+    within("reserve", &mut |tx| {
+        for block in &mut blocks {
+            *block = tx.reserve(64)?;
+        }
+        Ok(())
+    });
+    within("free", &mut |tx| blocks.iter().try_for_each(|block| tx.free(*block)));
+    within("reserve and free", &mut |tx| {
+        (0..BLOCKS).try_for_each(|_| {
+            let block = tx.reserve(64)?;
+            tx.free(block)
+        })
+    });
 }

@@ -28,7 +28,7 @@ pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
         Ok(transaction.update_u64(block, at, !number)?)
     })?;
     ground.finish(heap)?;
-    let heap = ground.empty_heap()?;
+    let heap = ground.touched_heap(count)?;
     large(ground, &heap, "alloc", count, |transaction, _| {
         transaction.reserve(OBJECT_BYTES)?;
         Ok(())
