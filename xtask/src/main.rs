@@ -27,7 +27,8 @@ usage: cargo xtask layers                 one-way order of crates, no cycle betw
        cargo xtask test [--kill-rounds N] every test, in parts, with seconds and a summary
        cargo xtask peers [options]            Adamant beside other stores: --quick, --full, --help;
                                               --features sled,rocksdb builds more of them
-       cargo xtask peers heap [options]       the heap beside libpmemobj, where it is installed";
+       cargo xtask peers heap [options]       the heap beside libpmemobj, where it is installed
+       cargo xtask peers slice [options]      the slice beside byteview, bytes and other strings";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

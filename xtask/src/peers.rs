@@ -4,6 +4,7 @@
 //! so that nothing else of Adamant waits for them or builds them.
 
 use std::env;
+use std::path::Path;
 use std::process::Command;
 
 use crate::pmdk;
@@ -41,6 +42,9 @@ pub(crate) fn run(options: &[String]) -> Result<bool, String> {
         let flags = if is_x86 { ROCKSDB_FLAGS_X86 } else { "" };
         command.env("CXXFLAGS", format!("{flags} {ROCKSDB_FLAGS}"));
     }
+    if passed.first().is_some_and(|first| *first == "slice") && !build_memory(&workspace.root)? {
+        return Ok(false);
+    }
     let status = command
         .args(["run", "--release", "--manifest-path", "bench/peers/Cargo.toml"])
         .args(["--target-dir", "bench/peers/target"])
@@ -48,6 +52,17 @@ pub(crate) fn run(options: &[String]) -> Result<bool, String> {
         .arg("--")
         .args(passed)
         .current_dir(&workspace.root)
+        .status()
+        .map_err(|error| format!("could not run cargo: {error}"))?;
+    Ok(status.success())
+}
+
+/// Builds the program that counts the memory of strings: it has an allocator of its own.
+fn build_memory(root: &Path) -> Result<bool, String> {
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--manifest-path", "bench/peers/Cargo.toml"])
+        .args(["--target-dir", "bench/peers/target", "--bin", "adamant-peers-memory"])
+        .current_dir(root)
         .status()
         .map_err(|error| format!("could not run cargo: {error}"))?;
     Ok(status.success())

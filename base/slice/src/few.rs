@@ -95,8 +95,20 @@ unsafe fn copy_ends<const N: usize>(from: *const u8, to: *mut u8, len: usize) {
     unsafe { ptr::copy_nonoverlapping(from_end, to_end, N) };
 }
 
-/// Whether two strings of the same length are equal.
+/// Whether two strings of the same length, more than `FEW_BYTES_MAX`, are equal.
 #[inline]
 pub(crate) fn equal(left: &[u8], right: &[u8]) -> bool {
-    left == right
+    debug_assert_eq!(left.len(), right.len(), "different lengths are known to differ");
+    match left.len() {
+        16..=32 => equal_ends::<16>(left, right),
+        33..CALL_BYTES_MIN => equal_ends::<32>(left, right),
+        _ => left == right,
+    }
+}
+
+/// Whether the first and the last `N` bytes are equal: all, if there are `N` to `2 * N`.
+#[inline]
+fn equal_ends<const N: usize>(left: &[u8], right: &[u8]) -> bool {
+    left.first_chunk::<N>() == right.first_chunk::<N>()
+        && left.last_chunk::<N>() == right.last_chunk::<N>()
 }

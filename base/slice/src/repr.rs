@@ -214,16 +214,6 @@ impl Repr {
         u32::from_le_bytes(self.head().prefix).swap_bytes()
     }
 
-    /// What follows the head, if the inline form holds, as numbers that are ordered as the bytes.
-    #[inline]
-    fn inline_rest(&self) -> Option<[u64; 2]> {
-        if !self.is_inline() {
-            return None;
-        }
-        // SAFETY: the inline form holds, and has no padding.
-        Some(unsafe { self.forms.inline_words }.rest.map(u64::from_be))
-    }
-
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.head().len as usize
@@ -258,6 +248,16 @@ impl Repr {
         // SAFETY: `len` initialised bytes, in ourselves or in memory that the count (or its being
         // static) keeps alive, which nobody changes.
         unsafe { core::slice::from_raw_parts(start, len) }
+    }
+
+    /// The bytes, if they are more than `INLINE_BYTES_MAX`.
+    #[inline]
+    fn heap_bytes(&self) -> &[u8] {
+        debug_assert!(!self.is_inline(), "inline bytes have no pointer");
+        // SAFETY: not inline, so the heap form holds.
+        let heap = unsafe { self.forms.heap };
+        // SAFETY: as in `bytes`.
+        unsafe { core::slice::from_raw_parts(heap.bytes.as_ptr(), heap.len as usize) }
     }
 
     /// The part `range`, or `None` if it leaves the bytes; shares the memory unless it fits inline.
@@ -296,7 +296,7 @@ impl Repr {
             let theirs = unsafe { other.forms.inline_words }.rest;
             return ours == theirs;
         }
-        equal(self.bytes(), other.bytes())
+        equal(self.heap_bytes(), other.heap_bytes())
     }
 
     /// The order of the bytes. Padding a shorter prefix with zeros keeps the order: where padded
@@ -309,8 +309,13 @@ impl Repr {
             Ordering::Equal => {}
             different => return different,
         }
-        if let (Some(ours), Some(theirs)) = (self.inline_rest(), other.inline_rest()) {
-            return ours.cmp(&theirs).then(self.len().cmp(&other.len()));
+        let lens = (self.len(), other.len());
+        if lens.0 <= INLINE_BYTES_MAX && lens.1 <= INLINE_BYTES_MAX {
+            // SAFETY: the inline form holds, and has no padding.
+            let ours = unsafe { self.forms.inline_words }.rest.map(u64::from_be);
+            // SAFETY: as above.
+            let theirs = unsafe { other.forms.inline_words }.rest.map(u64::from_be);
+            return ours.cmp(&theirs).then(lens.0.cmp(&lens.1));
         }
         self.bytes().cmp(other.bytes())
     }

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use adamant_bench::heap::{self, Journal};
 use adamant_bench::kv::Settings;
+use adamant_bench::slice;
 use adamant_bench::workload::{kill, memory};
 
 /// What `--help` prints.
 pub(crate) const USAGE: &str = "\
 usage: adamant-bench kv [options]
        adamant-bench heap [options]
+       adamant-bench slice [options]
 
 kv            a keyspace of byte strings, beside the raw disk and a BTreeMap
 
@@ -34,7 +36,15 @@ heap          the persistent heap by itself, on each journal
 --large N           operations of a transaction whose memory is measured (default 10,000,000)
 --sizes N           sizes, of 41,943, whose fragmentation is measured (default: all)
 --rounds N, --path DIR, --json FILE: as above, but for the undo journal the default is memory
-                    (a tmpfs), where there is one";
+                    (a tmpfs), where there is one
+
+slice         the string of bytes that keys and values are, beside a vector
+
+--quick             3 rounds instead of 7
+--operations N      operations of a batch (default 40,000)
+--strings N         strings that are sorted and searched (default 1,000,000)
+--records N         records of a block that is read (default 2,000)
+--rounds N, --json FILE: as above";
 
 /// What to do.
 #[derive(Debug)]
@@ -42,6 +52,7 @@ pub(crate) enum Command {
     Help,
     Kv(KvArguments),
     Heap(HeapArguments),
+    Slice(SliceArguments),
     KillChild { engine: String, task: Vec<String> },
     MemoryChild { engine: String, task: Vec<String> },
 }
@@ -63,8 +74,18 @@ pub(crate) struct HeapArguments {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// How to run `slice`.
+#[derive(Debug)]
+pub(crate) struct SliceArguments {
+    pub(crate) settings: slice::Settings,
+    pub(crate) json: Option<PathBuf>,
+}
+
 /// The least entries that a figure may be judged with.
 const ENTRIES_MIN: u64 = 1_000;
+
+/// The least strings among which a search is one.
+const STRINGS_MIN: u64 = 100;
 
 /// Reads the arguments, without the program's name.
 pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
@@ -81,6 +102,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
         }
         ["kv", options @ ..] => parse_kv(options),
         ["heap", options @ ..] => parse_heap(options),
+        ["slice", options @ ..] => parse_slice(options),
         [other, ..] => Err(format!("there is no subcommand {other}")),
     }
 }
@@ -150,6 +172,28 @@ fn parse_heap(options: &[&str]) -> Result<Command, String> {
     Ok(Command::Heap(HeapArguments { settings, json }))
 }
 
+fn parse_slice(options: &[&str]) -> Result<Command, String> {
+    let is_quick = options.contains(&"--quick");
+    let mut settings = if is_quick { slice::Settings::quick() } else { slice::Settings::full() };
+    let mut json = None;
+    let mut options = options.iter();
+    while let Some(&option) = options.next() {
+        let mut value =
+            || options.next().copied().ok_or_else(|| format!("{option} needs a value after it"));
+        match option {
+            "--quick" => {}
+            "--help" | "-h" => return Ok(Command::Help),
+            "--operations" => settings.operations = number(option, value()?, 1)?,
+            "--strings" => settings.strings = number(option, value()?, STRINGS_MIN)?,
+            "--records" => settings.records = number(option, value()?, 1)?,
+            "--rounds" => settings.rounds = number(option, value()?, 1)?,
+            "--json" => json = Some(value()?.into()),
+            _ => return Err(format!("there is no option {option}")),
+        }
+    }
+    Ok(Command::Slice(SliceArguments { settings, json }))
+}
+
 /// A whole number of at least `least`; commas and underscores may stand between digits.
 fn number<N>(option: &str, text: &str, least: u64) -> Result<N, String>
 where
@@ -189,6 +233,7 @@ mod tests {
         for line in [
             "heap --journal none",
             "heap --frees 1",
+            "slice --strings 1",
             "put",
             "kv --fast",
             "kv --entries",

@@ -25,3 +25,5 @@ pub mod workload;
 pub mod kv;
 
 pub mod heap;
+
+pub mod slice;

@@ -17,9 +17,10 @@ use adamant_bench::engines::btree_map::BTreeMapEngine;
 use adamant_bench::error::Result;
 use adamant_bench::heap;
 use adamant_bench::kv;
+use adamant_bench::slice;
 use adamant_bench::workload::{kill, memory};
 
-use crate::args::{Command, HeapArguments, KvArguments, USAGE};
+use crate::args::{Command, HeapArguments, KvArguments, SliceArguments, USAGE};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         }
         Command::Kv(arguments) => run_kv(arguments),
         Command::Heap(arguments) => run_heap(arguments),
+        Command::Slice(arguments) => run_slice(arguments),
         Command::KillChild { engine, task } => run_kill_child(&engine, &task),
         Command::MemoryChild { engine, task } => run_memory_child(&engine, &task),
     };
@@ -95,6 +97,26 @@ fn run_heap(arguments: HeapArguments) -> Result<()> {
         println!("{note}");
     }
     Ok(())
+}
+
+/// Measures the slice, prints the table, writes the JSON lines.
+fn run_slice(arguments: SliceArguments) -> Result<()> {
+    let asked = AskedRows::of("slice")?;
+    let json = arguments.json.map(File::create).transpose()?;
+    let settings = arguments.settings;
+    let report = with_progress(|tell| slice::run(&settings, tell))?;
+    if let Some(mut file) = json {
+        file.write_all(report.json_lines(&asked).as_bytes())?;
+    }
+    println!(
+        "{} operations a batch, {} strings, {} rounds, {}",
+        settings.operations,
+        settings.strings,
+        settings.rounds,
+        machine()?
+    );
+    print!("{}", report.table(&asked));
+    report.check_complete(&asked)
 }
 
 /// Runs `work`, showing what it tells in one line if there is somebody to see it.

@@ -28,3 +28,5 @@ pub mod plots;
 pub mod report;
 
 pub mod heap;
+
+pub mod slice;

@@ -7,7 +7,7 @@ use adamant_bench::error::Result;
 use adamant_peers::figures::Figures;
 use adamant_peers::notes::Notes;
 use adamant_peers::settings::{Settings, USAGE};
-use adamant_peers::{child, goals, heap, plots, report, rounds};
+use adamant_peers::{child, goals, heap, plots, report, rounds, slice};
 use serde_json::Value;
 
 /// Folder of the pictures and rows, beside the report.
@@ -30,6 +30,9 @@ fn run(arguments: &[String]) -> Result<()> {
     }
     if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "heap") {
         return heap::run(rest);
+    }
+    if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "slice") {
+        return slice::run(rest);
     }
     let Some(settings) = Settings::parse(arguments)? else {
         println!("{USAGE}");

@@ -1,0 +1,95 @@
+//! `slice`: strings of bytes, one operation at a time, and many of them.
+//!
+//! Purpose: the groups of rows and their rounds, over a small trait, so that other types of such
+//! strings can be measured by the same code in the same process (`cargo xtask peers slice`).
+//! Types take turns in every group, in an order that is reversed from round to round. A figure of a
+//! round is the least of several short batches: who is interrupted measures the interruption.
+
+mod string;
+mod ground;
+
+mod many;
+mod records;
+mod single;
+
+use crate::error::{Result, ensure};
+use crate::report::Report;
+use crate::slice::ground::Ground;
+
+pub use crate::slice::ground::Settings;
+pub use crate::slice::string::{ByteString, VecBytes};
+
+/// What measures a group for one type.
+type Measure = fn(&mut Ground<'_>) -> Result<()>;
+
+/// A type that takes part.
+#[derive(Clone, Copy, Debug)]
+pub struct Contender {
+    name: &'static str,
+    groups: [(&'static str, Measure); 3],
+}
+
+impl Contender {
+    /// The type of strings `S`.
+    pub fn of<S: ByteString>() -> Self {
+        let groups: [(&str, Measure); 3] = [
+            ("single", single::measure::<S>),
+            ("records", records::measure::<S>),
+            ("many", many::measure::<S>),
+        ];
+        Self { name: S::NAME, groups }
+    }
+
+    /// As the engine of rows.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// The type that is judged.
+pub const JUDGED: &str = <adamant_slice::Slice as ByteString>::NAME;
+
+/// What `adamant-bench` measures by itself: the slice, beside a vector.
+pub fn own_contenders() -> Vec<Contender> {
+    vec![Contender::of::<adamant_slice::Slice>(), Contender::of::<VecBytes>()]
+}
+
+/// Measures all rows of all contenders for one round; `tell` is called with what comes next.
+///
+/// # Errors
+/// Contents that are not what was written, and a thread that panicked.
+pub fn round(
+    settings: &Settings,
+    contenders: &[Contender],
+    round: u32,
+    report: &mut Report,
+    tell: &mut dyn FnMut(&str),
+) -> Result<()> {
+    let groups = contenders.first().map_or(0, |contender| contender.groups.len());
+    for group in 0..groups {
+        let mut turns: Vec<&Contender> = contenders.iter().collect();
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for contender in turns {
+            let (name, measure) = contender.groups[group];
+            tell(&format!("round {}: {name}: {}", round + 1, contender.name));
+            measure(&mut Ground { settings, engine: contender.name, report })?;
+        }
+    }
+    Ok(())
+}
+
+/// Measures everything.
+///
+/// # Errors
+/// As [`round`].
+pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Report> {
+    ensure(settings.rounds > 0, || "there is nothing to measure in no rounds".to_owned())?;
+    let mut report = Report::new("slice", JUDGED);
+    let contenders = own_contenders();
+    for number in 0..settings.rounds {
+        round(settings, &contenders, number, &mut report, tell)?;
+    }
+    Ok(report)
+}

@@ -1,0 +1,120 @@
+//! What is measured of a type of strings.
+
+use std::cmp::Ordering;
+use std::io::{self, BufRead, Read};
+
+use adamant_slice::Slice;
+
+/// An immutable string of bytes.
+pub trait ByteString: Clone + Send + Sync + 'static {
+    /// As the engine of rows.
+    const NAME: &'static str;
+
+    /// A copy of `bytes`.
+    fn copy_of(bytes: &[u8]) -> Self;
+
+    /// The next `len` bytes of a reader, in the best way that the type has.
+    ///
+    /// # Errors
+    /// The reader's.
+    fn read(reader: &mut impl Read, len: usize) -> io::Result<Self>;
+
+    /// The same of a reader that has a buffer.
+    ///
+    /// # Errors
+    /// The reader's.
+    #[inline]
+    fn read_buffered(reader: &mut impl BufRead, len: usize) -> io::Result<Self> {
+        Self::read(reader, len)
+    }
+
+    /// The part `start..end`, sharing memory if the type can.
+    fn part(&self, start: usize, end: usize) -> Self;
+
+    /// The bytes.
+    fn bytes(&self) -> &[u8];
+
+    /// Whether both are equal, as the type compares.
+    fn equals(&self, other: &Self) -> bool;
+
+    /// The order of both, as the type compares.
+    fn order(&self, other: &Self) -> Ordering;
+}
+
+impl ByteString for Slice {
+    const NAME: &'static str = "adamant";
+
+    #[inline]
+    fn copy_of(bytes: &[u8]) -> Self {
+        Self::new(bytes)
+    }
+
+    #[inline]
+    fn read(reader: &mut impl Read, len: usize) -> io::Result<Self> {
+        Self::from_reader(reader, len)
+    }
+
+    #[inline]
+    fn read_buffered(reader: &mut impl BufRead, len: usize) -> io::Result<Self> {
+        Self::from_buffered(reader, len)
+    }
+
+    #[inline]
+    fn part(&self, start: usize, end: usize) -> Self {
+        self.slice(start..end)
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+
+    #[inline]
+    fn equals(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    #[inline]
+    fn order(&self, other: &Self) -> Ordering {
+        self.cmp(other)
+    }
+}
+
+/// What has no sharing at all.
+pub type VecBytes = Vec<u8>;
+
+impl ByteString for VecBytes {
+    const NAME: &'static str = "Vec<u8>";
+
+    #[inline]
+    fn copy_of(bytes: &[u8]) -> Self {
+        bytes.to_vec()
+    }
+
+    #[inline]
+    fn read(reader: &mut impl Read, len: usize) -> io::Result<Self> {
+        let mut bytes = vec![0; len];
+        reader.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    #[inline]
+    fn part(&self, start: usize, end: usize) -> Self {
+        self[start..end].to_vec()
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+
+    #[inline]
+    fn equals(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    #[inline]
+    fn order(&self, other: &Self) -> Ordering {
+        self.cmp(other)
+    }
+}
