@@ -104,7 +104,7 @@ impl Batch {
         }
         let state = &keyspace.state;
         // Few keyspaces, and mostly the same one as last time: from the end, one by one.
-        let index = match self.keyspaces.iter().rposition(|known| Arc::ptr_eq(known, state)) {
+        let index = match self.keyspaces.iter().rposition(|known| known.id == state.id) {
             Some(index) => index,
             None => {
                 self.keyspaces.push(Arc::clone(state));

@@ -60,7 +60,7 @@ impl Catalogue {
                 ),
             });
         }
-        Ok(Self { head: pointer, tree: Tree::open_bplus(heap, head.catalogue.get())? })
+        Ok(Self { head: pointer, tree: Tree::open_as(heap, Engine::Bplus, head.catalogue.get())? })
     }
 
     /// The tree of entries.
@@ -110,6 +110,25 @@ impl Catalogue {
         let entry = tree.entry(id);
         let replaced = self.tree.insert(heap, name.as_bytes(), entry.as_bytes())?;
         assert!(!replaced, "a keyspace is added where none was found under the same lock");
+        Ok(entry)
+    }
+
+    /// Makes a keyspace one of another engine, with the same number and entries, and frees what
+    /// it was before.
+    pub(crate) fn convert<W: Write>(
+        &self,
+        heap: &mut W,
+        name: &str,
+        entry: &KeyspaceEntry,
+        engine: Engine,
+    ) -> Result<KeyspaceEntry> {
+        let source = Tree::open(heap, name, entry)?;
+        let target = Tree::create(engine, heap)?;
+        target.fill(heap, &source)?;
+        source.destroy(heap)?;
+        let entry = target.entry(entry.id.get());
+        let replaced = self.tree.insert(heap, name.as_bytes(), entry.as_bytes())?;
+        assert!(replaced, "a keyspace is converted that was found under the same lock");
         Ok(entry)
     }
 

@@ -31,8 +31,8 @@ impl Batch {
         self.shared.transaction(self.durability, |transaction| {
             for (keyspace, range) in groups {
                 let state = &self.keyspaces[keyspace];
-                state.check_exists(transaction, self.shared.catalogue())?;
-                state.tree.apply(transaction, &operations[range], &mut present)?;
+                let tree = state.tree(transaction, self.shared.catalogue())?;
+                tree.apply(transaction, &operations[range], &mut present)?;
             }
             Ok(())
         })

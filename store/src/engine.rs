@@ -5,29 +5,72 @@
 //! the heap and the engine whenever it is followed (S3).
 //! Thread safety: reading takes a view (shared lock), writing a transaction (exclusive lock).
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
+use std::str::FromStr;
 
 use adamant_heap::access::{Read, Write};
-use adamant_trees::{Bplus, Cursor, Operation, OrderedMap, Pair, Report, Seek, Walk};
+use adamant_trees::{
+    Bplus, Btree, Critbit, Cursor, Operation, OrderedMap, Pair, Redblack, Report, Salvaged, Seek,
+    Walk,
+};
 
 use crate::bounds::Direction;
 use crate::error::{Error, Result};
-use crate::layout::{ENGINE_BPLUS, KeyspaceEntry};
+use crate::layout::{ENGINE_BPLUS, ENGINE_BTREE, ENGINE_CRITBIT, ENGINE_REDBLACK, KeyspaceEntry};
+
+/// Pairs, or bytes, that are in memory beside the trees while one is filled from another.
+const FILL_PAIRS: usize = 1024;
+const FILL_BYTES: usize = 1 << 20;
 
 /// The data structure that keeps a keyspace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
     /// A B+ tree whose leaves split without copying values: the default.
+    #[default]
     Bplus,
+    /// A B-tree: pairs in all of its nodes.
+    Btree,
+    /// A crit-bit tree: the fewest bytes changed by an insert.
+    Critbit,
+    /// A red-black tree.
+    Redblack,
 }
 
 impl Engine {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Bplus, Self::Btree, Self::Critbit, Self::Redblack];
+
     /// The name that the command and messages use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bplus => "bplus",
+            Self::Btree => "btree",
+            Self::Critbit => "critbit",
+            Self::Redblack => "redblack",
+        }
+    }
+
+    /// The engine with a number of the catalogue, if this version knows it in that format.
+    pub(crate) fn numbered(number: u16, format: u16) -> Option<Self> {
+        let engine = match number {
+            ENGINE_BPLUS => Self::Bplus,
+            ENGINE_BTREE => Self::Btree,
+            ENGINE_CRITBIT => Self::Critbit,
+            ENGINE_REDBLACK => Self::Redblack,
+            _ => return None,
+        };
+        (format == FORMAT).then_some(engine)
+    }
+
+    fn number(self) -> u16 {
+        match self {
+            Self::Bplus => ENGINE_BPLUS,
+            Self::Btree => ENGINE_BTREE,
+            Self::Critbit => ENGINE_CRITBIT,
+            Self::Redblack => ENGINE_REDBLACK,
         }
     }
 }
@@ -38,47 +81,95 @@ impl fmt::Display for Engine {
     }
 }
 
-/// The version of the bplus tree's format.
-const BPLUS_FORMAT: u16 = 1;
+impl FromStr for Engine {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|engine| engine.name() == name);
+        let known = || Self::ALL.map(Self::name).join(", ");
+        found.ok_or_else(|| Error::EngineName { name: name.into(), known: known() })
+    }
+}
+
+/// The version of each engine's format.
+const FORMAT: u16 = 1;
 
 /// An ordered map on the heap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tree {
     Bplus(Bplus),
+    Btree(Btree),
+    Critbit(Critbit),
+    Redblack(Redblack),
+}
+
+/// Does the same with the map that a `Tree` is.
+macro_rules! with {
+    ($this:expr, $tree:ident => $work:expr) => {
+        match $this {
+            Tree::Bplus($tree) => $work,
+            Tree::Btree($tree) => $work,
+            Tree::Critbit($tree) => $work,
+            Tree::Redblack($tree) => $work,
+        }
+    };
 }
 
 impl Tree {
     /// Makes an empty tree.
     pub(crate) fn create<W: Write>(engine: Engine, heap: &mut W) -> Result<Self> {
-        match engine {
-            Engine::Bplus => Ok(Self::Bplus(Bplus::create(heap)?)),
-        }
+        Ok(match engine {
+            Engine::Bplus => Self::Bplus(Bplus::create(heap)?),
+            Engine::Btree => Self::Btree(Btree::create(heap)?),
+            Engine::Critbit => Self::Critbit(Critbit::create(heap)?),
+            Engine::Redblack => Self::Redblack(Redblack::create(heap)?),
+        })
     }
 
     /// The tree that an entry of the catalogue names.
     pub(crate) fn open<R: Read>(heap: &R, name: &str, entry: &KeyspaceEntry) -> Result<Self> {
-        match (entry.engine.get(), entry.format.get()) {
-            (ENGINE_BPLUS, BPLUS_FORMAT) => Self::open_bplus(heap, entry.head.get()),
-            (engine, format) => Err(Error::UnknownEngine { name: name.into(), engine, format }),
+        let (engine, format) = (entry.engine.get(), entry.format.get());
+        match Engine::numbered(engine, format) {
+            Some(engine) => Self::open_as(heap, engine, entry.head.get()),
+            None => Err(Error::UnknownEngine { name: name.into(), engine, format }),
         }
     }
 
-    /// The bplus tree with this head.
-    pub(crate) fn open_bplus<R: Read>(heap: &R, head: u64) -> Result<Self> {
-        Ok(Self::Bplus(Bplus::open(heap, head)?))
+    /// The tree of an engine with this head.
+    pub(crate) fn open_as<R: Read>(heap: &R, engine: Engine, head: u64) -> Result<Self> {
+        Ok(match engine {
+            Engine::Bplus => Self::Bplus(Bplus::open(heap, head)?),
+            Engine::Btree => Self::Btree(Btree::open(heap, head)?),
+            Engine::Critbit => Self::Critbit(Critbit::open(heap, head)?),
+            Engine::Redblack => Self::Redblack(Redblack::open(heap, head)?),
+        })
     }
 
     /// What the catalogue says of this tree.
     pub(crate) fn entry(&self, id: u64) -> KeyspaceEntry {
-        let (engine, format, head) = match self {
-            Self::Bplus(tree) => (ENGINE_BPLUS, BPLUS_FORMAT, tree.head()),
-        };
         KeyspaceEntry {
             id: id.into(),
-            head: head.into(),
-            engine: engine.into(),
-            format: format.into(),
+            head: with!(self, tree => tree.head()).into(),
+            engine: self.engine().number().into(),
+            format: FORMAT.into(),
             reserved: 0.into(),
+        }
+    }
+
+    /// Hands out what can be read of a damaged tree. `leaves` grows by the leaves that were read
+    /// of a bplus tree.
+    pub(crate) fn salvage<'r, R: Read>(
+        heap: &'r R,
+        engine: Engine,
+        head: u64,
+        leaves: &mut HashSet<u64>,
+        each: &mut dyn FnMut(Salvaged<'r>),
+    ) {
+        match engine {
+            Engine::Bplus => Bplus::salvage(heap, head, leaves, each),
+            Engine::Btree => Btree::salvage(heap, head, each),
+            Engine::Critbit => Critbit::salvage(heap, head, each),
+            Engine::Redblack => Redblack::salvage(heap, head, each),
         }
     }
 
@@ -86,21 +177,20 @@ impl Tree {
     pub(crate) fn engine(&self) -> Engine {
         match self {
             Self::Bplus(_) => Engine::Bplus,
+            Self::Btree(_) => Engine::Btree,
+            Self::Critbit(_) => Engine::Critbit,
+            Self::Redblack(_) => Engine::Redblack,
         }
     }
 
     /// Entries in the tree. O(1).
     pub(crate) fn len<R: Read>(&self, heap: &R) -> Result<u64> {
-        match self {
-            Self::Bplus(tree) => Ok(tree.len(heap)?),
-        }
+        with!(self, tree => Ok(tree.len(heap)?))
     }
 
     /// The value of a key.
     pub(crate) fn find<'a, R: Read>(&self, heap: &'a R, key: &[u8]) -> Result<Option<&'a [u8]>> {
-        match self {
-            Self::Bplus(tree) => Ok(tree.get(heap, key)?),
-        }
+        with!(self, tree => Ok(tree.get(heap, key)?))
     }
 
     /// Hands the entries between the bounds to `each`, in order, until it breaks, or until at the
@@ -113,43 +203,44 @@ impl Tree {
         direction: Direction,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         entries_min: usize,
-        mut each: impl FnMut(Pair<'a>) -> ControlFlow<()>,
+        each: impl FnMut(Pair<'a>) -> ControlFlow<()>,
     ) -> Result<Option<Bound<&'a [u8]>>> {
-        let Self::Bplus(tree) = self;
         let forward = direction == Direction::Up;
-        let mut cursor = tree.cursor(heap);
-        cursor.seek(if forward { Seek::lower(lower) } else { Seek::upper(upper) })?;
-        let until = if forward { upper } else { lower };
-        let mut entries = 0;
-        loop {
-            let walk = cursor.walk(forward, until, &mut |pair| {
-                entries += 1;
-                each(pair)
+        with!(self, tree => {
+            scan(&mut tree.cursor(heap), forward, (lower, upper), entries_min, each)
+        })
+    }
+
+    /// Makes the pairs of another tree those of this one, which is empty. O(n log n).
+    pub(crate) fn fill<W: Write>(&self, heap: &mut W, source: &Self) -> Result<()> {
+        let mut bounds = Some(Bound::<Vec<u8>>::Unbounded);
+        let mut bunch: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        let mut present = Vec::new();
+        while let Some(lower) = bounds {
+            bunch.clear();
+            let mut bytes = 0;
+            let range = (lower.as_ref().map(Vec::as_slice), Bound::Unbounded);
+            let rest = source.scan(heap, Direction::Up, range, FILL_PAIRS, |(key, value)| {
+                bunch.push((key.into(), value.into()));
+                bytes += key.len() + value.len();
+                if bytes < FILL_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
-            match walk {
-                Walk::End => return Ok(None),
-                Walk::Broken(key) => return Ok(Some(Bound::Excluded(key))),
-                Walk::Edge => {}
-            }
-            if entries >= entries_min {
-                let bound = if forward { Bound::Included } else { Bound::Excluded };
-                return Ok(cursor.fence(forward)?.map(bound));
-            }
+            bounds = rest.map(|bound| bound.map(<[u8]>::to_vec));
+            let operations: Vec<Operation<'_>> =
+                bunch.iter().map(|(key, value)| Operation { key, value: Some(value) }).collect();
+            self.apply(heap, &operations, &mut present)?;
         }
+        Ok(())
     }
 
     /// Sets the value of a key; true if the key had one.
     pub(crate) fn insert<W: Write>(&self, heap: &mut W, key: &[u8], value: &[u8]) -> Result<bool> {
-        match self {
-            Self::Bplus(tree) => Ok(tree.insert(heap, key, value)?),
-        }
+        with!(self, tree => Ok(tree.insert(heap, key, value)?))
     }
 
     /// Takes a key out; true if it was there.
     pub(crate) fn remove<W: Write>(&self, heap: &mut W, key: &[u8]) -> Result<bool> {
-        match self {
-            Self::Bplus(tree) => Ok(tree.remove(heap, key)?),
-        }
+        with!(self, tree => Ok(tree.remove(heap, key)?))
     }
 
     /// Makes the changes of a batch, whose keys ascend strictly. `present` is room to work in.
@@ -160,35 +251,56 @@ impl Tree {
         present: &mut Vec<bool>,
     ) -> Result<()> {
         present.clear();
-        match self {
-            Self::Bplus(tree) => Ok(tree.apply_sorted(heap, operations, present)?),
-        }
+        with!(self, tree => Ok(tree.apply_sorted(heap, operations, present)?))
     }
 
     /// Frees all that the tree holds, and its head.
     pub(crate) fn destroy<W: Write>(self, heap: &mut W) -> Result<()> {
-        match self {
-            Self::Bplus(tree) => Ok(tree.destroy(heap)?),
-        }
+        with!(self, tree => Ok(tree.destroy(heap)?))
     }
 
     /// Blocks of the heap that a tree takes of which this was found.
     pub(crate) fn blocks(&self, report: &Report) -> u64 {
+        // The head, an entry for each pair, large values, the nodes.
+        let nodes = report.leaves + report.inner_nodes;
+        let blocks = 1 + report.pairs + report.external_values + nodes;
         match self {
-            // The head, an entry for each pair, large values, the nodes, and a separator for each
-            // leaf but the first.
-            Self::Bplus(_) => {
-                let nodes = report.leaves + report.inner_nodes;
-                let separators = report.leaves.saturating_sub(1);
-                1 + report.pairs + report.external_values + nodes + separators
-            }
+            // And a separator for each leaf but the first.
+            Self::Bplus(_) => blocks + report.leaves.saturating_sub(1),
+            Self::Btree(_) | Self::Critbit(_) | Self::Redblack(_) => blocks,
         }
     }
 
     /// Verifies every rule of the tree's structure.
     pub(crate) fn check<R: Read>(&self, heap: &R) -> Result<Report> {
-        match self {
-            Self::Bplus(tree) => Ok(tree.check(heap)?),
+        with!(self, tree => Ok(tree.check(heap)?))
+    }
+}
+
+/// As [`Tree::scan`], by a cursor of whatever tree.
+fn scan<'a>(
+    cursor: &mut impl Cursor<'a>,
+    forward: bool,
+    (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+    entries_min: usize,
+    mut each: impl FnMut(Pair<'a>) -> ControlFlow<()>,
+) -> Result<Option<Bound<&'a [u8]>>> {
+    cursor.seek(if forward { Seek::lower(lower) } else { Seek::upper(upper) })?;
+    let until = if forward { upper } else { lower };
+    let mut entries = 0;
+    loop {
+        let walk = cursor.walk(forward, until, &mut |pair| {
+            entries += 1;
+            each(pair)
+        })?;
+        match walk {
+            Walk::End => return Ok(None),
+            Walk::Broken(key) => return Ok(Some(Bound::Excluded(key))),
+            Walk::Edge => {}
+        }
+        if entries >= entries_min {
+            let bound = if forward { Bound::Included } else { Bound::Excluded };
+            return Ok(cursor.fence(forward)?.map(bound));
         }
     }
 }

@@ -66,6 +66,22 @@ pub enum Error {
         /// The version of the engine's format in the catalogue.
         format: u16,
     },
+    /// The keyspace is kept by another engine than the one asked for.
+    WrongEngine {
+        /// Its name.
+        name: String,
+        /// The engine asked for.
+        expected: &'static str,
+        /// The engine that keeps it.
+        found: &'static str,
+    },
+    /// There is no engine of that name.
+    EngineName {
+        /// The name asked for.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
     /// The path holds something, but no store.
     NotAStore {
         /// The path.
@@ -208,6 +224,14 @@ impl fmt::Display for Error {
                 "the keyspace {name:?} is kept by engine {engine} in format {format}, which this \
                  version does not know; open it with a newer version"
             ),
+            Self::WrongEngine { name, expected, found } => write!(
+                f,
+                "the keyspace {name:?} was asked for with engine {expected} and is kept by \
+                 {found}; ask for no engine, or convert it (`adamant keyspace convert`)"
+            ),
+            Self::EngineName { name, known } => {
+                write!(f, "there is no engine {name:?}; those that there are: {known}")
+            }
             Self::NotAStore { path, found } => write!(
                 f,
                 "{} is not a store: expected a directory with a file named pool, found {found}; \

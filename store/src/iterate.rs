@@ -131,9 +131,9 @@ impl Iter {
         let rest = {
             let view = self.keyspace.shared.view()?;
             let state = &self.keyspace.state;
-            state.check_exists(&view, self.keyspace.shared.catalogue())?;
+            let tree = state.tree(&view, self.keyspace.shared.catalogue())?;
             let bounds = middle.bounds();
-            let rest = state.tree.scan(&view, direction, bounds, entries_min, |(key, value)| {
+            let rest = tree.scan(&view, direction, bounds, entries_min, |(key, value)| {
                 filler.add(key, value);
                 let is_full = filler.bytes() >= BUNCH_BYTES_MAX;
                 if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

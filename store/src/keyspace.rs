@@ -39,9 +39,9 @@ impl Keyspace {
         &self.state.name
     }
 
-    /// The engine that keeps it.
+    /// The engine that kept it when this handle was opened.
     pub fn engine(&self) -> Engine {
-        self.state.tree.engine()
+        self.state.engine()
     }
 
     /// This keyspace by another handle, whose writes wait for `durability`.

@@ -47,6 +47,12 @@ pub struct KeyspaceEntry {
 
 /// The engine `bplus`.
 pub const ENGINE_BPLUS: u16 = 1;
+/// The engine `btree`.
+pub const ENGINE_BTREE: u16 = 2;
+/// The engine `critbit`.
+pub const ENGINE_CRITBIT: u16 = 3;
+/// The engine `redblack`.
+pub const ENGINE_REDBLACK: u16 = 4;
 
 const _: () = assert!(size_of::<StoreHead>() == 32);
 const _: () = assert!(size_of::<KeyspaceEntry>() == 24);

@@ -131,7 +131,7 @@ impl Keyspace {
         reader: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<(Option<KeyRange>, Option<B>)> {
         let view = self.shared.view()?;
-        self.state.check_exists(&view, self.shared.catalogue())?;
+        let tree = self.state.tree(&view, self.shared.catalogue())?;
         let mut broken = None;
         let rest = {
             let _guard = Guard::new(self.shared.number());
@@ -142,7 +142,7 @@ impl Keyspace {
                     ControlFlow::Break(())
                 }
             };
-            self.state.tree.scan(&view, direction, range.bounds(), HOLD_ENTRIES, each)?
+            tree.scan(&view, direction, range.bounds(), HOLD_ENTRIES, each)?
         };
         let rest = rest.map(|bound| bound.map(Slice::from));
         Ok((rest.and_then(|bound| range.rest(direction, bound)), broken))

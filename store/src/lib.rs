@@ -52,6 +52,7 @@ pub mod layout;
 mod options;
 
 mod engine;
+mod keyspace_options;
 
 mod catalogue;
 
@@ -90,6 +91,7 @@ pub use error::{Error, Result};
 pub use inspect::{CheckReport, Finding, KeyspaceCheck, KeyspaceInfo, Stats};
 pub use iterate::Iter;
 pub use keyspace::Keyspace;
+pub use keyspace_options::KeyspaceOptions;
 pub use limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
 pub use options::Options;
 pub use repair::repair;

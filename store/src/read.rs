@@ -23,8 +23,8 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         let view = self.shared.view()?;
-        self.state.check_exists(&view, self.shared.catalogue())?;
-        Ok(self.state.tree.find(&view, key)?.map(Slice::from))
+        let tree = self.state.tree(&view, self.shared.catalogue())?;
+        Ok(tree.find(&view, key)?.map(Slice::from))
     }
 
     /// What the closure makes of the value of a key, or `None` without calling it. The bytes are
@@ -53,8 +53,8 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         let view = self.shared.view()?;
-        self.state.check_exists(&view, self.shared.catalogue())?;
-        let value = self.state.tree.find(&view, key)?;
+        let tree = self.state.tree(&view, self.shared.catalogue())?;
+        let value = tree.find(&view, key)?;
         Ok(value.map(|value| {
             let _guard = Guard::new(self.shared.number());
             reader(value)
@@ -69,8 +69,8 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         let view = self.shared.view()?;
-        self.state.check_exists(&view, self.shared.catalogue())?;
-        Ok(self.state.tree.find(&view, key)?.is_some())
+        let tree = self.state.tree(&view, self.shared.catalogue())?;
+        Ok(tree.find(&view, key)?.is_some())
     }
 
     /// The entry with the lowest key. O(log n).
@@ -95,8 +95,8 @@ impl Keyspace {
     /// As [`Keyspace::get`].
     pub fn len(&self) -> Result<u64> {
         let view = self.shared.view()?;
-        self.state.check_exists(&view, self.shared.catalogue())?;
-        self.state.tree.len(&view)
+        let tree = self.state.tree(&view, self.shared.catalogue())?;
+        tree.len(&view)
     }
 
     /// Whether there is no entry. O(1).
@@ -110,9 +110,9 @@ impl Keyspace {
     fn end(&self, direction: Direction) -> Result<Option<(Slice, Slice)>> {
         use std::ops::Bound::Unbounded;
         let view = self.shared.view()?;
-        self.state.check_exists(&view, self.shared.catalogue())?;
+        let tree = self.state.tree(&view, self.shared.catalogue())?;
         let mut found = None;
-        self.state.tree.scan(&view, direction, (Unbounded, Unbounded), 1, |(key, value)| {
+        tree.scan(&view, direction, (Unbounded, Unbounded), 1, |(key, value)| {
             found = Some((Slice::from(key), Slice::from(value)));
             ControlFlow::Break(())
         })?;

@@ -16,14 +16,16 @@ use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
 use adamant_heap::layout::ROOT_COUNT;
 use adamant_heap::ptr::Ptr;
-use adamant_trees::{Bplus, OrderedMap, Salvaged};
+use adamant_trees::{Bplus, Salvaged};
 use zerocopy::FromBytes;
 
 use crate::batch::Batch;
+use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::inspect::Finding;
 use crate::keyspace::Keyspace;
-use crate::layout::{ENGINE_BPLUS, KeyspaceEntry, STORE_MAGIC, STORE_ROOT, StoreHead};
+use crate::keyspace_options::KeyspaceOptions;
+use crate::layout::{KeyspaceEntry, STORE_MAGIC, STORE_ROOT, StoreHead};
 use crate::limits::check_name;
 use crate::store::Store;
 
@@ -82,8 +84,8 @@ pub(crate) fn rescue(salvage: &Salvage, target: &Store) -> Result<RepairReport> 
         ..RepairReport::default()
     };
     let trees = work.trees(&mut report.findings);
-    for (index, (name, head)) in trees.into_iter().enumerate() {
-        report.keyspaces.push(work.keyspace(index, &name, head)?);
+    for (index, (name, place)) in trees.into_iter().enumerate() {
+        report.keyspaces.push(work.keyspace(index, &name, place)?);
     }
     work.orphans(&mut report.keyspaces)?;
     for root in (0..ROOT_COUNT).filter(|root| *root != STORE_ROOT) {
@@ -98,6 +100,9 @@ pub(crate) fn rescue(salvage: &Salvage, target: &Store) -> Result<RepairReport> 
     }
     Ok(report)
 }
+
+/// The engine and the head of a tree.
+type TreePlace = (Engine, u64);
 
 /// Keys below which something of a keyspace was lost: leaves with such keys may be its own.
 struct LostRange {
@@ -128,8 +133,8 @@ impl<'s> Rescue<'s> {
         Self { salvage, target, leaves: HashSet::new(), lost: Vec::new(), lost_trees: false }
     }
 
-    /// Name and head of every tree: by the catalogue, and those that nothing names.
-    fn trees(&mut self, findings: &mut Vec<Finding>) -> Vec<(String, u64)> {
+    /// Name and place of every tree: by the catalogue, and those that nothing names.
+    fn trees(&mut self, findings: &mut Vec<Finding>) -> Vec<(String, TreePlace)> {
         let heads = self.heads();
         let findings_before = findings.len();
         let catalogue = self.catalogue(&heads, findings);
@@ -138,9 +143,9 @@ impl<'s> Rescue<'s> {
         if let Some(head) = catalogue {
             Bplus::salvage(self.salvage, head, &mut self.leaves, &mut |found| match found {
                 Salvaged::Pair((name, bytes)) => match keyspace_entry(name, bytes) {
-                    Some((name, head)) => {
-                        known.insert(head);
-                        named.insert(name, head);
+                    Some((name, place)) => {
+                        known.insert(place.1);
+                        named.insert(name, place);
                     }
                     None => findings.push(in_catalogue(format!("no keyspace: {name:?}"))),
                 },
@@ -151,25 +156,25 @@ impl<'s> Rescue<'s> {
             });
         }
         self.lost_trees = findings.len() > findings_before;
-        let unnamed = heads.into_iter().filter(|head| !known.contains(head));
-        let unnamed = unnamed.map(|head| (format!("{LOST_AND_FOUND}/{head:x}"), head));
+        let unnamed = heads.into_iter().filter(|(_, head)| !known.contains(head));
+        let unnamed = unnamed.map(|place| (format!("{LOST_AND_FOUND}/{:x}", place.1), place));
         named.into_iter().chain(unnamed).collect()
     }
 
     /// Every block that begins as the head of a tree does.
-    fn heads(&self) -> Vec<u64> {
+    fn heads(&self) -> Vec<TreePlace> {
         let mut heads = Vec::new();
+        // Those of all engines are of one size.
         self.salvage.blocks_of(Bplus::HEAD_BYTES, &mut |block| {
-            if Bplus::open(self.salvage, block).is_ok() {
-                heads.push(block);
-            }
+            let is = |engine: &Engine| Tree::open_as(self.salvage, *engine, block).is_ok();
+            heads.extend(Engine::ALL.into_iter().find(is).map(|engine| (engine, block)));
         });
         heads
     }
 
     /// Head of the catalogue: the one that the store's head names, or else the tree all of whose
     /// pairs are keyspaces.
-    fn catalogue(&self, heads: &[u64], findings: &mut Vec<Finding>) -> Option<u64> {
+    fn catalogue(&self, heads: &[TreePlace], findings: &mut Vec<Finding>) -> Option<u64> {
         let head = self.salvage.root(STORE_ROOT).and_then(|root| {
             self.salvage.read(Ptr::<StoreHead>::new(root)).map(|head| (root, *head))
         });
@@ -178,11 +183,13 @@ impl<'s> Rescue<'s> {
             Ok((root, _)) => findings.push(in_catalogue(format!("no store's head at {root:#x}"))),
             Err(error) => findings.push(in_catalogue(error.to_string())),
         }
-        heads.iter().copied().find(|head| {
+        let bplus = heads.iter().filter(|(engine, _)| *engine == Engine::Bplus);
+        bplus.map(|(_, head)| *head).find(|head| {
             let (mut keyspaces, mut others) = (0, 0);
             Bplus::salvage(self.salvage, *head, &mut HashSet::new(), &mut |found| match found {
                 Salvaged::Pair((name, bytes))
-                    if keyspace_entry(name, bytes).is_some_and(|(_, h)| heads.contains(&h)) =>
+                    if keyspace_entry(name, bytes)
+                        .is_some_and(|(_, place)| heads.contains(&place)) =>
                 {
                     keyspaces += 1;
                 }
@@ -194,12 +201,21 @@ impl<'s> Rescue<'s> {
     }
 
     /// Saves a tree, which is the keyspace `index` of the report.
-    fn keyspace(&mut self, index: usize, name: &str, head: u64) -> Result<KeyspaceRepair> {
-        let expected = Bplus::open(self.salvage, head).and_then(|tree| tree.len(self.salvage)).ok();
-        let mut writer = Writer::new(self.target, name, expected)?;
+    fn keyspace(
+        &mut self,
+        index: usize,
+        name: &str,
+        (engine, head): TreePlace,
+    ) -> Result<KeyspaceRepair> {
+        let tree = Tree::open_as(self.salvage, engine, head);
+        let expected = tree.and_then(|tree| tree.len(self.salvage)).ok();
+        let mut writer = Writer::new(self.target, name, engine, expected)?;
         let lost = &mut self.lost;
-        Bplus::salvage(self.salvage, head, &mut self.leaves, &mut |found| {
-            if let Salvaged::LostNode { lower, upper, .. } = &found {
+        Tree::salvage(self.salvage, engine, head, &mut self.leaves, &mut |found| {
+            // Only leaves of a bplus tree can be found again.
+            if let Salvaged::LostNode { lower, upper, .. } = &found
+                && engine == Engine::Bplus
+            {
                 let own = |bound: &Option<&[u8]>| bound.map(<[u8]>::to_vec);
                 lost.push(LostRange { keyspace: index, lower: own(lower), upper: own(upper) });
             }
@@ -246,7 +262,7 @@ impl<'s> Rescue<'s> {
             fresh.name = LOST_AND_FOUND.into();
         }
         let report = known.unwrap_or(&mut fresh);
-        let mut writer = Writer::new(self.target, &report.name, None)?;
+        let mut writer = Writer::new(self.target, &report.name, Engine::Bplus, None)?;
         writer.only_absent = true;
         for leaf in leaves {
             let saved = Bplus::salvage_orphan(self.salvage, *leaf, &mut |found| writer.take(found));
@@ -269,11 +285,12 @@ fn in_catalogue(what: String) -> Finding {
     Finding { place: "the catalogue".into(), what }
 }
 
-/// Name and head of a keyspace that this version can read.
-fn keyspace_entry(name: &[u8], bytes: &[u8]) -> Option<(String, u64)> {
+/// Name and place of a keyspace that this version can read.
+fn keyspace_entry(name: &[u8], bytes: &[u8]) -> Option<(String, TreePlace)> {
     let name = str::from_utf8(name).ok().filter(|name| check_name(name).is_ok())?;
     let entry = KeyspaceEntry::read_from_bytes(bytes).ok()?;
-    (entry.engine.get() == ENGINE_BPLUS).then(|| (name.to_owned(), entry.head.get()))
+    let engine = Engine::numbered(entry.engine.get(), entry.format.get())?;
+    Some((name.to_owned(), (engine, entry.head.get())))
 }
 
 /// Puts what was saved into a keyspace of the new store, by batches.
@@ -288,9 +305,10 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(target: &Store, name: &str, expected: Option<u64>) -> Result<Self> {
+    fn new(target: &Store, name: &str, engine: Engine, expected: Option<u64>) -> Result<Self> {
+        let keyspace = target.keyspace_with(name, KeyspaceOptions::new().engine(engine))?;
         Ok(Self {
-            keyspace: target.keyspace(name)?.with_durability(Durability::Deferred),
+            keyspace: keyspace.with_durability(Durability::Deferred),
             pending: Vec::new(),
             pending_bytes: 0,
             only_absent: false,

@@ -31,9 +31,9 @@ use crate::limits::check_name;
 pub(crate) struct KeyspaceState {
     pub(crate) name: Box<str>,
     pub(crate) id: u64,
-    pub(crate) tree: Tree,
-    /// Set within the transaction that drops the keyspace. That transaction may yet fail, so
-    /// from then on readers ask the catalogue, which is right under every lock.
+    tree: Tree,
+    /// Set within the transaction that drops or converts the keyspace. That transaction may yet
+    /// fail, so from then on handles ask the catalogue, which is right under every lock.
     in_doubt: AtomicBool,
 }
 
@@ -47,14 +47,25 @@ impl KeyspaceState {
         }))
     }
 
-    /// Fails if the keyspace was dropped. To be called under the lock that `heap` stands for.
+    /// The engine that kept the keyspace when it was opened.
+    pub(crate) fn engine(&self) -> Engine {
+        self.tree.engine()
+    }
+
+    /// The keyspace's tree, unless it was dropped. To be called under the lock that `heap` stands
+    /// for.
     #[inline]
-    pub(crate) fn check_exists<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<()> {
+    pub(crate) fn tree<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<Tree> {
         if !self.in_doubt.load(Ordering::Acquire) {
-            return Ok(());
+            return Ok(self.tree);
         }
+        self.tree_in_doubt(heap, catalogue)
+    }
+
+    #[cold]
+    fn tree_in_doubt<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<Tree> {
         match catalogue.find(heap, &self.name)? {
-            Some(entry) if entry.id.get() == self.id => Ok(()),
+            Some(entry) if entry.id.get() == self.id => Tree::open(heap, &self.name, &entry),
             _ => Err(Error::KeyspaceDropped { name: self.name.to_string() }),
         }
     }
@@ -181,7 +192,7 @@ impl Shared {
         let mut keyspaces = self.keyspaces.lock();
         let view = self.view()?;
         if let Some(state) = keyspaces.get(name)
-            && state.check_exists(&view, &self.catalogue).is_ok()
+            && !state.in_doubt.load(Ordering::Acquire)
         {
             return Ok(Some(Arc::clone(state)));
         }
@@ -212,6 +223,31 @@ impl Shared {
         let Some(state) = added else { return Ok(None) };
         keyspaces.insert(name.into(), Arc::clone(&state));
         Ok(Some(state))
+    }
+
+    /// Makes a keyspace one of another engine; false if it is one already.
+    pub(crate) fn convert_keyspace(&self, name: &str, engine: Engine) -> Result<bool> {
+        check_name(name)?;
+        self.check_not_held()?;
+        let mut keyspaces = self.keyspaces.lock();
+        let converted = self.transaction(Durability::Sync, |transaction| {
+            let Some(entry) = self.catalogue.find(transaction, name)? else {
+                return Err(Error::UnknownKeyspace { name: name.into() });
+            };
+            if Tree::open(transaction, name, &entry)?.engine() == engine {
+                return Ok(false);
+            }
+            if let Some(state) = keyspaces.get(name) {
+                state.in_doubt.store(true, Ordering::Release);
+            }
+            self.catalogue.convert(transaction, name, &entry, engine)?;
+            Ok(true)
+        })?;
+        if converted {
+            // Handles from now on know the new tree; those from before ask the catalogue.
+            keyspaces.remove(name);
+        }
+        Ok(converted)
     }
 
     /// Drops a keyspace and frees what it held; false if there is none of that name.

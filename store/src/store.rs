@@ -13,9 +13,10 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inspect::{self, CheckReport, KeyspaceInfo, Stats};
 use crate::keyspace::Keyspace;
+use crate::keyspace_options::KeyspaceOptions;
 use crate::open;
 use crate::options::Options;
-use crate::shared::Shared;
+use crate::shared::{KeyspaceState, Shared};
 
 /// A store of named keyspaces, in a directory of its own.
 ///
@@ -87,14 +88,35 @@ impl Store {
     /// # Errors
     /// The name is empty or too long, the store is closed or has no space.
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        self.keyspace_with(name, KeyspaceOptions::new())
+    }
+
+    /// As [`Store::keyspace`], with options.
+    ///
+    /// # Errors
+    /// As [`Store::keyspace`]; [`Error::WrongEngine`] if it is kept by another engine than the one
+    /// asked for.
+    pub fn keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
         loop {
             if let Some(state) = self.shared.open_keyspace(name)? {
-                return Ok(Keyspace::new(&self.shared, state));
+                return self.keyspace_of(state, options);
             }
             // Another thread may create it just now: then it is there in the next round.
-            if let Some(state) = self.shared.create_keyspace(name, Engine::Bplus)? {
+            let engine = options.engine.unwrap_or_default();
+            if let Some(state) = self.shared.create_keyspace(name, engine)? {
                 return Ok(Keyspace::new(&self.shared, state));
             }
+        }
+    }
+
+    fn keyspace_of(&self, state: Arc<KeyspaceState>, options: KeyspaceOptions) -> Result<Keyspace> {
+        match options.engine {
+            Some(expected) if expected != state.engine() => Err(Error::WrongEngine {
+                name: state.name.to_string(),
+                expected: expected.name(),
+                found: state.engine().name(),
+            }),
+            _ => Ok(Keyspace::new(&self.shared, state)),
         }
     }
 
@@ -103,7 +125,15 @@ impl Store {
     /// # Errors
     /// [`Error::KeyspaceExists`] if there is one of that name; else as [`Store::keyspace`].
     pub fn create_keyspace(&self, name: &str) -> Result<Keyspace> {
-        match self.shared.create_keyspace(name, Engine::Bplus)? {
+        self.create_keyspace_with(name, KeyspaceOptions::new())
+    }
+
+    /// Creates a keyspace with options.
+    ///
+    /// # Errors
+    /// As [`Store::create_keyspace`].
+    pub fn create_keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
+        match self.shared.create_keyspace(name, options.engine.unwrap_or_default())? {
             Some(state) => Ok(Keyspace::new(&self.shared, state)),
             None => Err(Error::KeyspaceExists { name: name.into() }),
         }
@@ -135,6 +165,18 @@ impl Store {
     /// The name is empty or too long, or the store is closed.
     pub fn drop_keyspace(&self, name: &str) -> Result<bool> {
         self.shared.drop_keyspace(name)
+    }
+
+    /// Makes a keyspace one of another engine, in one commit; false if it is one already. Handles
+    /// to it stay good; each operation of one that was opened before looks for the new tree first,
+    /// so it is better opened again. Readers and writers wait meanwhile, all entries go into one
+    /// record of the log, and their space is needed twice until the commit. O(n log n).
+    ///
+    /// # Errors
+    /// [`Error::UnknownKeyspace`] if there is none of that name; the name is empty or too long, the
+    /// store is closed, or there is no space: then nothing was changed.
+    pub fn convert_keyspace(&self, name: &str, engine: Engine) -> Result<bool> {
+        self.shared.convert_keyspace(name, engine)
     }
 
     /// An empty batch: changes to any keyspaces of this store that become one commit.

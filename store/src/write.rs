@@ -31,8 +31,8 @@ impl Keyspace {
         check_key(key)?;
         check_value(value)?;
         self.shared.transaction(self.durability, |transaction| {
-            self.state.check_exists(transaction, self.shared.catalogue())?;
-            self.state.tree.insert(transaction, key, value)
+            let tree = self.state.tree(transaction, self.shared.catalogue())?;
+            tree.insert(transaction, key, value)
         })
     }
 
@@ -44,8 +44,8 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         self.shared.transaction(self.durability, |transaction| {
-            self.state.check_exists(transaction, self.shared.catalogue())?;
-            self.state.tree.remove(transaction, key)
+            let tree = self.state.tree(transaction, self.shared.catalogue())?;
+            tree.remove(transaction, key)
         })
     }
 
@@ -66,11 +66,11 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         self.shared.transaction(self.durability, |transaction| {
-            self.state.check_exists(transaction, self.shared.catalogue())?;
-            let Some(value) = self.state.tree.find(transaction, key)?.map(Slice::from) else {
+            let tree = self.state.tree(transaction, self.shared.catalogue())?;
+            let Some(value) = tree.find(transaction, key)?.map(Slice::from) else {
                 return Ok(None);
             };
-            let removed = self.state.tree.remove(transaction, key)?;
+            let removed = tree.remove(transaction, key)?;
             assert!(removed, "a key that was found under the same lock is there to be removed");
             Ok(Some(value))
         })

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use adamant::Engine;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -45,7 +46,7 @@ pub(crate) enum Verb {
     Del(DelArgs),
     /// Print the entries of a range, or count them
     Scan(ScanArgs),
-    /// List, create and drop keyspaces
+    /// List, create, convert and drop keyspaces
     Keyspace(KeyspaceArgs),
     /// Print the store's figures
     Stat(StatArgs),
@@ -221,6 +222,19 @@ pub(crate) enum KeyspaceAction {
         store: PathBuf,
         /// Its name: 1 to 255 bytes, any characters
         name: String,
+        /// The engine that keeps it: bplus, btree, critbit or redblack
+        #[arg(long, default_value_t)]
+        engine: Engine,
+    },
+    /// Make a keyspace one of another engine, in one commit
+    Convert {
+        /// Folder of the store
+        store: PathBuf,
+        /// Its name
+        name: String,
+        /// The engine that is to keep it: bplus, btree, critbit or redblack
+        #[arg(long)]
+        engine: Engine,
     },
     /// Drop a keyspace with all its entries
     Drop {

@@ -90,6 +90,8 @@ impl From<adamant::Error> for Failure {
             | Error::KeyTooLong { .. }
             | Error::ValueTooLong { .. }
             | Error::KeyspaceName { .. }
+            | Error::WrongEngine { .. }
+            | Error::EngineName { .. }
             | Error::KeyspaceExists { .. } => Code::BadInput,
             Error::UnknownKeyspace { .. } | Error::Missing { .. } => Code::NotFound,
             Error::Locked { .. } => Code::Locked,

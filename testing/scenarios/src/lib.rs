@@ -18,4 +18,4 @@ pub mod persistence;
 pub mod point;
 pub mod threads;
 
-pub use place::{Disk, Memory, Place, Undo};
+pub use place::{Disk, Kept, Memory, Place, Undo};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adamant::{Flushing, JournalKind, Keyspace, Options, Result, Store};
+use adamant::{Engine, Flushing, JournalKind, Keyspace, KeyspaceOptions, Options, Result, Store};
 use adamant_medium::memory::MemoryDirectory;
 
 /// Opens the same store again and again.
@@ -27,7 +27,13 @@ pub trait Place {
     /// # Panics
     /// If it cannot be opened or created.
     fn keyspace(&self, store: &Store, name: &str) -> Keyspace {
-        store.keyspace(name).expect("the keyspace should open")
+        let options = KeyspaceOptions::new().engine(self.engine());
+        store.keyspace_with(name, options).expect("the keyspace should open")
+    }
+
+    /// The engine that is tested.
+    fn engine(&self) -> Engine {
+        Engine::default()
     }
 }
 
@@ -77,6 +83,24 @@ pub struct Undo<P>(pub P);
 impl<P: Place> Place for Undo<P> {
     fn open_with(&self, options: Options) -> Result<Store> {
         self.0.open_with(options.journal(JournalKind::Undo).flushing(Flushing::Volatile))
+    }
+
+    fn engine(&self) -> Engine {
+        self.0.engine()
+    }
+}
+
+/// A place whose keyspaces are kept by an engine.
+#[derive(Debug)]
+pub struct Kept<P>(pub P, pub Engine);
+
+impl<P: Place> Place for Kept<P> {
+    fn open_with(&self, options: Options) -> Result<Store> {
+        self.0.open_with(options)
+    }
+
+    fn engine(&self) -> Engine {
+        self.1
     }
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use adamant::{Durability, Error, Options, RepairReport, Store, repair};
+use adamant::{Durability, Engine, Error, KeyspaceOptions, Options, RepairReport, Store, repair};
 use adamant_wire::checksum::crc32c;
 use tempfile::TempDir;
 
@@ -18,6 +18,11 @@ const PAIRS: usize = 6000;
 
 /// A store with two keyspaces: most of it in the pool, the last commits only in the log.
 fn store(seed: u64) -> (TempDir, PathBuf, Model) {
+    store_by(Engine::Bplus, seed)
+}
+
+/// As `store`, by another engine.
+fn store_by(engine: Engine, seed: u64) -> (TempDir, PathBuf, Model) {
     let mut random = fastrand::Rng::with_seed(seed);
     let directory = tempfile::tempdir().unwrap();
     let (path, copy) = (directory.path().join("open"), directory.path().join("store"));
@@ -25,7 +30,8 @@ fn store(seed: u64) -> (TempDir, PathBuf, Model) {
     let mut model = Model::new();
     for round in 0..2 {
         for name in KEYSPACES {
-            let keyspace = store.keyspace(name).unwrap();
+            let options = KeyspaceOptions::new().engine(engine);
+            let keyspace = store.keyspace_with(name, options).unwrap();
             let mut batch = store.batch();
             batch.durability(Durability::Sync);
             let pairs = if round == 0 { PAIRS } else { 40 };
@@ -158,6 +164,30 @@ fn pages_of_the_pool_cost_no_more_than_what_is_on_them() {
     }
     println!("24 stores, 3 flips each: {lost_all} pairs lost of {}", 24 * 2 * PAIRS);
     assert!(lost_all > 0, "the flips hit something");
+}
+
+/// By engines whose nodes cannot be found again: nothing is lost in silence, and what is saved is
+/// kept by the same engine.
+#[test]
+fn pages_of_other_engines() {
+    let others = Engine::ALL.into_iter().filter(|engine| *engine != Engine::Bplus);
+    for (engine, seed) in others.flat_map(|engine| (0..8).map(move |seed| (engine, seed))) {
+        let (_directory, path, model) = store_by(engine, seed);
+        let pool = path.join("pool");
+        let len = fs::metadata(&pool).unwrap().len();
+        let mut random = fastrand::Rng::with_seed(seed);
+        for _ in 0..3 {
+            flip(&pool, random.u64(..len));
+        }
+        let (lost, report) = repair_and_compare(&path, &model);
+        let told: u64 = report.keyspaces.iter().map(|keyspace| keyspace.loss_count).sum();
+        assert!(lost == 0 || told > 0, "{engine}, seed {seed}: {lost} pairs lost in silence");
+        println!("{engine}, seed {seed}: {lost} pairs lost");
+        let store = Store::open(&path).unwrap();
+        for info in store.keyspaces().unwrap() {
+            assert_eq!(info.engine, engine, "seed {seed}: keyspace {:?}", info.name);
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! `adamant keyspace list|create|drop STORE ..`.
+//! `adamant keyspace list|create|convert|drop STORE ..`.
 
 use std::path::Path;
 
+use adamant::{Engine, KeyspaceOptions};
 use serde_json::json;
 
 use crate::args::{KeyspaceAction, KeyspaceArgs};
@@ -14,7 +15,8 @@ use crate::output::Output;
 pub(crate) fn run(args: &KeyspaceArgs, output: &Output) -> Result<()> {
     match &args.action {
         KeyspaceAction::List { store } => list(store, output),
-        KeyspaceAction::Create { store, name } => create(store, name, output),
+        KeyspaceAction::Create { store, name, engine } => create(store, name, *engine, output),
+        KeyspaceAction::Convert { store, name, engine } => convert(store, name, *engine, output),
         KeyspaceAction::Drop { store, name } => drop_one(store, name, output),
     }
 }
@@ -34,11 +36,22 @@ fn list(path: &Path, output: &Output) -> Result<()> {
     Ok(store.close()?)
 }
 
-fn create(path: &Path, name: &str, output: &Output) -> Result<()> {
+fn create(path: &Path, name: &str, engine: Engine, output: &Output) -> Result<()> {
     let store = opening::created(path)?;
-    store.create_keyspace(name)?;
+    store.create_keyspace_with(name, KeyspaceOptions::new().engine(engine))?;
     store.close()?;
     output.result(&json!({"created": name}), &format!("created the keyspace {name:?}"))
+}
+
+fn convert(path: &Path, name: &str, engine: Engine, output: &Output) -> Result<()> {
+    let store = opening::existing(path)?;
+    let is_new = store.convert_keyspace(name, engine)?;
+    store.close()?;
+    let text = match is_new {
+        true => format!("converted the keyspace {name:?} to {engine}"),
+        false => format!("the keyspace {name:?} is kept by {engine} already"),
+    };
+    output.result(&json!({"converted": name, "engine": engine.name(), "changed": is_new}), &text)
 }
 
 fn drop_one(path: &Path, name: &str, output: &Output) -> Result<()> {

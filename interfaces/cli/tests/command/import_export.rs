@@ -95,6 +95,28 @@ fn keyspaces_are_apart() {
 }
 
 #[test]
+fn keyspaces_have_engines() {
+    let shell = Shell::new();
+    shell.ok(["keyspace", "create", "store", "words", "--engine", "critbit"]);
+    shell.ok(["set", "store", "k", "v", "--keyspace", "words"]);
+    let engine = || {
+        let listed = shell.ok(["keyspace", "list", "store", "--json"]);
+        let listed: Value = serde_json::from_slice(&listed).expect("one line of JSON");
+        listed["engine"].as_str().expect("a name").to_owned()
+    };
+    assert_eq!(engine(), "critbit");
+    for to in ["redblack", "btree", "bplus", "bplus"] {
+        shell.ok(["keyspace", "convert", "store", "words", "--engine", to]);
+        assert_eq!(engine(), to);
+        assert_eq!(shell.ok(["get", "store", "k", "--keyspace", "words"]), b"v");
+    }
+    let unknown = shell.fails(2, ["keyspace", "create", "store", "other", "--engine", "lsm"]);
+    assert!(unknown.contains("critbit"), "{unknown}");
+    shell.fails(3, ["keyspace", "convert", "store", "none", "--engine", "btree"]);
+    shell.ok(["check", "store"]);
+}
+
+#[test]
 fn every_verb_speaks_json() {
     let shell = Shell::with_sample();
     let verbs: &[&[&str]] = &[

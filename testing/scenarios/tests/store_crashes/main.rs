@@ -8,7 +8,7 @@ mod full_disk;
 mod model;
 mod workload;
 
-use adamant::{Durability, Store};
+use adamant::{Durability, Engine, Store};
 use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Mark, Promise, SimDisk, Tally};
 
@@ -126,6 +126,33 @@ fn a_tree_grows_and_shrinks() {
     let mut tally = Tally::new();
     try_power_cuts(&mut tally, &disk, &workload.models, 1, 2);
     tally.print("store, a tree that grows and shrinks");
+}
+
+/// A keyspace goes from engine to engine, and changes in between.
+#[test]
+fn conversions() {
+    let disk = SimDisk::new(seed(8));
+    let mix = Mix { seed: seed(8), steps: 0, large_one_in: 0, upkeep_one_in: 0, durabilities: ALL };
+    let mut workload = Workload::create(&disk, mix).unwrap();
+    let name = "tree";
+    workload.commit(&Plan::Create(name), Durability::Sync).unwrap();
+    let engines = Engine::ALL.into_iter().cycle().skip(1).take(8);
+    for (round, engine) in engines.enumerate() {
+        let change = |number| {
+            let value = (number % 7 != 0).then(|| vec![round as u8; 20]);
+            Change { name: name.into(), key: key(number), value }
+        };
+        let numbers = (0..150).map(|number| number * (round as u64 + 1) % 300);
+        let plan = Plan::Batch(numbers.map(change).collect());
+        workload.commit(&plan, ALL[round % 3]).unwrap();
+        workload.commit(&Plan::Convert(name, engine), Durability::Sync).unwrap();
+        let info = &workload.store().keyspaces().unwrap()[0];
+        assert_eq!(info.engine, engine);
+        assert!(workload.store().check().unwrap().is_clean());
+    }
+    let mut tally = Tally::new();
+    try_power_cuts(&mut tally, &disk, &workload.models, 1, 4);
+    tally.print("store, conversions");
 }
 
 #[test]

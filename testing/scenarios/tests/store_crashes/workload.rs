@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adamant::{Durability, Keyspace, Result, Store};
+use adamant::{Durability, Engine, Keyspace, KeyspaceOptions, Result, Store};
 use adamant_sim::{Mark, SimDisk};
 
 use crate::model::{Content, open};
@@ -37,11 +37,22 @@ pub(crate) struct Change {
     pub(crate) value: Option<Vec<u8>>,
 }
 
+/// The engine that keeps the keyspace of a name: all of them take part.
+fn engine_of(name: &str) -> Engine {
+    match name {
+        "second" => Engine::Btree,
+        ".." => Engine::Critbit,
+        "/" => Engine::Redblack,
+        _ => Engine::Bplus,
+    }
+}
+
 /// What becomes one commit.
 #[derive(Clone, Debug)]
 pub(crate) enum Plan {
     Create(&'static str),
     Drop(&'static str),
+    Convert(&'static str, Engine),
     Single(Change),
     Take { name: String, key: Vec<u8> },
     Batch(Vec<Change>),
@@ -58,6 +69,7 @@ impl Plan {
             Plan::Drop(name) => {
                 content.keyspaces.remove(*name);
             }
+            Plan::Convert(..) => {}
             Plan::Take { name, key } => {
                 content.map(name).remove(key.as_slice());
             }
@@ -80,7 +92,10 @@ impl Plan {
         };
         match self {
             Plan::Create(name) => {
-                store.create_keyspace(name)?;
+                store.create_keyspace_with(name, KeyspaceOptions::new().engine(engine_of(name)))?;
+            }
+            Plan::Convert(name, engine) => {
+                store.convert_keyspace(name, *engine)?;
             }
             Plan::Drop(name) => assert!(store.drop_keyspace(name)?, "{name:?} exists"),
             Plan::Take { name, key } => {
@@ -117,7 +132,8 @@ impl Plan {
 
     /// The durability that it has whatever was asked for.
     fn fixed_durability(&self) -> Option<Durability> {
-        matches!(self, Plan::Create(_) | Plan::Drop(_)).then_some(Durability::Sync)
+        matches!(self, Plan::Create(_) | Plan::Drop(_) | Plan::Convert(..))
+            .then_some(Durability::Sync)
     }
 }
 

@@ -1,6 +1,8 @@
-//! All scenarios with the engine `bplus`, in memory and on the file system, by both journals.
+//! All scenarios with each engine by both journals in memory, with the default one also on the file
+//! system.
 
-use adamant_scenarios::{Disk, Memory, Undo};
+use adamant::Engine;
+use adamant_scenarios::{Disk, Kept, Memory, Place, Undo};
 
 macro_rules! scenarios {
     ($($group:ident { $($name:ident)+ })+) => {
@@ -16,6 +18,21 @@ macro_rules! scenarios {
                     let directory = tempfile::tempdir().unwrap();
                     let place = crate::Disk::new(directory.path().join("store"));
                     adamant_scenarios::$group::$name(&place);
+                }
+
+                #[test]
+                fn by_btree() {
+                    crate::by_engine(crate::Engine::Btree, adamant_scenarios::$group::$name);
+                }
+
+                #[test]
+                fn by_critbit() {
+                    crate::by_engine(crate::Engine::Critbit, adamant_scenarios::$group::$name);
+                }
+
+                #[test]
+                fn by_redblack() {
+                    crate::by_engine(crate::Engine::Redblack, adamant_scenarios::$group::$name);
                 }
 
                 #[test]
@@ -36,6 +53,12 @@ macro_rules! scenarios {
             })+
         })+
     };
+}
+
+/// A scenario with an engine, by both journals.
+fn by_engine(engine: Engine, scenario: fn(&dyn Place)) {
+    scenario(&Kept(Memory::new(), engine));
+    scenario(&Undo(Kept(Memory::new(), engine)));
 }
 
 scenarios! {
@@ -74,6 +97,8 @@ scenarios! {
         handles_to_a_dropped_keyspace
         dropping_frees_all
         many
+        engines_are_kept
+        converting_keeps_all
     }
     limits {
         keys
@@ -94,9 +119,9 @@ scenarios! {
     }
 }
 
-/// Twelve seeds of 1,500 steps in memory, four on disk.
+/// Twelve seeds of 1,500 steps in memory, four on disk; four with each other engine.
 mod model {
-    use super::{Disk, Memory};
+    use super::{Disk, Engine, Memory, by_engine};
 
     #[test]
     fn in_memory() {
@@ -111,6 +136,14 @@ mod model {
             let directory = tempfile::tempdir().unwrap();
             let place = Disk::new(directory.path().join("store"));
             adamant_scenarios::model::random_work(&place, seed, 1_500);
+        }
+    }
+
+    #[test]
+    fn by_other_engines() {
+        for engine in Engine::ALL {
+            by_engine(engine, |place| adamant_scenarios::model::random_work(place, 200, 1_500));
+            by_engine(engine, |place| adamant_scenarios::model::random_work(place, 201, 1_500));
         }
     }
 }

@@ -1,0 +1,36 @@
+//! How a keyspace is created or opened.
+
+use crate::engine::Engine;
+
+/// Options of a keyspace, set one after the other.
+///
+/// ```
+/// use adamant::{Engine, KeyspaceOptions, Store};
+///
+/// let store = Store::in_memory()?;
+/// let options = KeyspaceOptions::new().engine(Engine::Critbit);
+/// let words = store.keyspace_with("words", options)?;
+/// assert_eq!(words.engine(), Engine::Critbit);
+/// let other = KeyspaceOptions::new().engine(Engine::Btree);
+/// assert!(store.keyspace_with("words", other).is_err());
+/// # Ok::<(), adamant::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeyspaceOptions {
+    pub(crate) engine: Option<Engine>,
+}
+
+impl KeyspaceOptions {
+    /// The default options.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The engine that a keyspace is created with, and that one which exists must have. Default:
+    /// [`Engine::Bplus`] for a new one, any for one that exists.
+    #[must_use]
+    pub fn engine(mut self, engine: Engine) -> Self {
+        self.engine = Some(engine);
+        self
+    }
+}
