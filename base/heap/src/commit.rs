@@ -8,7 +8,7 @@ use crate::direct::Direct;
 use crate::error::Result;
 use crate::lanes::Fresh;
 use crate::tx::Transaction;
-use crate::writer::Part;
+use crate::writer::{Part, Placed};
 
 impl Transaction<'_> {
     /// Makes everything one record, and visible. Returns its sequence number; `None` when there
@@ -68,18 +68,22 @@ impl Transaction<'_> {
     fn sort_parts(&mut self) {
         let writer = &mut *self.writer;
         let level = &writer.levels[0];
-        writer.parts.clear();
-        writer.parts.extend(level.ranges.lines().map(|(offset, line)| (offset, Part::Line(line))));
+        let parts = &mut writer.parts;
+        parts.clear();
+        let lines = level.ranges.lines();
+        parts.extend(lines.map(|(offset, line)| Placed::new(offset, Part::Line(line))));
         let fresh = level.fresh.numbered(self.blocks.classes);
-        writer.parts.extend(fresh.map(|(block, index)| (block, Part::Fresh(index))));
+        parts.extend(fresh.map(|(block, index)| Placed::new(block, Part::Fresh(index))));
         let shadows = level.shadows.entries().iter().zip(0..);
-        writer.parts.extend(shadows.map(|((block, _), i)| (*block, Part::Shadow(i))));
+        parts.extend(shadows.map(|((block, _), index)| Placed::new(*block, Part::Shadow(index))));
         let bits = writer.changes.bits.iter().zip(0..);
-        writer.parts.extend(bits.map(|(bits, index)| (bits.offset, Part::Bits(index))));
+        parts.extend(bits.map(|(bits, index)| Placed::new(bits.offset, Part::Bits(index))));
         let descriptors = writer.changes.descriptors.iter().zip(0..);
-        let part = |(written, index): (&Written, u32)| (written.offset, Part::Descriptor(index));
-        writer.parts.extend(descriptors.map(part));
-        writer.parts.sort_unstable();
+        let placed = |(written, index): (&Written, u32)| {
+            Placed::new(written.offset, Part::Descriptor(index))
+        };
+        parts.extend(descriptors.map(placed));
+        parts.sort_unstable();
     }
 
     /// Puts everything into the record, sorted by heap offset: small deltas, and the applier
@@ -95,8 +99,9 @@ impl Transaction<'_> {
         let persist = self.supply.journal.persist();
         let mut direct = persist.map(|persist| Direct::new(persist, image));
         writer.record.clear();
-        for &(offset, part) in &writer.parts {
-            match part {
+        for placed in &writer.parts {
+            let offset = placed.offset();
+            match placed.part() {
                 Part::Line(line) => {
                     for (start, len) in level.ranges.spans(line) {
                         match &mut direct {

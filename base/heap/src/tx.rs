@@ -39,6 +39,9 @@ pub struct Transaction<'h> {
     pub(crate) undo: Option<Undo<'h>>,
     pub(crate) depth: usize,
     pub(crate) done: bool,
+    /// The block that was written last and its bytes, unless this transaction reserved it: a node
+    /// is mostly written several times in a row. It stays a block until the transaction has ended.
+    last: (u64, u64),
 }
 
 impl<'h> Transaction<'h> {
@@ -48,7 +51,7 @@ impl<'h> Transaction<'h> {
         writer: MutexGuard<'h, Writer>,
         image: Exclusive<'h>,
     ) -> Self {
-        Self { blocks, supply, writer, image, undo: None, depth: 0, done: false }
+        Self { blocks, supply, writer, image, undo: None, depth: 0, done: false, last: (0, 0) }
     }
 
     /// Runs `work` so that it can fail alone: on `Err` or panic everything that it did is undone,
@@ -274,7 +277,23 @@ impl<'h> Transaction<'h> {
         is_uninit: bool,
     ) -> Result<&mut [u8]> {
         let (at, len) = (at as u64, len as u64);
-        let Some(end) = at.checked_add(len) else { return Err(too_short(block)) };
+        match at.checked_add(len) {
+            Some(end) if self.is_last(block) && end <= self.last.1 => {
+                self.track_in(block, self.last.1, (at, len), true)
+            }
+            Some(end) => self.write_first(block, (at, len), end, is_uninit),
+            None => Err(too_short(block)),
+        }
+    }
+
+    /// As [`Transaction::write_range`], of a block that is not the one that was written last.
+    fn write_first(
+        &mut self,
+        block: u64,
+        (at, len): (u64, u64),
+        end: u64,
+        is_uninit: bool,
+    ) -> Result<&mut [u8]> {
         let (place, reserved) = self.find(block)?;
         if end > place.bytes() {
             return Err(too_short(block));
@@ -285,12 +304,55 @@ impl<'h> Transaction<'h> {
             if level == self.depth {
                 return self.image.bytes_mut(block + at, len);
             }
-            return self.track(block + at, len, false);
+            return self.track_in(block, place.bytes(), (at, len), false);
         }
         match self.supply.journal.lanes() {
             Some(lanes) => self.write_planned(lanes, block, place.bytes(), (at, len), is_uninit),
-            None => self.track(block + at, len, true),
+            None => {
+                self.last = (block, place.bytes());
+                self.track_in(block, place.bytes(), (at, len), true)
+            }
         }
+    }
+
+    /// Whether a block is the one that was written last, in place and with nothing but memory to
+    /// take care of.
+    #[inline]
+    fn is_last(&self, block: u64) -> bool {
+        block == self.last.0 && self.supply.journal.lanes().is_none()
+    }
+
+    /// Makes a block the one that was written last, if it may be that: false for one that this
+    /// transaction reserved, and where memory is the medium.
+    fn look_up(&mut self, block: u64) -> Result<bool> {
+        if self.supply.journal.lanes().is_some() {
+            return Ok(false);
+        }
+        let (place, reserved) = self.find(block)?;
+        if reserved.is_some() {
+            return Ok(false);
+        }
+        self.last = (block, place.bytes());
+        Ok(true)
+    }
+
+    /// As [`Transaction::track`], of a range within a block.
+    #[inline]
+    fn track_in(
+        &mut self,
+        block: u64,
+        bytes: u64,
+        (at, len): (u64, u64),
+        log: bool,
+    ) -> Result<&mut [u8]> {
+        if len == 0 {
+            return Ok(&mut []);
+        }
+        let ranges = &mut self.writer.levels[self.depth].ranges;
+        if ranges.declare_in(&self.image, (block, bytes), (block + at, len), log)? {
+            self.supply.space.settled.settle(block + at, len);
+        }
+        self.image.bytes_mut(block + at, len)
     }
 
     /// A block that is not one of the few that `Blocks::run_block` knows.
@@ -403,7 +465,10 @@ impl Write for Transaction<'_> {
 
     #[inline]
     fn update_u64(&mut self, block: u64, at: usize, value: u64) -> Result<()> {
-        let old = self.block(block)?.get(at..).and_then(|rest| rest.first_chunk::<8>());
+        let is_plain = self.is_last(block) || self.look_up(block)?;
+        let bytes =
+            if is_plain { self.image.bytes(block, self.last.1)? } else { self.block(block)? };
+        let old = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>());
         let Some(old) = old.copied() else { return Err(too_short(block)) };
         let difference = value ^ u64::from_le_bytes(old);
         if difference == 0 {

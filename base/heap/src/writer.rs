@@ -32,8 +32,8 @@ impl Level {
     }
 }
 
-/// What goes into a record, by heap offset; bits come after bytes of the same offset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What goes into a record; bits come after bytes of the same offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The spans written in a saved line.
     Line(u32),
@@ -47,6 +47,45 @@ pub(crate) enum Part {
     Bits(u32),
 }
 
+/// A part and its heap offset, as one number that sorts by the offset first: comparing two takes
+/// no jump, and a batch of a thousand puts has five thousand of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Placed(u128);
+
+impl Placed {
+    /// A part at a heap offset.
+    #[inline]
+    pub(crate) fn new(offset: u64, part: Part) -> Self {
+        let (kind, index) = match part {
+            Part::Line(index) => (0, index),
+            Part::Fresh(index) => (1, index),
+            Part::Shadow(index) => (2, index),
+            Part::Descriptor(index) => (3, index),
+            Part::Bits(index) => (4, index),
+        };
+        Self(u128::from(offset) << 64 | kind << 32 | u128::from(index))
+    }
+
+    /// The heap offset.
+    #[inline]
+    pub(crate) fn offset(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    /// The part.
+    #[inline]
+    pub(crate) fn part(self) -> Part {
+        let index = self.0 as u32;
+        match (self.0 >> 32) as u32 {
+            0 => Part::Line(index),
+            1 => Part::Fresh(index),
+            2 => Part::Shadow(index),
+            3 => Part::Descriptor(index),
+            _ => Part::Bits(index),
+        }
+    }
+}
+
 /// What only the writer touches.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -57,7 +96,7 @@ pub(crate) struct Writer {
     /// Undo journal: the old bytes of what is to be changed in place.
     pub(crate) old: RecordBuilder,
     pub(crate) shadows: ShadowMemory,
-    pub(crate) parts: Vec<(u64, Part)>,
+    pub(crate) parts: Vec<Placed>,
     pub(crate) changes: Changes,
 }
 

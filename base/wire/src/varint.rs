@@ -18,6 +18,21 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+/// Writes `value` into `out` from `at` on and returns where it ends.
+///
+/// # Panics
+/// If there is no room for it.
+#[inline]
+pub fn put_in(out: &mut [u8], mut at: usize, mut value: u64) -> usize {
+    while value >= 0x80 {
+        out[at] = value as u8 | 0x80;
+        value >>= 7;
+        at += 1;
+    }
+    out[at] = value as u8;
+    at + 1
+}
+
 /// Takes one value off the front of `input`; `None`, and `input` untouched, when it is truncated,
 /// longer than `VARINT_BYTES_MAX` or beyond 64 bits.
 #[inline]
@@ -94,6 +109,9 @@ mod tests {
             let mut input = &out[..];
             assert_eq!(take(&mut input), Some(value));
             assert_eq!(input, [0xFF]);
+            let mut same = [0; 3 + VARINT_BYTES_MAX];
+            let end = put_in(&mut same, 3, value);
+            assert_eq!(same[3..end], out[..out.len() - 1]);
         }
     }
 

@@ -16,6 +16,7 @@ use adamant_medium::error::Result as MediumResult;
 use adamant_wire::checksum::page_sum;
 use adamant_wire::frame::Kind;
 
+use super::by_page::ByPage;
 use super::chain::{ChainReader, Cursor, Step};
 use super::files::Used;
 use super::record::{CommitHead, Entries, Entry};
@@ -28,7 +29,7 @@ use crate::pool_file::PoolFile;
 
 /// Bytes of changes in a window at most, give or take a frame.
 const WINDOW_BYTES: usize = 8 << 20;
-/// Changes in a window at most, give or take a frame's; each takes 24 bytes of memory.
+/// Changes in a window at most, give or take a frame's; each takes 64 bytes of memory.
 const WINDOW_CHANGES: usize = 256 << 10;
 /// Pages written by one call at most: 1 MiB.
 const RUN_PAGES: usize = 256;
@@ -108,7 +109,7 @@ enum Action {
 struct Change {
     /// Heap offset of the page.
     page: u64,
-    /// Where its bytes are in the window; grows from change to change.
+    /// Where its bytes are in the window.
     source: u32,
     at: u16,
     len: u16,
@@ -120,6 +121,9 @@ struct Window<'p> {
     purpose: Purpose,
     bytes: Vec<u8>,
     changes: Vec<Change>,
+    /// Memory for ordering them.
+    sorted: Vec<Change>,
+    by_page: ByPage,
     run: Vec<u8>,
     sums: SumsPage<'p>,
     written_bytes: u64,
@@ -132,6 +136,8 @@ impl<'p> Window<'p> {
             purpose,
             bytes: Vec::new(),
             changes: Vec::new(),
+            sorted: Vec::new(),
+            by_page: ByPage::default(),
             run: Vec::new(),
             sums: SumsPage { pool, at: None, bytes: [0; PAGE_BYTES as usize] },
             written_bytes: 0,
@@ -192,8 +198,10 @@ impl<'p> Window<'p> {
 
     /// Brings all changes into the file and empties the window.
     fn write(&mut self) -> Result<()> {
-        let mut changes = std::mem::take(&mut self.changes);
-        changes.sort_unstable_by_key(|change| (change.page, change.source));
+        let mut changes = std::mem::take(&mut self.sorted);
+        changes.clear();
+        let order = self.by_page.order(self.changes.iter().map(|change| change.page / PAGE_BYTES));
+        changes.extend(order.map(|place| self.changes[place]));
         self.back(&changes)?;
         let mut rest = &changes[..];
         while !rest.is_empty() {
@@ -202,8 +210,8 @@ impl<'p> Window<'p> {
             rest = after;
         }
         self.sums.flush()?;
-        changes.clear();
-        self.changes = changes;
+        self.sorted = changes;
+        self.changes.clear();
         self.bytes.clear();
         Ok(())
     }

@@ -264,11 +264,13 @@ impl Log {
         let bytes = (tail.pending.bytes.len() - before) as u64;
         self.pending_bytes.store(tail.pending.bytes.len() as u64, Ordering::Relaxed);
         self.tail_bytes.store(tail.free_bytes(), Ordering::Relaxed);
-        let appended = self.appended_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        // Only here, under the tail's lock, and so without a locked instruction.
+        let appended = self.appended_bytes.load(Ordering::Relaxed) + bytes;
+        self.appended_bytes.store(appended, Ordering::Relaxed);
         if tail.cursor.ordinal != ordinal {
             tail.stops.push_back((tail.cursor, appended));
         }
-        self.records.fetch_add(1, Ordering::Relaxed);
+        self.records.store(self.records.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.last.store(sequence, Ordering::Release);
         sequence
     }
@@ -416,7 +418,8 @@ impl Tail {
         let Some(file) = &self.file else { return 0 };
         let start = self.pending.bytes.len();
         if self.pending.segments.is_empty() {
-            let (file, offset) = (Arc::clone(file), self.cursor.position);
+            let file = self.pending.file_for(file);
+            let offset = self.cursor.position;
             self.pending.segments.push(Segment { file, offset, start });
         }
         let crc = frame::append(

@@ -13,6 +13,7 @@ mod files;
 mod chain;
 mod pending;
 mod log;
+mod by_page;
 mod apply;
 mod checkpoint;
 mod search;

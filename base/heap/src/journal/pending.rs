@@ -18,6 +18,17 @@ const BUFFER_BYTES_KEPT: usize = 4 << 20;
 pub(super) struct Pending {
     pub(super) bytes: Vec<u8>,
     pub(super) segments: Vec<Segment>,
+    /// The file of the last segment written: most likely that of the next one, which is spared
+    /// the two locked instructions of counting one more reference and one less.
+    last_file: Option<Arc<LogFile>>,
+}
+
+impl Pending {
+    /// A reference to a file for a segment.
+    pub(super) fn file_for(&mut self, file: &Arc<LogFile>) -> Arc<LogFile> {
+        let last = self.last_file.take().filter(|last| Arc::ptr_eq(last, file));
+        last.unwrap_or_else(|| Arc::clone(file))
+    }
 }
 
 /// A piece of `Pending::bytes`, from `start` to the start of the next segment.
@@ -42,7 +53,7 @@ impl Writer {
     /// # Errors
     /// Those of the medium.
     pub(super) fn write_taken(&mut self, synced_next: bool) -> MediumResult<()> {
-        let Pending { bytes, segments } = &mut self.taken;
+        let Pending { bytes, segments, last_file } = &mut self.taken;
         for (index, segment) in segments.iter().enumerate() {
             let end = segments.get(index + 1).map_or(bytes.len(), |next| next.start);
             let piece = &bytes[segment.start..end];
@@ -51,6 +62,7 @@ impl Writer {
                 self.unsynced.push(Arc::clone(&segment.file));
             }
         }
+        *last_file = segments.pop().map(|segment| segment.file);
         segments.clear();
         bytes.clear();
         if bytes.capacity() > BUFFER_BYTES_KEPT {

@@ -35,11 +35,13 @@ impl Poison {
 
     /// # Errors
     /// `Error::Poisoned` once writing has ended.
+    #[inline]
     pub(crate) fn check(&self) -> Result<()> {
-        if !self.poisoned.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let cause = self.cause.lock().clone().unwrap_or_default();
-        Err(Error::Poisoned { cause })
+        if self.poisoned.load(Ordering::Acquire) { Err(self.error()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn error(&self) -> Error {
+        Error::Poisoned { cause: self.cause.lock().clone().unwrap_or_default() }
     }
 }

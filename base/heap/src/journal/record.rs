@@ -101,7 +101,17 @@ impl RecordBuilder {
     }
 
     /// Heap bytes from `offset` on become `bytes`. Extends the entry before it if that ends here.
-    pub(crate) fn bytes(&mut self, mut offset: u64, mut bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, offset: u64, bytes: &[u8]) {
+        if !bytes.is_empty() && bytes.len() + ENTRY_HEAD_BYTES_MAX < self.room() {
+            self.add_bytes(offset, bytes);
+        } else {
+            self.cut_bytes(offset, bytes);
+        }
+    }
+
+    /// Bytes that may not fit into what is left of a frame.
+    #[cold]
+    fn cut_bytes(&mut self, mut offset: u64, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let room = self.room();
             if room <= ENTRY_HEAD_BYTES_MAX {
@@ -169,11 +179,18 @@ impl RecordBuilder {
         self.open = Open::None;
     }
 
-    fn put_head(&mut self, offset: u64, kind: u64) {
+    /// The first varint of an entry.
+    #[inline]
+    fn head(&self, offset: u64, kind: u64) -> u64 {
         let region = Bases::region(offset);
         let delta = offset.wrapping_sub(self.bases.0[region]).cast_signed();
         let head = varint::zigzag(delta) << REGION_SHIFT << 1 | (region as u64) << REGION_SHIFT;
-        varint::put(&mut self.payload, head | kind);
+        head | kind
+    }
+
+    fn put_head(&mut self, offset: u64, kind: u64) {
+        let head = self.head(offset, kind);
+        varint::put(&mut self.payload, head);
     }
 
     fn add_bytes(&mut self, offset: u64, bytes: &[u8]) {
@@ -182,11 +199,15 @@ impl RecordBuilder {
         {
             self.extend_bytes(len_at, data_at, bytes);
         } else {
+            let mut head = [0; ENTRY_HEAD_BYTES_MAX];
+            let head_len = varint::put_in(&mut head, 0, self.head(offset, KIND_BYTES));
+            let both_len = varint::put_in(&mut head, head_len, bytes.len() as u64);
+            let at = self.payload.len();
+            let (len_at, data_at) = (at + head_len, at + both_len);
             self.payload.reserve(ENTRY_HEAD_BYTES_MAX + bytes.len());
-            self.put_head(offset, KIND_BYTES);
-            let len_at = self.payload.len();
-            varint::put(&mut self.payload, bytes.len() as u64);
-            let data_at = self.payload.len();
+            // All of it, and cut: a number of bytes that is known beforehand is copied in place.
+            self.payload.extend_from_slice(&head);
+            self.payload.truncate(data_at);
             self.payload.extend_from_slice(bytes);
             self.open = Open::Bytes { end: 0, len_at, data_at };
         }

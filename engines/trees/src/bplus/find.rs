@@ -8,7 +8,9 @@ use adamant_heap::access::Read;
 use adamant_heap::ptr::Ptr;
 use adamant_wire::varint;
 
-use super::layout::{CHILDREN_MAX, HEAD_MAGIC, HEIGHT_MAX, Head, Inner, LEAF_BYTES, Leaf};
+use super::layout::{
+    CHILDREN_MAX, HEAD_MAGIC, HEIGHT_MAX, Head, INNER_BRANCHES_AT, Inner, LEAF_BYTES, Leaf,
+};
 use crate::error::{Error, Result};
 pub(super) use crate::key::{common_len, head_of};
 use crate::slot::{Entry, KeyHash};
@@ -93,6 +95,9 @@ impl Path {
         target: Target<'_>,
     ) -> Result<()> {
         for depth in depth..self.height {
+            if let Target::Key(_) = target {
+                prefetch_heads(read, node);
+            }
             let inner = Inner::at(read, node, self.level(depth))?;
             let position = match target {
                 Target::Key(key) => route(read, inner, key)?,
@@ -125,6 +130,7 @@ pub(super) fn path<R: Read>(read: &R, tree: u64, target: Target<'_>) -> Result<P
     let head = head(read, tree)?;
     let mut path = Path { height: head.height.get() as usize, ..Path::default() };
     path.descend(read, 0, head.root.get(), target)?;
+    prefetch_leaf(read, path.leaf);
     Ok(path)
 }
 
@@ -134,11 +140,21 @@ pub(super) fn leaf_of<R: Read>(read: &R, tree: u64, key: &[u8]) -> Result<u64> {
     let head = head(read, tree)?;
     let mut node = head.root.get();
     for level in (1..=head.height.get() as usize).rev() {
+        prefetch_heads(read, node);
         let inner = Inner::at(read, node, level)?;
         node = inner.child(route(read, inner, key)?);
     }
     prefetch_leaf(read, node);
     Ok(node)
+}
+
+/// Asks for the lines of an inner node that a search may look at before it knows the child: one
+/// wait instead of one for each step.
+#[inline]
+fn prefetch_heads<R: Read>(read: &R, inner: u64) {
+    for at in (0..INNER_BRANCHES_AT as u64).step_by(64) {
+        read.prefetch(inner.wrapping_add(at));
+    }
 }
 
 /// Asks for all lines of a leaf: one wait instead of two, for fingerprints and then the slot.

@@ -15,7 +15,7 @@ use super::insert::insert;
 use super::layout::{HEAD_BYTES, HEAD_MAGIC, HEAD_PAIRS_AT, Head, Leaf};
 use super::remove::remove;
 use super::salvage::{ORPHAN_BYTES, Salvaged, orphan_keys, salvage, salvage_orphan};
-use super::write::{add, new_leaf};
+use super::write::new_leaf;
 use crate::error::Result;
 use crate::slot::{Entry, KeyHash};
 use crate::tree::{Operation, OrderedMap, Report};
@@ -114,19 +114,22 @@ impl OrderedMap for Bplus {
     }
 
     fn insert<W: Write>(&self, tx: &mut W, key: &[u8], value: &[u8]) -> Result<bool> {
+        let pairs = head(tx, self.head)?.pairs.get();
         let path = path(tx, self.head, Target::Key(key))?;
         let present = insert(tx, self.head, &path, KeyHash::of(key), key, value)?.present;
         if !present {
-            add(tx, self.head, HEAD_PAIRS_AT, 1)?;
+            // A damaged counter may wrap: it is then as wrong as before.
+            tx.update_u64(self.head, HEAD_PAIRS_AT, pairs.wrapping_add(1))?;
         }
         Ok(present)
     }
 
     fn remove<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<bool> {
+        let pairs = head(tx, self.head)?.pairs.get();
         let path = path(tx, self.head, Target::Key(key))?;
         let present = remove(tx, self.head, &path, KeyHash::of(key), key)?.present;
         if present {
-            add(tx, self.head, HEAD_PAIRS_AT, -1)?;
+            tx.update_u64(self.head, HEAD_PAIRS_AT, pairs.wrapping_sub(1))?;
         }
         Ok(present)
     }
