@@ -13,6 +13,7 @@ use std::collections::{BTreeSet, VecDeque};
 use crate::class::{Class, ClassTable};
 use crate::error::{Error, Result};
 use crate::extents::Extents;
+use crate::holes::Holes;
 use crate::image::Image;
 use crate::journal::RecordBuilder;
 use crate::keyed::OffsetMap;
@@ -25,6 +26,10 @@ use crate::shard::Active;
 /// Partly full runs are kept by how full they are, in quarters. Finer steps would move a run at
 /// every block that comes back; these move it four times in its life.
 const SCORES: usize = 4;
+
+/// Pages of a chunk (256 KiB): the file grows and gets holes by whole chunks, so that descriptors of
+/// new pages fill cache lines, and space that is given back is worth a system call.
+pub(crate) const CHUNK_PAGES: u64 = 64;
 
 /// A run whose bitmap is known.
 #[derive(Debug)]
@@ -112,6 +117,8 @@ pub(crate) struct Arena {
     /// One past the last page ever allocated, as the root page says.
     pub(crate) pages_end: u64,
     free: Extents,
+    /// Pages that must be backed before they are used; none that is in use.
+    pub(crate) holes: Holes,
     classes: Vec<ClassRuns>,
     runs: OffsetMap<Run>,
     /// Oldest first, by and large: (sequence number of the commit that freed it, what).
@@ -125,15 +132,24 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// The arena of a heap whose allocated pages end at `pages_end`, with an empty record as the
-    /// journal takes it. Nothing is scanned.
-    pub(crate) fn new(classes: &ClassTable, pages_end: u64, record: RecordBuilder) -> Self {
+    /// The arena of a heap of `pages` pages whose allocated ones end at `pages_end`, with an empty
+    /// record as the journal takes it. Nothing is scanned.
+    pub(crate) fn new(
+        classes: &ClassTable,
+        pages_end: u64,
+        pages: u64,
+        record: RecordBuilder,
+    ) -> Self {
+        // What the file was grown by last may have lost its space in a crash, though not its length.
+        let mut holes = Holes::default();
+        holes.add(pages_end, pages);
         Self {
             booted: vec![false; pages_end.div_ceil(ZONE_PAGES) as usize],
             boot_end: pages_end,
             tail: pages_end,
             pages_end,
             free: Extents::default(),
+            holes,
             classes: (0..classes.len()).map(|_| ClassRuns::default()).collect(),
             runs: OffsetMap::default(),
             retired: VecDeque::new(),
@@ -374,6 +390,37 @@ impl Arena {
         self.free.give(start, pages);
     }
 
+    /// Where the free pages at the end begin. All zones must be booted.
+    pub(crate) fn free_tail(&self) -> u64 {
+        let last = self.free.ranges().last();
+        last.filter(|(start, pages)| start + pages == self.tail)
+            .map_or(self.tail, |(start, _)| start)
+    }
+
+    /// Whole chunks below a page that are free, and not known to be holes: start and end of each
+    /// range of them. All zones must be booted.
+    pub(crate) fn free_chunks(&self, end: u64) -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        for (start, pages) in self.free.ranges() {
+            let last = (start + pages).min(end);
+            let (first, last) = (start.next_multiple_of(CHUNK_PAGES), last - last % CHUNK_PAGES);
+            self.holes.gaps(first, last, &mut found);
+        }
+        found
+    }
+
+    /// Nothing was ever handed out from this page on: all from there are free.
+    pub(crate) fn cut(&mut self, tail: u64) {
+        debug_assert!(tail >= self.free_tail() && tail <= self.tail);
+        self.free.cut(tail);
+        self.tail = tail;
+        self.pages_end = self.pages_end.min(tail);
+        // Of runs that were given back since they were noted; their pages may be no more.
+        for runs in &mut self.classes {
+            runs.unloaded.retain(|run| *run < tail);
+        }
+    }
+
     /// The first zone whose descriptors were not looked at yet.
     pub(crate) fn unbooted_zone(&self) -> Option<u64> {
         self.booted.iter().position(|booted| !booted).map(|zone| zone as u64)
@@ -422,6 +469,11 @@ impl Arena {
         free.extend(free_start.map(|start| (start, end - start)));
         for (start, pages) in free {
             self.free.give(start, pages);
+            // Which of them are holes the file does not tell: an earlier process may have shrunk it.
+            let (first, last) = (start.next_multiple_of(CHUNK_PAGES), start + pages);
+            let is_last = last == self.boot_end;
+            let last = if is_last { last } else { last - last % CHUNK_PAGES };
+            self.holes.add(first, last);
         }
         for (page, class) in runs {
             if !self.runs.contains_key(&page)

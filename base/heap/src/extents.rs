@@ -49,6 +49,23 @@ impl Extents {
         last.is_some_and(|(&found, &count)| found + count > start)
     }
 
+    /// All ranges, in order: start and pages.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.by_start.iter().map(|(&start, &pages)| (start, pages))
+    }
+
+    /// Takes all pages from a place on, which must all be free up to the last that is. O(log n).
+    pub(crate) fn cut(&mut self, from: u64) {
+        let last = self.by_start.range(..).next_back().map(|(&start, &pages)| (start, pages));
+        if let Some((start, pages)) = last.filter(|(start, pages)| start + pages > from) {
+            debug_assert!(start <= from, "one range ends it");
+            self.remove(start, pages);
+            if start < from {
+                self.add(start, from - start);
+            }
+        }
+    }
+
     /// Free pages in all.
     #[cfg(test)]
     fn pages(&self) -> u64 {

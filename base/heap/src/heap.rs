@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::arena::CHUNK_PAGES;
 use crate::blocks::Blocks;
 use crate::check::{CheckReport, Checker};
 use crate::class::{ClassTable, initial_classes};
@@ -34,7 +35,7 @@ use crate::pin::{Pin, Pins};
 use crate::reservation::Holder;
 use crate::settled::{FirstTouch, Settled};
 use crate::space::Space;
-use crate::supply::{GROWTH_PAGES, Supply};
+use crate::supply::Supply;
 use crate::turns::Turns;
 use crate::tx::Transaction;
 use crate::view::View;
@@ -161,12 +162,12 @@ impl Heap {
                 flushing,
                 journal_options,
                 &borrowed,
-                GROWTH_PAGES,
+                CHUNK_PAGES,
             )?;
             (journal, Recovery::default())
         };
         let backed = journal.pages_backed();
-        let pages = backed.next_multiple_of(GROWTH_PAGES);
+        let pages = backed.next_multiple_of(CHUNK_PAGES);
         if pages > backed {
             journal.grow(pages)?;
         }
@@ -381,7 +382,10 @@ impl Heap {
     }
 
     /// Does `work` while nobody else reads or writes: no view, no transaction.
-    pub(crate) fn alone<T>(&self, work: impl FnOnce(Blocks<'_>, &Image) -> Result<T>) -> Result<T> {
+    pub(crate) fn alone<T>(
+        &self,
+        work: impl FnOnce(Blocks<'_>, &mut Exclusive<'_>) -> Result<T>,
+    ) -> Result<T> {
         self.refuse_child()?;
         if self.is_within() {
             return Err(Error::Misuse {
@@ -389,9 +393,9 @@ impl Heap {
             });
         }
         let _seat = self.writer.lock();
-        let image = self.space.image.write();
+        let mut image = self.space.image.write();
         self.refuse_closed()?;
-        work(self.blocks(), &image)
+        work(self.blocks(), &mut image)
     }
 
     /// What each page is used for. O(pages): every descriptor and every bitmap is looked at.

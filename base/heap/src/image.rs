@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::layout::{
     DESCRIPTOR_BYTES, Descriptor, FIRST_PAGE, FLAG_OPEN, HEAP_BYTES_MAX, KIND_EXTENT, KIND_RUN,
     KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_COUNT, ROOT_OFFSET, ROOT_PAGES_END, ROOT_WORDS,
-    TABLE_BASE, ZONE_BYTES, ZONE_PAGES, descriptor_offset, file_offset,
+    TABLE_BASE, ZONE_BYTES, ZONE_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
 };
 
 /// Memory is made usable in steps of a huge page, so that a first touch can fill a whole one:
@@ -100,6 +100,30 @@ impl Exclusive<'_> {
         // reads or writes a byte while the gate is held exclusively, which the returned borrow
         // does, and reservations of others, which are not under the gate, are other blocks.
         Ok(unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), len as usize) })
+    }
+
+    /// Takes data pages from `pages` on away, whose descriptors are zero. What is under them may be cut
+    /// off the file then: before, it would be a signal at the next touch, for a private image of the
+    /// file, too, written to or not.
+    pub(crate) fn cut(&mut self, pages: u64) -> Result<()> {
+        let image = self.image;
+        let before = image.pages();
+        if pages >= before {
+            return Ok(());
+        }
+        image.pages.store(pages, Ordering::Release);
+        // The table of the zone that becomes the last one stays: it lies before what is cut off.
+        let table = |zones: u64| zones * ZONE_TABLE_PAGES * PAGE_BYTES;
+        let tables = table(pages.div_ceil(ZONE_PAGES))..table(before.div_ceil(ZONE_PAGES));
+        let data = pages * PAGE_BYTES..before * PAGE_BYTES;
+        for (region, range) in [(&image.data, data), (&image.tables, tables)] {
+            // Memory is made usable in steps, so more than what is used may be.
+            let end = range.end.next_multiple_of(STEP_BYTES).min(region.bytes());
+            // SAFETY: nobody has the image in any way, and reservations, whose owners do not ask,
+            // lie below. Nobody was told of what lies beyond the pages there were.
+            unsafe { region.release(range.start, end.saturating_sub(range.start))? };
+        }
+        Ok(())
     }
 }
 

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::image::{Image, Mapping};
 use crate::journal::{Journal as Redo, JournalOptions, JournalStats, RecordBuilder, Recovery};
 use crate::lanes::{self, Fresh, Lanes, Undo};
-use crate::layout::INCOMPAT_UNDO_JOURNAL;
+use crate::layout::{INCOMPAT_UNDO_JOURNAL, PAGE_BYTES};
 use crate::pool_file::PoolFile;
 
 /// Name of the pool file.
@@ -248,6 +248,60 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.grow(pages),
             Self::Undo(lanes) => lanes.grow(pages),
+        }
+    }
+
+    /// Backs data pages that may be holes of the pool.
+    ///
+    /// # Errors
+    /// Those of the medium, out of space among them.
+    pub(crate) fn back(&self, start: u64, pages: u64) -> Result<()> {
+        match self {
+            Self::Redo(redo) => redo.back(start, pages),
+            Self::Undo(lanes) => lanes.back(start, pages),
+        }
+    }
+
+    /// Whether the pool can have holes.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium.
+    pub(crate) fn can_punch(&self) -> Result<bool> {
+        match self {
+            Self::Redo(redo) => redo.can_punch(),
+            Self::Undo(lanes) => lanes.pool().can_punch(),
+        }
+    }
+
+    /// Adds to a record that data pages become holes. Under the undo journal there is nothing to say:
+    /// pages have no sums, and what free ones hold is nobody's business.
+    pub(crate) fn put_hole(&self, record: &mut RecordBuilder, start: u64, pages: u64) {
+        if let Self::Redo(_) = self {
+            record.hole(start * PAGE_BYTES, pages * PAGE_BYTES);
+        }
+    }
+
+    /// Sees to it that the pages which a record made holes are; a checkpoint has covered it.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn punch(&self, holes: &[(u64, u64)]) -> Result<()> {
+        match self {
+            // The applier has done it.
+            Self::Redo(_) => Ok(()),
+            Self::Undo(lanes) => lanes.punch(holes),
+        }
+    }
+
+    /// Cuts the pool off after data page `pages - 1`. A checkpoint has covered all that names pages
+    /// beyond.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium. The pool may be as long as it was then.
+    pub(crate) fn truncate(&self, pages: u64) -> Result<()> {
+        match self {
+            Self::Redo(redo) => redo.truncate(pages),
+            Self::Undo(lanes) => lanes.truncate(pages),
         }
     }
 

@@ -35,6 +35,8 @@ pub(crate) const COUNTER_MAX: u64 = u64::MAX / 2;
 /// no piece crosses a zone.
 const VERIFY_PAGES: u64 = ZONE_TABLE_PAGES;
 const _: () = assert!(ZONE_PAGES.is_multiple_of(VERIFY_PAGES));
+/// Zeros written by one call.
+const CLEAR_BYTES: usize = 256 << 10;
 
 /// An open pool file.
 #[derive(Debug)]
@@ -224,6 +226,97 @@ impl PoolFile {
             self.file.allocate(file_offset(from * PAGE_BYTES), (end - from) * PAGE_BYTES)?;
         }
         Ok(())
+    }
+
+    /// Backs data pages that may be holes; they are below the end of the file. Not durable before the
+    /// next sync.
+    ///
+    /// # Errors
+    /// Those of the medium, out of space among them.
+    pub(crate) fn back(&self, start: u64, pages: u64) -> Result<()> {
+        self.by_zone(start, pages, |page, count| {
+            Ok(self.file.allocate(file_offset(page * PAGE_BYTES), count * PAGE_BYTES)?)
+        })
+    }
+
+    /// Makes data pages holes, which are zero and take no space, without a look at their sums. Not
+    /// durable before the next sync.
+    ///
+    /// # Errors
+    /// Those of the medium: one that is unsupported where files have no holes.
+    pub(crate) fn punch(&self, start: u64, pages: u64) -> Result<()> {
+        self.by_zone(start, pages, |page, count| {
+            Ok(self.file.punch(file_offset(page * PAGE_BYTES), count * PAGE_BYTES)?)
+        })
+    }
+
+    /// Whether the file can have holes. Asks for one where there are zeros anyway, in the head, and
+    /// fills it again.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn can_punch(&self) -> Result<bool> {
+        let unused = HEAD_BYTES - PAGE_BYTES;
+        match self.file.punch(unused, PAGE_BYTES) {
+            Ok(()) => Ok(self.file.allocate(unused, PAGE_BYTES).map(|()| true)?),
+            Err(error) if error.is_unsupported() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes data pages zero, as far as the file has them, and their sums too: as holes, or where
+    /// that is not possible by writing. Not durable before the next sync.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn clear(&self, start: u64, pages: u64) -> Result<()> {
+        let pages = self.pages_backed().saturating_sub(start).min(pages);
+        let zeros = vec![0; CLEAR_BYTES];
+        let write = |offset: u64, bytes: u64| -> Result<()> {
+            let mut done = 0;
+            while done < bytes {
+                let count = (bytes - done).min(zeros.len() as u64);
+                self.file.write_at(&zeros[..count as usize], offset + done)?;
+                done += count;
+            }
+            Ok(())
+        };
+        self.by_zone(start, pages, |page, count| {
+            let (offset, bytes) = (file_offset(page * PAGE_BYTES), count * PAGE_BYTES);
+            match self.file.punch(offset, bytes) {
+                // To split an extent of the file can take a block more than there is, but pages
+                // that are backed can be written; and what is no hole yet is backed.
+                Err(error) if error.is_unsupported() || error.is_out_of_space() => {
+                    write(offset, bytes)?;
+                }
+                result => result?,
+            }
+            write(sum_file_offset(page * PAGE_BYTES), count * 4)
+        })
+    }
+
+    /// Calls `each` with the parts of a range of data pages that lie in one zone: pages that follow
+    /// each other in the file.
+    fn by_zone(&self, start: u64, pages: u64, each: impl Fn(u64, u64) -> Result<()>) -> Result<()> {
+        let (mut page, end) = (start, start + pages);
+        while page < end {
+            let count = (ZONE_PAGES - page % ZONE_PAGES).min(end - page);
+            each(page, count)?;
+            page += count;
+        }
+        Ok(())
+    }
+
+    /// Cuts the file off after data page `pages - 1`, durably. No checkpoint may ask for more.
+    ///
+    /// # Errors
+    /// Those of the medium; the file may be as long as it was then.
+    pub(crate) fn truncate(&self, pages: u64) -> Result<()> {
+        debug_assert!(pages >= FIRST_PAGE, "the system's pages stay");
+        // Whether or not the rest succeeds, what lies beyond is backed again before it is used.
+        self.pages.fetch_min(pages, Ordering::AcqRel);
+        self.file.set_len(file_offset((pages - 1) * PAGE_BYTES) + PAGE_BYTES)?;
+        Ok(self.file.sync()?)
     }
 
     /// Data pages that the root page says were ever allocated; 0 if it is none.

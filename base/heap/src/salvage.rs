@@ -277,8 +277,12 @@ fn lay_over(image: &Image, tail: &Tail, torn: bool, lost: &mut BTreeSet<u64>) ->
         let (offset, len) = match entry {
             Entry::Bytes { offset, bytes } => (offset, bytes.len() as u64),
             Entry::Set { offset, .. } | Entry::Clear { offset, .. } => (offset, 8),
-            // Of lanes only.
-            Entry::Direct { .. } => return Ok(()),
+            // Free pages: nothing is lost with what they held.
+            Entry::Direct { offset, len } => {
+                let pages = offset..offset.saturating_add(len);
+                lost.retain(|page| !pages.contains(page));
+                return Ok(());
+            }
         };
         let end = offset.saturating_add(len);
         let pages = match offset.checked_sub(TABLE_BASE) {

@@ -37,7 +37,7 @@ impl Space {
         pages_end: u64,
         record: RecordBuilder,
     ) -> Self {
-        let arena = Mutex::new(Arena::new(&classes, pages_end, record));
+        let arena = Mutex::new(Arena::new(&classes, pages_end, image.pages(), record));
         Self { image, classes, settled, arena, waiting: AtomicBool::new(false) }
     }
 

@@ -13,7 +13,7 @@
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32};
 
-use crate::arena::Arena;
+use crate::arena::{Arena, CHUNK_PAGES};
 use crate::class::{Class, ClassId};
 use crate::error::{Error, Result};
 use crate::image::{Exclusive, Place};
@@ -26,8 +26,6 @@ use crate::layout::{
 use crate::shard::Shard;
 use crate::space::Space;
 
-/// The heap grows in multiples of this many pages (256 KiB), so that descriptors fill cache lines.
-pub(crate) const GROWTH_PAGES: u64 = 64;
 /// Growth takes a sixteenth of the heap, at least 1 MiB and at most 64 MiB: a handful of system
 /// calls for a load, and never more than 6 % of a large pool unused.
 const GROWTH_PAGES_MIN: u64 = 256;
@@ -35,6 +33,11 @@ const GROWTH_PAGES_MAX: u64 = 16_384;
 /// Bitmaps looked at before a new run is made: a store whose runs are all full must not read
 /// them all before its first insert.
 const LOADS_MAX: usize = 8;
+
+/// Pages that a heap of so many grows by, if no more are needed.
+fn growth_step(pages: u64) -> u64 {
+    (pages / 16).clamp(GROWTH_PAGES_MIN, GROWTH_PAGES_MAX)
+}
 
 /// The source of blocks and pages of a heap.
 #[derive(Clone, Copy, Debug)]
@@ -332,11 +335,34 @@ impl<'h> Supply<'h> {
                 },
             }
         };
-        if let Err(error) = self.boot_zones(arena, start, pages) {
+        let booted = self.boot_zones(arena, start, pages);
+        if let Err(error) = booted.and_then(|()| self.back(arena, start, pages)) {
             arena.give_pages(start, pages);
             return Err(error);
         }
         Ok(start)
+    }
+
+    /// Backs those of a range of pages that may be holes of the file, before anything is written to
+    /// them (R5). Goes on into the free holes behind them as growth would, so that a load after
+    /// a shrink takes a handful of system calls.
+    fn back(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
+        let end = start + pages;
+        let step = growth_step(self.space.image.pages());
+        while let Some((hole, hole_end)) = arena.holes.first_in(start, end) {
+            let first = (start - start % CHUNK_PAGES).max(hole);
+            let needed = end.next_multiple_of(CHUNK_PAGES).min(hole_end);
+            let wanted = (first + step).next_multiple_of(CHUNK_PAGES).clamp(needed, hole_end);
+            let backed = match self.journal.back(first, wanted - first) {
+                Err(error) if error.is_out_of_space() && wanted > needed => {
+                    self.journal.back(first, needed - first)?;
+                    needed
+                }
+                result => result.map(|()| wanted)?,
+            };
+            arena.holes.remove(first, backed);
+        }
+        Ok(())
     }
 
     /// Looks at the zones of a range of pages, before their descriptors change.
@@ -344,7 +370,7 @@ impl<'h> Supply<'h> {
     /// # Errors
     /// `Error::Damaged`, `Error::InvalidPointer` for descriptors that are not what was written or
     /// make no sense; those of the medium.
-    fn boot_zones(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
+    pub(crate) fn boot_zones(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
         for zone in start / ZONE_PAGES..=(start + pages - 1) / ZONE_PAGES {
             self.boot_zone(arena, zone)?;
         }
@@ -396,9 +422,9 @@ impl<'h> Supply<'h> {
     /// Makes at least `pages` data pages exist: on the medium first (R5), then in memory.
     fn grow(self, pages: u64) -> Result<()> {
         let image = &self.space.image;
-        let step = (image.pages() / 16).clamp(GROWTH_PAGES_MIN, GROWTH_PAGES_MAX);
-        let needed = pages.next_multiple_of(GROWTH_PAGES);
-        let wanted = needed.max((image.pages() + step).next_multiple_of(GROWTH_PAGES));
+        let step = growth_step(image.pages());
+        let needed = pages.next_multiple_of(CHUNK_PAGES);
+        let wanted = needed.max((image.pages() + step).next_multiple_of(CHUNK_PAGES));
         let pages_max = image.pages_max();
         if needed > pages_max {
             return Err(Error::TooLarge {

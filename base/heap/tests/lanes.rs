@@ -501,6 +501,10 @@ impl File for SmallFile {
         self.inner.allocate(offset, len)
     }
 
+    fn punch(&self, offset: u64, len: u64) -> MediumResult<()> {
+        self.inner.punch(offset, len)
+    }
+
     fn set_len(&self, len: u64) -> MediumResult<()> {
         self.inner.set_len(len)
     }

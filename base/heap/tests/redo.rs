@@ -23,6 +23,8 @@ mod fork;
 mod reuse;
 #[path = "cases/savepoints.rs"]
 mod savepoints;
+#[path = "cases/shrink.rs"]
+mod shrink;
 #[path = "cases/transactions.rs"]
 mod transactions;
 #[path = "cases/typed.rs"]

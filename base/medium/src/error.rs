@@ -90,6 +90,11 @@ impl Error {
     pub fn is_out_of_space(&self) -> bool {
         matches!(self, Self::OutOfSpace { .. })
     }
+
+    /// Whether the system cannot do what was asked, there or at all.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::Unsupported)
+    }
 }
 
 impl fmt::Display for Error {

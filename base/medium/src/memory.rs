@@ -266,6 +266,17 @@ impl Content {
         }
     }
 
+    /// Drops the pieces that lie in a range, and zeroes what it has of others.
+    fn punch(&mut self, offset: u64, end: u64) {
+        for (number, within, _) in pieces(offset, end.saturating_sub(offset) as usize) {
+            if within.len() as u64 == PIECE_BYTES {
+                self.pieces.remove(&number);
+            } else if let Some(piece) = self.pieces.get_mut(&number) {
+                piece[within].fill(0);
+            }
+        }
+    }
+
     fn set_len(&mut self, len: u64) {
         if len < self.len {
             self.pieces.split_off(&len.div_ceil(PIECE_BYTES));
@@ -348,6 +359,17 @@ impl File for MemoryFile {
                 return file.allocate(offset, len);
             }
             content.len = content.len.max(end);
+            Ok(())
+        })
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> Result<()> {
+        let end = self.end("give back space of", offset, len)?;
+        self.change(|content| {
+            if let Some(file) = &content.shared {
+                return file.punch(offset, len);
+            }
+            content.punch(offset, end.min(content.len));
             Ok(())
         })
     }

@@ -287,6 +287,19 @@ impl File for OsFile {
             .map_err(|error| self.error("allocate space in", offset, len, error))
     }
 
+    fn punch(&self, offset: u64, len: u64) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        retry_on_intr(|| punch(&self.file, offset, len)).map_err(|error| {
+            let source = match error {
+                Errno::OPNOTSUPP | Errno::NOSYS => io::ErrorKind::Unsupported.into(),
+                error => error.into(),
+            };
+            Error::io("give back space of", &self.path, Some(offset), len, source)
+        })
+    }
+
     fn set_len(&self, len: u64) -> Result<()> {
         // A store beyond the end would be a signal.
         self.stores.forget();
@@ -336,4 +349,16 @@ fn flush(file: &OwnedFd) -> rustix::io::Result<()> {
 #[cfg(target_vendor = "apple")]
 fn flush(file: &OwnedFd) -> rustix::io::Result<()> {
     rustix::fs::fcntl_fullfsync(file)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn punch(file: &OwnedFd, offset: u64, len: u64) -> rustix::io::Result<()> {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    rustix::fs::fallocate(file, flags, offset, len)
+}
+
+/// Other systems have calls of their own, or none.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn punch(_file: &OwnedFd, _offset: u64, _len: u64) -> rustix::io::Result<()> {
+    Err(Errno::NOSYS)
 }

@@ -2,7 +2,7 @@
 //!
 //! Purpose: a pool grows without ever moving, so an offset stays an address plus a constant.
 //! Invariants: the range belongs to this process alone and is unmapped on drop; a page is either
-//! inaccessible (never committed) or readable and writable, and never goes back. The base is
+//! inaccessible (never committed) or readable and writable; it goes back by `release` only. The base is
 //! aligned to 2 MiB, so that aligned offsets can become huge pages.
 //! Thread safety: all methods take `&self` and may be called from any thread. What the bytes
 //! hold, and who may touch them when, is the business of whoever owns the region.
@@ -131,6 +131,39 @@ impl Region {
             )
         };
         done.map_err(|error| Error::AddressSpace { needed_bytes: end, source: error.into() })
+    }
+
+    /// Makes whole pages what they were before they were first committed or mapped: inaccessible, of
+    /// no cost, and zero when committed again. What was mapped there may be cut off its file after
+    /// that; before, it would be a signal at the next touch. One system call.
+    ///
+    /// # Errors
+    /// `Error::AddressSpace` when the range is beyond the region, is no whole pages, or the system
+    /// has no memory for its tables.
+    ///
+    /// # Safety
+    /// Nobody has a reference into the range, or touches it before it is committed or mapped anew.
+    pub unsafe fn release(&self, offset: u64, len: u64) -> Result<()> {
+        let aligned = offset.is_multiple_of(self.page_bytes) && len.is_multiple_of(self.page_bytes);
+        if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes) {
+            return Err(self.beyond(offset, len));
+        }
+        if len == 0 {
+            return Ok(());
+        }
+        let address = self.address(offset).cast::<c_void>();
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED | no_reserve();
+        // SAFETY: MAP_FIXED replaces exactly these whole pages, which lie in our own mapping
+        // (checked above), and by our contract nobody has a reference to them.
+        let done =
+            unsafe { rustix::mm::mmap_anonymous(address, len as usize, ProtFlags::empty(), flags) };
+        let mapped = done.and_then(|address| {
+            advise(NonNull::new(address).ok_or(rustix::io::Errno::INVAL)?, len as usize)
+        });
+        mapped.map_err(|error| Error::AddressSpace {
+            needed_bytes: offset + len,
+            source: error.into(),
+        })
     }
 
     /// Asks the processor to load the cache line at `offset`. Never fails, wherever that is.

@@ -74,6 +74,11 @@ pub trait File: Send + Sync + Debug {
     /// Backs the range with space on the device, so that writing it cannot run out of space.
     /// New bytes are zero, existing ones stay; the file grows to the end of the range if shorter.
     fn allocate(&self, offset: u64, len: u64) -> Result<()>;
+    /// Gives the space of the range back to the device: its bytes are zero from then on, the length
+    /// stays. Not durable before `sync`: until then each byte may be what it was. An error that
+    /// [`Error::is_unsupported`] where the system or the file system has no holes; then nothing
+    /// happened. Offset and `len` are multiples of the page size.
+    fn punch(&self, offset: u64, len: u64) -> Result<()>;
     /// Cuts the file, or extends it with a hole.
     fn set_len(&self, len: u64) -> Result<()>;
     /// Makes all bytes and the length durable. After a failure nothing may be assumed.

@@ -332,6 +332,23 @@ impl File for SimFile {
         self.follow_length(&inner)
     }
 
+    fn punch(&self, offset: u64, len: u64) -> Result<()> {
+        let operation = "give back space of";
+        self.end(operation, offset, len)?;
+        assert!(
+            offset.is_multiple_of(PAGE_BYTES as u64) && len.is_multiple_of(PAGE_BYTES as u64),
+            "holes are whole pages, found {len} bytes at {offset} of {}",
+            self.path.display()
+        );
+        let mut inner = self.disk.inner();
+        inner.check(operation, &self.path)?;
+        inner.record(Operation::Punch { file: self.number, offset, len });
+        match inner.mapped.content(self.number) {
+            Some(content) => content.punch(offset, len),
+            None => Ok(()),
+        }
+    }
+
     fn set_len(&self, len: u64) -> Result<()> {
         self.end("set the length of", len, 0)?;
         let mut inner = self.disk.inner();

@@ -281,6 +281,9 @@ impl Inner {
             Operation::Allocate { file, offset, len } => {
                 format!("allocate {} at {offset}: {len} bytes", path(file))
             }
+            Operation::Punch { file, offset, len } => {
+                format!("punch {} at {offset}: {len} bytes", path(file))
+            }
             Operation::SetLen { file, len } => format!("set length {}: {len}", path(file)),
             Operation::Sync { file, failed: fails } => {
                 format!("sync {}{}", path(file), failed(fails))

@@ -30,6 +30,8 @@ pub(crate) struct FileState {
     lengths: Vec<(u64, u64)>,
     /// The last operation that took or gave back space.
     space_operation: u64,
+    /// Pages that were punched since the last successful sync.
+    punched: BTreeSet<u64>,
     /// Cuts of the length by operations before this one are durable.
     settled: u64,
 }
@@ -70,6 +72,7 @@ impl FileState {
             lines: Lines::default(),
             lengths: Vec::new(),
             space_operation: 0,
+            punched: BTreeSet::new(),
             settled: 0,
         }
     }
@@ -182,6 +185,28 @@ impl FileState {
         self.take_space(operation, offset, len);
     }
 
+    /// Makes whole pages zero and gives their space back; each sector, or line, for itself.
+    pub(crate) fn punch(&mut self, operation: u64, offset: u64, len: u64) {
+        let pages = pages_of(offset, len);
+        for number in self.visible.pages.numbers_in(pages.clone()) {
+            if self.mapped {
+                for (line, bytes) in self.changed_lines(number, &[0; PAGE_BYTES]) {
+                    self.store(operation, line, &bytes);
+                }
+            } else {
+                self.visible.pages.clear(number);
+                self.add_version(operation, number, u8::MAX, false);
+            }
+        }
+        // Where nothing was written, too, a crash may leave the space or not.
+        let before = self.visible.space.count();
+        self.visible.space.remove(pages.clone());
+        if self.visible.space.count() != before {
+            self.space_operation = operation;
+        }
+        self.punched.extend(pages);
+    }
+
     pub(crate) fn set_len(&mut self, operation: u64, len: u64) {
         if len >= self.visible.len {
             return self.grow(operation, len);
@@ -254,6 +279,13 @@ impl FileState {
         self.durable.len = self.visible.len;
         self.durable.space = self.visible.space.clone();
         self.lengths.clear();
+        for page in std::mem::take(&mut self.punched) {
+            // Nothing takes no space, however it came about.
+            if self.visible.space.missing(page..page + 1) > 0 {
+                self.visible.pages.clear(page);
+                self.durable.pages.clear(page);
+            }
+        }
         self.settled = operation + 1;
     }
 
@@ -313,6 +345,12 @@ impl FileState {
         });
         left.pages.cut(left.len);
         left.space.cut(left.len.div_ceil(PAGE_BYTES as u64));
+        for &page in &self.punched {
+            // Zeros that survive do so as a hole.
+            if left.pages.get(page).is_some_and(|page| **page == [0; PAGE_BYTES]) {
+                left.pages.clear(page);
+            }
+        }
         for page in left.pages.numbers() {
             left.space.insert(page..page + 1);
         }

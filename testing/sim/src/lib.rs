@@ -6,7 +6,7 @@
 //!
 //! # What may happen
 //!
-//! *Operations* are numbered from 0: create, rename and remove of a name, write, allocate,
+//! *Operations* are numbered from 0: create, rename and remove of a name, write, allocate, punch,
 //! set length, sync of a file, sync of a directory, and the stores and fences of mapped memory.
 //! Crash point `n` lies before operation `n`: all before it were issued. What an unfinished
 //! operation `n` leaves behind is among what crash point `n + 1` may leave, or, for a sync or a
@@ -17,6 +17,7 @@
 //! reordered and torn. The length of a file is the durable one or any it had since; bytes
 //! beyond it are gone, and when it grows again they are zero. What a cut of the length removed
 //! stays exactly if the cut is lost. Allocated space is given back unless the file was synced.
+//! A punch is a write of zeros that takes no space: until the sync each sector survives it or not.
 //! Of the names made, moved and removed since the last successful sync of their directory any
 //! subset is kept; a rename happens as a whole or not at all. A synced file whose name was not
 //! synced may have no name. Locks are gone.
@@ -36,7 +37,8 @@
 //! for that: a power cut after the restart may still take it.
 //!
 //! *Space* is counted in pages of 4 KiB, at the first write to a page or its allocation; a write
-//! to a page that has space never runs out of it.
+//! to a page that has space never runs out of it. A store to mapped memory that has none would be
+//! a signal on a full disk, and panics.
 //!
 //! *Mapped memory* (`File::map_shared`, `Directory::persist`) is lines of 64 bytes. A store is
 //! visible at once, to the program and to reads of the file. A line is durable as it was when it

@@ -120,6 +120,16 @@ impl Pages {
         }
     }
 
+    /// The pages of a range that are there.
+    pub(crate) fn numbers_in(&self, pages: Range<u64>) -> Vec<u64> {
+        self.pages.range(pages).map(|(&number, _)| number).collect()
+    }
+
+    /// Makes a page zero.
+    pub(crate) fn clear(&mut self, number: u64) {
+        self.pages.remove(&number);
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Page)> {
         self.pages.iter().map(|(&number, page)| (number, page.as_ref()))
     }
@@ -191,6 +201,24 @@ impl Space {
         self.count += end - start;
     }
 
+    /// Takes out the pages of a range.
+    pub(crate) fn remove(&mut self, pages: Range<u64>) {
+        let before = self.ranges.range(..pages.start).next_back();
+        let from =
+            before.filter(|(_, end)| **end > pages.start).map_or(pages.start, |(start, _)| *start);
+        let hit: Vec<(u64, u64)> = self
+            .ranges
+            .range(from..pages.end.max(from))
+            .map(|(&start, &end)| (start, end))
+            .collect();
+        for (start, end) in hit {
+            self.ranges.remove(&start);
+            self.count -= end - start;
+            self.insert(start..pages.start.min(end).max(start));
+            self.insert(pages.end.max(start).min(end)..end);
+        }
+    }
+
     /// Takes out all pages from `page` on.
     pub(crate) fn cut(&mut self, page: u64) {
         let removed = self.ranges.split_off(&page);
@@ -221,9 +249,13 @@ mod tests {
                 let pages = start..start + random.u64(..8);
                 let missing = pages.clone().filter(|page| !model.contains(page)).count() as u64;
                 assert_eq!(space.missing(pages.clone()), missing, "seed {seed}");
-                if random.u8(..8) == 0 {
+                let choice = random.u8(..8);
+                if choice == 0 {
                     space.cut(start);
                     model.retain(|&page| page < start);
+                } else if choice < 3 {
+                    space.remove(pages.clone());
+                    model.retain(|page| !pages.contains(page));
                 } else {
                     space.insert(pages.clone());
                     model.extend(pages);

@@ -13,6 +13,7 @@ use crate::choice::{Choice, Decisions, Doubts};
 use crate::file::FileState;
 use crate::lines::Line;
 use crate::names::{Names, Node};
+use crate::pages::place;
 use crate::site::Site;
 
 /// The number of the directory that all others are in.
@@ -51,6 +52,11 @@ pub(crate) enum Operation {
         bytes: Arc<[u8]>,
     },
     Allocate {
+        file: u64,
+        offset: u64,
+        len: u64,
+    },
+    Punch {
         file: u64,
         offset: u64,
         len: u64,
@@ -148,6 +154,7 @@ impl State {
             Operation::Allocate { file, offset, len } => {
                 self.at(*file).allocate(number, *offset, *len);
             }
+            Operation::Punch { file, offset, len } => self.at(*file).punch(number, *offset, *len),
             Operation::SetLen { file, len } => self.at(*file).set_len(number, *len),
             Operation::Sync { file, failed: false } => self.at(*file).sync(number),
             Operation::Sync { file, failed: true } => self.at(*file).sync_failed(),
@@ -165,7 +172,16 @@ impl State {
     /// Notes what happened to mapped memory before operation `number`.
     pub(crate) fn remember(&mut self, number: u64, event: &Event) {
         match event {
-            Event::Store { file, line, bytes } => self.at(*file).store(number, *line, bytes),
+            Event::Store { file, line, bytes } => {
+                let state = self.at(*file);
+                let (page, _) = place(*line);
+                assert!(
+                    state.space().missing(page..page + 1) == 0,
+                    "a store to page {page} of {}, which takes no space, would be a signal",
+                    state.path.display()
+                );
+                state.store(number, *line, bytes);
+            }
             Event::Flush { file, lines, thread } => self.at(*file).flush(lines.clone(), *thread),
         }
     }

@@ -15,6 +15,7 @@
 use adamant_medium::error::Result as MediumResult;
 use adamant_wire::checksum::page_sum;
 use adamant_wire::frame::Kind;
+use zerocopy::FromBytes;
 
 use super::by_page::ByPage;
 use super::chain::{ChainReader, Cursor, Step};
@@ -22,8 +23,8 @@ use super::files::Used;
 use super::record::{CommitHead, Entries, Entry};
 use crate::error::{Error, Result};
 use crate::layout::{
-    DESCRIPTOR_BYTES, HEAP_BYTES_MAX, PAGE_BYTES, TABLE_BASE, ZONE_BYTES, ZONE_TABLE_PAGES,
-    file_offset, sum_file_offset,
+    DESCRIPTOR_BYTES, Descriptor, HEAP_BYTES_MAX, KIND_EXTENT, KIND_RUN, KIND_RUN_CONTINUED,
+    PAGE_BYTES, TABLE_BASE, ZONE_BYTES, ZONE_TABLE_PAGES, file_offset, sum_file_offset,
 };
 use crate::pool_file::PoolFile;
 
@@ -76,10 +77,8 @@ pub(super) fn apply(
             CommitHead::take(&mut payload);
             sequence += 1;
         }
-        if let Err(what) = window.add(payload) {
-            let at = reader.cursor(sequence);
-            return Err(damaged_record(files, &at, header.sequence, what));
-        }
+        let at = reader.cursor(sequence);
+        window.add(payload, &|what| damaged_record(files, &at, header.sequence, what))?;
         window.write_if_full()?;
     }
     window.write()?;
@@ -126,6 +125,7 @@ struct Window<'p> {
     by_page: ByPage,
     run: Vec<u8>,
     sums: SumsPage<'p>,
+    allocated: Allocated,
     written_bytes: u64,
 }
 
@@ -140,23 +140,36 @@ impl<'p> Window<'p> {
             by_page: ByPage::default(),
             run: Vec::new(),
             sums: SumsPage { pool, at: None, bytes: [0; PAGE_BYTES as usize] },
+            allocated: Allocated::default(),
             written_bytes: 0,
         }
     }
 
-    /// Adds the entries of a frame.
-    fn add(&mut self, payload: &[u8]) -> std::result::Result<(), &'static str> {
+    /// Adds the entries of a frame; `damaged` makes an error of what is wrong with one.
+    fn add(&mut self, payload: &[u8], damaged: &dyn Fn(&str) -> Error) -> Result<()> {
         for entry in Entries::new(payload) {
-            match entry? {
-                Entry::Bytes { offset, bytes } => self.add_change(Action::Write, offset, bytes)?,
+            let added = match entry.map_err(damaged)? {
+                Entry::Bytes { offset, bytes } => {
+                    if self.purpose != Purpose::Checkpoint {
+                        self.allocated.add(offset, bytes);
+                    }
+                    self.add_change(Action::Write, offset, bytes)
+                }
                 Entry::Set { offset, mask } => {
-                    self.add_change(Action::Set, offset, &mask.to_le_bytes())?;
+                    self.add_change(Action::Set, offset, &mask.to_le_bytes())
                 }
                 Entry::Clear { offset, mask } => {
-                    self.add_change(Action::Clear, offset, &mask.to_le_bytes())?;
+                    self.add_change(Action::Clear, offset, &mask.to_le_bytes())
                 }
-                Entry::Direct { .. } => return Err("an entry of the record has the kind 3"),
-            }
+                Entry::Direct { offset, len } if is_pages(offset, len) => {
+                    // What is written before and after it keeps its place in the order.
+                    self.write()?;
+                    self.pool.clear(offset / PAGE_BYTES, len / PAGE_BYTES)?;
+                    Ok(())
+                }
+                Entry::Direct { .. } => Err("a hole of the record is no whole pages of any heap"),
+            };
+            added.map_err(damaged)?;
         }
         Ok(())
     }
@@ -210,6 +223,7 @@ impl<'p> Window<'p> {
             rest = after;
         }
         self.sums.flush()?;
+        self.allocated.back(self.pool)?;
         self.sorted = changes;
         self.changes.clear();
         self.bytes.clear();
@@ -284,6 +298,55 @@ impl<'p> Window<'p> {
         let offset = file_offset(start) + range.start as u64;
         self.pool.file().read_at(&mut self.run[range], offset)
     }
+}
+
+/// Pages that records make a part of an extent or a run. In recovery they are backed, written to
+/// or not (R5): they may have been holes, and the crash may have taken their space back.
+#[derive(Debug, Default)]
+struct Allocated(Vec<(u64, u64)>);
+
+impl Allocated {
+    /// Notes the pages of descriptors among bytes that are written.
+    fn add(&mut self, offset: u64, bytes: &[u8]) {
+        let Some(at) = offset.checked_sub(TABLE_BASE) else { return };
+        if !at.is_multiple_of(DESCRIPTOR_BYTES) {
+            return;
+        }
+        let (words, _) = bytes.as_chunks::<{ DESCRIPTOR_BYTES as usize }>();
+        for (page, word) in (at / DESCRIPTOR_BYTES..).zip(words) {
+            let Ok(descriptor) = Descriptor::read_from_bytes(word) else { continue };
+            let pages = match descriptor.kind {
+                KIND_EXTENT => u64::from(descriptor.argument.get()),
+                KIND_RUN | KIND_RUN_CONTINUED => 1,
+                _ => continue,
+            };
+            match self.0.last_mut() {
+                Some((_, end)) if *end == page => *end += pages,
+                _ => self.0.push((page, page + pages)),
+            }
+        }
+    }
+
+    /// Backs them, as far as the file goes; it is grown to all that are allocated in the end.
+    fn back(&mut self, pool: &PoolFile) -> Result<()> {
+        self.0.sort_unstable();
+        let backed = pool.pages_backed();
+        let mut done = 0;
+        for (start, end) in self.0.drain(..) {
+            let (start, end) = (start.max(done), end.min(backed));
+            if start < end {
+                pool.back(start, end - start)?;
+                done = end;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a range is whole pages of some heap.
+fn is_pages(offset: u64, len: u64) -> bool {
+    let end = offset.saturating_add(len);
+    offset.is_multiple_of(PAGE_BYTES) && len.is_multiple_of(PAGE_BYTES) && end <= HEAP_BYTES_MAX
 }
 
 fn lay_over(target: &mut [u8], source: &[u8], change: &Change) {

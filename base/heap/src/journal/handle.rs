@@ -26,6 +26,7 @@ use super::stats::JournalStats;
 use super::worker::{Signal, Worker};
 use crate::durability::Durability;
 use crate::error::{Error, Result};
+use crate::layout::CHECKPOINT_OFFSETS;
 use crate::pool_file::PoolFile;
 
 /// Name of the pool file.
@@ -208,6 +209,42 @@ impl Journal {
     pub(crate) fn grow(&self, pages: u64) -> Result<()> {
         self.shared.log.poison.check()?;
         self.shared.pool.grow(pages)
+    }
+
+    /// Backs data pages that may be holes of the pool.
+    ///
+    /// # Errors
+    /// Those of the medium, out of space among them.
+    pub(crate) fn back(&self, start: u64, pages: u64) -> Result<()> {
+        self.shared.log.poison.check()?;
+        self.shared.pool.back(start, pages)
+    }
+
+    /// Whether the pool can have holes.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium.
+    pub(crate) fn can_punch(&self) -> Result<bool> {
+        self.shared.log.poison.check()?;
+        self.shared.pool.can_punch()
+    }
+
+    /// Cuts the pool off after data page `pages - 1`. The pool must hold all that names pages beyond.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium. The pool may be as long as it was then.
+    pub(crate) fn truncate(&self, pages: u64) -> Result<()> {
+        let shared = &self.shared;
+        shared.start()?;
+        let mut applied = shared.applied.lock();
+        applied.pages = applied.pages.min(pages);
+        // In both slots: a file that is shorter than a valid one says has been cut by somebody.
+        for _ in 0..CHECKPOINT_OFFSETS.len() {
+            let published = applied.publish(&shared.pool, shared.log.stats().durable, false);
+            published.map_err(|error| shared.log.poison.set(error))?;
+        }
+        *shared.applied_last.lock() = *applied;
+        shared.pool.truncate(pages)
     }
 
     /// Whether this is the child of a fork: then nothing of the heap may be touched.

@@ -32,7 +32,7 @@ const WORD_BYTES: u64 = 8;
 const KIND_BYTES: u64 = 0;
 const KIND_SET: u64 = 1;
 const KIND_CLEAR: u64 = 2;
-/// Undo journal only.
+/// Bytes that the record does not hold. What it means differs: see [`Entry::Direct`].
 const KIND_DIRECT: u64 = 3;
 /// Above the kind: one bit for the region. Above that: the distance from its base.
 const REGION_SHIFT: u32 = 2;
@@ -139,6 +139,18 @@ impl RecordBuilder {
     /// The bytes from `offset` on were written in place, and are durable with the record.
     pub(crate) fn direct(&mut self, offset: u64, len: u64) {
         debug_assert!(self.frame_bytes_max == usize::MAX, "a log holds all that was written");
+        self.put_len(offset, len);
+    }
+
+    /// The whole pages from `offset` on are free, and zero from now on: redo journal.
+    pub(crate) fn hole(&mut self, offset: u64, len: u64) {
+        if self.room() < ENTRY_HEAD_BYTES_MAX {
+            self.end_frame();
+        }
+        self.put_len(offset, len);
+    }
+
+    fn put_len(&mut self, offset: u64, len: u64) {
         self.put_head(offset, KIND_DIRECT);
         varint::put(&mut self.payload, len);
         self.bases.0[Bases::region(offset)] = offset + len;
@@ -275,7 +287,8 @@ pub(crate) enum Entry<'a> {
     Set { offset: u64, mask: u64 },
     /// Bits to clear in the word at an offset.
     Clear { offset: u64, mask: u64 },
-    /// Bytes from an offset on that are durable already: undo journal only.
+    /// Undo journal: bytes from an offset on that are durable already. Redo journal: whole pages that
+    /// are free, and zero from now on.
     Direct { offset: u64, len: u64 },
 }
 

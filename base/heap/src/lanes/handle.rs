@@ -207,6 +207,42 @@ impl Lanes {
         Ok(self.pool.file().sync()?)
     }
 
+    /// Backs data pages that may be holes of the pool, durably.
+    ///
+    /// # Errors
+    /// Those of the medium, out of space among them.
+    pub(crate) fn back(&self, start: u64, pages: u64) -> Result<()> {
+        self.shared.poison.check()?;
+        self.pool.back(start, pages)?;
+        Ok(self.pool.file().sync()?)
+    }
+
+    /// Gives the space of free pages back, durably. The watermark must cover all entries that name them:
+    /// to replay one would be a store to a hole. That the system has no space for the way in which a
+    /// hole is noted is no error.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium.
+    pub(crate) fn punch(&self, holes: &[(u64, u64)]) -> Result<()> {
+        self.shared.poison.check()?;
+        for &(start, end) in holes {
+            match self.pool.punch(start, end - start) {
+                Err(error) if error.is_out_of_space() => break,
+                result => result?,
+            }
+        }
+        Ok(self.pool.file().sync()?)
+    }
+
+    /// Cuts the pool off, durably. The watermark must cover all entries that name pages beyond.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium. The pool may be as long as it was then.
+    pub(crate) fn truncate(&self, pages: u64) -> Result<()> {
+        self.shared.poison.check()?;
+        self.pool.truncate(pages)
+    }
+
     /// The pool file.
     pub(crate) fn pool(&self) -> &PoolFile {
         &self.pool

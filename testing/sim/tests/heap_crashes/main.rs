@@ -7,6 +7,7 @@
 
 mod left_out;
 mod model;
+mod shrink;
 mod undo;
 mod workload;
 

@@ -40,6 +40,8 @@ pub(crate) struct Mix {
     pub(crate) thread_one_in: u64,
     /// One step in so many closes the heap and opens it again; 0: none.
     pub(crate) reopen_one_in: u64,
+    /// One step in so many gives free space back; 0: none.
+    pub(crate) shrink_one_in: u64,
     /// The durabilities to choose from.
     pub(crate) durabilities: &'static [Durability],
 }
@@ -58,6 +60,7 @@ impl Default for Mix {
             abort_one_in: 0,
             thread_one_in: 0,
             reopen_one_in: 0,
+            shrink_one_in: 0,
             durabilities: ALL,
         }
     }
@@ -158,6 +161,9 @@ impl Workload {
             Mark::Durable.put(&self.disk, self.last().commit);
         } else if self.one_in(self.mix.reopen_one_in) {
             self.reopen()?;
+        } else if self.one_in(self.mix.shrink_one_in) {
+            self.heap.shrink()?;
+            Mark::Durable.put(&self.disk, self.last().commit);
         } else if self.one_in(self.mix.abort_one_in) {
             self.abort()?;
         } else if self.one_in(self.mix.alone_one_in) {

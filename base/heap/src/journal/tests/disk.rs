@@ -210,6 +210,11 @@ impl File for DiskFile {
         self.grow(&mut self.bytes.lock(), offset + len)
     }
 
+    fn punch(&self, offset: u64, len: u64) -> Result<()> {
+        self.bytes.lock()[offset as usize..(offset + len) as usize].fill(0);
+        Ok(())
+    }
+
     fn set_len(&self, len: u64) -> Result<()> {
         self.bytes.lock().resize(len as usize, 0);
         Ok(())

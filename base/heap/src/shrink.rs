@@ -1,0 +1,142 @@
+//! Giving space back to the file system: free chunks at the end, and holes between.
+//!
+//! Purpose: the reverse of growth. The file becomes as short as the last chunk in use allows, and
+//! whole free chunks before it become holes.
+//! Invariants: the pages are free, so nothing in memory or on the medium refers to them: no block, no
+//! reservation, nothing that a pin keeps (that is retired, not free). All that ever wrote to them
+//! is retired before the medium changes: by a checkpoint, which under the redo journal takes what is
+//! said here to the pool as well, in the log's order, and under the undo journal raises the watermark
+//! above all entries. A hole is backed again before it is handed out (`supply.rs`).
+//! Thread safety: whoever shrinks has the image to itself, and holds the arena's lock throughout, so
+//! nobody reserves, grows or commits.
+//!
+//! Reads meanwhile and afterwards. A page of a private image that was never written to is a page of
+//! the file: over a hole it is zero, which is as good as what a free page held. Beyond the end of the
+//! file it would be a signal, written to or not, so these are replaced by fresh memory first.
+
+use crate::arena::{Arena, CHUNK_PAGES};
+use crate::error::Result;
+use crate::heap::Heap;
+use crate::image::Exclusive;
+use crate::layout::{FIRST_PAGE, PAGE_BYTES, ROOT_PAGES_END};
+use crate::supply::Supply;
+
+/// What was given back to the file system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shrunk {
+    /// Bytes that the pool file became shorter by, free pages at its end.
+    pub bytes_released: u64,
+    /// Bytes of free pages within it that take no space any more.
+    pub bytes_punched: u64,
+}
+
+/// What is to be given back.
+#[derive(Debug)]
+struct Plan {
+    /// Free pages from here on were never handed out.
+    tail: u64,
+    /// Pages that the heap keeps.
+    pages: u64,
+    /// Pages that become holes below that: start and end of each range.
+    holes: Vec<(u64, u64)>,
+}
+
+impl Heap {
+    /// Gives free space back to the file system: the file ends with the last 256 KiB in use, and
+    /// such chunks before it that are free in whole become holes, where the file system has them.
+    /// What is free but kept by pins is not given back. Allocations back what they need again, or
+    /// fail for lack of space. Waits for views and transactions, which wait for it; must not
+    /// be called by the thread that has one. O(pages).
+    ///
+    /// # Errors
+    /// `Error::Poisoned`, `Error::Damaged` for descriptors that are not what was written,
+    /// `Error::Misuse` as for [`Heap::view`] and within a transaction; those of the medium. Nothing
+    /// is lost then, whatever was given back.
+    pub fn shrink(&self) -> Result<Shrunk> {
+        self.refuse_child()?;
+        self.journal.wait_for_space()?;
+        // Most of the log, while nobody waits.
+        self.journal.checkpoint(&self.space.image)?;
+        self.alone(|_, image| {
+            self.recycle(image);
+            self.supply().shrink(image)
+        })
+    }
+}
+
+impl Supply<'_> {
+    /// Gives back what is free and can be. Waits for the medium with nobody else at work.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`, `Error::Damaged` for descriptors that are not what was written; those of
+    /// the medium. Nothing is lost then, and what was given back is backed again before its use.
+    fn shrink(self, image: &mut Exclusive<'_>) -> Result<Shrunk> {
+        let mut arena = self.space.arena();
+        let before = image.pages();
+        self.boot_zones(&mut arena, 0, before)?;
+        let plan = self.plan(&arena)?;
+        if plan.pages == before && plan.holes.is_empty() {
+            return Ok(Shrunk::default());
+        }
+        self.announce(&mut arena, &plan, image)?;
+        // From here on the pages may be holes, whatever fails.
+        plan.holes.iter().for_each(|&(start, end)| arena.holes.add(start, end));
+        arena.holes.add(plan.pages, before);
+        for (start, end) in plan.holes.iter().copied().chain([(plan.pages, before)]) {
+            // Memory may hold a copy of what was there, and the sum is that of zeros now.
+            self.space.settled.settle(start * PAGE_BYTES, (end - start) * PAGE_BYTES);
+        }
+        self.journal.checkpoint(image)?;
+        self.journal.punch(&plan.holes)?;
+        if plan.pages < before {
+            image.cut(plan.pages)?;
+            // Growth backs what it adds by itself.
+            arena.holes.remove(plan.pages, before);
+            self.journal.truncate(plan.pages)?;
+        }
+        let punched: u64 = plan.holes.iter().map(|(start, end)| end - start).sum();
+        Ok(Shrunk {
+            bytes_released: (before - plan.pages) * PAGE_BYTES,
+            bytes_punched: punched * PAGE_BYTES,
+        })
+    }
+
+    fn plan(self, arena: &Arena) -> Result<Plan> {
+        let tail = arena.free_tail().max(FIRST_PAGE);
+        let pages = tail.next_multiple_of(CHUNK_PAGES).min(self.space.image.pages());
+        let mut holes = arena.free_chunks(tail);
+        if !holes.is_empty() && !self.journal.can_punch()? {
+            holes.clear();
+        }
+        Ok(Plan { tail, pages, holes })
+    }
+
+    /// Appends and applies the record of what is to become of the pages.
+    fn announce(self, arena: &mut Arena, plan: &Plan, image: &Exclusive<'_>) -> Result<()> {
+        let is_lower = plan.tail < arena.pages_end;
+        let before = image.pages();
+        arena.record.clear();
+        if is_lower {
+            arena.record.bytes(ROOT_PAGES_END, &plan.tail.to_le_bytes());
+        }
+        for &(start, end) in &plan.holes {
+            self.journal.put_hole(&mut arena.record, start, end - start);
+        }
+        if plan.pages < before {
+            // Their sums stay where they are when they are cut off, and must be those of zeros when
+            // they come back. All of them: the end may have been lower once than what was used.
+            self.journal.put_hole(&mut arena.record, plan.pages, before - plan.pages);
+        }
+        if !arena.record.is_empty() {
+            let appended = self.journal.append(&arena.record, image)?;
+            if is_lower {
+                self.space.settled.settle(ROOT_PAGES_END, 8);
+                image.store_word(ROOT_PAGES_END, plan.tail)?;
+            }
+            self.journal.applied(appended, &arena.record, image);
+        }
+        arena.cut(plan.tail);
+        Ok(())
+    }
+}

@@ -1,0 +1,243 @@
+//! Free space goes back to the file system, and nothing else does.
+
+use std::sync::Arc;
+
+use adamant_heap::layout::{PAGE_BYTES, ZONE_BYTES};
+use adamant_heap::{Durability, Error, Heap, Read, Write};
+use adamant_medium::memory::MemoryDirectory;
+use adamant_medium::storage::Directory;
+
+const MIB: u64 = 1 << 20;
+
+fn open(directory: &Arc<dyn Directory>) -> Heap {
+    let mut options = crate::setup::options();
+    options.address_bytes_max = 2 << 30;
+    let (heap, _) = Heap::open(Arc::clone(directory), options).expect("opens");
+    heap
+}
+
+fn reopen(heap: Heap, directory: &Arc<dyn Directory>) -> Heap {
+    heap.close().expect("closes");
+    drop(heap);
+    open(directory)
+}
+
+fn pool_bytes(directory: &Arc<dyn Directory>) -> u64 {
+    directory.open("pool").expect("can be opened").expect("is there").len().expect("has a length")
+}
+
+fn make(heap: &Heap, bytes: u64, tag: u8) -> u64 {
+    let made = heap.transaction::<_, Error>(Durability::Buffered, |tx| {
+        let block = tx.reserve(bytes)?;
+        tx.write(block, 0, bytes as usize)?.fill(tag);
+        Ok(block)
+    });
+    made.expect("there is room")
+}
+
+fn free(heap: &Heap, block: u64) {
+    let freed = heap.transaction::<_, Error>(Durability::Buffered, |tx| tx.free(block));
+    freed.expect("it is allocated");
+}
+
+fn assert_holds(heap: &Heap, block: u64, bytes: u64, tag: u8) {
+    let view = heap.view().expect("ours");
+    let found = &view.block(block).expect("a block")[..bytes as usize];
+    assert!(found.iter().all(|byte| *byte == tag), "block {block:#x} of {bytes} bytes");
+}
+
+fn assert_clean(heap: &Heap) {
+    let report = heap.check().expect("can be checked");
+    assert!(report.is_clean(), "{:?}", report.findings);
+}
+
+#[test]
+fn the_file_ends_with_what_is_used_and_has_holes_before() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let mut heap = open(&directory);
+    let blocks: Vec<u64> = (0..8).map(|tag| make(&heap, 4 * MIB, tag)).collect();
+    // Half of them are memory that was mapped from the file, the others not.
+    heap = reopen(heap, &directory);
+    let more: Vec<u64> = (8..16).map(|tag| make(&heap, 4 * MIB, tag)).collect();
+    let before = pool_bytes(&directory);
+    for block in [blocks[2], blocks[3], more[1]].iter().chain(&more[4..]) {
+        free(&heap, *block);
+    }
+    let shrunk = heap.shrink().expect("can be shrunk");
+    assert_eq!(before - pool_bytes(&directory), shrunk.bytes_released);
+    assert!(shrunk.bytes_released >= 16 * MIB, "{shrunk:?}");
+    assert!((11 * MIB..=12 * MIB).contains(&shrunk.bytes_punched), "{shrunk:?}");
+    assert_eq!(heap.stats().pool_bytes, heap.stats().used_bytes.next_multiple_of(MIB / 4));
+    assert_clean(&heap);
+    assert_eq!(heap.shrink().expect("can be shrunk"), Default::default(), "nothing is left");
+    for round in 0..2 {
+        let kept = [(0, blocks[0]), (1, blocks[1]), (4, blocks[4]), (8, more[0]), (10, more[2])];
+        for (tag, block) in kept {
+            assert_holds(&heap, block, 4 * MIB, tag);
+        }
+        // A pointer to what was cut off is an error like any other.
+        let view = heap.view().expect("ours");
+        for gone in [blocks[2], more[5], more[7]] {
+            view.block(gone).expect_err("it is gone");
+        }
+        drop(view);
+        if round == 0 {
+            heap = reopen(heap, &directory);
+            assert_clean(&heap);
+        }
+    }
+    // The holes are used again before the file grows.
+    let bytes = pool_bytes(&directory);
+    let again = make(&heap, 8 * MIB, 77);
+    assert_eq!((again, pool_bytes(&directory)), (blocks[2], bytes));
+    assert_holds(&heap, again, 8 * MIB, 77);
+    let grown = make(&heap, 20 * MIB, 78);
+    assert!(pool_bytes(&directory) > bytes);
+    assert_holds(&heap, grown, 20 * MIB, 78);
+    assert_clean(&heap);
+    let heap = reopen(heap, &directory);
+    assert_clean(&heap);
+    assert_holds(&heap, grown, 20 * MIB, 78);
+}
+
+#[test]
+fn whole_zones_go_and_come_back() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let heap = open(&directory);
+    let small = make(&heap, 100, 1);
+    let reserve = |heap: &Heap, bytes: u64, tag: u8| {
+        let made = heap.transaction::<_, Error>(Durability::Buffered, |tx| {
+            let block = tx.reserve(bytes)?;
+            tx.write(block, bytes as usize - 64, 64)?.fill(tag);
+            Ok(block)
+        });
+        made.expect("there is room")
+    };
+    for round in 0..3 {
+        let block = reserve(&heap, 2 * ZONE_BYTES + 5 * MIB, round);
+        assert_eq!(heap.view().expect("ours").block(block).expect("a block")[0], 0, "new pages");
+        let within = reserve(&heap, MIB, round);
+        assert!(pool_bytes(&directory) > 2 * ZONE_BYTES);
+        free(&heap, block);
+        free(&heap, within);
+        let shrunk = heap.shrink().expect("can be shrunk");
+        assert!(shrunk.bytes_released > 2 * ZONE_BYTES, "{shrunk:?}");
+        assert!(pool_bytes(&directory) < 4 * MIB);
+        assert_holds(&heap, small, 100, 1);
+        assert_clean(&heap);
+    }
+    let heap = reopen(heap, &directory);
+    assert_clean(&heap);
+    assert_holds(&heap, small, 100, 1);
+}
+
+#[test]
+fn what_somebody_may_look_at_or_fill_stays() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let heap = open(&directory);
+    let block = make(&heap, 4 * MIB, 1);
+    let mut reservation = heap.reserve(3 * MIB).expect("there is room");
+    let pin = heap.pin().expect("ours");
+    free(&heap, block);
+    let shrunk = heap.shrink().expect("can be shrunk");
+    assert_eq!(shrunk.bytes_punched, 0, "the pin may still look at it");
+    reservation.fill(9);
+    drop(pin);
+    let shrunk = heap.shrink().expect("can be shrunk");
+    assert!(shrunk.bytes_punched > 3 * MIB, "{shrunk:?}");
+    let filled = reservation.offset();
+    heap.publish(Durability::Sync, [reservation]).expect("there is room");
+    assert_holds(&heap, filled, 3 * MIB, 9);
+    let outcome = heap.transaction::<(), Error>(Durability::Sync, |_| {
+        assert!(matches!(heap.shrink(), Err(Error::Misuse { .. })));
+        Ok(())
+    });
+    outcome.expect("nothing was changed");
+    let heap = reopen(heap, &directory);
+    assert_holds(&heap, filled, 3 * MIB, 9);
+    assert_clean(&heap);
+    heap.close().expect("closes");
+    assert!(matches!(heap.shrink(), Err(Error::Misuse { .. } | Error::Poisoned { .. })));
+}
+
+#[test]
+fn a_random_user_who_shrinks_loses_nothing() {
+    for seed in 0..6 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+        let mut heap = open(&directory);
+        let mut held: Vec<(u64, u64, u8)> = Vec::new();
+        let (mut released, mut punched) = (0, 0);
+        for step in 0..300 {
+            match random.u8(..20) {
+                0 | 1 => {
+                    let shrunk = heap.shrink().expect("can be shrunk");
+                    released += shrunk.bytes_released;
+                    punched += shrunk.bytes_punched;
+                }
+                2 => heap = reopen(heap, &directory),
+                3 => assert_clean(&heap),
+                4..=11 if !held.is_empty() => {
+                    let (block, bytes, tag) = held.swap_remove(random.usize(..held.len()));
+                    assert_holds(&heap, block, bytes, tag);
+                    free(&heap, block);
+                }
+                _ => {
+                    let bytes = match random.u8(..3) {
+                        0 => random.u64(1..5000),
+                        1 => random.u64(1..40) * PAGE_BYTES,
+                        _ => random.u64(1..3 * MIB),
+                    };
+                    held.push((make(&heap, bytes, step as u8), bytes, step as u8));
+                }
+            }
+        }
+        for (block, bytes, tag) in held {
+            assert_holds(&heap, block, bytes, tag);
+        }
+        assert_clean(&heap);
+        assert!(released > 0 && punched > 0, "seed {seed}: {released} {punched}");
+    }
+}
+
+/// On files of the system: less space is taken, and reading on is no signal.
+#[test]
+fn a_file_of_the_system_takes_less_space() {
+    use std::os::unix::fs::MetadataExt;
+    if matches!(crate::setup::options().journal, adamant_heap::JournalKind::Undo) {
+        // A temporary directory may lie on any file system; the other cases map files anyway.
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = folder.path().join("heap");
+    let directory: Arc<dyn Directory> =
+        Arc::new(adamant_heap::OsDirectory::create(&path).expect("can be created"));
+    let mut heap = open(&directory);
+    let blocks: Vec<u64> = (0..6).map(|tag| make(&heap, 2 * MIB, tag)).collect();
+    heap = reopen(heap, &directory);
+    let used = || std::fs::metadata(path.join("pool")).expect("is there").blocks() * 512;
+    let before = used();
+    // Written to and not: both kinds of pages of a private mapping are cut off.
+    let rewritten: Result<(), Error> = heap.transaction(Durability::Sync, |tx| {
+        tx.write(blocks[5], 0, MIB as usize)?.fill(99);
+        Ok(())
+    });
+    rewritten.expect("there is room");
+    for block in [blocks[1], blocks[4], blocks[5]] {
+        assert_eq!(heap.view().expect("ours").block(block).expect("a block").len() as u64, 2 * MIB);
+        free(&heap, block);
+    }
+    let shrunk = heap.shrink().expect("can be shrunk");
+    assert!(shrunk.bytes_released >= 4 * MIB, "{shrunk:?}");
+    assert!(before - used() >= 4 * MIB + shrunk.bytes_punched, "{shrunk:?}");
+    for (tag, block) in [(0, blocks[0]), (2, blocks[2]), (3, blocks[3])] {
+        assert_holds(&heap, block, 2 * MIB, tag);
+    }
+    let occupancy = heap.occupancy().expect("can be looked at");
+    assert!(occupancy.free_pages * PAGE_BYTES >= shrunk.bytes_punched);
+    let again: Vec<u64> = (0..4).map(|tag| make(&heap, 2 * MIB, tag)).collect();
+    for (tag, block) in (0..).zip(again) {
+        assert_holds(&heap, block, 2 * MIB, tag);
+    }
+    assert_clean(&heap);
+}

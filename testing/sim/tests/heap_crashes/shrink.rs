@@ -1,0 +1,164 @@
+//! Giving space back on a disk that crashes, or that is full when it is wanted again.
+
+use adamant_heap::{Durability, Error, Heap, JournalKind, Read, Write};
+use adamant_sim::tally::seed;
+use adamant_sim::{Choice, SimDisk, Tally};
+
+use crate::model::open;
+use crate::undo;
+use crate::workload::{Mix, Workload};
+use crate::{try_crashes_within, try_deaths, try_faults, try_power_cuts};
+
+const PAGE: usize = 4096;
+/// Bytes of a block of many chunks.
+const LARGE: usize = 3 << 20;
+
+/// Large blocks come and go, and what they leave is given back.
+fn mix(journal: JournalKind, number: u64) -> Mix {
+    let mix = match journal {
+        JournalKind::Redo => Mix { seed: seed(number), ..Mix::default() },
+        JournalKind::Undo => undo::mix(number),
+    };
+    Mix {
+        steps: 40,
+        large_one_in: 3,
+        upkeep_one_in: 20,
+        reopen_one_in: 12,
+        shrink_one_in: 5,
+        ..mix
+    }
+}
+
+fn count(disk: &SimDisk, what: &str) -> usize {
+    let history = (0..disk.operation_count()).filter_map(|at| disk.describe(at));
+    history.filter(|operation| operation.starts_with(what)).count()
+}
+
+#[test]
+fn crashes_around_shrinking() {
+    for (journal, number) in [(JournalKind::Redo, 61), (JournalKind::Undo, 62)] {
+        let disk = SimDisk::new(seed(number));
+        let models = Workload::run(&disk, mix(journal, number));
+        assert!(count(&disk, "punch sim/pool") > 2, "some shrinking leaves holes");
+        assert!(count(&disk, "set length sim/pool") > 1, "some cuts the file");
+        try_power_cuts(&disk, &models, 1, 4).print(&format!("shrinking, {journal}"));
+        try_deaths(&disk, &models, 3).print(&format!("shrinking, {journal}, killed processes"));
+        let within = try_crashes_within(&disk, &models, 19, 2);
+        within.print(&format!("shrinking, {journal}, crashes during recovery"));
+    }
+}
+
+#[test]
+fn shrinking_that_fails_is_undone_or_poisons() {
+    let mix = Mix { steps: 30, upkeep_one_in: 0, ..mix(JournalKind::Redo, 63) };
+    try_faults(mix, "shrinking that fails", |operation| operation.contains("sim/pool"));
+}
+
+/// A block of which only the first page is written.
+fn reserve(heap: &Heap, bytes: usize, root: usize) -> Result<u64, Error> {
+    heap.transaction(Durability::Sync, |tx| {
+        let block = tx.reserve(bytes as u64)?;
+        tx.write(block, 0, PAGE)?.fill(root as u8 + 1);
+        tx.set_root(root, block)?;
+        Ok(block)
+    })
+}
+
+/// Two blocks in front of a small one; the first is free and given back.
+fn with_a_hole(disk: &SimDisk, journal: JournalKind) -> Heap {
+    let (heap, _) = open(disk, journal).unwrap();
+    let block = reserve(&heap, LARGE, 0).unwrap();
+    reserve(&heap, 9 * PAGE, 1).unwrap();
+    heap.transaction::<_, Error>(Durability::Sync, |tx| {
+        tx.set_root(0, 0)?;
+        tx.free(block)
+    })
+    .unwrap();
+    let before = disk.space_used_bytes();
+    let shrunk = heap.shrink().unwrap();
+    assert!(shrunk.bytes_punched > (LARGE - (512 << 10)) as u64, "{shrunk:?}");
+    let given_back = before - disk.space_used_bytes();
+    assert_eq!(given_back, shrunk.bytes_punched + shrunk.bytes_released, "{shrunk:?}");
+    heap
+}
+
+#[test]
+fn a_hole_is_backed_before_it_is_used_or_refused() {
+    for journal in [JournalKind::Redo, JournalKind::Undo] {
+        for reopens in [false, true] {
+            let disk = SimDisk::new(seed(64));
+            let mut heap = with_a_hole(&disk, journal);
+            if reopens {
+                heap.close().unwrap();
+                drop(heap);
+                heap = open(&disk, journal).unwrap().0;
+                // The log has what the next commits need.
+                heap.transaction::<_, Error>(Durability::Sync, |tx| tx.set_root(3, 1)).unwrap();
+            }
+            disk.set_space_bytes(Some(disk.space_used_bytes() + (1 << 20)));
+            let error = reserve(&heap, 2 << 20, 0).unwrap_err();
+            assert!(error.is_out_of_space(), "{error}");
+            let error = heap.reserve(2 << 20).unwrap_err();
+            assert!(error.is_out_of_space(), "{error}");
+            assert_eq!(heap.view().unwrap().root(0), 0, "it is undone");
+            // What there is space for is found, and never beyond.
+            reserve(&heap, 200 << 10, 0).unwrap();
+            assert!(heap.check().unwrap().is_clean());
+            disk.set_space_bytes(None);
+            reserve(&heap, 2 << 20, 2).unwrap();
+            disk.set_space_bytes(Some(disk.space_used_bytes()));
+            write_all(&heap);
+        }
+    }
+}
+
+/// Writes to each page of each block, and takes that to the pool, on a disk that is full.
+fn write_all(heap: &Heap) {
+    for root in 0..3 {
+        let block = heap.view().unwrap().root(root);
+        if block == 0 {
+            continue;
+        }
+        let bytes = heap.view().unwrap().block(block).unwrap().len();
+        for at in (0..bytes).step_by(PAGE) {
+            let written: Result<(), Error> = heap.transaction(Durability::Buffered, |tx| {
+                tx.update_u64(block, at, at as u64 | 1 << 40)
+            });
+            written.unwrap();
+        }
+    }
+    heap.checkpoint().expect("all that is allocated has space");
+    assert!(heap.check().unwrap().is_clean());
+}
+
+/// What was allocated over a hole has its space after a crash, whatever that took back.
+#[test]
+fn a_hole_that_was_used_stays_backed_after_a_crash() {
+    for journal in [JournalKind::Redo, JournalKind::Undo] {
+        let disk = SimDisk::new(seed(65));
+        let heap = with_a_hole(&disk, journal);
+        let start = disk.operation_count();
+        reserve(&heap, 2 << 20, 0).unwrap();
+        reserve(&heap, 500 << 10, 2).unwrap();
+        let mut tally = Tally::new();
+        let mut cursor = disk.cursor();
+        for point in start..=disk.operation_count() {
+            cursor.advance_to(point);
+            tally.points += 1;
+            let random = (0..6).map(|number| Choice::random(point << 8 | number));
+            for choice in [Choice::None, Choice::All].into_iter().chain(random) {
+                tally.state(&disk, point, &choice, || {
+                    let crashed = cursor.crash(&mut choice.clone());
+                    let (heap, _) = open(&crashed, journal).unwrap();
+                    // The log has what the next commits need.
+                    let ready =
+                        heap.transaction::<_, Error>(Durability::Sync, |tx| tx.set_root(3, 1));
+                    ready.unwrap();
+                    crashed.set_space_bytes(Some(crashed.space_used_bytes()));
+                    write_all(&heap);
+                });
+            }
+        }
+        tally.print(&format!("holes that were used, {journal}"));
+    }
+}
