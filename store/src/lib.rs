@@ -78,7 +78,7 @@ mod repair;
 pub use adamant_heap::durability::Durability;
 pub use adamant_heap::{
     CheckReport as HeapCheckReport, ClassOccupancy, Flushing, JournalKind, Occupancy, Recovery,
-    Stats as HeapStats, Stretch, Usage,
+    Shrunk, Stats as HeapStats, Stretch, Usage,
 };
 pub use adamant_medium::storage::Directory;
 pub use adamant_slice::Slice;

@@ -215,6 +215,16 @@ impl Store {
         Ok(self.shared.heap()?.check()?)
     }
 
+    /// Gives free space of the heap below back to the file system: the pool file ends with what is
+    /// used, and whole free chunks of 256 KiB within it become holes. Readers and writers wait
+    /// while it runs. O(pages).
+    ///
+    /// # Errors
+    /// The store is closed or poisoned, the medium failed, or a page of the allocator is damaged.
+    pub fn shrink(&self) -> Result<Shrunk> {
+        Ok(self.shared.heap()?.shrink()?)
+    }
+
     /// Figures of the store. O(keyspaces).
     ///
     /// # Errors

@@ -307,7 +307,8 @@ impl PoolFile {
         Ok(())
     }
 
-    /// Cuts the file off after data page `pages - 1`, durably. No checkpoint may ask for more.
+    /// Cuts the file off after data page `pages - 1`. No checkpoint may ask for more. Not durable
+    /// before the next sync, and need not be: a longer file is as good.
     ///
     /// # Errors
     /// Those of the medium; the file may be as long as it was then.
@@ -315,8 +316,7 @@ impl PoolFile {
         debug_assert!(pages >= FIRST_PAGE, "the system's pages stay");
         // Whether or not the rest succeeds, what lies beyond is backed again before it is used.
         self.pages.fetch_min(pages, Ordering::AcqRel);
-        self.file.set_len(file_offset((pages - 1) * PAGE_BYTES) + PAGE_BYTES)?;
-        Ok(self.file.sync()?)
+        Ok(self.file.set_len(file_offset((pages - 1) * PAGE_BYTES) + PAGE_BYTES)?)
     }
 
     /// Data pages that the root page says were ever allocated; 0 if it is none.

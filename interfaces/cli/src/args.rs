@@ -289,6 +289,11 @@ pub(crate) enum HeapAction {
         /// Folder of the store
         store: PathBuf,
     },
+    /// Give free space back to the file system: at the end of the pool, and as holes within
+    Shrink {
+        /// Folder of the store
+        store: PathBuf,
+    },
 }
 
 /// How keys and values on the command line are written.

@@ -217,7 +217,7 @@ impl Lanes {
         Ok(self.pool.file().sync()?)
     }
 
-    /// Gives the space of free pages back, durably. The watermark must cover all entries that name them:
+    /// Gives the space of free pages back. Nobody needs that to be durable. The watermark must cover all entries that name them:
     /// to replay one would be a store to a hole. That the system has no space for the way in which a
     /// hole is noted is no error.
     ///
@@ -231,10 +231,10 @@ impl Lanes {
                 result => result?,
             }
         }
-        Ok(self.pool.file().sync()?)
+        Ok(())
     }
 
-    /// Cuts the pool off, durably. The watermark must cover all entries that name pages beyond.
+    /// Cuts the pool off. The watermark must cover all entries that name pages beyond.
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium. The pool may be as long as it was then.

@@ -1,9 +1,9 @@
-//! `adamant heap stat|map|check STORE`: the heap below a store.
+//! `adamant heap stat|map|check|shrink STORE`: the heap below a store.
 
 use std::fs;
 use std::path::Path;
 
-use adamant::{HeapCheckReport, Occupancy, Store, Stretch, Usage};
+use adamant::{HeapCheckReport, Occupancy, Shrunk, Store, Stretch, Usage};
 use serde_json::{Map, Value, json};
 
 use super::heap_map;
@@ -26,6 +26,7 @@ pub(crate) fn run(args: &HeapArgs, output: &Output) -> Result<()> {
             fs::write(file, picture).map_err(|error| Failure::file(file, &error))
         }
         HeapAction::Check { store } => check(store, &read(store, Store::check_heap)?, output),
+        HeapAction::Shrink { store } => shrink(&read(store, Store::shrink)?, output),
     }
 }
 
@@ -162,4 +163,16 @@ fn check(path: &Path, report: &HeapCheckReport, output: &Output) -> Result<()> {
         path.display()
     );
     Err(Failure::new(Code::Damaged, what))
+}
+
+fn shrink(shrunk: &Shrunk, output: &Output) -> Result<()> {
+    let Shrunk { bytes_released, bytes_punched, .. } = *shrunk;
+    output.result(
+        &json!({"bytes_released": bytes_released, "bytes_punched": bytes_punched}),
+        &format!(
+            "gave back {} at the end of the pool and {} within it",
+            bytes(bytes_released),
+            bytes(bytes_punched)
+        ),
+    )
 }

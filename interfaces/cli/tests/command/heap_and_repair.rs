@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 
 use serde_json::Value;
 
-use crate::support::Shell;
+use crate::support::{SAMPLE, Shell};
 
 fn object(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).expect("a JSON object")
@@ -43,6 +43,24 @@ fn heap_map_draws_a_picture() {
     let picture = std::fs::read_to_string(shell.path("map.svg")).expect("a file");
     assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
     assert!(picture.matches("<rect").count() > 200);
+}
+
+#[test]
+fn shrinking_gives_back_what_a_dropped_keyspace_held() {
+    let shell = Shell::with_sample();
+    let bytes = || std::fs::metadata(shell.path("store").join("pool")).expect("the pool").len();
+    shell.ok(["import", "store", SAMPLE, "--keyspace", "other"]);
+    shell.ok(["keyspace", "drop", "store", "other"]);
+    let (before, kept) = (bytes(), shell.ok(["export", "store"]));
+    let shrunk = object(&shell.ok(["heap", "shrink", "store", "--json"]));
+    let released = shrunk["bytes_released"].as_u64().expect("a number");
+    assert!(released > 0 && before - bytes() == released, "{shrunk}");
+    assert!(shrunk["bytes_punched"].is_u64(), "{shrunk}");
+    assert_eq!(shell.ok(["export", "store"]), kept);
+    shell.ok(["import", "store", SAMPLE, "--keyspace", "other"]);
+    shell.ok(["check", "store"]);
+    let words = shell.ok(["heap", "shrink", "store"]);
+    assert!(String::from_utf8_lossy(&words).contains("gave back"));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Giving space back on a disk that crashes, or that is full when it is wanted again.
 
 use adamant_heap::{Durability, Error, Heap, JournalKind, Read, Write};
+use adamant_sim::mutation::{judge, verdicts};
+use adamant_sim::site::{Kind, Site};
 use adamant_sim::tally::seed;
 use adamant_sim::{Choice, SimDisk, Tally};
 
@@ -17,14 +19,14 @@ const LARGE: usize = 3 << 20;
 fn mix(journal: JournalKind, number: u64) -> Mix {
     let mix = match journal {
         JournalKind::Redo => Mix { seed: seed(number), ..Mix::default() },
-        JournalKind::Undo => undo::mix(number),
+        JournalKind::Undo => Mix { declare_one_in: 0, abort_one_in: 0, ..undo::mix(number) },
     };
     Mix {
         steps: 40,
         large_one_in: 3,
         upkeep_one_in: 20,
         reopen_one_in: 12,
-        shrink_one_in: 5,
+        shrink_one_in: 4,
         ..mix
     }
 }
@@ -36,11 +38,11 @@ fn count(disk: &SimDisk, what: &str) -> usize {
 
 #[test]
 fn crashes_around_shrinking() {
-    for (journal, number) in [(JournalKind::Redo, 61), (JournalKind::Undo, 62)] {
+    for (journal, number) in [(JournalKind::Redo, 64), (JournalKind::Undo, 64)] {
         let disk = SimDisk::new(seed(number));
         let models = Workload::run(&disk, mix(journal, number));
-        assert!(count(&disk, "punch sim/pool") > 2, "some shrinking leaves holes");
-        assert!(count(&disk, "set length sim/pool") > 1, "some cuts the file");
+        let (holes, cuts) = (count(&disk, "punch sim/pool"), count(&disk, "set length sim/pool"));
+        assert!(holes > 2 && cuts > 1, "{journal}: {holes} holes, {cuts} cuts");
         try_power_cuts(&disk, &models, 1, 4).print(&format!("shrinking, {journal}"));
         try_deaths(&disk, &models, 3).print(&format!("shrinking, {journal}, killed processes"));
         let within = try_crashes_within(&disk, &models, 19, 2);
@@ -50,7 +52,7 @@ fn crashes_around_shrinking() {
 
 #[test]
 fn shrinking_that_fails_is_undone_or_poisons() {
-    let mix = Mix { steps: 30, upkeep_one_in: 0, ..mix(JournalKind::Redo, 63) };
+    let mix = Mix { steps: 30, reopen_one_in: 0, ..mix(JournalKind::Redo, 63) };
     try_faults(mix, "shrinking that fails", |operation| operation.contains("sim/pool"));
 }
 
@@ -121,14 +123,39 @@ fn write_all(heap: &Heap) {
         }
         let bytes = heap.view().unwrap().block(block).unwrap().len();
         for at in (0..bytes).step_by(PAGE) {
-            let written: Result<(), Error> = heap.transaction(Durability::Buffered, |tx| {
-                tx.update_u64(block, at, at as u64 | 1 << 40)
-            });
-            written.unwrap();
+            heap.set_word(Durability::Buffered, block, at, at as u64 | 1 << 40).unwrap();
         }
     }
     heap.checkpoint().expect("all that is allocated has space");
     assert!(heap.check().unwrap().is_clean());
+}
+
+/// Holes are used and the pool grows; then power cuts, and each page that is allocated is written to
+/// on a disk that is full.
+fn use_holes(disk: &SimDisk, journal: JournalKind) -> Tally {
+    let heap = with_a_hole(disk, journal);
+    let start = disk.operation_count();
+    reserve(&heap, 2 << 20, 0).unwrap();
+    reserve(&heap, 3 << 20, 2).unwrap();
+    let mut tally = Tally::new();
+    let mut cursor = disk.cursor();
+    for point in start..=disk.operation_count() {
+        cursor.advance_to(point);
+        tally.points += 1;
+        let random = (0..6).map(|number| Choice::random(point << 8 | number));
+        for choice in [Choice::None, Choice::All].into_iter().chain(random) {
+            tally.state(disk, point, &choice, || {
+                let crashed = cursor.crash(&mut choice.clone()).without_history();
+                let (heap, _) = open(&crashed, journal).unwrap();
+                // The log has what the next commits need.
+                let ready = heap.transaction::<_, Error>(Durability::Sync, |tx| tx.set_root(3, 1));
+                ready.unwrap();
+                crashed.set_space_bytes(Some(crashed.space_used_bytes()));
+                write_all(&heap);
+            });
+        }
+    }
+    tally
 }
 
 /// What was allocated over a hole has its space after a crash, whatever that took back.
@@ -136,29 +163,17 @@ fn write_all(heap: &Heap) {
 fn a_hole_that_was_used_stays_backed_after_a_crash() {
     for journal in [JournalKind::Redo, JournalKind::Undo] {
         let disk = SimDisk::new(seed(65));
-        let heap = with_a_hole(&disk, journal);
-        let start = disk.operation_count();
-        reserve(&heap, 2 << 20, 0).unwrap();
-        reserve(&heap, 500 << 10, 2).unwrap();
-        let mut tally = Tally::new();
-        let mut cursor = disk.cursor();
-        for point in start..=disk.operation_count() {
-            cursor.advance_to(point);
-            tally.points += 1;
-            let random = (0..6).map(|number| Choice::random(point << 8 | number));
-            for choice in [Choice::None, Choice::All].into_iter().chain(random) {
-                tally.state(&disk, point, &choice, || {
-                    let crashed = cursor.crash(&mut choice.clone());
-                    let (heap, _) = open(&crashed, journal).unwrap();
-                    // The log has what the next commits need.
-                    let ready =
-                        heap.transaction::<_, Error>(Durability::Sync, |tx| tx.set_root(3, 1));
-                    ready.unwrap();
-                    crashed.set_space_bytes(Some(crashed.space_used_bytes()));
-                    write_all(&heap);
-                });
-            }
-        }
-        tally.print(&format!("holes that were used, {journal}"));
+        use_holes(&disk, journal).print(&format!("holes that were used, {journal}"));
     }
+}
+
+#[test]
+fn a_missing_sync_of_space_is_noticed() {
+    let verdicts = verdicts(65, is_of_space, |disk| drop(use_holes(disk, JournalKind::Undo)));
+    judge(&verdicts, |_| false);
+}
+
+/// Whether a call makes space durable that memory is to be stored to.
+pub(crate) fn is_of_space(site: &Site) -> bool {
+    site.file.ends_with("/lanes/handle.rs") && site.kind == Kind::Sync
 }
