@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use adamant_heap::{CheckReport as HeapCheckReport, Occupancy, Recovery};
+use adamant_heap::{CheckReport as HeapCheckReport, Occupancy, Recovery, Shrunk};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 
