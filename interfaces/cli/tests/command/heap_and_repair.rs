@@ -59,8 +59,7 @@ fn shrinking_gives_back_what_a_dropped_keyspace_held() {
     assert_eq!(shell.ok(["export", "store"]), kept);
     shell.ok(["import", "store", SAMPLE, "--keyspace", "other"]);
     shell.ok(["check", "store"]);
-    let words = shell.ok(["heap", "shrink", "store"]);
-    assert!(String::from_utf8_lossy(&words).contains("gave back"));
+    assert!(shell.run(["heap", "shrink", "store"]).stderr.contains("gave back"));
 }
 
 #[test]
