@@ -193,6 +193,15 @@ impl Tree {
         with!(self, tree => Ok(tree.get(heap, key)?))
     }
 
+    /// The value of a key, and the offset of the block that it begins, if it has one of its own.
+    pub(crate) fn find_with_block<'a, R: Read>(
+        &self,
+        heap: &'a R,
+        key: &[u8],
+    ) -> Result<Option<(&'a [u8], Option<u64>)>> {
+        with!(self, tree => Ok(tree.get_with_block(heap, key)?))
+    }
+
     /// Hands the entries between the bounds to `each`, in order, until it breaks, or until at the
     /// end of a node it had `entries_min` of them: else the next scan would sort that node again.
     /// Returns where a later scan goes on that misses nothing which was there, given as the bound

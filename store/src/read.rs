@@ -1,7 +1,8 @@
 //! Reading single entries.
 //!
 //! Purpose: the flow of a get: the shared lock, the engine, a copy or a closure on borrowed bytes.
-//! Invariants: nothing borrowed from the heap outlives the view it was read under (S1).
+//! Invariants: nothing borrowed from the heap outlives the view it was read under (S1); what is lent
+//! is kept by the heap (S2, S5).
 
 use std::ops::ControlFlow;
 
@@ -14,7 +15,13 @@ use crate::keyspace::Keyspace;
 use crate::limits::check_key;
 
 impl Keyspace {
-    /// The value of a key, or `None`. O(log n), and a copy of the value.
+    /// The value of a key, or `None`. O(log n), and a copy of a value of up to 4 KiB.
+    ///
+    /// A longer value is not copied: the slice is its block in the store's memory. The block stays
+    /// as it is while the slice lives, whatever becomes of the key, of the keyspace and of the
+    /// store; its memory is used again when the last clone is gone. Until then the store's files
+    /// stay locked, also when the store was closed: `Slice::new(&value)` is a copy that can be kept
+    /// without that.
     ///
     /// # Errors
     /// The key is empty or too long, the keyspace was dropped, the store closed, or the pool
@@ -24,7 +31,11 @@ impl Keyspace {
         check_key(key)?;
         let view = self.shared.view()?;
         let tree = self.state.tree(&view, self.shared.catalogue())?;
-        Ok(tree.find(&view, key)?.map(Slice::from))
+        match tree.find_with_block(&view, key)? {
+            None => Ok(None),
+            Some((value, Some(block))) => Ok(Some(view.lend(block, value.len())?)),
+            Some((value, None)) => Ok(Some(Slice::from(value))),
+        }
     }
 
     /// What the closure makes of the value of a key, or `None` without calling it. The bytes are

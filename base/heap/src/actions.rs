@@ -209,6 +209,7 @@ impl Heap {
         if !at.is_multiple_of(8) || !is_there || !image.is_allocated(&self.space.classes, place)? {
             return Err(Error::InvalidPointer { offset: block, what: "has no such word" });
         }
+        self.lent.refuse(place)?;
         let mut desk = self.desks.sit_down(thread_token());
         let word = block + at as u64;
         desk.record.clear();

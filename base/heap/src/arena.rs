@@ -331,6 +331,35 @@ impl Arena {
         }
     }
 
+    /// The same, but for blocks of which `is_lent` says so, by the first page of their run and their
+    /// number in it; an extent's number is 0. These wait on.
+    pub(crate) fn release_unless(&mut self, sequence: u64, is_lent: impl Fn(u64, u64) -> bool) {
+        let mut waiting = Vec::new();
+        while let Some((freed, retired)) = self.retired.front().copied() {
+            if freed > sequence {
+                break;
+            }
+            self.retired.pop_front();
+            match retired {
+                Retired::Blocks { run, word, mask } => {
+                    let lent = (0..64)
+                        .filter(|bit| mask >> bit & 1 == 1)
+                        .filter(|bit| is_lent(run, u64::from(word) * 64 + bit))
+                        .fold(0, |lent, bit| lent | 1_u64 << bit);
+                    if lent != 0 {
+                        waiting.push((freed, Retired::Blocks { run, word, mask: lent }));
+                    }
+                    if mask != lent {
+                        self.make_available(run, word, mask & !lent);
+                    }
+                }
+                Retired::Pages { start, .. } if is_lent(start, 0) => waiting.push((freed, retired)),
+                Retired::Pages { start, pages } => self.free.give(start, pages),
+            }
+        }
+        waiting.into_iter().rev().for_each(|retired| self.retired.push_front(retired));
+    }
+
     /// Things freed but not reusable yet: blocks and extents.
     pub(crate) fn retired(&self) -> u64 {
         let count = |retired: &Retired| match retired {

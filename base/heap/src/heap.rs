@@ -30,6 +30,7 @@ use crate::layout::{
     CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot, KIND_SYSTEM, PAGE_BYTES,
     ROOT_COUNT, ROOT_MAGIC, ROOT_OFFSET, descriptor_offset, file_offset,
 };
+use crate::lent::Lent;
 use crate::occupancy::{Occupancy, occupancy};
 use crate::pin::{Pin, Pins};
 use crate::reservation::Holder;
@@ -113,6 +114,7 @@ pub struct Heap {
     /// Whether a desk has something retired.
     pub(crate) retires: AtomicBool,
     writer: Mutex<Writer>,
+    pub(crate) lent: Lent,
     pins: Arc<Pins>,
     verify_first_touch: bool,
     closed: AtomicBool,
@@ -180,7 +182,9 @@ impl Heap {
         let space = Arc::new(Space::new(image, classes, settled, pages_end, record()));
         let writer = Writer::new(record(), record());
         let lock = Arc::new(lock);
+        let lent = Lent::new(Holder::new(Arc::clone(&space), Arc::clone(&lock)));
         let heap = Self {
+            lent,
             turns: Turns::new(),
             desks: Desks::new(|| Holder::new(Arc::clone(&space), Arc::clone(&lock)), record),
             space,
@@ -205,7 +209,7 @@ impl Heap {
     #[inline]
     pub fn view(&self) -> Result<View<'_>> {
         self.refuse_child()?;
-        Ok(View::new(self.blocks(), self.read_image()?))
+        Ok(View::new(self.blocks(), self.read_image()?, &self.lent))
     }
 
     /// Makes reusable what was freed and nobody can look at any more. Pins may have gone since the
@@ -214,6 +218,9 @@ impl Heap {
     pub(crate) fn recycle(&self, image: &Exclusive<'_>) {
         if self.retires.load(Ordering::Relaxed) {
             self.collect_retired();
+        }
+        if self.lent.has_any() {
+            self.lent.settle();
         }
         if self.space.has_waiting() {
             self.supply().recycle(image, self.pins.released());
@@ -235,7 +242,7 @@ impl Heap {
 
     #[inline]
     pub(crate) fn supply(&self) -> Supply<'_> {
-        Supply { space: &self.space, journal: &self.journal }
+        Supply { space: &self.space, journal: &self.journal, lent: &self.lent }
     }
 
     /// Whether this thread runs a transaction.
@@ -426,8 +433,8 @@ impl Heap {
     }
 
     /// Makes everything durable, applies it to the pool, ends all threads and lets go of the
-    /// directory, so that it can be opened again: once the last reservation is gone. Waits for
-    /// views; later ones, and transactions, are refused.
+    /// directory, so that it can be opened again: once the last reservation, and the last slice that
+    /// was lent, is gone. Waits for views; later ones, and transactions, are refused.
     ///
     /// # Errors
     /// `Error::Poisoned` if something is not durable; dropping the heap would not have told.
@@ -439,6 +446,7 @@ impl Heap {
         let _seat = self.writer.lock();
         let _image = self.space.image.write();
         self.desks.all().for_each(|mut desk| drop(desk.holder.take()));
+        self.lent.close();
         self.lock.lock().take();
         outcome
     }

@@ -62,8 +62,9 @@ mod arena;
 mod settled;
 mod space;
 mod changes;
-mod supply;
 mod reservation;
+mod lent;
+mod supply;
 mod desk;
 mod blocks;
 mod pin;
@@ -89,6 +90,7 @@ mod salvage;
 pub use adamant_medium::memory::MemoryDirectory;
 pub use adamant_medium::os::OsDirectory;
 pub use adamant_medium::storage::Directory;
+pub use adamant_slice::Slice;
 
 pub use access::{Read, Write};
 pub use adamant_medium::persist::Flushing;

@@ -23,6 +23,7 @@ use crate::layout::{
     HEAP_BYTES_MAX, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES,
     ROOT_CLASS_COUNT, ROOT_PAGES_END, ZONE_PAGES, descriptor_offset,
 };
+use crate::lent::Lent;
 use crate::shard::Shard;
 use crate::space::Space;
 
@@ -44,6 +45,7 @@ fn growth_step(pages: u64) -> u64 {
 pub(crate) struct Supply<'h> {
     pub(crate) space: &'h Space,
     pub(crate) journal: &'h Journal,
+    pub(crate) lent: &'h Lent,
 }
 
 impl<'h> Supply<'h> {
@@ -284,10 +286,15 @@ impl<'h> Supply<'h> {
         Ok(appended)
     }
 
-    /// Makes reusable what was freed by commits up to `released`: no pin looks at it any more.
+    /// Makes reusable what was freed by commits up to `released`: no pin looks at it any more. What
+    /// is lent is passed over.
     pub(crate) fn recycle(self, image: &Exclusive<'_>, released: u64) {
         let mut arena = self.space.arena();
-        arena.release(released);
+        if self.lent.has_any() {
+            arena.release_unless(released, |page, index| self.lent.is_on_loan((page, index)));
+        } else {
+            arena.release(released);
+        }
         self.unmake_empty_runs(&mut arena, image);
         self.space.note_waiting(&arena);
     }

@@ -306,6 +306,7 @@ impl<'h> Transaction<'h> {
             }
             return self.track_in(block, place.bytes(), (at, len), false);
         }
+        self.supply.lent.refuse(place)?;
         match self.supply.journal.lanes() {
             Some(lanes) => self.write_planned(lanes, block, place.bytes(), (at, len), is_uninit),
             None => {

@@ -1,11 +1,15 @@
 //! A reader's view of the heap.
 
+use std::ptr::NonNull;
+
+use adamant_slice::Slice;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::access::Read;
 use crate::blocks::{Blocks, object};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::image::Shared;
+use crate::lent::Lent;
 use crate::ptr::Ptr;
 
 /// The heap as the last commit left it. Holds the shared lock: no commit becomes visible while it
@@ -16,16 +20,41 @@ use crate::ptr::Ptr;
 pub struct View<'h> {
     blocks: Blocks<'h>,
     image: Shared<'h>,
+    lent: &'h Lent,
 }
 
 impl<'h> View<'h> {
-    pub(crate) fn new(blocks: Blocks<'h>, image: Shared<'h>) -> Self {
-        Self { blocks, image }
+    pub(crate) fn new(blocks: Blocks<'h>, image: Shared<'h>, lent: &'h Lent) -> Self {
+        Self { blocks, image, lent }
     }
 
     /// The word of root `index`; 0 when it was never set.
     pub fn root(&self, index: usize) -> u64 {
         self.image.root(index)
+    }
+
+    /// The first `len` bytes of a block, without a copy unless they are few, for as long as a slice
+    /// of them lives: it outlives the view and even the heap, whose memory it keeps and whose
+    /// directory it keeps locked. The block can be freed meanwhile, and is reused when the last
+    /// slice is gone; it cannot be overwritten, which is an error. O(1), some 50 ns.
+    ///
+    /// # Errors
+    /// `Error::InvalidPointer` unless an allocated block of as many bytes starts there;
+    /// `Error::TooLarge` when a slice cannot have as many.
+    pub fn lend(&self, block: u64, len: usize) -> Result<Slice> {
+        let place = self.blocks.locate(&self.image, block)?;
+        let wrong = |what| Error::InvalidPointer { offset: block, what };
+        if !self.image.is_allocated(self.blocks.classes, place)? {
+            return Err(wrong("is not allocated"));
+        }
+        if len as u64 > place.bytes() {
+            return Err(wrong("is shorter than what is lent"));
+        }
+        let start = self.image.pointer(block, len as u64)?;
+        let bytes = NonNull::slice_from_raw_parts(start, len);
+        // SAFETY: the bytes were just found in the image, which the holder of `lent` keeps, in an
+        // allocated block at `place`. The view holds the image shared.
+        unsafe { self.lent.lend(place, bytes) }
     }
 }
 

@@ -102,6 +102,15 @@ impl<K: Kind> OrderedMap for Tree<K> {
         K::find(read, self.head, key)?.map(|entry| entry.value(read)).transpose()
     }
 
+    fn get_with_block<'r, R: Read>(
+        &self,
+        read: &'r R,
+        key: &[u8],
+    ) -> Result<Option<(&'r [u8], Option<u64>)>> {
+        let Some(entry) = K::find(read, self.head, key)? else { return Ok(None) };
+        Ok(Some((entry.value(read)?, entry.value_block())))
+    }
+
     fn contains<R: Read>(&self, read: &R, key: &[u8]) -> Result<bool> {
         Ok(K::find(read, self.head, key)?.is_some())
     }

@@ -182,6 +182,17 @@ pub trait OrderedMap: Copy {
     /// `Error::Damaged`, or the heap's. A key that cannot be stored is only absent.
     fn get<'r, R: Read>(&self, read: &'r R, key: &[u8]) -> Result<Option<&'r [u8]>>;
 
+    /// The value of a key, and the heap offset of its block if it begins one of its own: such a
+    /// block can be lent. O(log n).
+    ///
+    /// # Errors
+    /// As [`OrderedMap::get`].
+    fn get_with_block<'r, R: Read>(
+        &self,
+        read: &'r R,
+        key: &[u8],
+    ) -> Result<Option<(&'r [u8], Option<u64>)>>;
+
     /// Whether a key is there. O(log n).
     ///
     /// # Errors

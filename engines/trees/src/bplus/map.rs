@@ -105,6 +105,15 @@ impl OrderedMap for Bplus {
         self.find(read, key)?.map(|entry| entry.value(read)).transpose()
     }
 
+    fn get_with_block<'r, R: Read>(
+        &self,
+        read: &'r R,
+        key: &[u8],
+    ) -> Result<Option<(&'r [u8], Option<u64>)>> {
+        let Some(entry) = self.find(read, key)? else { return Ok(None) };
+        Ok(Some((entry.value(read)?, entry.value_block())))
+    }
+
     fn contains<R: Read>(&self, read: &R, key: &[u8]) -> Result<bool> {
         Ok(self.find(read, key)?.is_some())
     }
