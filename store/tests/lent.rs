@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use adamant::{Slice, Store};
+use adamant::{Engine, KeyspaceOptions, Slice, Store};
 
 /// Longer than any value that is copied.
 const LENT_BYTES_MIN: usize = 4_200;
@@ -18,11 +18,12 @@ fn value_of(random: &mut fastrand::Rng) -> Vec<u8> {
 
 #[test]
 fn held_values_never_change_under_random_operations() {
-    for seed in 0..6 {
-        println!("seed {seed}");
+    for (seed, engine) in (0..8).zip(Engine::ALL.iter().cycle()) {
+        println!("seed {seed}, {engine}");
         let mut random = fastrand::Rng::with_seed(seed);
         let store = Store::in_memory().unwrap();
-        let keyspace = store.keyspace("values").unwrap();
+        let keyspace =
+            store.keyspace_with("values", KeyspaceOptions::new().engine(*engine)).unwrap();
         let mut model: BTreeMap<u8, Vec<u8>> = BTreeMap::new();
         let mut held: Vec<(Slice, Vec<u8>)> = Vec::new();
         for _ in 0..600 {

@@ -124,3 +124,29 @@ fn slices_outlive_the_heap_on_any_thread() {
         }
     }
 }
+
+/// Freed memory goes back to the system, but not what is lent.
+#[test]
+fn shrinking_leaves_what_is_lent() {
+    for heap in heaps() {
+        let keep = block(&heap, 100, 5);
+        let blocks: Vec<u64> = (0..12).map(|byte| block(&heap, 3_000_000, byte)).collect();
+        let slices: Vec<Slice> =
+            blocks.iter().map(|&block| lend(&heap, block, 3_000_000).unwrap()).collect();
+        for &block in &blocks {
+            heap.transaction(DEFERRED, |tx| tx.free(block)).unwrap();
+        }
+        heap.shrink().unwrap();
+        for (byte, slice) in (0_u8..).zip(&slices) {
+            assert!(slice.iter().all(|&there| there == byte));
+        }
+        drop(slices);
+        heap.transaction(DEFERRED, |tx| {
+            tx.write(keep, 0, 1)?.fill(6);
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        heap.shrink().unwrap();
+        assert!(heap.check().unwrap().findings.is_empty());
+    }
+}
