@@ -7,6 +7,7 @@
 //! On the bare heap, with data structures of their own:
 //!
 //! - `list`: a linked list of typed objects under a named root.
+//! - `gather`: worker threads reserve and fill blocks, one transaction publishes all of them.
 //! - `bank`: threads transfer money, the process is killed, nothing is lost.
 //!
 //! `cargo run -p adamant-examples --example NAME`
