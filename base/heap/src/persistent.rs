@@ -65,8 +65,9 @@ impl Layout {
         Self::holding::<T>(name, version, 0)
     }
 
-    /// The layout of `T`, which depends on the type with the id `inner`.
-    pub(crate) const fn holding<T>(name: &'static str, version: u32, inner: u64) -> Self {
+    /// The layout of `T`, which depends on the type with the id `inner`: what a generic type gives as
+    /// its [`Persistent::STORED`].
+    pub const fn holding<T>(name: &'static str, version: u32, inner: u64) -> Self {
         assert!(align_of::<T>() as u64 <= BLOCK_ALIGNMENT, "a persistent type is aligned to 8");
         assert!(size_of::<T>() > 0, "a persistent type has at least one byte");
         assert!(!name.is_empty() && name.len() <= NAME_BYTES_MAX, "a name has 1 to 255 bytes");

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use adamant_bench::heap::{self, Journal};
 use adamant_bench::kv::Settings;
+use adamant_bench::maps;
 use adamant_bench::slice;
 use adamant_bench::workload::{kill, memory};
 
@@ -12,6 +13,7 @@ use adamant_bench::workload::{kill, memory};
 pub(crate) const USAGE: &str = "\
 usage: adamant-bench kv [options]
        adamant-bench heap [options]
+       adamant-bench maps [options]
        adamant-bench slice [options]
 
 kv            a keyspace of byte strings, beside the raw disk and a BTreeMap
@@ -38,6 +40,13 @@ heap          the persistent heap by itself, on each journal
 --rounds N, --path DIR, --json FILE: as above, but for the undo journal the default is memory
                     (a tmpfs), where there is one
 
+maps          the ordered maps on a heap: random u64 keys, by transactions of all, one, and 1,000
+
+--quick             100,000 pairs instead of 1,000,000
+--pairs N           pairs
+--structure NAME    only this structure, such as critbit or btree-16
+--journal NAME, --rounds N (default 1), --path DIR, --json FILE: as above
+
 slice         the string of bytes that keys and values are, beside a vector
 
 --quick             3 rounds instead of 7
@@ -52,6 +61,7 @@ pub(crate) enum Command {
     Help,
     Kv(KvArguments),
     Heap(HeapArguments),
+    Maps(MapsArguments),
     Slice(SliceArguments),
     KillChild { engine: String, task: Vec<String> },
     MemoryChild { engine: String, task: Vec<String> },
@@ -71,6 +81,13 @@ pub(crate) struct KvArguments {
 #[derive(Debug)]
 pub(crate) struct HeapArguments {
     pub(crate) settings: heap::Settings,
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// How to run `maps`.
+#[derive(Debug)]
+pub(crate) struct MapsArguments {
+    pub(crate) settings: maps::Settings,
     pub(crate) json: Option<PathBuf>,
 }
 
@@ -102,6 +119,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
         }
         ["kv", options @ ..] => parse_kv(options),
         ["heap", options @ ..] => parse_heap(options),
+        ["maps", options @ ..] => parse_maps(options),
         ["slice", options @ ..] => parse_slice(options),
         [other, ..] => Err(format!("there is no subcommand {other}")),
     }
@@ -151,12 +169,7 @@ fn parse_heap(options: &[&str]) -> Result<Command, String> {
         match option {
             "--quick" => {}
             "--help" | "-h" => return Ok(Command::Help),
-            "--journal" => {
-                let name = value()?;
-                let journal = Journal::ALL.iter().find(|journal| journal.name() == name);
-                let journal = journal.ok_or_else(|| format!("there is no journal {name}"))?;
-                settings.journals = vec![*journal];
-            }
+            "--journal" => settings.journals = vec![journal(value()?)?],
             "--group" => settings.group = Some(value()?.to_owned()),
             "--operations" => settings.operations = number(option, value()?, 1)?,
             "--inserts" => settings.inserts = number(option, value()?, 1)?,
@@ -170,6 +183,34 @@ fn parse_heap(options: &[&str]) -> Result<Command, String> {
         }
     }
     Ok(Command::Heap(HeapArguments { settings, json }))
+}
+
+fn parse_maps(options: &[&str]) -> Result<Command, String> {
+    let is_quick = options.contains(&"--quick");
+    let mut settings = if is_quick { maps::Settings::quick() } else { maps::Settings::full() };
+    let mut json = None;
+    let mut options = options.iter();
+    while let Some(&option) = options.next() {
+        let mut value =
+            || options.next().copied().ok_or_else(|| format!("{option} needs a value after it"));
+        match option {
+            "--quick" => {}
+            "--help" | "-h" => return Ok(Command::Help),
+            "--journal" => settings.journals = vec![journal(value()?)?],
+            "--pairs" => settings.pairs = number(option, value()?, 1)?,
+            "--structure" => settings.structure = Some(value()?.to_owned()),
+            "--rounds" => settings.rounds = number(option, value()?, 1)?,
+            "--path" => settings.path = Some(value()?.into()),
+            "--json" => json = Some(value()?.into()),
+            _ => return Err(format!("there is no option {option}")),
+        }
+    }
+    Ok(Command::Maps(MapsArguments { settings, json }))
+}
+
+fn journal(name: &str) -> Result<Journal, String> {
+    let journal = Journal::ALL.iter().find(|journal| journal.name() == name);
+    journal.copied().ok_or_else(|| format!("there is no journal {name}"))
 }
 
 fn parse_slice(options: &[&str]) -> Result<Command, String> {
@@ -233,6 +274,7 @@ mod tests {
         for line in [
             "heap --journal none",
             "heap --frees 1",
+            "maps --pairs 0",
             "slice --strings 1",
             "put",
             "kv --fast",

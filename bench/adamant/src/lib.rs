@@ -26,4 +26,6 @@ pub mod kv;
 
 pub mod heap;
 
+pub mod maps;
+
 pub mod slice;

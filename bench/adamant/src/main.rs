@@ -17,10 +17,11 @@ use adamant_bench::engines::btree_map::BTreeMapEngine;
 use adamant_bench::error::Result;
 use adamant_bench::heap;
 use adamant_bench::kv;
+use adamant_bench::maps;
 use adamant_bench::slice;
 use adamant_bench::workload::{kill, memory};
 
-use crate::args::{Command, HeapArguments, KvArguments, SliceArguments, USAGE};
+use crate::args::{Command, HeapArguments, KvArguments, MapsArguments, SliceArguments, USAGE};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         }
         Command::Kv(arguments) => run_kv(arguments),
         Command::Heap(arguments) => run_heap(arguments),
+        Command::Maps(arguments) => run_maps(arguments),
         Command::Slice(arguments) => run_slice(arguments),
         Command::KillChild { engine, task } => run_kill_child(&engine, &task),
         Command::MemoryChild { engine, task } => run_memory_child(&engine, &task),
@@ -96,6 +98,22 @@ fn run_heap(arguments: HeapArguments) -> Result<()> {
     for note in notes {
         println!("{note}");
     }
+    Ok(())
+}
+
+/// Measures the maps, prints the table, writes the JSON lines.
+fn run_maps(arguments: MapsArguments) -> Result<()> {
+    let json = arguments.json.map(File::create).transpose()?;
+    let settings = arguments.settings;
+    let table = with_progress(|tell| maps::run(&settings, tell))?;
+    if let Some(mut file) = json {
+        file.write_all(table.json_lines().as_bytes())?;
+    }
+    println!("{} pairs, {} rounds, {}", settings.pairs, settings.rounds, machine()?);
+    println!(
+        "nanoseconds of an operation; fences, flushed lines and bytes of log: insert / remove"
+    );
+    print!("{}", table.text());
     Ok(())
 }
 

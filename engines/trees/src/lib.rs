@@ -26,6 +26,8 @@ pub mod btree;
 pub mod critbit;
 pub mod redblack;
 
+mod typed;
+
 pub use bplus::{Bplus, Salvaged};
 pub use btree::BtreeKind;
 pub use critbit::CritbitKind;
@@ -36,6 +38,7 @@ pub use layout::Head;
 pub use map::Tree;
 pub use redblack::RedblackKind;
 pub use tree::{Cursor, Operation, OrderedMap, Pair, Report, Seek, Walk};
+pub use typed::{Entries, Key, Map};
 
 /// A B-tree with pairs in all of its nodes.
 pub type Btree = Tree<BtreeKind>;

@@ -79,6 +79,7 @@ impl<K: Kind> Tree<K> {
 }
 
 impl<K: Kind> OrderedMap for Tree<K> {
+    const NAME: &'static str = K::LABEL.name;
     type Cursor<'r, R: Read + 'r> = PairCursor<'r, R, K::Trail>;
 
     fn create<W: Write>(tx: &mut W) -> Result<Self> {

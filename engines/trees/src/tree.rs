@@ -144,6 +144,8 @@ impl Report {
 ///
 /// A failed change may leave a part of it behind: the transaction must then fail too.
 pub trait OrderedMap: Copy {
+    /// The name of this kind of tree.
+    const NAME: &'static str;
     /// What walks the pairs.
     type Cursor<'r, R: Read + 'r>: Cursor<'r>;
 

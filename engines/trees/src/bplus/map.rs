@@ -71,6 +71,7 @@ impl Bplus {
 }
 
 impl OrderedMap for Bplus {
+    const NAME: &'static str = "bplus";
     type Cursor<'r, R: Read + 'r> = BplusCursor<'r, R>;
 
     fn create<W: Write>(tx: &mut W) -> Result<Self> {

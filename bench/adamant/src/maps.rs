@@ -1,0 +1,68 @@
+//! `maps`: the ordered maps by themselves, on each journal.
+//!
+//! Purpose: insert, remove and get of random `u64` keys, by three sizes of transactions, with a word
+//! or a freshly allocated object as the value: times, and what each operation costs the medium.
+//! A key is 8 bytes, the highest first.
+
+mod settings;
+mod table;
+
+mod ground;
+
+use adamant_trees::{Bplus, Btree, Critbit, OrderedMap, Redblack};
+
+use crate::error::{Result, ensure};
+use crate::maps::ground::Ground;
+
+pub use crate::maps::settings::{Settings, Value};
+pub use crate::maps::table::{Cell, Table};
+
+/// Operations of a transaction; `None` is one transaction for all.
+const BATCHES: [Option<u64>; 3] = [None, Some(1), Some(1_000)];
+
+/// What measures a structure, and its name.
+type Measure = fn(&mut Ground<'_>) -> Result<()>;
+
+/// All structures. The orders of the B-tree are there to choose one by.
+const STRUCTURES: [(&str, Measure); 7] = [
+    ("bplus", measure::<Bplus>),
+    ("critbit", measure::<Critbit>),
+    ("redblack", measure::<Redblack>),
+    ("btree-8", |ground| ground.measure(&|tx| Btree::create_with_order(tx, 8))),
+    ("btree-16", |ground| ground.measure(&|tx| Btree::create_with_order(tx, 16))),
+    ("btree-32", |ground| ground.measure(&|tx| Btree::create_with_order(tx, 32))),
+    ("btree-64", |ground| ground.measure(&|tx| Btree::create_with_order(tx, 64))),
+];
+
+fn measure<T: OrderedMap>(ground: &mut Ground<'_>) -> Result<()> {
+    ground.measure(&|tx| T::create(tx))
+}
+
+/// Measures everything; `tell` is called with what comes next.
+///
+/// # Errors
+/// The first of the heap or the file system, and contents that are not what was written.
+pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Table> {
+    let wanted = |name: &str| settings.structure.as_deref().is_none_or(|wanted| wanted == name);
+    ensure(STRUCTURES.iter().any(|(name, _)| wanted(name)), || {
+        let names = STRUCTURES.map(|(name, _)| name).join(", ");
+        format!("there is no such structure; there are {names}")
+    })?;
+    let mut table = Table::default();
+    for round in 0..settings.rounds {
+        for &journal in &settings.journals {
+            for (name, measure) in STRUCTURES.iter().filter(|(name, _)| wanted(name)) {
+                for (value, batch) in Value::ALL.into_iter().flat_map(|v| BATCHES.map(|b| (v, b))) {
+                    let batch_name = batch.map_or("all".to_owned(), |batch| batch.to_string());
+                    tell(&format!("{} {name} {} {batch_name}", journal.name(), value.name()));
+                    let seed = u64::from(round) + 1;
+                    let mut ground = Ground::new(settings, journal, (value, batch), seed);
+                    measure(&mut ground)?;
+                    let key = (journal.name(), *name, value.name(), batch_name);
+                    table.add(key, ground.cell);
+                }
+            }
+        }
+    }
+    Ok(table)
+}

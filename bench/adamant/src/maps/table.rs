@@ -1,0 +1,121 @@
+//! What was measured of the maps, as a table and as JSON lines.
+
+use std::fmt::Write;
+
+use serde_json::json;
+
+/// Figures of one structure, for one operation: nanoseconds, and what the medium was asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cell {
+    /// Nanoseconds of an insert.
+    pub insert: f64,
+    /// Nanoseconds of a remove.
+    pub remove: f64,
+    /// Nanoseconds of a get.
+    pub get: f64,
+    /// Fences of an insert (undo journal).
+    pub insert_fences: f64,
+    /// Fences of a remove (undo journal).
+    pub remove_fences: f64,
+    /// Cache lines that an insert flushes (undo journal).
+    pub insert_lines: f64,
+    /// Cache lines that a remove flushes (undo journal).
+    pub remove_lines: f64,
+    /// Bytes of log of an insert (redo journal).
+    pub insert_log: f64,
+    /// Bytes of log of a remove (redo journal).
+    pub remove_log: f64,
+}
+
+/// Journal, structure, kind of value, operations of a transaction.
+type Key = (&'static str, &'static str, &'static str, String);
+
+/// All figures, in the order in which they were first measured.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    rows: Vec<(Key, Vec<Cell>)>,
+}
+
+impl Table {
+    /// Adds a round of a row.
+    pub(super) fn add(&mut self, key: Key, cell: Cell) {
+        match self.rows.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, cells)) => cells.push(cell),
+            None => self.rows.push((key, vec![cell])),
+        }
+    }
+
+    /// Each row with the medians of its rounds.
+    pub fn rows(&self) -> impl Iterator<Item = (&Key, Cell)> {
+        self.rows.iter().map(|(key, cells)| {
+            let of = |field: fn(&Cell) -> f64| {
+                let mut figures: Vec<f64> = cells.iter().map(field).collect();
+                figures.sort_by(f64::total_cmp);
+                figures[figures.len() / 2]
+            };
+            let cell = Cell {
+                insert: of(|cell| cell.insert),
+                remove: of(|cell| cell.remove),
+                get: of(|cell| cell.get),
+                insert_fences: of(|cell| cell.insert_fences),
+                remove_fences: of(|cell| cell.remove_fences),
+                insert_lines: of(|cell| cell.insert_lines),
+                remove_lines: of(|cell| cell.remove_lines),
+                insert_log: of(|cell| cell.insert_log),
+                remove_log: of(|cell| cell.remove_log),
+            };
+            (key, cell)
+        })
+    }
+
+    /// The table to look at.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "{:<5} {:<9} {:<7} {:>5} {:>8} {:>8} {:>8}  {:>13}  {:>13}  {:>15}\n",
+            "",
+            "structure",
+            "value",
+            "batch",
+            "insert",
+            "remove",
+            "get",
+            "fences",
+            "lines",
+            "log B"
+        );
+        for ((journal, structure, value, batch), cell) in self.rows() {
+            let pair = |insert: f64, remove: f64| format!("{insert:.2} / {remove:.2}");
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                text,
+                "{journal:<5} {structure:<9} {value:<7} {batch:>5} {:>8.0} {:>8.0} {:>8.0}  \
+                 {:>13}  {:>13}  {:>15}",
+                cell.insert,
+                cell.remove,
+                cell.get,
+                pair(cell.insert_fences, cell.remove_fences),
+                pair(cell.insert_lines, cell.remove_lines),
+                pair(cell.insert_log, cell.remove_log),
+            );
+        }
+        text
+    }
+
+    /// One JSON object a row.
+    pub fn json_lines(&self) -> String {
+        let mut text = String::new();
+        for ((journal, structure, value, batch), cell) in self.rows() {
+            let line = json!({
+                "bench": "maps", "journal": journal, "structure": structure, "value": value,
+                "batch": batch, "insert_ns": cell.insert, "remove_ns": cell.remove,
+                "get_ns": cell.get, "insert_fences": cell.insert_fences,
+                "remove_fences": cell.remove_fences, "insert_lines": cell.insert_lines,
+                "remove_lines": cell.remove_lines, "insert_log_bytes": cell.insert_log,
+                "remove_log_bytes": cell.remove_log,
+            });
+            text.push_str(&line.to_string());
+            text.push('\n');
+        }
+        text
+    }
+}
