@@ -29,8 +29,13 @@ impl Blocks<'_> {
     /// Where the block at `offset` lies, allocated or not: somebody may be filling it right now.
     #[inline]
     pub(crate) fn place(&self, image: &Image, offset: u64) -> Result<Place> {
-        if let Some(first_touch) = self.first_touch {
-            first_touch.descriptor(image, offset)?;
+        match self.first_touch {
+            Some(first_touch) => first_touch.descriptor(image, offset)?,
+            None => {
+                if let Some(place) = image.run_place(self.classes, offset) {
+                    return Ok(place);
+                }
+            }
         }
         image.locate(self.classes, offset)
     }

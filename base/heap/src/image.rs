@@ -339,6 +339,41 @@ impl Image {
     /// for the blocks that nearly all dereferences go to. `None` says nothing but "ask `locate`".
     #[inline]
     pub(crate) fn run_block(&self, classes: &ClassTable, offset: u64) -> Option<&[u8]> {
+        let (_, _, shape) = self.run_of(classes, offset)?;
+        // SAFETY: a block that `run_of` knows lies within its run (`ClassTable::load` checked that
+        // for the class), and the run lies below `pages`.
+        let pointer = unsafe { self.data.base().as_ptr().add(offset as usize) };
+        // SAFETY: committed, initialised memory. Blocks of runs that are not open are written only
+        // by who has the image exclusively, which callers exclude, or are.
+        Some(unsafe { std::slice::from_raw_parts(pointer, shape.block_bytes as usize) })
+    }
+
+    /// Where such a block lies: the first page of its run, which one it is there, its bytes.
+    #[inline]
+    pub(crate) fn run_index(&self, classes: &ClassTable, offset: u64) -> Option<(u64, u64, u64)> {
+        let (run, _, shape) = self.run_of(classes, offset)?;
+        let index = shape.index_at(offset - run * PAGE_BYTES)?;
+        Some((run, index, shape.block_bytes))
+    }
+
+    /// The place of such a block.
+    #[inline]
+    pub(crate) fn run_place(&self, classes: &ClassTable, offset: u64) -> Option<Place> {
+        let (run, class, shape) = self.run_of(classes, offset)?;
+        let index = shape.index_at(offset - run * PAGE_BYTES)?;
+        Some(Place::Run {
+            run,
+            class: class as u8,
+            index,
+            bytes: shape.block_bytes,
+            is_open: false,
+        })
+    }
+
+    /// The run in which a block starts at `offset`, unless it is an open one: its first page and
+    /// its class.
+    #[inline]
+    fn run_of<'c>(&self, classes: &'c ClassTable, offset: u64) -> Option<(u64, u16, &'c Class)> {
         let page = offset / PAGE_BYTES;
         let pages = self.pages();
         if page >= pages {
@@ -354,19 +389,15 @@ impl Image {
             RUN_CONTINUED => word >> 32,
             _ => return None,
         };
-        let shape = classes.get((word >> 16) as u16)?;
+        let class = (word >> 16) as u16;
+        let shape = classes.get(class)?;
         // A distance beyond the start wraps around, and then lies beyond the end.
         let run = page.wrapping_sub(back);
         if run >= pages || run < FIRST_PAGE || run + shape.run_pages > pages {
             return None;
         }
         shape.index_at(offset - run * PAGE_BYTES)?;
-        // SAFETY: a block that `index_at` knows lies within its run (`ClassTable::load` checked
-        // that for the class), and the run lies below `pages`.
-        let pointer = unsafe { self.data.base().as_ptr().add(offset as usize) };
-        // SAFETY: committed, initialised memory. Blocks of runs that are not open are written only
-        // by who has the image exclusively, which callers exclude, or are.
-        Some(unsafe { std::slice::from_raw_parts(pointer, shape.block_bytes as usize) })
+        Some((run, class, shape))
     }
 
     /// Where the block that starts at `offset` lies: its capacity in bytes and its place.

@@ -36,6 +36,10 @@ impl Word {
 
     /// The blocks: heap offset and place of each.
     pub(crate) fn blocks(self, classes: &ClassTable) -> impl Iterator<Item = (u64, Place)> + '_ {
+        let shape = match self.place {
+            Place::Extent { .. } => None,
+            Place::Run { class, .. } => classes.get(class.into()),
+        };
         let mut left = self.mask;
         std::iter::from_fn(move || {
             if left == 0 {
@@ -46,9 +50,8 @@ impl Word {
             match self.place {
                 Place::Extent { page, .. } => Some((page * PAGE_BYTES, self.place)),
                 Place::Run { run, class, index, bytes, is_open } => {
-                    let shape = classes.get(class.into())?;
                     let index = index / 64 * 64 + bit;
-                    let block = run * PAGE_BYTES + shape.blocks_start + index * bytes;
+                    let block = run * PAGE_BYTES + shape?.blocks_start + index * bytes;
                     Some((block, Place::Run { run, class, index, bytes, is_open }))
                 }
             }
@@ -97,7 +100,11 @@ pub(crate) struct Marked {
 impl Marked {
     #[inline]
     fn position(&self, place: Place) -> Option<usize> {
-        let key = key_of(place);
+        self.position_of(key_of(place))
+    }
+
+    #[inline]
+    fn position_of(&self, key: u64) -> Option<usize> {
         match self.words.entries().get(self.last) {
             Some((last, _)) if *last == key => Some(self.last),
             _ => self.words.position(key),
@@ -115,6 +122,14 @@ impl Marked {
     #[inline]
     pub(crate) fn contains(&self, place: Place) -> bool {
         self.entry(place).is_some()
+    }
+
+    /// Whether a block of a run is among them.
+    #[inline]
+    pub(crate) fn contains_at(&self, run: u64, index: u64) -> bool {
+        let position = self.position_of(run * PAGE_BYTES + index / 64 * 8);
+        let entry = position.and_then(|position| self.words.entries().get(position));
+        entry.is_some_and(|(_, entry)| entry.word.mask >> (index % 64) & 1 != 0)
     }
 
     /// The extent that starts at a heap offset, if it is among them.
@@ -201,8 +216,15 @@ impl Marked {
         &'a self,
         classes: &'a ClassTable,
     ) -> impl Iterator<Item = (u64, u32)> + 'a {
-        (0..self.words.entries().len() as u32)
-            .filter_map(move |at| self.numbers(at, classes).next().map(|(block, _)| (block, at)))
+        self.words.entries().iter().zip(0..).filter_map(move |((_, entry), at)| {
+            let (word, numbered) = (entry.word, entry.numbered);
+            if entry.table == NO_TABLE && numbered == 1 << bit_of(word.place) {
+                // The one block of a small transaction.
+                let block = Word::of(word.place).blocks(classes).next()?.0;
+                return Some((block, at));
+            }
+            self.numbers(at, classes).next().map(|(block, _)| (block, at))
+        })
     }
 
     /// The blocks with a number of the word at a place: heap offset and number of each, in order.
@@ -293,6 +315,9 @@ mod tests {
             let (block, _) = Word::of(place).blocks(&classes).next().expect("one block");
             let known = model.get(&block).copied();
             assert_eq!(marked.contains(place), known.is_some(), "step {step}");
+            if let Place::Run { run, index, .. } = place {
+                assert_eq!(marked.contains_at(run, index), known.is_some(), "step {step}");
+            }
             assert_eq!(marked.number(place), known.unwrap_or(0), "step {step}");
             match random.u64(..5) {
                 0 => assert_eq!(marked.remove(place), model.remove(&block).is_some()),

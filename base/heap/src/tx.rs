@@ -42,6 +42,8 @@ pub struct Transaction<'h> {
     /// The block that was written last and its bytes, unless this transaction reserved it: a node
     /// is mostly written several times in a row. It stays a block until the transaction has ended.
     last: (u64, u64),
+    /// The block that was reserved last, which is mostly written next.
+    newest: (u64, Place),
 }
 
 impl<'h> Transaction<'h> {
@@ -51,7 +53,9 @@ impl<'h> Transaction<'h> {
         writer: MutexGuard<'h, Writer>,
         image: Exclusive<'h>,
     ) -> Self {
-        Self { blocks, supply, writer, image, undo: None, depth: 0, done: false, last: (0, 0) }
+        let newest = (0, Place::Extent { page: 0, pages: 0 });
+        let (undo, last) = (None, (0, 0));
+        Self { blocks, supply, writer, image, undo, depth: 0, done: false, last, newest }
     }
 
     /// Runs `work` so that it can fail alone: on `Err` or panic everything that it did is undone,
@@ -176,6 +180,7 @@ impl<'h> Transaction<'h> {
         }
         let depth = self.depth;
         self.writer.levels[depth].fresh.insert(place);
+        self.newest = (block, place);
         Ok(block)
     }
 
@@ -239,6 +244,10 @@ impl<'h> Transaction<'h> {
     /// Where the block at `block` lies, and which level reserved it, if one did. O(1).
     #[inline]
     pub(crate) fn find(&self, block: u64) -> Result<(Place, Option<usize>)> {
+        let (newest, place) = self.newest;
+        if block == newest && self.writer.levels[self.depth].fresh.contains(place) {
+            return Ok((place, Some(self.depth)));
+        }
         let place = match self.blocks.place(&self.image, block) {
             Ok(place) => place,
             // On the medium a fresh extent is not even there.
@@ -294,6 +303,13 @@ impl<'h> Transaction<'h> {
         end: u64,
         is_uninit: bool,
     ) -> Result<&mut [u8]> {
+        if let Some(bytes) = self.plain(block) {
+            if end > bytes {
+                return Err(too_short(block));
+            }
+            self.last = (block, bytes);
+            return self.track_in(block, bytes, (at, len), true);
+        }
         let (place, reserved) = self.find(block)?;
         if end > place.bytes() {
             return Err(too_short(block));
@@ -323,9 +339,29 @@ impl<'h> Transaction<'h> {
         block == self.last.0 && self.supply.journal.lanes().is_none()
     }
 
+    /// The bytes of a block that this transaction did not reserve and may write in place, if it is
+    /// one that nearly all are. `None` says nothing.
+    #[inline]
+    fn plain(&self, block: u64) -> Option<u64> {
+        let is_other = block == self.newest.0
+            || self.blocks.first_touch.is_some()
+            || self.supply.journal.lanes().is_some();
+        if is_other {
+            return None;
+        }
+        let (run, index, bytes) = self.image.run_index(self.blocks.classes, block)?;
+        let levels = &self.writer.levels[..=self.depth];
+        let is_fresh = levels.iter().any(|level| level.fresh.contains_at(run, index));
+        (!is_fresh).then_some(bytes)
+    }
+
     /// Makes a block the one that was written last, if it may be that: false for one that this
     /// transaction reserved, and where memory is the medium.
     fn look_up(&mut self, block: u64) -> Result<bool> {
+        if let Some(bytes) = self.plain(block) {
+            self.last = (block, bytes);
+            return Ok(true);
+        }
         if self.supply.journal.lanes().is_some() {
             return Ok(false);
         }
