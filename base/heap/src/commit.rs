@@ -7,6 +7,7 @@ use crate::changes::Written;
 use crate::direct::Direct;
 use crate::error::Result;
 use crate::lanes::Fresh;
+use crate::marked::Finder;
 use crate::tx::Transaction;
 use crate::writer::{Part, Placed};
 
@@ -18,6 +19,7 @@ impl Transaction<'_> {
         debug_assert_eq!(self.depth, 0, "savepoints end before their transaction");
         self.judge_freed()?;
         self.collect_changes();
+        self.leave_out_freed();
         let fresh = self.build_record()?;
         let journal = self.supply.journal;
         let mut sequence = None;
@@ -64,6 +66,25 @@ impl Transaction<'_> {
         writer.changes.coalesce();
     }
 
+    /// Takes what was written to blocks that are freed as well out of the record: nobody will read
+    /// it.
+    fn leave_out_freed(&mut self) {
+        let writer = &mut *self.writer;
+        let level = &mut writer.levels[0];
+        let is_untouched = level.ranges.is_empty() && level.shadows.entries().is_empty();
+        if level.freed.is_empty() || is_untouched {
+            return;
+        }
+        level.freed.stretches(self.blocks.classes, &mut writer.stretches);
+        level.ranges.leave_out(&writer.stretches);
+        let mut finder = Finder::new(&writer.stretches);
+        for (block, shadow) in level.shadows.entries() {
+            if finder.find(*block).is_some_and(|(start, _)| start <= *block) {
+                writer.shadows.leave_out(*shadow);
+            }
+        }
+    }
+
     /// All that goes into the record, sorted by heap offset.
     fn sort_parts(&mut self) {
         let writer = &mut *self.writer;
@@ -75,6 +96,7 @@ impl Transaction<'_> {
         let fresh = level.fresh.numbered(self.blocks.classes);
         parts.extend(fresh.map(|(block, index)| Placed::new(block, Part::Fresh(index))));
         let shadows = level.shadows.entries().iter().zip(0..);
+        let shadows = shadows.filter(|((_, shadow), _)| writer.shadows.is_written(*shadow));
         parts.extend(shadows.map(|((block, _), index)| Placed::new(*block, Part::Shadow(index))));
         let bits = writer.changes.bits.iter().zip(0..);
         parts.extend(bits.map(|(bits, index)| Placed::new(bits.offset, Part::Bits(index))));

@@ -74,6 +74,12 @@ impl<V> Keyed<V> {
         self.entries.get_mut(position).map(|(_, value)| value)
     }
 
+    /// The entries, for changing values.
+    #[inline]
+    pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = (&u64, &mut V)> {
+        self.entries.iter_mut().map(|(key, value)| (&*key, value))
+    }
+
     /// The entry at a place, for changing its value.
     #[inline]
     pub(crate) fn entry_mut(&mut self, position: usize) -> Option<&mut (u64, V)> {

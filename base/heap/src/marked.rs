@@ -78,6 +78,30 @@ fn key_of(place: Place) -> u64 {
     }
 }
 
+/// Finds the stretch that ends behind an offset, of stretches in order. Offsets that are asked for
+/// in order cost O(1).
+#[derive(Debug)]
+pub(crate) struct Finder<'s> {
+    stretches: &'s [(u64, u64)],
+    at: usize,
+}
+
+impl<'s> Finder<'s> {
+    pub(crate) fn new(stretches: &'s [(u64, u64)]) -> Self {
+        Self { stretches, at: 0 }
+    }
+
+    /// The first stretch that ends behind `offset`.
+    #[inline]
+    pub(crate) fn find(&mut self, offset: u64) -> Option<(u64, u64)> {
+        let ends_behind = |at: usize| self.stretches.get(at).is_none_or(|(_, end)| *end > offset);
+        if self.at > 0 && ends_behind(self.at - 1) || !ends_behind(self.at) {
+            self.at = self.stretches.partition_point(|(_, end)| *end <= offset);
+        }
+        self.stretches.get(self.at).copied()
+    }
+}
+
 /// The blocks of a word, and their numbers.
 #[derive(Debug)]
 struct Entry {
@@ -246,6 +270,29 @@ impl Marked {
         })
     }
 
+    /// The heap ranges (start, end) that the blocks cover: in order, none next to another. Neighbours
+    /// of a word are joined at once.
+    pub(crate) fn stretches(&self, classes: &ClassTable, found: &mut Vec<(u64, u64)>) {
+        found.clear();
+        for word in self.words() {
+            for (block, place) in word.blocks(classes) {
+                let end = block + place.bytes();
+                match found.last_mut() {
+                    Some(last) if last.1 == block => last.1 = end,
+                    _ => found.push((block, end)),
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup_by(|next, kept| {
+            let is_next = kept.1 == next.0;
+            if is_next {
+                kept.1 = next.1;
+            }
+            is_next
+        });
+    }
+
     /// Hands everything to `outer`.
     pub(crate) fn merge_into(&mut self, outer: &mut Self, classes: &ClassTable) {
         for word in self.words() {
@@ -352,6 +399,32 @@ mod tests {
                 assert!(marked.is_empty());
                 std::mem::swap(&mut marked, &mut outer);
             }
+        }
+    }
+
+    #[test]
+    fn stretches_are_joined_and_found() {
+        let classes = initial_table();
+        let mut random = fastrand::Rng::with_seed(32);
+        let (mut marked, mut model) = (Marked::default(), std::collections::BTreeSet::new());
+        for _ in 0..700 {
+            let place = place(&classes, [8, 64][random.usize(..2)], random.u64(..1000));
+            let (block, _) = Word::of(place).blocks(&classes).next().expect("one block");
+            marked.insert(place);
+            model.extend(block..block + place.bytes());
+        }
+        let mut stretches = Vec::new();
+        marked.stretches(&classes, &mut stretches);
+        assert!(stretches.windows(2).all(|pair| pair[0].1 < pair[1].0));
+        assert!(stretches.iter().flat_map(|(start, end)| *start..*end).eq(model.iter().copied()));
+        let mut finder = Finder::new(&stretches);
+        let (first, last) = (stretches[0].0, stretches[stretches.len() - 1].1);
+        let mut offset = first - 10;
+        for _ in 0..5000 {
+            let forward = offset + random.u64(..200);
+            offset = if random.u64(..20) == 0 { random.u64(first..last + 10) } else { forward };
+            let expected = stretches.iter().find(|(_, end)| *end > offset);
+            assert_eq!(finder.find(offset).as_ref(), expected, "at {offset}");
         }
     }
 

@@ -16,6 +16,7 @@ use adamant_medium::persist::Persist;
 use crate::error::Result;
 use crate::image::{Exclusive, Image};
 use crate::keyed::Keyed;
+use crate::marked::Finder;
 
 /// Bytes of a line.
 pub(crate) const LINE_BYTES: u64 = 64;
@@ -175,6 +176,30 @@ impl Ranges {
             }
             older.saved |= known.saved;
         }
+    }
+
+    /// Takes what lies in stretches of the heap, which are in order, out of the record: blocks that
+    /// are freed by the same commit. The old bytes stay saved.
+    pub(crate) fn leave_out(&mut self, stretches: &[(u64, u64)]) {
+        let mut finder = Finder::new(stretches);
+        for (line, known) in self.lines.entries_mut() {
+            let (mut at, line_end) = (*line * LINE_BYTES, (*line + 1) * LINE_BYTES);
+            while let Some((start, end)) = finder.find(at).filter(|(start, _)| *start < line_end) {
+                let (from, to) = (start.max(at), end.min(line_end));
+                if let Some((_, mask)) = lines_of(from, to - from).next() {
+                    known.written &= !mask;
+                }
+                at = to;
+                if at == line_end {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Whether nothing was changed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.entries().is_empty()
     }
 
     /// Heap offset of every line with something for the record, and its place for `spans`.

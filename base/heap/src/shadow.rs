@@ -16,7 +16,9 @@ use crate::ranges::{Spans, lines_of};
 /// Bytes of a line.
 const LINE_BYTES: usize = 64;
 /// Bytes of copies that a transaction may have; what it changes beyond is changed in place.
-const COPIES_BYTES_MAX: usize = 4 << 20;
+const COPIES_BYTES_MAX: usize = 64 << 20;
+/// Memory beyond that is given back when a transaction ends.
+const COPIES_KEEP_BYTES_MAX: usize = 4 << 20;
 
 /// A line of a copy.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -61,6 +63,20 @@ impl ShadowMemory {
     pub(crate) fn truncate(&mut self, mark: usize) {
         self.lines.truncate(mark);
         self.written.truncate(mark);
+        if mark == 0 && self.lines.capacity() > COPIES_KEEP_BYTES_MAX / LINE_BYTES {
+            (self.lines, self.written) = (Vec::new(), Vec::new());
+        }
+    }
+
+    /// Whether anything was written to a copy.
+    #[inline]
+    pub(crate) fn is_written(&self, shadow: Shadow) -> bool {
+        self.written[shadow.lines()].iter().any(|written| *written != 0)
+    }
+
+    /// Forgets what was written to a copy: its block is freed by the same commit.
+    pub(crate) fn leave_out(&mut self, shadow: Shadow) {
+        self.written[shadow.lines()].fill(0);
     }
 
     /// Whether there is room for a copy of so many bytes.

@@ -98,6 +98,8 @@ pub(crate) struct Writer {
     pub(crate) shadows: ShadowMemory,
     pub(crate) parts: Vec<Placed>,
     pub(crate) changes: Changes,
+    /// Heap ranges of what is freed.
+    pub(crate) stretches: Vec<(u64, u64)>,
 }
 
 impl Writer {
@@ -111,6 +113,7 @@ impl Writer {
             shadows: ShadowMemory::default(),
             parts: Vec::new(),
             changes: Changes::default(),
+            stretches: Vec::new(),
         }
     }
 }

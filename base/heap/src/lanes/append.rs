@@ -169,9 +169,9 @@ impl Held<'_> {
         if large.last().is_none_or(|last| last.room() < needed) {
             // Twice the last: a long transaction needs few files.
             let bytes = large.last().map_or(0, |last| last.mapped.len() * 2);
-            let made = match self.shared.large.create(bytes.max(needed)) {
+            let made = match self.shared.large.take(bytes.max(needed)) {
                 Err(error) if error.is_out_of_space() && bytes > needed => {
-                    self.shared.large.create(needed)
+                    self.shared.large.take(needed)
                 }
                 made => made,
             };

@@ -18,7 +18,6 @@ use super::lane::Lane;
 use super::lanes_file::LanesFile;
 use super::large::{self, LargeFiles};
 use super::layout::entry_seed;
-use super::mapped::Mapped;
 use super::order::Order;
 use super::recover::judge;
 use super::replay::replay;
@@ -56,6 +55,7 @@ impl Lanes {
         // Refused before anything is made.
         log_directory.persist(flushing)?;
         LanesFile::create(log_directory.as_ref(), uuid)?;
+        LargeFiles::new(Arc::clone(&log_directory))?.create_spare()?;
         Ok(log_directory.sync()?)
     }
 
@@ -99,26 +99,20 @@ impl Lanes {
     /// `Error::Damaged` when something durable is not what was written; those of the medium.
     pub(crate) fn recover(&self, image: &Image) -> Result<Recovery> {
         let shared = &self.shared;
-        let names = large::list(self.directory.as_ref())?;
-        let mut files = Vec::with_capacity(names.len());
-        for name in &names {
-            if let Some(file) = self.directory.open(name)? {
-                files.push((self.directory.path().join(name), Mapped::map(&file)?));
-            }
-        }
+        let files = large::left(self.directory.as_ref())?;
         let lane = |index| Source {
             mapped: &shared.file.mapped,
             start: shared.file.lane_offset(index),
             len: shared.file.lane_bytes,
             path: shared.path(),
         };
-        let whole = |(path, mapped)| {
-            let mapped: &Mapped = mapped;
-            let path: &std::path::PathBuf = path;
-            Source { mapped, start: 0, len: mapped.len(), path }
-        };
         let lanes = (0..shared.lanes.len()).map(lane);
-        let sources = lanes.chain(files.iter().map(|(path, mapped)| whole((path, mapped))));
+        let sources = lanes.chain(files.iter().map(|left| Source {
+            mapped: &left.mapped,
+            start: 0,
+            len: left.mapped.len(),
+            path: &left.path,
+        }));
         let watermark = shared.covered();
         let mut found = Vec::new();
         let persist = shared.persist.as_ref();
@@ -147,10 +141,7 @@ impl Lanes {
             shared.watermark.store(plan.last, Ordering::Release);
             shared.order.skip_to(plan.last);
         }
-        drop(files);
-        for name in &names {
-            self.directory.remove(name)?;
-        }
+        files.into_iter().for_each(|left| shared.large.give_back_left(left));
         Ok(recovery)
     }
 

@@ -291,3 +291,68 @@ fn a_closed_heap_refuses_every_use() {
     assert!(matches!(write, Err(Error::Misuse { .. })), "{write:?}");
     assert!(holds(&other.view().expect("not a child"), block, 1, 100));
 }
+
+/// A commit leaves out what it wrote to blocks that it frees, and nothing else: neighbours in the
+/// same cache line and the same word of a bitmap, and what a savepoint freed in vain.
+#[test]
+fn blocks_that_are_written_and_freed_do_not_reach_the_record() {
+    const COUNT: u64 = 300;
+    for bytes in [8, 24, 64, 5000] {
+        let directory = new_directory();
+        let heap = open(&directory);
+        let blocks = heap
+            .transaction(Durability::Sync, |tx| {
+                (0..COUNT).map(|tag| make(tx, tag, bytes)).collect::<Result<Vec<_>, Error>>()
+            })
+            .expect("there is room");
+        let write_all = |tx: &mut adamant_heap::Transaction<'_>| {
+            blocks.iter().zip(COUNT..).try_for_each(|(&block, tag)| {
+                let target = tx.write(block, 0, bytes)?;
+                for (index, byte) in target.iter_mut().enumerate() {
+                    *byte = (tag as usize + index) as u8;
+                }
+                Ok::<_, Error>(())
+            })
+        };
+        let is_freed = |at: usize| at % 3 == 1;
+        let before = heap.stats().journal.log_appended_bytes;
+        heap.transaction(Durability::Sync, |tx| {
+            write_all(tx)?;
+            let undone: Result<(), Error> = tx.savepoint(|tx| {
+                blocks.iter().try_for_each(|&block| tx.free(block))?;
+                Err(Error::TooLarge { bytes: 1, bytes_max: 0 })
+            });
+            undone.expect_err("on purpose");
+            let freed = blocks.iter().enumerate().filter(|(at, _)| is_freed(*at));
+            tx.savepoint(|tx| freed.clone().try_for_each(|(_, &block)| tx.free(block)))
+        })
+        .expect("commits");
+        let some = heap.stats().journal.log_appended_bytes - before;
+        let check = |heap: &Heap| {
+            let view = heap.view().expect("open");
+            for (at, &block) in blocks.iter().enumerate().filter(|(at, _)| !is_freed(*at)) {
+                assert!(holds(&view, block, COUNT + at as u64, bytes), "{bytes}: block {at}");
+            }
+        };
+        check(&heap);
+        assert_clean(&heap);
+        drop(heap);
+        let heap = open(&directory);
+        check(&heap);
+        // All that is left: nothing but the frees are in the record.
+        let before = heap.stats().journal.log_appended_bytes;
+        heap.transaction(Durability::Sync, |tx| {
+            let mut left = blocks.iter().enumerate().filter(|(at, _)| !is_freed(*at));
+            left.try_for_each(|(_, &block)| {
+                tx.write(block, 0, 8)?.fill(7);
+                tx.free(block)
+            })
+        })
+        .expect("commits");
+        let none = heap.stats().journal.log_appended_bytes - before;
+        if bytes < 4096 {
+            assert!(none < 2000 && none < some, "{bytes}: {none} and {some} bytes of log");
+        }
+        assert_clean(&heap);
+    }
+}
