@@ -317,11 +317,13 @@ impl Arena {
         self.retired.push_back((sequence, retired));
     }
 
-    /// Makes reusable what was freed by commits up to `sequence`: no pin looks at it any more.
-    pub(crate) fn release(&mut self, sequence: u64) {
-        while let Some((freed, retired)) = self.retired.front().copied() {
+    /// Makes reusable what was freed by commits up to `sequence`: no pin looks at it any more. At
+    /// most `count_max` entries; whether there may be more.
+    pub(crate) fn release(&mut self, sequence: u64, count_max: usize) -> bool {
+        for _ in 0..count_max {
+            let Some((freed, retired)) = self.retired.front().copied() else { return false };
             if freed > sequence {
-                break;
+                return false;
             }
             self.retired.pop_front();
             match retired {
@@ -329,6 +331,7 @@ impl Arena {
                 Retired::Pages { start, pages } => self.free.give(start, pages),
             }
         }
+        true
     }
 
     /// The same, but for blocks of which `is_lent` says so, by the first page of their run and their
@@ -369,9 +372,9 @@ impl Arena {
         self.retired.iter().map(|(_, retired)| count(retired)).sum()
     }
 
-    /// Whether nothing waits to become reusable, or to give its pages back.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.retired.is_empty() && self.emptied.is_empty()
+    /// How much waits to become reusable, or to give its pages back.
+    pub(crate) fn waiting(&self) -> usize {
+        self.retired.len() + self.emptied.len()
     }
 
     fn make_available(&mut self, page: u64, word: u32, mask: u64) {

@@ -6,6 +6,7 @@
 use crate::changes::Written;
 use crate::direct::Direct;
 use crate::error::Result;
+use crate::image::Exclusive;
 use crate::lanes::Fresh;
 use crate::marked::Finder;
 use crate::tx::Transaction;
@@ -13,9 +14,9 @@ use crate::writer::{Part, Placed};
 
 impl Transaction<'_> {
     /// Makes everything one record, and visible. Returns its sequence number; `None` when there
-    /// was nothing to do. `released` tells up to which sequence number no pin looks at what
-    /// commits freed.
-    pub(crate) fn commit(mut self, released: impl FnOnce() -> u64) -> Result<Option<u64>> {
+    /// was nothing to do. `recycle` is called at the end, when something waits to become
+    /// reusable.
+    pub(crate) fn commit(mut self, recycle: impl FnOnce(&Exclusive<'_>)) -> Result<Option<u64>> {
         debug_assert_eq!(self.depth, 0, "savepoints end before their transaction");
         self.judge_freed()?;
         self.collect_changes();
@@ -37,7 +38,7 @@ impl Transaction<'_> {
         self.writer.levels[0].clear();
         self.writer.shadows.truncate(0);
         if self.supply.space.has_waiting() {
-            self.supply.recycle(&self.image, released());
+            recycle(&self.image);
         }
         Ok(sequence)
     }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use adamant_medium::error::Error as MediumError;
 use adamant_medium::persist::Flushing;
 use adamant_medium::storage::{Directory, Lock};
 use parking_lot::Mutex;
@@ -33,6 +34,7 @@ use crate::layout::{
 use crate::lent::Lent;
 use crate::occupancy::{Occupancy, occupancy};
 use crate::pin::{Pin, Pins};
+use crate::recycler::{Ground, Recyclers};
 use crate::reservation::Holder;
 use crate::settled::{FirstTouch, Settled};
 use crate::space::Space;
@@ -67,6 +69,9 @@ pub struct Options {
     /// read trusts a page that is not what was written. Costs about 1 us a page, once. Redo journal
     /// only: pools of the other one have no checksums of pages.
     pub verify_first_touch: bool,
+    /// Threads that make reusable what large commits freed, after these returned. 0: each commit
+    /// does so itself, as it does while the heap cannot grow.
+    pub post_commit_workers: u8,
 }
 
 impl Default for Options {
@@ -81,6 +86,7 @@ impl Default for Options {
             address_bytes_max: HEAP_BYTES_MAX,
             create: true,
             verify_first_touch: false,
+            post_commit_workers: 0,
         }
     }
 }
@@ -106,15 +112,17 @@ pub struct Stats {
 /// A crash-safe persistent heap.
 #[derive(Debug)]
 pub struct Heap {
-    // Field order is drop order: the journal's threads end before the lock is released.
-    pub(crate) journal: Journal,
+    // Field order is drop order: all threads end before the lock is released, and those that need the
+    // journal before it.
+    recyclers: Recyclers,
+    pub(crate) journal: Arc<Journal>,
     turns: Turns,
     pub(crate) space: Arc<Space>,
     pub(crate) desks: Desks,
     /// Whether a desk has something retired.
     pub(crate) retires: AtomicBool,
     writer: Mutex<Writer>,
-    pub(crate) lent: Lent,
+    pub(crate) lent: Arc<Lent>,
     pins: Arc<Pins>,
     verify_first_touch: bool,
     closed: AtomicBool,
@@ -178,20 +186,27 @@ impl Heap {
         let recovery = journal.recover(&image)?.unwrap_or(recovery);
         let settled = Settled::new(image.pages_max());
         let (classes, pages_end) = load_root(&journal, &image, &settled)?;
+        let (journal, pins) = (Arc::new(journal), Arc::new(Pins::default()));
         let record = || journal.record();
         let space = Arc::new(Space::new(image, classes, settled, pages_end, record()));
         let writer = Writer::new(record(), record());
         let lock = Arc::new(lock);
-        let lent = Lent::new(Holder::new(Arc::clone(&space), Arc::clone(&lock)));
+        let lent = Arc::new(Lent::new(Holder::new(Arc::clone(&space), Arc::clone(&lock))));
+        let count = options.post_commit_workers.into();
+        let ground = || Ground::new(&space, &journal, &lent, &pins);
+        let recyclers = Recyclers::spawn(count, ground).map_err(|source| {
+            MediumError::io("start a thread for", directory.path(), None, 0, source)
+        })?;
         let heap = Self {
+            recyclers,
             lent,
             turns: Turns::new(),
             desks: Desks::new(|| Holder::new(Arc::clone(&space), Arc::clone(&lock)), record),
             space,
             retires: AtomicBool::new(false),
             writer: Mutex::new(writer),
-            journal,
-            pins: Arc::new(Pins::default()),
+            journal: Arc::clone(&journal),
+            pins,
             verify_first_touch: options.verify_first_touch,
             closed: AtomicBool::new(false),
             owner: AtomicUsize::new(0),
@@ -223,6 +238,13 @@ impl Heap {
             self.lent.settle();
         }
         if self.space.has_waiting() {
+            self.recycle_waiting(image);
+        }
+    }
+
+    /// Large frees are for the threads, if there are any.
+    fn recycle_waiting(&self, image: &Exclusive<'_>) {
+        if self.space.is_short() || !self.recyclers.take(self.space.waiting()) {
             self.supply().recycle(image, self.pins.released());
         }
     }
@@ -325,7 +347,7 @@ impl Heap {
                 resume_unwind(panic)
             }
         };
-        let sequence = transaction.commit(|| self.pins.released())?;
+        let sequence = transaction.commit(|image| self.recycle_waiting(image))?;
         drop(turn);
         // Who changed nothing is promised what was found: a key removed once more stays removed.
         let sequence = sequence.unwrap_or_else(|| self.journal.last_sequence());
@@ -441,6 +463,7 @@ impl Heap {
     /// `Error::Misuse` in the child of a fork, which has no right to write: nothing is done.
     pub fn close(&self) -> Result<()> {
         self.refuse_child()?;
+        self.recyclers.stop();
         let outcome = self.journal.close(&self.space.image);
         self.closed.store(true, Ordering::Release);
         let _seat = self.writer.lock();
@@ -449,6 +472,16 @@ impl Heap {
         self.lent.close();
         self.lock.lock().take();
         outcome
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        if self.journal.is_child() {
+            self.recyclers.forget();
+        } else {
+            self.recyclers.stop();
+        }
     }
 }
 

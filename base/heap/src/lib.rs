@@ -68,6 +68,7 @@ mod supply;
 mod desk;
 mod blocks;
 mod pin;
+mod recycler;
 mod turns;
 mod writer;
 mod direct;

@@ -5,7 +5,7 @@
 //! Thread safety: any thread. Lock order: the image's lock, a shard, the arena, then whatever the
 //! journal locks inside `append`. `Image::try_write` never waits, so it is asked under any of them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -23,9 +23,11 @@ pub(crate) struct Space {
     pub(crate) classes: ClassTable,
     pub(crate) settled: Settled,
     arena: Mutex<Arena>,
-    /// Whether something waits in the arena to become reusable. A hint that spares a commit the
+    /// How much waits in the arena to become reusable. A hint that spares a commit the
     /// lock; whoever it misleads is followed by another commit.
-    waiting: AtomicBool,
+    waiting: AtomicUsize,
+    /// Whether the heap could not grow the last time.
+    short: AtomicBool,
 }
 
 impl Space {
@@ -38,7 +40,14 @@ impl Space {
         record: RecordBuilder,
     ) -> Self {
         let arena = Mutex::new(Arena::new(&classes, pages_end, image.pages(), record));
-        Self { image, classes, settled, arena, waiting: AtomicBool::new(false) }
+        Self {
+            image,
+            classes,
+            settled,
+            arena,
+            waiting: AtomicUsize::new(0),
+            short: AtomicBool::new(false),
+        }
     }
 
     /// The part of the allocator that all share.
@@ -58,12 +67,29 @@ impl Space {
     /// Whether something may wait to become reusable.
     #[inline]
     pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting() > 0
+    }
+
+    /// How much may wait to become reusable: words of bitmaps, extents and empty runs.
+    #[inline]
+    pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// To be told whenever that may have changed, with the arena's lock held.
+    /// Whether the heap could not grow the last time: then nothing may wait that could be reused.
+    #[inline]
+    pub(crate) fn is_short(&self) -> bool {
+        self.short.load(Ordering::Relaxed)
+    }
+
+    /// To be told how growing went.
+    pub(crate) fn note_growth(&self, has_grown: bool) {
+        self.short.store(!has_grown, Ordering::Relaxed);
+    }
+
+    /// To be told whenever what waits may have changed, with the arena's lock held.
     #[inline]
     pub(crate) fn note_waiting(&self, arena: &Arena) {
-        self.waiting.store(!arena.is_quiet(), Ordering::Relaxed);
+        self.waiting.store(arena.waiting(), Ordering::Relaxed);
     }
 }

@@ -290,13 +290,35 @@ impl<'h> Supply<'h> {
     /// is lent is passed over.
     pub(crate) fn recycle(self, image: &Exclusive<'_>, released: u64) {
         let mut arena = self.space.arena();
-        if self.lent.has_any() {
-            arena.release_unless(released, |page, index| self.lent.is_on_loan((page, index)));
-        } else {
-            arena.release(released);
-        }
+        self.release(&mut arena, released, usize::MAX);
         self.unmake_empty_runs(&mut arena, image);
         self.space.note_waiting(&arena);
+    }
+
+    /// A part of that: at most `count_max` of the words and extents that wait, and when none is left
+    /// the empty runs; whether there may be more.
+    pub(crate) fn recycle_part(
+        self,
+        image: &Exclusive<'_>,
+        released: u64,
+        count_max: usize,
+    ) -> bool {
+        let mut arena = self.space.arena();
+        let has_more = self.release(&mut arena, released, count_max);
+        if !has_more {
+            self.unmake_empty_runs(&mut arena, image);
+        }
+        self.space.note_waiting(&arena);
+        has_more
+    }
+
+    /// Makes blocks and pages reusable; whether there may be more than `count_max` of them.
+    fn release(self, arena: &mut Arena, released: u64, count_max: usize) -> bool {
+        if self.lent.has_any() {
+            arena.release_unless(released, |page, index| self.lent.is_on_loan((page, index)));
+            return false;
+        }
+        arena.release(released, count_max)
     }
 
     /// Gives the pages of runs that have become empty back, by a record of their own. Nobody may
@@ -338,7 +360,11 @@ impl<'h> Supply<'h> {
                 Ok(start) => break start,
                 Err(needed) => match arena.unbooted_zone() {
                     Some(zone) => self.boot_zone(arena, zone)?,
-                    None => self.grow(needed)?,
+                    None => {
+                        let grown = self.grow(needed);
+                        self.space.note_growth(grown.is_ok());
+                        grown?;
+                    }
                 },
             }
         };

@@ -14,6 +14,7 @@ mod frees;
 mod inserts;
 mod large;
 mod open;
+mod post_commit;
 mod space;
 mod writes;
 
@@ -34,6 +35,7 @@ const GROUPS: &[(&str, Measure)] = &[
     ("actions", actions::measure),
     ("writes", writes::measure),
     ("frees", frees::measure),
+    ("post_commit", post_commit::measure),
     ("inserts", inserts::measure),
     ("space", space::measure),
     ("open", open::measure),

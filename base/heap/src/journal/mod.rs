@@ -31,3 +31,4 @@ pub(crate) use poison::Poison;
 pub(crate) use record::{Entries, Entry, RecordBuilder};
 pub use recover::Recovery;
 pub use stats::JournalStats;
+pub(crate) use worker::{Signal, Worker};

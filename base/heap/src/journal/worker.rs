@@ -1,6 +1,6 @@
 //! A thread that sleeps until there is something to do.
 //!
-//! Purpose: what the background threads of the journal have in common.
+//! Purpose: what the background threads of a heap have in common.
 //! Invariants: a signal raised while the thread works is seen when it is done; stopping ends every
 //! wait at once. Thread safety: any thread may raise and stop.
 
@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Wakes one worker.
+/// Wakes a worker, or all that share it.
 #[derive(Debug, Default)]
-pub(super) struct Signal {
+pub(crate) struct Signal {
     raised: AtomicBool,
     stopped: Mutex<bool>,
     changed: Condvar,
@@ -21,7 +21,7 @@ pub(super) struct Signal {
 
 impl Signal {
     /// There is something to do. Costs one load while the worker has not seen the last time.
-    pub(super) fn raise(&self) {
+    pub(crate) fn raise(&self) {
         if !self.raised.load(Ordering::Acquire) && !self.raised.swap(true, Ordering::AcqRel) {
             // Under the lock, so that it cannot fall between the worker's look and its wait.
             let _stopped = self.stopped.lock();
@@ -30,13 +30,13 @@ impl Signal {
     }
 
     /// Ends the worker.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         *self.stopped.lock() = true;
         self.changed.notify_all();
     }
 
     /// Waits until raised, and lowers it; false when it is time to end.
-    pub(super) fn wait(&self) -> bool {
+    pub(crate) fn wait(&self) -> bool {
         let mut stopped = self.stopped.lock();
         loop {
             if *stopped {
@@ -50,12 +50,17 @@ impl Signal {
     }
 
     /// Takes notice: what is raised from now on is new.
-    pub(super) fn lower(&self) {
+    pub(crate) fn lower(&self) {
         self.raised.store(false, Ordering::Release);
     }
 
+    /// Whether it is time to end.
+    pub(crate) fn is_stopped(&self) -> bool {
+        *self.stopped.lock()
+    }
+
     /// Waits for a time, less if it is time to end.
-    pub(super) fn sleep(&self, duration: Duration) {
+    pub(crate) fn sleep(&self, duration: Duration) {
         let mut stopped = self.stopped.lock();
         if !*stopped {
             // A signal raised before is still raised, so only `stop` wakes this.
@@ -66,7 +71,7 @@ impl Signal {
 
 /// A running thread and its signal. Ends and is joined on drop.
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(crate) struct Worker {
     signal: Arc<Signal>,
     thread: Option<JoinHandle<()>>,
 }
@@ -76,7 +81,7 @@ impl Worker {
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn spawn(
+    pub(crate) fn spawn(
         name: &str,
         signal: &Arc<Signal>,
         work: impl FnOnce(&Signal) + Send + 'static,

@@ -85,8 +85,14 @@ impl<'a> Ground<'a> {
 
     /// Opens the heap in a directory, creating both if there is nothing.
     pub(super) fn open(&self, directory: &Path) -> Result<Heap> {
+        self.open_with_workers(directory, 0)
+    }
+
+    /// The same, with so many threads for what commits leave to do.
+    pub(super) fn open_with_workers(&self, directory: &Path, workers: u8) -> Result<Heap> {
         let directory = Arc::new(OsDirectory::create(directory)?);
         let mut options = Options::default();
+        options.post_commit_workers = workers;
         if self.journal == Journal::Undo {
             options.journal = JournalKind::Undo;
             options.flushing = Flushing::Volatile;
