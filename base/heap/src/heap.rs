@@ -242,6 +242,12 @@ impl Heap {
         }
     }
 
+    /// The same, whatever the threads would do of it.
+    pub(crate) fn recycle_all(&self, image: &Exclusive<'_>) {
+        self.recycle(image);
+        self.supply().recycle(image, self.pins.released());
+    }
+
     /// Large frees are for the threads, if there are any.
     fn recycle_waiting(&self, image: &Exclusive<'_>) {
         if self.space.is_short() || !self.recyclers.take(self.space.waiting()) {

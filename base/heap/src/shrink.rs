@@ -59,7 +59,7 @@ impl Heap {
         // Most of the log, while nobody waits.
         self.journal.checkpoint(&self.space.image)?;
         self.alone(|_, image| {
-            self.recycle(image);
+            self.recycle_all(image);
             self.supply().shrink(image)
         })
     }

@@ -30,7 +30,8 @@ pub(crate) fn mix(number: u64) -> Mix {
     }
 }
 
-/// Replaces the lanes of a closed heap by others, as `docs/format/lanes.md` has them.
+/// Replaces the lanes of a closed heap by others, as `docs/format/lanes.md` has them. What is kept for
+/// large entries goes, so that it is made again.
 pub(crate) fn remake_lanes(disk: &SimDisk, count: u32, bytes: u64) {
     let directory = SimDirectory::root(disk).subdirectory("log").unwrap();
     let file = directory.open("lanes").unwrap().unwrap();
@@ -41,6 +42,7 @@ pub(crate) fn remake_lanes(disk: &SimDisk, count: u32, bytes: u64) {
     file.write_at(&head, 0).unwrap();
     file.write_at(&crc32c(0, &head).to_le_bytes(), 40).unwrap();
     file.set_len(4096 + u64::from(count) * bytes).unwrap();
+    directory.remove("large-1").unwrap();
     disk.begin_history();
 }
 
