@@ -55,8 +55,8 @@ impl Lanes {
         // Refused before anything is made.
         log_directory.persist(flushing)?;
         LanesFile::create(log_directory.as_ref(), uuid)?;
-        LargeFiles::new(Arc::clone(&log_directory))?.create_spare()?;
-        Ok(log_directory.sync()?)
+        // Its sync of the directory makes both names durable.
+        LargeFiles::new(log_directory)?.create_spare()
     }
 
     /// Opens the lanes of a pool. Nothing may be read of the pool before [`Lanes::recover`].

@@ -84,7 +84,13 @@ fn undo_suite(disk: &SimDisk, mix: Mix) {
 #[test]
 fn a_missing_flush_or_fence_of_the_undo_journal_is_noticed() {
     let mix = Mix { seed: 43, steps: 40, ..undo::mix(43) };
+    let is_of_recovery =
+        |site: &Site| site.file.ends_with("/lanes/handle.rs") && site.kind == Kind::Fence;
     // Space is what `shrink.rs` is about.
-    let verdicts = verdicts(mix.seed, |site| !is_of_space(site), |disk| undo_suite(disk, mix));
-    judge(&verdicts, |_| false);
+    let is_ours = |site: &Site| !is_of_space(site) && !is_of_recovery(site);
+    judge(&verdicts(mix.seed, is_ours, |disk| undo_suite(disk, mix)), |_| false);
+    // What recovery found in the cache alone is lost in few of all crashes within it: this workload
+    // is known to have one.
+    let mix = Mix { seed: 47, steps: 40, ..undo::mix(47) };
+    judge(&verdicts(mix.seed, is_of_recovery, |disk| undo_suite(disk, mix)), |_| false);
 }
