@@ -345,7 +345,9 @@ impl<'h> Transaction<'h> {
     fn plain(&self, block: u64) -> Option<u64> {
         let is_other = block == self.newest.0
             || self.blocks.first_touch.is_some()
-            || self.supply.journal.lanes().is_some();
+            || self.supply.journal.lanes().is_some()
+            // Then the block is looked for among those that are lent.
+            || self.supply.lent.has_any();
         if is_other {
             return None;
         }
@@ -356,13 +358,13 @@ impl<'h> Transaction<'h> {
     }
 
     /// Makes a block the one that was written last, if it may be that: false for one that this
-    /// transaction reserved, and where memory is the medium.
+    /// transaction reserved, where memory is the medium, and while blocks are lent.
     fn look_up(&mut self, block: u64) -> Result<bool> {
         if let Some(bytes) = self.plain(block) {
             self.last = (block, bytes);
             return Ok(true);
         }
-        if self.supply.journal.lanes().is_some() {
+        if self.supply.journal.lanes().is_some() || self.supply.lent.has_any() {
             return Ok(false);
         }
         let (place, reserved) = self.find(block)?;
