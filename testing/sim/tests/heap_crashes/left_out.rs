@@ -72,7 +72,8 @@ fn a_missing_sync_of_the_redo_journal_is_noticed() {
 fn undo_suite(disk: &SimDisk, mix: Mix) {
     let created = Mix { steps: 2, lanes: None, ..mix };
     let models = Workload::run(disk, created);
-    try_power_cuts(disk, &models, 1, 8);
+    // Enough for all combinations of the four names of which a creation must not lose one alone.
+    try_power_cuts(disk, &models, 1, 16);
     try_deaths(disk, &models, 1);
     let disk = &disk.emptied();
     let models = Workload::run(disk, mix);
