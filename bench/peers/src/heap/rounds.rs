@@ -25,7 +25,7 @@ pub const LIBPMEMOBJ: &str = "libpmemobj";
 const ONCE: &[&str] = &["space", "large", "fences"];
 /// Groups that only Adamant has, and that only libpmemobj has: a count of fences is part of every
 /// row of Adamant's.
-const ADAMANT_ONLY: &[&str] = &["large"];
+const ADAMANT_ONLY: &[&str] = &["large", "post_commit"];
 const LIBPMEMOBJ_ONLY: &[&str] = &["fences"];
 
 /// Measures everything; `tell` is called with what comes next. Returns the lines, the first of
