@@ -6,12 +6,14 @@
 
 use std::fmt;
 
+use adamant_heap::Salvage;
 use adamant_heap::access::Read;
 use adamant_trees::Report;
 
+use crate::catalogue::Catalogue;
 use crate::engine::{Engine, Tree};
 use crate::error::Result;
-use crate::layout::KeyspaceEntry;
+use crate::layout::{KeyspaceEntry, STORE_ROOT};
 use crate::shared::Shared;
 
 /// A keyspace in a list of them.
@@ -166,15 +168,46 @@ pub(crate) fn check(shared: &Shared) -> Result<CheckReport> {
     // damaged has been said already.
     let is_still = shared.heap()?.stats().journal.last_sequence == sequence;
     if is_still && report.is_clean() && blocks != report.heap.blocks {
-        report.findings.push(Finding {
-            place: "the heap".into(),
-            what: format!(
-                "expected {blocks} allocated blocks, those that keyspaces refer to, found {}",
-                report.heap.blocks
-            ),
-        });
+        report.findings.push(wrong_blocks(blocks, report.heap.blocks));
     }
     Ok(report)
+}
+
+fn wrong_blocks(expected: u64, found: u64) -> Finding {
+    let what = format!(
+        "expected {expected} allocated blocks, those that keyspaces refer to, found {found}"
+    );
+    Finding { place: "the heap".into(), what }
+}
+
+/// What is wrong with the catalogue and the keyspaces of a heap that is only read, beside what its
+/// own findings say.
+pub(crate) fn check_salvage(salvage: &Salvage) -> Vec<Finding> {
+    let heap = adamant_heap::CheckReport::default();
+    let mut report = CheckReport { findings: Vec::new(), keyspaces: Vec::new(), heap };
+    let opened = match salvage.root(STORE_ROOT) {
+        // Its first user died before there was anything.
+        Ok(0) => return Vec::new(),
+        Ok(root) => Catalogue::open(salvage, root),
+        Err(error) => Err(error.into()),
+    };
+    let Some(catalogue) = report.take("the catalogue", opened) else { return report.findings };
+    let mut blocks = 1;
+    let walked = catalogue.tree().check(salvage).and_then(|tree| {
+        blocks += catalogue.tree().blocks(&tree);
+        catalogue.list(salvage)
+    });
+    for (name, entry) in report.take("the catalogue", walked).unwrap_or_default() {
+        let walked = walk(salvage, &name, &entry);
+        if let Some((tree, check)) = report.take(&format!("keyspace {name:?}"), walked) {
+            blocks += tree.blocks(&check.tree);
+        }
+    }
+    let found = salvage.allocated_blocks().filter(|found| *found != blocks);
+    if report.is_clean() {
+        report.findings.extend(found.map(|found| wrong_blocks(blocks, found)));
+    }
+    report.findings
 }
 
 fn walk<R: Read>(heap: &R, name: &str, entry: &KeyspaceEntry) -> Result<(Tree, KeyspaceCheck)> {

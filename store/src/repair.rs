@@ -2,18 +2,20 @@
 //!
 //! Purpose: a new store that holds every pair which can still be read and proved, and a report of
 //! what is gone. The damaged store is only read, and kept beside the new one.
-//! Invariants: nothing is taken from a page that is not what was written. The new store takes the
+//! Invariants: nothing is taken from a page that is not what was written, as far as pages prove it. The new store takes the
 //! place of the old one by a rename, after everything in it is durable.
 //! Thread safety: holds the lock of the damaged store throughout.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use adamant_heap::Salvage;
+use adamant_heap::{Flushing, JournalKind, Salvage};
+use adamant_medium::error::Error as MediumError;
 use adamant_medium::os::OsDirectory;
 use adamant_medium::storage::Directory;
 
 use crate::error::{Error, Result};
+use crate::inspect::check_salvage;
 use crate::options::Options;
 use crate::rescue::{RepairReport, rescue};
 use crate::store::Store;
@@ -26,6 +28,11 @@ const DAMAGED_SUFFIX: &str = ".damaged";
 /// Saves what can be read of a damaged store into a new one, which takes its place; the damaged
 /// one is kept as `NAME.damaged`. A store that is whole is left alone.
 ///
+/// The new store has the journal of the damaged one. A store of the undo journal whose files are no
+/// memory, because it was copied to a disk, cannot be opened there: it counts as damaged, and the
+/// new one has the redo journal. Pools of the undo journal have no checksums of pages: of their
+/// pairs only the keys are proved, see [`RepairReport::values_unproved`].
+///
 /// Takes as much space as the store's contents. O(n).
 ///
 /// # Errors
@@ -36,9 +43,14 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     let path =
         path.as_ref().canonicalize().map_err(|_| Error::Missing { path: path.as_ref().into() })?;
     let source: Arc<dyn Directory> = Arc::new(OsDirectory::open(&path)?);
+    let salvage = Salvage::open(&source)?;
+    let journal = journal_for(&source, salvage.journal())?;
+    let is_usable = journal == salvage.journal() && salvage.findings().is_empty();
+    let is_readable = is_usable && check_salvage(&salvage).is_empty();
+    drop(salvage);
     // Only files that are whole are opened as a store, which recovers: damaged ones are kept as
     // they are.
-    if Salvage::open(&source)?.findings().is_empty() && is_whole(&path)? {
+    if is_readable && is_whole(&path, journal)? {
         return Ok(RepairReport::default());
     }
     let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str()))
@@ -49,7 +61,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     let damaged = free_name(parent, &format!("{name}{DAMAGED_SUFFIX}"));
     refuse_taken(&parent.join(&unfinished))?;
     let salvage = Salvage::open(&source)?;
-    let target = Store::open(parent.join(&unfinished))?;
+    let target = Store::open_with(parent.join(&unfinished), options(journal))?;
     let saved = rescue(&salvage, &target).and_then(|report| target.close().map(|()| report));
     let mut report = match saved {
         Ok(report) => report,
@@ -68,8 +80,8 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
 }
 
 /// Whether a store whose pages are whole opens, and a check finds nothing.
-fn is_whole(path: &Path) -> Result<bool> {
-    let outcome = Store::open_with(path, Options::new().create(false)).and_then(|store| {
+fn is_whole(path: &Path, journal: JournalKind) -> Result<bool> {
+    let outcome = Store::open_with(path, options(journal).create(false)).and_then(|store| {
         let report = store.check()?;
         store.close()?;
         Ok(report.is_clean())
@@ -78,6 +90,24 @@ fn is_whole(path: &Path) -> Result<bool> {
         Err(error) if error.is_damaged() || error.is_poisoned() => Ok(false),
         outcome => outcome,
     }
+}
+
+/// The journal of the new store: the same, unless that is the undo journal and files are no memory
+/// where the damaged store is; it was copied there, and cannot be opened.
+fn journal_for(source: &Arc<dyn Directory>, journal: JournalKind) -> Result<JournalKind> {
+    if journal == JournalKind::Redo {
+        return Ok(journal);
+    }
+    match source.persist(Flushing::Volatile) {
+        Ok(_) => Ok(journal),
+        Err(MediumError::NotDirect { .. }) => Ok(JournalKind::Redo),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whoever made a store on tmpfs has agreed to that.
+fn options(journal: JournalKind) -> Options {
+    Options::new().journal(journal).flushing(Flushing::Volatile)
 }
 
 fn refuse_taken(path: &Path) -> Result<()> {

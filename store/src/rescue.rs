@@ -11,11 +11,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adamant_heap::Salvage;
 use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
 use adamant_heap::layout::ROOT_COUNT;
 use adamant_heap::ptr::Ptr;
+use adamant_heap::{JournalKind, Salvage};
 use adamant_trees::{Bplus, Salvaged};
 use zerocopy::FromBytes;
 
@@ -51,6 +51,12 @@ pub struct RepairReport {
     pub last_sequence: u64,
     /// Pages of the damaged pool that are not what was written.
     pub lost_pages: u64,
+    /// The journal of the new store: that of the damaged one, unless this is the undo journal and the
+    /// damaged store was not on memory.
+    pub journal: JournalKind,
+    /// Whether values, unlike keys, are saved without a proof that they are what was written: from
+    /// pools of the undo journal, whose pages have no checksums.
+    pub values_unproved: bool,
 }
 
 /// What became of a keyspace.
@@ -71,6 +77,20 @@ pub struct KeyspaceRepair {
     pub loss_count: u64,
 }
 
+impl KeyspaceRepair {
+    /// Where nothing else is known to be lost, the count of pairs tells.
+    fn count(&mut self) {
+        let Some(expected) = self.expected.filter(|expected| *expected != self.saved) else {
+            return;
+        };
+        if self.loss_count == 0 {
+            self.loss_count = 1;
+            let found = self.saved;
+            self.losses.push(format!("expected {expected} pairs as the head says, found {found}"));
+        }
+    }
+}
+
 /// Saves what can be read into an empty store.
 ///
 /// # Errors
@@ -81,8 +101,21 @@ pub(crate) fn rescue(salvage: &Salvage, target: &Store) -> Result<RepairReport> 
         findings: salvage.findings().iter().map(Finding::of_heap).collect(),
         last_sequence: salvage.last_sequence(),
         lost_pages: salvage.lost_pages(),
+        journal: target.journal()?,
+        values_unproved: salvage.journal() == JournalKind::Undo,
         ..RepairReport::default()
     };
+    if report.journal != salvage.journal() {
+        report.findings.push(Finding {
+            place: "the store".into(),
+            what: format!(
+                "expected memory under a store of the {} journal, found files; the new one has the \
+                 {} journal",
+                salvage.journal(),
+                report.journal
+            ),
+        });
+    }
     let trees = work.trees(&mut report.findings);
     for (index, (name, place)) in trees.into_iter().enumerate() {
         report.keyspaces.push(work.keyspace(index, &name, place)?);
@@ -94,6 +127,7 @@ pub(crate) fn rescue(salvage: &Salvage, target: &Store) -> Result<RepairReport> 
             report.findings.push(Finding { place: format!("root {root} of the heap"), what });
         }
     }
+    report.keyspaces.iter_mut().for_each(KeyspaceRepair::count);
     for keyspace in report.keyspaces.iter().filter(|keyspace| keyspace.loss_count > 0) {
         let what = format!("{} things could not be read", keyspace.loss_count);
         report.findings.push(Finding { place: format!("keyspace {:?}", keyspace.name), what });

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use adamant_heap::{CheckReport as HeapCheckReport, Occupancy, Recovery, Shrunk};
+use adamant_heap::{CheckReport as HeapCheckReport, JournalKind, Occupancy, Recovery, Shrunk};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 
@@ -188,6 +188,27 @@ impl Store {
     /// from the log if not.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
+    }
+
+    /// The journal that the store was made with.
+    ///
+    /// # Errors
+    /// The store is closed.
+    pub fn journal(&self) -> Result<JournalKind> {
+        Ok(self.shared.heap()?.journal_kind())
+    }
+
+    /// The journal that the store at a path was made with; `None` if there is no store. Takes no lock
+    /// and changes nothing.
+    ///
+    /// # Errors
+    /// As [`Store::open`], for what is no store, or a damaged one.
+    pub fn journal_at(path: impl AsRef<Path>) -> Result<Option<JournalKind>> {
+        match open::directory_at(path.as_ref(), false) {
+            Ok(directory) => Ok(JournalKind::in_directory(&directory)?),
+            Err(Error::Missing { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Makes everything committed so far survive power loss, whatever its commit waited for.

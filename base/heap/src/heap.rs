@@ -442,6 +442,14 @@ impl Heap {
         occupancy(&*self.read_image()?, &self.space.classes)
     }
 
+    /// The journal that the pool was made for.
+    pub fn journal_kind(&self) -> JournalKind {
+        match *self.journal {
+            Journal::Redo(_) => JournalKind::Redo,
+            Journal::Undo(_) => JournalKind::Undo,
+        }
+    }
+
     /// Figures.
     pub fn stats(&self) -> Stats {
         // First what waits for a checkpoint: nobody should wait for it behind a lock held here.

@@ -36,8 +36,18 @@ pub enum JournalKind {
 }
 
 impl JournalKind {
+    /// The kind that the pool in a directory was made for; `None` where there is no pool. Reads the
+    /// pool's header, takes no lock.
+    ///
+    /// # Errors
+    /// As [`Heap::open`](crate::Heap::open) for a file that is no pool, a newer or a damaged one.
+    pub fn in_directory(directory: &Arc<dyn Directory>) -> Result<Option<Self>> {
+        let Some(file) = directory.open(POOL_NAME)? else { return Ok(None) };
+        Ok(Some(Self::of(&PoolFile::open(file)?)))
+    }
+
     /// The kind that a pool's header asks for.
-    fn of(pool: &PoolFile) -> Self {
+    pub(crate) fn of(pool: &PoolFile) -> Self {
         if pool.incompat() & INCOMPAT_UNDO_JOURNAL != 0 { Self::Undo } else { Self::Redo }
     }
 }

@@ -139,18 +139,20 @@ impl PoolFile {
     }
 
     /// Opens a pool file whose header is not what was written: with the first of the identities for
-    /// which a checkpoint in it is valid. `None` if there is none such.
+    /// which a checkpoint in it is valid, and the features of pools that are known so. `None` if
+    /// there is none such.
     ///
     /// # Errors
     /// Those of the medium.
     pub(crate) fn open_headless(
         file: &Arc<dyn File>,
         identities: &[[u8; 16]],
+        incompat: u64,
     ) -> Result<Option<Self>> {
         let pages = pages_in(file.len()?);
         for uuid in identities {
             let file = Arc::clone(file);
-            let pool = Self { file, uuid: *uuid, incompat: 0, pages: AtomicU64::new(pages) };
+            let pool = Self { file, uuid: *uuid, incompat, pages: AtomicU64::new(pages) };
             match pool.newest_checkpoint() {
                 Ok(Some(_)) => return Ok(Some(pool)),
                 Ok(None) => {}

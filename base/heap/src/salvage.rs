@@ -1,10 +1,12 @@
 //! Reading what is left of a damaged heap, without changing it.
 //!
 //! Purpose: what `repair` stands on. The pool's pages are mapped as they are, the whole records of
-//! the log are laid over them in memory, and whatever lies on a page that is not what was written
-//! is refused. So what is read is what was committed, or an error.
+//! the log, or entries of the lanes, are laid over them in memory, and whatever lies on a page that
+//! is not what was written is refused. So what is read is what was committed, or an error.
 //! Invariants: no file is written. A page counts as lost if its checksum says so, unless the log
-//! replaces all of it, or a crash may have torn it and the log names it (as in recovery).
+//! replaces all of it, or a crash may have torn it and the log names it (as in recovery). Pages of
+//! the undo journal have no checksums: there one is lost if it may hold what was never committed,
+//! and a block must be allocated; that its bytes are what was written, readers have to prove.
 //! Thread safety: a `Salvage` is read by any thread; it never changes once it is open.
 
 use std::collections::BTreeSet;
@@ -15,12 +17,14 @@ use adamant_medium::storage::{Directory, File, Lock};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::access::Read;
-use crate::check::Finding;
+use crate::check::{CheckReport, Checker, Finding};
 use crate::class::{ClassTable, initial_classes};
 use crate::error::{Error, Result};
 use crate::image::{Image, Mapping, Place};
 use crate::journal::Entry;
 use crate::journal::salvage::{Tail, find_tail, identities};
+use crate::journals::JournalKind;
+use crate::lanes;
 use crate::layout::{
     CHECKPOINT_OFFSETS, CLASS_TABLE_OFFSET, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot,
     INCOMPAT_UNDO_JOURNAL, KIND_RUN, PAGE_BYTES, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE,
@@ -38,6 +42,8 @@ pub struct Salvage {
     lost: BTreeSet<u64>,
     file: PathBuf,
     findings: Vec<Finding>,
+    journal: JournalKind,
+    blocks: Option<u64>,
     last_sequence: u64,
     records: u64,
     // Last to be dropped: the mapping is the file's.
@@ -45,11 +51,11 @@ pub struct Salvage {
 }
 
 impl Salvage {
-    /// Opens what is left of the heap in a directory. O(pool): every page is judged.
+    /// Opens what is left of the heap in a directory. O(pool): every page is judged, by its
+    /// checksum under the redo journal, by the rules of the allocator under the undo journal.
     ///
     /// # Errors
-    /// `Error::Unsupported` when the directory holds no pool, or one of a newer format or of the
-    /// undo journal,
+    /// `Error::Unsupported` when the directory holds no pool, or one of a newer format,
     /// `Error::Damaged` when not even its identity can be told; those of the medium, when the
     /// directory is locked among them.
     pub fn open(directory: &Arc<dyn Directory>) -> Result<Self> {
@@ -61,54 +67,42 @@ impl Salvage {
         let log = directory.subdirectory("log")?;
         let mut findings = Vec::new();
         let pool = open_pool(&file, log.as_ref(), &mut findings)?;
-        if pool.incompat() & INCOMPAT_UNDO_JOURNAL != 0 {
-            return Err(Error::Unsupported {
-                file: file.path().into(),
-                what: "expected a pool of the redo journal, found one of the undo journal, whose \
-                       pages have no checksums to tell damage by; restore a backup"
-                    .into(),
-            });
-        }
+        let journal = JournalKind::of(&pool);
         let mut note = |error| findings.push(finding(error, file.path()));
-        let mut lost = BTreeSet::new();
-        let newest = pool.newest_checkpoint()?;
-        pool.verify(&mut |offset, error| {
-            lost.insert(offset);
-            note(error);
-        })?;
-        let tail = match &newest {
-            Some(newest) => find_tail(&pool, newest, log.as_ref(), &mut note)?,
-            None => {
-                note(no_checkpoint(file.path()));
-                None
-            }
+        let pages = match journal {
+            JournalKind::Redo => pages_of_redo(&pool, log.as_ref(), &mut note)?,
+            JournalKind::Undo => pages_of_undo(&pool, log.as_ref(), &mut note)?,
         };
-        let image = Image::map(&file, Mapping::Private, pool.pages_backed(), HEAP_BYTES_MAX)?;
-        let pages = newest.map_or(0, |newest| newest.pages.get());
-        if image.pages() < pages {
-            note(cut(&file, image.pages(), pages)?);
-            // What the cut took is zero in memory, and lost unless the log has it.
-            lost.extend((image.pages()..pages).map(|page| page * PAGE_BYTES));
-            let table = descriptor_offset(image.pages()).next_multiple_of(PAGE_BYTES);
-            lost.extend((table..descriptor_offset(pages)).step_by(PAGE_BYTES as usize));
-            image.grow(pages)?;
-        }
-        let torn = newest.is_some_and(|newest| newest.applying.get() != 0);
-        if let Some(tail) = &tail {
-            lay_over(&image, tail, torn, &mut lost)?;
-        }
+        let Pages { image, lost, last_sequence, records } = pages;
         let classes = load_classes(&image, &lost, file.path(), &mut note)?;
-        let applied = newest.map_or(0, |newest| newest.applied.get());
+        let report = (journal == JournalKind::Undo)
+            .then(|| structure(&image, &classes, file.path(), &mut note));
+        let blocks = report.as_ref().map(|report| report.blocks);
+        findings.extend(report.into_iter().flat_map(|report| report.findings));
         Ok(Self {
             image,
             classes,
             lost,
             file: file.path().into(),
             findings,
-            last_sequence: tail.as_ref().map_or(applied, Tail::last_sequence),
-            records: tail.as_ref().map_or(0, Tail::records),
+            journal,
+            blocks,
+            last_sequence,
+            records,
             _lock: lock,
         })
+    }
+
+    /// The journal that the pool was made for. Under the undo journal pages have no checksums: what
+    /// is read there is what was written only as far as something else proves it.
+    pub fn journal(&self) -> JournalKind {
+        self.journal
+    }
+
+    /// Blocks that are allocated, extents included, where all of them were looked at: under the undo
+    /// journal.
+    pub fn allocated_blocks(&self) -> Option<u64> {
+        self.blocks
     }
 
     /// Everything that is wrong with the files.
@@ -204,6 +198,10 @@ impl Read for Salvage {
             return self.undescribed(block);
         }
         let place: Place = self.image.locate(&self.classes, block)?;
+        // Where no checksum proves the word that led here, it may lead to what was freed.
+        if self.journal == JournalKind::Undo && !self.image.is_allocated(&self.classes, place)? {
+            return Err(Error::InvalidPointer { offset: block, what: "is not allocated" });
+        }
         self.refuse_lost(block, place.bytes())?;
         self.image.bytes(block, place.bytes())
     }
@@ -222,6 +220,88 @@ impl Read for Salvage {
     fn prefetch(&self, _offset: u64) {}
 }
 
+/// The pages of a pool, with what its journal says of them laid over them.
+struct Pages {
+    image: Image,
+    /// Heap offsets of those that are not what was written.
+    lost: BTreeSet<u64>,
+    last_sequence: u64,
+    records: u64,
+}
+
+/// Pages with checksums, and a log.
+fn pages_of_redo(
+    pool: &PoolFile,
+    log: &dyn Directory,
+    note: &mut dyn FnMut(Error),
+) -> Result<Pages> {
+    let file = pool.file();
+    let mut lost = BTreeSet::new();
+    let newest = pool.newest_checkpoint()?;
+    pool.verify(&mut |offset, error| {
+        lost.insert(offset);
+        note(error);
+    })?;
+    let tail = match &newest {
+        Some(newest) => find_tail(pool, newest, log, note)?,
+        None => {
+            note(no_checkpoint(file.path()));
+            None
+        }
+    };
+    let image = Image::map(file, Mapping::Private, pool.pages_backed(), HEAP_BYTES_MAX)?;
+    let pages = newest.map_or(0, |newest| newest.pages.get());
+    if image.pages() < pages {
+        note(cut(file, image.pages(), pages)?);
+        // What the cut took is zero in memory, and lost unless the log has it.
+        lost.extend((image.pages()..pages).map(|page| page * PAGE_BYTES));
+        let table = descriptor_offset(image.pages()).next_multiple_of(PAGE_BYTES);
+        lost.extend((table..descriptor_offset(pages)).step_by(PAGE_BYTES as usize));
+        image.grow(pages)?;
+    }
+    let torn = newest.is_some_and(|newest| newest.applying.get() != 0);
+    if let Some(tail) = &tail {
+        lay_over(&image, tail, torn, &mut lost)?;
+    }
+    let applied = newest.map_or(0, |newest| newest.applied.get());
+    let last_sequence = tail.as_ref().map_or(applied, Tail::last_sequence);
+    let records = tail.as_ref().map_or(0, Tail::records);
+    Ok(Pages { image, lost, last_sequence, records })
+}
+
+/// Pages without checksums, and lanes. What a cut took lies beyond the heap, and is refused there.
+fn pages_of_undo(
+    pool: &PoolFile,
+    log: &dyn Directory,
+    note: &mut dyn FnMut(Error),
+) -> Result<Pages> {
+    let file = pool.file();
+    let image = Image::map(file, Mapping::Private, pool.pages_backed(), HEAP_BYTES_MAX)?;
+    let laid = lanes::lay_over(pool.uuid(), log, &image, note)?;
+    let mut lost = BTreeSet::new();
+    for (offset, len) in laid.doubtful {
+        let first = offset - offset % PAGE_BYTES;
+        lost.extend((first..offset + len).step_by(PAGE_BYTES as usize));
+    }
+    let records = laid.records + laid.undone;
+    Ok(Pages { image, lost, last_sequence: laid.last_sequence, records })
+}
+
+/// Judges descriptors, runs, extents and named roots by the rules of the allocator.
+fn structure(
+    image: &Image,
+    classes: &ClassTable,
+    file: &Path,
+    note: &mut dyn FnMut(Error),
+) -> CheckReport {
+    let report = CheckReport::default();
+    let mut checker = Checker { image, classes, file: file.into(), report };
+    if let Err(error) = checker.structure().and_then(|()| checker.named_roots()) {
+        note(error);
+    }
+    checker.report
+}
+
 /// The pool, also one whose header is lost, if anything else knows its identity.
 fn open_pool(
     file: &Arc<dyn File>,
@@ -237,13 +317,14 @@ fn open_pool(
         // Of a newer version, say: not damaged.
         return Err(error);
     }
-    match PoolFile::open_headless(file, &identities(log)?)? {
-        Some(pool) => {
-            findings.push(finding(error, file.path()));
-            Ok(pool)
-        }
-        None => Err(error),
+    let mut pool = PoolFile::open_headless(file, &identities(log)?, 0)?;
+    if pool.is_none() {
+        let identity = lanes::identity(log)?;
+        pool = PoolFile::open_headless(file, identity.as_slice(), INCOMPAT_UNDO_JOURNAL)?;
     }
+    let Some(pool) = pool else { return Err(error) };
+    findings.push(finding(error, file.path()));
+    Ok(pool)
 }
 
 fn finding(error: Error, file: &Path) -> Finding {

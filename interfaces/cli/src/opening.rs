@@ -2,19 +2,26 @@
 
 use std::path::Path;
 
-use adamant::{Keyspace, Options, Store};
+use adamant::{Flushing, JournalKind, Keyspace, Options, Store};
 
 use crate::args::Target;
 use crate::failure::Result;
 
 /// A store that must exist.
 pub(crate) fn existing(path: &Path) -> Result<Store> {
-    Ok(Store::open_with(path, Options::default().create(false))?)
+    Ok(Store::open_with(path, options(path)?.create(false))?)
+}
+
+/// The journal is the one that the store has. Who made a store of the undo journal on tmpfs asked
+/// for memory that does not survive a loss of power.
+fn options(path: &Path) -> Result<Options> {
+    let journal = Store::journal_at(path)?.unwrap_or(JournalKind::Redo);
+    Ok(Options::default().journal(journal).flushing(Flushing::Volatile))
 }
 
 /// A store that is made if there is none.
 pub(crate) fn created(path: &Path) -> Result<Store> {
-    Ok(Store::open(path)?)
+    Ok(Store::open_with(path, options(path)?)?)
 }
 
 /// A keyspace that must exist, and its store.

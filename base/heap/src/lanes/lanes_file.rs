@@ -105,6 +105,25 @@ impl LanesFile {
         Ok(Self { mapped, lane_count, lane_bytes, uuid, path })
     }
 
+    /// The identity of the pool that the file in a directory says it is of, if its header is whole.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(super) fn identity(directory: &dyn Directory) -> Result<Option<[u8; 16]>> {
+        let Some(file) = directory.open(LANES_NAME)? else { return Ok(None) };
+        let mut bytes = [0; size_of::<LanesHeader>()];
+        if file.len()? < bytes.len() as u64 {
+            return Ok(None);
+        }
+        file.read_at(&mut bytes, 0)?;
+        let header = LanesHeader::read_from_bytes(&bytes).ok();
+        let is_whole = |header: &LanesHeader| {
+            header.magic == LANES_MAGIC
+                && header.checksum.get() == crc32c(0, &header.as_bytes()[..SUMMED_BYTES])
+        };
+        Ok(header.filter(is_whole).map(|header| header.uuid))
+    }
+
     /// Where a lane begins.
     pub(super) fn lane_offset(&self, lane: usize) -> u64 {
         LANES_HEAD_BYTES + lane as u64 * self.lane_bytes

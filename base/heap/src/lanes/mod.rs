@@ -5,7 +5,7 @@
 //! that, so what is visible is durable. What was written in place before its commit is saved by
 //! undo entries first. A lane starts over once a watermark says that nothing in it is needed
 //! (`advance`). Opening replays and rolls back what lies beyond the watermark (`recover`,
-//! `replay`). See `docs/format/lanes.md`.
+//! `replay`); `salvage` does so in memory with what is left of damaged ones. See `docs/format/lanes.md`.
 
 mod layout;
 mod entry;
@@ -20,7 +20,9 @@ mod append;
 mod scan;
 mod recover;
 mod replay;
+mod salvage;
 mod handle;
 
 pub(crate) use append::{Appended, Fresh, Undo};
 pub(crate) use handle::Lanes;
+pub(crate) use salvage::{identity, lay_over};

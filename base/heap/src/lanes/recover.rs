@@ -66,9 +66,17 @@ pub(super) fn judge<'a>(
     image: &Image,
 ) -> Result<Plan<'a>> {
     found.sort_by_key(|entry| entry.head.sequence);
+    Proofs::new(&found).refuse_gaps(watermark)?;
+    plan(found, watermark, image)
+}
+
+/// What entries without gaps, sorted by number, ask for; they follow the one numbered `before`.
+///
+/// # Errors
+/// `Error::Damaged` for entries that make no sense.
+pub(super) fn plan<'a>(found: Vec<Found<'a>>, before: u64, image: &Image) -> Result<Plan<'a>> {
     let proofs = Proofs::new(&found);
-    proofs.refuse_gaps(watermark)?;
-    let last = found.last().map_or(watermark, |entry| entry.head.sequence);
+    let last = found.last().map_or(before, |entry| entry.head.sequence);
     let mut counts = Vec::with_capacity(found.len());
     for (index, entry) in found.iter().enumerate() {
         let is_whole = match entry.head.fresh_crc {
@@ -109,7 +117,7 @@ fn fresh_crc(entry: &Found<'_>, image: &Image) -> Result<Option<u32>> {
 }
 
 /// What entries say about the fences of others.
-struct Proofs<'f, 'a> {
+pub(super) struct Proofs<'f, 'a> {
     /// Sorted by number.
     found: &'f [Found<'a>],
     /// How many entries name a number as in flight.
@@ -117,7 +125,8 @@ struct Proofs<'f, 'a> {
 }
 
 impl<'f, 'a> Proofs<'f, 'a> {
-    fn new(found: &'f [Found<'a>]) -> Self {
+    /// Of entries that are sorted by their numbers.
+    pub(super) fn new(found: &'f [Found<'a>]) -> Self {
         let mut named = HashMap::new();
         for sequence in found.iter().flat_map(|entry| &entry.head.in_flight) {
             *named.entry(*sequence).or_insert(0) += 1;
@@ -129,6 +138,21 @@ impl<'f, 'a> Proofs<'f, 'a> {
     /// fence was complete.
     fn is_proven(&self, index: usize, sequence: u64) -> bool {
         self.found.len() - index > self.named.get(&sequence).copied().unwrap_or(0)
+    }
+
+    /// The highest number above `before` that was durable and has no entry, and the index of the
+    /// entry behind the gap. O(entries and the numbers that they name): gaps share no number.
+    pub(super) fn last_gone(&self, before: u64) -> Option<(u64, usize)> {
+        (0..self.found.len()).rev().find_map(|index| {
+            let lower = index.checked_sub(1).map_or(before, |lower| self.sequence(lower));
+            let mut missing = (lower + 1..self.sequence(index)).rev();
+            let gone = missing.find(|missing| self.is_proven(index, *missing))?;
+            Some((gone, index))
+        })
+    }
+
+    fn sequence(&self, index: usize) -> u64 {
+        self.found[index].head.sequence
     }
 
     /// # Errors

@@ -23,7 +23,7 @@ const WORD_BYTES: u64 = 8;
 
 /// A change that nothing later covers.
 #[derive(Debug)]
-enum Piece<'a> {
+pub(super) enum Piece<'a> {
     Bytes { offset: u64, bytes: &'a [u8] },
     Bits { offset: u64, set: u64, clear: u64 },
 }
@@ -60,22 +60,32 @@ pub(super) fn replay(plan: &Plan<'_>, persist: &dyn Persist, image: &Image) -> R
 }
 
 fn apply(piece: &Piece<'_>, persist: &dyn Persist, image: &mut Exclusive<'_>) -> Result<u64> {
-    let (offset, len) = match *piece {
-        Piece::Bytes { offset, bytes } => {
-            image.bytes_mut(offset, bytes.len() as u64)?.copy_from_slice(bytes);
-            (offset, bytes.len() as u64)
-        }
-        Piece::Bits { offset, set, clear } => {
-            image.change_bits(offset, set, clear)?;
-            (offset, WORD_BYTES)
-        }
-    };
+    let (offset, len) = piece.write(image)?;
     image.flush(persist, offset, len);
     Ok(len)
 }
 
+impl Piece<'_> {
+    /// Changes memory; returns where and how many bytes.
+    ///
+    /// # Errors
+    /// `Error::InvalidPointer` beyond the heap.
+    pub(super) fn write(&self, image: &mut Exclusive<'_>) -> Result<(u64, u64)> {
+        match *self {
+            Piece::Bytes { offset, bytes } => {
+                image.bytes_mut(offset, bytes.len() as u64)?.copy_from_slice(bytes);
+                Ok((offset, bytes.len() as u64))
+            }
+            Piece::Bits { offset, set, clear } => {
+                image.change_bits(offset, set, clear)?;
+                Ok((offset, WORD_BYTES))
+            }
+        }
+    }
+}
+
 /// The changes of a commit that no later one covers. Then what it wrote in place is covered too.
-fn visible<'a>(commit: &Found<'a>, covered: &mut Covered) -> Result<Vec<Piece<'a>>> {
+pub(super) fn visible<'a>(commit: &Found<'a>, covered: &mut Covered) -> Result<Vec<Piece<'a>>> {
     let mut pieces = Vec::new();
     let mut direct = Vec::new();
     for change in Entries::new(commit.changes) {
@@ -104,7 +114,7 @@ fn visible<'a>(commit: &Found<'a>, covered: &mut Covered) -> Result<Vec<Piece<'a
 
 /// Ranges that later commits wrote in place: disjoint, from start to end.
 #[derive(Debug, Default)]
-struct Covered(BTreeMap<u64, u64>);
+pub(super) struct Covered(BTreeMap<u64, u64>);
 
 impl Covered {
     /// Adds a range. O(log n), amortised.

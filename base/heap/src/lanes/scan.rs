@@ -87,6 +87,36 @@ pub(super) fn scan<'a>(
     })
 }
 
+/// Adds every entry beyond the watermark to `found`, wherever one can begin: also what lies behind
+/// damage. Work is bounded by the bytes; whether all of them were looked at.
+pub(super) fn scan_all<'a>(
+    source: &Source<'a>,
+    seed: u32,
+    watermark: u64,
+    found: &mut Vec<Found<'a>>,
+) -> bool {
+    let bytes = source.mapped.bytes(source.start, source.len);
+    let mut left = bytes.len() as u64 * 4 + SEARCH_BYTES_MAX;
+    let mut at = 0;
+    while at + ENTRY_HEADER_BYTES <= bytes.len() {
+        let mut span = ENTRY_ALIGN;
+        if let Some((_, sequence, len)) = peek(&bytes[at..])
+            && sequence > watermark
+        {
+            let Some(rest) = left.checked_sub(len as u64) else { return false };
+            left = rest;
+            if let Some((head, changes)) = parse(seed, &bytes[at..]) {
+                let offset = source.start + at as u64;
+                found.push(Found { head, changes, path: source.path, offset });
+                // What lies within it is somebody's bytes.
+                span = entry_span(len as u64);
+            }
+        }
+        at += span as usize;
+    }
+    true
+}
+
 /// Looks for an entry above `last` behind `at`, and says what was found.
 fn search(bytes: &[u8], at: usize, seed: u32, last: u64) -> Option<String> {
     let mut left = bytes.len() as u64 * 4 + SEARCH_BYTES_MAX;
