@@ -158,6 +158,11 @@ impl Error {
                 | Self::Heap(HeapError::Unsupported { .. })
         )
     }
+
+    /// Whether the store's journal needs files that are memory, and these are not.
+    pub fn is_not_direct(&self) -> bool {
+        matches!(self, Self::Medium(MediumError::NotDirect { .. }))
+    }
 }
 
 impl From<MediumError> for Error {

@@ -22,7 +22,7 @@ use zerocopy::FromBytes;
 use crate::batch::Batch;
 use crate::engine::{Engine, Tree};
 use crate::error::Result;
-use crate::inspect::Finding;
+use crate::inspect::{Finding, check_salvage};
 use crate::keyspace::Keyspace;
 use crate::keyspace_options::KeyspaceOptions;
 use crate::layout::{KeyspaceEntry, STORE_MAGIC, STORE_ROOT, StoreHead};
@@ -96,9 +96,13 @@ impl KeyspaceRepair {
 /// # Errors
 /// Those of the target.
 pub(crate) fn rescue(salvage: &Salvage, target: &Store) -> Result<RepairReport> {
+    let mut findings: Vec<_> = salvage.findings().iter().map(Finding::of_heap).collect();
+    if findings.is_empty() {
+        findings = check_salvage(salvage);
+    }
     let mut work = Rescue::new(salvage, target);
     let mut report = RepairReport {
-        findings: salvage.findings().iter().map(Finding::of_heap).collect(),
+        findings,
         last_sequence: salvage.last_sequence(),
         lost_pages: salvage.lost_pages(),
         journal: target.journal()?,
@@ -255,7 +259,15 @@ impl<'s> Rescue<'s> {
             }
             writer.take(found);
         });
-        writer.finish()
+        let report = writer.finish()?;
+        // A node may have been read that leads to less than it did: then nothing else is missed.
+        if report.loss_count == 0
+            && engine == Engine::Bplus
+            && expected.is_some_and(|expected| report.saved < expected)
+        {
+            self.lost.push(LostRange { keyspace: index, lower: None, upper: None });
+        }
+        Ok(report)
     }
 
     /// Saves the leaves that no tree refers to any more: into the keyspace that lost such keys,

@@ -5,8 +5,9 @@
 //! is not what was written is refused. So what is read is what was committed, or an error.
 //! Invariants: no file is written. A page counts as lost if its checksum says so, unless the log
 //! replaces all of it, or a crash may have torn it and the log names it (as in recovery). Pages of
-//! the undo journal have no checksums: there one is lost if it may hold what was never committed,
-//! and a block must be allocated; that its bytes are what was written, readers have to prove.
+//! the undo journal have no checksums: there one is lost if it may hold what was never committed, or
+//! a descriptor that breaks the rules, and a block must be allocated; that its bytes are what was
+//! written, readers have to prove.
 //! Thread safety: a `Salvage` is read by any thread; it never changes once it is open.
 
 use std::collections::BTreeSet;
@@ -26,9 +27,9 @@ use crate::journal::salvage::{Tail, find_tail, identities};
 use crate::journals::JournalKind;
 use crate::lanes;
 use crate::layout::{
-    CHECKPOINT_OFFSETS, CLASS_TABLE_OFFSET, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot,
+    CHECKPOINT_OFFSETS, CLASS_TABLE_OFFSET, FIRST_PAGE, HEAD_BYTES, HEAP_BYTES_MAX, HeapRoot,
     INCOMPAT_UNDO_JOURNAL, KIND_RUN, PAGE_BYTES, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE,
-    descriptor_offset, file_offset,
+    ZONE_STRIDE, ZONE_SUMS_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
 };
 use crate::pool_file::PoolFile;
 use crate::ptr::Ptr;
@@ -73,12 +74,15 @@ impl Salvage {
             JournalKind::Redo => pages_of_redo(&pool, log.as_ref(), &mut note)?,
             JournalKind::Undo => pages_of_undo(&pool, log.as_ref(), &mut note)?,
         };
-        let Pages { image, lost, last_sequence, records } = pages;
+        let Pages { image, mut lost, last_sequence, records } = pages;
         let classes = load_classes(&image, &lost, file.path(), &mut note)?;
         let report = (journal == JournalKind::Undo)
             .then(|| structure(&image, &classes, file.path(), &mut note));
         let blocks = report.as_ref().map(|report| report.blocks);
-        findings.extend(report.into_iter().flat_map(|report| report.findings));
+        let found = report.map_or_else(Vec::new, |report| report.findings);
+        // What a wrong descriptor says of its blocks is worth nothing, and its neighbours' little.
+        lost.extend(found.iter().filter_map(|finding| table_page_at(finding.offset)));
+        findings.extend(found);
         Ok(Self {
             image,
             classes,
@@ -99,8 +103,7 @@ impl Salvage {
         self.journal
     }
 
-    /// Blocks that are allocated, extents included, where all of them were looked at: under the undo
-    /// journal.
+    /// Blocks that are allocated, extents included, where they were counted: under the undo journal.
     pub fn allocated_blocks(&self) -> Option<u64> {
         self.blocks
     }
@@ -287,6 +290,15 @@ fn pages_of_undo(
     Ok(Pages { image, lost, last_sequence: laid.last_sequence, records })
 }
 
+/// Heap offset of the page of descriptors that lies at an offset of the pool file, if one does.
+fn table_page_at(offset: u64) -> Option<u64> {
+    let zones = offset.checked_sub(HEAD_BYTES)?;
+    let within = (zones % ZONE_STRIDE).checked_sub(ZONE_SUMS_PAGES * PAGE_BYTES)?;
+    let table_bytes = ZONE_TABLE_PAGES * PAGE_BYTES;
+    let start = TABLE_BASE + zones / ZONE_STRIDE * table_bytes;
+    (within < table_bytes).then(|| start + within - within % PAGE_BYTES)
+}
+
 /// Judges descriptors, runs, extents and named roots by the rules of the allocator.
 fn structure(
     image: &Image,
@@ -415,7 +427,11 @@ fn load_classes(
         let table = image.bytes(CLASS_TABLE_OFFSET, PAGE_BYTES)?;
         match ClassTable::load(table, root.class_count.get(), file) {
             Ok(classes) if root.magic == ROOT_MAGIC => return Ok(classes),
-            Ok(_) => {}
+            Ok(_) => note(Error::Damaged {
+                file: file.into(),
+                offset: file_offset(ROOT_OFFSET),
+                what: format!("expected the root page of a heap, found {:?}", root.magic),
+            }),
             Err(error) => note(error),
         }
     }

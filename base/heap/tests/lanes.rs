@@ -1,14 +1,17 @@
 //! The undo journal after a crash of the process: a copy of the files as they are at some moment is
 //! what the next one finds. (Crashes of the medium are `testing/sim`'s.)
 
+#[path = "cases/files.rs"]
+mod files;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_heap::{
-    Directory, Durability, Error, Flushing, Heap, JournalKind, MemoryDirectory, Options, Read,
-    Recovery, Transaction, Write,
+    Directory, Durability, Error, Flushing, Heap, JournalKind, Options, Read, Recovery, Transaction,
+    Write,
 };
 use adamant_medium::error::{Error as MediumError, Result as MediumResult};
 use adamant_medium::persist::Persist;
@@ -16,6 +19,8 @@ use adamant_medium::region::Region;
 use adamant_medium::storage::{File, Lock};
 use adamant_wire::checksum::crc32c;
 use fastrand::Rng;
+
+use crate::files::{Files, directory_of, files_of, new_directory};
 
 /// What blocks should hold.
 type Model = BTreeMap<u64, Vec<u8>>;
@@ -33,39 +38,6 @@ fn options() -> Options {
 
 fn open(directory: &Arc<dyn Directory>) -> Result<(Heap, Recovery), Error> {
     Heap::open(Arc::clone(directory), options())
-}
-
-fn new_directory() -> Arc<dyn Directory> {
-    Arc::new(MemoryDirectory::new())
-}
-
-/// Names and bytes of the files of a heap.
-type Files = Vec<(&'static str, String, Vec<u8>)>;
-
-fn files_of(directory: &Arc<dyn Directory>) -> Files {
-    let log = directory.subdirectory("log").expect("in memory");
-    let mut files = Vec::new();
-    let mut read = |place: &Arc<dyn Directory>, folder, name: String| {
-        let file = place.open(&name).expect("in memory").expect("is there");
-        let mut bytes = vec![0; file.len().expect("in memory") as usize];
-        file.read_at(&mut bytes, 0).expect("in memory");
-        files.push((folder, name, bytes));
-    };
-    read(directory, "", "pool".into());
-    for name in log.list().expect("in memory") {
-        read(&log, "log", name);
-    }
-    files
-}
-
-fn directory_of(files: &Files) -> Arc<dyn Directory> {
-    let directory = new_directory();
-    let log = directory.subdirectory("log").expect("in memory");
-    for (folder, name, bytes) in files {
-        let place = if folder.is_empty() { &directory } else { &log };
-        place.create(name).expect("new").write_at(bytes, 0).expect("in memory");
-    }
-    directory
 }
 
 fn assert_holds(heap: &Heap, model: &Model) {

@@ -5,11 +5,11 @@ use std::path::Path;
 use adamant::{Flushing, JournalKind, Keyspace, Options, Store};
 
 use crate::args::Target;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 
 /// A store that must exist.
 pub(crate) fn existing(path: &Path) -> Result<Store> {
-    Ok(Store::open_with(path, options(path)?.create(false))?)
+    opened(path, options(path)?.create(false))
 }
 
 /// The journal is the one that the store has. Who made a store of the undo journal on tmpfs asked
@@ -21,7 +21,18 @@ fn options(path: &Path) -> Result<Options> {
 
 /// A store that is made if there is none.
 pub(crate) fn created(path: &Path) -> Result<Store> {
-    Ok(Store::open_with(path, options(path)?)?)
+    opened(path, options(path)?)
+}
+
+fn opened(path: &Path, options: Options) -> Result<Store> {
+    Store::open_with(path, options).map_err(|error| {
+        let is_elsewhere = error.is_not_direct();
+        let mut failure = Failure::from(error);
+        if is_elsewhere {
+            failure.message.push_str("; `adamant repair` makes a store of the redo journal of it");
+        }
+        failure
+    })
 }
 
 /// A keyspace that must exist, and its store.

@@ -21,6 +21,8 @@ use crate::layout::FORMAT_VERSION;
 
 /// Name of the file of lanes.
 pub(super) const LANES_NAME: &str = "lanes";
+/// What to do about damage.
+pub(super) const ADVICE: &str = "restore a backup, or let `adamant repair` save what can be read";
 /// Bytes of the header before its checksum.
 const SUMMED_BYTES: usize = size_of::<LanesHeader>() - size_of::<u32>();
 
@@ -68,13 +70,13 @@ impl LanesFile {
         let damaged = |offset, what| Error::Damaged { file: path.clone(), offset, what };
         let Some(file) = directory.open(LANES_NAME)? else {
             let what =
-                "expected the lanes of an undo journal, found no such file; restore a backup";
-            return Err(damaged(0, what.into()));
+                format!("expected the lanes of an undo journal, found no such file; {ADVICE}");
+            return Err(damaged(0, what));
         };
         let mapped = Mapped::map(&file)?;
         let header = LanesHeader::read_from_prefix(mapped.bytes(0, LANES_HEAD_BYTES));
         let Ok((header, _)) = header else {
-            let what = format!("expected at least {LANES_HEAD_BYTES} bytes; restore a backup");
+            let what = format!("expected at least {LANES_HEAD_BYTES} bytes; {ADVICE}");
             return Err(damaged(mapped.len(), what));
         };
         let expected = crc32c(0, &header.as_bytes()[..SUMMED_BYTES]);
@@ -82,7 +84,7 @@ impl LanesFile {
         if found != expected || header.magic != LANES_MAGIC {
             let what = format!(
                 "expected a header of lanes with checksum {expected:#010x}, found {found:#010x}; \
-                 restore a backup"
+                 {ADVICE}"
             );
             return Err(damaged(0, what));
         }
@@ -96,7 +98,7 @@ impl LanesFile {
         if !is_known || mapped.len() < needed {
             let what = format!(
                 "expected {lane_count} lanes of {lane_bytes} bytes of this pool in {needed} bytes, \
-                 found {} bytes, format {}; restore a backup",
+                 found {} bytes, format {}; {ADVICE}",
                 mapped.len(),
                 header.version
             );
@@ -143,7 +145,7 @@ impl LanesFile {
         watermark_of(&self.uuid, word).ok_or_else(|| Error::Damaged {
             file: self.path.clone(),
             offset: WATERMARK_OFFSET,
-            what: format!("expected a watermark, found {word:#018x}; restore a backup"),
+            what: format!("expected a watermark, found {word:#018x}; {ADVICE}"),
         })
     }
 

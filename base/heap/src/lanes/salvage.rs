@@ -13,15 +13,16 @@
 //! what others would put back is doubtful, unless memory has the same.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 use adamant_medium::storage::Directory;
 
 use super::entry::Head;
 use super::lanes_file::{LANES_NAME, LanesFile};
-use super::large;
+use super::large::{self, Left};
 use super::layout::{
-    KIND_ABORT, KIND_COMMIT, KIND_UNDO, LANES_HEAD_BYTES, WATERMARK_OFFSET, entry_seed,
-    watermark_of,
+    KIND_ABORT, KIND_COMMIT, KIND_UNDO, LANE_BYTES, LANE_COUNT, LANES_HEAD_BYTES,
+    WATERMARK_OFFSET, entry_seed, watermark_of,
 };
 use super::mapped::Mapped;
 use super::recover::{Plan, Proofs, plan};
@@ -52,6 +53,77 @@ pub(crate) fn identity(directory: &dyn Directory) -> Result<Option<[u8; 16]>> {
     LanesFile::identity(directory)
 }
 
+/// The files of damaged lanes, as far as they can be read.
+struct Files {
+    /// The file of lanes, if its header is whole.
+    whole: Option<LanesFile>,
+    /// The same file, if not: nobody knows where lanes begin, but entries prove themselves.
+    rest: Option<Mapped>,
+    large: Vec<Left>,
+    path: PathBuf,
+}
+
+impl Files {
+    fn open(
+        uuid: &[u8; 16],
+        directory: &dyn Directory,
+        note: &mut dyn FnMut(Error),
+    ) -> Result<Self> {
+        let whole = match LanesFile::open(directory, *uuid) {
+            Ok(file) => Some(file),
+            Err(error @ Error::Medium(_)) => return Err(error),
+            Err(error) => {
+                note(error);
+                None
+            }
+        };
+        let rest = match (&whole, directory.open(LANES_NAME)?) {
+            (None, Some(file)) => Some(Mapped::map(&file)?),
+            _ => None,
+        };
+        let large = large::left(directory)?;
+        Ok(Self { whole, rest, large, path: directory.path().join(LANES_NAME) })
+    }
+
+    /// Whether no lane is missing. One that is could have held later entries than all that are left,
+    /// and nobody would know. Without a header it is taken for one of the size that all have.
+    fn are_complete(&self) -> bool {
+        let len = LANES_HEAD_BYTES + u64::from(LANE_COUNT) * LANE_BYTES;
+        self.whole.is_some() || self.rest.as_ref().is_some_and(|rest| rest.len() >= len)
+    }
+
+    /// The watermark, if it proves itself right.
+    fn watermark(&self, uuid: &[u8; 16], note: &mut dyn FnMut(Error)) -> Option<u64> {
+        match (&self.whole, &self.rest) {
+            (Some(file), _) => file.watermark().map_err(note).ok(),
+            (None, Some(rest)) if rest.len() >= LANES_HEAD_BYTES => {
+                watermark_of(uuid, rest.load_word(WATERMARK_OFFSET))
+            }
+            _ => None,
+        }
+    }
+
+    /// Where entries follow each other.
+    fn sources(&self) -> Vec<Source<'_>> {
+        let path = self.path.as_path();
+        let lanes = self.whole.iter().flat_map(move |file| {
+            (0..file.lane_count as usize).map(move |lane| Source {
+                mapped: &file.mapped,
+                start: file.lane_offset(lane),
+                len: file.lane_bytes,
+                path,
+            })
+        });
+        let large = self.large.iter().map(|left| Source {
+            mapped: &left.mapped,
+            start: 0,
+            len: left.mapped.len(),
+            path: &left.path,
+        });
+        lanes.chain(large).collect()
+    }
+}
+
 /// Lays what lanes say beyond their watermark over the pages of a pool in memory. `note` is told of
 /// what is wrong with them.
 ///
@@ -63,91 +135,65 @@ pub(crate) fn lay_over(
     image: &Image,
     note: &mut dyn FnMut(Error),
 ) -> Result<Laid> {
-    let whole = match LanesFile::open(directory, *uuid) {
-        Ok(file) => Some(file),
-        Err(error @ Error::Medium(_)) => return Err(error),
-        Err(error) => {
-            note(error);
-            None
-        }
-    };
-    let path = directory.path().join(LANES_NAME);
-    // Without a header nobody knows where lanes begin, but entries prove themselves.
-    let rest = match (&whole, directory.open(LANES_NAME)?) {
-        (None, Some(file)) => Some(Mapped::map(&file)?),
-        _ => None,
-    };
-    let large = large::left(directory)?;
-    let mut lanes = Vec::new();
-    if let Some(file) = &whole {
-        lanes.extend((0..file.lane_count as usize).map(|lane| Source {
-            mapped: &file.mapped,
-            start: file.lane_offset(lane),
-            len: file.lane_bytes,
-            path: &path,
-        }));
+    let files = Files::open(uuid, directory, note)?;
+    let watermark = files.watermark(uuid, note);
+    let mut is_complete = files.are_complete();
+    if !is_complete {
+        let what = "without all lanes nobody knows what was in progress; the pool is read as it is";
+        note(Error::Damaged { file: files.path.clone(), offset: 0, what: what.into() });
     }
-    lanes.extend(large.iter().map(|left| Source {
-        mapped: &left.mapped,
-        start: 0,
-        len: left.mapped.len(),
-        path: &left.path,
-    }));
-    let watermark = match (&whole, &rest) {
-        (Some(file), _) => file.watermark().map_err(&mut *note).ok(),
-        (None, Some(mapped)) if mapped.len() >= LANES_HEAD_BYTES => {
-            watermark_of(uuid, mapped.load_word(WATERMARK_OFFSET))
-        }
-        _ => None,
-    };
-    let seed = entry_seed(uuid);
+    let (seed, floor) = (entry_seed(uuid), watermark.unwrap_or(0));
     let mut found = Vec::new();
-    for source in &lanes {
+    for source in files.sources() {
         let known = found.len();
-        if let Err(error) = scan(source, seed, watermark.unwrap_or(0), &mut found) {
+        if let Err(error) = scan(&source, seed, floor, &mut found) {
             note(error);
             found.truncate(known);
-            scan_rest(source, seed, watermark, &mut found, note);
+            is_complete &= scan_rest(&source, seed, floor, &mut found, note);
         }
     }
-    if let Some(mapped) = &rest {
+    if let Some(mapped) = &files.rest {
         let (start, len) = (LANES_HEAD_BYTES, mapped.len().saturating_sub(LANES_HEAD_BYTES));
-        scan_rest(&Source { mapped, start, len, path: &path }, seed, watermark, &mut found, note);
+        let source = Source { mapped, start, len, path: &files.path };
+        is_complete &= scan_rest(&source, seed, floor, &mut found, note);
     }
-    Ok(lay(found, watermark, image, note))
+    Ok(lay(found, watermark, is_complete, image, note))
 }
 
-/// All whole entries of a source that `scan` cannot follow.
+/// All whole entries of a source that `scan` cannot follow; whether all of it was read.
 fn scan_rest<'a>(
     source: &Source<'a>,
     seed: u32,
-    watermark: Option<u64>,
+    floor: u64,
     found: &mut Vec<Found<'a>>,
     note: &mut dyn FnMut(Error),
-) {
-    if !scan_all(source, seed, watermark.unwrap_or(0), found) {
+) -> bool {
+    let is_read = scan_all(source, seed, floor, found);
+    if !is_read {
+        let what = "expected entries, found too much that looks like them; not all of it was read";
         note(Error::Damaged {
             file: source.path.into(),
             offset: source.start,
-            what: "expected entries, found too much that looks like them; some were not read"
-                .into(),
+            what: what.into(),
         });
     }
+    is_read
 }
 
-/// Lays entries over memory, as far as they are of use.
+/// Lays entries over memory, as far as they are of use: none if there may be more.
 fn lay(
     mut found: Vec<Found<'_>>,
     watermark: Option<u64>,
+    is_complete: bool,
     image: &Image,
     note: &mut dyn FnMut(Error),
 ) -> Laid {
     let (start, last) = (watermark.unwrap_or(0), found.iter().map(|entry| entry.head.sequence));
     let mut laid = Laid { last_sequence: last.fold(start, u64::max), ..Laid::default() };
     found.sort_by_key(|entry| entry.head.sequence);
-    let mut base = start;
+    let mut base = if is_complete { start } else { u64::MAX };
     if let Some((gone, index)) = Proofs::new(&found).last_gone(start) {
-        base = gone;
+        base = base.max(gone);
         if watermark.is_some() {
             let what = format!("entry {gone} was durable when this one was made, and is gone");
             note(found[index].damaged(what));

@@ -12,6 +12,7 @@
 use std::path::{Path, PathBuf};
 
 use super::entry::{Head, entry_span, parse, peek};
+use super::lanes_file::ADVICE;
 use super::layout::{ENTRY_ALIGN, ENTRY_HEADER_BYTES};
 use super::mapped::Mapped;
 use crate::error::{Error, Result};
@@ -45,7 +46,7 @@ impl Found<'_> {
         Error::Damaged {
             file: PathBuf::from(self.path),
             offset: self.offset,
-            what: format!("{what} (in entry {}); restore a backup", self.head.sequence),
+            what: format!("{what} (in entry {}); {ADVICE}", self.head.sequence),
         }
     }
 }
@@ -83,7 +84,7 @@ pub(super) fn scan<'a>(
     Err(Error::Damaged {
         file: source.path.into(),
         offset: source.start + at as u64,
-        what: format!("expected an entry of the lane, found none; {later}; restore a backup"),
+        what: format!("expected an entry of the lane, found none; {later}; {ADVICE}"),
     })
 }
 

@@ -4,7 +4,8 @@
 //! stops at the first thing that is wrong, this goes on with the next child, slot or block.
 //! Invariants: each block is looked at once, so that damage cannot make it run on. A pair is handed
 //! out only if its key has the hash that its slot and fingerprint keep of it (24 bits beside
-//! whatever checksums the heap verifies).
+//! whatever checksums the heap verifies), and only of leaves some of whose keys lie between the
+//! separators around them: without checksums a flipped bit may lead to a leaf of another tree.
 
 use std::collections::HashSet;
 
@@ -55,6 +56,12 @@ struct Waiting<'r> {
     level: usize,
     lower: Option<&'r [u8]>,
     upper: Option<&'r [u8]>,
+}
+
+impl Waiting<'_> {
+    fn holds(&self, key: &[u8]) -> bool {
+        self.lower.is_none_or(|lower| lower <= key) && self.upper.is_none_or(|upper| key < upper)
+    }
 }
 
 /// Hands out what can be read of the tree with this head, in no order. `leaves` grows by the
@@ -122,6 +129,14 @@ fn leaf<'r, R: Read>(
     each: &mut dyn FnMut(Salvaged<'r>),
 ) -> Result<()> {
     let leaf = Leaf::at(read, node.block)?;
+    let mut readable = used_slots(leaf).filter_map(|index| entry(read, leaf, index).ok());
+    if let Some(first) = readable.next()
+        && !node.holds(first.key)
+        && !readable.any(|entry| node.holds(entry.key))
+    {
+        let what = "has only keys that belong to other leaves";
+        return Err(Error::Damaged { block: node.block, what });
+    }
     for index in used_slots(leaf) {
         match entry(read, leaf, index) {
             Ok(entry) => match entry.value(read) {

@@ -1,133 +1,39 @@
 //! Stores that are damaged in every way that a file can be, and what repair makes of them: every
 //! pair that it saves is one that was committed, what is gone is told, and the damaged store is
-//! kept as it was.
+//! kept as it was. Here by the redo journal; for the undo journal see `undo`.
 
-use std::collections::BTreeMap;
+mod support;
+mod undo;
+
 use std::fs;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use adamant::{Durability, Engine, Error, KeyspaceOptions, Options, RepairReport, Store, repair};
-use adamant_wire::checksum::crc32c;
+use adamant::{Engine, Error, Options, RepairReport, Store, repair};
 use tempfile::TempDir;
 
-type Model = BTreeMap<&'static str, BTreeMap<Vec<u8>, Vec<u8>>>;
+use crate::support::{
+    Model, PAIRS, copy_directory, flip, killed_store, repair_and_look, write_at,
+};
 
-const KEYSPACES: [&str; 2] = ["towns", "rivers"];
-const PAIRS: usize = 6000;
-
-/// A store with two keyspaces: most of it in the pool, the last commits only in the log.
+/// A store of the redo journal, on whatever disk holds temporary files.
 fn store(seed: u64) -> (TempDir, PathBuf, Model) {
     store_by(Engine::Bplus, seed)
 }
 
 /// As `store`, by another engine.
 fn store_by(engine: Engine, seed: u64) -> (TempDir, PathBuf, Model) {
-    let mut random = fastrand::Rng::with_seed(seed);
     let directory = tempfile::tempdir().unwrap();
-    let (path, copy) = (directory.path().join("open"), directory.path().join("store"));
-    let store = Store::open_with(&path, Options::new().background(false)).unwrap();
-    let mut model = Model::new();
-    for round in 0..2 {
-        for name in KEYSPACES {
-            let options = KeyspaceOptions::new().engine(engine);
-            let keyspace = store.keyspace_with(name, options).unwrap();
-            let mut batch = store.batch();
-            batch.durability(Durability::Sync);
-            let pairs = if round == 0 { PAIRS } else { 40 };
-            for _ in 0..pairs {
-                let key = format!("{name}-{:08x}", random.u32(..)).into_bytes();
-                let len = if random.u8(..) == 0 { 9000 } else { random.usize(..160) };
-                let value: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(len).collect();
-                batch.insert(&keyspace, &key, &value).unwrap();
-                model.entry(name).or_default().insert(key, value);
-            }
-            if round == 1 {
-                let key = format!("{name}-marker").into_bytes();
-                batch.insert(&keyspace, &key, "last").unwrap();
-                model.entry(name).or_default().insert(key, b"last".to_vec());
-            }
-            batch.commit().unwrap();
-        }
-        if round == 0 {
-            // Which brings everything to the pool first.
-            assert!(store.check().unwrap().is_clean());
-        }
-    }
-    copy_directory(&path, &copy);
-    store.close().unwrap();
-    (directory, copy, model)
+    let (path, model) = killed_store(directory.path(), &Options::new(), engine, seed);
+    (directory, path, model)
 }
 
-fn copy_directory(source: &Path, target: &Path) {
-    fs::create_dir(target).unwrap();
-    for entry in fs::read_dir(source).unwrap() {
-        let entry = entry.unwrap();
-        let target = target.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_directory(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
-
-fn write_at(file: &Path, offset: u64, bytes: &[u8]) {
-    let file = fs::OpenOptions::new().write(true).open(file).unwrap();
-    file.write_all_at(bytes, offset).unwrap();
-}
-
-fn flip(file: &Path, offset: u64) {
-    let mut byte = [0];
-    fs::File::open(file).unwrap().read_exact_at(&mut byte, offset).unwrap();
-    write_at(file, offset, &[byte[0] ^ 0x10]);
-}
-
-/// Repairs, and compares what came of it with what was committed. Returns pairs lost, and whether
-/// repair said that something is gone.
+/// Repairs, and compares what came of it with what was committed: nothing that was saved is wrong.
+/// Returns pairs lost, and what repair said.
 fn repair_and_compare(path: &Path, model: &Model) -> (u64, RepairReport) {
-    let before = files_of(path);
-    let report = repair(path).unwrap();
-    if let Some(kept) = &report.damaged_path {
-        assert_eq!(files_of(kept), before, "the damaged store is as it was");
-    }
-    let store = Store::open_with(path, Options::new().create(false)).unwrap();
-    let check = store.check().unwrap();
-    assert!(check.is_clean(), "{:?}", check.findings);
-    let mut saved = 0;
-    for info in store.keyspaces().unwrap() {
-        let keyspace = store.keyspace(&info.name).unwrap();
-        for pair in keyspace.iter() {
-            let (key, value) = pair.unwrap();
-            let committed = model.values().find_map(|pairs| pairs.get(&key[..]));
-            assert_eq!(committed.map(|value| &value[..]), Some(&value[..]), "{key:?}");
-            if let Some(pairs) = model.get(&info.name[..]) {
-                assert!(pairs.contains_key(&key[..]), "{key:?} is in the wrong keyspace");
-            }
-            saved += 1;
-        }
-    }
-    store.close().unwrap();
-    let committed: u64 = model.values().map(|pairs| pairs.len() as u64).sum();
-    (committed - saved, report)
-}
-
-/// Names and checksums of all files but the lock, which names its holder.
-fn files_of(path: &Path) -> BTreeMap<PathBuf, u32> {
-    let mut files = BTreeMap::new();
-    let mut waiting = vec![PathBuf::new()];
-    while let Some(folder) = waiting.pop() {
-        for entry in fs::read_dir(path.join(&folder)).unwrap() {
-            let entry = entry.unwrap();
-            let name = folder.join(entry.file_name());
-            if entry.file_type().unwrap().is_dir() {
-                waiting.push(name);
-            } else if entry.file_name() != "lock" {
-                files.insert(name, crc32c(0, &fs::read(entry.path()).unwrap()));
-            }
-        }
-    }
-    files
+    let outcome = repair_and_look(path, model);
+    assert_eq!(outcome.wrong_values, 0, "pages prove values");
+    assert!(!outcome.report.values_unproved);
+    (outcome.lost, outcome.report)
 }
 
 #[test]

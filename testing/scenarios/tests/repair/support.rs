@@ -1,0 +1,144 @@
+//! Stores whose process was killed, and what repair makes of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use adamant::{
+    Durability, Engine, Flushing, KeyspaceOptions, Options, RepairReport, Store, repair,
+};
+use adamant_wire::checksum::crc32c;
+
+/// What was committed, by keyspace.
+pub(crate) type Model = BTreeMap<&'static str, BTreeMap<Vec<u8>, Vec<u8>>>;
+
+const KEYSPACES: [&str; 2] = ["towns", "rivers"];
+/// Pairs of each, but for a few.
+pub(crate) const PAIRS: usize = 6000;
+
+/// A store with two keyspaces in a folder, as a killed process leaves it: most of it in the pool, the
+/// last commits only in the journal, as far as that keeps them apart.
+pub(crate) fn killed_store(
+    folder: &Path,
+    options: &Options,
+    engine: Engine,
+    seed: u64,
+) -> (PathBuf, Model) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (path, copy) = (folder.join("open"), folder.join("store"));
+    let store = Store::open_with(&path, options.clone().background(false)).unwrap();
+    let mut model = Model::new();
+    for round in 0..2 {
+        for name in KEYSPACES {
+            let options = KeyspaceOptions::new().engine(engine);
+            let keyspace = store.keyspace_with(name, options).unwrap();
+            let mut batch = store.batch();
+            batch.durability(Durability::Sync);
+            let pairs = if round == 0 { PAIRS } else { 40 };
+            for _ in 0..pairs {
+                let key = format!("{name}-{:08x}", random.u32(..)).into_bytes();
+                let len = if random.u8(..) == 0 { 9000 } else { random.usize(..160) };
+                let value: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(len).collect();
+                batch.insert(&keyspace, &key, &value).unwrap();
+                model.entry(name).or_default().insert(key, value);
+            }
+            if round == 1 {
+                let key = format!("{name}-marker").into_bytes();
+                batch.insert(&keyspace, &key, "last").unwrap();
+                model.entry(name).or_default().insert(key, b"last".to_vec());
+            }
+            batch.commit().unwrap();
+        }
+        if round == 0 {
+            // Which brings everything to the pool first.
+            assert!(store.check().unwrap().is_clean());
+        }
+    }
+    copy_directory(&path, &copy);
+    store.close().unwrap();
+    (copy, model)
+}
+
+pub(crate) fn copy_directory(source: &Path, target: &Path) {
+    fs::create_dir(target).unwrap();
+    for entry in fs::read_dir(source).unwrap() {
+        let entry = entry.unwrap();
+        let target = target.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_directory(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+pub(crate) fn write_at(file: &Path, offset: u64, bytes: &[u8]) {
+    let file = fs::OpenOptions::new().write(true).open(file).unwrap();
+    file.write_all_at(bytes, offset).unwrap();
+}
+
+pub(crate) fn flip(file: &Path, offset: u64) {
+    let mut byte = [0];
+    fs::File::open(file).unwrap().read_exact_at(&mut byte, offset).unwrap();
+    write_at(file, offset, &[byte[0] ^ 0x10]);
+}
+
+/// What came of a repair.
+pub(crate) struct Outcome {
+    /// Pairs that were committed and are in no keyspace.
+    pub(crate) lost: u64,
+    /// Pairs whose key was committed, with another value.
+    pub(crate) wrong_values: u64,
+    pub(crate) report: RepairReport,
+}
+
+/// Repairs, and looks at what came of it. Whatever was damaged, the damaged store is as it was, the
+/// new one is whole, and holds only keys that were committed, in the keyspace that they were in.
+pub(crate) fn repair_and_look(path: &Path, model: &Model) -> Outcome {
+    let before = files_of(path);
+    let report = repair(path).unwrap();
+    if let Some(kept) = &report.damaged_path {
+        assert!(files_of(kept) == before, "the damaged store is as it was");
+    }
+    let journal = Store::journal_at(path).unwrap().expect("a store");
+    let options = Options::new().create(false).journal(journal).flushing(Flushing::Volatile);
+    let store = Store::open_with(path, options).unwrap();
+    let check = store.check().unwrap();
+    assert!(check.is_clean(), "{:?}", check.findings);
+    let (mut saved, mut wrong_values) = (BTreeSet::new(), 0);
+    for info in store.keyspaces().unwrap() {
+        let keyspace = store.keyspace(&info.name).unwrap();
+        for pair in keyspace.iter() {
+            let (key, value) = pair.unwrap();
+            let committed = model.values().find_map(|pairs| pairs.get(&key[..]));
+            let committed = committed.unwrap_or_else(|| panic!("{key:?} was never committed"));
+            wrong_values += u64::from(committed[..] != value[..]);
+            if let Some(pairs) = model.get(&info.name[..]) {
+                assert!(pairs.contains_key(&key[..]), "{key:?} is in the wrong keyspace");
+            }
+            saved.insert(key.to_vec());
+        }
+    }
+    store.close().unwrap();
+    let committed: usize = model.values().map(BTreeMap::len).sum();
+    Outcome { lost: (committed - saved.len()) as u64, wrong_values, report }
+}
+
+/// Names and checksums of all files but the lock, which names its holder.
+fn files_of(path: &Path) -> BTreeMap<PathBuf, u32> {
+    let mut files = BTreeMap::new();
+    let mut waiting = vec![PathBuf::new()];
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(path.join(&folder)).unwrap() {
+            let entry = entry.unwrap();
+            let name = folder.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                waiting.push(name);
+            } else if entry.file_name() != "lock" {
+                files.insert(name, crc32c(0, &fs::read(entry.path()).unwrap()));
+            }
+        }
+    }
+    files
+}
