@@ -2,8 +2,8 @@
 //!
 //! Purpose: a new store that holds every pair which can still be read and proved, and a report of
 //! what is gone. The damaged store is only read, and kept beside the new one.
-//! Invariants: nothing is taken from a page that is not what was written, as far as pages prove it. The new store takes the
-//! place of the old one by a rename, after everything in it is durable.
+//! Invariants: nothing is taken from a page that is not what was written, as far as pages prove it.
+//! The new store takes the place of the old one by a rename, after everything in it is durable.
 //! Thread safety: holds the lock of the damaged store throughout.
 
 use std::path::Path;

@@ -217,7 +217,13 @@ impl<'s> Rescue<'s> {
             self.salvage.read(Ptr::<StoreHead>::new(root)).map(|head| (root, *head))
         });
         match head {
-            Ok((_, head)) if head.magic == STORE_MAGIC => return Some(head.catalogue.get()),
+            Ok((_, head)) if head.magic == STORE_MAGIC => {
+                let catalogue = head.catalogue.get();
+                match Tree::open_as(self.salvage, Engine::Bplus, catalogue) {
+                    Ok(_) => return Some(catalogue),
+                    Err(error) => findings.push(in_catalogue(error.to_string())),
+                }
+            }
             Ok((root, _)) => findings.push(in_catalogue(format!("no store's head at {root:#x}"))),
             Err(error) => findings.push(in_catalogue(error.to_string())),
         }

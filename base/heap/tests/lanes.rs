@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_heap::{
-    Directory, Durability, Error, Flushing, Heap, JournalKind, Options, Read, Recovery, Transaction,
-    Write,
+    Directory, Durability, Error, Flushing, Heap, JournalKind, Options, Read, Recovery, Salvage,
+    Transaction, Write,
 };
 use adamant_medium::error::{Error as MediumError, Result as MediumResult};
 use adamant_medium::persist::Persist;
@@ -48,9 +48,12 @@ fn assert_holds(heap: &Heap, model: &Model) {
 }
 
 fn holds(heap: &Heap, model: &Model) -> bool {
-    let view = heap.view().expect("open");
+    reads(&heap.view().expect("open"), model)
+}
+
+fn reads(read: &impl Read, model: &Model) -> bool {
     model.iter().all(|(block, bytes)| {
-        view.block(*block).is_ok_and(|found| found.get(..bytes.len()) == Some(bytes))
+        read.block(*block).is_ok_and(|found| found.get(..bytes.len()) == Some(bytes))
     })
 }
 
@@ -142,6 +145,12 @@ fn a_process_that_dies_anywhere_leaves_all_that_was_committed() {
             let files = files.unwrap_or_else(|| files_of(&current));
             drop(heap);
             current = directory_of(&files);
+            // Who only reads sees what recovery makes of it.
+            let left = Salvage::open(&current).expect("can be read");
+            assert!(left.findings().is_empty(), "{:?}", left.findings());
+            assert!(reads(&left, &model), "read without recovery");
+            assert_eq!(left.allocated_blocks(), Some(model.len() as u64));
+            drop(left);
             // Recovery that dies behind its work finds nothing, and before it all, again.
             let again = directory_of(&files_of(&current));
             heap = open(&current).expect("recovers").0;

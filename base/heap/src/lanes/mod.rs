@@ -5,7 +5,8 @@
 //! that, so what is visible is durable. What was written in place before its commit is saved by
 //! undo entries first. A lane starts over once a watermark says that nothing in it is needed
 //! (`advance`). Opening replays and rolls back what lies beyond the watermark (`recover`,
-//! `replay`); `salvage` does so in memory with what is left of damaged ones. See `docs/format/lanes.md`.
+//! `replay`); `salvage` does so in memory, with what is left of damaged ones. See
+//! `docs/format/lanes.md`.
 
 mod layout;
 mod entry;
