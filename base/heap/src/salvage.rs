@@ -28,8 +28,8 @@ use crate::journals::JournalKind;
 use crate::lanes;
 use crate::layout::{
     CHECKPOINT_OFFSETS, CLASS_TABLE_OFFSET, FIRST_PAGE, HEAD_BYTES, HEAP_BYTES_MAX, HeapRoot,
-    INCOMPAT_UNDO_JOURNAL, KIND_RUN, PAGE_BYTES, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE,
-    ZONE_STRIDE, ZONE_SUMS_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
+    INCOMPAT_UNDO_JOURNAL, KIND_RUN, PAGE_BYTES, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE, ZONE_STRIDE,
+    ZONE_SUMS_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
 };
 use crate::pool_file::PoolFile;
 use crate::ptr::Ptr;

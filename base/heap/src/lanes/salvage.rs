@@ -21,8 +21,8 @@ use super::entry::Head;
 use super::lanes_file::{LANES_NAME, LanesFile};
 use super::large::{self, Left};
 use super::layout::{
-    KIND_ABORT, KIND_COMMIT, KIND_UNDO, LANE_BYTES, LANE_COUNT, LANES_HEAD_BYTES,
-    WATERMARK_OFFSET, entry_seed, watermark_of,
+    KIND_ABORT, KIND_COMMIT, KIND_UNDO, LANE_BYTES, LANE_COUNT, LANES_HEAD_BYTES, WATERMARK_OFFSET,
+    entry_seed, watermark_of,
 };
 use super::mapped::Mapped;
 use super::recover::{Plan, Proofs, plan};
@@ -171,11 +171,7 @@ fn scan_rest<'a>(
     let is_read = scan_all(source, seed, floor, found);
     if !is_read {
         let what = "expected entries, found too much that looks like them; not all of it was read";
-        note(Error::Damaged {
-            file: source.path.into(),
-            offset: source.start,
-            what: what.into(),
-        });
+        note(Error::Damaged { file: source.path.into(), offset: source.start, what: what.into() });
     }
     is_read
 }

@@ -11,9 +11,7 @@ use std::path::{Path, PathBuf};
 use adamant::{Engine, Error, Options, RepairReport, Store, repair};
 use tempfile::TempDir;
 
-use crate::support::{
-    Model, PAIRS, copy_directory, flip, killed_store, repair_and_look, write_at,
-};
+use crate::support::{Model, PAIRS, copy_directory, flip, killed_store, repair_and_look, write_at};
 
 /// A store of the redo journal, on whatever disk holds temporary files.
 fn store(seed: u64) -> (TempDir, PathBuf, Model) {
