@@ -13,7 +13,6 @@ use std::collections::{BTreeSet, VecDeque};
 use crate::class::{Class, ClassTable};
 use crate::error::{Error, Result};
 use crate::extents::Extents;
-use crate::holes::Holes;
 use crate::image::Image;
 use crate::journal::RecordBuilder;
 use crate::keyed::OffsetMap;
@@ -21,6 +20,7 @@ use crate::layout::{
     KIND_EXTENT, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN, KIND_RUN_CONTINUED, KIND_SYSTEM,
     PAGE_BYTES, ZONE_PAGES,
 };
+use crate::range_set::RangeSet;
 use crate::shard::Active;
 
 /// Partly full runs are kept by how full they are, in quarters. Finer steps would move a run at
@@ -117,8 +117,10 @@ pub(crate) struct Arena {
     /// One past the last page ever allocated, as the root page says.
     pub(crate) pages_end: u64,
     free: Extents,
-    /// Pages that must be backed before they are used; none that is in use.
-    pub(crate) holes: Holes,
+    /// Pages that the file may have no space for, because `shrink` gave it back or because a crash
+    /// took back what was allocated last: to be backed before they are handed out (R5). Whole
+    /// chunks, or on to the end of the file; none that is in use.
+    pub(crate) holes: RangeSet,
     classes: Vec<ClassRuns>,
     runs: OffsetMap<Run>,
     /// Oldest first, by and large: (sequence number of the commit that freed it, what).
@@ -141,7 +143,7 @@ impl Arena {
         record: RecordBuilder,
     ) -> Self {
         // What the file was grown by last may have lost its space in a crash, though not its length.
-        let mut holes = Holes::default();
+        let mut holes = RangeSet::default();
         holes.add(pages_end, pages);
         Self {
             booted: vec![false; pages_end.div_ceil(ZONE_PAGES) as usize],
@@ -436,7 +438,7 @@ impl Arena {
         for (start, pages) in self.free.ranges() {
             let last = (start + pages).min(end);
             let (first, last) = (start.next_multiple_of(CHUNK_PAGES), last - last % CHUNK_PAGES);
-            self.holes.gaps(first, last, &mut found);
+            self.holes.gaps(first, last, |start, end| found.push((start, end)));
         }
         found
     }

@@ -52,7 +52,7 @@ mod marked;
 mod ranges;
 mod shadow;
 mod extents;
-mod holes;
+mod range_set;
 mod pool_file;
 mod journal;
 mod lanes;

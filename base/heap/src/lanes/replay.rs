@@ -8,8 +8,6 @@
 //! before their transaction, and nobody else changed them until it was void.
 //! Thread safety: runs alone, when a heap is opened.
 
-use std::collections::BTreeMap;
-
 use adamant_medium::persist::Persist;
 
 use super::recover::Plan;
@@ -17,6 +15,7 @@ use super::scan::Found;
 use crate::error::Result;
 use crate::image::{Exclusive, Image};
 use crate::journal::{Entries, Entry};
+use crate::range_set::RangeSet;
 
 /// Bytes of a word that bits are changed in.
 const WORD_BYTES: u64 = 8;
@@ -112,38 +111,18 @@ pub(super) fn visible<'a>(commit: &Found<'a>, covered: &mut Covered) -> Result<V
     Ok(pieces)
 }
 
-/// Ranges that later commits wrote in place: disjoint, from start to end.
+/// Bytes that later commits wrote in place.
 #[derive(Debug, Default)]
-pub(super) struct Covered(BTreeMap<u64, u64>);
+pub(super) struct Covered(RangeSet);
 
 impl Covered {
-    /// Adds a range. O(log n), amortised.
     fn add(&mut self, start: u64, len: u64) {
-        let (mut start, mut end) = (start, start.saturating_add(len));
-        while let Some((&other, &other_end)) = self.0.range(..=end).next_back()
-            && other_end >= start
-        {
-            self.0.remove(&other);
-            start = start.min(other);
-            end = end.max(other_end);
-        }
-        self.0.insert(start, end);
+        self.0.add(start, start.saturating_add(len));
     }
 
     /// The parts of a range that are not covered: start and bytes of each, in order.
     fn gaps(&self, start: u64, len: u64, mut gap: impl FnMut(u64, u64)) {
-        let (mut at, end) = (start, start.saturating_add(len));
-        let before = self.0.range(..start).next_back().map(|(_, &end)| end);
-        at = at.max(before.unwrap_or(0)).min(end);
-        for (&other, &other_end) in self.0.range(start..end) {
-            if other > at {
-                gap(at, other - at);
-            }
-            at = at.max(other_end).min(end);
-        }
-        if at < end {
-            gap(at, end - at);
-        }
+        self.0.gaps(start, start.saturating_add(len), |start, end| gap(start, end - start));
     }
 
     /// The bits of the word at an offset whose bytes are not covered.
