@@ -319,31 +319,23 @@ impl Arena {
         self.retired.push_back((sequence, retired));
     }
 
-    /// Makes reusable what was freed by commits up to `sequence`: no pin looks at it any more. At
-    /// most `count_max` entries; whether there may be more.
-    pub(crate) fn release(&mut self, sequence: u64, count_max: usize) -> bool {
-        for _ in 0..count_max {
-            let Some((freed, retired)) = self.retired.front().copied() else { return false };
-            if freed > sequence {
-                return false;
-            }
-            self.retired.pop_front();
-            match retired {
-                Retired::Blocks { run, word, mask } => self.make_available(run, word, mask),
-                Retired::Pages { start, pages } => self.free.give(start, pages),
-            }
-        }
-        true
-    }
-
-    /// The same, but for blocks of which `is_lent` says so, by the first page of their run and their
-    /// number in it; an extent's number is 0. These wait on.
-    pub(crate) fn release_unless(&mut self, sequence: u64, is_lent: impl Fn(u64, u64) -> bool) {
+    /// Makes reusable what was freed by commits up to `sequence`: no pin looks at it any more. Blocks
+    /// of which `is_lent` says so, by the first page of their run and their number in it, wait on;
+    /// an extent's number is 0. At most `count_max` entries; whether there may be more.
+    pub(crate) fn release(
+        &mut self,
+        sequence: u64,
+        count_max: usize,
+        is_lent: impl Fn(u64, u64) -> bool,
+    ) -> bool {
         let mut waiting = Vec::new();
-        while let Some((freed, retired)) = self.retired.front().copied() {
-            if freed > sequence {
+        let mut has_more = true;
+        for _ in 0..count_max {
+            let front = self.retired.front().copied();
+            let Some((freed, retired)) = front.filter(|(freed, _)| *freed <= sequence) else {
+                has_more = false;
                 break;
-            }
+            };
             self.retired.pop_front();
             match retired {
                 Retired::Blocks { run, word, mask } => {
@@ -363,6 +355,7 @@ impl Arena {
             }
         }
         waiting.into_iter().rev().for_each(|retired| self.retired.push_front(retired));
+        has_more
     }
 
     /// Things freed but not reusable yet: blocks and extents.

@@ -315,10 +315,11 @@ impl<'h> Supply<'h> {
     /// Makes blocks and pages reusable; whether there may be more than `count_max` of them.
     fn release(self, arena: &mut Arena, released: u64, count_max: usize) -> bool {
         if self.lent.has_any() {
-            arena.release_unless(released, |page, index| self.lent.is_on_loan((page, index)));
-            return false;
+            // All at once: what is lent stays in front, and would be all that a part gets to.
+            let is_lent = |page, index| self.lent.is_on_loan((page, index));
+            return arena.release(released, usize::MAX, is_lent);
         }
-        arena.release(released, count_max)
+        arena.release(released, count_max, |_, _| false)
     }
 
     /// Gives the pages of runs that have become empty back, by a record of their own. Nobody may
