@@ -339,16 +339,19 @@ impl<'h> Transaction<'h> {
         block == self.last.0 && self.supply.journal.lanes().is_none()
     }
 
+    /// Whether a block may be written in place without asking once more: not where memory is the
+    /// medium, nor while any is lent, which is looked for among those (S2).
+    #[inline]
+    fn may_remember(&self) -> bool {
+        self.supply.journal.lanes().is_none() && !self.supply.lent.has_any()
+    }
+
     /// The bytes of a block that this transaction did not reserve and may write in place, if it is
     /// one that nearly all are. `None` says nothing.
     #[inline]
     fn plain(&self, block: u64) -> Option<u64> {
-        let is_other = block == self.newest.0
-            || self.blocks.first_touch.is_some()
-            || self.supply.journal.lanes().is_some()
-            // Then the block is looked for among those that are lent.
-            || self.supply.lent.has_any();
-        if is_other {
+        let is_other = block == self.newest.0 || self.blocks.first_touch.is_some();
+        if is_other || !self.may_remember() {
             return None;
         }
         let (run, index, bytes) = self.image.run_index(self.blocks.classes, block)?;
@@ -364,7 +367,7 @@ impl<'h> Transaction<'h> {
             self.last = (block, bytes);
             return Ok(true);
         }
-        if self.supply.journal.lanes().is_some() || self.supply.lent.has_any() {
+        if !self.may_remember() {
             return Ok(false);
         }
         let (place, reserved) = self.find(block)?;

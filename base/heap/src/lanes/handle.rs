@@ -208,9 +208,9 @@ impl Lanes {
         Ok(self.pool.file().sync()?)
     }
 
-    /// Gives the space of free pages back. Nobody needs that to be durable. The watermark must cover all entries that name them:
-    /// to replay one would be a store to a hole. That the system has no space for the way in which a
-    /// hole is noted is no error.
+    /// Gives the space of free pages back. Nobody needs that to be durable. The watermark must cover
+    /// all entries that name them: to replay one would be a store to a hole. That the system has no
+    /// space for the way in which a hole is noted is no error.
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium.
