@@ -5,6 +5,7 @@
 //! Journals take turns in every group, in changing order, so that a slow minute of the machine is
 //! nobody's alone; figures are medians over rounds.
 
+mod journal;
 mod settings;
 mod ground;
 
@@ -24,7 +25,8 @@ use crate::error::{Result, ensure};
 use crate::heap::ground::Ground;
 use crate::report::Report;
 
-pub use crate::heap::settings::{Journal, Settings};
+pub use crate::heap::journal::{Costs, Journal};
+pub use crate::heap::settings::Settings;
 
 /// What measures a group.
 type Measure = fn(&mut Ground<'_>) -> Result<()>;

@@ -5,21 +5,19 @@
 //! Invariants: rows of a group work in a directory that nothing else uses, removed with the value.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use adamant_heap::{Durability, Flushing, Heap, JournalKind, Options, OsDirectory, Write};
+use adamant_heap::{Durability, Heap, Write};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::error::{Result, ensure};
-use crate::heap::settings::{Journal, Settings};
+use crate::heap::journal::{Costs, Journal};
+use crate::heap::settings::Settings;
 use crate::measure::thread_seconds;
 use crate::report::{Report, Unit};
 
 /// Bytes of the objects that most rows are about.
 pub(super) const OBJECT_BYTES: u64 = 64;
-/// Where Linux keeps files in memory.
-const MEMORY: &str = "/dev/shm";
 /// Objects reserved by each transaction that fills a heap.
 const FILL_BATCH: u64 = 1_000;
 
@@ -33,25 +31,6 @@ pub(super) struct Ground<'a> {
     heaps: u32,
 }
 
-/// What a heap had cost its medium at some moment.
-#[derive(Clone, Copy)]
-struct Costs {
-    log_bytes: u64,
-    fences: u64,
-    lines: u64,
-}
-
-impl Costs {
-    fn of(heap: &Heap) -> Self {
-        let journal = heap.stats().journal;
-        Self {
-            log_bytes: journal.log_appended_bytes,
-            fences: journal.fences,
-            lines: journal.flushed_lines,
-        }
-    }
-}
-
 impl<'a> Ground<'a> {
     pub(super) fn new(
         settings: &'a Settings,
@@ -59,22 +38,15 @@ impl<'a> Ground<'a> {
         report: &'a mut Report,
         curves: &'a mut Vec<Value>,
     ) -> Result<Self> {
-        let parent = match &settings.path {
-            Some(path) => path.clone(),
-            None => default_path(journal),
-        };
+        let parent = settings.path.clone().unwrap_or_else(|| journal.default_path());
         std::fs::create_dir_all(&parent)?;
         let directory = tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(parent)?;
         Ok(Self { settings, journal, report, curves, directory, heaps: 0 })
     }
 
-    /// What commits of this journal wait for. The redo journal's wait for no disk: a sync measures
-    /// the disk, and `kv` has rows for that.
+    /// What commits of this journal wait for.
     pub(super) fn durability(&self) -> Durability {
-        match self.journal {
-            Journal::Undo => Durability::Sync,
-            Journal::Redo => Durability::Buffered,
-        }
+        self.journal.durability()
     }
 
     /// A directory for a heap, which no other row has used.
@@ -90,14 +62,7 @@ impl<'a> Ground<'a> {
 
     /// The same, with so many threads for what commits leave to do.
     pub(super) fn open_with_workers(&self, directory: &Path, workers: u8) -> Result<Heap> {
-        let directory = Arc::new(OsDirectory::create(directory)?);
-        let mut options = Options::default();
-        options.post_commit_workers = workers;
-        if self.journal == Journal::Undo {
-            options.journal = JournalKind::Undo;
-            options.flushing = Flushing::Volatile;
-        }
-        Ok(Heap::open(directory, options)?.0)
+        self.journal.open(directory, workers)
     }
 
     /// An empty heap.
@@ -221,13 +186,5 @@ impl<'a> Ground<'a> {
         drop(heap);
         let used = self.directory.path().join(self.heaps.to_string());
         Ok(std::fs::remove_dir_all(used)?)
-    }
-}
-
-/// Where a journal works if nobody says where.
-fn default_path(journal: Journal) -> PathBuf {
-    match journal {
-        Journal::Undo if Path::new(MEMORY).is_dir() => PathBuf::from(MEMORY),
-        Journal::Undo | Journal::Redo => PathBuf::from("."),
     }
 }

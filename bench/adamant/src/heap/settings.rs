@@ -1,28 +1,8 @@
-//! How much of everything `heap` does, and what the journals under it are called.
+//! How much of everything `heap` does.
 
 use std::path::PathBuf;
 
-/// A journal under measurement: how commits become durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Journal {
-    /// Lanes on directly accessed memory, flushed by cache lines.
-    Undo,
-    /// Records appended to log files, on any file system; commits wait for no disk.
-    Redo,
-}
-
-impl Journal {
-    /// All of them, the judged one first.
-    pub const ALL: &'static [Self] = &[Self::Undo, Self::Redo];
-
-    /// As the engine of rows, and in arguments.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Undo => "undo",
-            Self::Redo => "redo",
-        }
-    }
-}
+use crate::heap::journal::Journal;
 
 /// How much of everything.
 #[derive(Clone, Debug)]

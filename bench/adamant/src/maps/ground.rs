@@ -3,23 +3,15 @@
 //! Invariants: works in a directory that nothing else uses, and checks what the map holds after the
 //! inserts and after the removes.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use adamant_heap::{
-    Durability, Flushing, Heap, JournalKind, Options, OsDirectory, Ptr, Read, Transaction,
-    TypedRead, TypedWrite,
-};
+use adamant_heap::{Heap, Ptr, Read, Transaction, TypedRead, TypedWrite};
 use adamant_trees::OrderedMap;
 
 use super::settings::{Settings, Value};
 use super::table::Cell;
 use crate::error::{Result, ensure};
-use crate::heap::Journal;
+use crate::heap::{Costs, Journal};
 use crate::measure::thread_seconds;
 
-/// Where Linux keeps files in memory.
-const MEMORY: &str = "/dev/shm";
 /// Odd, so that different numbers give different keys.
 const SCRAMBLER: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -30,27 +22,6 @@ pub(super) struct Ground<'a> {
     batch: Option<u64>,
     random: fastrand::Rng,
     pub(super) cell: Cell,
-}
-
-/// What a heap had cost its medium at some moment.
-#[derive(Clone, Copy)]
-struct Costs {
-    seconds: f64,
-    log_bytes: u64,
-    fences: u64,
-    lines: u64,
-}
-
-impl Costs {
-    fn now(heap: &Heap) -> Self {
-        let journal = heap.stats().journal;
-        Self {
-            seconds: thread_seconds(),
-            log_bytes: journal.log_appended_bytes,
-            fences: journal.fences,
-            lines: journal.flushed_lines,
-        }
-    }
 }
 
 impl<'a> Ground<'a> {
@@ -69,10 +40,10 @@ impl<'a> Ground<'a> {
         &mut self,
         create: &dyn Fn(&mut Transaction<'_>) -> adamant_trees::Result<T>,
     ) -> Result<()> {
-        let directory =
-            tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(self.path())?;
-        let heap = self.open(directory.path())?;
-        let map = heap.transaction(self.durability(), |tx| create(tx))?;
+        let parent = self.settings.path.clone().unwrap_or_else(|| self.journal.default_path());
+        let directory = tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(parent)?;
+        let heap = self.journal.open(&directory.path().join("heap"), 0)?;
+        let map = heap.transaction(self.journal.durability(), |tx| create(tx))?;
         let pairs = self.settings.pairs;
         let mut keys: Vec<u64> = (1..=pairs).map(|number| number.wrapping_mul(SCRAMBLER)).collect();
         let value = self.value;
@@ -110,46 +81,20 @@ impl<'a> Ground<'a> {
     ) -> Result<[f64; 4]> {
         heap.checkpoint()?;
         let batch = self.batch.map_or(keys.len(), |batch| batch as usize);
-        let before = Costs::now(heap);
+        let (before, start) = (Costs::of(heap), thread_seconds());
         for some in keys.chunks(batch) {
-            heap.transaction(self.durability(), |tx| {
+            heap.transaction(self.journal.durability(), |tx| {
                 some.iter().try_for_each(|key| work(tx, *key))
             })?;
         }
-        let after = Costs::now(heap);
+        let (after, seconds) = (Costs::of(heap), thread_seconds() - start);
         let each = 1.0 / keys.len() as f64;
         Ok([
-            (after.seconds - before.seconds) * 1e9 * each,
+            seconds * 1e9 * each,
             (after.fences - before.fences) as f64 * each,
             (after.lines - before.lines) as f64 * each,
             (after.log_bytes - before.log_bytes) as f64 * each,
         ])
-    }
-
-    /// What commits wait for: with the redo journal for no disk, which would be what is measured.
-    fn durability(&self) -> Durability {
-        match self.journal {
-            Journal::Undo => Durability::Sync,
-            Journal::Redo => Durability::Buffered,
-        }
-    }
-
-    fn path(&self) -> PathBuf {
-        match (&self.settings.path, self.journal) {
-            (Some(path), _) => path.clone(),
-            (None, Journal::Undo) if Path::new(MEMORY).is_dir() => PathBuf::from(MEMORY),
-            (None, _) => PathBuf::from("."),
-        }
-    }
-
-    fn open(&self, directory: &Path) -> Result<Heap> {
-        let directory = Arc::new(OsDirectory::create(directory.join("heap"))?);
-        let mut options = Options::default();
-        if self.journal == Journal::Undo {
-            options.journal = JournalKind::Undo;
-            options.flushing = Flushing::Volatile;
-        }
-        Ok(Heap::open(directory, options)?.0)
     }
 }
 
