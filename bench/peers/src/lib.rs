@@ -19,9 +19,12 @@ pub mod trace;
 pub mod child;
 pub mod rounds;
 
+pub mod rows;
+
 pub mod figures;
 pub mod goals;
 pub mod notes;
+pub mod picture;
 pub mod text;
 
 pub mod plots;

@@ -7,8 +7,7 @@ use adamant_bench::error::Result;
 use adamant_peers::figures::Figures;
 use adamant_peers::notes::Notes;
 use adamant_peers::settings::{Settings, USAGE};
-use adamant_peers::{child, goals, heap, plots, report, rounds, slice};
-use serde_json::Value;
+use adamant_peers::{child, goals, heap, plots, report, rounds, rows, slice};
 
 /// Folder of the pictures and rows, beside the report.
 const FOLDER: &str = "benchmarks";
@@ -41,19 +40,10 @@ fn run(arguments: &[String]) -> Result<()> {
     let folder = settings.output.join(FOLDER);
     // Before the measurement, so that it is not lost for a path that cannot be written.
     fs::create_dir_all(&folder)?;
-    let lines: Vec<Value> = match &settings.from {
-        Some(path) => {
-            let text = fs::read_to_string(path)?;
-            text.lines().map(serde_json::from_str).collect::<std::result::Result<_, _>>()?
-        }
-        None => {
-            let lines = rounds::run(&settings, arguments, &mut |message| eprintln!("{message}"))?;
-            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-            fs::write(settings.json_path(), text)?;
-            lines
-        }
-    };
-    let figures = Figures::of(&lines)?;
+    let rows = rows::read_or_measure(settings.from.as_deref(), &settings.json_path(), || {
+        rounds::run(&settings, arguments, &mut |message| eprintln!("{message}"))
+    })?;
+    let figures = Figures::of(&rows)?;
     let judged = goals::judge(&figures, goals::read()?);
     let plots = plots::draw(&figures, &judged, &folder)?;
     let text = report::build(&figures, &judged, &Notes::read()?, &plots, FOLDER)?;

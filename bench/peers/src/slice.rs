@@ -17,9 +17,9 @@ pub mod report;
 use std::fs;
 
 use adamant_bench::error::Result;
-use serde_json::Value;
 
 use crate::figures::Figures;
+use crate::rows;
 use crate::slice::settings::{Settings, USAGE};
 
 /// Folder of the pictures and rows, beside the report.
@@ -37,19 +37,10 @@ pub fn run(arguments: &[String]) -> Result<()> {
     let folder = settings.output.join(FOLDER);
     // Before the measurement, so that it is not lost for a path that cannot be written.
     fs::create_dir_all(&folder)?;
-    let lines: Vec<Value> = match &settings.from {
-        Some(path) => {
-            let text = fs::read_to_string(path)?;
-            text.lines().map(serde_json::from_str).collect::<std::result::Result<_, _>>()?
-        }
-        None => {
-            let lines = rounds::run(&settings, &mut |message| eprintln!("{message}"))?;
-            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-            fs::write(folder.join("rows.jsonl"), text)?;
-            lines
-        }
-    };
-    let figures = Figures::of(&lines)?;
+    let rows = rows::read_or_measure(settings.from.as_deref(), &folder.join("rows.jsonl"), || {
+        rounds::run(&settings, &mut |message| eprintln!("{message}"))
+    })?;
+    let figures = Figures::of(&rows)?;
     let judged = table::judge(&figures);
     let pictures = plots::draw(&figures, &judged, &folder)?;
     let path = settings.output.join("slice.md");

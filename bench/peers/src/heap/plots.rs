@@ -10,18 +10,8 @@ use plotters::prelude::*;
 use crate::figures::Figures;
 use crate::heap::rounds::LIBPMEMOBJ;
 use crate::heap::table::JUDGED;
+use crate::picture::Picture;
 use crate::text;
-
-/// A picture that was drawn.
-#[derive(Clone, Copy, Debug)]
-pub struct Picture {
-    /// Its file is so named, with `.svg`.
-    pub name: &'static str,
-    /// What it shows.
-    pub about: &'static str,
-    /// What to know when looking at it.
-    pub note: &'static str,
-}
 
 /// Family of all text.
 const FONT: &str = "sans-serif";

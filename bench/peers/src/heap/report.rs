@@ -4,9 +4,9 @@ use adamant_bench::error::Result;
 use serde_json::Value;
 
 use crate::figures::{Figures, Spread};
-use crate::heap::plots::Picture;
 use crate::heap::rounds::LIBPMEMOBJ;
 use crate::heap::table::{self, JUDGED, Judged};
+use crate::picture::{self, Picture};
 use crate::text;
 
 /// Writes it; pictures were drawn into `folder`, as seen from it.
@@ -23,11 +23,7 @@ pub fn build(
     out += &how(run)?;
     out += "## What is asked\n\n";
     out += &lines(run, judged);
-    out += "## Pictures\n\n";
-    for picture in pictures {
-        out += &format!("![{}]({folder}/{}.svg)\n\n", picture.about, picture.name);
-        out += &format!("{}\n\n", picture.note);
-    }
+    out += &picture::section(pictures, folder);
     out += &all(run);
     out += &machine(run);
     Ok(out.trim_end().to_owned() + "\n")

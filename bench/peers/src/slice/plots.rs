@@ -8,21 +8,11 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::figures::Figures;
+use crate::picture::Picture;
 use crate::slice::memory::LENGTHS;
 use crate::slice::table::{Judged, engines};
 use crate::slice::types::BYTEVIEW;
 use crate::text;
-
-/// A picture that was drawn.
-#[derive(Clone, Copy, Debug)]
-pub struct Picture {
-    /// Its file is so named, with `.svg`.
-    pub name: &'static str,
-    /// What it shows.
-    pub about: &'static str,
-    /// What to know when looking at it.
-    pub note: &'static str,
-}
 
 /// Family of all text.
 const FONT: &str = "sans-serif";

@@ -4,8 +4,8 @@ use adamant_bench::error::Result;
 use adamant_bench::slice::JUDGED;
 
 use crate::figures::{Figures, Spread};
+use crate::picture::{self, Picture};
 use crate::slice::memory::LENGTHS;
-use crate::slice::plots::Picture;
 use crate::slice::table::{ABSOLUTE, BEST_RATIO_MAX, BYTEVIEW_RATIO_MAX, Judged, engines};
 use crate::text;
 
@@ -23,11 +23,7 @@ pub fn build(
     out += &how(run)?;
     out += "## What is asked\n\n";
     out += &lines(run, judged);
-    out += "## Pictures\n\n";
-    for picture in pictures {
-        out +=
-            &format!("![{}]({folder}/{}.svg)\n\n{}\n\n", picture.about, picture.name, picture.note);
-    }
+    out += &picture::section(pictures, folder);
     out += &blocks(run);
     out += &memory(run);
     out += &all(run);
