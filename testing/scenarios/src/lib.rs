@@ -2,10 +2,12 @@
 //!
 //! A scenario is a function over a [`Place`]; it panics when the store does not behave. They are
 //! grouped by what they ask for: `point` single entries, `order` ranges and iterators, `lend` scans
-//! that copy nothing, `batch` atomic changes, `keyspaces` the catalogue, `persistence` what reopening finds, `limits` what is
-//! refused, `threads` readers beside a writer, and `model` random work against a `BTreeMap`.
+//! that copy nothing, `batch` atomic changes, `keyspaces` the catalogue, `persistence` what reopening
+//! finds, `limits` what is refused, `threads` readers beside a writer, and `model` random work against
+//! a `BTreeMap`. `files` is for tests that work on the files of a store.
 #![forbid(unsafe_code)]
 
+pub mod files;
 pub mod place;
 
 pub mod batch;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use adamant::{Durability, Error, Options, Result, Store};
+use adamant_scenarios::files::copy_directory;
 use tempfile::TempDir;
 
 /// Opens a store and looks at all of it; what it finds wrong is an error too.
@@ -54,19 +55,6 @@ fn store_with_a_log_tail() -> (TempDir, PathBuf) {
     copy_directory(&path, &copy);
     store.close().unwrap();
     (directory, copy)
-}
-
-fn copy_directory(source: &Path, target: &Path) {
-    fs::create_dir(target).unwrap();
-    for entry in fs::read_dir(source).unwrap() {
-        let entry = entry.unwrap();
-        let target = target.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_directory(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
 }
 
 /// Where these bytes are in a file; it has them once or more.

@@ -9,9 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use adamant::{Engine, Error, Options, RepairReport, Store, repair};
+use adamant_scenarios::files::copy_directory;
 use tempfile::TempDir;
 
-use crate::support::{Model, PAIRS, copy_directory, flip, killed_store, repair_and_look, write_at};
+use crate::support::{Model, PAIRS, flip, killed_store, repair_and_look, write_at};
 
 /// A store of the redo journal, on whatever disk holds temporary files.
 fn store(seed: u64) -> (TempDir, PathBuf, Model) {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use adamant::{
     Durability, Engine, Flushing, KeyspaceOptions, Options, RepairReport, Store, repair,
 };
+use adamant_scenarios::files::copy_directory;
 use adamant_wire::checksum::crc32c;
 
 /// What was committed, by keyspace.
@@ -58,19 +59,6 @@ pub(crate) fn killed_store(
     copy_directory(&path, &copy);
     store.close().unwrap();
     (copy, model)
-}
-
-pub(crate) fn copy_directory(source: &Path, target: &Path) {
-    fs::create_dir(target).unwrap();
-    for entry in fs::read_dir(source).unwrap() {
-        let entry = entry.unwrap();
-        let target = target.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_directory(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
 }
 
 pub(crate) fn write_at(file: &Path, offset: u64, bytes: &[u8]) {

@@ -5,11 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use adamant::{Engine, Flushing, JournalKind, Options, RepairReport, Store};
+use adamant_scenarios::files::copy_directory;
 use tempfile::TempDir;
 
-use crate::support::{
-    Model, Outcome, PAIRS, copy_directory, flip, killed_store, repair_and_look, write_at,
-};
+use crate::support::{Model, Outcome, PAIRS, flip, killed_store, repair_and_look, write_at};
 
 fn options() -> Options {
     Options::new().journal(JournalKind::Undo).flushing(Flushing::Volatile)
