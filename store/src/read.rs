@@ -21,7 +21,8 @@ impl Keyspace {
     /// as it is while the slice lives, whatever becomes of the key, of the keyspace and of the
     /// store; its memory is used again when the last clone is gone. Until then the store's files
     /// stay locked, also when the store was closed: `Slice::new(&value)` is a copy that can be kept
-    /// without that.
+    /// without that. The child of a `fork` does not have that memory, and must not look at slices
+    /// that were lent before it.
     ///
     /// # Errors
     /// The key is empty or too long, the keyspace was dropped, the store closed, or the pool

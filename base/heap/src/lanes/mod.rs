@@ -13,6 +13,7 @@ mod entry;
 mod mapped;
 mod lanes_file;
 mod large;
+mod sync;
 mod order;
 mod lane;
 mod shared;

@@ -7,9 +7,8 @@
 //! so who has a number sees the state of all lanes with lower ones, or a later state.
 //! Thread safety: any thread; a slot is written by who has its lane.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::layout::SEQUENCE_MAX;
+use super::sync::{AtomicU64, Ordering, yield_now};
 
 /// No entry is in flight; nothing is needed.
 pub(super) const NONE: u64 = u64::MAX;
@@ -134,13 +133,13 @@ impl Order {
 fn number_in(slot: &AtomicU64) -> u64 {
     loop {
         match slot.load(Ordering::Acquire) {
-            ANNOUNCED => std::thread::yield_now(),
+            ANNOUNCED => yield_now(),
             number => return number,
         }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -189,5 +188,95 @@ mod tests {
         taken.sort_unstable();
         assert!(taken.iter().copied().eq(1..=20_000));
         assert_eq!(order.settled(), 20_000);
+    }
+}
+
+/// Every order in which threads can get there, as memory may show it to them.
+#[cfg(all(test, loom))]
+mod every_order {
+    use std::sync::Arc;
+
+    use loom::thread;
+
+    use super::*;
+
+    /// An order, and what threads did beside it: with the weakest ordering, so that only `Order`
+    /// can make it seen.
+    struct Place {
+        order: Order,
+        number: [AtomicU64; 2],
+        fenced: [AtomicU64; 2],
+        applied: [AtomicU64; 2],
+    }
+
+    impl Place {
+        fn new() -> Arc<Self> {
+            let words = || [AtomicU64::new(0), AtomicU64::new(0)];
+            let order = Order::new(2, 0);
+            Arc::new(Self { order, number: words(), fenced: words(), applied: words() })
+        }
+
+        /// An entry of a lane up to the end of its fence; returns its number.
+        fn append(&self, lane: usize, named: &mut Vec<u64>) -> u64 {
+            let sequence = self.order.begin(lane, named);
+            self.number[lane].store(sequence, Ordering::Relaxed);
+            self.fenced[lane].store(1, Ordering::Relaxed);
+            self.order.end(lane, sequence);
+            sequence
+        }
+
+        /// Its application is durable.
+        fn settle(&self, lane: usize) {
+            self.applied[lane].store(1, Ordering::Relaxed);
+            self.order.set_open(lane, NONE);
+        }
+    }
+
+    #[test]
+    fn a_lower_number_is_named_or_its_fence_is_seen() {
+        loom::model(|| {
+            let place = Place::new();
+            let other = Arc::clone(&place);
+            let thread = thread::spawn(move || {
+                other.append(1, &mut Vec::new());
+            });
+            let mut named = Vec::new();
+            let sequence = place.order.begin(0, &mut named);
+            // The other lane has the other one of 1 and 2.
+            if sequence == 2 && named.is_empty() {
+                assert_eq!(place.fenced[1].load(Ordering::Relaxed), 1, "1 is not in flight");
+            }
+            place.order.end(0, NONE);
+            thread.join().expect("no panic");
+        });
+    }
+
+    #[test]
+    fn what_is_settled_is_seen_to_be_applied() {
+        let mut builder = loom::model::Builder::new();
+        // Waiting for a number that is being taken has too many orders for all of them.
+        builder.preemption_bound = Some(2);
+        builder.check(|| {
+            let place = Place::new();
+            let threads = [0, 1].map(|lane| {
+                let place = Arc::clone(&place);
+                thread::spawn(move || {
+                    place.append(lane, &mut Vec::new());
+                    place.settle(lane);
+                })
+            });
+            let settled = place.order.settled();
+            for lane in 0..2 {
+                let number = place.number[lane].load(Ordering::Relaxed);
+                let is_applied = place.applied[lane].load(Ordering::Relaxed) == 1;
+                assert!(number == 0 || number > settled || is_applied, "{number} of {settled}");
+            }
+            let applied = place.applied.iter().map(|word| word.load(Ordering::Relaxed));
+            assert!(applied.sum::<u64>() >= settled, "{settled} entries are settled");
+            for thread in threads {
+                thread.join().expect("no panic");
+            }
+            assert_eq!(place.order.settled(), 2);
+        });
     }
 }
