@@ -2,7 +2,7 @@
 //! flush of cache lines.
 //!
 //! [`storage`] and [`persist`] have the traits that the rest is written against; [`os`] and
-//! [`memory`] implement them, and so does the simulator in `testing/sim`.
+//! [`memory`] implement them, and so does the simulator in `testing/sim`. [`bare`] is for measurements.
 
 #[cfg(not(all(unix, target_endian = "little", target_pointer_width = "64")))]
 compile_error!("Adamant needs a 64-bit little-endian Unix, such as Linux on x86-64 or aarch64.");
@@ -18,3 +18,4 @@ mod dax;
 mod window;
 pub mod os;
 pub mod memory;
+pub mod bare;

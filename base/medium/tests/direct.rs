@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use adamant_medium::bare::Bare;
 use adamant_medium::error::Error;
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::os::OsDirectory;
@@ -126,4 +127,25 @@ fn a_flush_beyond_the_region_is_refused() {
     let region = Region::reserve(1 << 21, 1).expect("a small one");
     let persist = MemoryDirectory::new().persist(Flushing::Auto).expect("is direct");
     persist.flush(&region, region.bytes(), 1);
+}
+
+#[test]
+fn bare_memory_has_no_name_and_ends_where_it_was_asked_to() {
+    const MEMORY: &str = "/dev/shm";
+    if !Path::new(MEMORY).is_dir() {
+        return;
+    }
+    let place = tempfile::tempdir_in(MEMORY).unwrap();
+    let directory = OsDirectory::open(place.path()).unwrap();
+    let mut bare = Bare::create(&directory, 5000, Flushing::Volatile).unwrap();
+    assert_eq!(directory.list().unwrap(), Vec::<String>::new());
+    bare.back(0, 8192).unwrap();
+    for at in [0, 4090, 8192 - 1100] {
+        bare.store(at, &[at as u8; 1100]);
+        bare.fence();
+    }
+    let beyond = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        bare.store(8192 - 63, &[1; 64]);
+    }));
+    assert!(beyond.is_err(), "a store beyond the end is refused");
 }

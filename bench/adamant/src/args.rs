@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adamant_bench::bplus;
 use adamant_bench::heap::{self, Journal};
 use adamant_bench::kv::Settings;
 use adamant_bench::maps;
@@ -14,6 +15,7 @@ pub(crate) const USAGE: &str = "\
 usage: adamant-bench kv [options]
        adamant-bench heap [options]
        adamant-bench maps [options]
+       adamant-bench bplus [options]
        adamant-bench slice [options]
 
 kv            a keyspace of byte strings, beside the raw disk and a BTreeMap
@@ -47,6 +49,13 @@ maps          the ordered maps on a heap: random u64 keys, by transactions of al
 --structure NAME    only this structure, such as critbit or btree-16
 --journal NAME, --rounds N (default 1), --path DIR, --json FILE: as above
 
+bplus         the B+ tree: keys of 20 bytes, values of 800 and 15, in order and at random
+
+--quick             150,000 pairs instead of 1,000,000
+--pairs N           pairs
+--scans N           scans of 100 pairs (default 100,000)
+--journal NAME, --rounds N (default 1), --path DIR, --json FILE: as above
+
 slice         the string of bytes that keys and values are, beside a vector
 
 --quick             3 rounds instead of 7
@@ -62,9 +71,11 @@ pub(crate) enum Command {
     Kv(KvArguments),
     Heap(HeapArguments),
     Maps(MapsArguments),
+    Bplus(BplusArguments),
     Slice(SliceArguments),
     KillChild { engine: String, task: Vec<String> },
     MemoryChild { engine: String, task: Vec<String> },
+    BplusMemoryChild { task: Vec<String> },
 }
 
 /// Longest time of a row, by the number of entries.
@@ -88,6 +99,13 @@ pub(crate) struct HeapArguments {
 #[derive(Debug)]
 pub(crate) struct MapsArguments {
     pub(crate) settings: maps::Settings,
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// How to run `bplus`.
+#[derive(Debug)]
+pub(crate) struct BplusArguments {
+    pub(crate) settings: bplus::Settings,
     pub(crate) json: Option<PathBuf>,
 }
 
@@ -117,9 +135,13 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
             let task = arguments[2..].to_vec();
             Ok(Command::MemoryChild { engine: (*engine).to_owned(), task })
         }
+        [bplus::CHILD_COMMAND, ..] => {
+            Ok(Command::BplusMemoryChild { task: arguments[1..].to_vec() })
+        }
         ["kv", options @ ..] => parse_kv(options),
         ["heap", options @ ..] => parse_heap(options),
         ["maps", options @ ..] => parse_maps(options),
+        ["bplus", options @ ..] => parse_bplus(options),
         ["slice", options @ ..] => parse_slice(options),
         [other, ..] => Err(format!("there is no subcommand {other}")),
     }
@@ -208,9 +230,31 @@ fn parse_maps(options: &[&str]) -> Result<Command, String> {
     Ok(Command::Maps(MapsArguments { settings, json }))
 }
 
+fn parse_bplus(options: &[&str]) -> Result<Command, String> {
+    let is_quick = options.contains(&"--quick");
+    let mut settings = if is_quick { bplus::Settings::quick() } else { bplus::Settings::full() };
+    let mut json = None;
+    let mut options = options.iter();
+    while let Some(&option) = options.next() {
+        let mut value =
+            || options.next().copied().ok_or_else(|| format!("{option} needs a value after it"));
+        match option {
+            "--quick" => {}
+            "--help" | "-h" => return Ok(Command::Help),
+            "--journal" => settings.journals = vec![journal(value()?)?],
+            "--pairs" => settings.pairs = u64::from(number::<u32>(option, value()?, ENTRIES_MIN)?),
+            "--scans" => settings.scans = number(option, value()?, 1)?,
+            "--rounds" => settings.rounds = number(option, value()?, 1)?,
+            "--path" => settings.path = Some(value()?.into()),
+            "--json" => json = Some(value()?.into()),
+            _ => return Err(format!("there is no option {option}")),
+        }
+    }
+    Ok(Command::Bplus(BplusArguments { settings, json }))
+}
+
 fn journal(name: &str) -> Result<Journal, String> {
-    let journal = Journal::ALL.iter().find(|journal| journal.name() == name);
-    journal.copied().ok_or_else(|| format!("there is no journal {name}"))
+    Journal::of(name).ok_or_else(|| format!("there is no journal {name}"))
 }
 
 fn parse_slice(options: &[&str]) -> Result<Command, String> {
@@ -275,6 +319,7 @@ mod tests {
             "heap --journal none",
             "heap --frees 1",
             "maps --pairs 0",
+            "bplus --pairs 5000000000",
             "slice --strings 1",
             "put",
             "kv --fast",

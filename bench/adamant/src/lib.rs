@@ -28,4 +28,6 @@ pub mod heap;
 
 pub mod maps;
 
+pub mod bplus;
+
 pub mod slice;

@@ -11,17 +11,20 @@ use std::process::ExitCode;
 use std::thread;
 
 use adamant_bench::asked::AskedRows;
+use adamant_bench::bplus;
 use adamant_bench::engine::Engine;
 use adamant_bench::engines::adamant::AdamantEngine;
 use adamant_bench::engines::btree_map::BTreeMapEngine;
 use adamant_bench::error::Result;
-use adamant_bench::heap;
+use adamant_bench::heap::{self, Journal};
 use adamant_bench::kv;
 use adamant_bench::maps;
 use adamant_bench::slice;
 use adamant_bench::workload::{kill, memory};
 
-use crate::args::{Command, HeapArguments, KvArguments, MapsArguments, SliceArguments, USAGE};
+use crate::args::{
+    BplusArguments, Command, HeapArguments, KvArguments, MapsArguments, SliceArguments, USAGE,
+};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,8 +43,10 @@ fn main() -> ExitCode {
         Command::Kv(arguments) => run_kv(arguments),
         Command::Heap(arguments) => run_heap(arguments),
         Command::Maps(arguments) => run_maps(arguments),
+        Command::Bplus(arguments) => run_bplus(arguments),
         Command::Slice(arguments) => run_slice(arguments),
         Command::KillChild { engine, task } => run_kill_child(&engine, &task),
+        Command::BplusMemoryChild { task } => bplus::child(&task),
         Command::MemoryChild { engine, task } => run_memory_child(&engine, &task),
     };
     match result {
@@ -115,6 +120,20 @@ fn run_maps(arguments: MapsArguments) -> Result<()> {
     );
     print!("{}", table.text());
     Ok(())
+}
+
+/// Measures the B+ tree, prints the table, writes the JSON lines.
+fn run_bplus(arguments: BplusArguments) -> Result<()> {
+    let asked = AskedRows::of("bplus")?;
+    let json = arguments.json.map(File::create).transpose()?;
+    let settings = arguments.settings;
+    let report = with_progress(|tell| bplus::run(&settings, tell))?;
+    if let Some(mut file) = json {
+        file.write_all(report.json_lines(&asked).as_bytes())?;
+    }
+    println!("{} pairs, {} rounds, {}", settings.pairs, settings.rounds, machine()?);
+    print!("{}", report.table(&asked));
+    if settings.journals == Journal::ALL { report.check_complete(&asked) } else { Ok(()) }
 }
 
 /// Measures the slice, prints the table, writes the JSON lines.

@@ -184,6 +184,15 @@ pub fn up_to(
     })
 }
 
+/// The middle one of some figures, of an even number the higher one in the middle.
+///
+/// # Panics
+/// When there are none.
+pub fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
 /// Time in which a quiet process uses no more than a tick of the processors.
 const QUIET_TIME: Duration = Duration::from_millis(60);
 /// Ticks that are no work: reading the clock of the processors takes some.
@@ -250,6 +259,24 @@ pub fn memory_bytes() -> Result<u64> {
 /// When the system does not say.
 pub fn memory_anonymous_bytes() -> Result<u64> {
     Ok(number_in("/proc/self/status", "RssAnon")? * 1024)
+}
+
+/// Bytes of memory in use now that are no part of a file, to the page, with those on a swap device.
+///
+/// # Errors
+/// When the system does not say.
+pub fn memory_private_bytes() -> Result<u64> {
+    // The counters of `status` are kept for each thread and added up now and then.
+    const FILE: &str = "/proc/self/smaps_rollup";
+    Ok((number_in(FILE, "Anonymous")? + number_in(FILE, "Swap")?) * 1024)
+}
+
+/// Bytes of the tables by which the processor finds the pages of this process.
+///
+/// # Errors
+/// When the system does not say.
+pub fn memory_tables_bytes() -> Result<u64> {
+    Ok(number_in("/proc/self/status", "VmPTE")? * 1024)
 }
 
 /// Most bytes of memory that were in use at once since the process began.

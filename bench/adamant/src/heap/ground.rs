@@ -148,18 +148,14 @@ impl<'a> Ground<'a> {
         let start = thread_seconds();
         work()?;
         let seconds = thread_seconds() - start;
-        let after = Costs::of(heap);
-        let each = |before: u64, after: u64| (after - before) as f64 / operations as f64;
+        let costs = Costs::of(heap).since(before, operations);
         match self.journal {
             Journal::Undo => {
-                let fences = each(before.fences, after.fences);
-                self.add(&format!("fences.{row}"), Unit::Fences, operations, fences);
-                let lines = each(before.lines, after.lines);
-                self.add(&format!("lines.{row}"), Unit::Lines, operations, lines);
+                self.add(&format!("fences.{row}"), Unit::Fences, operations, costs.fences);
+                self.add(&format!("lines.{row}"), Unit::Lines, operations, costs.lines);
             }
             Journal::Redo => {
-                let log_bytes = each(before.log_bytes, after.log_bytes);
-                self.add(&format!("log.{row}"), Unit::Bytes, operations, log_bytes);
+                self.add(&format!("log.{row}"), Unit::Bytes, operations, costs.log_bytes);
             }
         }
         Ok(seconds)

@@ -31,6 +31,11 @@ impl Journal {
         }
     }
 
+    /// The journal of that name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|journal| journal.name() == name)
+    }
+
     /// What commits wait for. The redo journal's wait for no disk: a sync measures the disk, and
     /// `kv` has rows for that.
     pub fn durability(self) -> Durability {
@@ -86,4 +91,25 @@ impl Costs {
             lines: journal.flushed_lines,
         }
     }
+
+    /// For each of the `operations` done since `before`.
+    pub fn since(self, before: Self, operations: u64) -> CostsEach {
+        let each = |before: u64, after: u64| (after - before) as f64 / operations as f64;
+        CostsEach {
+            log_bytes: each(before.log_bytes, self.log_bytes),
+            fences: each(before.fences, self.fences),
+            lines: each(before.lines, self.lines),
+        }
+    }
+}
+
+/// What an operation cost the medium.
+#[derive(Clone, Copy, Debug)]
+pub struct CostsEach {
+    /// Bytes appended to the log, or to a lane.
+    pub log_bytes: f64,
+    /// Fences.
+    pub fences: f64,
+    /// Flushed cache lines.
+    pub lines: f64,
 }

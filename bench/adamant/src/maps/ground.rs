@@ -87,14 +87,9 @@ impl<'a> Ground<'a> {
                 some.iter().try_for_each(|key| work(tx, *key))
             })?;
         }
-        let (after, seconds) = (Costs::of(heap), thread_seconds() - start);
-        let each = 1.0 / keys.len() as f64;
-        Ok([
-            seconds * 1e9 * each,
-            (after.fences - before.fences) as f64 * each,
-            (after.lines - before.lines) as f64 * each,
-            (after.log_bytes - before.log_bytes) as f64 * each,
-        ])
+        let seconds = thread_seconds() - start;
+        let costs = Costs::of(heap).since(before, keys.len() as u64);
+        Ok([seconds * 1e9 / keys.len() as f64, costs.fences, costs.lines, costs.log_bytes])
     }
 }
 

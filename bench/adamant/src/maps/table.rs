@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use serde_json::json;
 
+use crate::measure::median;
+
 /// Figures of one structure, for one operation: nanoseconds, and what the medium was asked for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cell {
@@ -48,11 +50,7 @@ impl Table {
     /// Each row with the medians of its rounds.
     pub fn rows(&self) -> impl Iterator<Item = (&Key, Cell)> {
         self.rows.iter().map(|(key, cells)| {
-            let of = |field: fn(&Cell) -> f64| {
-                let mut figures: Vec<f64> = cells.iter().map(field).collect();
-                figures.sort_by(f64::total_cmp);
-                figures[figures.len() / 2]
-            };
+            let of = |field: fn(&Cell) -> f64| median(cells.iter().map(field).collect());
             let cell = Cell {
                 insert: of(|cell| cell.insert),
                 remove: of(|cell| cell.remove),

@@ -1,0 +1,95 @@
+//! What no crash-safe map can do without: plain stores of records into the same memory.
+//!
+//! Purpose: pages touched for the first time; records appended and made durable by one fence each,
+//! into such pages and into touched ones; the same with a second fence for a word that says so.
+//! Beside these rates those of a tree can be judged on a machine that is faster or slower than the
+//! one that they were asked for on.
+
+use adamant_heap::{Flushing, OsDirectory};
+use adamant_medium::bare::Bare;
+
+use crate::bplus::records::{Order, Records};
+use crate::bplus::settings::Settings;
+use crate::data::KEY_BYTES;
+use crate::error::Result;
+use crate::heap::Journal;
+use crate::measure::thread_seconds;
+use crate::report::{Report, Unit};
+
+/// Names the rows.
+pub(super) const NAME: &str = "floor";
+/// Space is asked for in such steps, as a heap does.
+const STEP_BYTES: u64 = 2 << 20;
+/// A word at the start of the memory, alone in its line.
+const WORD_BYTES: u64 = 64;
+const PAGE_BYTES: u64 = 4096;
+
+/// Adds the rows of a round.
+pub(super) fn measure(settings: &Settings, value_bytes: usize, report: &mut Report) -> Result<()> {
+    let parent = settings.path.clone().unwrap_or_else(|| Journal::Undo.default_path());
+    let directory = tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(parent)?;
+    let medium = OsDirectory::open(directory.path())?;
+    let records = Records::new(Order::Sequential, value_bytes, 1);
+    let record_bytes = (KEY_BYTES + value_bytes) as u64;
+    let bytes = WORD_BYTES + settings.pairs * record_bytes;
+    let mut timed = |row: &str, work: &mut dyn FnMut() -> Result<()>| -> Result<()> {
+        let start = thread_seconds();
+        work()?;
+        let rate = settings.pairs as f64 / (thread_seconds() - start) / 1e3;
+        let (row, unit) = (format!("{row}.{value_bytes}"), Unit::ThousandPerSecond);
+        report.add(&row, NAME, unit, settings.pairs, rate);
+        Ok(())
+    };
+    let mut touched = Bare::create(&medium, bytes, Flushing::Volatile)?;
+    timed("touch", &mut || touch(&mut touched, bytes))?;
+    drop(touched);
+    let mut bare = Bare::create(&medium, bytes, Flushing::Volatile)?;
+    for (row, is_cold, has_word) in [
+        ("append.cold", true, false),
+        ("append.1fence", false, false),
+        ("append.2fences", false, true),
+    ] {
+        timed(row, &mut || append(&mut bare, &records, settings.pairs, is_cold, has_word))?;
+    }
+    Ok(())
+}
+
+/// A store into each page, and nothing else.
+fn touch(bare: &mut Bare, bytes: u64) -> Result<()> {
+    for at in (0..bytes).step_by(PAGE_BYTES as usize) {
+        if at % STEP_BYTES == 0 {
+            bare.back(at, STEP_BYTES.min(bytes - at))?;
+        }
+        bare.store(at, &[1]);
+    }
+    Ok(())
+}
+
+/// Stores all records behind one another, each made durable for itself.
+fn append(
+    bare: &mut Bare,
+    records: &Records,
+    pairs: u64,
+    is_cold: bool,
+    has_word: bool,
+) -> Result<()> {
+    let mut record = vec![0; KEY_BYTES + records.value_bytes()];
+    let (mut at, mut backed) = (WORD_BYTES, 0);
+    for index in 0..pairs {
+        record[..KEY_BYTES].copy_from_slice(&records.key(index));
+        record[KEY_BYTES..].copy_from_slice(records.value(index, 0));
+        let end = at + record.len() as u64;
+        while is_cold && backed < end {
+            bare.back(backed, STEP_BYTES)?;
+            backed += STEP_BYTES;
+        }
+        bare.store(at, &record);
+        bare.fence();
+        if has_word {
+            bare.store(0, &end.to_le_bytes());
+            bare.fence();
+        }
+        at = end;
+    }
+    Ok(())
+}

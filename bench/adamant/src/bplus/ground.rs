@@ -1,0 +1,192 @@
+//! One tree on one journal, and the clocks and counters around what is done with it.
+//!
+//! Purpose: a rate for each kind of operation, and what a change costs the medium.
+//! Invariants: works in a directory that nothing else uses, removed with the value. Times are
+//! those that the thread had a processor: nothing here waits, and the machine may be busy.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use adamant_heap::{Heap, Transaction};
+use adamant_trees::{Bplus, Cursor, OrderedMap};
+use tempfile::TempDir;
+
+use crate::bplus::records::Records;
+use crate::bplus::settings::Settings;
+use crate::error::{Result, ensure};
+use crate::heap::{Costs, Journal};
+use crate::measure::thread_seconds;
+use crate::report::{Report, Unit};
+
+/// Numbers of the operations that visit all pairs: each visits them in another order.
+pub(super) const GETS: u64 = 1;
+pub(super) const MISSES: u64 = 2;
+pub(super) const SCANS: u64 = 3;
+pub(super) const OVERWRITES: u64 = 4;
+pub(super) const DELETES: u64 = 5;
+const SAMPLES: u64 = 6;
+
+/// Pairs whose values a check looks at.
+const SAMPLE_PAIRS: usize = 20_000;
+/// The root that leads to the tree.
+const ROOT: usize = 0;
+
+/// One tree in one round.
+pub(super) struct Ground<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) journal: Journal,
+    pub(super) records: &'a Records,
+    report: &'a mut Report,
+    directory: TempDir,
+    tree: Option<(Heap, Bplus)>,
+    /// Bytes of blocks that were allocated before the first pair was inserted.
+    pub(super) empty_bytes: u64,
+}
+
+impl<'a> Ground<'a> {
+    /// With an empty tree.
+    pub(super) fn new(
+        settings: &'a Settings,
+        journal: Journal,
+        records: &'a Records,
+        report: &'a mut Report,
+    ) -> Result<Self> {
+        let parent = settings.path.clone().unwrap_or_else(|| journal.default_path());
+        std::fs::create_dir_all(&parent)?;
+        let directory = tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(parent)?;
+        let heap = journal.open(&directory.path().join("heap"), 0)?;
+        let map = create(&heap, journal)?;
+        let empty_bytes = heap.occupancy()?.allocated_bytes();
+        let tree = Some((heap, map));
+        Ok(Self { settings, journal, records, report, directory, tree, empty_bytes })
+    }
+
+    /// A directory in here.
+    pub(super) fn place(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The heap and the tree in it.
+    pub(super) fn tree(&self) -> Result<(&Heap, Bplus)> {
+        let (heap, map) = self.tree.as_ref().ok_or("the tree was closed")?;
+        Ok((heap, *map))
+    }
+
+    /// Adds a figure of this tree.
+    pub(super) fn add(&mut self, row: &str, unit: Unit, operations: u64, figure: f64) {
+        let row = format!("{row}.{}", self.records.name());
+        self.report.add(&row, self.journal.name(), unit, operations, figure);
+    }
+
+    /// The rate of `work`, which does `operations` and changes nothing.
+    pub(super) fn timed(
+        &mut self,
+        row: &str,
+        operations: u64,
+        work: impl FnOnce(&Self) -> Result<()>,
+    ) -> Result<()> {
+        let start = thread_seconds();
+        work(self)?;
+        let rate = operations as f64 / (thread_seconds() - start) / 1e3;
+        self.add(row, Unit::ThousandPerSecond, operations, rate);
+        Ok(())
+    }
+
+    /// The rate of a change of each of `visits` in a transaction of its own, and what one costs the
+    /// medium in the unit of the journal.
+    pub(super) fn changed(
+        &mut self,
+        row: &str,
+        visits: &[u32],
+        work: impl Fn(&mut Transaction<'_>, Bplus, u64) -> Result<()>,
+    ) -> Result<()> {
+        let (heap, map) = self.tree()?;
+        // What the applier still has to do is the work of earlier rows.
+        heap.checkpoint()?;
+        let durability = self.journal.durability();
+        let (before, start) = (Costs::of(heap), thread_seconds());
+        for &index in visits {
+            heap.transaction(durability, |tx| work(tx, map, index.into()))?;
+        }
+        let seconds = thread_seconds() - start;
+        let costs = Costs::of(heap).since(before, visits.len() as u64);
+        let operations = visits.len() as u64;
+        self.add(row, Unit::ThousandPerSecond, operations, operations as f64 / seconds / 1e3);
+        match self.journal {
+            Journal::Undo => {
+                self.add(&format!("fences.{row}"), Unit::Fences, operations, costs.fences);
+                self.add(&format!("lines.{row}"), Unit::Lines, operations, costs.lines);
+            }
+            Journal::Redo => {
+                self.add(&format!("log.{row}"), Unit::Bytes, operations, costs.log_bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the tree with what must be in it: count, structure, order, keys that must be there
+    /// and keys that must not, values of a sample.
+    pub(super) fn verify(&self, pairs: u64, version: u64) -> Result<()> {
+        let (heap, map) = self.tree()?;
+        let view = heap.view()?;
+        ensure(map.len(&view)? == pairs, || format!("expected {pairs} pairs"))?;
+        ensure(map.check(&view)?.pairs == pairs, || "the check found other pairs".into())?;
+        let mut cursor = map.cursor(&view);
+        let (mut last, mut count) = (Vec::new(), 0);
+        while let Some((key, _)) = cursor.next()? {
+            ensure(last.as_slice() < key, || "keys are out of order".into())?;
+            last.clear();
+            last.extend_from_slice(key);
+            count += 1;
+        }
+        ensure(count == pairs, || format!("a scan found {count} pairs of {pairs}"))?;
+        let sample = self.records.visits(self.settings.pairs, SAMPLES);
+        for index in sample.into_iter().take(SAMPLE_PAIRS).map(u64::from) {
+            let value = map.get(&view, &self.records.key(index))?;
+            let expected = (pairs > 0).then(|| self.records.value(index, version));
+            ensure(value == expected, || format!("pair {index} is not what was written"))?;
+            let missing = map.get(&view, &self.records.missing_key(index))?;
+            ensure(missing.is_none(), || "a key is there that was not inserted".into())?;
+        }
+        Ok(())
+    }
+
+    /// Closes the heap and opens it again; milliseconds by the clock on the wall until the first get
+    /// has returned.
+    pub(super) fn reopen(&mut self) -> Result<f64> {
+        let (heap, _) = self.tree.take().ok_or("the tree was closed")?;
+        heap.close()?;
+        drop(heap);
+        let key = self.records.key(0);
+        let start = Instant::now();
+        let heap = self.journal.open(&self.place("heap"), 0)?;
+        let view = heap.view()?;
+        let map = Bplus::open(&view, view.root(ROOT))?;
+        let is_there = map.contains(&view, &key)?;
+        let seconds = start.elapsed().as_secs_f64();
+        ensure(is_there, || "a pair is missing after opening".into())?;
+        drop(view);
+        self.tree = Some((heap, map));
+        Ok(seconds * 1e3)
+    }
+
+    /// Closes the heap after a look at its structure, and removes it.
+    pub(super) fn end(&mut self) -> Result<()> {
+        let (heap, _) = self.tree.take().ok_or("the tree was closed")?;
+        let report = heap.check()?;
+        ensure(report.findings.is_empty(), || format!("the check found {:?}", report.findings))?;
+        heap.close()?;
+        drop(heap);
+        Ok(std::fs::remove_dir_all(self.place("heap"))?)
+    }
+}
+
+/// Makes an empty tree that the heap's root leads to.
+pub(super) fn create(heap: &Heap, journal: Journal) -> Result<Bplus> {
+    let created = heap.transaction(journal.durability(), |tx| {
+        let map = Bplus::create(tx)?;
+        tx.set_root(ROOT, map.head())?;
+        Ok::<_, adamant_trees::Error>(map)
+    });
+    Ok(created?)
+}

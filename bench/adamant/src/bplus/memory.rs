@@ -1,0 +1,67 @@
+//! Memory beside the medium: what grows with the tree and is no part of its files.
+//!
+//! A child process fills a tree and compares what the kernel counts before the heap is opened and
+//! after the last insert. It does nothing else and frees nothing in between that an allocator
+//! could hand out again unseen; memory that was moved to a swap device counts too.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::bplus::ground::{Ground, create};
+use crate::bplus::records::{Order, Records};
+use crate::bplus::writes::put;
+use crate::error::{Result, ensure};
+use crate::heap::Journal;
+use crate::measure::{memory_private_bytes, memory_tables_bytes};
+use crate::report::Unit;
+
+/// First argument of a child process.
+pub const CHILD_COMMAND: &str = "bplus-memory-child";
+
+/// Adds, in bytes a pair: `memory`, of the process, and `memory.tables`, by which the processor finds
+/// the pages of what is mapped.
+pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
+    let (records, pairs) = (ground.records, ground.settings.pairs);
+    let place = ground.place("memory");
+    let output = Command::new(env::current_exe()?)
+        .args([CHILD_COMMAND, ground.journal.name(), records.order.name()])
+        .args([records.value_bytes() as u64, records.seed(), pairs].map(|n| n.to_string()))
+        .arg(&place)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()?;
+    ensure(output.status.success(), || "the child that fills a tree failed".into())?;
+    let text = String::from_utf8(output.stdout)?;
+    let mut figures = text.split_whitespace();
+    for row in ["memory", "memory.tables"] {
+        let bytes: u64 = figures.next().ok_or("the child said nothing")?.parse()?;
+        ground.add(row, Unit::Bytes, pairs, bytes as f64 / pairs as f64);
+    }
+    Ok(std::fs::remove_dir_all(place)?)
+}
+
+/// The child's work, from the arguments after `CHILD_COMMAND`: fills a tree, and prints the bytes of
+/// the rows.
+///
+/// # Errors
+/// The heap's, or arguments that are no task.
+pub fn child(arguments: &[String]) -> Result<()> {
+    let [journal, order, value_bytes, seed, pairs, place] = arguments else {
+        return Err("a child needs a journal, an order, three numbers and a directory".into());
+    };
+    let journal = Journal::of(journal).ok_or("there is no such journal")?;
+    let order = Order::of(order).ok_or("there is no such order")?;
+    let records = Records::new(order, value_bytes.parse()?, seed.parse()?);
+    let pairs: u64 = pairs.parse()?;
+    let (memory, tables) = (memory_private_bytes()?, memory_tables_bytes()?);
+    let heap = journal.open(Path::new(place), 0)?;
+    let map = create(&heap, journal)?;
+    for index in 0..pairs {
+        heap.transaction(journal.durability(), |tx| put(tx, map, &records, index, 0))?;
+    }
+    let memory = memory_private_bytes()?.saturating_sub(memory);
+    let tables = memory_tables_bytes()?.saturating_sub(tables);
+    println!("{memory} {tables}");
+    Ok(heap.close()?)
+}

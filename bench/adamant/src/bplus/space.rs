@@ -1,0 +1,48 @@
+//! What a tree takes of the heap, what it leaves there, and how long it takes to be opened.
+
+use crate::bplus::ground::Ground;
+use crate::error::Result;
+use crate::measure::median;
+use crate::report::Unit;
+
+/// Openings of a round, whose median is its figure.
+const OPENINGS: usize = 5;
+
+/// Bytes of pages that are in use.
+fn used_bytes(ground: &Ground<'_>) -> Result<u64> {
+    const PAGE_BYTES: u64 = 4096;
+    let (heap, _) = ground.tree()?;
+    let found = heap.occupancy()?;
+    let pages: u64 = found.stretches.iter().map(|stretch| stretch.pages).sum();
+    Ok((pages - found.free_pages) * PAGE_BYTES)
+}
+
+/// Bytes of keys and values by bytes of pages in use, of a tree that was just filled.
+pub(super) fn efficiency(ground: &mut Ground<'_>) -> Result<()> {
+    let pairs = ground.settings.pairs;
+    let user_bytes = pairs * ground.records.record_bytes();
+    let used = used_bytes(ground)?;
+    ground.add("efficiency", Unit::Speedup, pairs, user_bytes as f64 / used as f64);
+    Ok(())
+}
+
+/// When all pairs are deleted: bytes of blocks beyond those of an empty tree, and of pages that are
+/// not free again.
+pub(super) fn left(ground: &mut Ground<'_>) -> Result<()> {
+    let pairs = ground.settings.pairs;
+    let (heap, _) = ground.tree()?;
+    let allocated = heap.occupancy()?.allocated_bytes() as f64 - ground.empty_bytes as f64;
+    ground.add("left", Unit::Bytes, pairs, allocated);
+    let used = used_bytes(ground)?;
+    ground.add("left.pages", Unit::Bytes, pairs, used as f64);
+    Ok(())
+}
+
+/// Until a heap with a tree in it is open and the first get has returned.
+pub(super) fn reopen(ground: &mut Ground<'_>) -> Result<()> {
+    let pairs = ground.settings.pairs;
+    let times: Result<Vec<f64>> = (0..OPENINGS).map(|_| ground.reopen()).collect();
+    ground.verify(pairs, 2)?;
+    ground.add("reopen", Unit::Milliseconds, pairs, median(times?));
+    Ok(())
+}
