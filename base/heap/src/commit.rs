@@ -165,7 +165,7 @@ impl Transaction<'_> {
         }
         match direct {
             None => Ok(Fresh::Durable),
-            Some(direct) => direct.finish(&mut writer.record, self.undo.is_some()),
+            Some(direct) => direct.finish(&mut writer.record, self.has_put_back),
         }
     }
 

@@ -1,9 +1,10 @@
 //! What a commit wrote in place, where memory is the medium.
 //!
 //! Purpose: name fresh blocks and what was changed in place in the record, and see to it that they
-//! are flushed. A few fresh bytes share the fence of the record, under a checksum; more than that, or
-//! anything that undo entries protect, is fenced before: else a record that reached the medium
-//! before its fence would make the old bytes void while the new ones are not there yet.
+//! are flushed. A few bytes share the fence of the record, under a checksum: a record that reached
+//! the medium before its fence while they did not is dropped by recovery, and what undo entries of its
+//! transaction saved is put back. More bytes than that are fenced before. So is what a savepoint
+//! put back in place: no record names it, so no checksum would miss it.
 //! Thread safety: belongs to the writer.
 
 use adamant_medium::persist::Persist;
@@ -57,10 +58,11 @@ impl<'h, 'i> Direct<'h, 'i> {
         Ok(())
     }
 
-    /// Ends the ranges of a record, and says how they become durable.
-    pub(crate) fn finish(mut self, record: &mut RecordBuilder, has_undo: bool) -> Result<Fresh> {
+    /// Ends the ranges of a record, and says how they become durable. `is_apart`: flushes that were
+    /// begun for other bytes must not share the record's fence.
+    pub(crate) fn finish(mut self, record: &mut RecordBuilder, is_apart: bool) -> Result<Fresh> {
         self.put(record)?;
-        if has_undo || self.bytes > SHARED_BYTES_MAX {
+        if is_apart || self.bytes > SHARED_BYTES_MAX {
             for entry in Entries::new(record.payload()) {
                 if let Ok(Entry::Direct { offset, len }) = entry {
                     self.image.flush(self.persist, offset, len);

@@ -37,6 +37,8 @@ pub struct Transaction<'h> {
     pub(crate) image: Exclusive<'h>,
     /// Undo journal: what saves the old bytes of what is changed in place.
     pub(crate) undo: Option<Undo<'h>>,
+    /// Whether a savepoint put bytes back in place that undo entries protect: flushed, not fenced.
+    pub(crate) has_put_back: bool,
     pub(crate) depth: usize,
     pub(crate) done: bool,
     /// The block that was written last and its bytes, unless this transaction reserved it: a node
@@ -55,7 +57,8 @@ impl<'h> Transaction<'h> {
     ) -> Self {
         let newest = (0, Place::Extent { page: 0, pages: 0 });
         let (undo, last) = (None, (0, 0));
-        Self { blocks, supply, writer, image, undo, depth: 0, done: false, last, newest }
+        let (depth, done, has_put_back) = (0, false, false);
+        Self { blocks, supply, writer, image, undo, has_put_back, depth, done, last, newest }
     }
 
     /// Runs `work` so that it can fail alone: on `Err` or panic everything that it did is undone,
@@ -199,6 +202,7 @@ impl<'h> Transaction<'h> {
         let depth = self.depth;
         let writer = &mut *self.writer;
         let level = &mut writer.levels[depth];
+        self.has_put_back |= self.undo.is_some() && !level.ranges.is_empty();
         let restored = level.ranges.restore(&mut self.image, self.supply.journal.persist());
         if let Err(error) = restored {
             // Saved lines lie in pages that exist, and pages never go away; were it otherwise,

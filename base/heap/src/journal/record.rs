@@ -292,6 +292,18 @@ pub(crate) enum Entry<'a> {
     Direct { offset: u64, len: u64 },
 }
 
+impl Entry<'_> {
+    /// The heap bytes that change when it is applied: offset and length.
+    #[inline]
+    pub(crate) fn range(&self) -> Option<(u64, u64)> {
+        match *self {
+            Self::Bytes { offset, bytes } => Some((offset, bytes.len() as u64)),
+            Self::Set { offset, .. } | Self::Clear { offset, .. } => Some((offset, WORD_BYTES)),
+            Self::Direct { .. } => None,
+        }
+    }
+}
+
 /// Decodes the entries of one frame; an item is an error, in words, when the bytes are none.
 #[derive(Debug)]
 pub(crate) struct Entries<'a> {

@@ -6,13 +6,10 @@
 
 use std::sync::atomic::Ordering;
 
-use super::entry::{decode, entry_span};
 use super::lane::State;
-use super::layout::KIND_COMMIT;
 use super::order::NONE;
 use super::shared::{Held, Shared};
 use crate::image::Image;
-use crate::journal::{Entries, Entry};
 use crate::ranges::{LINE_BYTES, lines_of};
 
 /// How often a lane that cannot start over yet lets others go first.
@@ -37,52 +34,16 @@ impl Recent {
 }
 
 impl Shared {
-    /// Begins to take the lines that a lane's records changed to the medium, as far as they were not.
-    fn flush_pending(&self, lane: usize, state: &State, image: &Image) {
-        let (mapped, start) = (&self.file.mapped, self.file.lane_offset(lane));
-        let mut flushed = Recent::new();
-        let mut at = state.pending_from;
-        while at < state.position {
-            let entry = mapped.bytes(start + at, state.position - at);
-            let Some((head, changes)) = decode(entry) else {
-                debug_assert!(false, "an entry that this process wrote");
-                return;
-            };
-            if head.kind == KIND_COMMIT {
-                self.flush_changes(changes, image, &mut flushed);
-            }
-            let len = changes.as_ptr().addr() + changes.len() - entry.as_ptr().addr();
-            at += entry_span(len as u64);
-        }
-    }
-
-    /// Begins to take the lines that a record changes to the medium.
-    pub(super) fn flush_changes(&self, changes: &[u8], image: &Image, flushed: &mut Recent) {
-        for change in Entries::new(changes) {
-            let (offset, len) = match change {
-                Ok(Entry::Bytes { offset, bytes }) => (offset, bytes.len() as u64),
-                Ok(Entry::Set { offset, .. } | Entry::Clear { offset, .. }) => (offset, 8),
-                // Flushed before the commit.
-                Ok(Entry::Direct { .. }) => continue,
-                Err(what) => {
-                    debug_assert!(false, "a record that this process made: {what}");
-                    continue;
-                }
-            };
-            for (line, _) in lines_of(offset, len) {
-                if flushed.is_new(line) {
-                    image.flush(self.persist.as_ref(), line, LINE_BYTES);
-                }
-            }
-        }
-    }
-
-    /// Begins to take what a record names as written in place to the medium.
-    #[inline]
-    pub(super) fn flush_direct(&self, changes: &[u8], image: &Image) {
-        for change in Entries::new(changes) {
-            if let Ok(Entry::Direct { offset, len }) = change {
-                image.flush(self.persist.as_ref(), offset, len);
+    /// Begins to take the lines of heap ranges to the medium, each once.
+    pub(super) fn flush_ranges(
+        &self,
+        ranges: impl Iterator<Item = (u64, u64)>,
+        flushed: &mut Recent,
+        image: &Image,
+    ) {
+        for (line, _) in ranges.flat_map(|(offset, len)| lines_of(offset, len)) {
+            if flushed.is_new(line) {
+                image.flush(self.persist.as_ref(), line, LINE_BYTES);
             }
         }
     }
@@ -100,13 +61,14 @@ impl Shared {
         }
         let states = others.iter_mut().map(|(index, state)| (*index, &mut **state));
         let mut states: Vec<(usize, &mut State)> = states.chain(own).collect();
-        for (index, state) in &states {
-            self.flush_pending(*index, state, image);
+        let mut flushed = Recent::new();
+        for (_, state) in &states {
+            self.flush_ranges(state.pending.iter().copied(), &mut flushed, image);
         }
         self.persist.fence();
         for (index, state) in &mut states {
             if state.group == 0 {
-                state.pending_from = state.position;
+                state.pending.clear();
                 state.oldest = 0;
                 self.order.set_open(*index, NONE);
             }
@@ -133,7 +95,6 @@ impl Held<'_> {
             }
             if self.shared.covered() >= self.state.newest {
                 self.state.position = 0;
-                self.state.pending_from = 0;
                 self.shared.large.remove_covered(self.shared.covered());
                 return true;
             }

@@ -17,7 +17,7 @@ use super::layout::{KIND_ABORT, KIND_COMMIT, KIND_UNDO};
 use super::shared::{Held, Shared};
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::journal::RecordBuilder;
+use crate::journal::{Entries, Entry, RecordBuilder};
 
 /// The blocks that a commit publishes were written in place: how they become durable with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,9 @@ impl Shared {
         let mut held = appended.held;
         if !held.state.large.is_empty() {
             if appended.place.large.is_some() {
-                self.flush_changes(record.payload(), image, &mut Recent::new());
+                let changes = Entries::new(record.payload()).flatten();
+                let changed = changes.filter_map(|change| change.range());
+                self.flush_ranges(changed, &mut Recent::new(), image);
             }
             held.give_up_large(image);
         }
@@ -202,9 +204,8 @@ impl Held<'_> {
         build(&mut entry, shared.seed, &head, &[changes]);
         let (mapped, at) = shared.locate(self.index, &self.state, place);
         mapped.copy(shared.persist.as_ref(), at, &entry);
-        if fresh_crc.is_some() {
-            shared.flush_direct(changes, image);
-        }
+        // While the entry is on its way there is time for this.
+        self.look_through(changes, kind, fresh_crc.is_some(), place, image);
         shared.persist.fence();
         let span = entry_span(entry.len() as u64);
         self.state.entry = entry;
@@ -226,6 +227,35 @@ impl Held<'_> {
         let bytes = slot.bytes.load(Ordering::Relaxed) + span;
         slot.bytes.store(bytes, Ordering::Relaxed);
         head.sequence
+    }
+
+    /// Begins to take the fresh blocks that a record names to the medium, and notes what it changes.
+    #[inline]
+    fn look_through(
+        &mut self,
+        changes: &[u8],
+        kind: u8,
+        has_fresh: bool,
+        place: Place,
+        image: &Image,
+    ) {
+        // What a file of its own holds is flushed when that is given up, at once.
+        let is_noted = kind == KIND_COMMIT && place.large.is_none();
+        if !has_fresh && !is_noted {
+            return;
+        }
+        for change in Entries::new(changes) {
+            match change {
+                Ok(Entry::Direct { offset, len }) => {
+                    if has_fresh {
+                        image.flush(self.shared.persist.as_ref(), offset, len);
+                    }
+                }
+                Ok(change) if is_noted => self.state.pending.extend(change.range()),
+                Ok(_) => {}
+                Err(what) => debug_assert!(false, "a record that this process made: {what}"),
+            }
+        }
     }
 
     /// Hands the files of a transaction that has ended to those that wait for the watermark, which

@@ -25,10 +25,12 @@ pub(super) struct State {
     pub(super) position: u64,
     /// Sequence number of the last entry in the ring; 0 before the first.
     pub(super) newest: u64,
-    /// From here on the ring's records are applied, but what they changed was not flushed. That waits
-    /// until the watermark is to be raised: a line that many records change, such as that of a
-    /// bitmap, then goes to the medium once, and is not missing from the cache in between.
-    pub(super) pending_from: u64,
+    /// Heap ranges (offset, bytes) that the ring's records changed and that were not flushed. That
+    /// waits until the watermark is to be raised: a line that many records change, such as that of
+    /// a bitmap, then goes to the medium once, and is not missing from the cache in between. Kept
+    /// here because entries bypass the cache: to look at them again would cost some 100 ns each.
+    /// Bounded by the bytes of a lane.
+    pub(super) pending: Vec<(u64, u64)>,
     /// The oldest entry that is needed; 0 when none is.
     pub(super) oldest: u64,
     /// The first undo entry of the transaction that holds the lane; 0 when it has none.

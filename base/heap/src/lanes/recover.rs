@@ -77,16 +77,8 @@ pub(super) fn judge<'a>(
 pub(super) fn plan<'a>(found: Vec<Found<'a>>, before: u64, image: &Image) -> Result<Plan<'a>> {
     let proofs = Proofs::new(&found);
     let last = found.last().map_or(before, |entry| entry.head.sequence);
-    let mut counts = Vec::with_capacity(found.len());
-    for (index, entry) in found.iter().enumerate() {
-        let is_whole = match entry.head.fresh_crc {
-            Some(crc) if !proofs.is_proven(index + 1, entry.head.sequence) => {
-                fresh_crc(entry, image)? == Some(crc)
-            }
-            _ => true,
-        };
-        counts.push(is_whole);
-    }
+    let counts = (0..found.len()).map(|index| proofs.counts(index, image));
+    let counts = counts.collect::<Result<Vec<bool>>>()?;
     let mut void = HashSet::new();
     for (entry, counts) in found.iter().zip(&counts) {
         if *counts && entry.head.kind != KIND_UNDO && entry.head.group != 0 {
@@ -132,6 +124,21 @@ impl<'f, 'a> Proofs<'f, 'a> {
             *named.entry(*sequence).or_insert(0) += 1;
         }
         Self { found, named }
+    }
+
+    /// Whether the entry at a place counts: it is proven, or what it names as written in place is what
+    /// it wrote.
+    ///
+    /// # Errors
+    /// `Error::Damaged` for an entry that makes no sense.
+    pub(super) fn counts(&self, index: usize, image: &Image) -> Result<bool> {
+        let entry = &self.found[index];
+        match entry.head.fresh_crc {
+            Some(crc) if !self.is_proven(index + 1, entry.head.sequence) => {
+                Ok(fresh_crc(entry, image)? == Some(crc))
+            }
+            _ => Ok(true),
+        }
     }
 
     /// Whether an entry from place `index` on, all of which are above `sequence`, says that its

@@ -17,7 +17,6 @@ use std::path::PathBuf;
 
 use adamant_medium::storage::Directory;
 
-use super::entry::Head;
 use super::lanes_file::{LANES_NAME, LanesFile};
 use super::large::{self, Left};
 use super::layout::{
@@ -203,12 +202,15 @@ fn lay(
     }
     // Undo entries that are void whatever is gone: their transaction's end is there. Commits above
     // are judged first.
-    let ends = |head: &Head| {
-        let is_end = head.kind == KIND_ABORT || (head.kind == KIND_COMMIT && head.sequence <= base);
-        is_end && head.group != 0
+    let proofs = Proofs::new(&found);
+    let ends = |(index, entry): &(usize, &Found<'_>)| match entry.head.kind {
+        KIND_ABORT => true,
+        // One that makes no sense ends nothing.
+        KIND_COMMIT => entry.head.sequence <= base && proofs.counts(*index, image).unwrap_or(false),
+        _ => false,
     };
-    let ended: HashSet<u64> =
-        found.iter().filter(|entry| ends(&entry.head)).map(|entry| entry.head.group).collect();
+    let ended = found.iter().enumerate().filter(ends).map(|(_, entry)| entry.head.group);
+    let ended: HashSet<u64> = ended.filter(|group| *group != 0).collect();
     let above = found.split_off(found.partition_point(|entry| entry.head.sequence <= base));
     let mut plan = plan(above, base, image).unwrap_or_else(|error| {
         note(error);
