@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use adamant_heap::durability::Durability;
 
-use crate::content::Content;
+use crate::content::{Content, MoveKind};
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
@@ -19,8 +19,9 @@ use crate::shared::{KeyspaceState, Shared};
 /// Changes to any number of keyspaces of one store, to be committed as one: after a crash all of
 /// them are there or none.
 ///
-/// Operations may come in any order. Of several on the same key the last one holds. A batch takes
-/// memory for its keys and values until it is committed or dropped.
+/// Inserts and removes may come in any order. Of several on the same key the last one holds. Moves
+/// take effect between those that come before them and those that come after. A batch takes memory
+/// for its keys and values until it is committed or dropped.
 ///
 /// ```
 /// let store = adamant::Store::in_memory()?;
@@ -79,6 +80,81 @@ impl Batch {
         check_key(key)?;
         let keyspace = self.index_of(keyspace)?;
         self.content.push(keyspace, key, None);
+        Ok(())
+    }
+
+    /// Will move the value of a key to another key, where it replaces what is there; a key that is
+    /// not there then does nothing. See [`Keyspace::rename`].
+    ///
+    /// Moves and the operations around them take effect in the order in which they are given: what
+    /// was inserted before moves along, what is inserted after stays.
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// let logs = store.keyspace("logs")?;
+    /// logs.insert("today", "...")?;
+    ///
+    /// let mut batch = store.batch();
+    /// batch.rename(&logs, "today", "yesterday")?;
+    /// batch.insert(&logs, "today", "")?;
+    /// batch.commit()?;
+    ///
+    /// assert_eq!(logs.get("yesterday")?, Some("...".into()));
+    /// assert_eq!(logs.get("today")?, Some("".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Batch::insert`].
+    pub fn rename(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        new_key: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.push_move(MoveKind::Move, (keyspace, key.as_ref()), (keyspace, new_key.as_ref()))
+    }
+
+    /// Will move the value of a key to a key of another keyspace, by the rules of
+    /// [`Batch::rename`]. See [`Keyspace::move_to`].
+    ///
+    /// # Errors
+    /// As [`Batch::insert`].
+    pub fn move_to(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        target: &Keyspace,
+        new_key: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.push_move(MoveKind::Move, (keyspace, key.as_ref()), (target, new_key.as_ref()))
+    }
+
+    /// Will swap the values of two keys, if both are there then. See [`Keyspace::swap`].
+    ///
+    /// # Errors
+    /// As [`Batch::insert`].
+    pub fn swap(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        other: &Keyspace,
+        other_key: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.push_move(MoveKind::Swap, (keyspace, key.as_ref()), (other, other_key.as_ref()))
+    }
+
+    fn push_move(
+        &mut self,
+        kind: MoveKind,
+        (source, key): (&Keyspace, &[u8]),
+        (target, new_key): (&Keyspace, &[u8]),
+    ) -> Result<()> {
+        check_key(key)?;
+        check_key(new_key)?;
+        let source = self.index_of(source)?;
+        let target = self.index_of(target)?;
+        self.content.push_move(kind, (source, key), (target, new_key));
         Ok(())
     }
 

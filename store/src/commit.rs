@@ -5,9 +5,12 @@
 //! Invariants: all of a batch is one heap transaction, hence one record of the log; an `Err` means
 //! that none of it is there, unless the store says that it is poisoned.
 
+use adamant_heap::Transaction;
 use adamant_trees::Operation;
 
 use crate::batch::Batch;
+use crate::content::{MoveKind, Step};
+use crate::engine::Tree;
 use crate::error::Result;
 
 impl Batch {
@@ -21,20 +24,34 @@ impl Batch {
         self.content.sort();
         // Gathered before the lock is taken, one allocation for all keyspaces.
         let mut operations: Vec<Operation<'_>> = Vec::with_capacity(self.len());
-        let mut groups = Vec::with_capacity(self.keyspaces.len());
-        for (keyspace, group) in self.content.groups() {
-            let start = operations.len();
-            operations.extend(group);
-            groups.push((keyspace, start..operations.len()));
-        }
+        let steps = self.content.steps(&mut operations);
         let mut present = Vec::with_capacity(operations.len());
         self.shared.transaction(self.durability, |transaction| {
-            for (keyspace, range) in groups {
-                let state = &self.keyspaces[keyspace];
-                let tree = state.tree(transaction, self.shared.catalogue())?;
-                tree.apply(transaction, &operations[range], &mut present)?;
+            for step in steps {
+                match step {
+                    Step::Apply { keyspace, operations: range } => {
+                        let tree = self.tree(transaction, keyspace)?;
+                        tree.apply(transaction, &operations[range], &mut present)?;
+                    }
+                    Step::Move { kind, source: (source, key), target: (target, new_key) } => {
+                        let source = self.tree(transaction, source)?;
+                        let target = self.tree(transaction, target)?;
+                        match kind {
+                            MoveKind::Move => {
+                                source.move_to(transaction, key, &target, new_key)?;
+                            }
+                            MoveKind::Swap => {
+                                source.swap(transaction, key, &target, new_key)?;
+                            }
+                        }
+                    }
+                }
             }
             Ok(())
         })
+    }
+
+    fn tree(&self, transaction: &Transaction<'_>, keyspace: usize) -> Result<Tree> {
+        self.keyspaces[keyspace].tree(transaction, self.shared.catalogue())
     }
 }

@@ -8,9 +8,14 @@
 //! arena       key value key value ...      one allocation for all small ones
 //! operations  keyspace, first 8 bytes of the key, where key and value are
 //! large       values of 64 KiB and more, each by itself: growing the arena never copies them
+//! moves       from where to where, and how many operations come before
 //! ```
+//!
+//! Operations are sorted, since of several on the same key only the last one counts. A move is not:
+//! what it moves is what all before it left. So operations are sorted between moves.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use adamant_trees::Operation;
 
@@ -27,6 +32,41 @@ pub(crate) struct Content {
     operations: Vec<Entry>,
     arena: Vec<u8>,
     large: Vec<Box<[u8]>>,
+    moves: Vec<MoveEntry>,
+}
+
+/// One move.
+struct MoveEntry {
+    /// Operations before it.
+    after: usize,
+    kind: MoveKind,
+    source: Key,
+    target: Key,
+}
+
+/// A key in the arena.
+#[derive(Clone, Copy)]
+struct Key {
+    keyspace: u32,
+    key_at: usize,
+    key_bytes: u32,
+}
+
+/// What a move does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MoveKind {
+    /// Moves a value to another key.
+    Move,
+    /// Swaps the values of two keys.
+    Swap,
+}
+
+/// What a commit has to do next.
+pub(crate) enum Step<'c> {
+    /// Operations on one of the batch's keyspaces, as the trees take them.
+    Apply { keyspace: usize, operations: Range<usize> },
+    /// A move, from a keyspace and key to another.
+    Move { kind: MoveKind, source: (usize, &'c [u8]), target: (usize, &'c [u8]) },
 }
 
 /// One operation.
@@ -53,7 +93,7 @@ enum Value {
 impl Content {
     /// Operations, all of those on the same key counted.
     pub(crate) fn len(&self) -> usize {
-        self.operations.len()
+        self.operations.len() + self.moves.len()
     }
 
     /// Forgets all operations. The room that they took is kept for the next batch, unless it is a
@@ -64,6 +104,7 @@ impl Content {
         self.arena.clear();
         self.arena.shrink_to(KEPT_BYTES_MAX);
         self.large = Vec::new();
+        self.moves = Vec::new();
     }
 
     /// Adds an operation on that one of the batch's keyspaces; no value removes the key.
@@ -86,29 +127,62 @@ impl Content {
         self.operations.push(Entry { start, key_at, key_bytes, keyspace, value });
     }
 
-    /// Sorts by keyspace and key, and keeps the last operation of those on the same key.
-    pub(crate) fn sort(&mut self) {
-        let Self { operations, arena, .. } = self;
-        // The sort is stable, so that those on the same key stay in the order they came in.
-        operations.sort_by(|one, other| compare(arena, one, other));
-        // `dedup_by` hands over (later, earlier) and removes the later: swap to keep it.
-        operations.dedup_by(|later, earlier| {
-            let is_same = compare(arena, earlier, later) == Ordering::Equal;
-            if is_same {
-                std::mem::swap(later, earlier);
-            }
-            is_same
-        });
+    /// Adds a move from one of the batch's keyspaces and a key to another.
+    pub(crate) fn push_move(&mut self, kind: MoveKind, source: (u32, &[u8]), target: (u32, &[u8])) {
+        let mut key = |(keyspace, key): (u32, &[u8])| {
+            let key_at = self.arena.len();
+            self.arena.extend_from_slice(key);
+            Key { keyspace, key_at, key_bytes: key.len() as u32 }
+        };
+        let (source, target) = (key(source), key(target));
+        self.moves.push(MoveEntry { after: self.operations.len(), kind, source, target });
     }
 
-    /// Runs of operations on the same keyspace, as the trees take them, after `sort`.
-    pub(crate) fn groups(
-        &self,
-    ) -> impl Iterator<Item = (usize, impl Iterator<Item = Operation<'_>>)> {
-        self.operations.chunk_by(|one, other| one.keyspace == other.keyspace).map(|group| {
-            let keyspace = group[0].keyspace as usize;
-            (keyspace, group.iter().map(|entry| self.operation(entry)))
-        })
+    /// Sorts by keyspace and key, and keeps the last operation of those on the same key: between
+    /// one move and the next.
+    pub(crate) fn sort(&mut self) {
+        let Self { operations, arena, moves, .. } = self;
+        if moves.is_empty() {
+            return sort_and_thin(arena, operations);
+        }
+        let mut first = std::mem::take(operations);
+        let parts: Vec<_> = moves.iter().rev().map(|entry| first.split_off(entry.after)).collect();
+        sort_and_thin(arena, &mut first);
+        operations.append(&mut first);
+        for (entry, mut part) in moves.iter_mut().zip(parts.into_iter().rev()) {
+            entry.after = operations.len();
+            sort_and_thin(arena, &mut part);
+            operations.append(&mut part);
+        }
+    }
+
+    /// What a commit does one after the other, after `sort`. The operations are appended to
+    /// `operations`, to which the steps refer.
+    pub(crate) fn steps<'c>(&'c self, operations: &mut Vec<Operation<'c>>) -> Vec<Step<'c>> {
+        let mut steps = Vec::new();
+        let mut rest = &self.operations[..];
+        let mut taken = 0;
+        for entry in self.moves.iter().map(Some).chain([None]) {
+            let end = entry.map_or(self.operations.len(), |entry| entry.after);
+            let (part, behind) = rest.split_at(end - taken);
+            (rest, taken) = (behind, end);
+            for group in part.chunk_by(|one, other| one.keyspace == other.keyspace) {
+                let start = operations.len();
+                operations.extend(group.iter().map(|entry| self.operation(entry)));
+                let keyspace = group[0].keyspace as usize;
+                steps.push(Step::Apply { keyspace, operations: start..operations.len() });
+            }
+            if let Some(MoveEntry { kind, source, target, .. }) = entry {
+                let (source, target) = (self.key(source), self.key(target));
+                steps.push(Step::Move { kind: *kind, source, target });
+            }
+        }
+        steps
+    }
+
+    fn key(&self, key: &Key) -> (usize, &[u8]) {
+        let end = key.key_at + key.key_bytes as usize;
+        (key.keyspace as usize, &self.arena[key.key_at..end])
     }
 
     fn operation(&self, entry: &Entry) -> Operation<'_> {
@@ -122,6 +196,19 @@ impl Content {
             },
         }
     }
+}
+
+/// Sorts by keyspace and key, and keeps the last operation of those on the same key.
+fn sort_and_thin(arena: &[u8], operations: &mut Vec<Entry>) {
+    // The sort is stable, so that those on the same key stay in the order they came in.
+    operations.sort_by(|one, other| compare(arena, one, other));
+    operations.dedup_by(|later, earlier| {
+        let is_same = compare(arena, earlier, later) == Ordering::Equal;
+        if is_same {
+            std::mem::swap(later, earlier);
+        }
+        is_same
+    });
 }
 
 /// The first 8 bytes of a key as a number that is ordered as they are; shorter keys are filled up
@@ -147,14 +234,57 @@ mod tests {
 
     fn sorted(content: &mut Content) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
         content.sort();
+        let mut operations = Vec::new();
         let mut found = Vec::new();
-        for (keyspace, operations) in content.groups() {
-            for operation in operations {
+        for step in content.steps(&mut operations) {
+            let Step::Apply { keyspace, operations: range } = step else { panic!("no moves") };
+            for operation in &operations[range] {
                 let value = operation.value.map(<[u8]>::to_vec);
                 found.push((keyspace, operation.key.to_vec(), value));
             }
         }
         found
+    }
+
+    #[test]
+    fn operations_stay_on_their_side_of_a_move() {
+        let mut content = Content::default();
+        content.push_move(MoveKind::Swap, (0, b"first"), (1, b"of all"));
+        content.push(0, b"b", Some(b"gone"));
+        content.push(0, b"b", Some(b"1"));
+        content.push(0, b"a", Some(b"2"));
+        content.push_move(MoveKind::Move, (0, b"b"), (1, b"c"));
+        content.push_move(MoveKind::Move, (1, b"c"), (1, b"d"));
+        content.push(1, b"c", None);
+        content.push(0, b"b", Some(b"3"));
+        assert_eq!(content.len(), 8);
+        content.sort();
+        let mut operations = Vec::new();
+        let steps = content.steps(&mut operations);
+        let text = |key: &[u8]| String::from_utf8(key.to_vec()).unwrap();
+        let shown: Vec<String> = steps
+            .into_iter()
+            .map(|step| match step {
+                Step::Apply { keyspace, operations: range } => {
+                    let each = operations[range].iter();
+                    let each = each.map(|it| (text(it.key), it.value.map(text)));
+                    format!("{keyspace} {:?}", each.collect::<Vec<_>>())
+                }
+                Step::Move { kind, source, target } => {
+                    let (from, to) = (text(source.1), text(target.1));
+                    format!("{kind:?} {} {from} {} {to}", source.0, target.0)
+                }
+            })
+            .collect();
+        let expected = [
+            r#"Swap 0 first 1 of all"#,
+            r#"0 [("a", Some("2")), ("b", Some("1"))]"#,
+            r#"Move 0 b 1 c"#,
+            r#"Move 1 c 1 d"#,
+            r#"0 [("b", Some("3"))]"#,
+            r#"1 [("c", None)]"#,
+        ];
+        assert_eq!(shown, expected);
     }
 
     #[test]

@@ -12,17 +12,16 @@ use std::str::FromStr;
 
 use adamant_heap::access::{Read, Write};
 use adamant_trees::{
-    Bplus, Btree, Critbit, Cursor, Operation, OrderedMap, Pair, Redblack, Report, Salvaged, Seek,
-    Walk,
+    Bplus, Btree, Critbit, Cursor, Moved, Moves, Operation, OrderedMap, Pair, Piece, Redblack,
+    Report, Salvaged, Seek, Walk,
 };
 
 use crate::bounds::Direction;
 use crate::error::{Error, Result};
 use crate::layout::{ENGINE_BPLUS, ENGINE_BTREE, ENGINE_CRITBIT, ENGINE_REDBLACK, KeyspaceEntry};
 
-/// Pairs, or bytes, that are in memory beside the trees while one is filled from another.
+/// Pairs whose keys are in memory beside the trees while one is filled from another.
 const FILL_PAIRS: usize = 1024;
-const FILL_BYTES: usize = 1 << 20;
 
 /// The data structure that keeps a keyspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -220,26 +219,18 @@ impl Tree {
         })
     }
 
-    /// Makes the pairs of another tree those of this one, which is empty. O(n log n).
+    /// Moves all entries of another tree of the same heap to this one, which is empty: their blocks
+    /// stay where they are. O(n log n).
     pub(crate) fn fill<W: Write>(&self, heap: &mut W, source: &Self) -> Result<()> {
-        let mut bounds = Some(Bound::<Vec<u8>>::Unbounded);
-        let mut bunch: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        let mut present = Vec::new();
-        while let Some(lower) = bounds {
-            bunch.clear();
-            let mut bytes = 0;
+        let mut lower = Bound::Unbounded;
+        loop {
             let range = (lower.as_ref().map(Vec::as_slice), Bound::Unbounded);
-            let rest = source.scan(heap, Direction::Up, range, FILL_PAIRS, |(key, value)| {
-                bunch.push((key.into(), value.into()));
-                bytes += key.len() + value.len();
-                if bytes < FILL_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
-            bounds = rest.map(|bound| bound.map(<[u8]>::to_vec));
-            let operations: Vec<Operation<'_>> =
-                bunch.iter().map(|(key, value)| Operation { key, value: Some(value) }).collect();
-            self.apply(heap, &operations, &mut present)?;
+            let piece = source.move_range(heap, range, self, FILL_PAIRS)?;
+            match piece.last {
+                Some(key) => lower = Bound::Excluded(key),
+                None => return Ok(()),
+            }
         }
-        Ok(())
     }
 
     /// Sets the value of a key; true if the key had one.
@@ -250,6 +241,43 @@ impl Tree {
     /// Takes a key out; true if it was there.
     pub(crate) fn remove<W: Write>(&self, heap: &mut W, key: &[u8]) -> Result<bool> {
         with!(self, tree => Ok(tree.remove(heap, key)?))
+    }
+
+    /// Moves the entry of a key to a key of a tree of the same heap, which may be this one.
+    pub(crate) fn move_to<W: Write>(
+        &self,
+        heap: &mut W,
+        key: &[u8],
+        target: &Self,
+        new_key: &[u8],
+    ) -> Result<Moved> {
+        with!(self, source => with!(target, target => {
+            Ok(source.move_to(heap, key, target, new_key)?)
+        }))
+    }
+
+    /// Swaps the values of two keys; false if one of them is not there.
+    pub(crate) fn swap<W: Write>(
+        &self,
+        heap: &mut W,
+        key: &[u8],
+        other: &Self,
+        other_key: &[u8],
+    ) -> Result<bool> {
+        with!(self, one => with!(other, other => Ok(one.swap(heap, key, other, other_key)?)))
+    }
+
+    /// Moves the first entries of a range, about so many of them, to another tree of the same heap.
+    pub(crate) fn move_range<W: Write>(
+        &self,
+        heap: &mut W,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        target: &Self,
+        entries_max: usize,
+    ) -> Result<Piece> {
+        with!(self, source => with!(target, target => {
+            Ok(source.move_range(heap, range, target, entries_max)?)
+        }))
     }
 
     /// Makes the changes of a batch, whose keys ascend strictly. `present` is room to work in.

@@ -222,7 +222,8 @@ impl fmt::Display for Error {
             ),
             Self::OtherStore { name } => write!(
                 f,
-                "the keyspace {name:?} belongs to another store; use a batch of its own store"
+                "the keyspace {name:?} belongs to another store; batches and moves stay within one: \
+                 use a batch of its own store, or copy the entries"
             ),
             Self::UnknownEngine { name, engine, format } => write!(
                 f,

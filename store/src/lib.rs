@@ -34,6 +34,8 @@
 //!   byte strings in it. Any number of threads read beside one that writes.
 //! - Single changes and [`Batch`]es are atomic: a crash at any moment leaves all of a commit or
 //!   nothing. [`Durability`] says what a commit waits for.
+//! - [`Keyspace::rename`], [`Keyspace::move_to`], [`Keyspace::swap`] and [`Keyspace::move_range`] move
+//!   values of any size without copying them, also between keyspaces and engines.
 //! - [`Slice`] is what reading returns: 24 bytes, no allocation for up to 20 bytes, cheap to clone.
 //! - Keys have 1 to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
 //! - Every call that can fail returns an [`Error`] that says what was expected, what was found and
@@ -65,6 +67,7 @@ mod commit;
 mod inspect;
 mod iterate;
 mod lend;
+mod moves;
 mod open;
 mod read;
 mod write;
@@ -82,7 +85,7 @@ pub use adamant_heap::{
 };
 pub use adamant_medium::storage::Directory;
 pub use adamant_slice::Slice;
-pub use adamant_trees::Report as TreeReport;
+pub use adamant_trees::{Moved, Report as TreeReport};
 
 pub use batch::Batch;
 pub use bounds::KeyBounds;
@@ -93,6 +96,7 @@ pub use iterate::Iter;
 pub use keyspace::Keyspace;
 pub use keyspace_options::KeyspaceOptions;
 pub use limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
+pub use moves::MovedRange;
 pub use options::Options;
 pub use repair::repair;
 pub use rescue::{KeyspaceRepair, RepairReport};

@@ -169,8 +169,9 @@ impl Store {
 
     /// Makes a keyspace one of another engine, in one commit; false if it is one already. Handles
     /// to it stay good; each operation of one that was opened before looks for the new tree first,
-    /// so it is better opened again. Readers and writers wait meanwhile, all entries go into one
-    /// record of the log, and their space is needed twice until the commit. O(n log n).
+    /// so it is better opened again. Entries stay in their blocks: what the commit writes, and what
+    /// space is needed for, are the nodes of the new tree. Readers and writers wait meanwhile.
+    /// O(n log n).
     ///
     /// # Errors
     /// [`Error::UnknownKeyspace`] if there is none of that name; the name is empty or too long, the

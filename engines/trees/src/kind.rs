@@ -84,17 +84,18 @@ pub trait Kind: Copy + 'static {
     /// `Error::Damaged`, or the heap's.
     fn find<'r, R: Read>(read: &'r R, tree: u64, key: &[u8]) -> Result<Option<Entry<'r>>>;
 
-    /// Inserts a pair; whether it replaced one. O(log n).
-    ///
-    /// # Errors
-    /// `Error::Damaged`, those of the key and value, or the heap's.
-    fn insert<W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) -> Result<bool>;
-
-    /// Removes a key; whether it was there. O(log n).
+    /// Puts the entry of a key, which lies in a block of its own, into the tree; returns the one
+    /// that it replaced. O(log n).
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's.
-    fn remove<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool>;
+    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], entry: u64) -> Result<Option<u64>>;
+
+    /// Takes the entry of a key out of the tree. O(log n).
+    ///
+    /// # Errors
+    /// `Error::Damaged`, or the heap's.
+    fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<u64>>;
 
     /// What the head refers to.
     fn root(head: &Head) -> Option<Link>;

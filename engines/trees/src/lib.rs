@@ -8,7 +8,12 @@
 pub mod error;
 mod key;
 pub mod slot;
+
+mod loose;
+
 pub mod tree;
+
+mod moves;
 
 pub mod bplus;
 
@@ -27,6 +32,7 @@ pub mod critbit;
 pub mod redblack;
 
 mod typed;
+mod typed_moves;
 
 pub use bplus::{Bplus, Salvaged};
 pub use btree::BtreeKind;
@@ -35,7 +41,9 @@ pub use cursor::PairCursor;
 pub use error::{Error, Result};
 pub use kind::{Kind, Label, Link, Trail};
 pub use layout::Head;
+pub use loose::LooseEntry;
 pub use map::Tree;
+pub use moves::{Moved, Moves, Piece};
 pub use redblack::RedblackKind;
 pub use tree::{Cursor, Operation, OrderedMap, Pair, Report, Seek, Walk};
 pub use typed::{Entries, Key, Map};

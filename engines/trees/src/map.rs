@@ -15,6 +15,8 @@ use crate::cursor::PairCursor;
 use crate::error::Result;
 use crate::kind::{Kind, head};
 use crate::layout::{HEAD_BYTES, HEAD_HEIGHT_AT, HEAD_PAIRS_AT, HEAD_ROOT_AT, Head};
+use crate::loose::LooseEntry;
+use crate::slot::{Entry, free_entry, write_entry};
 use crate::tree::{Operation, OrderedMap, Report};
 use crate::visit::{free_all, salvage};
 
@@ -99,21 +101,9 @@ impl<K: Kind> OrderedMap for Tree<K> {
         Ok(head(read, self.head, K::LABEL)?.pairs.get())
     }
 
-    fn get<'r, R: Read>(&self, read: &'r R, key: &[u8]) -> Result<Option<&'r [u8]>> {
-        K::find(read, self.head, key)?.map(|entry| entry.value(read)).transpose()
-    }
-
-    fn get_with_block<'r, R: Read>(
-        &self,
-        read: &'r R,
-        key: &[u8],
-    ) -> Result<Option<(&'r [u8], Option<u64>)>> {
-        let Some(entry) = K::find(read, self.head, key)? else { return Ok(None) };
-        Ok(Some((entry.value(read)?, entry.value_block())))
-    }
-
-    fn contains<R: Read>(&self, read: &R, key: &[u8]) -> Result<bool> {
-        Ok(K::find(read, self.head, key)?.is_some())
+    #[inline]
+    fn find<'r, R: Read>(&self, read: &'r R, key: &[u8]) -> Result<Option<Entry<'r>>> {
+        K::find(read, self.head, key)
     }
 
     fn cursor<'r, R: Read>(&self, read: &'r R) -> Self::Cursor<'r, R> {
@@ -121,7 +111,7 @@ impl<K: Kind> OrderedMap for Tree<K> {
     }
 
     fn insert<W: Write>(&self, tx: &mut W, key: &[u8], value: &[u8]) -> Result<bool> {
-        let present = K::insert(tx, self.head, key, value)?;
+        let present = insert::<K, W>(tx, self.head, key, value)?;
         if !present {
             self.add(tx, 1)?;
         }
@@ -129,11 +119,26 @@ impl<K: Kind> OrderedMap for Tree<K> {
     }
 
     fn remove<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<bool> {
-        let present = K::remove(tx, self.head, key)?;
+        let present = remove::<K, W>(tx, self.head, key)?;
         if present {
             self.add(tx, -1)?;
         }
         Ok(present)
+    }
+
+    fn take<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<Option<LooseEntry>> {
+        let Some(entry) = K::take(tx, self.head, key)? else { return Ok(None) };
+        self.add(tx, -1)?;
+        Ok(Some(LooseEntry::at(entry)))
+    }
+
+    fn adopt<W: Write>(&self, tx: &mut W, entry: LooseEntry) -> Result<Option<LooseEntry>> {
+        let key = entry.read(tx)?.key.to_vec();
+        let old = K::adopt(tx, self.head, &key, entry.block())?;
+        if old.is_none() {
+            self.add(tx, 1)?;
+        }
+        Ok(old.map(LooseEntry::at))
     }
 
     fn apply_sorted<W: Write>(
@@ -145,8 +150,8 @@ impl<K: Kind> OrderedMap for Tree<K> {
         let mut change = 0;
         for operation in operations {
             let was_there = match operation.value {
-                Some(value) => K::insert(tx, self.head, operation.key, value)?,
-                None => K::remove(tx, self.head, operation.key)?,
+                Some(value) => insert::<K, W>(tx, self.head, operation.key, value)?,
+                None => remove::<K, W>(tx, self.head, operation.key)?,
             };
             change += i64::from(operation.value.is_some()) - i64::from(was_there);
             present.push(was_there);
@@ -173,4 +178,19 @@ impl<K: Kind> OrderedMap for Tree<K> {
         }
         K::check(read, self.head)
     }
+}
+
+/// Inserts a pair; whether it replaced one. The count of pairs is the caller's.
+fn insert<K: Kind, W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) -> Result<bool> {
+    let entry = write_entry(tx, key, value)?;
+    let old = K::adopt(tx, tree, key, entry)?;
+    old.map_or(Ok(()), |old| free_entry(tx, old))?;
+    Ok(old.is_some())
+}
+
+/// Removes a key; whether it was there. The count of pairs is the caller's.
+fn remove<K: Kind, W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool> {
+    let old = K::take(tx, tree, key)?;
+    old.map_or(Ok(()), |old| free_entry(tx, old))?;
+    Ok(old.is_some())
 }

@@ -24,6 +24,8 @@ pub const VALUE_BYTES_MAX: u64 = u32::MAX as u64;
 /// larger value's key never copies more than the key.
 pub const VALUE_INLINE_BYTES_MAX: usize = 4096;
 
+/// In the word of a value's length: it has a block of its own.
+const EXTERNAL: u64 = 1;
 const OFFSET_BITS: u32 = 48;
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 const FINISHER: u64 = 0xd1b5_4a32_d192_ed03;
@@ -147,7 +149,7 @@ impl<'r> Entry<'r> {
         let (key_len, value_len) = (key_len as usize, value_len as usize);
         let (key, rest) =
             rest.split_at_checked(key_len).ok_or(damaged("is shorter than its key"))?;
-        let value = if word & 1 == 0 {
+        let value = if word & EXTERNAL == 0 {
             Value::Inline(rest.get(..value_len).ok_or(damaged("is shorter than its value"))?)
         } else {
             let pointer = rest.first_chunk().ok_or(damaged("is shorter than its pointer"))?;
@@ -173,6 +175,14 @@ impl<'r> Entry<'r> {
         match self.value {
             Value::Inline(value) => value.len(),
             Value::External { len, .. } => len,
+        }
+    }
+
+    /// The value apart from its entry: a copy of an inline one, or where an external one lies.
+    pub(crate) fn body(&self) -> Body {
+        match self.value {
+            Value::Inline(value) => Body::Inline(value.to_vec()),
+            Value::External { block, len } => Body::External { block, len },
         }
     }
 
@@ -213,16 +223,41 @@ pub fn write_entry<W: Write>(tx: &mut W, key: &[u8], value: &[u8]) -> Result<u64
     if value.len() as u64 > VALUE_BYTES_MAX {
         return Err(Error::ValueTooLong { bytes: value.len(), bytes_max: VALUE_BYTES_MAX });
     }
-    let pointer;
-    let (body, external) = if value.len() > VALUE_INLINE_BYTES_MAX {
+    let word = (value.len() as u64) << 1;
+    if value.len() > VALUE_INLINE_BYTES_MAX {
         let block = tx.reserve(value.len() as u64)?;
         tx.write(block, 0, value.len())?.copy_from_slice(value);
-        pointer = block.to_le_bytes();
-        (&pointer[..], 1)
-    } else {
-        (value, 0)
-    };
-    let word = (value.len() as u64) << 1 | external;
+        return write_block(tx, key, word | EXTERNAL, &block.to_le_bytes());
+    }
+    write_block(tx, key, word, value)
+}
+
+/// A value that is to be in another entry than it was.
+pub(crate) enum Body {
+    /// Its bytes, at most a page.
+    Inline(Vec<u8>),
+    /// Its block, which the new entry takes over.
+    External { block: u64, len: usize },
+}
+
+/// Writes a new entry of a value that lay in another one, and returns its heap offset. An external
+/// value is not looked at. O(key.len()), and a copy of an inline value.
+///
+/// # Errors
+/// `Error::KeyEmpty`, `Error::KeyTooLong`, or the heap's, out of space among them.
+pub(crate) fn write_body<W: Write>(tx: &mut W, key: &[u8], body: &Body) -> Result<u64> {
+    validate_key(key)?;
+    match body {
+        Body::Inline(value) => write_block(tx, key, (value.len() as u64) << 1, value),
+        Body::External { block, len } => {
+            write_block(tx, key, (*len as u64) << 1 | EXTERNAL, &block.to_le_bytes())
+        }
+    }
+}
+
+/// Writes the block of an entry; `word` is the length of its value and whether that is external.
+#[inline]
+fn write_block<W: Write>(tx: &mut W, key: &[u8], word: u64, body: &[u8]) -> Result<u64> {
     let key_len = key.len() as u64;
     let bytes = varint::len(key_len) + varint::len(word) + key.len() + body.len();
     let block = tx.reserve(bytes as u64)?;

@@ -9,6 +9,8 @@ use std::ops::{Bound, ControlFlow};
 use adamant_heap::access::{Read, Write};
 
 use crate::error::Result;
+use crate::loose::LooseEntry;
+use crate::slot::Entry;
 
 /// A key and its value, borrowed from the heap.
 pub type Pair<'r> = (&'r [u8], &'r [u8]);
@@ -178,33 +180,47 @@ pub trait OrderedMap: Copy {
         Ok(self.len(read)? == 0)
     }
 
-    /// The value of a key. O(log n).
+    /// The entry of a key. O(log n).
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's. A key that cannot be stored is only absent.
-    fn get<'r, R: Read>(&self, read: &'r R, key: &[u8]) -> Result<Option<&'r [u8]>>;
+    fn find<'r, R: Read>(&self, read: &'r R, key: &[u8]) -> Result<Option<Entry<'r>>>;
+
+    /// The value of a key. O(log n).
+    ///
+    /// # Errors
+    /// As [`OrderedMap::find`].
+    #[inline]
+    fn get<'r, R: Read>(&self, read: &'r R, key: &[u8]) -> Result<Option<&'r [u8]>> {
+        self.find(read, key)?.map(|entry| entry.value(read)).transpose()
+    }
 
     /// The value of a key, and the heap offset of its block if it begins one of its own: such a
     /// block can be lent. O(log n).
     ///
     /// # Errors
-    /// As [`OrderedMap::get`].
+    /// As [`OrderedMap::find`].
     fn get_with_block<'r, R: Read>(
         &self,
         read: &'r R,
         key: &[u8],
-    ) -> Result<Option<(&'r [u8], Option<u64>)>>;
+    ) -> Result<Option<(&'r [u8], Option<u64>)>> {
+        let Some(entry) = self.find(read, key)? else { return Ok(None) };
+        Ok(Some((entry.value(read)?, entry.value_block())))
+    }
 
     /// Whether a key is there. O(log n).
     ///
     /// # Errors
-    /// As [`OrderedMap::get`].
-    fn contains<R: Read>(&self, read: &R, key: &[u8]) -> Result<bool>;
+    /// As [`OrderedMap::find`].
+    fn contains<R: Read>(&self, read: &R, key: &[u8]) -> Result<bool> {
+        Ok(self.find(read, key)?.is_some())
+    }
 
     /// The pair with the lowest key. O(log n).
     ///
     /// # Errors
-    /// As [`OrderedMap::get`].
+    /// As [`OrderedMap::find`].
     fn first<'r, R: Read>(&self, read: &'r R) -> Result<Option<Pair<'r>>> {
         let mut cursor = self.cursor(read);
         cursor.seek(Seek::First)?;
@@ -214,7 +230,7 @@ pub trait OrderedMap: Copy {
     /// The pair with the highest key. O(log n).
     ///
     /// # Errors
-    /// As [`OrderedMap::get`].
+    /// As [`OrderedMap::find`].
     fn last<'r, R: Read>(&self, read: &'r R) -> Result<Option<Pair<'r>>> {
         let mut cursor = self.cursor(read);
         cursor.seek(Seek::Last)?;
@@ -236,6 +252,19 @@ pub trait OrderedMap: Copy {
     /// # Errors
     /// `Error::Damaged`, or the heap's.
     fn remove<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<bool>;
+
+    /// Takes the entry of a key out of the tree, without freeing it. O(log n), and needs no space.
+    ///
+    /// # Errors
+    /// `Error::Damaged`, or the heap's.
+    fn take<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<Option<LooseEntry>>;
+
+    /// Puts an entry into the tree under its key, as it is; returns the one that it replaced, which
+    /// is then the caller's to free. O(log n + key).
+    ///
+    /// # Errors
+    /// `Error::Damaged`, or the heap's, out of space among them.
+    fn adopt<W: Write>(&self, tx: &mut W, entry: LooseEntry) -> Result<Option<LooseEntry>>;
 
     /// Makes many changes, one after the other; fastest when sorted by key. Appends to `present`
     /// for each whether its key was there before it.

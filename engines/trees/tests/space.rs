@@ -4,6 +4,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use adamant_heap::access::{Read, Write};
@@ -12,7 +13,7 @@ use adamant_heap::ptr::Ptr;
 use adamant_heap::{Durability, Flushing, Heap, JournalKind, Options, Transaction};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
-use adamant_trees::{Cursor, Error, OrderedMap, Result};
+use adamant_trees::{Critbit, Cursor, Error, Moves, OrderedMap, Result};
 use common::for_each_tree;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -76,25 +77,29 @@ fn open(directory: &Arc<dyn Directory>, journal: JournalKind) -> Heap {
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn verify<T: OrderedMap>(heap: &Heap, map: &Map, blocks: u64) {
-    {
-        let view = heap.view().unwrap();
-        let tree = T::open(&view, view.root(0)).unwrap();
-        assert_eq!(tree.check(&view).unwrap().pairs, map.len() as u64);
-        let mut cursor = tree.cursor(&view);
-        for (key, value) in map {
-            assert_eq!(cursor.next().unwrap(), Some((&key[..], &value[..])));
-        }
-        assert!(cursor.next().unwrap().is_none());
+/// Panics unless the tree whose head is that root holds exactly this.
+fn verify_tree<T: OrderedMap>(heap: &Heap, root: usize, map: &Map) {
+    let view = heap.view().unwrap();
+    let tree = T::open(&view, view.root(root)).unwrap();
+    assert_eq!(tree.check(&view).unwrap().pairs, map.len() as u64);
+    let mut cursor = tree.cursor(&view);
+    for (key, value) in map {
+        assert_eq!(cursor.next().unwrap(), Some((&key[..], &value[..])));
     }
+    assert!(cursor.next().unwrap().is_none());
+}
+
+fn verify<T: OrderedMap>(heap: &Heap, map: &Map, blocks: u64) {
+    verify_tree::<T>(heap, 0, map);
     assert_eq!(heap.check().unwrap().blocks, blocks, "nothing leaks");
 }
 
 /// Makes a change with room for no block, one, two .. until it succeeds; returns how many it took.
-fn change<T: OrderedMap>(
+/// `verify` is to panic unless all is as before the change, which has so many blocks.
+fn change<R>(
     heap: &Heap,
-    map: &Map,
-    work: impl Fn(&mut Narrow<'_, '_>) -> Result<bool>,
+    verify: impl Fn(u64),
+    work: impl Fn(&mut Narrow<'_, '_>) -> Result<R>,
 ) -> u64 {
     let blocks = heap.check().unwrap().blocks;
     for reserves_left in 0..100 {
@@ -106,32 +111,44 @@ fn change<T: OrderedMap>(
             Ok(_) => return reserves_left,
             Err(error) => {
                 assert!(matches!(error, Error::Heap(HeapError::TooLarge { .. })), "{error:?}");
-                verify::<T>(heap, map, blocks);
+                verify(blocks);
             }
         }
     }
     panic!("no change takes a hundred blocks");
 }
 
-for_each_tree! { every_allocation_may_fail }
+/// Makes a tree of either kind, whose heads are the first roots.
+fn create<T: OrderedMap, U: OrderedMap>(heap: &Heap) -> (T, U) {
+    heap.transaction(Durability::Buffered, |tx| {
+        let trees = (T::create(tx)?, U::create(tx)?);
+        tx.set_root(0, trees.0.head())?;
+        tx.set_root(1, trees.1.head())?;
+        Ok::<_, Error>(trees)
+    })
+    .unwrap()
+}
+
+for_each_tree! {
+    every_allocation_may_fail
+    every_allocation_of_a_move_may_fail
+}
 
 fn every_allocation_may_fail<T: OrderedMap>() {
     for journal in [JournalKind::Redo, JournalKind::Undo] {
         let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
         let mut heap = open(&directory, journal);
         let mut map = Map::new();
-        let tree = heap
-            .transaction(Durability::Buffered, |tx| {
-                let tree = T::create(tx)?;
-                tx.set_root(0, tree.head())?;
-                Ok::<_, Error>(tree)
-            })
-            .unwrap();
+        let (tree, _) = create::<T, T>(&heap);
         let mut most = 0;
         for number in 0..260_u64 {
             let key = (number * 77 % 260).to_le_bytes().to_vec();
             let value = vec![number as u8; if number % 9 == 0 { 5000 } else { 20 }];
-            most = most.max(change::<T>(&heap, &map, |tx| tree.insert(tx, &key, &value)));
+            most = most.max(change(
+                &heap,
+                |blocks| verify::<T>(&heap, &map, blocks),
+                |tx| tree.insert(tx, &key, &value),
+            ));
             map.insert(key, value);
             if number % 64 == 63 {
                 drop(heap);
@@ -142,10 +159,79 @@ fn every_allocation_may_fail<T: OrderedMap>() {
         }
         assert!(most >= 3, "some insert takes a value, an entry and a node");
         while let Some((key, _)) = map.clone().iter().nth(map.len() / 2) {
-            let blocks = change::<T>(&heap, &map, |tx| tree.remove(tx, key));
+            let verify = |blocks| verify::<T>(&heap, &map, blocks);
+            let blocks = change(&heap, verify, |tx| tree.remove(tx, key));
             assert_eq!(blocks, 0, "a remove needs no space");
             map.remove(key);
         }
         heap.close().unwrap();
+    }
+}
+
+/// Renames, swaps and moves between trees, of values in their entries and of ones with blocks of
+/// their own, in trees whose nodes split and merge on the way.
+fn every_allocation_of_a_move_may_fail<T: OrderedMap>() {
+    for journal in [JournalKind::Redo, JournalKind::Undo] {
+        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+        let mut heap = open(&directory, journal);
+        let (tree, other) = create::<T, Critbit>(&heap);
+        let mut maps = [Map::new(), Map::new()];
+        let key = |number: u64| number.to_le_bytes().to_vec();
+        heap.transaction(Durability::Buffered, |tx| {
+            for number in 0..200 {
+                let value = vec![number as u8; if number % 5 == 0 { 5000 } else { 20 }];
+                tree.insert(tx, &key(number), &value)?;
+                maps[0].insert(key(number), value);
+            }
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        let mut most = [0; 4];
+        for round in 0..200 {
+            let [one, two] = &mut maps;
+            let (from, to) = (key(round * 77 % 200), key(round * 31 % 200 + round / 4 % 2 * 500));
+            let verify = |maps: [&Map; 2], blocks| {
+                verify_tree::<T>(&heap, 0, maps[0]);
+                verify_tree::<Critbit>(&heap, 1, maps[1]);
+                assert_eq!(heap.check().unwrap().blocks, blocks, "nothing leaks");
+            };
+            let same = |blocks| verify([&*one, &*two], blocks);
+            let kind = round as usize % 4;
+            let took = match kind {
+                0 => change(&heap, same, |tx| tree.rename(tx, &from, &to)),
+                1 => change(&heap, same, |tx| tree.swap(tx, &from, &tree, &to)),
+                2 => change(&heap, same, |tx| tree.move_to(tx, &from, &other, &from)),
+                _ => {
+                    let range = (Bound::Included(&from[..]), Bound::Unbounded);
+                    change(&heap, same, |tx| other.move_range(tx, range, &tree, 3))
+                }
+            };
+            most[kind] = most[kind].max(took);
+            match kind {
+                0 => drop(one.remove(&from).map(|value| one.insert(to, value))),
+                1 if one.contains_key(&from) && one.contains_key(&to) && from != to => {
+                    let value = one.remove(&from).unwrap();
+                    let other_value = one.insert(to, value).unwrap();
+                    one.insert(from, other_value);
+                }
+                1 => {}
+                2 => drop(one.remove(&from).map(|value| two.insert(from, value))),
+                _ => {
+                    let keys: Vec<_> = two.range(from..).take(3).map(|it| it.0.clone()).collect();
+                    for key in keys {
+                        let value = two.remove(&key).unwrap();
+                        one.insert(key, value);
+                    }
+                }
+            }
+            verify([one, two], heap.check().unwrap().blocks);
+            if round % 50 == 49 {
+                drop(heap);
+                heap = open(&directory, journal);
+                verify_tree::<T>(&heap, 0, &maps[0]);
+                verify_tree::<Critbit>(&heap, 1, &maps[1]);
+            }
+        }
+        assert!(most[0] >= 1 && most[1] == 2 && most[2] >= 1, "blocks that moves took: {most:?}");
     }
 }

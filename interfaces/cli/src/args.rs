@@ -44,6 +44,8 @@ pub(crate) enum Verb {
     Set(SetArgs),
     /// Remove a key
     Del(DelArgs),
+    /// Move a value to another key, also of another keyspace; it replaces what is there
+    Rename(RenameArgs),
     /// Print the entries of a range, or count them
     Scan(ScanArgs),
     /// List, create, convert and drop keyspaces
@@ -165,6 +167,27 @@ pub(crate) struct DelArgs {
     /// The key
     #[arg(allow_negative_numbers = true)]
     pub(crate) key: OsString,
+
+    #[command(flatten)]
+    pub(crate) encoding: Encoding,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RenameArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// The key
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) key: OsString,
+
+    /// The key that the value is to have
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) new_key: OsString,
+
+    /// Move it to this keyspace, which exists
+    #[arg(long, value_name = "NAME")]
+    pub(crate) to: Option<String>,
 
     #[command(flatten)]
     pub(crate) encoding: Encoding,

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Verb::Get(args) => cmd::get::run(&args, &output),
         Verb::Set(args) => cmd::set::run(&args, &output),
         Verb::Del(args) => cmd::del::run(&args, &output),
+        Verb::Rename(args) => cmd::rename::run(&args, &output),
         Verb::Scan(args) => cmd::scan::run(&args, &output),
         Verb::Keyspace(args) => cmd::keyspace::run(&args, &output),
         Verb::Stat(args) => cmd::stat::run(&args, &output),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use adamant::{Durability, Keyspace, Options, Store};
+use adamant::{Durability, Keyspace, Moved, Options, Store};
 use fastrand::Rng;
 
 use crate::place::{Place, assert_whole, entries};
@@ -86,7 +86,8 @@ impl Session {
                 let expected = model.range(low..high).next_back();
                 assert!(found.as_deref() == expected.map(|(key, _)| &key[..]), "{context}");
             }
-            80..99 => self.batch(random, models),
+            80..90 => self.moves(random, models, &context),
+            90..99 => self.batch(random, models),
             _ => {
                 assert!(self.store.drop_keyspace(NAMES[at]).unwrap(), "{context}");
                 self.keyspaces[at] = place.keyspace(&self.store, NAMES[at]);
@@ -95,13 +96,53 @@ impl Session {
         }
     }
 
+    fn moves(&self, random: &mut Rng, models: &mut [Map; 3], context: &str) {
+        let (from, to) = (random.usize(0..3), random.usize(0..3));
+        let (key, new_key) = (some_key(random), some_key(random));
+        let (source, target) = (&self.keyspaces[from], &self.keyspaces[to]);
+        match random.u8(0..8) {
+            0..5 => {
+                let moved = source.move_to(&key, target, &new_key).unwrap();
+                assert_eq!(moved, move_in(models, (from, &key), (to, &new_key)), "{context}");
+            }
+            5 | 6 => {
+                let swapped = source.swap(&key, target, &new_key).unwrap();
+                assert_eq!(swapped, swap_in(models, (from, &key), (to, &new_key)), "{context}");
+            }
+            _ => {
+                let (low, high) = (key.clone().min(new_key.clone()), key.max(new_key));
+                let keys: Vec<_> = match from == to {
+                    true => Vec::new(),
+                    false => models[from].range(low.clone()..high.clone()).collect(),
+                };
+                let keys: Vec<_> = keys.into_iter().map(|(key, _)| key.clone()).take(40).collect();
+                let end = if keys.len() == 40 { keys[39].clone() } else { high };
+                let moved = source.move_range(low..end.clone(), target).unwrap().moved;
+                let moves = keys.iter().filter(|key| **key < end);
+                let expected = moves.map(|key| move_in(models, (from, key), (to, key))).count();
+                assert_eq!(moved, expected as u64, "{context}");
+            }
+        }
+    }
+
     fn batch(&self, random: &mut Rng, models: &mut [Map; 3]) {
         let mut batch = self.store.batch();
         batch.durability(some_durability(random));
+        let moves = random.bool();
         for _ in 0..random.u32(0..200) {
             let at = random.usize(0..3);
             let key = some_key(random);
-            if random.u8(0..3) == 0 {
+            if moves && random.u8(0..4) == 0 {
+                let (to, new_key) = (random.usize(0..3), some_key(random));
+                let (source, target) = (&self.keyspaces[at], &self.keyspaces[to]);
+                if random.bool() {
+                    batch.move_to(source, &key, target, &new_key).unwrap();
+                    move_in(models, (at, &key), (to, &new_key));
+                } else {
+                    batch.swap(source, &key, target, &new_key).unwrap();
+                    swap_in(models, (at, &key), (to, &new_key));
+                }
+            } else if random.u8(0..3) == 0 {
                 batch.remove(&self.keyspaces[at], &key).unwrap();
                 models[at].remove(&key);
             } else {
@@ -112,6 +153,24 @@ impl Session {
         }
         batch.commit().unwrap();
     }
+}
+
+/// Moves a value between models, or within one.
+fn move_in(models: &mut [Map; 3], from: (usize, &[u8]), to: (usize, &[u8])) -> Moved {
+    let Some(value) = models[from.0].remove(from.1) else { return Moved::Absent };
+    match models[to.0].insert(to.1.to_vec(), value) {
+        None => Moved::Placed,
+        Some(_) => Moved::Replaced,
+    }
+}
+
+/// Swaps two values of models, or of one; whether both are there.
+fn swap_in(models: &mut [Map; 3], one: (usize, &[u8]), other: (usize, &[u8])) -> bool {
+    let get = |at: (usize, &[u8])| models[at.0].get(at.1).cloned();
+    let (Some(left), Some(right)) = (get(one), get(other)) else { return false };
+    models[one.0].insert(one.1.to_vec(), right);
+    models[other.0].insert(other.1.to_vec(), left);
+    true
 }
 
 fn compare(keyspace: &Keyspace, model: &Map, context: &str) {

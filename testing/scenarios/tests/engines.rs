@@ -92,6 +92,16 @@ scenarios! {
         is_undone_whole
         large
     }
+    moves {
+        renames
+        between_keyspaces
+        swaps
+        ranges
+        in_batches
+        other_stores_are_refused
+        lent_values_stay
+        are_there_after_reopening
+    }
     keyspaces {
         create_open_list_drop
         handles_to_a_dropped_keyspace

@@ -2,12 +2,13 @@
 //! was after one of the commits that were promised, whole, and no block is lost.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use adamant_heap::{Durability, Heap, JournalKind, Options};
 use adamant_sim::tally::seed;
 use adamant_sim::{Mark, SimDirectory, SimDisk, Tally};
-use adamant_trees::{Bplus, Btree, Critbit, Cursor, Error, OrderedMap, Redblack};
+use adamant_trees::{Bplus, Btree, Critbit, Cursor, Error, Moves, OrderedMap, Redblack};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -38,20 +39,23 @@ fn blocks(heap: &Heap) -> u64 {
     check.blocks
 }
 
-/// Panics unless the tree of a heap holds exactly this.
-fn verify<T: OrderedMap>(heap: &Heap, state: &State) {
-    {
-        let view = heap.view().expect("this is no fork");
-        let tree = T::open(&view, view.root(0)).expect("is a tree");
-        let report = tree.check(&view).expect("whole");
-        assert_eq!(report.pairs, state.map.len() as u64);
-        let mut cursor = tree.cursor(&view);
-        for (key, value) in &state.map {
-            assert_eq!(cursor.next().expect("whole"), Some((&key[..], &value[..])));
-            assert_eq!(tree.get(&view, key).expect("whole"), Some(&value[..]));
-        }
-        assert_eq!(cursor.next().expect("whole"), None);
+/// Panics unless the tree whose head is that root of a heap holds exactly this.
+fn verify_tree<T: OrderedMap>(heap: &Heap, root: usize, map: &Map) {
+    let view = heap.view().expect("this is no fork");
+    let tree = T::open(&view, view.root(root)).expect("is a tree");
+    let report = tree.check(&view).expect("whole");
+    assert_eq!(report.pairs, map.len() as u64);
+    let mut cursor = tree.cursor(&view);
+    for (key, value) in map {
+        assert_eq!(cursor.next().expect("whole"), Some((&key[..], &value[..])));
+        assert_eq!(tree.get(&view, key).expect("whole"), Some(&value[..]));
     }
+    assert_eq!(cursor.next().expect("whole"), None);
+}
+
+/// Panics unless the tree of a heap holds exactly this, and nothing else is allocated.
+fn verify<T: OrderedMap>(heap: &Heap, state: &State) {
+    verify_tree::<T>(heap, 0, &state.map);
     assert_eq!(blocks(heap), state.blocks, "blocks that are allocated");
 }
 
@@ -129,23 +133,175 @@ fn every_crash_point<T: OrderedMap>(name: &str, journal: JournalKind, number: u6
     tally.print(&format!("{name}, {journal:?} journal"));
 }
 
-macro_rules! crashes {
-    ($($redo:ident $undo:ident $tree:ident $number:literal)+) => {$(
-        #[test]
-        fn $redo() {
-            every_crash_point::<$tree>(stringify!($tree), JournalKind::Redo, $number);
-        }
+/// What a transaction of moves does.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    /// Inserts a value, of 9 bytes or 5,000.
+    Insert(u64),
+    /// Renames a key.
+    Rename(u64, u64),
+    /// Swaps values of the first tree and of the second.
+    Swap(u64, u64),
+    /// Moves a pair to the other tree under its key, and back again under another.
+    Across(u64, u64),
+    /// Moves up to so many pairs to the other tree, from a key on.
+    Range(u64, usize),
+    /// Moves all that is left in the other tree back.
+    Back,
+}
 
-        #[test]
-        fn $undo() {
-            every_crash_point::<$tree>(stringify!($tree), JournalKind::Undo, $number);
+/// The two trees of a heap, of which the heads are the first and the third root.
+struct Pair<T>(T, Btree);
+
+impl<T: OrderedMap> Pair<T> {
+    /// Makes a change in the trees and in what they should hold.
+    fn make(
+        &self,
+        tx: &mut adamant_heap::Transaction<'_>,
+        change: Move,
+        maps: &mut [Map; 2],
+    ) -> Result<(), Error> {
+        let Self(one, two) = self;
+        let [left, right] = maps;
+        match change {
+            Move::Insert(number) => {
+                let value = vec![number as u8; if number % 3 == 0 { 5000 } else { 9 }];
+                one.insert(tx, &key(number), &value)?;
+                left.insert(key(number), value);
+            }
+            Move::Rename(from, to) => {
+                one.rename(tx, &key(from), &key(to))?;
+                left.remove(&key(from)).map(|value| left.insert(key(to), value));
+            }
+            Move::Swap(from, to) => {
+                let swapped = one.swap(tx, &key(from), two, &key(to))?;
+                if let (Some(one), Some(two)) = (left.get_mut(&key(from)), right.get_mut(&key(to)))
+                {
+                    std::mem::swap(one, two);
+                    assert!(swapped);
+                }
+            }
+            Move::Across(from, to) => {
+                one.move_to(tx, &key(from), two, &key(from))?;
+                left.remove(&key(from)).map(|value| right.insert(key(from), value));
+                two.move_to(tx, &key(from), one, &key(to))?;
+                right.remove(&key(from)).map(|value| left.insert(key(to), value));
+            }
+            Move::Range(from, pairs) => {
+                let start = key(from);
+                let range = (Bound::Included(&start[..]), Bound::Unbounded);
+                one.move_range(tx, range, two, pairs)?;
+                let keys: Vec<_> = left.range(start..).take(pairs).map(|it| it.0.clone()).collect();
+                right.extend(keys.into_iter().filter_map(|key| left.remove_entry(&key)));
+            }
+            Move::Back => {
+                two.move_range(tx, (Bound::Unbounded, Bound::Unbounded), one, usize::MAX)?;
+                left.append(right);
+            }
+        }
+        Ok(())
+    }
+
+    fn verify(heap: &Heap, maps: &[Map; 2]) {
+        verify_tree::<T>(heap, 0, &maps[0]);
+        verify_tree::<Btree>(heap, 2, &maps[1]);
+    }
+}
+
+/// Moves, one or a few a commit: no value is lost or there twice, whenever the power goes.
+fn every_crash_point_of_moves<T: OrderedMap>(name: &str, journal: JournalKind, number: u64) {
+    let disk = SimDisk::new(seed(number));
+    let heap = open(&disk, journal);
+    let mut random = fastrand::Rng::with_seed(seed(number));
+    let pair = heap
+        .transaction(Durability::Sync, |tx| {
+            let pair = Pair(T::create(tx)?, Btree::create(tx)?);
+            tx.set_root(0, pair.0.head())?;
+            tx.set_root(2, pair.1.head())?;
+            Ok::<_, Error>(pair)
+        })
+        .expect("nothing fails");
+    let mut states = vec![(<[Map; 2]>::default(), blocks(&heap))];
+    Mark::Durable.put(&disk, 0);
+    let inserts = (0..100).collect::<Vec<u64>>();
+    let inserts = inserts.chunks(20).map(|some| some.iter().map(|it| Move::Insert(*it)).collect());
+    let moves = (0..60).map(|_| {
+        let (from, to) = (random.u64(..120), random.u64(..120));
+        let some = |random: &mut fastrand::Rng| match random.u8(..8) {
+            0..3 => Move::Rename(from, to),
+            3..5 => Move::Swap(from, to),
+            5..7 => Move::Across(from, to),
+            _ => Move::Range(from, random.usize(1..30)),
+        };
+        (0..random.usize(1..3)).map(|_| some(&mut random)).collect()
+    });
+    let plans: Vec<Vec<Move>> = inserts.chain(moves).chain([vec![Move::Back]]).collect();
+    for (commit, changes) in (1..).zip(&plans) {
+        Mark::Begun.put(&disk, commit);
+        let (mut maps, _) = states[commit as usize - 1].clone();
+        heap.transaction(Durability::Sync, |tx| {
+            for change in changes {
+                pair.make(tx, *change, &mut maps)?;
+            }
+            tx.set_root(1, commit)?;
+            Ok::<_, Error>(())
+        })
+        .expect("nothing fails");
+        states.push((maps, blocks(&heap)));
+        Mark::Durable.put(&disk, commit);
+    }
+    assert!(states.iter().any(|(maps, _)| maps[1].len() > 20), "both trees have pairs");
+    drop(heap);
+    let mut tally = Tally::new();
+    let (step, states_each) = if journal == JournalKind::Undo { (2, 4) } else { (3, 2) };
+    tally.power_cuts(&disk, step, states_each, |crashed, promise| {
+        if !promise.created {
+            return;
+        }
+        let heap = open(&crashed, journal);
+        let commit = heap.view().expect("this is no fork").root(1);
+        assert!((promise.least..=promise.most).contains(&commit), "{commit} of {promise:?}");
+        let (maps, expected) = &states[commit as usize];
+        Pair::<T>::verify(&heap, maps);
+        assert_eq!(blocks(&heap), *expected, "blocks that are allocated");
+    });
+    assert!(tally.points > plans.len() as u64, "each commit has crash points");
+    tally.print(&format!("moves of {name}, {journal:?} journal"));
+}
+
+macro_rules! crashes {
+    ($($module:ident $tree:ident $number:literal)+) => {$(
+        mod $module {
+            use super::*;
+
+            #[test]
+            fn by_redo() {
+                every_crash_point::<$tree>(stringify!($tree), JournalKind::Redo, $number);
+            }
+
+            #[test]
+            fn by_undo() {
+                every_crash_point::<$tree>(stringify!($tree), JournalKind::Undo, $number);
+            }
+
+            #[test]
+            fn moves_by_redo() {
+                let (name, number) = (stringify!($tree), $number + 10);
+                every_crash_point_of_moves::<$tree>(name, JournalKind::Redo, number);
+            }
+
+            #[test]
+            fn moves_by_undo() {
+                let (name, number) = (stringify!($tree), $number + 10);
+                every_crash_point_of_moves::<$tree>(name, JournalKind::Undo, number);
+            }
         }
     )+};
 }
 
 crashes! {
-    bplus_by_redo bplus_by_undo Bplus 61
-    btree_by_redo btree_by_undo Btree 62
-    critbit_by_redo critbit_by_undo Critbit 63
-    redblack_by_redo redblack_by_undo Redblack 64
+    bplus Bplus 61
+    btree Btree 62
+    critbit Critbit 63
+    redblack Redblack 64
 }

@@ -8,12 +8,12 @@
 use adamant_heap::access::Write;
 
 use super::find::{Path, Target, path, prefetch_entry, prefetch_leaf};
-use super::insert::insert;
+use super::insert::adopt;
 use super::layout::{HEAD_PAIRS_AT, Leaf};
-use super::remove::remove;
+use super::remove::take;
 use super::write::add;
 use crate::error::Result;
-use crate::slot::KeyHash;
+use crate::slot::{KeyHash, free_entry, write_entry};
 use crate::tree::Operation;
 
 /// Changes whose leaves are asked for together: about as many as a core has fill buffers.
@@ -39,13 +39,18 @@ pub(super) fn apply<W: Write>(
             }
             let (path, hash, key) = (&paths[index], hashes[index], operation.key);
             let outcome = match operation.value {
-                Some(value) => insert(tx, tree, path, hash, key, value)?,
-                None => remove(tx, tree, path, hash, key)?,
+                Some(value) => {
+                    let entry = write_entry(tx, key, value)?;
+                    adopt(tx, tree, path, hash, key, entry)?
+                }
+                None => take(tx, tree, path, hash, key)?,
             };
+            outcome.old.map_or(Ok(()), |old| free_entry(tx, old))?;
+            let was_there = outcome.old.is_some();
             // Whatever was reshaped before this change: what counts is the path of the next.
             reshaped |= outcome.reshaped;
-            change += i64::from(operation.value.is_some()) - i64::from(outcome.present);
-            present.push(outcome.present);
+            change += i64::from(operation.value.is_some()) - i64::from(was_there);
+            present.push(was_there);
         }
     }
     if change != 0 {

@@ -10,14 +10,15 @@ use super::batch::apply;
 use super::check::check;
 use super::clear::{clear, free_nodes};
 use super::cursor::BplusCursor;
-use super::find::{Target, entry_of, head, leaf_of, path};
-use super::insert::insert;
+use super::find::{Path, Target, entry_of, head, leaf_of, path};
+use super::insert::adopt;
 use super::layout::{HEAD_BYTES, HEAD_MAGIC, HEAD_PAIRS_AT, Head, Leaf};
-use super::remove::remove;
+use super::remove::take;
 use super::salvage::{ORPHAN_BYTES, Salvaged, orphan_keys, salvage, salvage_orphan};
-use super::write::new_leaf;
+use super::write::{add, new_leaf};
 use crate::error::Result;
-use crate::slot::{Entry, KeyHash};
+use crate::loose::LooseEntry;
+use crate::slot::{Entry, KeyHash, free_entry, write_entry};
 use crate::tree::{Operation, OrderedMap, Report};
 
 /// A B+ tree: the heap offset of its head.
@@ -27,10 +28,19 @@ pub struct Bplus {
 }
 
 impl Bplus {
-    fn find<'r, R: Read>(self, read: &'r R, key: &[u8]) -> Result<Option<Entry<'r>>> {
-        let hash = KeyHash::of(key);
-        let leaf = Leaf::at(read, leaf_of(read, self.head, key)?)?;
-        Ok(entry_of(read, leaf, hash, key)?.map(|(_, entry)| entry))
+    /// Puts the entry of a key into the leaf of its path; returns the one that it replaced.
+    fn adopt_at<W: Write>(
+        self,
+        tx: &mut W,
+        path: &Path,
+        key: &[u8],
+        entry: u64,
+    ) -> Result<Option<u64>> {
+        let old = adopt(tx, self.head, path, KeyHash::of(key), key, entry)?.old;
+        if old.is_none() {
+            add(tx, self.head, HEAD_PAIRS_AT, 1)?;
+        }
+        Ok(old)
     }
 
     /// Hands out, in no order, what can be read of a damaged tree whose head was at `head`, and
@@ -102,21 +112,11 @@ impl OrderedMap for Bplus {
         Ok(head(read, self.head)?.pairs.get())
     }
 
-    fn get<'r, R: Read>(&self, read: &'r R, key: &[u8]) -> Result<Option<&'r [u8]>> {
-        self.find(read, key)?.map(|entry| entry.value(read)).transpose()
-    }
-
-    fn get_with_block<'r, R: Read>(
-        &self,
-        read: &'r R,
-        key: &[u8],
-    ) -> Result<Option<(&'r [u8], Option<u64>)>> {
-        let Some(entry) = self.find(read, key)? else { return Ok(None) };
-        Ok(Some((entry.value(read)?, entry.value_block())))
-    }
-
-    fn contains<R: Read>(&self, read: &R, key: &[u8]) -> Result<bool> {
-        Ok(self.find(read, key)?.is_some())
+    #[inline]
+    fn find<'r, R: Read>(&self, read: &'r R, key: &[u8]) -> Result<Option<Entry<'r>>> {
+        let hash = KeyHash::of(key);
+        let leaf = Leaf::at(read, leaf_of(read, self.head, key)?)?;
+        Ok(entry_of(read, leaf, hash, key)?.map(|(_, entry)| entry))
     }
 
     fn cursor<'r, R: Read>(&self, read: &'r R) -> BplusCursor<'r, R> {
@@ -124,24 +124,33 @@ impl OrderedMap for Bplus {
     }
 
     fn insert<W: Write>(&self, tx: &mut W, key: &[u8], value: &[u8]) -> Result<bool> {
-        let pairs = head(tx, self.head)?.pairs.get();
+        // The path first: its leaf is on its way while the entry is written.
         let path = path(tx, self.head, Target::Key(key))?;
-        let present = insert(tx, self.head, &path, KeyHash::of(key), key, value)?.present;
-        if !present {
-            // A damaged counter may wrap: it is then as wrong as before.
-            tx.update_u64(self.head, HEAD_PAIRS_AT, pairs.wrapping_add(1))?;
-        }
-        Ok(present)
+        let entry = write_entry(tx, key, value)?;
+        let old = self.adopt_at(tx, &path, key, entry)?;
+        old.map_or(Ok(()), |old| free_entry(tx, old))?;
+        Ok(old.is_some())
     }
 
     fn remove<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<bool> {
-        let pairs = head(tx, self.head)?.pairs.get();
+        let Some(entry) = self.take(tx, key)? else { return Ok(false) };
+        entry.free(tx)?;
+        Ok(true)
+    }
+
+    fn take<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<Option<LooseEntry>> {
         let path = path(tx, self.head, Target::Key(key))?;
-        let present = remove(tx, self.head, &path, KeyHash::of(key), key)?.present;
-        if present {
-            tx.update_u64(self.head, HEAD_PAIRS_AT, pairs.wrapping_sub(1))?;
+        let old = take(tx, self.head, &path, KeyHash::of(key), key)?.old;
+        if old.is_some() {
+            add(tx, self.head, HEAD_PAIRS_AT, -1)?;
         }
-        Ok(present)
+        Ok(old.map(LooseEntry::at))
+    }
+
+    fn adopt<W: Write>(&self, tx: &mut W, entry: LooseEntry) -> Result<Option<LooseEntry>> {
+        let key = entry.read(tx)?.key.to_vec();
+        let path = path(tx, self.head, Target::Key(&key))?;
+        Ok(self.adopt_at(tx, &path, &key, entry.block())?.map(LooseEntry::at))
     }
 
     fn apply_sorted<W: Write>(

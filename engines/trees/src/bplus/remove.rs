@@ -14,7 +14,7 @@ use super::layout::{
 };
 use super::write::{Branches, add, fill_leaf, remove_branch, rewrite_inner, set_child};
 use crate::error::{Error, Result};
-use crate::slot::{KeyHash, Slot, free_entry};
+use crate::slot::{KeyHash, Slot};
 
 /// A leaf with this many entries or fewer looks for a neighbour to merge with.
 const LEAF_SPARSE: u32 = LEAF_SLOTS as u32 / 4;
@@ -25,8 +25,8 @@ const INNER_SPARSE: usize = CHILDREN_MAX / 4;
 /// Children that a merged inner node may have.
 const INNER_MERGED_MAX: usize = CHILDREN_MAX / 4 * 3;
 
-/// Removes a key from the leaf of its path. The count of pairs is the caller's.
-pub(super) fn remove<W: Write>(
+/// Takes the entry of a key out of the leaf of its path. The count of pairs is the caller's.
+pub(super) fn take<W: Write>(
     tx: &mut W,
     tree: u64,
     path: &Path,
@@ -35,15 +35,14 @@ pub(super) fn remove<W: Write>(
 ) -> Result<Outcome> {
     let leaf = Leaf::at(tx, path.leaf)?;
     let Some(index) = slot_of(tx, leaf, hash, key)? else {
-        return Ok(Outcome { present: false, reshaped: false });
+        return Ok(Outcome { old: None, reshaped: false });
     };
     let entry = leaf.slot(index).entry();
     let used = leaf.used() & !(1 << index);
     tx.update_u64(path.leaf, LEAF_BITMAP_AT, used)?;
-    free_entry(tx, entry)?;
     let sparse = used.count_ones() <= LEAF_SPARSE;
     let reshaped = sparse && path.height > 0 && merge_leaf(tx, tree, path)?;
-    Ok(Outcome { present: true, reshaped })
+    Ok(Outcome { old: Some(entry), reshaped })
 }
 
 /// Positions of the left of two neighbours, one of which is at `position` among `len`.

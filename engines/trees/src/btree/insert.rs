@@ -9,26 +9,30 @@ use super::write::{Content, insert_pair, new_node, set_children, set_count, set_
 use crate::error::{Error, Result};
 use crate::key::head_of;
 use crate::layout::{HEAD_HEIGHT_AT, HEAD_ROOT_AT};
-use crate::slot::{KeyHash, Slot, free_entry, write_entry};
+use crate::slot::{KeyHash, Slot};
 
 /// Where the slot lies in a pair.
 const SLOT_AT: usize = 8;
 
-/// Inserts a pair; whether it replaced one.
-pub(super) fn insert<W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) -> Result<bool> {
+/// Puts the entry of a key into the tree; returns the one that it replaced.
+pub(super) fn adopt<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    key: &[u8],
+    entry: u64,
+) -> Result<Option<u64>> {
     let top = Top::of(tx, tree)?;
     let mut path = Path::EMPTY;
     let found = path_to(tx, top, key, &mut path)?;
-    let slot = Slot::new(KeyHash::of(key), write_entry(tx, key, value)?);
+    let slot = Slot::new(KeyHash::of(key), entry);
     if let (Some(old), Some(step)) = (found, path.steps().last()) {
         let at = PAIRS_AT + PAIR_BYTES * step.position + SLOT_AT;
         tx.update_u64(step.node, at, slot.0)?;
-        free_entry(tx, old.slot().entry())?;
-        return Ok(true);
+        return Ok(Some(old.slot().entry()));
     }
     let pair = Pair { head: U64::new(head_of(key, 0)), slot: U64::new(slot.0) };
     add(tx, tree, top, &path, pair)?;
-    Ok(false)
+    Ok(None)
 }
 
 /// Adds a pair to the leaf at the end of a path, splitting full nodes on the way up.

@@ -8,20 +8,18 @@ use super::write::{Content, insert_pair, remove_pair, set_children, set_count, s
 use crate::error::Result;
 use crate::kind::damaged;
 use crate::layout::{HEAD_HEIGHT_AT, HEAD_ROOT_AT};
-use crate::slot::free_entry;
 
-/// Removes a key; whether it was there.
-pub(super) fn remove<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool> {
+/// Takes the entry of a key out of the tree.
+pub(super) fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<u64>> {
     let top = Top::of(tx, tree)?;
     let mut path = Path::EMPTY;
-    let Some(pair) = path_to(tx, top, key, &mut path)? else { return Ok(false) };
-    take(tx, tree, top, &mut path)?;
-    free_entry(tx, pair.slot().entry())?;
-    Ok(true)
+    let Some(pair) = path_to(tx, top, key, &mut path)? else { return Ok(None) };
+    take_at(tx, tree, top, &mut path)?;
+    Ok(Some(pair.slot().entry()))
 }
 
 /// Takes the pair at the end of a path out of the tree.
-fn take<W: Write>(tx: &mut W, tree: u64, top: Top, path: &mut Path) -> Result<()> {
+fn take_at<W: Write>(tx: &mut W, tree: u64, top: Top, path: &mut Path) -> Result<()> {
     let order = top.order;
     let place = path.steps()[path.len - 1];
     let level = top.level(path.len - 1);

@@ -10,44 +10,46 @@ use super::find::{Descent, Difference, Position, difference, most_like};
 use super::layout::{NODE_BYTES, Node, Word, place};
 use crate::error::Result;
 use crate::kind::damaged;
-use crate::slot::{Entry, KeyHash, Slot, free_entry, write_entry};
+use crate::slot::{Entry, KeyHash, Slot};
 
-/// Inserts a pair; whether it replaced one.
-pub(super) fn insert<W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) -> Result<bool> {
+/// Puts the entry of a key into the tree; returns the one that it replaced.
+pub(super) fn adopt<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    key: &[u8],
+    entry: u64,
+) -> Result<Option<u64>> {
     let like = most_like(tx, tree, key)?;
     let found = match like {
         Some(slot) => difference(key, Entry::read(tx, slot.entry())?.key),
         None => None,
     };
-    // Before anything is changed: it refuses keys and values that cannot be stored.
-    let slot = Slot::new(KeyHash::of(key), write_entry(tx, key, value)?);
-    let leaf = Word::leaf(slot);
+    let leaf = Word::leaf(Slot::new(KeyHash::of(key), entry));
     match (like, found) {
         (Some(old), None) => {
             let position = of_key(tx, tree, key)?.0;
             tx.update_u64(position.at.0, position.at.1, leaf.0)?;
-            free_entry(tx, old.entry())?;
-            Ok(true)
+            Ok(Some(old.entry()))
         }
         (Some(_), Some(difference)) => {
             let position = of_place(tx, tree, key, difference)?;
             let node = new_node(tx, difference, position.word, leaf)?;
             tx.update_u64(position.at.0, position.at.1, node)?;
-            Ok(false)
+            Ok(None)
         }
         (None, _) => {
             let position = Position::root(tx, tree)?;
             tx.update_u64(position.at.0, position.at.1, leaf.0)?;
-            Ok(false)
+            Ok(None)
         }
     }
 }
 
-/// Removes a key; whether it was there.
-pub(super) fn remove<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool> {
-    let Some(slot) = most_like(tx, tree, key)? else { return Ok(false) };
+/// Takes the entry of a key out of the tree.
+pub(super) fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<u64>> {
+    let Some(slot) = most_like(tx, tree, key)? else { return Ok(None) };
     if !slot.admits(KeyHash::of(key)) || Entry::read(tx, slot.entry())?.key != key {
-        return Ok(false);
+        return Ok(None);
     }
     let (position, above) = of_key(tx, tree, key)?;
     match above {
@@ -57,8 +59,7 @@ pub(super) fn remove<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool
             tx.free(position.at.0)?;
         }
     }
-    free_entry(tx, slot.entry())?;
-    Ok(true)
+    Ok(Some(slot.entry()))
 }
 
 /// Position of the leaf to which a key leads, with that of the node it is in and its sibling.

@@ -2,7 +2,7 @@
 
 use adamant_heap::access::{Read, Write};
 
-use super::change::{insert, remove};
+use super::change::{adopt, take};
 use super::check::check;
 use super::find::most_like;
 use super::layout::{LABEL, Node, Word};
@@ -39,12 +39,12 @@ impl Kind for CritbitKind {
         Ok((entry.key == key).then_some(entry))
     }
 
-    fn insert<W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) -> Result<bool> {
-        insert(tx, tree, key, value)
+    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], entry: u64) -> Result<Option<u64>> {
+        adopt(tx, tree, key, entry)
     }
 
-    fn remove<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool> {
-        remove(tx, tree, key)
+    fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<u64>> {
+        take(tx, tree, key)
     }
 
     fn root(head: &Head) -> Option<Link> {

@@ -8,24 +8,28 @@ use super::find::{Path, path_to};
 use super::plan::{Plan, new_node};
 use crate::error::Result;
 use crate::key::head_of;
-use crate::slot::{KeyHash, Slot, free_entry, write_entry};
+use crate::slot::{KeyHash, Slot};
 
-/// Inserts a pair; whether it replaced one.
-pub(super) fn insert<W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) -> Result<bool> {
+/// Puts the entry of a key into the tree; returns the one that it replaced.
+pub(super) fn adopt<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    key: &[u8],
+    entry: u64,
+) -> Result<Option<u64>> {
     let mut path = Path::EMPTY;
     let found = path_to(tx, tree, key, &mut path)?;
-    let slot = Slot::new(KeyHash::of(key), write_entry(tx, key, value)?);
+    let slot = Slot::new(KeyHash::of(key), entry);
     if let (Some((old, Ordering::Equal)), Some((node, _))) = (found, path.last()) {
         tx.update_u64(node, 0, slot.0)?;
-        free_entry(tx, old.entry())?;
-        return Ok(true);
+        return Ok(Some(old.entry()));
     }
     let node = new_node(tx, slot.0, head_of(key, 0))?;
     let mut plan = Plan::new(tx, tree)?;
     plan.link(tx, path.steps(), node)?;
     balance(tx, &mut plan, path.steps(), node)?;
     plan.publish(tx)?;
-    Ok(false)
+    Ok(None)
 }
 
 /// Makes an end of two red nodes in a row, of which the lower one is `node`, below the last step.

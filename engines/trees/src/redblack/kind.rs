@@ -4,9 +4,9 @@ use adamant_heap::access::{Read, Write};
 
 use super::check::check;
 use super::find::entry_of;
-use super::insert::insert;
+use super::insert::adopt;
 use super::layout::{LABEL, Node};
-use super::remove::remove;
+use super::remove::take;
 use super::trail::RedblackTrail;
 use crate::error::Result;
 use crate::kind::{Kind, Label, Link};
@@ -31,12 +31,12 @@ impl Kind for RedblackKind {
         entry_of(read, tree, key)
     }
 
-    fn insert<W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) -> Result<bool> {
-        insert(tx, tree, key, value)
+    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], entry: u64) -> Result<Option<u64>> {
+        adopt(tx, tree, key, entry)
     }
 
-    fn remove<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool> {
-        remove(tx, tree, key)
+    fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<u64>> {
+        take(tx, tree, key)
     }
 
     fn root(head: &Head) -> Option<Link> {

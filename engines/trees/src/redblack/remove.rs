@@ -8,14 +8,13 @@ use super::find::{Path, descend, path_to};
 use super::layout::Node;
 use super::plan::Plan;
 use crate::error::Result;
-use crate::slot::free_entry;
 
-/// Removes a key; whether it was there.
-pub(super) fn remove<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool> {
+/// Takes the entry of a key out of the tree.
+pub(super) fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<u64>> {
     let mut path = Path::EMPTY;
     let found = path_to(tx, tree, key, &mut path)?;
     let (Some((slot, Ordering::Equal)), Some((node, _))) = (found, path.last()) else {
-        return Ok(false);
+        return Ok(None);
     };
     let mut plan = Plan::new(tx, tree)?;
     let Node { children: [_, higher], .. } = *Node::at(tx, node)?;
@@ -40,8 +39,7 @@ pub(super) fn remove<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool
     }
     plan.publish(tx)?;
     tx.free(gone)?;
-    free_entry(tx, slot.entry())?;
-    Ok(true)
+    Ok(Some(slot.entry()))
 }
 
 /// Makes up for a black node that is missing on the way below the last step of a path.

@@ -5,6 +5,7 @@ pub(crate) mod export;
 pub(crate) mod get;
 pub(crate) mod set;
 pub(crate) mod del;
+pub(crate) mod rename;
 pub(crate) mod scan;
 pub(crate) mod keyspace;
 pub(crate) mod stat;

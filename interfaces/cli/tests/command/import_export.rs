@@ -42,6 +42,24 @@ fn values_come_byte_for_byte() {
 }
 
 #[test]
+fn a_rename_moves_and_replaces() {
+    let shell = Shell::new();
+    let value = vec![b'v'; 100_000];
+    shell.run_with(["set", "store", "old", "-"], &value);
+    shell.ok(["set", "store", "new", "loser"]);
+    shell.ok(["rename", "store", "old", "new"]);
+    assert!(shell.ok(["get", "store", "new"]) == value);
+    assert!(shell.fails(3, ["rename", "store", "old", "new"]).contains("\"old\""));
+    let elsewhere = ["rename", "store", "new", "k", "--to", "other"];
+    assert!(shell.fails(3, elsewhere).contains("\"other\""));
+    shell.ok(["keyspace", "create", "store", "other", "--engine", "critbit"]);
+    let said = String::from_utf8(shell.ok([&["--json"][..], &elsewhere].concat())).unwrap();
+    assert_eq!(said.trim(), r#"{"key":"k","replaced":false}"#);
+    assert!(shell.ok(["get", "store", "k", "--keyspace", "other"]) == value);
+    assert_eq!(shell.ok(["export", "store"]), b"");
+}
+
+#[test]
 fn scans_take_bounds_prefixes_and_directions() {
     let shell = Shell::new();
     for key in ["a", "ab", "abc", "b", "ba", "c"] {

@@ -1,0 +1,69 @@
+//! Entries that no tree refers to.
+//!
+//! Purpose: what lies between taking an entry out of one tree and putting it into another: the
+//! block stays where it is, and with it the value.
+//! Invariants: a loose entry is owned by whoever holds it: it is adopted by a tree or freed within
+//! the same transaction, else its blocks are lost.
+
+use adamant_heap::access::{Read, Write};
+
+use crate::error::Result;
+use crate::slot::{Entry, free_entry, write_body};
+
+/// An entry in no tree, between [`OrderedMap::take`](crate::OrderedMap::take) and
+/// [`OrderedMap::adopt`](crate::OrderedMap::adopt). It is no more than the heap offset of its block,
+/// and good for the transaction and the heap that it comes from only.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "an entry that no tree adopts and nobody frees is lost"]
+pub struct LooseEntry {
+    block: u64,
+}
+
+impl LooseEntry {
+    /// The entry in a block.
+    pub(crate) fn at(block: u64) -> Self {
+        Self { block }
+    }
+
+    /// Heap offset of its block.
+    pub fn block(&self) -> u64 {
+        self.block
+    }
+
+    /// Its key and value. O(1).
+    ///
+    /// # Errors
+    /// `Error::Damaged`, or the heap's.
+    pub fn read<'r, R: Read>(&self, read: &'r R) -> Result<Entry<'r>> {
+        Entry::read(read, self.block)
+    }
+
+    /// The same value by another key. A small new entry takes over the block of a value of more
+    /// than 4 KiB; a shorter value, which lies in its entry, is copied. O(key.len()).
+    ///
+    /// # Errors
+    /// `Error::KeyEmpty`, `Error::KeyTooLong`, or the heap's, out of space among them.
+    pub fn with_key<W: Write>(self, tx: &mut W, key: &[u8]) -> Result<Self> {
+        let entry = self.read(tx)?;
+        if entry.key == key {
+            return Ok(self);
+        }
+        let body = entry.body();
+        let block = write_body(tx, key, &body)?;
+        tx.free(self.block)?;
+        Ok(Self { block })
+    }
+
+    /// Frees it and its value. O(1).
+    ///
+    /// # Errors
+    /// `Error::Damaged`, or the heap's.
+    pub fn free<W: Write>(self, tx: &mut W) -> Result<()> {
+        free_entry(tx, self.block)
+    }
+
+    /// Frees it, but not the block of its value, which another entry has taken over.
+    pub(crate) fn free_without_value<W: Write>(self, tx: &mut W) -> Result<()> {
+        Ok(tx.free(self.block)?)
+    }
+}
