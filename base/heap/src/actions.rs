@@ -10,20 +10,23 @@
 use std::sync::atomic::Ordering;
 
 use crate::class::{ClassId, ClassShape, HEADER_BYTES};
+use crate::desk::AtDesk;
 use crate::direct::Direct;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
-use crate::heap::{Heap, thread_token};
-use crate::image::{Place, Shared};
-use crate::lanes::Fresh;
+use crate::heap::Heap;
+use crate::image::Place;
+use crate::lanes::{Fresh, thread_number};
 use crate::marked::Word;
 use crate::reservation::Reservation;
 use crate::shard::Shard;
 use crate::supply::Supply;
 
-/// Freed blocks of one desk that wait for somebody to have the image exclusively; beyond that many
-/// the thread waits for it itself.
-const RETIRED_MAX: usize = 256;
+/// Freed blocks of one desk that wait for somebody to have the image exclusively. From so many on the
+/// thread tries to have it.
+const RETIRED_MIN: usize = 256;
+/// Beyond that many it waits for it.
+const RETIRED_MAX: usize = 8192;
 
 impl Heap {
     /// Reserves a block of at least `bytes` bytes (1 to 2^40), to be filled on any thread. No
@@ -70,12 +73,13 @@ impl Heap {
         reserve: impl FnOnce(Supply<'_>, &mut Shard) -> Result<((u64, Place), u64)>,
     ) -> Result<Reservation> {
         self.refuse_child()?;
-        let mut desk = self.desks.sit_down(thread_token());
-        let Some(holder) = desk.holder.clone() else {
+        let mut desk = self.desks.sit_down(thread_number());
+        let desk = &mut *desk;
+        let Some(shares) = &mut desk.shares else {
             return Err(Error::Misuse { what: "the heap was closed; open it again" });
         };
         let ((block, place), bytes) = reserve(self.supply(), &mut desk.shard)?;
-        drop(desk);
+        let share = shares.take();
         let first_touch = self.blocks().first_touch;
         // The pages may hold other blocks too, so they are verified before this one is written.
         let verified = first_touch
@@ -84,9 +88,9 @@ impl Heap {
             Ok(start) => {
                 let len = bytes as usize;
                 // SAFETY: the block was just taken from a shard or from the free pages, which give
-                // out each but once; `pointer` checked that its bytes exist, and the holder keeps
+                // out each but once; `pointer` checked that its bytes exist, and the share keeps
                 // the space that they are in.
-                Ok(unsafe { Reservation::new(holder, block, place, start, len) })
+                Ok(unsafe { Reservation::new(share, block, place, start, len) })
             }
             Err(error) => {
                 self.space.take_back(Word::of(place));
@@ -119,19 +123,22 @@ impl Heap {
     ) -> Result<()> {
         let reservations = reservations.as_mut();
         if reservations.iter().any(|reservation| !reservation.is_of(&self.space)) {
-            return Err(Error::Misuse { what: "a reservation is published in its own heap" });
+            return Err(Error::Misuse { what: "a reservation is published once, in its own heap" });
         }
-        let image = self.enter()?;
-        let mut desk = self.desks.sit_down(thread_token());
-        let desk = &mut *desk;
+        let mut seated = self.enter()?;
+        let desk = &mut *seated;
+        let image = &self.space.image;
         desk.changes.clear();
         desk.record.clear();
-        let mut direct = self.journal.persist().map(|persist| Direct::new(persist, &image));
+        let mut direct = self.journal.persist().map(|persist| Direct::new(persist, image));
         for reservation in reservations.iter() {
             desk.changes.add(&self.space.classes, Word::of(reservation.place()));
-            let (offset, len) = (reservation.offset(), reservation.len() as u64);
+            let (offset, len) = (reservation.offset(), reservation.written_len());
+            if len == 0 {
+                continue;
+            }
             match &mut direct {
-                Some(direct) => direct.add(offset, len, &mut desk.record)?,
+                Some(direct) => direct.add(offset, len as u64, &mut desk.record)?,
                 None => desk.record.bytes(offset, reservation),
             }
         }
@@ -142,12 +149,14 @@ impl Heap {
         if desk.record.is_empty() {
             return Ok(());
         }
-        let appended = self.journal.append_commit(&desk.record, fresh, &mut None, &image)?;
+        let appended = self.journal.append_commit(&desk.record, fresh, &mut None, image)?;
         let sequence = appended.sequence;
-        reservations.iter_mut().for_each(Reservation::hand_over);
+        for reservation in reservations {
+            reservation.hand_over(desk.shares.as_mut());
+        }
         desk.changes.apply(&self.space);
-        self.journal.applied(appended, &desk.record, &image);
-        drop(image);
+        self.journal.applied(appended, &desk.record, image);
+        drop(seated);
         self.journal.finish(sequence, durability)
     }
 
@@ -158,34 +167,46 @@ impl Heap {
     /// frees it; `Error::Misuse` within a transaction of the same thread and after
     /// [`Heap::close`]; `Error::Poisoned`; those of the medium. Unless poisoned, it was not freed.
     pub fn free(&self, durability: Durability, block: u64) -> Result<()> {
-        let image = self.enter()?;
+        let mut desk = self.enter()?;
+        let taken = &mut *desk;
+        let image = &self.space.image;
         let freed = || Error::InvalidPointer { offset: block, what: "is already free" };
+        let place = self.blocks().locate(image, block)?;
         let claim = self.desks.claim(block).ok_or_else(freed)?;
-        let place = self.blocks().locate(&image, block)?;
         if !image.is_allocated(&self.space.classes, place)? {
             return Err(freed());
         }
-        self.supply().judge_freed(&mut self.space.arena(), place)?;
-        let mut desk = self.desks.sit_down(thread_token());
-        let taken = &mut *desk;
+        if !taken.has_judged(place) {
+            self.supply().judge_freed(&mut self.space.arena(), place)?;
+            taken.note_judged(place);
+        }
         taken.changes.clear();
         taken.record.clear();
         taken.changes.free(&self.space.classes, Word::of(place));
         taken.changes.put(&mut taken.record);
-        let appended = self.journal.append(&taken.record, &image)?;
+        let appended = self.journal.append(&taken.record, image)?;
         let sequence = appended.sequence;
         taken.changes.apply(&self.space);
-        self.journal.applied(appended, &taken.record, &image);
+        self.journal.applied(appended, &taken.record, image);
         taken.retired.extend(taken.changes.freed().map(|freed| (sequence, freed)));
         self.retires.store(true, Ordering::Relaxed);
-        let is_full = taken.retired.len() >= RETIRED_MAX;
-        drop(desk);
+        let retired = taken.retired.len();
         drop(claim);
-        drop(image);
-        if is_full {
-            self.recycle(&self.space.image.write());
+        drop(desk);
+        if retired >= RETIRED_MIN {
+            self.recycle_retired(retired >= RETIRED_MAX);
         }
         self.journal.finish(sequence, durability)
+    }
+
+    /// Makes reusable what was freed without a transaction, if nobody looks at the image, or `must`.
+    #[cold]
+    fn recycle_retired(&self, must: bool) {
+        match self.space.image.try_write() {
+            Some(image) => self.recycle(&image),
+            None if must => self.recycle(&self.space.image.write()),
+            None => {}
+        }
     }
 
     /// Sets the little-endian word at byte `at` (a multiple of 8) of a block. Waits for views and
@@ -210,7 +231,7 @@ impl Heap {
             return Err(Error::InvalidPointer { offset: block, what: "has no such word" });
         }
         self.lent.refuse(place)?;
-        let mut desk = self.desks.sit_down(thread_token());
+        let mut desk = self.desks.sit_down(thread_number());
         let word = block + at as u64;
         desk.record.clear();
         desk.record.bytes(word, &value.to_le_bytes());
@@ -235,9 +256,12 @@ impl Heap {
         self.journal.wait_for_space()
     }
 
-    /// Begins a commit beside others.
-    fn enter(&self) -> Result<Shared<'_>> {
+    /// Begins a commit beside others: a desk, and the image shared.
+    #[inline]
+    fn enter(&self) -> Result<AtDesk<'_>> {
         self.prepare()?;
-        self.read_image()
+        let desk = self.desks.enter(thread_number());
+        self.refuse_closed()?;
+        Ok(desk)
     }
 }

@@ -116,12 +116,11 @@ pub struct Heap {
     // journal before it.
     recyclers: Recyclers,
     pub(crate) journal: Arc<Journal>,
-    turns: Turns,
+    turns: Turns<Writer>,
     pub(crate) space: Arc<Space>,
     pub(crate) desks: Desks,
     /// Whether a desk has something retired.
     pub(crate) retires: AtomicBool,
-    writer: Mutex<Writer>,
     pub(crate) lent: Arc<Lent>,
     pins: Arc<Pins>,
     verify_first_touch: bool,
@@ -200,11 +199,14 @@ impl Heap {
         let heap = Self {
             recyclers,
             lent,
-            turns: Turns::new(),
-            desks: Desks::new(|| Holder::new(Arc::clone(&space), Arc::clone(&lock)), record),
+            turns: Turns::new(writer),
+            desks: Desks::new(
+                Arc::clone(&space),
+                || Holder::new(Arc::clone(&space), Arc::clone(&lock)),
+                record,
+            ),
             space,
             retires: AtomicBool::new(false),
-            writer: Mutex::new(writer),
             journal: Arc::clone(&journal),
             pins,
             verify_first_touch: options.verify_first_touch,
@@ -259,7 +261,10 @@ impl Heap {
     #[cold]
     fn collect_retired(&self) {
         self.retires.store(false, Ordering::Relaxed);
-        for mut desk in self.desks.all() {
+        for mut desk in self.desks.used() {
+            if desk.retired.is_empty() {
+                continue;
+            }
             let mut arena = self.space.arena();
             for (sequence, freed) in desk.retired.drain(..) {
                 arena.retire(sequence, freed);
@@ -336,8 +341,7 @@ impl Heap {
             }));
         }
         self.journal.wait_for_space()?;
-        let turn = self.turns.wait();
-        let writer = self.writer.lock();
+        let writer = self.turns.wait();
         let image = self.space.image.write();
         self.refuse_closed()?;
         self.owner.store(token, Ordering::Relaxed);
@@ -354,7 +358,6 @@ impl Heap {
             }
         };
         let sequence = transaction.commit(|image| self.recycle_waiting(image))?;
-        drop(turn);
         // Who changed nothing is promised what was found: a key removed once more stays removed.
         let sequence = sequence.unwrap_or_else(|| self.journal.last_sequence());
         self.journal.finish(sequence, durability)?;
@@ -396,7 +399,7 @@ impl Heap {
     /// When the medium fails; damage is in the report.
     pub fn check(&self) -> Result<CheckReport> {
         self.refuse_child()?;
-        let _seat = self.writer.lock();
+        let _seat = self.turns.wait();
         self.journal.checkpoint(&self.space.image)?;
         let image = self.read_image()?;
         // Nothing is published or freed alone meanwhile, and no run is made.
@@ -427,7 +430,7 @@ impl Heap {
                 what: "not within a transaction: it would wait for itself",
             });
         }
-        let _seat = self.writer.lock();
+        let _seat = self.turns.wait();
         let mut image = self.space.image.write();
         self.refuse_closed()?;
         work(self.blocks(), &mut image)
@@ -480,9 +483,9 @@ impl Heap {
         self.recyclers.stop();
         let outcome = self.journal.close(&self.space.image);
         self.closed.store(true, Ordering::Release);
-        let _seat = self.writer.lock();
+        let _seat = self.turns.wait();
         let _image = self.space.image.write();
-        self.desks.all().for_each(|mut desk| drop(desk.holder.take()));
+        self.desks.all().for_each(|mut desk| drop(desk.shares.take()));
         self.lent.close();
         self.lock.lock().take();
         outcome

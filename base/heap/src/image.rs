@@ -19,11 +19,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use adamant_medium::persist::Persist;
 use adamant_medium::region::Region;
 use adamant_medium::storage::File;
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::RwLockReadGuard;
 use zerocopy::FromBytes;
 
 use crate::class::{Class, ClassTable};
 use crate::error::{Error, Result};
+use crate::gate::{Alone, Gate, Seated};
 use crate::layout::{
     DESCRIPTOR_BYTES, Descriptor, FIRST_PAGE, FLAG_OPEN, HEAP_BYTES_MAX, KIND_EXTENT, KIND_RUN,
     KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_COUNT, ROOT_OFFSET, ROOT_PAGES_END, ROOT_WORDS,
@@ -53,7 +54,7 @@ pub(crate) struct Image {
     data: Region,
     tables: Region,
     pages: AtomicU64,
-    gate: RwLock<()>,
+    gate: Gate,
     /// The pool file, where memory is the file itself.
     shared: Option<Arc<dyn File>>,
 }
@@ -78,7 +79,7 @@ impl Deref for Shared<'_> {
 #[derive(Debug)]
 pub(crate) struct Exclusive<'h> {
     image: &'h Image,
-    _gate: RwLockWriteGuard<'h, ()>,
+    _gate: Alone<'h>,
 }
 
 impl Deref for Exclusive<'_> {
@@ -142,7 +143,7 @@ impl Image {
         let table_bytes = data.bytes() / PAGE_BYTES * DESCRIPTOR_BYTES;
         let tables = Region::reserve(table_bytes, table_bytes)?;
         let shared = (mapping == Mapping::Shared).then(|| Arc::clone(pool));
-        let (pages, gate) = (AtomicU64::new(pages), RwLock::new(()));
+        let (pages, gate) = (AtomicU64::new(pages), Gate::default());
         let image = Self { data, tables, pages, gate, shared };
         // SAFETY: the regions were reserved above, no reference into them exists yet.
         unsafe { image.map_pages(pool, 0, image.pages())? };
@@ -198,6 +199,28 @@ impl Image {
     /// The image exclusively, if nobody has it in any way. Never waits.
     pub(crate) fn try_write(&self) -> Option<Exclusive<'_>> {
         Some(Exclusive { image: self, _gate: self.gate.try_write()? })
+    }
+
+    /// Takes a place at the gate, without looking at the image: see [`Gate::sit`].
+    #[inline]
+    pub(crate) fn sit(&self, preferred: usize) -> Seated<'_> {
+        self.gate.sit(preferred)
+    }
+
+    /// Takes the place with a number: see [`Gate::sit_at`].
+    pub(crate) fn sit_at(&self, place: usize) -> Seated<'_> {
+        self.gate.sit_at(place)
+    }
+
+    /// One past the last place that was ever taken.
+    pub(crate) fn places_used(&self) -> usize {
+        self.gate.used()
+    }
+
+    /// Takes a place, and the image shared: see [`Gate::enter`].
+    #[inline]
+    pub(crate) fn enter(&self, preferred: usize) -> Seated<'_> {
+        self.gate.enter(preferred)
     }
 
     /// Data pages that the reserved address range can hold.

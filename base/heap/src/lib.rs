@@ -46,6 +46,8 @@ pub mod access;
 pub mod typed;
 mod directory;
 mod class;
+mod seat;
+mod gate;
 mod image;
 mod keyed;
 mod marked;

@@ -4,12 +4,15 @@
 //! transaction or alone. Dropping it gives the block back; a crash does the same.
 //! Invariants: until it is published no reader gets a reference to its bytes (`space.rs`), so it
 //! may hold the only one, without any lock. It keeps the memory mapped and the directory locked
-//! (S5), whatever becomes of the heap.
+//! (S5), whatever becomes of the heap. Once published it has no bytes any more (S2).
+//! Thread safety: owners are counted by an atomic. A desk takes shares by the hundred and hands them
+//! out by itself: a locked instruction for each would be a fifth of a reservation.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use adamant_medium::storage::Lock;
 
@@ -17,8 +20,10 @@ use crate::image::Place;
 use crate::marked::Word;
 use crate::space::Space;
 
-/// What a reservation keeps alive. Each desk has one of its own, so that threads do not share the
-/// cache line with the count of its owners.
+/// Shares that a desk takes at once.
+const SHARES_TAKEN: usize = 128;
+
+/// What a reservation keeps alive.
 #[derive(Debug)]
 pub(crate) struct Holder {
     pub(crate) space: Arc<Space>,
@@ -31,15 +36,147 @@ impl Holder {
     }
 }
 
-/// A reserved block: writable bytes of the heap that no record and no reader knows. Its contents
-/// are unspecified until written. Dropped without being published, it was never there.
-pub struct Reservation {
+/// A holder and the number of its shares. Each desk has one of its own, so that threads do not share
+/// the cache line of the number.
+#[derive(Debug)]
+struct Kept {
+    shares: AtomicUsize,
     holder: Arc<Holder>,
-    block: u64,
-    place: Place,
+}
+
+/// A share in what is kept alive.
+#[derive(Debug)]
+pub(crate) struct Share(NonNull<Kept>);
+
+// SAFETY: a counted reference to something that can be shared and sent.
+unsafe impl Send for Share {}
+// SAFETY: as above; nothing but reading is done through a shared one.
+unsafe impl Sync for Share {}
+
+impl Share {
+    #[inline]
+    fn space(&self) -> &Space {
+        // SAFETY: it is there as long as this share.
+        let kept = unsafe { self.0.as_ref() };
+        &kept.holder.space
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        release(self.0, 1);
+    }
+}
+
+/// Lets go of shares that the caller has; of the last ones with what is kept.
+fn release(kept: NonNull<Kept>, shares: usize) {
+    // SAFETY: it is there as long as the caller's shares.
+    let count = unsafe { &kept.as_ref().shares };
+    if count.fetch_sub(shares, Ordering::Release) == shares {
+        // All that others did with it happened before.
+        fence(Ordering::Acquire);
+        // SAFETY: made by `Shares::new` from a box, and nobody has a share any more.
+        drop(unsafe { Box::from_raw(kept.as_ptr()) });
+    }
+}
+
+/// The shares of a desk that it has not handed out; one at least.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    kept: NonNull<Kept>,
+    spare: usize,
+}
+
+// SAFETY: counted references to something that can be shared and sent.
+unsafe impl Send for Shares {}
+
+impl Shares {
+    pub(crate) fn new(holder: Arc<Holder>) -> Self {
+        let kept = Box::new(Kept { shares: AtomicUsize::new(1), holder });
+        Self { kept: NonNull::from(Box::leak(kept)), spare: 1 }
+    }
+
+    /// Hands out a share.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Share {
+        if self.spare == 1 {
+            // SAFETY: it is there as long as the share that is left.
+            let count = unsafe { &self.kept.as_ref().shares };
+            count.fetch_add(SHARES_TAKEN, Ordering::Relaxed);
+            self.spare += SHARES_TAKEN;
+        }
+        self.spare -= 1;
+        Share(self.kept)
+    }
+
+    /// Takes a share back, if it is one of these.
+    #[inline]
+    fn take_back(&mut self, share: Share) {
+        if share.0 == self.kept {
+            self.spare += 1;
+            std::mem::forget(share);
+        }
+    }
+}
+
+impl Drop for Shares {
+    fn drop(&mut self) {
+        release(self.kept, self.spare);
+    }
+}
+
+/// Where a reserved block lies, in few bytes: reservations are moved a lot.
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    /// First page of the run, or of the extent.
+    page: u32,
+    /// Which block of the run, or the pages of the extent.
+    number: u32,
+    /// Bytes of a block of the run; 0 for an extent.
+    bytes: u32,
+    class: u8,
+}
+
+impl Spot {
+    #[inline]
+    fn new(place: Place) -> Self {
+        // A heap has at most 2^28 pages.
+        match place {
+            Place::Run { run, class, index, bytes, .. } => {
+                Self { page: run as u32, number: index as u32, bytes: bytes as u32, class }
+            }
+            Place::Extent { page, pages } => {
+                Self { page: page as u32, number: pages as u32, bytes: 0, class: 0 }
+            }
+        }
+    }
+
+    #[inline]
+    fn place(self) -> Place {
+        let Self { page, number, bytes, class } = self;
+        let (page, number) = (u64::from(page), u64::from(number));
+        if bytes == 0 {
+            return Place::Extent { page, pages: number };
+        }
+        Place::Run { run: page, class, index: number, bytes: bytes.into(), is_open: false }
+    }
+}
+
+const _: () = assert!(crate::layout::HEAP_BYTES_MAX / crate::layout::PAGE_BYTES <= 1 << 31);
+
+/// A reserved block: writable bytes of the heap that no record and no reader knows. Its contents
+/// are unspecified until written: of one that nobody ever borrowed to write to, nothing becomes
+/// durable but that it is allocated. Dropped without being published, it was never there. Once it
+/// is published it has no bytes any more: they are read as any block's.
+pub struct Reservation {
+    /// `None` once it is published.
+    share: Option<Share>,
     bytes: NonNull<u8>,
     len: usize,
-    is_published: bool,
+    block: u64,
+    spot: Spot,
+    /// Whether anybody may have written to it.
+    is_written: bool,
 }
 
 // SAFETY: the bytes belong to this value alone (see the head of this file), whatever thread has
@@ -52,17 +189,20 @@ impl Reservation {
     /// The owner of a block that was just taken from the arena.
     ///
     /// # Safety
-    /// `bytes` are the `len` bytes of the block at the start of `place`, in memory that `holder`
+    /// `bytes` are the `len` bytes of the block at the start of `place`, in memory that `share`
     /// keeps; nobody else was given the block.
+    #[inline]
     pub(crate) unsafe fn new(
-        holder: Arc<Holder>,
+        share: Share,
         block: u64,
         place: Place,
         bytes: NonNull<u8>,
         len: usize,
     ) -> Self {
         debug_assert!(len as u64 <= place.bytes(), "the block holds what was asked for");
-        Self { holder, block, place, bytes, len, is_published: false }
+        let spot = Spot::new(place);
+        debug_assert_eq!(spot.place(), place, "nothing is cut off");
+        Self { share: Some(share), bytes, len, block, spot, is_written: false }
     }
 
     /// The heap offset that the block will have once it is published.
@@ -71,24 +211,36 @@ impl Reservation {
     }
 
     pub(crate) fn place(&self) -> Place {
-        self.place
+        self.spot.place()
     }
 
-    /// Whether this is a block of that space.
+    /// Bytes that become durable with it.
+    #[inline]
+    pub(crate) fn written_len(&self) -> usize {
+        if self.is_written { self.len } else { 0 }
+    }
+
+    /// Whether this is a block of that space, and was not published.
+    #[inline]
     pub(crate) fn is_of(&self, space: &Space) -> bool {
-        std::ptr::eq(Arc::as_ptr(&self.holder.space), space)
+        self.share.as_ref().is_some_and(|share| std::ptr::eq(share.space(), space))
     }
 
-    /// The block is somebody else's business now: a transaction's, or the readers'.
-    pub(crate) fn hand_over(&mut self) {
-        self.is_published = true;
+    /// The block is somebody else's business now: a transaction's, or the readers'. Its share goes
+    /// to the desk's, if it has any.
+    #[inline]
+    pub(crate) fn hand_over(&mut self, shares: Option<&mut Shares>) {
+        self.len = 0;
+        if let (Some(share), Some(shares)) = (self.share.take(), shares) {
+            shares.take_back(share);
+        }
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        if !self.is_published {
-            self.holder.space.take_back(Word::of(self.place));
+        if let Some(share) = &self.share {
+            share.space().take_back(Word::of(self.place()));
         }
     }
 }
@@ -96,15 +248,18 @@ impl Drop for Reservation {
 impl Deref for Reservation {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `new` was promised that many initialised bytes, which `holder` keeps mapped and
-        // which are this value's alone.
+        // SAFETY: `new` was promised that many initialised bytes, which the share keeps mapped and
+        // which are this value's alone; none of them once it has let go of both.
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len) }
     }
 }
 
 impl DerefMut for Reservation {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
+        self.is_written = true;
         // SAFETY: as above, and the borrow of `self` is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.bytes.as_ptr(), self.len) }
     }

@@ -9,6 +9,8 @@
 //! counted, and whoever ends a turn looks for sleepers after that, all in one total order.
 //! Thread safety: any thread; a turn ends on the thread that has it.
 
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::{Condvar, Mutex};
@@ -23,9 +25,9 @@ const PAUSES: u32 = 32;
 /// sleeps much longer than that for each one before it.
 const TURNS_FAIR: u32 = 256;
 
-/// The queue.
+/// The queue, and what only whoever has a turn touches.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct Turns<T> {
     taken: AtomicBool,
     /// Threads that will try for the next turn by themselves, those on their way out of sleep
     /// among them.
@@ -37,14 +39,37 @@ pub(crate) struct Turns {
     woken: Mutex<u32>,
     wake: Condvar,
     looks: u32,
+    value: UnsafeCell<T>,
 }
+
+// SAFETY: the value is reached through a turn alone, of which there is one at a time; so sharing
+// the queue sends the value from thread to thread, and no more.
+unsafe impl<T: Send> Sync for Turns<T> {}
 
 /// A turn, ended by dropping it.
 #[derive(Debug)]
-pub(crate) struct Turn<'t>(&'t Turns);
+pub(crate) struct Turn<'t, T>(&'t Turns<T>);
 
-impl Turns {
-    pub(crate) fn new() -> Self {
+impl<T> Deref for Turn<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: there is one turn at a time, and it is borrowed.
+        unsafe { &*self.0.value.get() }
+    }
+}
+
+impl<T> DerefMut for Turn<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: there is one turn at a time, and it is borrowed exclusively.
+        unsafe { &mut *self.0.value.get() }
+    }
+}
+
+impl<T> Turns<T> {
+    pub(crate) fn new(value: T) -> Self {
         // With one processor whoever looks keeps the one it waits for from running.
         let is_single = std::thread::available_parallelism().is_ok_and(|count| count.get() == 1);
         Self {
@@ -55,12 +80,13 @@ impl Turns {
             woken: Mutex::new(0),
             wake: Condvar::new(),
             looks: if is_single { 1 } else { LOOKS },
+            value: UnsafeCell::new(value),
         }
     }
 
     /// Waits for a turn.
     #[inline]
-    pub(crate) fn wait(&self) -> Turn<'_> {
+    pub(crate) fn wait(&self) -> Turn<'_, T> {
         if !self.take() {
             self.wait_long();
         }
@@ -125,7 +151,7 @@ impl Turns {
     }
 }
 
-impl Drop for Turn<'_> {
+impl<T> Drop for Turn<'_, T> {
     #[inline]
     fn drop(&mut self) {
         let turns = self.0;
@@ -142,45 +168,33 @@ impl Drop for Turn<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::UnsafeCell;
     use std::sync::Barrier;
     use std::time::Duration;
 
     use super::*;
 
-    /// Numbers that only whoever has a turn touches.
-    struct Shared {
-        turns: Turns,
-        counts: UnsafeCell<[u64; 2]>,
-    }
-
-    // SAFETY: the tests touch `counts` within a turn only.
-    unsafe impl Sync for Shared {}
-
     fn count_on(threads: u64, turns_each: u64, work: impl Fn(u64) + Sync) {
-        let shared = Shared { turns: Turns::new(), counts: UnsafeCell::new([0; 2]) };
+        let turns = Turns::new([0; 2]);
         let barrier = Barrier::new(threads as usize);
         std::thread::scope(|scope| {
             for thread in 0..threads {
-                let (shared, barrier, work) = (&shared, &barrier, &work);
+                let (turns, barrier, work) = (&turns, &barrier, &work);
                 scope.spawn(move || {
                     barrier.wait();
-                    for turn in 0..turns_each {
-                        let _turn = shared.turns.wait();
-                        // SAFETY: nobody else has a turn, which is what is tested.
-                        let counts = unsafe { &mut *shared.counts.get() };
+                    for number in 0..turns_each {
+                        let mut counts = turns.wait();
                         counts[0] += 1;
-                        work(thread + turn);
+                        work(thread + number);
                         counts[1] += 1;
                         assert_eq!(counts[0], counts[1]);
                     }
                 });
             }
         });
-        assert_eq!(shared.counts.into_inner(), [threads * turns_each; 2]);
-        assert!(!shared.turns.taken.into_inner());
-        assert_eq!(shared.turns.asleep.into_inner(), 0);
-        assert_eq!(shared.turns.awake.into_inner(), 0);
+        assert_eq!(*turns.wait(), [threads * turns_each; 2]);
+        assert!(!turns.taken.into_inner());
+        assert_eq!(turns.asleep.into_inner(), 0);
+        assert_eq!(turns.awake.into_inner(), 0);
     }
 
     #[test]
@@ -199,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_panic_ends_the_turn() {
-        let turns = Turns::new();
+        let turns = Turns::new(());
         let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let _turn = turns.wait();
             panic!("within a turn");

@@ -1,7 +1,7 @@
 //! Transactions: begin, read, write, reserve, savepoint, abort. The commit is in `commit.rs`.
 //!
 //! Purpose: change the image so that either all of it becomes one record or none of it happened.
-//! Invariants: while a transaction lives it holds the writer's seat and the image's exclusive
+//! Invariants: while a transaction lives it has the turn to write and the image's exclusive
 //! lock; dropping it without a commit restores every byte and every reservation. Words of the
 //! allocator change in the image only after the record was appended, so there are none to restore.
 //! Lock order: writer, then image, then those of `space.rs`.
@@ -9,7 +9,6 @@
 use std::ops::{Deref, DerefMut};
 
 use adamant_wire::le::u64_at;
-use parking_lot::MutexGuard;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::access::{Read, Write};
@@ -23,6 +22,7 @@ use crate::marked::Word;
 use crate::ptr::Ptr;
 use crate::reservation::Reservation;
 use crate::supply::Supply;
+use crate::turns::Turn;
 use crate::writer::{Level, Writer};
 
 /// The words of the roots, as if they were a block.
@@ -33,8 +33,9 @@ const ROOTS: u64 = ROOT_OFFSET + ROOT_WORDS;
 pub struct Transaction<'h> {
     pub(crate) blocks: Blocks<'h>,
     pub(crate) supply: Supply<'h>,
-    pub(crate) writer: MutexGuard<'h, Writer>,
+    /// Let go of before the turn ends: who has the next one would wait for it.
     pub(crate) image: Exclusive<'h>,
+    pub(crate) writer: Turn<'h, Writer>,
     /// Undo journal: what saves the old bytes of what is changed in place.
     pub(crate) undo: Option<Undo<'h>>,
     /// Whether a savepoint put bytes back in place that undo entries protect: flushed, not fenced.
@@ -52,7 +53,7 @@ impl<'h> Transaction<'h> {
     pub(crate) fn new(
         blocks: Blocks<'h>,
         supply: Supply<'h>,
-        writer: MutexGuard<'h, Writer>,
+        writer: Turn<'h, Writer>,
         image: Exclusive<'h>,
     ) -> Self {
         let newest = (0, Place::Extent { page: 0, pages: 0 });
@@ -162,13 +163,14 @@ impl<'h> Transaction<'h> {
     /// `Error::Misuse` when it is of another heap; it is given back to that one.
     pub fn publish(&mut self, mut reservation: Reservation) -> Result<u64> {
         if !reservation.is_of(self.supply.space) {
-            return Err(Error::Misuse { what: "a reservation is published in its own heap" });
+            return Err(Error::Misuse { what: "a reservation is published once, in its own heap" });
         }
-        reservation.hand_over();
+        let (place, written) = (reservation.place(), reservation.written_len() as u64);
+        reservation.hand_over(None);
         let depth = self.depth;
         let fresh = &mut self.writer.levels[depth].fresh;
-        fresh.insert(reservation.place());
-        fresh.raise(reservation.place(), reservation.len() as u64);
+        fresh.insert(place);
+        fresh.raise(place, written);
         Ok(reservation.offset())
     }
 

@@ -54,7 +54,7 @@ impl Shared {
         let mut others = Vec::new();
         for (index, lane) in self.lanes.iter().enumerate().take(self.order.used()) {
             if Some(index) != own_index
-                && let Some(state) = lane.state.try_lock()
+                && let Some(state) = lane.state.try_take()
             {
                 others.push((index, state));
             }

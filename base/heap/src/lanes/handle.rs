@@ -306,7 +306,7 @@ impl Lanes {
         let was_closed = self.shared.closed.swap(true, Ordering::AcqRel);
         // Whoever held a lane before has let go of it after this; who comes later is refused.
         for lane in &self.shared.lanes {
-            drop(lane.state.lock());
+            drop(lane.state.take());
         }
         self.shared.poison.check()?;
         if !was_closed && self.shared.order.last() > self.shared.covered() {

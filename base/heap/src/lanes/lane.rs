@@ -5,9 +5,8 @@
 //! Thread safety: a lane belongs to whoever holds its lock; a transaction with undo entries holds
 //! it until it ends.
 
-use parking_lot::Mutex;
-
 use super::large::Large;
+use crate::seat::Seat;
 
 /// Where an entry lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +44,11 @@ pub(super) struct State {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Lane {
-    pub(super) state: Mutex<State>,
+    pub(super) state: Seat<State>,
 }
 
 /// A number of the calling thread: 0 for the first one that asked, and so on.
-pub(super) fn thread_number() -> usize {
+pub(crate) fn thread_number() -> usize {
     use std::sync::atomic::{AtomicUsize, Ordering};
     // Not state of any heap: two heaps that see the same numbers do not meet in them.
     static NEXT: AtomicUsize = AtomicUsize::new(0);

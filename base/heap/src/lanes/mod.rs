@@ -27,4 +27,5 @@ mod handle;
 
 pub(crate) use append::{Appended, Fresh, Undo};
 pub(crate) use handle::Lanes;
+pub(crate) use lane::thread_number;
 pub(crate) use salvage::{identity, lay_over};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use adamant_medium::persist::Persist;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::lane::{Lane, Place, State, thread_number};
 use super::lanes_file::LanesFile;
@@ -17,6 +17,7 @@ use super::mapped::Mapped;
 use super::order::Order;
 use crate::error::{Error, Result};
 use crate::journal::Poison;
+use crate::seat::Taken;
 
 /// The lanes of an open heap.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ pub(super) struct Shared {
 pub(super) struct Held<'j> {
     pub(super) shared: &'j Shared,
     pub(super) index: usize,
-    pub(super) state: MutexGuard<'j, State>,
+    pub(super) state: Taken<'j, State>,
 }
 
 impl Shared {
@@ -70,7 +71,7 @@ impl Shared {
         let held = loop {
             let free = (0..count).find_map(|step| {
                 let index = (preferred + step) % count;
-                let state = self.lanes[index].state.try_lock()?;
+                let state = self.lanes[index].state.try_take()?;
                 Some(Held { shared: self, index, state })
             });
             match free {
