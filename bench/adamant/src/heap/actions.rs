@@ -32,8 +32,8 @@ pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
     ground.finish(heap)
 }
 
-/// Reserves and publishes in batches. Filled or not, the bytes of a reservation become durable
-/// with it.
+/// Reserves and publishes in batches. Filled, the bytes of a reservation become durable with it; of
+/// one that nobody wrote to only that it is allocated, as of libpmemobj, which makes neither durable.
 fn publishes(
     ground: &mut Ground<'_>,
     heap: &Heap,
