@@ -8,6 +8,7 @@ use adamant_bench::heap::{self, Journal};
 use adamant_bench::kv::Settings;
 use adamant_bench::maps;
 use adamant_bench::slice;
+use adamant_bench::splits;
 use adamant_bench::workload::{kill, memory};
 
 /// What `--help` prints.
@@ -16,6 +17,7 @@ usage: adamant-bench kv [options]
        adamant-bench heap [options]
        adamant-bench maps [options]
        adamant-bench bplus [options]
+       adamant-bench splits [options]
        adamant-bench slice [options]
 
 kv            a keyspace of byte strings, beside the raw disk and a BTreeMap
@@ -56,6 +58,13 @@ bplus         the B+ tree: keys of 20 bytes, values of 800 and 15, in order and 
 --scans N           scans of 100 pairs (default 100,000)
 --journal NAME, --rounds N (default 1), --path DIR, --json FILE: as above
 
+splits        three ways of splitting a leaf, and what each costs
+
+--quick             100,000 pairs instead of 1,000,000, one round instead of 3
+--pairs N           pairs
+--markdown FILE     also write a page: docs/splits.md
+--rounds N, --path DIR, --json FILE: as above
+
 slice         the string of bytes that keys and values are, beside a vector
 
 --quick             3 rounds instead of 7
@@ -72,6 +81,7 @@ pub(crate) enum Command {
     Heap(HeapArguments),
     Maps(MapsArguments),
     Bplus(BplusArguments),
+    Splits(SplitsArguments),
     Slice(SliceArguments),
     KillChild { engine: String, task: Vec<String> },
     MemoryChild { engine: String, task: Vec<String> },
@@ -109,6 +119,14 @@ pub(crate) struct BplusArguments {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// How to run `splits`.
+#[derive(Debug)]
+pub(crate) struct SplitsArguments {
+    pub(crate) settings: splits::Settings,
+    pub(crate) json: Option<PathBuf>,
+    pub(crate) markdown: Option<PathBuf>,
+}
+
 /// How to run `slice`.
 #[derive(Debug)]
 pub(crate) struct SliceArguments {
@@ -142,6 +160,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
         ["heap", options @ ..] => parse_heap(options),
         ["maps", options @ ..] => parse_maps(options),
         ["bplus", options @ ..] => parse_bplus(options),
+        ["splits", options @ ..] => parse_splits(options),
         ["slice", options @ ..] => parse_slice(options),
         [other, ..] => Err(format!("there is no subcommand {other}")),
     }
@@ -251,6 +270,28 @@ fn parse_bplus(options: &[&str]) -> Result<Command, String> {
         }
     }
     Ok(Command::Bplus(BplusArguments { settings, json }))
+}
+
+fn parse_splits(options: &[&str]) -> Result<Command, String> {
+    let is_quick = options.contains(&"--quick");
+    let mut settings = if is_quick { splits::Settings::quick() } else { splits::Settings::full() };
+    let (mut json, mut markdown) = (None, None);
+    let mut options = options.iter();
+    while let Some(&option) = options.next() {
+        let mut value =
+            || options.next().copied().ok_or_else(|| format!("{option} needs a value after it"));
+        match option {
+            "--quick" => {}
+            "--help" | "-h" => return Ok(Command::Help),
+            "--pairs" => settings.pairs = number(option, value()?, 100)?,
+            "--markdown" => markdown = Some(value()?.into()),
+            "--rounds" => settings.rounds = number(option, value()?, 1)?,
+            "--path" => settings.path = Some(value()?.into()),
+            "--json" => json = Some(value()?.into()),
+            _ => return Err(format!("there is no option {option}")),
+        }
+    }
+    Ok(Command::Splits(SplitsArguments { settings, json, markdown }))
 }
 
 fn journal(name: &str) -> Result<Journal, String> {

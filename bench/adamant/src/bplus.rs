@@ -20,11 +20,11 @@ mod writes;
 mod memory;
 
 use crate::bplus::ground::Ground;
-use crate::bplus::records::{Order, Records};
 use crate::error::Result;
 use crate::report::Report;
 
 pub use crate::bplus::memory::{CHILD_COMMAND, child};
+pub(crate) use crate::bplus::records::{Order, Records};
 pub use crate::bplus::settings::Settings;
 pub use crate::heap::Journal;
 

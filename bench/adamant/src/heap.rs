@@ -25,7 +25,7 @@ use crate::error::{Result, ensure};
 use crate::heap::ground::Ground;
 use crate::report::Report;
 
-pub use crate::heap::journal::{Costs, CostsEach, Journal};
+pub use crate::heap::journal::{Costs, CostsEach, Journal, used_bytes};
 pub use crate::heap::settings::Settings;
 
 /// What measures a group.

@@ -30,4 +30,6 @@ pub mod maps;
 
 pub mod bplus;
 
+pub mod splits;
+
 pub mod slice;

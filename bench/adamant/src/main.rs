@@ -20,10 +20,12 @@ use adamant_bench::heap::{self, Journal};
 use adamant_bench::kv;
 use adamant_bench::maps;
 use adamant_bench::slice;
+use adamant_bench::splits;
 use adamant_bench::workload::{kill, memory};
 
 use crate::args::{
-    BplusArguments, Command, HeapArguments, KvArguments, MapsArguments, SliceArguments, USAGE,
+    BplusArguments, Command, HeapArguments, KvArguments, MapsArguments, SliceArguments,
+    SplitsArguments, USAGE,
 };
 
 fn main() -> ExitCode {
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Command::Heap(arguments) => run_heap(arguments),
         Command::Maps(arguments) => run_maps(arguments),
         Command::Bplus(arguments) => run_bplus(arguments),
+        Command::Splits(arguments) => run_splits(arguments),
         Command::Slice(arguments) => run_slice(arguments),
         Command::KillChild { engine, task } => run_kill_child(&engine, &task),
         Command::BplusMemoryChild { task } => bplus::child(&task),
@@ -134,6 +137,23 @@ fn run_bplus(arguments: BplusArguments) -> Result<()> {
     println!("{} pairs, {} rounds, {}", settings.pairs, settings.rounds, machine()?);
     print!("{}", report.table(&asked));
     if settings.journals == Journal::ALL { report.check_complete(&asked) } else { Ok(()) }
+}
+
+/// Measures three ways of splitting leaves, prints the table, writes JSON lines and a page.
+fn run_splits(arguments: SplitsArguments) -> Result<()> {
+    let asked = AskedRows::of("splits")?;
+    let json = arguments.json.map(File::create).transpose()?;
+    let settings = arguments.settings;
+    let report = with_progress(|tell| splits::run(&settings, tell))?;
+    if let Some(mut file) = json {
+        file.write_all(report.json_lines(&asked).as_bytes())?;
+    }
+    if let Some(page) = arguments.markdown {
+        fs::write(page, splits::markdown(&settings, &report)?)?;
+    }
+    println!("{} pairs, {} rounds, {}", settings.pairs, settings.rounds, machine()?);
+    print!("{}", report.table(&asked));
+    Ok(())
 }
 
 /// Measures the slice, prints the table, writes the JSON lines.

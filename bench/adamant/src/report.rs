@@ -37,6 +37,8 @@ pub enum Unit {
     Fences,
     /// Cache lines flushed for an operation.
     Lines,
+    /// How often something happened.
+    Count,
 }
 
 impl Unit {
@@ -52,6 +54,7 @@ impl Unit {
             Self::Percent => "%",
             Self::Fences => "fences",
             Self::Lines => "lines",
+            Self::Count => "times",
         }
     }
 
@@ -65,7 +68,8 @@ impl Unit {
             | Self::Share
             | Self::Percent
             | Self::Fences
-            | Self::Lines => Better::Lower,
+            | Self::Lines
+            | Self::Count => Better::Lower,
         }
     }
 }
@@ -151,6 +155,16 @@ impl Report {
 
     fn find(&self, row: &str, engine: &str) -> Option<&Series> {
         self.series.iter().find(|series| series.row == row && series.engine == engine)
+    }
+
+    /// The median of a row.
+    ///
+    /// # Errors
+    /// When it was not measured.
+    pub fn median(&self, row: &str, engine: &str) -> Result<f64> {
+        let series = self.find(row, engine);
+        let series = series.ok_or_else(|| format!("{engine} has no row {row}"))?;
+        Ok(median_of(&series.sorted()))
     }
 
     /// Adds a row of the judged engine: its `above` by another engine's `below`, round by round.
@@ -264,7 +278,7 @@ impl Report {
 }
 
 /// Enough digits to compare by, and no more.
-fn figure_text(figure: f64) -> String {
+pub(crate) fn figure_text(figure: f64) -> String {
     let digits = match figure.abs() {
         size if size >= 1000.0 => 0,
         size if size >= 100.0 => 1,

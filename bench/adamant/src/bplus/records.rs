@@ -8,7 +8,7 @@ use crate::data::{Data, KEY_BYTES};
 
 /// The order in which operations visit the pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// As the keys are ordered: they are decimal numbers.
     Sequential,
     /// One that has nothing to do with it, another for each operation; keys are random bytes.
@@ -16,9 +16,9 @@ pub(super) enum Order {
 }
 
 impl Order {
-    pub(super) const ALL: [Self; 2] = [Self::Sequential, Self::Random];
+    pub(crate) const ALL: [Self; 2] = [Self::Sequential, Self::Random];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Sequential => "sequential",
             Self::Random => "random",
@@ -26,42 +26,42 @@ impl Order {
     }
 
     /// The order of that name.
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub(crate) fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|order| order.name() == name)
     }
 }
 
 /// The pairs of a tree.
 #[derive(Debug)]
-pub(super) struct Records {
-    pub(super) order: Order,
+pub(crate) struct Records {
+    pub(crate) order: Order,
     data: Data,
 }
 
 impl Records {
-    pub(super) fn new(order: Order, value_bytes: usize, seed: u64) -> Self {
+    pub(crate) fn new(order: Order, value_bytes: usize, seed: u64) -> Self {
         Self { order, data: Data::new(seed, value_bytes) }
     }
 
     /// As the end of the names of rows.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{}.{}", self.order.name(), self.data.value_bytes())
     }
 
-    pub(super) fn seed(&self) -> u64 {
+    pub(crate) fn seed(&self) -> u64 {
         self.data.seed()
     }
 
-    pub(super) fn value_bytes(&self) -> usize {
+    pub(crate) fn value_bytes(&self) -> usize {
         self.data.value_bytes()
     }
 
     /// Bytes of a key and a value.
-    pub(super) fn record_bytes(&self) -> u64 {
+    pub(crate) fn record_bytes(&self) -> u64 {
         self.data.record_bytes()
     }
 
-    pub(super) fn key(&self, index: u64) -> [u8; KEY_BYTES] {
+    pub(crate) fn key(&self, index: u64) -> [u8; KEY_BYTES] {
         match self.order {
             Order::Sequential => decimal(10 * index),
             Order::Random => bytes_of(&self.data.key(index)),
@@ -69,7 +69,7 @@ impl Records {
     }
 
     /// A key that is not there, among those that are.
-    pub(super) fn missing_key(&self, index: u64) -> [u8; KEY_BYTES] {
+    pub(crate) fn missing_key(&self, index: u64) -> [u8; KEY_BYTES] {
         match self.order {
             Order::Sequential => decimal(10 * index + 5),
             Order::Random => bytes_of(&self.data.missing_key(index)),
@@ -77,12 +77,12 @@ impl Records {
     }
 
     /// The value of a pair after so many overwrites.
-    pub(super) fn value(&self, index: u64, version: u64) -> &[u8] {
+    pub(crate) fn value(&self, index: u64, version: u64) -> &[u8] {
         self.data.value(index, version)
     }
 
     /// Each index below `pairs` once, in the order of an operation with this number.
-    pub(super) fn visits(&self, pairs: u64, operation: u64) -> Vec<u32> {
+    pub(crate) fn visits(&self, pairs: u64, operation: u64) -> Vec<u32> {
         assert!(pairs <= u64::from(u32::MAX), "indices are 32 bits");
         let mut visits: Vec<u32> = (0..pairs as u32).collect();
         if self.order == Order::Random {

@@ -2,26 +2,18 @@
 
 use crate::bplus::ground::Ground;
 use crate::error::Result;
+use crate::heap::used_bytes;
 use crate::measure::median;
 use crate::report::Unit;
 
 /// Openings of a round, whose median is its figure.
 const OPENINGS: usize = 5;
 
-/// Bytes of pages that are in use.
-fn used_bytes(ground: &Ground<'_>) -> Result<u64> {
-    const PAGE_BYTES: u64 = 4096;
-    let (heap, _) = ground.tree()?;
-    let found = heap.occupancy()?;
-    let pages: u64 = found.stretches.iter().map(|stretch| stretch.pages).sum();
-    Ok((pages - found.free_pages) * PAGE_BYTES)
-}
-
 /// Bytes of keys and values by bytes of pages in use, of a tree that was just filled.
 pub(super) fn efficiency(ground: &mut Ground<'_>) -> Result<()> {
     let pairs = ground.settings.pairs;
     let user_bytes = pairs * ground.records.record_bytes();
-    let used = used_bytes(ground)?;
+    let used = used_bytes(ground.tree()?.0)?;
     ground.add("efficiency", Unit::Speedup, pairs, user_bytes as f64 / used as f64);
     Ok(())
 }
@@ -33,7 +25,7 @@ pub(super) fn left(ground: &mut Ground<'_>) -> Result<()> {
     let (heap, _) = ground.tree()?;
     let allocated = heap.occupancy()?.allocated_bytes() as f64 - ground.empty_bytes as f64;
     ground.add("left", Unit::Bytes, pairs, allocated);
-    let used = used_bytes(ground)?;
+    let used = used_bytes(ground.tree()?.0)?;
     ground.add("left.pages", Unit::Bytes, pairs, used as f64);
     Ok(())
 }

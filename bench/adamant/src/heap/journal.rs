@@ -113,3 +113,14 @@ pub struct CostsEach {
     /// Flushed cache lines.
     pub lines: f64,
 }
+
+/// Bytes of the pages of a heap that are in use.
+///
+/// # Errors
+/// The heap's.
+pub fn used_bytes(heap: &Heap) -> Result<u64> {
+    const PAGE_BYTES: u64 = 4096;
+    let found = heap.occupancy()?;
+    let pages: u64 = found.stretches.iter().map(|stretch| stretch.pages).sum();
+    Ok((pages - found.free_pages) * PAGE_BYTES)
+}

@@ -1,0 +1,43 @@
+//! `splits`: three ways in which a leaf of a B+ tree can split, side by side.
+//!
+//! Purpose: to try the claims of the report that Adamant's own tree grew from. Each way is a small
+//! crash-safe tree on the heap ([`leaves::Leaves`]), whose splits are part of the transaction of
+//! the insert that needs room. They are filled in the order of the keys, which the report does too,
+//! on the undo journal with flushes on.
+
+mod settings;
+
+pub mod strategy;
+
+mod slots;
+mod strings;
+
+pub mod leaves;
+
+mod measured;
+
+mod document;
+
+use crate::error::Result;
+use crate::report::Report;
+use crate::splits::settings::VALUE_BYTES;
+
+pub use crate::splits::document::markdown;
+pub use crate::splits::settings::Settings;
+pub use crate::splits::slots::Slots;
+pub use crate::splits::strings::{Copied, Swapped, SwappedWide};
+
+/// Measures everything; `tell` is called with what comes next.
+///
+/// # Errors
+/// The first of the heap or the file system, and contents that are not what was written.
+pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Report> {
+    let mut report = Report::new("splits", <Slots as strategy::Strategy>::NAME);
+    for round in 0..settings.rounds {
+        for value_bytes in VALUE_BYTES {
+            tell(&format!("round {}: {value_bytes} B", round + 1));
+            measured::measure(settings, value_bytes, round, &mut report)?;
+        }
+    }
+    Ok(report)
+}
