@@ -17,7 +17,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use adamant_trees::Operation;
+use adamant_trees::{Operation, Pair};
 
 /// Values from this size on have an allocation of their own.
 const LARGE_BYTES_MIN: usize = 64 << 10;
@@ -32,6 +32,7 @@ pub(crate) struct Content {
     operations: Vec<Entry>,
     arena: Vec<u8>,
     large: Vec<Box<[u8]>>,
+    large_bytes: usize,
     moves: Vec<MoveEntry>,
 }
 
@@ -104,6 +105,7 @@ impl Content {
         self.arena.clear();
         self.arena.shrink_to(KEPT_BYTES_MAX);
         self.large = Vec::new();
+        self.large_bytes = 0;
         self.moves = Vec::new();
     }
 
@@ -119,12 +121,27 @@ impl Content {
             }
             Some(value) => {
                 self.large.push(value.into());
+                self.large_bytes += value.len();
                 let index = self.large.len() - 1;
                 Value::Large(u32::try_from(index).expect("2^32 values of 64 KiB fit nowhere"))
             }
         };
         let (start, key_bytes) = (start_of(key), key.len() as u32);
         self.operations.push(Entry { start, key_at, key_bytes, keyspace, value });
+    }
+
+    /// Bytes of all keys and values.
+    pub(crate) fn bytes(&self) -> usize {
+        self.arena.len() + self.large_bytes
+    }
+
+    /// The entries that are inserted, in the order in which they are.
+    pub(crate) fn pairs(&self) -> Vec<Pair<'_>> {
+        let pair = |entry| {
+            let Operation { key, value } = self.operation(entry);
+            Some((key, value?))
+        };
+        self.operations.iter().filter_map(pair).collect()
     }
 
     /// Adds a move from one of the batch's keyspaces and a key to another.

@@ -291,6 +291,11 @@ impl Tree {
         with!(self, tree => Ok(tree.apply_sorted(heap, operations, present)?))
     }
 
+    /// Inserts pairs whose keys ascend strictly; how many replaced one.
+    pub(crate) fn load_sorted<W: Write>(&self, heap: &mut W, pairs: &[Pair<'_>]) -> Result<u64> {
+        with!(self, tree => Ok(tree.load_sorted(heap, pairs)?))
+    }
+
     /// Frees all that the tree holds, and its head.
     pub(crate) fn destroy<W: Write>(self, heap: &mut W) -> Result<()> {
         with!(self, tree => Ok(tree.destroy(heap)?))

@@ -57,6 +57,11 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// Entries that were to be loaded in order are not.
+    NotAscending {
+        /// How many entries come before the one whose key is not above the key before it.
+        position: u64,
+    },
     /// The keyspace was written by something that this version does not know.
     UnknownEngine {
         /// Its name.
@@ -224,6 +229,11 @@ impl fmt::Display for Error {
                 f,
                 "the keyspace {name:?} belongs to another store; batches and moves stay within one: \
                  use a batch of its own store, or copy the entries"
+            ),
+            Self::NotAscending { position } => write!(
+                f,
+                "expected keys that ascend, found that of entry {position} (counted from 0) at or \
+                 below the one before it; use `extend`, which sorts"
             ),
             Self::UnknownEngine { name, engine, format } => write!(
                 f,

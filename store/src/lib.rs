@@ -36,6 +36,7 @@
 //!   nothing. [`Durability`] says what a commit waits for.
 //! - [`Keyspace::rename`], [`Keyspace::move_to`], [`Keyspace::swap`] and [`Keyspace::move_range`] move
 //!   values of any size without copying them, also between keyspaces and engines.
+//! - [`Keyspace::load_sorted`] and [`Keyspace::extend`] fill keyspaces from iterators of any length.
 //! - [`Slice`] is what reading returns: 24 bytes, no allocation for up to 20 bytes, cheap to clone.
 //! - Keys have 1 to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
 //! - Every call that can fail returns an [`Error`] that says what was expected, what was found and
@@ -67,6 +68,7 @@ mod commit;
 mod inspect;
 mod iterate;
 mod lend;
+mod load;
 mod moves;
 mod open;
 mod read;
@@ -96,6 +98,7 @@ pub use iterate::Iter;
 pub use keyspace::Keyspace;
 pub use keyspace_options::KeyspaceOptions;
 pub use limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
+pub use load::Loaded;
 pub use moves::MovedRange;
 pub use options::Options;
 pub use repair::repair;

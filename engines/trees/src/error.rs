@@ -29,6 +29,11 @@ pub enum Error {
         /// Bytes that a value may have.
         bytes_max: u64,
     },
+    /// Pairs that were to be loaded in order are not.
+    NotAscending {
+        /// How many pairs come before the one whose key is not above the key before it.
+        position: u64,
+    },
     /// The block is not the head of a tree of this kind.
     NotThisTree {
         /// Heap offset of the block.
@@ -74,6 +79,11 @@ impl fmt::Display for Error {
             Self::ValueTooLong { bytes, bytes_max } => {
                 write!(f, "the value has {bytes} bytes, a value may have {bytes_max}")
             }
+            Self::NotAscending { position } => write!(
+                f,
+                "expected keys that ascend, found that of pair {position} (counted from 0) at or \
+                 below the one before it; sort them first"
+            ),
             Self::NotThisTree { head, expected } => write!(
                 f,
                 "heap offset {head:#x} is not the head of a {expected} tree; \

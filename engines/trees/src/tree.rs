@@ -8,7 +8,7 @@ use std::ops::{Bound, ControlFlow};
 
 use adamant_heap::access::{Read, Write};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::loose::LooseEntry;
 use crate::slot::Entry;
 
@@ -111,6 +111,14 @@ pub trait Cursor<'r> {
     /// # Errors
     /// As [`Cursor::seek`].
     fn fence(&self, forward: bool) -> Result<Option<&'r [u8]>>;
+}
+
+/// Refuses pairs that are not in the order of their keys, or have a key twice.
+pub(crate) fn check_ascending(pairs: &[Pair<'_>]) -> Result<()> {
+    match pairs.windows(2).position(|two| two[0].0 >= two[1].0) {
+        Some(before) => Err(Error::NotAscending { position: before as u64 + 1 }),
+        None => Ok(()),
+    }
 }
 
 /// What a check found in a whole tree.
@@ -277,6 +285,21 @@ pub trait OrderedMap: Copy {
         operations: &[Operation<'_>],
         present: &mut Vec<bool>,
     ) -> Result<()>;
+
+    /// Inserts pairs whose keys ascend strictly, and fills nodes as it goes, also of a tree that is
+    /// not empty; returns how many of them replaced one. O(n log n) at most, and O(n) for what comes
+    /// behind all that is there.
+    ///
+    /// # Errors
+    /// `Error::NotAscending` (nothing was changed); as [`OrderedMap::insert`].
+    fn load_sorted<W: Write>(&self, tx: &mut W, pairs: &[Pair<'_>]) -> Result<u64> {
+        check_ascending(pairs)?;
+        let operation = |&(key, value)| Operation { key, value: Some(value) };
+        let operations: Vec<Operation<'_>> = pairs.iter().map(operation).collect();
+        let mut present = Vec::with_capacity(pairs.len());
+        self.apply_sorted(tx, &operations, &mut present)?;
+        Ok(present.into_iter().map(u64::from).sum())
+    }
 
     /// Removes all pairs. O(n).
     ///

@@ -89,7 +89,7 @@ fn verify_tree<T: OrderedMap>(heap: &Heap, root: usize, map: &Map) {
     assert!(cursor.next().unwrap().is_none());
 }
 
-fn verify<T: OrderedMap>(heap: &Heap, map: &Map, blocks: u64) {
+fn verify_whole<T: OrderedMap>(heap: &Heap, map: &Map, blocks: u64) {
     verify_tree::<T>(heap, 0, map);
     assert_eq!(heap.check().unwrap().blocks, blocks, "nothing leaks");
 }
@@ -102,7 +102,7 @@ fn change<R>(
     work: impl Fn(&mut Narrow<'_, '_>) -> Result<R>,
 ) -> u64 {
     let blocks = heap.check().unwrap().blocks;
-    for reserves_left in 0..100 {
+    for reserves_left in 0..200 {
         let outcome = heap.transaction(Durability::Buffered, |tx| {
             let mut narrow = Narrow { tx, reserves_left };
             work(&mut narrow)
@@ -115,7 +115,7 @@ fn change<R>(
             }
         }
     }
-    panic!("no change takes a hundred blocks");
+    panic!("no change takes two hundred blocks");
 }
 
 /// Makes a tree of either kind, whose heads are the first roots.
@@ -132,6 +132,7 @@ fn create<T: OrderedMap, U: OrderedMap>(heap: &Heap) -> (T, U) {
 for_each_tree! {
     every_allocation_may_fail
     every_allocation_of_a_move_may_fail
+    every_allocation_of_a_load_may_fail
 }
 
 fn every_allocation_may_fail<T: OrderedMap>() {
@@ -146,7 +147,7 @@ fn every_allocation_may_fail<T: OrderedMap>() {
             let value = vec![number as u8; if number % 9 == 0 { 5000 } else { 20 }];
             most = most.max(change(
                 &heap,
-                |blocks| verify::<T>(&heap, &map, blocks),
+                |blocks| verify_whole::<T>(&heap, &map, blocks),
                 |tx| tree.insert(tx, &key, &value),
             ));
             map.insert(key, value);
@@ -154,12 +155,12 @@ fn every_allocation_may_fail<T: OrderedMap>() {
                 drop(heap);
                 heap = open(&directory, journal);
                 let blocks = heap.check().unwrap().blocks;
-                verify::<T>(&heap, &map, blocks);
+                verify_whole::<T>(&heap, &map, blocks);
             }
         }
         assert!(most >= 3, "some insert takes a value, an entry and a node");
         while let Some((key, _)) = map.clone().iter().nth(map.len() / 2) {
-            let verify = |blocks| verify::<T>(&heap, &map, blocks);
+            let verify = |blocks| verify_whole::<T>(&heap, &map, blocks);
             let blocks = change(&heap, verify, |tx| tree.remove(tx, key));
             assert_eq!(blocks, 0, "a remove needs no space");
             map.remove(key);
@@ -233,5 +234,29 @@ fn every_allocation_of_a_move_may_fail<T: OrderedMap>() {
             }
         }
         assert!(most[0] >= 1 && most[1] == 2 && most[2] >= 1, "blocks that moves took: {most:?}");
+    }
+}
+
+/// Runs of 60 pairs behind all others and into gaps, some of them with values of their own blocks.
+fn every_allocation_of_a_load_may_fail<T: OrderedMap>() {
+    for journal in [JournalKind::Redo, JournalKind::Undo] {
+        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+        let mut heap = open(&directory, journal);
+        let (tree, _) = create::<T, T>(&heap);
+        let mut map = Map::new();
+        for start in [1000, 2000, 1500, 2020, 100, 1010] {
+            let numbers = (start..start + 60).map(|number: u64| number.swap_bytes().to_le_bytes());
+            let value = |byte: u8| vec![byte; if byte.is_multiple_of(20) { 5000 } else { 9 }];
+            let pairs: Vec<_> = numbers.map(|key| (key.to_vec(), value(key[7]))).collect();
+            let lent: Vec<_> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+            let verify = |blocks| verify_whole::<T>(&heap, &map, blocks);
+            let blocks = change(&heap, verify, |tx| tree.load_sorted(tx, &lent));
+            assert!(blocks > 60, "each pair takes a block, some two");
+            map.extend(pairs);
+            drop(heap);
+            heap = open(&directory, journal);
+            let blocks = heap.check().unwrap().blocks;
+            verify_whole::<T>(&heap, &map, blocks);
+        }
     }
 }

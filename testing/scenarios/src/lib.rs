@@ -2,7 +2,7 @@
 //!
 //! A scenario is a function over a [`Place`]; it panics when the store does not behave. They are
 //! grouped by what they ask for: `point` single entries, `order` ranges and iterators, `lend` scans
-//! that copy nothing, `batch` atomic changes, `moves` values that move, `keyspaces` the catalogue, `persistence` what reopening
+//! that copy nothing, `batch` atomic changes, `moves` values that move, `load` bulk loads, `keyspaces` the catalogue, `persistence` what reopening
 //! finds, `limits` what is refused, `threads` readers beside a writer, and `model` random work against
 //! a `BTreeMap`. `files` is for tests that work on the files of a store.
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ pub mod batch;
 pub mod keyspaces;
 pub mod lend;
 pub mod limits;
+pub mod load;
 pub mod model;
 pub mod moves;
 pub mod order;

@@ -87,7 +87,8 @@ impl Session {
                 assert!(found.as_deref() == expected.map(|(key, _)| &key[..]), "{context}");
             }
             80..90 => self.moves(random, models, &context),
-            90..99 => self.batch(random, models),
+            90..92 => load(random, keyspace, model, &context),
+            92..99 => self.batch(random, models),
             _ => {
                 assert!(self.store.drop_keyspace(NAMES[at]).unwrap(), "{context}");
                 self.keyspaces[at] = place.keyspace(&self.store, NAMES[at]);
@@ -153,6 +154,25 @@ impl Session {
         }
         batch.commit().unwrap();
     }
+}
+
+/// Entries that follow each other, or random ones in any order.
+fn load(random: &mut Rng, keyspace: &Keyspace, model: &mut Map, context: &str) {
+    let count = random.usize(0..400);
+    let loaded = if random.bool() {
+        let start = some_key(random);
+        let key = |number: usize| [&start[..], format!("{number:04}").as_bytes()].concat();
+        let pairs: Vec<_> = (0..count).map(|number| (key(number), some_value(random))).collect();
+        let loaded = keyspace.load_sorted(pairs.iter().map(|(key, value)| (key, value)));
+        model.extend(pairs);
+        loaded
+    } else {
+        let pairs: Vec<_> = (0..count).map(|_| (some_key(random), some_value(random))).collect();
+        let loaded = keyspace.extend(pairs.iter().map(|(key, value)| (key, value)));
+        model.extend(pairs);
+        loaded
+    };
+    assert_eq!(loaded.unwrap().entries, count as u64, "{context}");
 }
 
 /// Moves a value between models, or within one.

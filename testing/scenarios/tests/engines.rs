@@ -102,6 +102,12 @@ scenarios! {
         lent_values_stay
         are_there_after_reopening
     }
+    load {
+        in_order
+        what_does_not_ascend_is_refused
+        in_any_order
+        from_the_same_store
+    }
     keyspaces {
         create_open_list_drop
         handles_to_a_dropped_keyspace

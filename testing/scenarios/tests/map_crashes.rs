@@ -133,11 +133,11 @@ fn every_crash_point<T: OrderedMap>(name: &str, journal: JournalKind, number: u6
     tally.print(&format!("{name}, {journal:?} journal"));
 }
 
-/// What a transaction of moves does.
+/// What a transaction of loads and moves does.
 #[derive(Clone, Copy, Debug)]
 enum Move {
-    /// Inserts a value, of 9 bytes or 5,000.
-    Insert(u64),
+    /// Loads so many pairs in order, from a key on, with values of 9 bytes or 5,000.
+    Load(u64, u64),
     /// Renames a key.
     Rename(u64, u64),
     /// Swaps values of the first tree and of the second.
@@ -164,10 +164,16 @@ impl<T: OrderedMap> Pair<T> {
         let Self(one, two) = self;
         let [left, right] = maps;
         match change {
-            Move::Insert(number) => {
-                let value = vec![number as u8; if number % 3 == 0 { 5000 } else { 9 }];
-                one.insert(tx, &key(number), &value)?;
-                left.insert(key(number), value);
+            Move::Load(start, count) => {
+                let value = |number: u64| {
+                    vec![number as u8; if number.is_multiple_of(9) { 5000 } else { 9 }]
+                };
+                let numbers = start..start + count;
+                let pairs: Vec<_> = numbers.map(|number| (key(number), value(number))).collect();
+                let lent: Vec<_> =
+                    pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+                one.load_sorted(tx, &lent)?;
+                left.extend(pairs);
             }
             Move::Rename(from, to) => {
                 one.rename(tx, &key(from), &key(to))?;
@@ -208,8 +214,12 @@ impl<T: OrderedMap> Pair<T> {
     }
 }
 
-/// Moves, one or a few a commit: no value is lost or there twice, whenever the power goes.
-fn every_crash_point_of_moves<T: OrderedMap>(name: &str, journal: JournalKind, number: u64) {
+/// Bulk loads, then moves, one or a few a commit: no value is lost or there twice, whenever the power goes.
+fn every_crash_point_of_loads_and_moves<T: OrderedMap>(
+    name: &str,
+    journal: JournalKind,
+    number: u64,
+) {
     let disk = SimDisk::new(seed(number));
     let heap = open(&disk, journal);
     let mut random = fastrand::Rng::with_seed(seed(number));
@@ -223,8 +233,9 @@ fn every_crash_point_of_moves<T: OrderedMap>(name: &str, journal: JournalKind, n
         .expect("nothing fails");
     let mut states = vec![(<[Map; 2]>::default(), blocks(&heap))];
     Mark::Durable.put(&disk, 0);
-    let inserts = (0..100).collect::<Vec<u64>>();
-    let inserts = inserts.chunks(20).map(|some| some.iter().map(|it| Move::Insert(*it)).collect());
+    // Behind all others, into gaps of leaves, and over what is there.
+    let loads = [(0, 60), (500, 60), (60, 70), (300, 100), (330, 40), (505, 5), (30, 100)];
+    let loads = loads.into_iter().map(|(start, count)| vec![Move::Load(start, count)]);
     let moves = (0..60).map(|_| {
         let (from, to) = (random.u64(..120), random.u64(..120));
         let some = |random: &mut fastrand::Rng| match random.u8(..8) {
@@ -235,7 +246,7 @@ fn every_crash_point_of_moves<T: OrderedMap>(name: &str, journal: JournalKind, n
         };
         (0..random.usize(1..3)).map(|_| some(&mut random)).collect()
     });
-    let plans: Vec<Vec<Move>> = inserts.chain(moves).chain([vec![Move::Back]]).collect();
+    let plans: Vec<Vec<Move>> = loads.chain(moves).chain([vec![Move::Back]]).collect();
     for (commit, changes) in (1..).zip(&plans) {
         Mark::Begun.put(&disk, commit);
         let (mut maps, _) = states[commit as usize - 1].clone();
@@ -253,7 +264,7 @@ fn every_crash_point_of_moves<T: OrderedMap>(name: &str, journal: JournalKind, n
     assert!(states.iter().any(|(maps, _)| maps[1].len() > 20), "both trees have pairs");
     drop(heap);
     let mut tally = Tally::new();
-    let (step, states_each) = if journal == JournalKind::Undo { (2, 4) } else { (3, 2) };
+    let (step, states_each) = if journal == JournalKind::Undo { (3, 3) } else { (3, 2) };
     tally.power_cuts(&disk, step, states_each, |crashed, promise| {
         if !promise.created {
             return;
@@ -266,7 +277,7 @@ fn every_crash_point_of_moves<T: OrderedMap>(name: &str, journal: JournalKind, n
         assert_eq!(blocks(&heap), *expected, "blocks that are allocated");
     });
     assert!(tally.points > plans.len() as u64, "each commit has crash points");
-    tally.print(&format!("moves of {name}, {journal:?} journal"));
+    tally.print(&format!("loads and moves of {name}, {journal:?} journal"));
 }
 
 macro_rules! crashes {
@@ -285,15 +296,15 @@ macro_rules! crashes {
             }
 
             #[test]
-            fn moves_by_redo() {
+            fn loads_and_moves_by_redo() {
                 let (name, number) = (stringify!($tree), $number + 10);
-                every_crash_point_of_moves::<$tree>(name, JournalKind::Redo, number);
+                every_crash_point_of_loads_and_moves::<$tree>(name, JournalKind::Redo, number);
             }
 
             #[test]
-            fn moves_by_undo() {
+            fn loads_and_moves_by_undo() {
                 let (name, number) = (stringify!($tree), $number + 10);
-                every_crash_point_of_moves::<$tree>(name, JournalKind::Undo, number);
+                every_crash_point_of_loads_and_moves::<$tree>(name, JournalKind::Undo, number);
             }
         }
     )+};

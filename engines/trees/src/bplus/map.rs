@@ -13,13 +13,14 @@ use super::cursor::BplusCursor;
 use super::find::{Path, Target, entry_of, head, leaf_of, path};
 use super::insert::adopt;
 use super::layout::{HEAD_BYTES, HEAD_MAGIC, HEAD_PAIRS_AT, Head, Leaf};
+use super::load::load;
 use super::remove::take;
 use super::salvage::{ORPHAN_BYTES, Salvaged, orphan_keys, salvage, salvage_orphan};
 use super::write::{add, new_leaf};
 use crate::error::Result;
 use crate::loose::LooseEntry;
 use crate::slot::{Entry, KeyHash, free_entry, write_entry};
-use crate::tree::{Operation, OrderedMap, Report};
+use crate::tree::{Operation, OrderedMap, Pair, Report, check_ascending};
 
 /// A B+ tree: the heap offset of its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +161,11 @@ impl OrderedMap for Bplus {
         present: &mut Vec<bool>,
     ) -> Result<()> {
         apply(tx, self.head, operations, present)
+    }
+
+    fn load_sorted<W: Write>(&self, tx: &mut W, pairs: &[Pair<'_>]) -> Result<u64> {
+        check_ascending(pairs)?;
+        load(tx, self.head, pairs)
     }
 
     fn clear<W: Write>(&self, tx: &mut W) -> Result<()> {

@@ -23,6 +23,7 @@ mod batch;
 mod check;
 mod clear;
 mod cursor;
+mod load;
 mod salvage;
 
 mod map;

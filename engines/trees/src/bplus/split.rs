@@ -4,7 +4,7 @@
 //! ascending or descending order leaves full nodes behind.
 //! Invariants: a separator is above all keys to its left and at or below all to its right.
 
-use adamant_heap::access::Write;
+use adamant_heap::access::{Read, Write};
 
 use super::find::{Path, common_len, prefix_len};
 use super::layout::{
@@ -41,12 +41,7 @@ pub(super) fn split_leaf<W: Write>(
     path: &Path,
     key: &[u8],
 ) -> Result<(u64, u64)> {
-    if path.height == HEIGHT_MAX {
-        let root = Inner::at(tx, path.steps[0].node, path.height)?;
-        if root.len() == CHILDREN_MAX {
-            return Err(Error::TooHigh { height_max: HEIGHT_MAX });
-        }
-    }
+    check_height(tx, path)?;
     let old = path.leaf;
     let plan = plan(tx, path, key)?;
     let new = new_leaf(tx, &plan.slots[..plan.moved])?;
@@ -60,6 +55,17 @@ pub(super) fn split_leaf<W: Write>(
     add_child(tx, tree, path, left, branch(separator, right))?;
     let moved_used = (1 << plan.moved) - 1;
     Ok(if plan.key_to_new { (new, moved_used) } else { (old, kept) })
+}
+
+/// Refuses a tree whose root may have to split, and cannot.
+pub(super) fn check_height<R: Read>(read: &R, path: &Path) -> Result<()> {
+    if path.height == HEIGHT_MAX {
+        let root = Inner::at(read, path.steps[0].node, path.height)?;
+        if root.len() == CHILDREN_MAX {
+            return Err(Error::TooHigh { height_max: HEIGHT_MAX });
+        }
+    }
+    Ok(())
 }
 
 /// Decides how to split. A key beyond all of the leaf's goes to a leaf of its own when more such
@@ -105,14 +111,14 @@ fn plan<W: Write>(tx: &W, path: &Path, key: &[u8]) -> Result<Plan> {
 }
 
 /// The shortest start of `right` that is above `left`, which is below `right`.
-fn shortest_between<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
+pub(super) fn shortest_between<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
     debug_assert!(left < right, "keys are sorted");
     &right[..right.len().min(common_len(left, right) + 1)]
 }
 
 /// Puts `left` in the place of a path's leaf and `right` behind it, splitting inner nodes that
 /// are full on the way up.
-fn add_child<W: Write>(
+pub(super) fn add_child<W: Write>(
     tx: &mut W,
     tree: u64,
     path: &Path,

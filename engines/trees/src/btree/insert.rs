@@ -5,6 +5,7 @@ use zerocopy::little_endian::U64;
 
 use super::find::{Path, Top, path_to};
 use super::layout::{HEIGHT_MAX, Node, PAIR_BYTES, PAIRS_AT, Pair};
+use super::shift::make_room;
 use super::write::{Content, insert_pair, new_node, set_children, set_count, set_pairs};
 use crate::error::{Error, Result};
 use crate::key::head_of;
@@ -43,6 +44,11 @@ fn add<W: Write>(tx: &mut W, tree: u64, top: Top, path: &Path, mut pair: Pair) -
         let block = (step.node, level);
         if Node::at(tx, step.node, level, order)?.pairs.len() + 1 < order {
             return insert_pair(tx, block, order, step.position, (pair, right));
+        }
+        let shifted = make_room(tx, top, &path.steps()[..path.len - level])?;
+        if shifted > 0 {
+            let position = step.position - shifted;
+            return insert_pair(tx, block, order, position, (pair, right));
         }
         (pair, right) = split(tx, block, order, step.position, (pair, right))?;
     }

@@ -11,6 +11,8 @@ mod layout;
 mod find;
 mod write;
 
+mod shift;
+
 mod insert;
 mod remove;
 

@@ -3,8 +3,9 @@
 use adamant_heap::access::Write;
 
 use super::find::{Path, Step, Top, path_to};
-use super::layout::{Node, Pair};
-use super::write::{Content, insert_pair, remove_pair, set_children, set_count, set_pairs};
+use super::layout::Node;
+use super::shift::{Neighbours, between, shift_left};
+use super::write::{Content, remove_pair, set_children, set_count, set_pairs};
 use crate::error::Result;
 use crate::kind::damaged;
 use crate::layout::{HEAD_HEIGHT_AT, HEAD_ROOT_AT};
@@ -69,13 +70,6 @@ enum Filled {
     MergedLast(u64),
 }
 
-/// A node, its neighbour behind it, and the position of the pair between them in their parent.
-struct Neighbours {
-    left: u64,
-    right: u64,
-    between: usize,
-}
-
 /// Gives the child at a step of its parent a pair of a neighbour, or merges it with one.
 fn fill<W: Write>(
     tx: &mut W,
@@ -102,7 +96,7 @@ fn fill<W: Write>(
     if left_len > top.pairs_min() {
         from_left(tx, order, level, parent.node, &before)?;
     } else if right_len > top.pairs_min() {
-        from_right(tx, order, level, parent.node, &behind)?;
+        shift_left(tx, order, level, parent.node, &behind, 1)?;
     } else if left_len > 0 {
         return merge(tx, order, level, parent.node, &before);
     } else if right_len > 0 {
@@ -111,20 +105,6 @@ fn fill<W: Write>(
         return damaged(parent.node, "has a single child");
     }
     Ok(Filled::Borrowed)
-}
-
-/// The pair between two neighbours.
-fn between<W: Write>(
-    tx: &W,
-    order: usize,
-    level: usize,
-    parent: u64,
-    pair: &Neighbours,
-) -> Result<Pair> {
-    match Node::at(tx, parent, level + 1, order)?.pairs.get(pair.between) {
-        Some(pair) => Ok(*pair),
-        None => damaged(parent, "has fewer pairs than its children need"),
-    }
 }
 
 /// Moves the last pair of the left one up, and the one between down to the right one.
@@ -150,23 +130,6 @@ fn from_left<W: Write>(
     set_count(tx, pair.right, right.pairs().len())?;
     set_pairs(tx, parent, pair.between, &[left.pairs()[last]])?;
     set_count(tx, pair.left, last)
-}
-
-/// Moves the first pair of the right one up, and the one between down to the left one.
-fn from_right<W: Write>(
-    tx: &mut W,
-    order: usize,
-    level: usize,
-    parent: u64,
-    pair: &Neighbours,
-) -> Result<()> {
-    let down = between(tx, order, level, parent, pair)?;
-    let right = Node::at(tx, pair.right, level, order)?;
-    let (up, child) = (right.pairs[0], right.child(0));
-    let left_len = Node::at(tx, pair.left, level, order)?.pairs.len();
-    insert_pair(tx, (pair.left, level), order, left_len, (down, child))?;
-    set_pairs(tx, parent, pair.between, &[up])?;
-    remove_pair(tx, (pair.right, level), order, 0, 0)
 }
 
 /// Takes the pair between and all of the right one into the left one.

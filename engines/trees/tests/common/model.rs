@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
 use adamant_heap::access::{Read, Write};
-use adamant_trees::{Cursor, Operation, OrderedMap, Result, Seek, Walk};
+use adamant_trees::{Cursor, Operation, OrderedMap, Pair, Result, Seek, Walk};
 use fastrand::Rng;
 
 use super::shapes::{Shape, value};
@@ -79,6 +79,28 @@ impl<T: OrderedMap> Model<T> {
             };
             assert_eq!(present, before.is_some());
         }
+        self.compare(tx)
+    }
+
+    /// Loads random pairs, or ones that follow each other, by the order of their keys.
+    pub(crate) fn load<W: Write>(&mut self, tx: &mut W, count: u64) -> Result<()> {
+        let mut pairs = BTreeMap::new();
+        let run = self.rng.bool().then(|| self.key());
+        for number in 0..count {
+            let key = match &run {
+                // All in the gap behind a key.
+                Some(start) if start.len() < 60_000 => {
+                    [&start[..], &(number as u32).swap_bytes().to_le_bytes()].concat()
+                }
+                _ => self.key(),
+            };
+            pairs.insert(key, value(&mut self.rng));
+        }
+        let lent: Vec<Pair<'_>> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+        let replaced = self.tree.load_sorted(tx, &lent)?;
+        let before = self.map.len() + pairs.len();
+        self.map.append(&mut pairs);
+        assert_eq!(replaced, (before - self.map.len()) as u64);
         self.compare(tx)
     }
 

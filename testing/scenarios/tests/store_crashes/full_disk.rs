@@ -6,7 +6,8 @@ use adamant_sim::{Choice, Promise, SimDisk, Tally};
 
 use crate::ALL;
 use crate::model::{Content, assert_clean, judge};
-use crate::workload::{Change, Mix, Plan, Workload};
+use crate::plan::{Change, Plan};
+use crate::workload::{Mix, Workload};
 
 /// Bytes by which the space shrinks from one run to the next. Files grow in larger steps.
 const STEP_BYTES: u64 = 128 << 10;

@@ -6,6 +6,7 @@
 
 mod full_disk;
 mod model;
+mod plan;
 mod workload;
 
 use adamant::{Durability, Engine, Store};
@@ -13,7 +14,8 @@ use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Mark, Promise, SimDisk, Tally};
 
 use crate::model::{Content, judge, open};
-use crate::workload::{Change, Mix, Plan, Workload, key};
+use crate::plan::{Change, Plan};
+use crate::workload::{Mix, Workload, key};
 
 const ALL: &[Durability] = &[Durability::Sync, Durability::Buffered, Durability::Deferred];
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use adamant::{Durability, Engine, Keyspace, KeyspaceOptions, Result, Store};
+use adamant::{Durability, Result, Store};
 use adamant_sim::{Mark, SimDisk};
 
 use crate::model::{Content, open};
+use crate::plan::{Change, Move, Plan};
 
 /// Keyspaces that come and go.
 const NAMES: [&str; 4] = ["first", "second", "..", "/"];
@@ -27,122 +28,6 @@ pub(crate) struct Mix {
     pub(crate) upkeep_one_in: u64,
     /// The durabilities to choose from.
     pub(crate) durabilities: &'static [Durability],
-}
-
-/// A change of one entry; no value removes it.
-#[derive(Clone, Debug)]
-pub(crate) struct Change {
-    pub(crate) name: String,
-    pub(crate) key: Vec<u8>,
-    pub(crate) value: Option<Vec<u8>>,
-}
-
-/// The engine that keeps the keyspace of a name: all of them take part.
-fn engine_of(name: &str) -> Engine {
-    match name {
-        "second" => Engine::Btree,
-        ".." => Engine::Critbit,
-        "/" => Engine::Redblack,
-        _ => Engine::Bplus,
-    }
-}
-
-/// What becomes one commit.
-#[derive(Clone, Debug)]
-pub(crate) enum Plan {
-    Create(&'static str),
-    Drop(&'static str),
-    Convert(&'static str, Engine),
-    Single(Change),
-    Take { name: String, key: Vec<u8> },
-    Batch(Vec<Change>),
-}
-
-impl Plan {
-    /// The content after it.
-    pub(crate) fn applied(&self, content: &Content) -> Content {
-        let mut content = content.clone();
-        match self {
-            Plan::Create(name) => {
-                content.keyspaces.insert((*name).into(), Arc::default());
-            }
-            Plan::Drop(name) => {
-                content.keyspaces.remove(*name);
-            }
-            Plan::Convert(..) => {}
-            Plan::Take { name, key } => {
-                content.map(name).remove(key.as_slice());
-            }
-            Plan::Single(change) => apply(&mut content, change),
-            Plan::Batch(changes) => changes.iter().for_each(|change| apply(&mut content, change)),
-        }
-        content
-    }
-
-    /// Makes it a commit of a store that holds `before`, and checks what the calls return.
-    pub(crate) fn run(
-        &self,
-        store: &Store,
-        before: &Content,
-        durability: Durability,
-    ) -> Result<()> {
-        let had = |name: &str, key: &[u8]| before.keyspaces[name].get(key);
-        let keyspace = |name: &str| -> Result<Keyspace> {
-            Ok(store.open_keyspace(name)?.with_durability(durability))
-        };
-        match self {
-            Plan::Create(name) => {
-                store.create_keyspace_with(name, KeyspaceOptions::new().engine(engine_of(name)))?;
-            }
-            Plan::Convert(name, engine) => {
-                store.convert_keyspace(name, *engine)?;
-            }
-            Plan::Drop(name) => assert!(store.drop_keyspace(name)?, "{name:?} exists"),
-            Plan::Take { name, key } => {
-                let taken = keyspace(name)?.take(key)?;
-                assert_eq!(taken.as_deref(), had(name, key).map(Arc::as_ref));
-            }
-            Plan::Single(Change { name, key, value: Some(value) }) => {
-                let replaced = keyspace(name)?.insert(key, value)?;
-                assert_eq!(replaced, had(name, key).is_some());
-            }
-            Plan::Single(Change { name, key, value: None }) => {
-                assert_eq!(keyspace(name)?.remove(key)?, had(name, key).is_some());
-            }
-            Plan::Batch(changes) => {
-                let mut batch = store.batch();
-                batch.durability(durability);
-                let mut open: Vec<Keyspace> = Vec::new();
-                for Change { name, key, value } in changes {
-                    if !open.iter().any(|keyspace| keyspace.name() == name) {
-                        open.push(store.open_keyspace(name)?);
-                    }
-                    let keyspace = open.iter().find(|keyspace| keyspace.name() == name);
-                    let keyspace = keyspace.expect("it was just opened");
-                    match value {
-                        Some(value) => batch.insert(keyspace, key, value)?,
-                        None => batch.remove(keyspace, key)?,
-                    }
-                }
-                batch.commit()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The durability that it has whatever was asked for.
-    fn fixed_durability(&self) -> Option<Durability> {
-        matches!(self, Plan::Create(_) | Plan::Drop(_) | Plan::Convert(..))
-            .then_some(Durability::Sync)
-    }
-}
-
-fn apply(content: &mut Content, change: &Change) {
-    let map = content.map(&change.name);
-    match &change.value {
-        Some(value) => drop(map.insert(change.key.as_slice().into(), value.as_slice().into())),
-        None => drop(map.remove(change.key.as_slice())),
-    }
 }
 
 /// A store in use, and what it should hold.
@@ -255,7 +140,7 @@ impl Workload {
             let key = LARGE_KEYS[self.random.usize(..LARGE_KEYS.len())].into();
             return Plan::Single(Change { name: name.into(), key, value: Some(value) });
         }
-        match self.random.u8(..32) {
+        match self.random.u8(..39) {
             0 => Plan::Drop(name),
             1..=11 => {
                 let key = self.some_key();
@@ -270,7 +155,12 @@ impl Workload {
                 Plan::Batch((0..count).map(|_| self.some_change()).collect())
             }
             25..=29 => self.growth(name),
-            _ => self.shrinkage(name),
+            30 | 31 => self.shrinkage(name),
+            32..=34 => Plan::Moves(vec![self.some_move()]),
+            35 | 36 => {
+                Plan::Moves((0..self.random.usize(2..12)).map(|_| self.some_move()).collect())
+            }
+            _ => self.load(name),
         }
     }
 
@@ -297,6 +187,27 @@ impl Workload {
             len => map.keys().nth(self.random.usize(..len)).expect("one of them").to_vec(),
         };
         Change { name: name.into(), key, value: None }
+    }
+
+    /// A move or swap, mostly of something that is there.
+    fn some_move(&mut self) -> Move {
+        let (source, target) = (self.some_name(), self.some_name());
+        let key = if self.random.bool() { self.removal(target).key } else { self.some_key() };
+        Move {
+            is_swap: self.random.u8(..3) == 0,
+            source: (source.into(), self.removal(source).key),
+            target: (target.into(), key),
+        }
+    }
+
+    /// Entries in no order, some of them twice.
+    fn load(&mut self, name: &str) -> Plan {
+        let start = self.random.u64(..KEYS);
+        let count = self.random.usize(1..200);
+        let mut key = || key(start + self.random.u64(..300));
+        let keys: Vec<Vec<u8>> = (0..count).map(|_| key()).collect();
+        let entries = keys.into_iter().map(|key| (key, self.some_value())).collect();
+        Plan::Load { name: name.into(), entries }
     }
 
     fn repetition(&mut self, name: &str) -> Change {

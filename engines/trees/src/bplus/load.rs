@@ -1,0 +1,141 @@
+//! Inserting pairs that come in order.
+//!
+//! Purpose: a run of keys that all lie between two neighbours of the tree, or beyond its end, goes into
+//! leaves that are written once, full, in order; what is above the run moves behind it as slots. One
+//! by one each of them would be routed to its leaf, and the leaf searched, 48 times.
+//! Invariants: pairs that meet others one by one take the ordinary way, so that what does not pay
+//! costs no more than a look at one separator for each 16 of them.
+
+use adamant_heap::access::{Read, Write};
+
+use super::batch::apply;
+use super::find::{Path, Target, path as path_of, separator};
+use super::layout::{HEAD_LEAVES_AT, HEAD_PAIRS_AT, LEAF_BITMAP_AT, LEAF_SLOTS, Leaf};
+use super::sort::Sorted;
+use super::split::{add_child, check_height, shortest_between};
+use super::write::{add, branch, fill_leaf, new_leaf, new_separator};
+use crate::error::Result;
+use crate::slot::{KeyHash, Slot, write_entry};
+use crate::tree::{Operation, Pair};
+
+/// Pairs that a run has at least: a third of a leaf, as many as are routed together otherwise.
+const RUN_MIN: usize = 16;
+
+/// A gap between two neighbours of a tree, and what is to fill it.
+struct Gap {
+    path: Path,
+    /// Pairs that lie in it.
+    run: usize,
+    /// Slots of the leaf in use.
+    used: u64,
+    /// Entries of the leaf below the gap.
+    below: usize,
+    /// Slots, in key order, of those above it.
+    above: Vec<(u8, Slot)>,
+    /// Which of these are behind the old leaf's end, as bits of its slots.
+    leaving: u64,
+    /// What lies between the old leaf and the first new one, between that and the next, and so on.
+    separators: Vec<Vec<u8>>,
+}
+
+/// Inserts pairs, whose keys ascend strictly; returns how many replaced one.
+pub(super) fn load<W: Write>(tx: &mut W, tree: u64, mut pairs: &[Pair<'_>]) -> Result<u64> {
+    let mut replaced = 0;
+    let mut present = Vec::new();
+    while !pairs.is_empty() {
+        if let Some(gap) = gap(tx, tree, pairs)? {
+            let (run, rest) = pairs.split_at(gap.run);
+            fill(tx, tree, &gap, run)?;
+            pairs = rest;
+            continue;
+        }
+        let (some, rest) = pairs.split_at(pairs.len().min(RUN_MIN));
+        let operation = |&(key, value)| Operation { key, value: Some(value) };
+        let operations: Vec<Operation<'_>> = some.iter().map(operation).collect();
+        present.clear();
+        apply(tx, tree, &operations, &mut present)?;
+        replaced += present.iter().filter(|present| **present).count() as u64;
+        pairs = rest;
+    }
+    Ok(replaced)
+}
+
+/// The gap that the first pairs lie in, if enough of them do.
+fn gap<R: Read>(read: &R, tree: u64, pairs: &[Pair<'_>]) -> Result<Option<Gap>> {
+    let (Some((first, _)), Some((far, _))) = (pairs.first(), pairs.get(RUN_MIN - 1)) else {
+        return Ok(None);
+    };
+    let path = path_of(read, tree, Target::Key(first))?;
+    let fence = match path.upper_fence(read, path.height)? {
+        0 => None,
+        block => Some(separator(read, block)?),
+    };
+    if fence.is_some_and(|fence| *far >= fence) {
+        return Ok(None);
+    }
+    let mut sorted = Sorted::new();
+    sorted.load(read, path.leaf)?;
+    let below = sorted.rank(first, false);
+    let above: Vec<&[u8]> = sorted.entries(below..sorted.len()).map(|entry| entry.key).collect();
+    let end = above.first().copied().into_iter().chain(fence).min();
+    let run = pairs.partition_point(|(key, _)| end.is_none_or(|end| *key < end));
+    if run < RUN_MIN {
+        return Ok(None);
+    }
+    let leaf = Leaf::at(read, path.leaf)?;
+    let slots: Vec<usize> = (below..sorted.len()).map(|position| sorted.slot(position)).collect();
+    let mut gap = Gap {
+        path,
+        run,
+        used: leaf.used(),
+        below,
+        above: slots.iter().map(|slot| (leaf.fingerprints[*slot], leaf.slot(*slot))).collect(),
+        leaving: 0,
+        separators: Vec::new(),
+    };
+    let keys: Vec<&[u8]> = pairs[..run].iter().map(|(key, _)| *key).chain(above).collect();
+    let mut start = LEAF_SLOTS - below;
+    gap.leaving =
+        slots.iter().skip(start.saturating_sub(run)).fold(0, |bits, slot| bits | 1 << slot);
+    while start < keys.len() {
+        let before = match start.checked_sub(1) {
+            Some(before) => keys[before],
+            None => sorted.entry(below - 1).key,
+        };
+        gap.separators.push(shortest_between(before, keys[start]).to_vec());
+        start += LEAF_SLOTS;
+    }
+    Ok(Some(gap))
+}
+
+/// Fills a gap: first what room there is in its leaf, then new leaves.
+fn fill<W: Write>(tx: &mut W, tree: u64, gap: &Gap, run: &[Pair<'_>]) -> Result<()> {
+    let mut slots = Vec::with_capacity(run.len() + gap.above.len());
+    for (key, value) in run {
+        let hash = KeyHash::of(key);
+        slots.push((hash.fingerprint(), Slot::new(hash, write_entry(tx, key, value)?)));
+    }
+    let mut path = gap.path;
+    let staying = slots.len().min(LEAF_SLOTS - gap.below);
+    let used = gap.used & !gap.leaving;
+    if staying > 0 {
+        fill_leaf(tx, path.leaf, used, &slots[..staying])?;
+    } else {
+        tx.update_u64(path.leaf, LEAF_BITMAP_AT, used)?;
+    }
+    slots.extend_from_slice(&gap.above);
+    let moved = slots.get(LEAF_SLOTS - gap.below..).unwrap_or_default();
+    for (index, (chunk, bytes)) in moved.chunks(LEAF_SLOTS).zip(&gap.separators).enumerate() {
+        if let Some(before) = index.checked_sub(1) {
+            // The way to the leaf that was added last, which is that of its own separator.
+            path = path_of(tx, tree, Target::Key(&gap.separators[before]))?;
+        }
+        check_height(tx, &path)?;
+        let leaf = new_leaf(tx, chunk)?;
+        add(tx, tree, HEAD_LEAVES_AT, 1)?;
+        let separator = new_separator(tx, bytes)?;
+        let left = path.leaf;
+        add_child(tx, tree, &path, left, branch(separator, leaf))?;
+    }
+    add(tx, tree, HEAD_PAIRS_AT, run.len() as i64)
+}

@@ -1,0 +1,205 @@
+//! What a workload does in one commit, and what it makes of the content.
+
+use std::sync::Arc;
+
+use adamant::{Durability, Engine, Keyspace, KeyspaceOptions, Result, Store};
+
+use crate::model::Content;
+
+/// A change of one entry; no value removes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) name: String,
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Option<Vec<u8>>,
+}
+
+/// The engine that keeps the keyspace of a name: all of them take part.
+fn engine_of(name: &str) -> Engine {
+    match name {
+        "second" => Engine::Btree,
+        ".." => Engine::Critbit,
+        "/" => Engine::Redblack,
+        _ => Engine::Bplus,
+    }
+}
+
+/// What becomes one commit.
+#[derive(Clone, Debug)]
+pub(crate) enum Plan {
+    Create(&'static str),
+    Drop(&'static str),
+    Convert(&'static str, Engine),
+    Single(Change),
+    Take {
+        name: String,
+        key: Vec<u8>,
+    },
+    Batch(Vec<Change>),
+    /// By calls of their own if it is one, else in a batch.
+    Moves(Vec<Move>),
+    Load {
+        name: String,
+        entries: Vec<(Vec<u8>, Vec<u8>)>,
+    },
+}
+
+/// A value that goes from a key of a keyspace to another, or is swapped with that of another.
+#[derive(Clone, Debug)]
+pub(crate) struct Move {
+    pub(crate) is_swap: bool,
+    pub(crate) source: (String, Vec<u8>),
+    pub(crate) target: (String, Vec<u8>),
+}
+
+impl Plan {
+    /// The content after it.
+    pub(crate) fn applied(&self, content: &Content) -> Content {
+        let mut content = content.clone();
+        match self {
+            Plan::Create(name) => {
+                content.keyspaces.insert((*name).into(), Arc::default());
+            }
+            Plan::Drop(name) => {
+                content.keyspaces.remove(*name);
+            }
+            Plan::Convert(..) => {}
+            Plan::Take { name, key } => {
+                content.map(name).remove(key.as_slice());
+            }
+            Plan::Single(change) => apply(&mut content, change),
+            Plan::Batch(changes) => changes.iter().for_each(|change| apply(&mut content, change)),
+            Plan::Moves(moves) => {
+                for change in moves {
+                    apply_move(&mut content, change);
+                }
+            }
+            Plan::Load { name, entries } => {
+                let entry = |(key, value): &(Vec<u8>, Vec<u8>)| {
+                    (Arc::from(key.as_slice()), Arc::from(value.as_slice()))
+                };
+                content.map(name).extend(entries.iter().map(entry));
+            }
+        }
+        content
+    }
+
+    /// Makes it a commit of a store that holds `before`, and checks what the calls return.
+    pub(crate) fn run(
+        &self,
+        store: &Store,
+        before: &Content,
+        durability: Durability,
+    ) -> Result<()> {
+        let had = |name: &str, key: &[u8]| before.keyspaces[name].get(key);
+        let keyspace = |name: &str| -> Result<Keyspace> {
+            Ok(store.open_keyspace(name)?.with_durability(durability))
+        };
+        match self {
+            Plan::Create(name) => {
+                store.create_keyspace_with(name, KeyspaceOptions::new().engine(engine_of(name)))?;
+            }
+            Plan::Convert(name, engine) => {
+                store.convert_keyspace(name, *engine)?;
+            }
+            Plan::Drop(name) => assert!(store.drop_keyspace(name)?, "{name:?} exists"),
+            Plan::Take { name, key } => {
+                let taken = keyspace(name)?.take(key)?;
+                assert_eq!(taken.as_deref(), had(name, key).map(Arc::as_ref));
+            }
+            Plan::Single(Change { name, key, value: Some(value) }) => {
+                let replaced = keyspace(name)?.insert(key, value)?;
+                assert_eq!(replaced, had(name, key).is_some());
+            }
+            Plan::Single(Change { name, key, value: None }) => {
+                assert_eq!(keyspace(name)?.remove(key)?, had(name, key).is_some());
+            }
+            Plan::Batch(changes) => {
+                let mut batch = store.batch();
+                batch.durability(durability);
+                let mut open: Vec<Keyspace> = Vec::new();
+                for Change { name, key, value } in changes {
+                    if !open.iter().any(|keyspace| keyspace.name() == name) {
+                        open.push(store.open_keyspace(name)?);
+                    }
+                    let keyspace = open.iter().find(|keyspace| keyspace.name() == name);
+                    let keyspace = keyspace.expect("it was just opened");
+                    match value {
+                        Some(value) => batch.insert(keyspace, key, value)?,
+                        None => batch.remove(keyspace, key)?,
+                    }
+                }
+                batch.commit()?;
+            }
+            Plan::Moves(moves) => run_moves(store, before, moves, durability)?,
+            Plan::Load { name, entries } => {
+                let loaded =
+                    keyspace(name)?.extend(entries.iter().map(|(key, value)| (key, value)))?;
+                assert_eq!(loaded.entries, entries.len() as u64);
+                let after = self.applied(before).keyspaces[name].len();
+                let added = (after - before.keyspaces[name].len()) as u64;
+                assert_eq!(loaded.replaced, loaded.entries - added);
+            }
+        }
+        Ok(())
+    }
+
+    /// The durability that it has whatever was asked for.
+    pub(crate) fn fixed_durability(&self) -> Option<Durability> {
+        matches!(self, Plan::Create(_) | Plan::Drop(_) | Plan::Convert(..))
+            .then_some(Durability::Sync)
+    }
+}
+
+fn apply(content: &mut Content, change: &Change) {
+    let map = content.map(&change.name);
+    match &change.value {
+        Some(value) => drop(map.insert(change.key.as_slice().into(), value.as_slice().into())),
+        None => drop(map.remove(change.key.as_slice())),
+    }
+}
+
+/// Moves a value, or swaps two; whether there was anything to do.
+fn apply_move(content: &mut Content, change: &Move) -> bool {
+    let (name, key) = &change.source;
+    let (target, new_key) = &change.target;
+    let Some(value) = content.map(name).get(key.as_slice()).cloned() else { return false };
+    let other = content.map(target).get(new_key.as_slice()).cloned();
+    match (change.is_swap, other) {
+        (true, None) => return false,
+        (true, Some(other)) => drop(content.map(name).insert(key.as_slice().into(), other)),
+        (false, _) => drop(content.map(name).remove(key.as_slice())),
+    }
+    content.map(target).insert(new_key.as_slice().into(), value);
+    true
+}
+
+fn run_moves(
+    store: &Store,
+    before: &Content,
+    moves: &[Move],
+    durability: Durability,
+) -> Result<()> {
+    if let [Move { is_swap, source: (name, key), target: (target, new_key) }] = moves {
+        let keyspace = store.open_keyspace(name)?.with_durability(durability);
+        let target = store.open_keyspace(target)?;
+        let done = if *is_swap {
+            keyspace.swap(key, &target, new_key)?
+        } else {
+            keyspace.move_to(key, &target, new_key)?.is_moved()
+        };
+        assert_eq!(done, apply_move(&mut before.clone(), &moves[0]));
+        return Ok(());
+    }
+    let mut batch = store.batch();
+    batch.durability(durability);
+    for Move { is_swap, source: (name, key), target: (target, new_key) } in moves {
+        let (source, target) = (store.open_keyspace(name)?, store.open_keyspace(target)?);
+        if *is_swap {
+            batch.swap(&source, key, &target, new_key)?;
+        } else {
+            batch.move_to(&source, key, &target, new_key)?;
+        }
+    }
+    batch.commit()
+}
