@@ -111,18 +111,21 @@ fn run_heap(arguments: HeapArguments) -> Result<()> {
 
 /// Measures the maps, prints the table, writes the JSON lines.
 fn run_maps(arguments: MapsArguments) -> Result<()> {
+    let asked = AskedRows::of("maps")?;
     let json = arguments.json.map(File::create).transpose()?;
     let settings = arguments.settings;
-    let table = with_progress(|tell| maps::run(&settings, tell))?;
+    let (table, report) = with_progress(|tell| maps::run(&settings, &asked, tell))?;
     if let Some(mut file) = json {
         file.write_all(table.json_lines().as_bytes())?;
+        file.write_all(report.json_lines(&asked).as_bytes())?;
     }
     println!("{} pairs, {} rounds, {}", settings.pairs, settings.rounds, machine()?);
     println!(
         "nanoseconds of an operation; fences, flushed lines and bytes of log: insert / remove"
     );
-    print!("{}", table.text());
-    Ok(())
+    print!("{}\n{}", table.text(), report.table(&asked));
+    let is_all = settings.structure.is_none() && settings.journals == Journal::ALL;
+    if is_all { report.check_complete(&asked) } else { Ok(()) }
 }
 
 /// Measures the B+ tree, prints the table, writes the JSON lines.

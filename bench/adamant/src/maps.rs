@@ -9,10 +9,16 @@ mod table;
 
 mod ground;
 
+mod container;
+mod saving;
+
 use adamant_trees::{Bplus, Btree, Critbit, OrderedMap, Redblack};
 
+use crate::asked::AskedRows;
 use crate::error::{Result, ensure};
+use crate::heap::Journal;
 use crate::maps::ground::Ground;
+use crate::report::Report;
 
 pub use crate::maps::settings::{Settings, Value};
 pub use crate::maps::table::{Cell, Table};
@@ -20,10 +26,13 @@ pub use crate::maps::table::{Cell, Table};
 /// Operations of a transaction; `None` is one transaction for all.
 const BATCHES: [Option<u64>; 3] = [None, Some(1), Some(1_000)];
 
+/// The B-tree of the order that trees have unless said otherwise: see decision 0015.
+const CHOSEN_ORDER: &str = "btree-16";
+
 /// What measures a structure, and its name.
 type Measure = fn(&mut Ground<'_>) -> Result<()>;
 
-/// All structures. The orders of the B-tree are there to choose one by.
+/// All structures.
 const STRUCTURES: [(&str, Measure); 7] = [
     ("bplus", measure::<Bplus>),
     ("critbit", measure::<Critbit>),
@@ -38,21 +47,33 @@ fn measure<T: OrderedMap>(ground: &mut Ground<'_>) -> Result<()> {
     ground.measure(&|tx| T::create(tx))
 }
 
-/// Measures everything; `tell` is called with what comes next.
+/// Measures everything, and reports the rows that something is asked of, with those of the range set and
+/// of a container that threads fill; `tell` is called with what comes next.
 ///
 /// # Errors
 /// The first of the heap or the file system, and contents that are not what was written.
-pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Table> {
+pub fn run(
+    settings: &Settings,
+    asked: &AskedRows,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(Table, Report)> {
     let wanted = |name: &str| settings.structure.as_deref().is_none_or(|wanted| wanted == name);
     ensure(STRUCTURES.iter().any(|(name, _)| wanted(name)), || {
         let names = STRUCTURES.map(|(name, _)| name).join(", ");
         format!("there is no such structure; there are {names}")
     })?;
     let mut table = Table::default();
+    let mut report = Report::new("maps", Journal::ALL[0].name());
     for round in 0..settings.rounds {
         for &journal in &settings.journals {
             for (name, measure) in STRUCTURES.iter().filter(|(name, _)| wanted(name)) {
-                for (value, batch) in Value::ALL.into_iter().flat_map(|v| BATCHES.map(|b| (v, b))) {
+                // The other orders are there to choose one by.
+                let is_other = name.starts_with("btree") && *name != CHOSEN_ORDER;
+                if is_other && journal != Journal::ALL[0] && settings.structure.is_none() {
+                    continue;
+                }
+                let values = if is_other { &Value::ALL[..1] } else { &Value::ALL };
+                for (value, batch) in values.iter().flat_map(|v| BATCHES.map(|b| (*v, b))) {
                     let batch_name = batch.map_or("all".to_owned(), |batch| batch.to_string());
                     tell(&format!("{} {name} {} {batch_name}", journal.name(), value.name()));
                     let seed = u64::from(round) + 1;
@@ -62,7 +83,14 @@ pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Table> {
                     table.add(key, ground.cell);
                 }
             }
+            if settings.structure.is_none() {
+                tell(&format!("{}: one large transaction", journal.name()));
+                saving::measure(settings, journal, &mut report)?;
+                tell(&format!("{}: a container", journal.name()));
+                container::measure(settings, journal, &mut report)?;
+            }
         }
     }
-    Ok(table)
+    table.judge(asked, settings.pairs, &mut report);
+    Ok((table, report))
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use adamant_bench::asked::AskedRows;
 use adamant_bench::heap::Journal;
 use adamant_bench::maps::{Settings, run};
 
@@ -20,9 +21,16 @@ fn a_small_run_measures_all() {
         settings.pairs = 2_000;
         settings.journals = vec![*journal];
         settings.path = Some(directory.path().to_owned());
-        let table = run(&settings, &mut |_| {}).unwrap();
-        assert_eq!(table.rows().count(), 7 * 2 * 3);
-        assert_eq!(table.json_lines().lines().count(), 7 * 2 * 3);
+        let asked = AskedRows::of("maps").unwrap();
+        let (table, report) = run(&settings, &asked, &mut |_| {}).unwrap();
+        if *journal == Journal::Undo {
+            report.check_complete(&asked).unwrap();
+        }
+        assert!(report.median("saving.off.bytes", journal.name()).unwrap() > 32.0);
+        assert!(report.median("container.64.by_twin", journal.name()).unwrap() > 0.0);
+        let rows = if *journal == Journal::Undo { 4 * 2 * 3 + 3 * 3 } else { 4 * 2 * 3 };
+        assert_eq!(table.rows().count(), rows);
+        assert_eq!(table.json_lines().lines().count(), rows);
         for ((_, structure, value, batch), cell) in table.rows() {
             assert!(cell.insert > 0.0 && cell.remove > 0.0 && cell.get > 0.0, "{structure}");
             let costs = match journal {

@@ -40,8 +40,7 @@ impl<'a> Ground<'a> {
         &mut self,
         create: &dyn Fn(&mut Transaction<'_>) -> adamant_trees::Result<T>,
     ) -> Result<()> {
-        let parent = self.settings.path.clone().unwrap_or_else(|| self.journal.default_path());
-        let directory = tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(parent)?;
+        let directory = self.settings.work(self.journal)?;
         let heap = self.journal.open(&directory.path().join("heap"), 0)?;
         let map = heap.transaction(self.journal.durability(), |tx| create(tx))?;
         let pairs = self.settings.pairs;
@@ -94,7 +93,7 @@ impl<'a> Ground<'a> {
 }
 
 /// A key as bytes that are ordered as it is.
-fn bytes_of(key: u64) -> [u8; 8] {
+pub(super) fn bytes_of(key: u64) -> [u8; 8] {
     key.swap_bytes().to_le_bytes()
 }
 

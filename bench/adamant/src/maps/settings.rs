@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use tempfile::TempDir;
+
+use crate::error::Result;
 use crate::heap::Journal;
 
 /// How much of everything.
@@ -30,6 +33,12 @@ impl Settings {
             structure: None,
             path: None,
         }
+    }
+
+    /// A directory for a heap on a journal, removed with the value.
+    pub(super) fn work(&self, journal: Journal) -> Result<TempDir> {
+        let parent = self.path.clone().unwrap_or_else(|| journal.default_path());
+        Ok(tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(parent)?)
     }
 
     /// A tenth of it.

@@ -4,7 +4,10 @@ use std::fmt::Write;
 
 use serde_json::json;
 
+use crate::asked::AskedRows;
+use crate::heap::Journal;
 use crate::measure::median;
+use crate::report::{Report, Unit};
 
 /// Figures of one structure, for one operation: nanoseconds, and what the medium was asked for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +67,42 @@ impl Table {
             };
             (key, cell)
         })
+    }
+
+    /// Adds to a report the figures of the judged journal that something is asked of: as `insert.all.word.critbit`, and
+    /// `insert.speedup.word.critbit` of one transaction for all against one for each.
+    pub(super) fn judge(&self, asked: &AskedRows, pairs: u64, report: &mut Report) {
+        let mut add = |journal: &'static str, row: String, unit: Unit, figure: f64| {
+            if asked.get(&row).is_some() {
+                report.add(&row, journal, unit, pairs, figure);
+            }
+        };
+        let judged = Journal::ALL[0].name();
+        for ((journal, structure, value, batch), cell) in
+            self.rows().filter(|row| row.0.0 == judged)
+        {
+            for (work, unit, figure) in [
+                ("insert", Unit::Nanoseconds, cell.insert),
+                ("remove", Unit::Nanoseconds, cell.remove),
+                ("get", Unit::Nanoseconds, cell.get),
+                ("fences.insert", Unit::Fences, cell.insert_fences),
+                ("fences.remove", Unit::Fences, cell.remove_fences),
+            ] {
+                add(journal, format!("{work}.{batch}.{value}.{structure}"), unit, figure);
+            }
+            if batch != "1" {
+                continue;
+            }
+            let all = (*journal, *structure, *value, "all".to_owned());
+            if let Some((_, one)) = self.rows().find(|(key, _)| **key == all) {
+                for (work, figure) in
+                    [("insert", cell.insert / one.insert), ("remove", cell.remove / one.remove)]
+                {
+                    let row = format!("{work}.speedup.{value}.{structure}");
+                    add(journal, row, Unit::Speedup, figure);
+                }
+            }
+        }
     }
 
     /// The table to look at.
