@@ -16,6 +16,7 @@ use crate::bounds::Direction;
 use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::layout::{KeyspaceEntry, STORE_FORMAT, STORE_MAGIC, StoreHead};
+use crate::limits::NAME_BYTES_MAX;
 
 /// Where the catalogue is.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +133,42 @@ impl Catalogue {
         Ok(entry)
     }
 
+    /// Takes a keyspace out, but keeps its tree, for snapshots: under a name that no keyspace can
+    /// have. O(log keyspaces).
+    pub(crate) fn retire<W: Write>(
+        &self,
+        heap: &mut W,
+        name: &str,
+        entry: &KeyspaceEntry,
+    ) -> Result<()> {
+        let hidden = hidden_name(entry.head.get());
+        let replaced = self.tree.insert(heap, hidden.as_bytes(), entry.as_bytes())?;
+        assert!(!replaced, "a keyspace is dropped once");
+        let removed = self.tree.remove(heap, name.as_bytes())?;
+        assert!(removed, "a keyspace is dropped that was found under the same lock");
+        Ok(())
+    }
+
+    /// Whether a tree is kept for snapshots only.
+    pub(crate) fn is_retired<R: Read>(&self, heap: &R, tree: &Tree) -> Result<bool> {
+        Ok(self.find(heap, &hidden_name(tree.head()))?.is_some())
+    }
+
+    /// Frees a tree that was kept for snapshots, if it is one.
+    pub(crate) fn destroy_retired<W: Write>(&self, heap: &mut W, head: u64) -> Result<()> {
+        let hidden = hidden_name(head);
+        match self.find(heap, &hidden)? {
+            Some(entry) => self.drop(heap, &hidden, &entry),
+            None => Ok(()),
+        }
+    }
+
+    /// Heads of the trees that were kept for snapshots of a process that is gone.
+    pub(crate) fn list_retired<R: Read>(&self, heap: &R) -> Result<Vec<u64>> {
+        let list = self.list(heap)?.into_iter();
+        Ok(list.filter(|(name, _)| !is_visible(name)).map(|(_, entry)| entry.head.get()).collect())
+    }
+
     /// Takes a keyspace out and frees all it holds.
     pub(crate) fn drop<W: Write>(
         &self,
@@ -144,6 +181,16 @@ impl Catalogue {
         assert!(removed, "a keyspace is dropped that was found under the same lock");
         Ok(())
     }
+}
+
+/// Under which a tree is kept that was a keyspace's: longer than any name.
+pub(crate) fn hidden_name(head: u64) -> String {
+    format!("{:NAME_BYTES_MAX$} {head:016x}", "dropped")
+}
+
+/// Whether this is the name of a keyspace, and not of a tree that is kept for snapshots.
+pub(crate) fn is_visible(name: &str) -> bool {
+    name.len() <= NAME_BYTES_MAX
 }
 
 fn parse(name: &str, bytes: &[u8]) -> Result<KeyspaceEntry> {

@@ -12,6 +12,7 @@ use crate::batch::Batch;
 use crate::content::{MoveKind, Step};
 use crate::engine::Tree;
 use crate::error::Result;
+use crate::shared::KeyVisitor;
 
 impl Batch {
     /// Makes all changes in one commit, and returns when it is as durable as asked.
@@ -26,16 +27,17 @@ impl Batch {
         let mut operations: Vec<Operation<'_>> = Vec::with_capacity(self.len());
         let steps = self.content.steps(&mut operations);
         let mut present = Vec::with_capacity(operations.len());
-        self.shared.transaction(self.durability, |transaction| {
-            for step in steps {
+        let keys = |each: &mut KeyVisitor<'_>| self.each_key(&steps, &operations, each);
+        self.shared.change(self.durability, keys, |transaction| {
+            for step in &steps {
                 match step {
                     Step::Apply { keyspace, operations: range } => {
-                        let tree = self.tree(transaction, keyspace)?;
-                        tree.apply(transaction, &operations[range], &mut present)?;
+                        let tree = self.tree(transaction, *keyspace)?;
+                        tree.apply(transaction, &operations[range.clone()], &mut present)?;
                     }
                     Step::Move { kind, source: (source, key), target: (target, new_key) } => {
-                        let source = self.tree(transaction, source)?;
-                        let target = self.tree(transaction, target)?;
+                        let source = self.tree(transaction, *source)?;
+                        let target = self.tree(transaction, *target)?;
                         match kind {
                             MoveKind::Move => {
                                 source.move_to(transaction, key, &target, new_key)?;
@@ -49,6 +51,30 @@ impl Batch {
             }
             Ok(())
         })
+    }
+
+    /// All keys that the steps change, each as often as they do.
+    fn each_key(
+        &self,
+        steps: &[Step<'_>],
+        operations: &[Operation<'_>],
+        each: &mut KeyVisitor<'_>,
+    ) -> Result<()> {
+        for step in steps {
+            match step {
+                Step::Apply { keyspace, operations: range } => {
+                    let state = &self.keyspaces[*keyspace];
+                    let operations = &operations[range.clone()];
+                    operations.iter().try_for_each(|operation| each(state, operation.key))?;
+                }
+                Step::Move { source, target, .. } => {
+                    for (keyspace, key) in [source, target] {
+                        each(&self.keyspaces[*keyspace], key)?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn tree(&self, transaction: &Transaction<'_>, keyspace: usize) -> Result<Tree> {

@@ -11,6 +11,7 @@ use std::ops::{Bound, ControlFlow};
 use std::str::FromStr;
 
 use adamant_heap::access::{Read, Write};
+use adamant_slice::Slice;
 use adamant_trees::{
     Bplus, Btree, Critbit, Cursor, Moved, Moves, Operation, OrderedMap, Pair, Piece, Redblack,
     Report, Salvaged, Seek, Walk,
@@ -144,11 +145,16 @@ impl Tree {
         })
     }
 
+    /// Heap offset of the head.
+    pub(crate) fn head(&self) -> u64 {
+        with!(self, tree => tree.head())
+    }
+
     /// What the catalogue says of this tree.
     pub(crate) fn entry(&self, id: u64) -> KeyspaceEntry {
         KeyspaceEntry {
             id: id.into(),
-            head: with!(self, tree => tree.head()).into(),
+            head: self.head().into(),
             engine: self.engine().number().into(),
             format: FORMAT.into(),
             reserved: 0.into(),
@@ -265,6 +271,22 @@ impl Tree {
         other_key: &[u8],
     ) -> Result<bool> {
         with!(self, one => with!(other, other => Ok(one.swap(heap, key, other, other_key)?)))
+    }
+
+    /// The first keys of a range, at most so many.
+    pub(crate) fn keys<R: Read>(
+        &self,
+        heap: &R,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        entries_max: usize,
+    ) -> Result<Vec<Slice>> {
+        let mut keys = Vec::with_capacity(entries_max);
+        self.scan(heap, Direction::Up, range, usize::MAX, |(key, _)| {
+            keys.push(Slice::from(key));
+            let is_full = keys.len() >= entries_max;
+            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        Ok(keys)
     }
 
     /// Moves the first entries of a range, about so many of them, to another tree of the same heap.

@@ -106,6 +106,11 @@ pub enum Error {
         /// Who holds it, such as "process 4711 (adamant)".
         holder: Option<String>,
     },
+    /// The snapshot was ended, because what was kept for snapshots took too much memory.
+    SnapshotExpired {
+        /// Bytes that this may take.
+        bytes_max: u64,
+    },
     /// The store was closed.
     Closed,
     /// The store was used by a closure that holds its lock.
@@ -268,6 +273,12 @@ impl fmt::Display for Error {
                 f,
                 "the store is already open: {} is held by another process; close it there first",
                 path.display()
+            ),
+            Self::SnapshotExpired { bytes_max } => write!(
+                f,
+                "the snapshot was ended: what changed since it was opened takes more than \
+                 {bytes_max} bytes; open a new one, close snapshots sooner, or allow more \
+                 (`Options::snapshot_bytes_max`)"
             ),
             Self::Closed => f.write_str("the store was closed; open it again"),
             Self::Reentrant => f.write_str(

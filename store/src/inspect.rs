@@ -10,11 +10,12 @@ use adamant_heap::Salvage;
 use adamant_heap::access::Read;
 use adamant_trees::Report;
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, is_visible};
 use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::layout::{KeyspaceEntry, STORE_ROOT};
 use crate::shared::Shared;
+use crate::versions::SnapshotStats;
 
 /// A keyspace in a list of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct Stats {
     pub keyspaces: u64,
     /// Entries in all keyspaces.
     pub entries: u64,
+    /// Snapshots that are open, and what is kept for them.
+    pub snapshots: SnapshotStats,
     /// Figures of the heap: bytes of the pool, of the log, sequence numbers and so on.
     pub heap: adamant_heap::Stats,
 }
@@ -109,7 +112,8 @@ impl fmt::Display for Finding {
 pub(crate) fn keyspaces(shared: &Shared) -> Result<Vec<KeyspaceInfo>> {
     let view = shared.view()?;
     let mut found = Vec::new();
-    for (name, entry) in shared.catalogue().list(&view)? {
+    let list = shared.catalogue().list(&view)?.into_iter();
+    for (name, entry) in list.filter(|(name, _)| is_visible(name)) {
         let tree = Tree::open(&view, &name, &entry)?;
         found.push(KeyspaceInfo { name, engine: tree.engine(), entries: tree.len(&view)? });
     }
@@ -122,6 +126,7 @@ pub(crate) fn stats(shared: &Shared) -> Result<Stats> {
     Ok(Stats {
         keyspaces: keyspaces.len() as u64,
         entries: keyspaces.iter().map(|keyspace| keyspace.entries).sum(),
+        snapshots: shared.versions().stats(),
         heap: shared.heap()?.stats(),
     })
 }

@@ -18,6 +18,7 @@ use crate::bounds::{Direction, KeyBounds, KeyRange};
 use crate::bunch::{Bunch, Filler};
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
+use crate::snapshot::Snapshot;
 
 /// Entries of the first bunch: small, since many iterators are asked for a few entries only.
 const BUNCH_ENTRIES_MIN: usize = 16;
@@ -44,6 +45,8 @@ const BUNCH_BYTES_MAX: usize = 32 << 10;
 /// After an error it yields nothing more.
 pub struct Iter {
     pub(crate) keyspace: Keyspace,
+    /// What it looks at; `None`: what is there when it comes by.
+    pub(crate) snapshot: Option<Snapshot>,
     /// What was not fetched yet; `None` when nothing is left there.
     pub(crate) middle: Option<KeyRange>,
     /// Fetched from the low end, ascending.
@@ -70,7 +73,7 @@ impl Keyspace {
     /// # Ok::<(), adamant::Error>(())
     /// ```
     pub fn iter(&self) -> Iter {
-        Iter::new(self.clone(), Some(KeyRange::all()))
+        Iter::new(self.clone(), Some(KeyRange::all()), None)
     }
 
     /// The entries whose keys are in a range. A range that ends before it begins is empty.
@@ -86,7 +89,7 @@ impl Keyspace {
     /// # Ok::<(), adamant::Error>(())
     /// ```
     pub fn range(&self, range: impl KeyBounds) -> Iter {
-        Iter::new(self.clone(), KeyRange::new(&range))
+        Iter::new(self.clone(), KeyRange::new(&range), None)
     }
 
     /// The entries whose keys start with `prefix`.
@@ -101,14 +104,48 @@ impl Keyspace {
     /// # Ok::<(), adamant::Error>(())
     /// ```
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        Iter::new(self.clone(), KeyRange::prefix(prefix.as_ref()))
+        Iter::new(self.clone(), KeyRange::prefix(prefix.as_ref()), None)
+    }
+}
+
+impl Snapshot {
+    /// The entry with the lowest key. O(log n), and what was changed since then near that end.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn first(&self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {
+        self.iter(keyspace).next().transpose()
+    }
+
+    /// The entry with the highest key. As [`Snapshot::first`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn last(&self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {
+        self.iter(keyspace).next_back().transpose()
+    }
+
+    /// All entries that the keyspace had, by key, from both ends. The iterator keeps the snapshot.
+    pub fn iter(&self, keyspace: &Keyspace) -> Iter {
+        Iter::new(keyspace.clone(), Some(KeyRange::all()), Some(self.clone()))
+    }
+
+    /// The entries that the keyspace had in a range of keys.
+    pub fn range(&self, keyspace: &Keyspace, range: impl KeyBounds) -> Iter {
+        Iter::new(keyspace.clone(), KeyRange::new(&range), Some(self.clone()))
+    }
+
+    /// The entries that the keyspace had under keys that start with `prefix`.
+    pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Iter {
+        Iter::new(keyspace.clone(), KeyRange::prefix(prefix.as_ref()), Some(self.clone()))
     }
 }
 
 impl Iter {
-    fn new(keyspace: Keyspace, middle: Option<KeyRange>) -> Self {
+    fn new(keyspace: Keyspace, middle: Option<KeyRange>, snapshot: Option<Snapshot>) -> Self {
         Self {
             keyspace,
+            snapshot,
             middle,
             front: Bunch::default(),
             back: Bunch::default(),
@@ -128,17 +165,21 @@ impl Iter {
         };
         let bytes = (entries_min * self.entry_bytes).clamp(BUNCH_BYTES_MIN, BUNCH_BYTES_MAX);
         let mut filler = Filler::new(std::mem::take(bunch), entries_min, bytes);
-        let rest = {
-            let view = self.keyspace.shared.view()?;
-            let state = &self.keyspace.state;
-            let tree = state.tree(&view, self.keyspace.shared.catalogue())?;
-            let bounds = middle.bounds();
-            let rest = tree.scan(&view, direction, bounds, entries_min, |(key, value)| {
-                filler.add(key, value);
-                let is_full = filler.bytes() >= BUNCH_BYTES_MAX;
-                if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            })?;
-            rest.map(|bound| bound.map(Slice::from))
+        let mut each = |key: &[u8], value: &[u8]| {
+            filler.add(key, value);
+            let is_full = filler.bytes() >= BUNCH_BYTES_MAX;
+            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let (keyspace, bounds) = (&self.keyspace, middle.bounds());
+        let rest = match &self.snapshot {
+            Some(snapshot) => snapshot.scan(keyspace, direction, bounds, entries_min, &mut each)?,
+            None => {
+                let view = keyspace.shared.view()?;
+                let tree = keyspace.state.tree(&view, keyspace.shared.catalogue())?;
+                let rest = tree
+                    .scan(&view, direction, bounds, entries_min, |(key, value)| each(key, value))?;
+                rest.map(|bound| bound.map(Slice::from))
+            }
         };
         self.middle = rest.and_then(|bound| middle.rest(direction, bound));
         // A quarter more than the average: growing would copy all of the next bunch.
@@ -159,10 +200,11 @@ impl Iterator for Iter {
     type Item = Result<(Slice, Slice)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.front.is_empty()
-            && let Err(error) = self.fetch(Direction::Up)
-        {
-            return Some(Err(self.fuse(error)));
+        // More than once where a snapshot sees nothing of what is there.
+        while self.front.is_empty() && self.middle.is_some() {
+            if let Err(error) = self.fetch(Direction::Up) {
+                return Some(Err(self.fuse(error)));
+            }
         }
         self.front.take_first().or_else(|| self.back.take_last()).map(Ok)
     }
@@ -170,10 +212,10 @@ impl Iterator for Iter {
 
 impl DoubleEndedIterator for Iter {
     fn next_back(&mut self) -> Option<Self::Item> {
-        if self.back.is_empty()
-            && let Err(error) = self.fetch(Direction::Down)
-        {
-            return Some(Err(self.fuse(error)));
+        while self.back.is_empty() && self.middle.is_some() {
+            if let Err(error) = self.fetch(Direction::Down) {
+                return Some(Err(self.fuse(error)));
+            }
         }
         self.back.take_first().or_else(|| self.front.take_last()).map(Ok)
     }

@@ -8,7 +8,6 @@
 use std::ops::ControlFlow;
 
 use adamant_slice::Slice;
-use adamant_trees::Pair;
 
 use crate::bounds::{Direction, KeyRange};
 use crate::bunch::Bunch;
@@ -88,7 +87,7 @@ impl Iter {
             return Ok(broken);
         }
         while let Some(range) = self.middle.take() {
-            match self.keyspace.lend_hold(range, direction, &mut reader) {
+            match self.lend_hold(range, direction, &mut reader) {
                 Ok((rest, None)) => self.middle = rest,
                 Ok((rest, broken)) => {
                     self.middle = rest;
@@ -99,6 +98,42 @@ impl Iter {
         }
         let far = if forward { &mut self.back } else { &mut self.front };
         Ok(self.keyspace.lend_bunch(far, Bunch::take_last, &mut reader))
+    }
+
+    /// Lends entries of a range under one hold of the lock. Returns what is left of the range.
+    fn lend_hold<B>(
+        &self,
+        range: KeyRange,
+        direction: Direction,
+        reader: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<(Option<KeyRange>, Option<B>)> {
+        let keyspace = &self.keyspace;
+        let mut broken = None;
+        let mut each = |key: &[u8], value: &[u8]| match reader(key, value) {
+            ControlFlow::Continue(()) => ControlFlow::Continue(()),
+            ControlFlow::Break(with) => {
+                broken = Some(with);
+                ControlFlow::Break(())
+            }
+        };
+        let (bounds, hold) = (range.bounds(), HOLD_ENTRIES);
+        let rest = match &self.snapshot {
+            Some(snapshot) => {
+                snapshot.scan(keyspace, direction, bounds, hold, &mut |key, value| {
+                    let _guard = Guard::new(keyspace.shared.number());
+                    each(key, value)
+                })?
+            }
+            None => {
+                let view = keyspace.shared.view()?;
+                let tree = keyspace.state.tree(&view, keyspace.shared.catalogue())?;
+                let _guard = Guard::new(keyspace.shared.number());
+                let rest =
+                    tree.scan(&view, direction, bounds, hold, |(key, value)| each(key, value))?;
+                rest.map(|bound| bound.map(Slice::from))
+            }
+        };
+        Ok((rest.and_then(|bound| range.rest(direction, bound)), broken))
     }
 }
 
@@ -121,30 +156,5 @@ impl Keyspace {
             }
         }
         None
-    }
-
-    /// Lends entries of a range under one hold of the lock. Returns what is left of the range.
-    fn lend_hold<B>(
-        &self,
-        range: KeyRange,
-        direction: Direction,
-        reader: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> Result<(Option<KeyRange>, Option<B>)> {
-        let view = self.shared.view()?;
-        let tree = self.state.tree(&view, self.shared.catalogue())?;
-        let mut broken = None;
-        let rest = {
-            let _guard = Guard::new(self.shared.number());
-            let each = |(key, value): Pair<'_>| match reader(key, value) {
-                ControlFlow::Continue(()) => ControlFlow::Continue(()),
-                ControlFlow::Break(with) => {
-                    broken = Some(with);
-                    ControlFlow::Break(())
-                }
-            };
-            tree.scan(&view, direction, range.bounds(), HOLD_ENTRIES, each)?
-        };
-        let rest = rest.map(|bound| bound.map(Slice::from));
-        Ok((rest.and_then(|bound| range.rest(direction, bound)), broken))
     }
 }

@@ -37,6 +37,7 @@
 //! - [`Keyspace::rename`], [`Keyspace::move_to`], [`Keyspace::swap`] and [`Keyspace::move_range`] move
 //!   values of any size without copying them, also between keyspaces and engines.
 //! - [`Keyspace::load_sorted`] and [`Keyspace::extend`] fill keyspaces from iterators of any length.
+//! - A [`Snapshot`] is all of the store at one moment: nobody waits for it, nor it for anybody.
 //! - [`Slice`] is what reading returns: 24 bytes, no allocation for up to 20 bytes, cheap to clone.
 //! - Keys have 1 to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
 //! - Every call that can fail returns an [`Error`] that says what was expected, what was found and
@@ -59,9 +60,13 @@ mod keyspace_options;
 
 mod catalogue;
 
+mod versions;
+
 mod shared;
 
 mod keyspace;
+
+mod snapshot;
 
 mod batch;
 mod commit;
@@ -103,4 +108,6 @@ pub use moves::MovedRange;
 pub use options::Options;
 pub use repair::repair;
 pub use rescue::{KeyspaceRepair, RepairReport};
+pub use snapshot::Snapshot;
 pub use store::Store;
+pub use versions::SnapshotStats;

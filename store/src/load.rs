@@ -13,6 +13,7 @@ use crate::content::Content;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
+use crate::shared::KeyVisitor;
 
 /// Entries and bytes of a piece: some 500 microseconds during which readers wait.
 const PIECE_ENTRIES: usize = 1024;
@@ -146,7 +147,10 @@ impl Keyspace {
 
     /// Commits pairs, whose keys ascend; how many replaced one.
     fn load_piece(&self, pairs: &[Pair<'_>], durability: Durability) -> Result<u64> {
-        self.shared.transaction(durability, |transaction| {
+        let keys = |each: &mut KeyVisitor<'_>| {
+            pairs.iter().try_for_each(|(key, _)| each(&self.state, key))
+        };
+        self.shared.change(durability, keys, |transaction| {
             let tree = self.state.tree(transaction, self.shared.catalogue())?;
             tree.load_sorted(transaction, pairs)
         })

@@ -9,12 +9,14 @@
 
 use std::sync::Arc;
 
-use adamant_trees::Moved;
+use adamant_trees::{Moved, Piece};
 
 use crate::bounds::{Direction, KeyBounds, KeyRange};
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::limits::check_key;
+use crate::shared::KeyVisitor;
+use crate::versions::Lent;
 
 /// Entries of a range that move in one commit: some 200 microseconds during which readers wait.
 const PIECE_ENTRIES: usize = 256;
@@ -78,7 +80,11 @@ impl Keyspace {
         check_key(key)?;
         check_key(new_key)?;
         self.check_same_store(target)?;
-        self.shared.transaction(self.durability, |transaction| {
+        let keys = |each: &mut KeyVisitor<'_>| {
+            each(&self.state, key)?;
+            each(&target.state, new_key)
+        };
+        self.shared.change(self.durability, keys, |transaction| {
             let source = self.state.tree(transaction, self.shared.catalogue())?;
             let target = target.state.tree(transaction, self.shared.catalogue())?;
             source.move_to(transaction, key, &target, new_key)
@@ -111,7 +117,11 @@ impl Keyspace {
         check_key(key)?;
         check_key(other_key)?;
         self.check_same_store(other)?;
-        self.shared.transaction(self.durability, |transaction| {
+        let keys = |each: &mut KeyVisitor<'_>| {
+            each(&self.state, key)?;
+            each(&other.state, other_key)
+        };
+        self.shared.change(self.durability, keys, |transaction| {
             let tree = self.state.tree(transaction, self.shared.catalogue())?;
             let other = other.state.tree(transaction, self.shared.catalogue())?;
             tree.swap(transaction, key, &other, other_key)
@@ -146,17 +156,41 @@ impl Keyspace {
         let mut moved = MovedRange::default();
         let mut rest = KeyRange::new(&range);
         while let Some(range) = rest.take() {
-            let piece = self.shared.transaction(self.durability, |transaction| {
-                let source = self.state.tree(transaction, self.shared.catalogue())?;
-                let target = target.state.tree(transaction, self.shared.catalogue())?;
-                source.move_range(transaction, range.bounds(), &target, PIECE_ENTRIES)
-            })?;
+            let piece = self.move_piece(&range, target)?;
             moved.moved += piece.moved;
             moved.replaced += piece.replaced;
             let bound = piece.last.map(|key| std::ops::Bound::Excluded(key.as_slice().into()));
             rest = bound.and_then(|bound| range.rest(Direction::Up, bound));
         }
         Ok(moved)
+    }
+
+    /// Moves the first entries of a range, in one commit.
+    fn move_piece(&self, range: &KeyRange, target: &Self) -> Result<Piece> {
+        let catalogue = self.shared.catalogue();
+        let versions = self.shared.versions();
+        let mut lent = Lent::default();
+        if versions.any() {
+            let view = self.shared.view()?;
+            let source = self.state.tree(&view, catalogue)?;
+            let target = target.state.tree(&view, catalogue)?;
+            for key in source.keys(&view, range.bounds(), PIECE_ENTRIES)? {
+                lent.add(&view, &source, &key)?;
+                lent.add(&view, &target, &key)?;
+            }
+        }
+        self.shared.transaction(self.durability, |transaction| {
+            let source = self.state.tree(transaction, catalogue)?;
+            let target_tree = target.state.tree(transaction, catalogue)?;
+            if let Some(mut recorder) = versions.recorder() {
+                for key in source.keys(transaction, range.bounds(), PIECE_ENTRIES)? {
+                    recorder.keep(transaction, (self.state.id, source), &key, &lent)?;
+                    recorder.keep(transaction, (target.state.id, target_tree), &key, &lent)?;
+                }
+                recorder.finish();
+            }
+            source.move_range(transaction, range.bounds(), &target_tree, PIECE_ENTRIES)
+        })
     }
 
     fn check_same_store(&self, other: &Self) -> Result<()> {

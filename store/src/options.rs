@@ -26,6 +26,7 @@ pub struct Options {
     pub(crate) deferred_bytes_max: u64,
     pub(crate) background: bool,
     pub(crate) verify_first_touch: bool,
+    pub(crate) snapshot_bytes_max: u64,
 }
 
 impl Options {
@@ -41,6 +42,7 @@ impl Options {
             deferred_bytes_max: 4 << 20,
             background: true,
             verify_first_touch: false,
+            snapshot_bytes_max: 1 << 30,
         }
     }
 
@@ -116,6 +118,15 @@ impl Options {
     #[must_use]
     pub fn verify_first_touch(mut self, verify: bool) -> Self {
         self.verify_first_touch = verify;
+        self
+    }
+
+    /// Bytes that old values which are kept for open snapshots may take together. Beyond that the
+    /// oldest snapshots end: reading through them is
+    /// [`Error::SnapshotExpired`](crate::Error::SnapshotExpired) from then on. Default: 1 GiB.
+    #[must_use]
+    pub fn snapshot_bytes_max(mut self, bytes: u64) -> Self {
+        self.snapshot_bytes_max = bytes;
         self
     }
 }

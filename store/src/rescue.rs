@@ -20,6 +20,7 @@ use adamant_trees::{Bplus, Salvaged};
 use zerocopy::FromBytes;
 
 use crate::batch::Batch;
+use crate::catalogue::{hidden_name, is_visible};
 use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::inspect::{Finding, check_salvage};
@@ -183,7 +184,10 @@ impl<'s> Rescue<'s> {
                 Salvaged::Pair((name, bytes)) => match keyspace_entry(name, bytes) {
                     Some((name, place)) => {
                         known.insert(place.1);
-                        named.insert(name, place);
+                        // What is kept for a snapshot was dropped.
+                        if is_visible(&name) {
+                            named.insert(name, place);
+                        }
                     }
                     None => findings.push(in_catalogue(format!("no keyspace: {name:?}"))),
                 },
@@ -339,8 +343,9 @@ fn in_catalogue(what: String) -> Finding {
 
 /// Name and place of a keyspace that this version can read.
 fn keyspace_entry(name: &[u8], bytes: &[u8]) -> Option<(String, TreePlace)> {
-    let name = str::from_utf8(name).ok().filter(|name| check_name(name).is_ok())?;
     let entry = KeyspaceEntry::read_from_bytes(bytes).ok()?;
+    let is_name = |name: &&str| check_name(name).is_ok() || *name == hidden_name(entry.head.get());
+    let name = str::from_utf8(name).ok().filter(is_name)?;
     let engine = Engine::numbered(entry.engine.get(), entry.format.get())?;
     Some((name.to_owned(), (engine, entry.head.get())))
 }

@@ -25,6 +25,8 @@ use crate::error::{Error, Result};
 use crate::guard;
 use crate::layout::{KeyspaceEntry, STORE_ROOT};
 use crate::limits::check_name;
+use crate::options::Options;
+use crate::versions::{Lent, Versions};
 
 /// One keyspace, whatever the number of its handles.
 #[derive(Debug)]
@@ -71,6 +73,9 @@ impl KeyspaceState {
     }
 }
 
+/// Is told of a key that a commit will change.
+pub(crate) type KeyVisitor<'v> = dyn FnMut(&KeyspaceState, &[u8]) -> Result<()> + 'v;
+
 /// What all handles of a store point to. Dropping it closes the heap.
 pub(crate) struct Shared {
     heap: Heap,
@@ -80,11 +85,12 @@ pub(crate) struct Shared {
     keyspaces: Mutex<BTreeMap<Box<str>, Arc<KeyspaceState>>>,
     /// What the last batch left, for the next one.
     spare_content: Mutex<Option<Content>>,
+    versions: Versions,
 }
 
 impl Shared {
     /// The store on a heap; its head is created if there is none.
-    pub(crate) fn new(heap: Heap, durability: Durability) -> Result<Self> {
+    pub(crate) fn new(heap: Heap, options: &Options) -> Result<Self> {
         let root = heap.view()?.root(STORE_ROOT);
         if root == 0 {
             heap.transaction(Durability::Sync, |transaction: &mut Transaction| {
@@ -98,13 +104,65 @@ impl Shared {
             let root = view.root(STORE_ROOT);
             Catalogue::open(&view, root)?
         };
-        Ok(Self {
+        let shared = Self {
             heap,
             catalogue,
-            durability,
+            durability: options.durability,
             closed: AtomicBool::new(false),
             keyspaces: Mutex::new(BTreeMap::new()),
             spare_content: Mutex::new(None),
+            versions: Versions::new(options.snapshot_bytes_max),
+        };
+        let retired = shared.catalogue.list_retired(&shared.view()?)?;
+        shared.destroy_retired(retired);
+        Ok(shared)
+    }
+
+    /// What open snapshots see beside the trees.
+    #[inline]
+    pub(crate) fn versions(&self) -> &Versions {
+        &self.versions
+    }
+
+    /// Frees the trees that were kept for snapshots and that nobody sees any more.
+    pub(crate) fn destroy_unseen(&self) {
+        if !guard::is_held(self.number()) {
+            let trees = self.versions.take_unseen();
+            self.destroy_retired(trees.iter().map(Tree::head).collect());
+        }
+    }
+
+    /// What fails here, or is too late, is done by the next opening; a check finds what is damaged.
+    fn destroy_retired(&self, heads: Vec<u64>) {
+        for head in heads {
+            let _ = self.transaction(Durability::Deferred, |transaction| {
+                self.catalogue.destroy_retired(transaction, head)
+            });
+        }
+    }
+
+    /// As [`Shared::transaction`], for one that changes keys: `keys` names them all, to each closure
+    /// that it is given. What open snapshots see of them is kept.
+    pub(crate) fn change<T>(
+        &self,
+        durability: Durability,
+        keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>,
+        body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut lent = Lent::default();
+        if self.versions.any() {
+            let view = self.view()?;
+            keys(&mut |state, key| lent.add(&view, &state.tree(&view, &self.catalogue)?, key))?;
+        }
+        self.transaction(durability, |transaction| {
+            if let Some(mut recorder) = self.versions.recorder() {
+                keys(&mut |state, key| {
+                    let tree = state.tree(transaction, &self.catalogue)?;
+                    recorder.keep(transaction, (state.id, tree), key, &lent)
+                })?;
+                recorder.finish();
+            }
+            body(transaction)
         })
     }
 
@@ -262,11 +320,18 @@ impl Shared {
             if let Some(state) = keyspaces.get(name) {
                 state.in_doubt.store(true, Ordering::Release);
             }
-            self.catalogue.drop(transaction, name, &entry)?;
+            if self.versions.any() {
+                let tree = Tree::open(transaction, name, &entry)?;
+                self.catalogue.retire(transaction, name, &entry)?;
+                self.versions.drop_keyspace(entry.id.get(), tree);
+            } else {
+                self.catalogue.drop(transaction, name, &entry)?;
+            }
             Ok(true)
         })?;
         if dropped {
             keyspaces.remove(name);
+            self.destroy_unseen();
         }
         Ok(dropped)
     }

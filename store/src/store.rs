@@ -17,6 +17,7 @@ use crate::keyspace_options::KeyspaceOptions;
 use crate::open;
 use crate::options::Options;
 use crate::shared::{KeyspaceState, Shared};
+use crate::snapshot::Snapshot;
 
 /// A store of named keyspaces, in a directory of its own.
 ///
@@ -78,7 +79,7 @@ impl Store {
     /// As [`Store::open_with`].
     pub fn open_directory(directory: Arc<dyn Directory>, options: Options) -> Result<Self> {
         let (heap, recovery) = open::heap_in(directory, &options)?;
-        Ok(Self { shared: Arc::new(Shared::new(heap, options.durability)?), recovery })
+        Ok(Self { shared: Arc::new(Shared::new(heap, &options)?), recovery })
     }
 
     /// The keyspace of that name, created if there is none.
@@ -183,6 +184,14 @@ impl Store {
     /// An empty batch: changes to any keyspaces of this store that become one commit.
     pub fn batch(&self) -> Batch {
         Batch::new(Arc::clone(&self.shared))
+    }
+
+    /// All keyspaces as they are now, whatever is committed from now on. O(1).
+    ///
+    /// # Errors
+    /// The store is closed.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        Snapshot::open(&self.shared)
     }
 
     /// What opening this store found and did: whether it had been closed, and what was brought

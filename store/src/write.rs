@@ -4,11 +4,14 @@
 //! Invariants: an `Err` means that nothing was changed, unless the store says that it is
 //! poisoned: then the commit may be visible, and reopening decides.
 
+use adamant_heap::Transaction;
 use adamant_slice::Slice;
 
+use crate::engine::Tree;
 use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
+use crate::shared::KeyVisitor;
 
 impl Keyspace {
     /// Sets the value of a key; true if it replaced another one. O(log n) and one commit: it
@@ -30,10 +33,7 @@ impl Keyspace {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         check_value(value)?;
-        self.shared.transaction(self.durability, |transaction| {
-            let tree = self.state.tree(transaction, self.shared.catalogue())?;
-            tree.insert(transaction, key, value)
-        })
+        self.change(key, |transaction, tree| tree.insert(transaction, key, value))
     }
 
     /// Takes a key and its value out; true if it was there. O(log n) and one commit.
@@ -43,10 +43,7 @@ impl Keyspace {
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
         check_key(key)?;
-        self.shared.transaction(self.durability, |transaction| {
-            let tree = self.state.tree(transaction, self.shared.catalogue())?;
-            tree.remove(transaction, key)
-        })
+        self.change(key, |transaction, tree| tree.remove(transaction, key))
     }
 
     /// Takes a key out and returns its value. O(log n) and one commit.
@@ -65,14 +62,26 @@ impl Keyspace {
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
         check_key(key)?;
-        self.shared.transaction(self.durability, |transaction| {
-            let tree = self.state.tree(transaction, self.shared.catalogue())?;
+        self.change(key, |transaction, tree| {
             let Some(value) = tree.find(transaction, key)?.map(Slice::from) else {
                 return Ok(None);
             };
             let removed = tree.remove(transaction, key)?;
             assert!(removed, "a key that was found under the same lock is there to be removed");
             Ok(Some(value))
+        })
+    }
+
+    /// A transaction that changes one key.
+    fn change<T>(
+        &self,
+        key: &[u8],
+        body: impl FnOnce(&mut Transaction<'_>, Tree) -> Result<T>,
+    ) -> Result<T> {
+        let keys = |each: &mut KeyVisitor<'_>| each(&self.state, key);
+        self.shared.change(self.durability, keys, |transaction| {
+            let tree = self.state.tree(transaction, self.shared.catalogue())?;
+            body(transaction, tree)
         })
     }
 }

@@ -116,6 +116,15 @@ scenarios! {
         engines_are_kept
         converting_keeps_all
     }
+    snapshots {
+        see_one_moment
+        of_keyspaces_that_go
+        of_values_that_move
+        that_take_too_much_end
+        are_dropped_anywhere
+        beside_writers
+        against_a_model
+    }
     limits {
         keys
         names

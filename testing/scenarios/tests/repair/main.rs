@@ -48,6 +48,41 @@ fn a_whole_store_is_left_alone() {
     );
 }
 
+/// A keyspace that was dropped while a snapshot looked at it does not come back.
+#[test]
+fn what_a_snapshot_kept_stays_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let (open, path) = (directory.path().join("open"), directory.path().join("store"));
+    let store = Store::open(&open).unwrap();
+    let fill = |name: &str| {
+        let keyspace = store.keyspace(name).unwrap();
+        let mut batch = store.batch();
+        for number in 0..3000 {
+            batch.insert(&keyspace, format!("{name} {number:05}"), [7; 90]).unwrap();
+        }
+        batch.commit().unwrap();
+    };
+    fill("dropped");
+    fill("kept");
+    let snapshot = store.snapshot().unwrap();
+    store.drop_keyspace("dropped").unwrap();
+    assert!(store.check().unwrap().is_clean());
+    copy_directory(&open, &path);
+    drop(snapshot);
+    store.close().unwrap();
+    let pool = path.join("pool");
+    let len = fs::metadata(&pool).unwrap().len();
+    for part in 2..8 {
+        flip(&pool, len / 8 * part);
+    }
+    let report = repair(&path).unwrap();
+    assert!(report.damaged_path.is_some(), "something was damaged");
+    let store = Store::open(&path).unwrap();
+    let names: Vec<_> = store.keyspaces().unwrap().into_iter().map(|info| info.name).collect();
+    assert_eq!(names, ["kept"]);
+    assert!(store.keyspace("kept").unwrap().len().unwrap() > 2000);
+}
+
 #[test]
 fn pages_of_the_pool_cost_no_more_than_what_is_on_them() {
     let mut lost_all = 0;

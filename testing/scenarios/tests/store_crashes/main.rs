@@ -157,6 +157,41 @@ fn conversions() {
     tally.print("store, conversions");
 }
 
+/// Keyspaces that go while a snapshot looks at them: what is kept for it is freed with it, or by the
+/// opening after a crash.
+#[test]
+fn keyspaces_that_go_under_a_snapshot() {
+    let disk = SimDisk::new(seed(9));
+    let mix = Mix { seed: seed(9), steps: 0, large_one_in: 0, upkeep_one_in: 0, durabilities: ALL };
+    let mut workload = Workload::create(&disk, mix).unwrap();
+    for name in ["one", "two"] {
+        workload.commit(&Plan::Create(name), Durability::Sync).unwrap();
+        let change = |number| Change {
+            name: name.into(),
+            key: key(number),
+            value: Some(vec![number as u8; if number % 20 == 0 { 5000 } else { 30 }]),
+        };
+        workload.commit(&Plan::Batch((0..80).map(change).collect()), Durability::Sync).unwrap();
+    }
+    let snapshot = workload.store().snapshot().unwrap();
+    let handles = ["one", "two"].map(|name| workload.store().open_keyspace(name).unwrap());
+    workload.commit(&Plan::Drop("one"), Durability::Sync).unwrap();
+    workload.commit(&Plan::Convert("two", Engine::Critbit), Durability::Sync).unwrap();
+    workload.commit(&Plan::Create("one"), Durability::Sync).unwrap();
+    let change = Change { name: "two".into(), key: key(20), value: None };
+    workload.commit(&Plan::Single(change), Durability::Sync).unwrap();
+    workload.commit(&Plan::Drop("two"), Durability::Sync).unwrap();
+    for handle in &handles {
+        assert_eq!(snapshot.iter(handle).count(), 80);
+        assert_eq!(snapshot.get(handle, key(20)).unwrap(), Some(vec![20; 5000].into()));
+    }
+    drop((snapshot, handles));
+    workload.commit(&Plan::Drop("one"), Durability::Sync).unwrap();
+    let mut tally = Tally::new();
+    try_power_cuts(&mut tally, &disk, &workload.models, 1, 4);
+    tally.print("store, keyspaces that go under a snapshot");
+}
+
 #[test]
 fn a_killed_process_loses_no_buffered_commit() {
     let disk = SimDisk::new(seed(7));

@@ -66,6 +66,9 @@ pub(crate) fn open(disk: &SimDisk) -> Result<Store> {
 pub(crate) fn assert_clean(store: &Store) {
     let report = store.check().unwrap();
     assert!(report.is_clean(), "{:#?}", report.findings);
+    // Of keyspaces that went under a snapshot nothing is left.
+    let known = store.keyspaces().unwrap();
+    assert!(report.keyspaces.iter().map(|check| &check.name).eq(known.iter().map(|k| &k.name)));
 }
 
 /// Recovers what is on a disk, and panics unless it is one of the promised commits, whole, in a

@@ -1,0 +1,299 @@
+//! Snapshots: the store as it was at one moment, for as long as somebody looks at it.
+//!
+//! Purpose: the flow of a read at a snapshot: the shared lock, the versions that commits kept for
+//! it, and where these say nothing, the tree.
+//! Invariants: the tree and the versions are looked at in one hold of the shared lock.
+//! Thread safety: a snapshot can be sent, shared and dropped by any thread; it holds no lock.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use adamant_heap::View;
+use adamant_slice::Slice;
+
+use crate::bounds::Direction;
+use crate::engine::Tree;
+use crate::error::{Error, Result};
+use crate::guard::{self, Guard};
+use crate::keyspace::Keyspace;
+use crate::limits::check_key;
+use crate::shared::{KeyspaceState, Shared};
+use crate::versions::{SeenKeyspace, SeenVersion};
+
+/// Keys with versions that are looked at under one hold of the lock.
+const VERSIONS_MAX: usize = 1024;
+
+/// Is told of an entry, and whether it wants more.
+type Each<'e> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'e;
+
+/// All keyspaces of a store as one commit left them. Reads through it see nothing of later commits,
+/// and nobody waits: neither who reads for those who write, nor the other way round.
+///
+/// It costs nothing while nothing changes. From then on the store keeps what a commit changes and
+/// the snapshot sees: of each key the first old value, of up to 4 KiB as a copy, of a longer one its
+/// block; and dropped keyspaces. That is let go when the last snapshot that sees it is dropped. What
+/// they may take together is limited, see
+/// [`Options::snapshot_bytes_max`](crate::Options::snapshot_bytes_max); [`Stats`](crate::Stats) says
+/// what they take.
+///
+/// A handle: clones are the same snapshot. It keeps the store open, as every handle does.
+///
+/// ```
+/// let store = adamant::Store::in_memory()?;
+/// let stock = store.keyspace("stock")?;
+/// stock.insert("apples", "10")?;
+///
+/// let before = store.snapshot()?;
+/// stock.insert("apples", "7")?;
+/// stock.insert("pears", "3")?;
+/// assert_eq!(before.get(&stock, "apples")?, Some("10".into()));
+/// assert_eq!(before.iter(&stock).count(), 1);
+/// assert_eq!(stock.get("apples")?, Some("7".into()));
+/// # Ok::<(), adamant::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Snapshot(Arc<Opened>);
+
+/// What the handles of a snapshot share.
+struct Opened {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let versions = self.shared.versions();
+        if guard::is_held(self.shared.number()) {
+            // Within a closure that this thread was lent something for.
+            return versions.close_later(self.number);
+        }
+        versions.close(self.number);
+        self.shared.destroy_unseen();
+    }
+}
+
+impl Snapshot {
+    pub(crate) fn open(shared: &Arc<Shared>) -> Result<Self> {
+        let number = {
+            let _view = shared.view()?;
+            shared.versions().open()
+        };
+        Ok(Self(Arc::new(Opened { shared: Arc::clone(shared), number })))
+    }
+
+    /// The value that a key had, or `None`. O(log n); large values are not copied, see
+    /// [`Keyspace::get`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`], [`Error::KeyspaceDropped`] only for a keyspace that was dropped before
+    /// the snapshot was opened; [`Error::SnapshotExpired`].
+    pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let key = key.as_ref();
+        self.look(keyspace, key, |view, found| match found {
+            Found::Version(value) => Ok(value.cloned()),
+            Found::Tree(tree) => match tree.find_with_block(view, key)? {
+                None => Ok(None),
+                Some((value, Some(block))) => Ok(Some(view.lend(block, value.len())?)),
+                Some((value, None)) => Ok(Some(Slice::from(value))),
+            },
+        })
+    }
+
+    /// What the closure makes of the value that a key had, or `None` without calling it. The bytes
+    /// are lent, under the store's shared lock: see [`Keyspace::get_with`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn get_with<T>(
+        &self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        reader: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        let key = key.as_ref();
+        self.look(keyspace, key, |view, found| {
+            let value = match found {
+                Found::Version(value) => value.map(|value| &value[..]),
+                Found::Tree(tree) => tree.find(view, key)?,
+            };
+            Ok(value.map(|value| {
+                let _guard = Guard::new(self.0.shared.number());
+                reader(value)
+            }))
+        })
+    }
+
+    /// Whether the key had a value. O(log n).
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn contains(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
+        let key = key.as_ref();
+        self.look(keyspace, key, |view, found| match found {
+            Found::Version(value) => Ok(value.is_some()),
+            Found::Tree(tree) => Ok(tree.find(view, key)?.is_some()),
+        })
+    }
+
+    /// Entries that the keyspace had. O(1).
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn len(&self, keyspace: &Keyspace) -> Result<u64> {
+        self.with(&keyspace.shared, &keyspace.state, |view, tree, seen| match seen.len() {
+            Some(len) => Ok(len),
+            None => tree.len(view),
+        })
+    }
+
+    /// Whether the keyspace had no entry. O(1).
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn is_empty(&self, keyspace: &Keyspace) -> Result<bool> {
+        Ok(self.len(keyspace)? == 0)
+    }
+
+    fn look<T>(
+        &self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        reader: impl FnOnce(&View<'_>, Found<'_>) -> Result<T>,
+    ) -> Result<T> {
+        check_key(key)?;
+        self.with(&keyspace.shared, &keyspace.state, |view, tree, seen| match seen.version(key) {
+            Some(value) => reader(view, Found::Version(value)),
+            None => reader(view, Found::Tree(tree)),
+        })
+    }
+
+    /// What a closure makes of a keyspace: the tree that it had, and what overrides it.
+    fn with<T>(
+        &self,
+        shared: &Arc<Shared>,
+        state: &KeyspaceState,
+        reader: impl FnOnce(&View<'_>, Tree, &SeenKeyspace<'_>) -> Result<T>,
+    ) -> Result<T> {
+        if !Arc::ptr_eq(shared, &self.0.shared) {
+            return Err(Error::OtherStore { name: state.name.to_string() });
+        }
+        let view = shared.view()?;
+        let seen = shared.versions().seen_by(self.0.number)?;
+        let seen = seen.keyspace(&view, shared.catalogue(), state.id)?;
+        let tree = match seen.tree() {
+            Some(tree) => tree,
+            None => state.tree(&view, shared.catalogue())?,
+        };
+        reader(&view, tree, &seen)
+    }
+
+    /// As [`Tree::scan`], of what the keyspace had; under one hold of the lock.
+    pub(crate) fn scan(
+        &self,
+        keyspace: &Keyspace,
+        direction: Direction,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        entries_min: usize,
+        each: &mut Each<'_>,
+    ) -> Result<Option<Bound<Slice>>> {
+        self.with(&keyspace.shared, &keyspace.state, |view, tree, seen| {
+            let (versions, stop) = seen.versions(direction, bounds, VERSIONS_MAX);
+            let bounds = match (direction, stop) {
+                (_, None) => bounds,
+                (Direction::Up, Some(stop)) => (bounds.0, Bound::Included(&stop[..])),
+                (Direction::Down, Some(stop)) => (Bound::Included(&stop[..]), bounds.1),
+            };
+            let mut merge = Merge { direction, versions, broken: None, each };
+            let rest = tree.scan(view, direction, bounds, entries_min, |(key, value)| {
+                merge.entry(key, value)
+            })?;
+            let rest = rest.map(|bound| bound.map(Slice::from));
+            let _ = merge.up_to(rest.as_ref());
+            if let Some(key) = merge.broken {
+                return Ok(Some(Bound::Excluded(key)));
+            }
+            Ok(rest.or_else(|| stop.map(|stop| Bound::Excluded(stop.clone()))))
+        })
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("number", &self.0.number).finish_non_exhaustive()
+    }
+}
+
+/// Where the value of a key is to be had.
+enum Found<'s> {
+    /// It is this.
+    Version(Option<&'s Slice>),
+    /// In the tree.
+    Tree(Tree),
+}
+
+/// Entries of a tree and versions, in one order.
+struct Merge<'s, 'e> {
+    direction: Direction,
+    versions: VecDeque<SeenVersion<'s>>,
+    /// The key of the version at which `each` broke.
+    broken: Option<Slice>,
+    each: &'e mut Each<'e>,
+}
+
+impl Merge<'_, '_> {
+    /// Hands on the versions that come before the key of an entry, and then the entry, or the
+    /// version in its place.
+    fn entry(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+        while let Some((at, version)) = self.versions.front().copied() {
+            let order = match self.direction {
+                Direction::Up => at[..].cmp(key),
+                Direction::Down => key.cmp(&at[..]),
+            };
+            if order.is_gt() {
+                break;
+            }
+            self.versions.pop_front();
+            if order.is_eq() {
+                return match version {
+                    Some(value) => (self.each)(key, value),
+                    None => ControlFlow::Continue(()),
+                };
+            }
+            self.version(at, version)?;
+        }
+        (self.each)(key, value)
+    }
+
+    fn version(&mut self, key: &Slice, version: Option<&Slice>) -> ControlFlow<()> {
+        let Some(value) = version else { return ControlFlow::Continue(()) };
+        let flow = (self.each)(key, value);
+        if flow.is_break() {
+            self.broken = Some(key.clone());
+        }
+        flow
+    }
+
+    /// Hands on the versions that are left before the bound where the tree's scan ended.
+    fn up_to(&mut self, rest: Option<&Bound<Slice>>) -> ControlFlow<()> {
+        if self.broken.is_some() {
+            return ControlFlow::Break(());
+        }
+        while let Some((key, version)) = self.versions.front().copied() {
+            let is_before = match (rest, self.direction) {
+                (None | Some(Bound::Unbounded), _) => true,
+                (Some(Bound::Included(bound)), Direction::Up) => key < bound,
+                (Some(Bound::Excluded(bound)), Direction::Up) => key <= bound,
+                (Some(Bound::Included(bound)), Direction::Down) => key > bound,
+                (Some(Bound::Excluded(bound)), Direction::Down) => key >= bound,
+            };
+            if !is_before {
+                break;
+            }
+            self.versions.pop_front();
+            self.version(key, version)?;
+        }
+        ControlFlow::Continue(())
+    }
+}

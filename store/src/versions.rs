@@ -1,0 +1,420 @@
+//! What open snapshots see that the trees no longer hold.
+//!
+//! Purpose: before a commit changes a key that an open snapshot sees, it puts the old value here:
+//! of up to 4 KiB a copy, of a longer one its block, lent. See `docs/decisions/0060-versions.md`.
+//! Invariants: commits that find a snapshot open have numbers, one after the other; a snapshot has
+//! the number of the last one before it. For each snapshot `s` and key, the oldest version with a
+//! number above `s` is what it sees, and if there is none, what the tree holds. A version is put
+//! here before the tree changes, in the same hold of the heap's exclusive lock; one whose
+//! transaction failed says what the tree still holds, and does no harm.
+//! Thread safety: lock order: the heap's, then `state`. Snapshots are opened under the heap's shared
+//! lock, so that none falls into a commit which saw none open; they are closed under no lock.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use adamant_heap::View;
+use adamant_heap::access::{Read, Write};
+use adamant_slice::Slice;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::bounds::Direction;
+use crate::catalogue::Catalogue;
+use crate::engine::Tree;
+use crate::error::{Error, Result};
+
+/// Bytes that a version takes beside its key and value, about.
+const VERSION_BYTES: u64 = 160;
+/// Versions that are let go under one hold of the lock: some 100 microseconds.
+const FORGET_STEP: usize = 1024;
+
+/// Figures of the snapshots that are open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SnapshotStats {
+    /// Snapshots open.
+    pub open: u64,
+    /// Age of the oldest one.
+    pub oldest: Duration,
+    /// Old values and absences that are kept for them.
+    pub versions: u64,
+    /// Bytes that these take, about.
+    pub bytes: u64,
+    /// Keyspaces that were dropped, and are kept for them.
+    pub keyspaces: u64,
+    /// Snapshots that were ended because the versions took too many bytes.
+    pub expired: u64,
+}
+
+/// A snapshot's number, and when it was opened.
+#[derive(Clone, Copy, Debug)]
+struct Opened {
+    count: u64,
+    first: Instant,
+}
+
+/// What was there before a commit: its number, and the value, `None` for no such key.
+type Version = (u64, Option<Slice>);
+
+/// A key, and what a snapshot sees under it.
+pub(crate) type SeenVersion<'s> = (&'s Slice, Option<&'s Slice>);
+
+/// The versions of one keyspace.
+#[derive(Debug, Default)]
+struct Keyspace {
+    /// By key, the oldest first.
+    keys: BTreeMap<Slice, Vec<Version>>,
+    /// Entries before a commit, the oldest first.
+    lens: Vec<(u64, u64)>,
+    /// The commit that dropped the keyspace, if it succeeded, and the tree that is kept.
+    dropped: Option<(u64, Tree)>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Of the last commit that found a snapshot open.
+    number: u64,
+    open: BTreeMap<u64, Opened>,
+    keyspaces: HashMap<u64, Keyspace>,
+    /// Versions by number: which are let go first.
+    queue: VecDeque<(u64, u64, Slice)>,
+    /// Trees that are to be destroyed.
+    unseen: Vec<Tree>,
+    bytes: u64,
+    expired: u64,
+}
+
+/// The versions of a store.
+#[derive(Debug)]
+pub(crate) struct Versions {
+    /// Whether a snapshot is open: all that a commit looks at otherwise.
+    any: AtomicBool,
+    bytes_max: u64,
+    state: RwLock<State>,
+    /// Snapshots closed by a thread that may hold `state`.
+    closed: Mutex<Vec<u64>>,
+}
+
+impl Versions {
+    /// None, which may take so many bytes.
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        let (any, state, closed) = (AtomicBool::new(false), RwLock::default(), Mutex::default());
+        Self { any, bytes_max, state, closed }
+    }
+
+    /// Whether a snapshot is open. Whoever has the heap exclusively can rely on a `false`.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
+    /// Opens a snapshot and returns its number. To be called under the heap's shared lock.
+    pub(crate) fn open(&self) -> u64 {
+        let mut state = self.state.write();
+        let number = state.number;
+        let opened = state.open.entry(number).or_insert(Opened { count: 0, first: Instant::now() });
+        opened.count += 1;
+        self.any.store(true, Ordering::Release);
+        number
+    }
+
+    /// Closes a snapshot later, because this thread is in a closure that was lent something: the
+    /// next one that is closed, or the next commit, closes this one too.
+    pub(crate) fn close_later(&self, number: u64) {
+        self.closed.lock().push(number);
+    }
+
+    /// Closes a snapshot, and lets go what no other one sees.
+    pub(crate) fn close(&self, number: u64) {
+        self.close_late();
+        self.close_one(number);
+    }
+
+    fn close_late(&self) {
+        let closed = std::mem::take(&mut *self.closed.lock());
+        closed.into_iter().for_each(|number| self.close_one(number));
+    }
+
+    fn close_one(&self, number: u64) {
+        let mut state = self.state.write();
+        let Some(opened) = state.open.get_mut(&number) else { return };
+        opened.count -= 1;
+        if opened.count > 0 {
+            return;
+        }
+        state.open.remove(&number);
+        if let Some(oldest) = state.oldest() {
+            state.forget_trees(oldest);
+            while state.forget_some(oldest) {
+                RwLockWriteGuard::bump(&mut state);
+            }
+            return;
+        }
+        self.any.store(false, Ordering::Release);
+        state.forget_trees(u64::MAX);
+        state.bytes = 0;
+        let all = (std::mem::take(&mut state.keyspaces), std::mem::take(&mut state.queue));
+        // A million versions take a while to free: nobody shall wait for that.
+        drop(state);
+        drop(all);
+    }
+
+    /// Trees that were kept for snapshots and that none sees any more.
+    pub(crate) fn take_unseen(&self) -> Vec<Tree> {
+        std::mem::take(&mut self.state.write().unseen)
+    }
+
+    /// The versions that a commit adds to; `None` when no snapshot is open, which is one load. To be
+    /// called under the heap's exclusive lock.
+    #[inline]
+    pub(crate) fn recorder(&self) -> Option<Recorder<'_>> {
+        if self.any() { self.start_recorder() } else { None }
+    }
+
+    #[cold]
+    fn start_recorder(&self) -> Option<Recorder<'_>> {
+        self.close_late();
+        let mut state = self.state.write();
+        let newest = *state.open.last_key_value()?.0;
+        state.number += 1;
+        Some(Recorder { number: state.number, newest, bytes_max: self.bytes_max, state })
+    }
+
+    /// Keeps the tree of a keyspace that is dropped, if the commit succeeds. To be called under the
+    /// heap's exclusive lock.
+    pub(crate) fn drop_keyspace(&self, id: u64, tree: Tree) {
+        let mut state = self.state.write();
+        if state.open.is_empty() {
+            state.unseen.push(tree);
+            return;
+        }
+        state.number += 1;
+        let number = state.number;
+        state.keyspaces.entry(id).or_default().dropped = Some((number, tree));
+    }
+
+    /// What a snapshot sees beside the trees. To be called under the heap's shared lock.
+    ///
+    /// # Errors
+    /// `Error::SnapshotExpired`.
+    pub(crate) fn seen_by(&self, number: u64) -> Result<Seen<'_>> {
+        let state = self.state.read();
+        if !state.open.contains_key(&number) {
+            return Err(Error::SnapshotExpired { bytes_max: self.bytes_max });
+        }
+        Ok(Seen { state, number })
+    }
+
+    /// Figures.
+    pub(crate) fn stats(&self) -> SnapshotStats {
+        let state = self.state.read();
+        let oldest = state.open.values().map(|opened| opened.first.elapsed()).max();
+        SnapshotStats {
+            open: state.open.values().map(|opened| opened.count).sum(),
+            oldest: oldest.unwrap_or_default(),
+            versions: state.queue.len() as u64,
+            bytes: state.bytes,
+            keyspaces: state.keyspaces.values().filter(|k| k.dropped.is_some()).count() as u64,
+            expired: state.expired,
+        }
+    }
+}
+
+impl State {
+    /// The number of the oldest snapshot.
+    fn oldest(&self) -> Option<u64> {
+        self.open.first_key_value().map(|(number, _)| *number)
+    }
+
+    /// Lets go what is kept of whole keyspaces up to a number.
+    fn forget_trees(&mut self, oldest: u64) {
+        for keyspace in self.keyspaces.values_mut() {
+            keyspace.lens.retain(|(number, _)| *number > oldest);
+            let dropped = keyspace.dropped.take_if(|(number, _)| *number <= oldest);
+            self.unseen.extend(dropped.map(|(_, tree)| tree));
+        }
+    }
+
+    /// Lets go some versions up to a number; whether there may be more.
+    fn forget_some(&mut self, oldest: u64) -> bool {
+        for _ in 0..FORGET_STEP {
+            if self.queue.front().is_none_or(|(number, ..)| *number > oldest) {
+                return false;
+            }
+            let Some((_, id, key)) = self.queue.pop_front() else { return false };
+            let Some(keyspace) = self.keyspaces.get_mut(&id) else { continue };
+            let Some(versions) = keyspace.keys.get_mut(&key[..]) else { continue };
+            let (_, value) = versions.remove(0);
+            self.bytes -= bytes_of(&key, value.as_ref());
+            if versions.is_empty() {
+                keyspace.keys.remove(&key[..]);
+            }
+        }
+        true
+    }
+}
+
+fn bytes_of(key: &[u8], value: Option<&Slice>) -> u64 {
+    VERSION_BYTES + key.len() as u64 + value.map_or(0, |value| value.len() as u64)
+}
+
+/// Values that were lent just before the heap was locked for a commit, by their blocks: it spares
+/// copying them.
+#[derive(Debug, Default)]
+pub(crate) struct Lent(HashMap<u64, Slice>);
+
+impl Lent {
+    /// Lends the value of a key if it has a block of its own.
+    ///
+    /// # Errors
+    /// Those of looking for the key.
+    pub(crate) fn add(&mut self, view: &View<'_>, tree: &Tree, key: &[u8]) -> Result<()> {
+        if let Some((value, Some(block))) = tree.find_with_block(view, key)? {
+            self.0.insert(block, view.lend(block, value.len())?);
+        }
+        Ok(())
+    }
+
+    /// What lies in a block. One that is lent is not used for anything else meanwhile.
+    fn get(&self, block: Option<u64>) -> Option<Slice> {
+        self.0.get(&block?).cloned()
+    }
+}
+
+/// What a commit puts here before it changes anything.
+pub(crate) struct Recorder<'v> {
+    state: RwLockWriteGuard<'v, State>,
+    number: u64,
+    newest: u64,
+    bytes_max: u64,
+}
+
+impl Recorder<'_> {
+    /// Keeps what a tree holds under a key that is about to change.
+    ///
+    /// # Errors
+    /// Those of looking for the key.
+    pub(crate) fn keep<W: Write>(
+        &mut self,
+        heap: &W,
+        (id, tree): (u64, Tree),
+        key: &[u8],
+        lent: &Lent,
+    ) -> Result<()> {
+        let state = &mut *self.state;
+        let keyspace = state.keyspaces.entry(id).or_default();
+        if keyspace.lens.last().is_none_or(|(number, _)| *number <= self.newest) {
+            keyspace.lens.push((self.number, tree.len(heap)?));
+        }
+        let versions = keyspace.keys.get(key);
+        if versions.and_then(|versions| versions.last()).is_some_and(|(n, _)| *n > self.newest) {
+            // Every snapshot that is open sees that one, or an older one.
+            return Ok(());
+        }
+        let found = tree.find_with_block(heap, key)?;
+        let value = found.map(|(value, block)| lent.get(block).unwrap_or_else(|| value.into()));
+        let key = Slice::from(key);
+        state.bytes += bytes_of(&key, value.as_ref());
+        state.queue.push_back((self.number, id, key.clone()));
+        keyspace.keys.entry(key).or_default().push((self.number, value));
+        Ok(())
+    }
+
+    /// Ends the oldest snapshots if all is too much.
+    pub(crate) fn finish(mut self) {
+        let state = &mut *self.state;
+        while state.bytes > self.bytes_max
+            && let Some((_, opened)) = state.open.pop_first()
+        {
+            state.expired += opened.count;
+            let oldest = state.oldest().unwrap_or(u64::MAX);
+            state.forget_trees(oldest);
+            while state.forget_some(oldest) {}
+        }
+    }
+}
+
+/// What a snapshot sees beside the trees.
+pub(crate) struct Seen<'v> {
+    state: RwLockReadGuard<'v, State>,
+    number: u64,
+}
+
+impl Seen<'_> {
+    /// What it sees of one keyspace.
+    ///
+    /// # Errors
+    /// Those of asking the catalogue, for a keyspace that may have been dropped or converted.
+    pub(crate) fn keyspace<R: Read>(
+        &self,
+        heap: &R,
+        catalogue: &Catalogue,
+        id: u64,
+    ) -> Result<SeenKeyspace<'_>> {
+        let keyspace = self.state.keyspaces.get(&id);
+        let dropped = keyspace.and_then(|keyspace| keyspace.dropped);
+        let tree = match dropped.filter(|(number, _)| *number > self.number) {
+            // The commit that was to drop it may have failed.
+            Some((_, tree)) if catalogue.is_retired(heap, &tree)? => Some(tree),
+            _ => None,
+        };
+        Ok(SeenKeyspace { keyspace, number: self.number, tree })
+    }
+}
+
+/// What a snapshot sees of a keyspace beside its tree.
+pub(crate) struct SeenKeyspace<'s> {
+    keyspace: Option<&'s Keyspace>,
+    number: u64,
+    tree: Option<Tree>,
+}
+
+impl<'s> SeenKeyspace<'s> {
+    /// The tree that the keyspace had, if it was dropped since.
+    pub(crate) fn tree(&self) -> Option<Tree> {
+        self.tree
+    }
+
+    /// Entries that the keyspace had, if the tree does not say.
+    pub(crate) fn len(&self) -> Option<u64> {
+        let seen = self.keyspace?.lens.iter().find(|(number, _)| *number > self.number);
+        seen.map(|(_, len)| *len)
+    }
+
+    /// What a key had, if the tree does not say: `Some(None)` when it was not there.
+    pub(crate) fn version(&self, key: &[u8]) -> Option<Option<&'s Slice>> {
+        self.seen(self.keyspace?.keys.get(key)?)
+    }
+
+    fn seen(&self, versions: &'s [Version]) -> Option<Option<&'s Slice>> {
+        let seen = versions.iter().find(|(number, _)| *number > self.number);
+        seen.map(|(_, value)| value.as_ref())
+    }
+
+    /// Versions of keys within bounds, in order, after looking at up to `keys_max` keys; with the
+    /// key where it stopped if there may be more beyond it.
+    pub(crate) fn versions(
+        &self,
+        direction: Direction,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        keys_max: usize,
+    ) -> (VecDeque<SeenVersion<'s>>, Option<&'s Slice>) {
+        let mut found = VecDeque::new();
+        let Some(keyspace) = self.keyspace else { return (found, None) };
+        let mut range = keyspace.keys.range::<[u8], _>(bounds);
+        for looked_at in 1.. {
+            let next = match direction {
+                Direction::Up => range.next(),
+                Direction::Down => range.next_back(),
+            };
+            let Some((key, versions)) = next else { break };
+            found.extend(self.seen(versions).map(|value| (key, value)));
+            if looked_at == keys_max {
+                return (found, Some(key));
+            }
+        }
+        (found, None)
+    }
+}
