@@ -18,7 +18,7 @@ use crate::limits::check_key;
 use crate::shared::KeyVisitor;
 use crate::versions::Lent;
 
-/// Entries of a range that move in one commit: some 200 microseconds during which readers wait.
+/// Entries of a range that move in one commit: 200 to 500 microseconds during which readers wait.
 const PIECE_ENTRIES: usize = 256;
 
 /// What became of a range that was moved.

@@ -5,7 +5,7 @@ mod common;
 use std::ops::{Bound, ControlFlow};
 
 use adamant_heap::access::Read;
-use adamant_trees::{Cursor, Operation, OrderedMap, Pair, Result, Seek, Walk};
+use adamant_trees::{Cursor, Moves, Operation, OrderedMap, Pair, Result, Seek, Walk};
 use common::for_each_tree;
 use common::mock::Mock;
 
@@ -60,6 +60,27 @@ fn change(heap: &mut Mock, tree: impl OrderedMap, rng: &mut fastrand::Rng) -> Re
     tree.apply_sorted(heap, &operations, &mut Vec::new())
 }
 
+/// Moves and loads, each of which may come upon the damage.
+fn move_and_load<T: OrderedMap>(heap: &mut Mock, tree: T, rng: &mut fastrand::Rng) {
+    let other = T::create(heap).unwrap();
+    for _ in 0..30 {
+        let [from, to] = [key(rng.u64(..PAIRS)), key(rng.u64(..PAIRS * 2))];
+        let _ = tree.rename(heap, &from, &to);
+        let _ = tree.swap(heap, &from, &tree, &to);
+        let _ = tree.move_to(heap, &from, &other, &from);
+        let _ = tree.swap(heap, &to, &other, &from);
+        let range = (Bound::Included(&from[..]), Bound::Unbounded);
+        let _ = tree.move_range(heap, range, &other, 20);
+        let _ = other.move_range(heap, range, &tree, 20);
+    }
+    for _ in 0..10 {
+        let start = rng.u64(..PAIRS);
+        let keys: Vec<_> = (0..150).map(|number| format!("key/{start:08}/{number:03}")).collect();
+        let pairs: Vec<Pair<'_>> = keys.iter().map(|key| (key.as_bytes(), &b"new"[..])).collect();
+        let _ = tree.load_sorted(heap, &pairs);
+    }
+}
+
 for_each_tree! {
     damage_gives_errors
     a_full_device_is_an_error
@@ -106,6 +127,11 @@ fn damage_gives_errors<T: OrderedMap>() {
         assert!(heap.reads.get() < 20 * PAIRS, "a scan of damage ran on");
         for number in (0..PAIRS).step_by(17) {
             let _ = tree.get(&heap, &key(number));
+        }
+        if seed % 4 == 0 {
+            let mut moved = heap.clone();
+            move_and_load(&mut moved, tree, &mut rng);
+            let _ = tree.check(&moved);
         }
         let _ = change(&mut heap, tree, &mut rng);
         let _ = tree.clear(&mut heap);

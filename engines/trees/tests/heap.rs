@@ -46,7 +46,8 @@ fn a_million_changes<T: OrderedMap>() {
         for _ in 0..5 {
             heap.transaction(Durability::Deferred, |tx| {
                 model.change(tx, 4_000, removes)?;
-                model.batch(tx, 1_000, removes)
+                model.batch(tx, 500, removes)?;
+                model.load(tx, 500)
             })
             .unwrap();
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
 use adamant_heap::access::{Read, Write};
-use adamant_trees::{Cursor, Operation, OrderedMap, Pair, Result, Seek, Walk};
+use adamant_trees::{Cursor, Moved, Moves, Operation, OrderedMap, Pair, Result, Seek, Walk};
 use fastrand::Rng;
 
 use super::shapes::{Shape, value};
@@ -46,6 +46,8 @@ impl<T: OrderedMap> Model<T> {
                 let removed = self.tree.remove(tx, &key)?;
                 assert_eq!(removed, self.map.remove(&key).is_some());
                 assert!(self.tree.get(tx, &key)?.is_none());
+            } else if self.rng.u8(..8) == 0 {
+                self.move_one(tx)?;
             } else {
                 let (key, value) = (self.key(), value(&mut self.rng));
                 let replaced = self.tree.insert(tx, &key, &value)?;
@@ -54,6 +56,32 @@ impl<T: OrderedMap> Model<T> {
             }
         }
         self.compare(tx)
+    }
+
+    /// Renames a key, or swaps the values of two.
+    fn move_one<W: Write>(&mut self, tx: &mut W) -> Result<()> {
+        let key = self.present_key();
+        if self.rng.bool() {
+            let other = self.present_key();
+            let swapped = self.tree.swap(tx, &key, &self.tree, &other)?;
+            assert_eq!(swapped, self.map.contains_key(&key) && self.map.contains_key(&other));
+            if swapped && key != other {
+                let value = self.map.remove(&key).unwrap();
+                let other_value = self.map.insert(other, value).unwrap();
+                self.map.insert(key, other_value);
+            }
+            return Ok(());
+        }
+        let new_key = self.key();
+        let moved = self.tree.rename(tx, &key, &new_key)?;
+        let value = self.map.remove(&key);
+        assert_eq!(moved.is_moved(), value.is_some());
+        if let Some(value) = value {
+            assert_eq!(self.tree.get(tx, &new_key)?, Some(value.as_slice()));
+            let replaced = self.map.insert(new_key, value).is_some();
+            assert_eq!(moved == Moved::Replaced, replaced);
+        }
+        Ok(())
     }
 
     /// Makes random changes in one sorted batch.
