@@ -9,7 +9,7 @@ mod model;
 mod plan;
 mod workload;
 
-use adamant::{Durability, Engine, Store};
+use adamant::{Durability, Engine, KeyspaceOptions, Store};
 use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Mark, Promise, SimDisk, Tally};
 
@@ -190,6 +190,52 @@ fn keyspaces_that_go_under_a_snapshot() {
     let mut tally = Tally::new();
     try_power_cuts(&mut tally, &disk, &workload.models, 1, 4);
     tally.print("store, keyspaces that go under a snapshot");
+}
+
+/// Loads in order and in any order: a crash leaves whole pieces, the lowest keys first, and once the
+/// load has returned all of it.
+#[test]
+fn loads_leave_whole_pieces() {
+    const ENTRIES: usize = 3_000;
+    let entry = |number: usize| (format!("{number:06}").into_bytes(), vec![number as u8; 9]);
+    for (number, engine) in (20..).zip([Engine::Bplus, Engine::Btree]) {
+        let disk = SimDisk::new(seed(number));
+        let store = open(&disk).unwrap();
+        let of_engine = KeyspaceOptions::new().engine(engine);
+        let keyspaces = ["in order", "in any order"]
+            .map(|name| store.create_keyspace_with(name, of_engine).unwrap());
+        Mark::Durable.put(&disk, 0);
+        Mark::Begun.put(&disk, 1);
+        keyspaces[0].load_sorted((0..ENTRIES).map(entry)).unwrap();
+        Mark::Durable.put(&disk, 1);
+        Mark::Begun.put(&disk, 2);
+        keyspaces[1].extend((0..ENTRIES).map(|number| entry(number * 7 % ENTRIES))).unwrap();
+        Mark::Durable.put(&disk, 2);
+        drop((keyspaces, store));
+        let (mut tally, mut partial) = (Tally::new(), 0);
+        tally.power_cuts(&disk, 1, 6, |crashed, promise| {
+            if !promise.created {
+                return;
+            }
+            let store = open(&crashed).unwrap();
+            let mut loaded = Vec::new();
+            for name in ["in order", "in any order"] {
+                let found = store.open_keyspace(name).unwrap().iter().map(Result::unwrap);
+                let found: Vec<_> =
+                    found.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+                assert!(found.len().is_multiple_of(1024) || found.len() == ENTRIES);
+                assert!(found.iter().enumerate().all(|(number, found)| *found == entry(number)));
+                loaded.push(found.len());
+            }
+            assert!(promise.least < 1 || loaded[0] == ENTRIES, "{loaded:?} of {promise:?}");
+            assert!(promise.least < 2 || loaded[1] == ENTRIES, "{loaded:?} of {promise:?}");
+            assert!(loaded[1] == 0 || loaded[0] == ENTRIES, "commits survive in their order");
+            partial += u64::from(!loaded[0].is_multiple_of(ENTRIES));
+            assert!(store.check().unwrap().is_clean());
+        });
+        assert!(partial > 0, "some crash leaves a part of a load");
+        tally.print(&format!("store, loads into {engine}"));
+    }
 }
 
 #[test]
