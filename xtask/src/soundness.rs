@@ -1,5 +1,5 @@
 //! `cargo xtask soundness`: the tools that look for undefined behaviour, on the crate that owes its
-//! speed to unsafe code; and loom on the order of entries of the undo journal too.
+//! speed to unsafe code; and loom on what threads of the heap meet in: the gate of the image, the order of entries.
 //!
 //! Purpose: one command that runs what can run on this machine, and says what it left out and why.
 //! Loom needs nothing; Miri, the address sanitizer and the fuzzer need a nightly toolchain with the
@@ -64,9 +64,9 @@ pub(crate) fn run() -> Result<bool, String> {
             missing: None,
         },
         Tool {
-            name: "loom, lanes",
+            name: "loom, heap",
             nightly: false,
-            arguments: "test --quiet -p adamant-heap --lib order::".to_owned(),
+            arguments: "test --quiet -p adamant-heap --lib every_order".to_owned(),
             variables: variables("loom", "RUSTFLAGS", "--cfg loom"),
             missing: None,
         },

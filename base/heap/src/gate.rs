@@ -10,17 +10,17 @@
 //! Thread safety: any thread. Who enters first says that it is inside, then looks whether the gate
 //! is shut; who shuts it looks at the places after that; all in one total order (`SeqCst`).
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-
 use crate::seat::wait;
+use crate::sync::{
+    AtomicBool, AtomicU8, AtomicUsize, Ordering, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    in_total_order,
+};
 
 /// Places of a heap. More threads than that share them.
 pub(crate) const PLACE_COUNT: usize = 32;
 
 /// How often a thread that finds the gate shut lets others run before it sleeps.
-const WAITS: u32 = 16;
+const WAITS: u32 = if cfg!(loom) { 1 } else { 16 };
 
 const FREE: u8 = 0;
 /// By somebody who does not look at the image.
@@ -91,6 +91,7 @@ impl Gate {
     pub(crate) fn write(&self) -> Alone<'_> {
         let lock = self.lock.write();
         self.shut.store(true, Ordering::SeqCst);
+        in_total_order();
         let alone = Alone { gate: self, _lock: lock };
         for place in self.places.iter().take(self.used.load(Ordering::SeqCst)) {
             while place.0.load(Ordering::SeqCst) == INSIDE {
@@ -104,6 +105,7 @@ impl Gate {
     pub(crate) fn try_write(&self) -> Option<Alone<'_>> {
         let lock = self.lock.try_write()?;
         self.shut.store(true, Ordering::SeqCst);
+        in_total_order();
         let alone = Alone { gate: self, _lock: lock };
         let mut used = self.places.iter().take(self.used.load(Ordering::SeqCst));
         let is_empty = used.all(|place| place.0.load(Ordering::SeqCst) != INSIDE);
@@ -188,12 +190,13 @@ impl Gate {
         let word = &self.places[place].0;
         let is_free = word.load(Ordering::Relaxed) == FREE
             && word.compare_exchange(FREE, state, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        in_total_order();
         // Not `then_some`: one that is made and dropped would leave a place that is another's.
         is_free.then(|| Seated { gate: self, place })
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::cell::UnsafeCell;
 
@@ -270,5 +273,92 @@ mod tests {
         assert!(gate.try_write().is_none());
         drop(inside);
         assert_eq!(gate.sit_at(3).place(), 3);
+    }
+}
+
+/// Every order in which threads can go through the gate, as memory may show it to them.
+#[cfg(all(test, loom))]
+mod every_order {
+    use std::sync::Arc;
+
+    use loom::cell::UnsafeCell;
+    use loom::thread;
+
+    use super::*;
+
+    /// What is behind the gate: loom tells when somebody looks at it while somebody changes it.
+    struct Behind {
+        gate: Gate,
+        value: UnsafeCell<u32>,
+    }
+
+    // SAFETY: that it is looked at and changed as the gate says is what is tested.
+    unsafe impl Sync for Behind {}
+    // SAFETY: as above.
+    unsafe impl Send for Behind {}
+
+    impl Behind {
+        fn look(&self) {
+            // SAFETY: as above; loom looks after it.
+            self.value.with(|value| unsafe { *value });
+        }
+
+        fn change(&self) {
+            // SAFETY: as above; loom looks after it.
+            self.value.with_mut(|value| unsafe { *value += 1 });
+        }
+    }
+
+    fn explore(threads: [fn(&Behind); 2], last: fn(&Behind)) {
+        let mut builder = loom::model::Builder::new();
+        // Waiting for each other has too many orders for all of them.
+        builder.preemption_bound = Some(3);
+        builder.check(move || {
+            let behind = Arc::new(Behind { gate: Gate::default(), value: UnsafeCell::new(0) });
+            let threads = threads.map(|work| {
+                let behind = Arc::clone(&behind);
+                thread::spawn(move || work(&behind))
+            });
+            last(&behind);
+            for thread in threads {
+                thread.join().expect("no panic");
+            }
+        });
+    }
+
+    fn enter(behind: &Behind) {
+        let _seated = behind.gate.enter(0);
+        behind.look();
+    }
+
+    fn write(behind: &Behind) {
+        let _alone = behind.gate.write();
+        behind.change();
+    }
+
+    fn try_write(behind: &Behind) {
+        let alone = behind.gate.try_write();
+        if alone.is_some() {
+            behind.change();
+        }
+    }
+
+    fn read(behind: &Behind) {
+        let _shared = behind.gate.read();
+        behind.look();
+    }
+
+    #[test]
+    fn nobody_enters_while_somebody_is_alone() {
+        explore([enter, write], |behind| {
+            let _seated = behind.gate.enter(1);
+            behind.look();
+        });
+    }
+
+    #[test]
+    fn one_at_a_time_is_alone_whether_it_waited_or_not() {
+        explore([enter, write], try_write);
+        explore([read, write], try_write);
     }
 }

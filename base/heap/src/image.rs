@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use adamant_medium::persist::Persist;
 use adamant_medium::region::Region;
 use adamant_medium::storage::File;
-use parking_lot::RwLockReadGuard;
 use zerocopy::FromBytes;
 
 use crate::class::{Class, ClassTable};
@@ -30,6 +29,7 @@ use crate::layout::{
     KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_COUNT, ROOT_OFFSET, ROOT_PAGES_END, ROOT_WORDS,
     TABLE_BASE, ZONE_BYTES, ZONE_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
 };
+use crate::sync::RwLockReadGuard;
 
 /// Memory is made usable in steps of a huge page, so that a first touch can fill a whole one:
 /// 2 MiB in one fault instead of 512 (2-4 us each).

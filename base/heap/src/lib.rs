@@ -46,6 +46,7 @@ pub mod access;
 pub mod typed;
 mod directory;
 mod class;
+mod sync;
 mod seat;
 mod gate;
 mod image;

@@ -10,8 +10,10 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::sync::yield_now;
+
 /// Looks at a seat that is taken between two times that this thread lets others run.
-const LOOKS: u32 = 32;
+const LOOKS: u32 = if cfg!(loom) { 1 } else { 32 };
 
 /// The lock, and what it guards.
 #[derive(Debug, Default)]
@@ -55,7 +57,7 @@ pub(crate) fn wait(has_happened: impl Fn() -> bool) {
         }
         std::hint::spin_loop();
     }
-    std::thread::yield_now();
+    yield_now();
 }
 
 /// The seat, held; dropping this lets go of it.

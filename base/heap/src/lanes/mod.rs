@@ -13,7 +13,6 @@ mod entry;
 mod mapped;
 mod lanes_file;
 mod large;
-mod sync;
 mod order;
 mod lane;
 mod shared;

@@ -8,7 +8,7 @@
 //! Thread safety: any thread; a slot is written by who has its lane.
 
 use super::layout::SEQUENCE_MAX;
-use super::sync::{AtomicU64, Ordering, yield_now};
+use crate::sync::{AtomicU64, Ordering, yield_now};
 
 /// No entry is in flight; nothing is needed.
 pub(super) const NONE: u64 = u64::MAX;
