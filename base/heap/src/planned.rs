@@ -79,6 +79,11 @@ impl<'h> Transaction<'h> {
         if self.writer.shadows.mark() == 0 {
             return None;
         }
+        if let (copied, Some(copy)) = self.last_copy
+            && copied == block
+        {
+            return Some(self.writer.shadows.bytes(copy));
+        }
         let levels = self.writer.levels.iter().take(self.depth + 1).rev();
         let shadow = levels.map(|level| &level.shadows).find_map(|shadows| shadows.get(block))?;
         Some(self.writer.shadows.bytes(*shadow))
@@ -94,8 +99,9 @@ impl<'h> Transaction<'h> {
     ) -> Result<Option<Shadow>> {
         let depth = self.depth;
         let writer = &mut *self.writer;
-        if let Some(shadow) = writer.levels[depth].shadows.get(block) {
-            return Ok(Some(*shadow));
+        if let Some(shadow) = writer.levels[depth].shadows.get(block).copied() {
+            self.last_copy = (block, Some(shadow));
+            return Ok(Some(shadow));
         }
         let mut outer = writer.levels[..depth].iter().rev();
         let outer = outer.find_map(|level| level.shadows.get(block)).copied();
@@ -107,6 +113,7 @@ impl<'h> Transaction<'h> {
             None => writer.shadows.add(block, self.image.bytes(block, capacity)?, skipped),
         };
         writer.levels[depth].shadows.insert(block, shadow);
+        self.last_copy = (block, Some(shadow));
         Ok(Some(shadow))
     }
 

@@ -36,6 +36,12 @@ pub(crate) struct Shadow {
 }
 
 impl Shadow {
+    /// Whether a range of it may end there.
+    #[inline]
+    pub(crate) fn has(self, end: u64) -> bool {
+        end <= u64::from(self.bytes)
+    }
+
     fn lines(self) -> std::ops::Range<usize> {
         let first = self.first as usize;
         first..first + (self.start as usize + self.bytes as usize).div_ceil(LINE_BYTES)

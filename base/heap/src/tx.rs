@@ -21,6 +21,7 @@ use crate::layout::{DIRECTORY_ROOT, ROOT_COUNT, ROOT_OFFSET, ROOT_WORDS};
 use crate::marked::Word;
 use crate::ptr::Ptr;
 use crate::reservation::Reservation;
+use crate::shadow::Shadow;
 use crate::supply::Supply;
 use crate::turns::Turn;
 use crate::writer::{Level, Writer};
@@ -45,6 +46,8 @@ pub struct Transaction<'h> {
     /// The block that was written last and its bytes, unless this transaction reserved it: a node
     /// is mostly written several times in a row. It stays a block until the transaction has ended.
     last: (u64, u64),
+    /// Undo journal: the block that was written last and its copy in the innermost level.
+    pub(crate) last_copy: (u64, Option<Shadow>),
     /// The block that was reserved last, which is mostly written next.
     newest: (u64, Place),
 }
@@ -57,9 +60,21 @@ impl<'h> Transaction<'h> {
         image: Exclusive<'h>,
     ) -> Self {
         let newest = (0, Place::Extent { page: 0, pages: 0 });
-        let (undo, last) = (None, (0, 0));
+        let (undo, last, last_copy) = (None, (0, 0), (0, None));
         let (depth, done, has_put_back) = (0, false, false);
-        Self { blocks, supply, writer, image, undo, has_put_back, depth, done, last, newest }
+        Self {
+            blocks,
+            supply,
+            writer,
+            image,
+            undo,
+            has_put_back,
+            depth,
+            done,
+            last,
+            last_copy,
+            newest,
+        }
     }
 
     /// Runs `work` so that it can fail alone: on `Err` or panic everything that it did is undone,
@@ -75,6 +90,7 @@ impl<'h> Transaction<'h> {
         E: From<Error>,
     {
         self.depth += 1;
+        self.last_copy.1 = None;
         if self.writer.levels.len() == self.depth {
             self.writer.levels.push(Level::default());
         }
@@ -202,6 +218,7 @@ impl<'h> Transaction<'h> {
     /// Undoes the innermost level.
     fn undo_level(&mut self) {
         let depth = self.depth;
+        self.last_copy.1 = None;
         let writer = &mut *self.writer;
         let level = &mut writer.levels[depth];
         self.has_put_back |= self.undo.is_some() && !level.ranges.is_empty();
@@ -229,6 +246,7 @@ impl<'h> Transaction<'h> {
         let depth = self.depth;
         let mut inner = std::mem::take(&mut self.writer.levels[depth]);
         self.depth = depth - 1;
+        self.last_copy.1 = None;
         let writer = &mut *self.writer;
         let outer = &mut writer.levels[depth - 1];
         inner.ranges.merge_into(&mut outer.ranges);
@@ -296,7 +314,12 @@ impl<'h> Transaction<'h> {
             Some(end) if self.is_last(block) && end <= self.last.1 => {
                 self.track_in(block, self.last.1, (at, len), true)
             }
-            Some(end) => self.write_first(block, (at, len), end, is_uninit),
+            Some(end) => match self.last_copy {
+                (copied, Some(copy)) if copied == block && len > 0 && copy.has(end) => {
+                    Ok(self.writer.shadows.write(copy, at as usize, len as usize))
+                }
+                _ => self.write_first(block, (at, len), end, is_uninit),
+            },
             None => Err(too_short(block)),
         }
     }

@@ -216,7 +216,15 @@ pub(super) fn route<R: Read>(read: &R, inner: &Inner, key: &[u8]) -> Result<usiz
     let order = &inner.order[1..inner.len()];
     let head_at = |index: &u8| inner.heads[usize::from(*index).min(CHILDREN_MAX - 1)].get();
     let mut low = order.partition_point(|index| head_at(index) < head);
-    let mut high = low + order[low..].iter().take_while(|index| head_at(index) == head).count();
+    if order.get(low).is_none_or(|index| head_at(index) != head) {
+        return Ok(low);
+    }
+    let mut high = low + order[low..].partition_point(|index| head_at(index) == head);
+    // At the edges of a tree whose keys begin alike all heads tie, and a load in order is above all.
+    if separator(read, inner.separator(high))? <= key {
+        return Ok(high);
+    }
+    high -= 1;
     while low < high {
         let middle = low + (high - low) / 2;
         if separator(read, inner.separator(middle + 1))? <= key {
