@@ -215,16 +215,16 @@ pub(super) fn route<R: Read>(read: &R, inner: &Inner, key: &[u8]) -> Result<usiz
     let head = head_of(key, inner.prefix_bytes());
     let order = &inner.order[1..inner.len()];
     let head_at = |index: &u8| inner.heads[usize::from(*index).min(CHILDREN_MAX - 1)].get();
+    // A load in order is above all separators, at each level of the tree's edge: no search for it.
+    let Some(last) = order.last().map(head_at) else { return Ok(0) };
+    if last < head || last == head && separator(read, inner.separator(order.len()))? <= key {
+        return Ok(order.len());
+    }
     let mut low = order.partition_point(|index| head_at(index) < head);
-    if order.get(low).is_none_or(|index| head_at(index) != head) {
+    if head_at(&order[low.min(order.len() - 1)]) != head {
         return Ok(low);
     }
     let mut high = low + order[low..].partition_point(|index| head_at(index) == head);
-    // At the edges of a tree whose keys begin alike all heads tie, and a load in order is above all.
-    if separator(read, inner.separator(high))? <= key {
-        return Ok(high);
-    }
-    high -= 1;
     while low < high {
         let middle = low + (high - low) / 2;
         if separator(read, inner.separator(middle + 1))? <= key {
