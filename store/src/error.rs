@@ -106,6 +106,11 @@ pub enum Error {
         /// Who holds it, such as "process 4711 (adamant)".
         holder: Option<String>,
     },
+    /// Something that a transaction read was changed by another commit before its own.
+    Conflict {
+        /// The keyspace in which that was.
+        keyspace: String,
+    },
     /// The snapshot was ended, because what was kept for snapshots took too much memory.
     SnapshotExpired {
         /// Bytes that this may take.
@@ -137,6 +142,11 @@ impl Error {
             Self::Heap(error) => error.is_out_of_space(),
             _ => false,
         }
+    }
+
+    /// Whether a transaction failed because of another commit: it did nothing, and may be run again.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Conflict { .. })
     }
 
     /// Whether the store refuses writes until it is opened again, because a write or sync failed
@@ -273,6 +283,11 @@ impl fmt::Display for Error {
                 f,
                 "the store is already open: {} is held by another process; close it there first",
                 path.display()
+            ),
+            Self::Conflict { keyspace } => write!(
+                f,
+                "another commit changed what this transaction read of the keyspace {keyspace:?}; \
+                 run it again (`Store::transaction` does)"
             ),
             Self::SnapshotExpired { bytes_max } => write!(
                 f,

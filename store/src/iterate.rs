@@ -142,7 +142,11 @@ impl Snapshot {
 }
 
 impl Iter {
-    fn new(keyspace: Keyspace, middle: Option<KeyRange>, snapshot: Option<Snapshot>) -> Self {
+    pub(crate) fn new(
+        keyspace: Keyspace,
+        middle: Option<KeyRange>,
+        snapshot: Option<Snapshot>,
+    ) -> Self {
         Self {
             keyspace,
             snapshot,

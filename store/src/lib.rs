@@ -38,6 +38,7 @@
 //!   values of any size without copying them, also between keyspaces and engines.
 //! - [`Keyspace::load_sorted`] and [`Keyspace::extend`] fill keyspaces from iterators of any length.
 //! - A [`Snapshot`] is all of the store at one moment: nobody waits for it, nor it for anybody.
+//! - A [`Transaction`] reads and writes as if nobody else was there, or fails and is run again.
 //! - [`Slice`] is what reading returns: 24 bytes, no allocation for up to 20 bytes, cheap to clone.
 //! - Keys have 1 to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
 //! - Every call that can fail returns an [`Error`] that says what was expected, what was found and
@@ -77,13 +78,20 @@ mod load;
 mod moves;
 mod open;
 mod read;
+mod transaction;
+mod transaction_iter;
 mod write;
+
+mod atomic;
 
 mod store;
 
 mod rescue;
 
 mod repair;
+
+#[cfg(test)]
+mod serializability;
 
 pub use adamant_heap::durability::Durability;
 pub use adamant_heap::{
@@ -94,6 +102,7 @@ pub use adamant_medium::storage::Directory;
 pub use adamant_slice::Slice;
 pub use adamant_trees::{Moved, Report as TreeReport};
 
+pub use atomic::Swapped;
 pub use batch::Batch;
 pub use bounds::KeyBounds;
 pub use engine::Engine;
@@ -110,4 +119,6 @@ pub use repair::repair;
 pub use rescue::{KeyspaceRepair, RepairReport};
 pub use snapshot::Snapshot;
 pub use store::Store;
+pub use transaction::Transaction;
+pub use transaction_iter::TransactionIter;
 pub use versions::SnapshotStats;

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use adamant_heap::View;
 use adamant_slice::Slice;
@@ -60,11 +61,15 @@ pub struct Snapshot(Arc<Opened>);
 struct Opened {
     shared: Arc<Shared>,
     number: u64,
+    is_closed: AtomicBool,
 }
 
 impl Drop for Opened {
     fn drop(&mut self) {
         let versions = self.shared.versions();
+        if self.is_closed.load(Ordering::Relaxed) {
+            return self.shared.destroy_unseen();
+        }
         if guard::is_held(self.shared.number()) {
             // Within a closure that this thread was lent something for.
             return versions.close_later(self.number);
@@ -80,7 +85,25 @@ impl Snapshot {
             let _view = shared.view()?;
             shared.versions().open()
         };
-        Ok(Self(Arc::new(Opened { shared: Arc::clone(shared), number })))
+        let is_closed = AtomicBool::new(false);
+        Ok(Self(Arc::new(Opened { shared: Arc::clone(shared), number, is_closed })))
+    }
+
+    /// The store that it is of.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+
+    /// The number of the last commit that it sees.
+    pub(crate) fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    /// Closes it before it is dropped: nothing is kept for it any more, and it is not to be read.
+    pub(crate) fn close(&self) {
+        if !self.0.is_closed.swap(true, Ordering::Relaxed) {
+            self.0.shared.versions().close(self.0.number);
+        }
     }
 
     /// The value that a key had, or `None`. O(log n); large values are not copied, see

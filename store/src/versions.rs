@@ -10,7 +10,7 @@
 //! Thread safety: lock order: the heap's, then `state`. Snapshots are opened under the heap's shared
 //! lock, so that none falls into a commit which saw none open; they are closed under no lock.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use adamant_heap::access::{Read, Write};
 use adamant_slice::Slice;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::bounds::Direction;
+use crate::bounds::{Direction, KeyRange};
 use crate::catalogue::Catalogue;
 use crate::engine::Tree;
 use crate::error::{Error, Result};
@@ -95,13 +95,22 @@ pub(crate) struct Versions {
     state: RwLock<State>,
     /// Snapshots closed by a thread that may hold `state`.
     closed: Mutex<Vec<u64>>,
+    /// A mistake, planted to see that tests notice it: ranges are not looked at.
+    #[cfg(test)]
+    pub(crate) skips_ranges: AtomicBool,
 }
 
 impl Versions {
     /// None, which may take so many bytes.
     pub(crate) fn new(bytes_max: u64) -> Self {
-        let (any, state, closed) = (AtomicBool::new(false), RwLock::default(), Mutex::default());
-        Self { any, bytes_max, state, closed }
+        Self {
+            any: AtomicBool::new(false),
+            bytes_max,
+            state: RwLock::default(),
+            closed: Mutex::default(),
+            #[cfg(test)]
+            skips_ranges: AtomicBool::new(false),
+        }
     }
 
     /// Whether a snapshot is open. Whoever has the heap exclusively can rely on a `false`.
@@ -205,6 +214,29 @@ impl Versions {
             return Err(Error::SnapshotExpired { bytes_max: self.bytes_max });
         }
         Ok(Seen { state, number })
+    }
+
+    /// Whether any of these keys of a keyspace was changed by a commit that a snapshot does not see,
+    /// one of its reads in a transaction. To be called under the heap's exclusive lock.
+    ///
+    /// # Errors
+    /// `Error::SnapshotExpired`.
+    pub(crate) fn has_changed(&self, number: u64, id: u64, read: &ReadSet) -> Result<bool> {
+        let seen = self.seen_by(number)?;
+        let Some(keyspace) = seen.state.keyspaces.get(&id) else { return Ok(false) };
+        let is_newer =
+            |versions: &Vec<Version>| versions.last().is_some_and(|(changed, _)| *changed > number);
+        if read.keys.iter().any(|key| keyspace.keys.get(key).is_some_and(is_newer)) {
+            return Ok(true);
+        }
+        #[cfg(test)]
+        if self.skips_ranges.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let mut ranges = read.ranges.iter().map(KeyRange::bounds);
+        Ok(ranges.any(|range| {
+            keyspace.keys.range::<[u8], _>(range).any(|(_, versions)| is_newer(versions))
+        }))
     }
 
     /// Figures.
@@ -334,6 +366,13 @@ impl Recorder<'_> {
             while state.forget_some(oldest) {}
         }
     }
+}
+
+/// What a transaction read of a keyspace.
+#[derive(Debug, Default)]
+pub(crate) struct ReadSet {
+    pub(crate) keys: BTreeSet<Slice>,
+    pub(crate) ranges: Vec<KeyRange>,
 }
 
 /// What a snapshot sees beside the trees.

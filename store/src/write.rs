@@ -73,7 +73,7 @@ impl Keyspace {
     }
 
     /// A transaction that changes one key.
-    fn change<T>(
+    pub(crate) fn change<T>(
         &self,
         key: &[u8],
         body: impl FnOnce(&mut Transaction<'_>, Tree) -> Result<T>,

@@ -3,9 +3,9 @@
 //! A scenario is a function over a [`Place`]; it panics when the store does not behave. They are
 //! grouped by what they ask for: `point` single entries, `order` ranges and iterators, `lend` scans
 //! that copy nothing, `batch` atomic changes, `moves` values that move, `load` bulk loads, `keyspaces`
-//! the catalogue, `snapshots` what stays as it was, `persistence` what reopening finds, `limits` what
-//! is refused, `threads` readers beside a writer, and `model` random work against
-//! a `BTreeMap`. `files` is for tests that work on the files of a store.
+//! the catalogue, `snapshots` what stays as it was, `transactions` what happens as one, `persistence`
+//! what reopening finds, `limits` what is refused, `threads` readers beside a writer, and `model`
+//! random work against a `BTreeMap`. `files` is for tests that work on the files of a store.
 #![forbid(unsafe_code)]
 
 pub mod files;
@@ -23,5 +23,6 @@ pub mod persistence;
 pub mod point;
 pub mod snapshots;
 pub mod threads;
+pub mod transactions;
 
 pub use place::{Disk, Kept, Memory, Place, Undo};

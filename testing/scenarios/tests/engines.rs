@@ -125,6 +125,16 @@ scenarios! {
         beside_writers
         against_a_model
     }
+    transactions {
+        see_own_writes
+        write_skew_is_refused
+        phantoms_are_refused
+        those_that_cannot_conflict
+        savepoints
+        of_threads_are_run_again
+        refuse_what_cannot_be
+        single_keys_as_one
+    }
     limits {
         keys
         names

@@ -1,0 +1,293 @@
+//! Serializable transactions.
+//!
+//! Purpose: a snapshot to read from, an overlay of own writes, and at the commit a look whether
+//! anything that was read has changed since: so it is as if all of it had happened at the commit.
+//! After H. T. Kung and J. T. Robinson, "On Optimistic Methods for Concurrency Control" (1981).
+//! Invariants: what was handed out of a keyspace is covered by its read set, absent keys and the gaps
+//! of ranges too. Nothing of a transaction is in the store before its commit.
+//! Thread safety: a transaction belongs to one thread at a time; it holds no lock. Nobody waits for it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use adamant_heap::Transaction as HeapTransaction;
+use adamant_heap::durability::Durability;
+use adamant_slice::Slice;
+use adamant_trees::Operation;
+
+use crate::error::{Error, Result};
+use crate::keyspace::Keyspace;
+use crate::limits::{check_key, check_value};
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
+use crate::versions::{Lent, ReadSet};
+
+/// Reads and writes of any keyspaces of one store that happen as one, at the commit: or not at all,
+/// if another commit changed meanwhile what was read, which is [`Error::Conflict`].
+///
+/// Reads see the store as it was when the transaction began, and its own writes. Transactions are
+/// serializable: every set of them that were committed leaves what they leave one after the other, in
+/// the order of their commits. A transaction that writes nothing never conflicts.
+///
+/// Dropped without a commit, it was never there. [`Store::transaction`](crate::Store::transaction)
+/// runs a closure again after a conflict.
+///
+/// ```
+/// let store = adamant::Store::in_memory()?;
+/// let stock = store.keyspace("stock")?;
+/// stock.insert("apples", "1")?;
+///
+/// let mut one = store.begin()?;
+/// let mut other = store.begin()?;
+/// for transaction in [&mut one, &mut other] {
+///     if transaction.get(&stock, "apples")?.is_some() {
+///         transaction.remove(&stock, "apples")?;
+///     }
+/// }
+/// one.commit()?;
+/// assert!(other.commit().unwrap_err().is_conflict(), "there was only one apple");
+/// # Ok::<(), adamant::Error>(())
+/// ```
+#[must_use = "a transaction does nothing until it is committed"]
+pub struct Transaction {
+    snapshot: Snapshot,
+    durability: Durability,
+    tables: Vec<Table>,
+    /// How to undo writes, while there is a savepoint to go back to.
+    undo: Vec<Undo>,
+    depth: usize,
+}
+
+/// Own writes of a keyspace; `None` for a key that is removed.
+pub(crate) type Writes = BTreeMap<Slice, Option<Slice>>;
+
+/// What a transaction has to do with one keyspace.
+struct Table {
+    keyspace: Keyspace,
+    writes: Writes,
+    read: RefCell<ReadSet>,
+}
+
+/// A key of a table, and what the table said of it before.
+struct Undo {
+    table: usize,
+    key: Slice,
+    before: Option<Option<Slice>>,
+}
+
+impl Transaction {
+    pub(crate) fn begin(shared: &Arc<Shared>) -> Result<Self> {
+        let snapshot = Snapshot::open(shared)?;
+        let durability = shared.durability();
+        Ok(Self { snapshot, durability, tables: Vec::new(), undo: Vec::new(), depth: 0 })
+    }
+
+    /// What its commit waits for. Default: what the store was opened with.
+    pub fn durability(&mut self, durability: Durability) {
+        self.durability = durability;
+    }
+
+    /// The value of a key: its own write, or what was there when it began. O(log n).
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn get(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let key = key.as_ref();
+        check_key(key)?;
+        let table = self.table(keyspace)?;
+        let table = &self.tables[table];
+        if let Some(own) = table.writes.get(key) {
+            return Ok(own.clone());
+        }
+        let value = self.snapshot.get(keyspace, key)?;
+        table.read.borrow_mut().keys.insert(Slice::from(key));
+        Ok(value)
+    }
+
+    /// Whether a key has a value. As [`Transaction::get`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn contains(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(keyspace, key)?.is_some())
+    }
+
+    /// Sets the value of a key. Reads nothing: it conflicts with nobody.
+    ///
+    /// # Errors
+    /// The key or value has no length that is allowed, or the keyspace is of another store.
+    pub fn insert(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        check_value(value.as_ref())?;
+        self.write(keyspace, key.as_ref(), Some(value.as_ref().into()))
+    }
+
+    /// Takes a key out. Reads nothing: it conflicts with nobody.
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`].
+    pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        self.write(keyspace, key.as_ref(), None)
+    }
+
+    /// Takes a key out and returns its value.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn take(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let value = self.get(keyspace, key.as_ref())?;
+        if value.is_some() {
+            self.remove(keyspace, key)?;
+        }
+        Ok(value)
+    }
+
+    /// Runs `work`; if it fails, what it wrote is undone, and the transaction goes on as if it had
+    /// not been called. What it read counts as read.
+    ///
+    /// # Errors
+    /// What `work` returns.
+    pub fn savepoint<T, E>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let mark = self.undo.len();
+        self.depth += 1;
+        let result = work(self);
+        self.depth -= 1;
+        if result.is_err() {
+            for Undo { table, key, before } in self.undo.drain(mark..).rev() {
+                let writes = &mut self.tables[table].writes;
+                match before {
+                    Some(value) => writes.insert(key, value),
+                    None => writes.remove(&key[..]),
+                };
+            }
+        }
+        if self.depth == 0 {
+            self.undo.clear();
+        }
+        result
+    }
+
+    /// Makes all writes in one commit, unless something that was read has changed, and returns when
+    /// it is as durable as asked. Without writes nothing happens, and nothing can fail.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`], [`Error::SnapshotExpired`]; else as [`Batch::commit`](crate::Batch::commit).
+    /// None of the writes was made.
+    pub fn commit(self) -> Result<()> {
+        if self.tables.iter().all(|table| table.writes.is_empty()) {
+            return Ok(());
+        }
+        let shared = Arc::clone(self.snapshot.shared());
+        let lent = self.lend(&shared)?;
+        shared.transaction(self.durability, |transaction| {
+            for table in &self.tables {
+                let (id, read) = (table.keyspace.state.id, table.read.borrow());
+                let changed = shared.versions().has_changed(self.snapshot.number(), id, &read)?;
+                // One that was dropped since cannot be what it was.
+                table.keyspace.state.tree(transaction, shared.catalogue())?;
+                if changed {
+                    return Err(Error::Conflict { keyspace: table.keyspace.name().into() });
+                }
+            }
+            // Nothing is to be kept for what this reads: it has read all.
+            self.snapshot.close();
+            self.apply(&shared, transaction, &lent)
+        })
+    }
+
+    /// Lends the large values that will be overwritten, if another snapshot may want to keep them.
+    fn lend(&self, shared: &Shared) -> Result<Lent> {
+        let mut lent = Lent::default();
+        if shared.versions().stats().open > 1 {
+            let view = shared.view()?;
+            for table in &self.tables {
+                let tree = table.keyspace.state.tree(&view, shared.catalogue())?;
+                for key in table.writes.keys() {
+                    lent.add(&view, &tree, key)?;
+                }
+            }
+        }
+        Ok(lent)
+    }
+
+    fn apply(
+        &self,
+        shared: &Shared,
+        transaction: &mut HeapTransaction<'_>,
+        lent: &Lent,
+    ) -> Result<()> {
+        if let Some(mut recorder) = shared.versions().recorder() {
+            for table in &self.tables {
+                let state = &table.keyspace.state;
+                let tree = state.tree(transaction, shared.catalogue())?;
+                for key in table.writes.keys() {
+                    recorder.keep(transaction, (state.id, tree), key, lent)?;
+                }
+            }
+            recorder.finish();
+        }
+        let mut present = Vec::new();
+        for table in &self.tables {
+            let writes = table.writes.iter();
+            let operations: Vec<Operation<'_>> =
+                writes.map(|(key, value)| Operation { key, value: value.as_deref() }).collect();
+            let tree = table.keyspace.state.tree(transaction, shared.catalogue())?;
+            tree.apply(transaction, &operations, &mut present)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, keyspace: &Keyspace, key: &[u8], value: Option<Slice>) -> Result<()> {
+        check_key(key)?;
+        let table = self.table(keyspace)?;
+        let key = Slice::from(key);
+        let before = self.tables[table].writes.insert(key.clone(), value);
+        if self.depth > 0 {
+            self.undo.push(Undo { table, key, before });
+        }
+        Ok(())
+    }
+
+    /// What it has to do with a keyspace, by number.
+    fn table(&mut self, keyspace: &Keyspace) -> Result<usize> {
+        if !Arc::ptr_eq(&keyspace.shared, self.snapshot.shared()) {
+            return Err(Error::OtherStore { name: keyspace.name().into() });
+        }
+        let id = keyspace.state.id;
+        if let Some(found) = self.tables.iter().position(|table| table.keyspace.state.id == id) {
+            return Ok(found);
+        }
+        let keyspace = keyspace.clone();
+        self.tables.push(Table { keyspace, writes: Writes::new(), read: RefCell::default() });
+        Ok(self.tables.len() - 1)
+    }
+
+    /// What an iterator needs: the snapshot, own writes, and where to note what it hands out.
+    pub(crate) fn parts(
+        &mut self,
+        keyspace: &Keyspace,
+    ) -> Result<(&Snapshot, &Writes, &RefCell<ReadSet>)> {
+        let table = self.table(keyspace)?;
+        let table = &self.tables[table];
+        Ok((&self.snapshot, &table.writes, &table.read))
+    }
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("snapshot", &self.snapshot)
+            .field("durability", &self.durability)
+            .field("keyspaces", &self.tables.len())
+            .finish_non_exhaustive()
+    }
+}
