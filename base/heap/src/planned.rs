@@ -85,7 +85,7 @@ impl<'h> Transaction<'h> {
             return Some(self.writer.shadows.bytes(copy));
         }
         let levels = self.writer.levels.iter().take(self.depth + 1).rev();
-        let shadow = levels.map(|level| &level.shadows).find_map(|shadows| shadows.get(block))?;
+        let shadow = levels.map(|level| &level.shadows).find_map(|shadows| shadows.value(block))?;
         Some(self.writer.shadows.bytes(*shadow))
     }
 
@@ -99,12 +99,12 @@ impl<'h> Transaction<'h> {
     ) -> Result<Option<Shadow>> {
         let depth = self.depth;
         let writer = &mut *self.writer;
-        if let Some(shadow) = writer.levels[depth].shadows.get(block).copied() {
+        if let Some(shadow) = writer.levels[depth].shadows.value(block).copied() {
             self.last_copy = (block, Some(shadow));
             return Ok(Some(shadow));
         }
         let mut outer = writer.levels[..depth].iter().rev();
-        let outer = outer.find_map(|level| level.shadows.get(block)).copied();
+        let outer = outer.find_map(|level| level.shadows.value(block)).copied();
         let shadow = match outer {
             Some(outer) => writer.shadows.add_copy(outer),
             None if capacity > COPY_BYTES_MAX || !writer.shadows.has_room(capacity) => {

@@ -10,7 +10,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::keyed::Keyed;
+use crate::keyed::{Indexed, Keyed};
 use crate::ranges::{Spans, lines_of};
 
 /// Bytes of a line.
@@ -48,8 +48,14 @@ impl Shadow {
     }
 }
 
+impl Indexed<Self> for Shadow {
+    fn of(_place: u32, value: &Self) -> Self {
+        *value
+    }
+}
+
 /// The copies of a level, by block.
-pub(crate) type Shadows = Keyed<Shadow>;
+pub(crate) type Shadows = Keyed<Shadow, Shadow>;
 
 /// The memory of all copies of a transaction; reused, so that it is not allocated again.
 #[derive(Debug, Default)]
@@ -173,7 +179,7 @@ impl ShadowMemory {
     pub(crate) fn merge(&mut self, inner: &mut Shadows, outer: &mut Shadows, mark: usize) {
         let mut is_spare = true;
         for (block, shadow) in inner.drain() {
-            match outer.get(block).copied() {
+            match outer.value(block).copied() {
                 Some(target) => self.replace(target, shadow),
                 None => {
                     outer.insert(block, shadow);
@@ -248,6 +254,6 @@ mod tests {
         let mark = memory.mark();
         inner.insert(128, memory.add(128, &[2; 8], 0..0));
         memory.merge(&mut inner, &mut outer, mark);
-        assert_eq!(outer.get(128).map(|shadow| memory.bytes(*shadow)), Some(&[2; 8][..]));
+        assert_eq!(outer.value(128).map(|shadow| memory.bytes(*shadow)), Some(&[2; 8][..]));
     }
 }
