@@ -232,12 +232,9 @@ impl Snapshot {
             let rest = tree.scan(view, direction, bounds, entries_min, |(key, value)| {
                 merge.entry(key, value)
             })?;
-            let rest = rest.map(|bound| bound.map(Slice::from));
+            let rest = nearest(direction, rest.map(|bound| bound.map(Slice::from)), stop);
             let _ = merge.up_to(rest.as_ref());
-            if let Some(key) = merge.broken {
-                return Ok(Some(Bound::Excluded(key)));
-            }
-            Ok(rest.or_else(|| stop.map(|stop| Bound::Excluded(stop.clone()))))
+            Ok(merge.broken.map(Bound::Excluded).or(rest))
         })
     }
 }
@@ -246,6 +243,22 @@ impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot").field("number", &self.0.number).finish_non_exhaustive()
     }
+}
+
+/// Where a scan goes on: at the end of the versions that were looked at, if the tree's node goes
+/// beyond that; others may lie between the two.
+fn nearest(
+    direction: Direction,
+    rest: Option<Bound<Slice>>,
+    stop: Option<&Slice>,
+) -> Option<Bound<Slice>> {
+    let Some(stop) = stop else { return rest };
+    let is_nearer = match (&rest, direction) {
+        (Some(Bound::Included(key) | Bound::Excluded(key)), Direction::Up) => key <= stop,
+        (Some(Bound::Included(key) | Bound::Excluded(key)), Direction::Down) => key >= stop,
+        (Some(Bound::Unbounded) | None, _) => false,
+    };
+    if is_nearer { rest } else { Some(Bound::Excluded(stop.clone())) }
 }
 
 /// Where the value of a key is to be had.

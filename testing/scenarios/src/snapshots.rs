@@ -224,6 +224,38 @@ pub fn that_take_too_much_end(place: &dyn Place) {
     assert_whole(&store);
 }
 
+/// More keys that are gone than are looked at under one hold of the lock, between some that stay.
+pub fn see_thousands_that_went(place: &dyn Place) {
+    const COUNT: u32 = 5000;
+    let owned =
+        |entry: adamant::Result<(adamant::Slice, adamant::Slice)>| entry.unwrap().0.to_vec();
+    for gone in [17..3000, 2100..4990, 0..COUNT] {
+        let store = place.open_with(Options::new().durability(Durability::Deferred)).unwrap();
+        let keyspace = place.keyspace(&store, "main");
+        keyspace.load_sorted((0..COUNT).map(|number| (key_of(number), "old"))).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        for number in gone.clone() {
+            assert!(keyspace.remove(key_of(number)).unwrap());
+        }
+        let all = || (0..COUNT).map(key_of);
+        assert!(snapshot.iter(&keyspace).map(owned).eq(all()), "{gone:?} upwards");
+        assert!(snapshot.iter(&keyspace).rev().map(owned).eq(all().rev()), "{gone:?} downwards");
+        let lent = |forward: bool| {
+            let mut keys = Vec::new();
+            let mut iterator = snapshot.iter(&keyspace);
+            let each = |key: &[u8], _: &[u8]| {
+                keys.push(key.to_vec());
+                ControlFlow::<()>::Continue(())
+            };
+            if forward { iterator.lend(each) } else { iterator.lend_back(each) }.unwrap();
+            keys
+        };
+        assert!(lent(true).into_iter().eq(all()), "{gone:?} lent upwards");
+        assert!(lent(false).into_iter().eq(all().rev()), "{gone:?} lent downwards");
+        store.drop_keyspace("main").unwrap();
+    }
+}
+
 /// Closures that drop snapshots, and handles that outlive what they look at.
 pub fn are_dropped_anywhere(place: &dyn Place) {
     let store = place.open();

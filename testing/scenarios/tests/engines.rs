@@ -118,6 +118,7 @@ scenarios! {
     }
     snapshots {
         see_one_moment
+        see_thousands_that_went
         of_keyspaces_that_go
         of_values_that_move
         that_take_too_much_end
