@@ -149,9 +149,10 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Whether a tree is kept for snapshots only.
-    pub(crate) fn is_retired<R: Read>(&self, heap: &R, tree: &Tree) -> Result<bool> {
-        Ok(self.find(heap, &hidden_name(tree.head()))?.is_some())
+    /// Whether a tree of a keyspace is kept for snapshots only.
+    pub(crate) fn is_retired<R: Read>(&self, heap: &R, id: u64, tree: &Tree) -> Result<bool> {
+        let entry = self.find(heap, &hidden_name(tree.head()))?;
+        Ok(entry.is_some_and(|entry| entry.id.get() == id))
     }
 
     /// Frees a tree that was kept for snapshots, if it is one.

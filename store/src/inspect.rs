@@ -158,15 +158,18 @@ pub(crate) fn check(shared: &Shared) -> Result<CheckReport> {
     for (name, entry) in entries {
         // The lock is taken for one keyspace at a time: a writer waits no longer than for one.
         let view = shared.view()?;
-        match shared.catalogue().find(&view, &name) {
-            Ok(Some(now)) if now.id == entry.id => {}
+        let now = match shared.catalogue().find(&view, &name) {
+            // It may have another tree meanwhile.
+            Ok(Some(now)) if now.id == entry.id => now,
             // Dropped meanwhile: nothing to check.
             _ => continue,
-        }
-        let walked = walk(&view, &name, &entry);
+        };
+        let walked = walk(&view, &name, &now);
         if let Some((tree, check)) = report.take(&format!("keyspace {name:?}"), walked) {
             blocks += tree.blocks(&check.tree);
-            report.keyspaces.push(check);
+            if is_visible(&name) {
+                report.keyspaces.push(check);
+            }
         }
     }
     // Only a state that nobody changed between the parts can be compared as a whole; and what is

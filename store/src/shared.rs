@@ -125,8 +125,9 @@ impl Shared {
     }
 
     /// Frees the trees that were kept for snapshots and that nobody sees any more.
+    #[inline]
     pub(crate) fn destroy_unseen(&self) {
-        if !guard::is_held(self.number()) {
+        if self.versions.has_unseen() && !guard::is_held(self.number()) {
             let trees = self.versions.take_unseen();
             self.destroy_retired(trees.iter().map(Tree::head).collect());
         }
@@ -218,10 +219,13 @@ impl Shared {
     ) -> Result<T> {
         self.check_not_held()?;
         self.check_not_closed()?;
-        self.heap.transaction(durability, |transaction: &mut Transaction<'_>| {
+        let done = self.heap.transaction(durability, |transaction: &mut Transaction<'_>| {
             self.check_not_closed()?;
             body(transaction)
-        })
+        });
+        // It may have closed snapshots that were dropped within a closure, or ended some.
+        self.destroy_unseen();
+        done
     }
 
     /// Refuses later operations and closes the heap.
@@ -331,7 +335,6 @@ impl Shared {
         })?;
         if dropped {
             keyspaces.remove(name);
-            self.destroy_unseen();
         }
         Ok(dropped)
     }

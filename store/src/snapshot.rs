@@ -20,8 +20,8 @@ use crate::error::{Error, Result};
 use crate::guard::{self, Guard};
 use crate::keyspace::Keyspace;
 use crate::limits::check_key;
-use crate::shared::{KeyspaceState, Shared};
-use crate::versions::{SeenKeyspace, SeenVersion};
+use crate::shared::Shared;
+use crate::versions::{SeenKeyspace, SeenVersions};
 
 /// Keys with versions that are looked at under one hold of the lock.
 const VERSIONS_MAX: usize = 1024;
@@ -114,9 +114,9 @@ impl Snapshot {
     /// the snapshot was opened; [`Error::SnapshotExpired`].
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
-        self.look(keyspace, key, |view, found| match found {
-            Found::Version(value) => Ok(value.cloned()),
-            Found::Tree(tree) => match tree.find_with_block(view, key)? {
+        self.look(keyspace, key, |view, tree, seen| match seen {
+            Some(value) => Ok(value),
+            None => match tree.find_with_block(view, key)? {
                 None => Ok(None),
                 Some((value, Some(block))) => Ok(Some(view.lend(block, value.len())?)),
                 Some((value, None)) => Ok(Some(Slice::from(value))),
@@ -136,10 +136,10 @@ impl Snapshot {
         reader: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
         let key = key.as_ref();
-        self.look(keyspace, key, |view, found| {
-            let value = match found {
-                Found::Version(value) => value.map(|value| &value[..]),
-                Found::Tree(tree) => tree.find(view, key)?,
+        self.look(keyspace, key, |view, tree, seen| {
+            let value = match &seen {
+                Some(value) => value.as_deref(),
+                None => tree.find(view, key)?,
             };
             Ok(value.map(|value| {
                 let _guard = Guard::new(self.0.shared.number());
@@ -154,9 +154,9 @@ impl Snapshot {
     /// As [`Snapshot::get`].
     pub fn contains(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
-        self.look(keyspace, key, |view, found| match found {
-            Found::Version(value) => Ok(value.is_some()),
-            Found::Tree(tree) => Ok(tree.find(view, key)?.is_some()),
+        self.look(keyspace, key, |view, tree, seen| match seen {
+            Some(value) => Ok(value.is_some()),
+            None => Ok(tree.find(view, key)?.is_some()),
         })
     }
 
@@ -165,10 +165,14 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn len(&self, keyspace: &Keyspace) -> Result<u64> {
-        self.with(&keyspace.shared, &keyspace.state, |view, tree, seen| match seen.len() {
-            Some(len) => Ok(len),
-            None => tree.len(view),
-        })
+        self.with(
+            keyspace,
+            |seen| seen.len(),
+            |view, tree, seen| match seen {
+                Some(len) => Ok(len),
+                None => tree.len(view),
+            },
+        )
     }
 
     /// Whether the keyspace had no entry. O(1).
@@ -183,33 +187,38 @@ impl Snapshot {
         &self,
         keyspace: &Keyspace,
         key: &[u8],
-        reader: impl FnOnce(&View<'_>, Found<'_>) -> Result<T>,
+        reader: impl FnOnce(&View<'_>, Tree, Option<Option<Slice>>) -> Result<T>,
     ) -> Result<T> {
         check_key(key)?;
-        self.with(&keyspace.shared, &keyspace.state, |view, tree, seen| match seen.version(key) {
-            Some(value) => reader(view, Found::Version(value)),
-            None => reader(view, Found::Tree(tree)),
-        })
+        self.with(keyspace, |seen| seen.version(key), reader)
     }
 
-    /// What a closure makes of a keyspace: the tree that it had, and what overrides it.
-    fn with<T>(
+    /// What a closure makes of a keyspace: the tree that it had, and what `look` finds that
+    /// overrides it. The closure runs under the heap's shared lock only: so nobody who opens or
+    /// closes a snapshot waits for it.
+    fn with<S: Default, T>(
         &self,
-        shared: &Arc<Shared>,
-        state: &KeyspaceState,
-        reader: impl FnOnce(&View<'_>, Tree, &SeenKeyspace<'_>) -> Result<T>,
+        keyspace: &Keyspace,
+        look: impl FnOnce(&SeenKeyspace<'_>) -> S,
+        reader: impl FnOnce(&View<'_>, Tree, S) -> Result<T>,
     ) -> Result<T> {
+        let (shared, state) = (&keyspace.shared, &keyspace.state);
         if !Arc::ptr_eq(shared, &self.0.shared) {
             return Err(Error::OtherStore { name: state.name.to_string() });
         }
         let view = shared.view()?;
-        let seen = shared.versions().seen_by(self.0.number)?;
-        let seen = seen.keyspace(&view, shared.catalogue(), state.id)?;
-        let tree = match seen.tree() {
+        let (catalogue, versions) = (shared.catalogue(), shared.versions());
+        let (mut tree, mut found) = (None, S::default());
+        if versions.is_changed() {
+            let seen = versions.seen_by(self.0.number)?;
+            let seen = seen.keyspace(&view, catalogue, state.id)?;
+            (tree, found) = (seen.tree(), look(&seen));
+        }
+        let tree = match tree {
             Some(tree) => tree,
-            None => state.tree(&view, shared.catalogue())?,
+            None => state.tree(&view, catalogue)?,
         };
-        reader(&view, tree, &seen)
+        reader(&view, tree, found)
     }
 
     /// As [`Tree::scan`], of what the keyspace had; under one hold of the lock.
@@ -221,8 +230,10 @@ impl Snapshot {
         entries_min: usize,
         each: &mut Each<'_>,
     ) -> Result<Option<Bound<Slice>>> {
-        self.with(&keyspace.shared, &keyspace.state, |view, tree, seen| {
-            let (versions, stop) = seen.versions(direction, bounds, VERSIONS_MAX);
+        let keys_max = entries_min.saturating_mul(2).min(VERSIONS_MAX);
+        let look = |seen: &SeenKeyspace<'_>| seen.versions(direction, bounds, keys_max);
+        self.with(keyspace, look, |view, tree, (versions, stop): SeenVersions| {
+            let stop = stop.as_ref();
             let bounds = match (direction, stop) {
                 (_, None) => bounds,
                 (Direction::Up, Some(stop)) => (bounds.0, Bound::Included(&stop[..])),
@@ -261,28 +272,20 @@ fn nearest(
     if is_nearer { rest } else { Some(Bound::Excluded(stop.clone())) }
 }
 
-/// Where the value of a key is to be had.
-enum Found<'s> {
-    /// It is this.
-    Version(Option<&'s Slice>),
-    /// In the tree.
-    Tree(Tree),
-}
-
 /// Entries of a tree and versions, in one order.
-struct Merge<'s, 'e> {
+struct Merge<'e> {
     direction: Direction,
-    versions: VecDeque<SeenVersion<'s>>,
+    versions: VecDeque<(Slice, Option<Slice>)>,
     /// The key of the version at which `each` broke.
     broken: Option<Slice>,
     each: &'e mut Each<'e>,
 }
 
-impl Merge<'_, '_> {
+impl Merge<'_> {
     /// Hands on the versions that come before the key of an entry, and then the entry, or the
     /// version in its place.
     fn entry(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
-        while let Some((at, version)) = self.versions.front().copied() {
+        while let Some((at, _)) = self.versions.front() {
             let order = match self.direction {
                 Direction::Up => at[..].cmp(key),
                 Direction::Down => key.cmp(&at[..]),
@@ -290,10 +293,10 @@ impl Merge<'_, '_> {
             if order.is_gt() {
                 break;
             }
-            self.versions.pop_front();
+            let Some((at, version)) = self.versions.pop_front() else { break };
             if order.is_eq() {
                 return match version {
-                    Some(value) => (self.each)(key, value),
+                    Some(value) => (self.each)(key, &value),
                     None => ControlFlow::Continue(()),
                 };
             }
@@ -302,11 +305,11 @@ impl Merge<'_, '_> {
         (self.each)(key, value)
     }
 
-    fn version(&mut self, key: &Slice, version: Option<&Slice>) -> ControlFlow<()> {
+    fn version(&mut self, key: Slice, version: Option<Slice>) -> ControlFlow<()> {
         let Some(value) = version else { return ControlFlow::Continue(()) };
-        let flow = (self.each)(key, value);
+        let flow = (self.each)(&key, &value);
         if flow.is_break() {
-            self.broken = Some(key.clone());
+            self.broken = Some(key);
         }
         flow
     }
@@ -316,7 +319,7 @@ impl Merge<'_, '_> {
         if self.broken.is_some() {
             return ControlFlow::Break(());
         }
-        while let Some((key, version)) = self.versions.front().copied() {
+        while let Some((key, _)) = self.versions.front() {
             let is_before = match (rest, self.direction) {
                 (None | Some(Bound::Unbounded), _) => true,
                 (Some(Bound::Included(bound)), Direction::Up) => key < bound,
@@ -327,7 +330,7 @@ impl Merge<'_, '_> {
             if !is_before {
                 break;
             }
-            self.versions.pop_front();
+            let Some((key, version)) = self.versions.pop_front() else { break };
             self.version(key, version)?;
         }
         ControlFlow::Continue(())

@@ -207,7 +207,7 @@ impl Transaction {
     /// Lends the large values that will be overwritten, if another snapshot may want to keep them.
     fn lend(&self, shared: &Shared) -> Result<Lent> {
         let mut lent = Lent::default();
-        if shared.versions().stats().open > 1 {
+        if shared.versions().are_several() {
             let view = shared.view()?;
             for table in &self.tables {
                 let tree = table.keyspace.state.tree(&view, shared.catalogue())?;

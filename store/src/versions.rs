@@ -29,6 +29,10 @@ use crate::error::{Error, Result};
 const VERSION_BYTES: u64 = 160;
 /// Versions that are let go under one hold of the lock: some 100 microseconds.
 const FORGET_STEP: usize = 1024;
+/// Versions of a key beyond two for each snapshot, before those that none sees are let go.
+const VERSIONS_SPARE: usize = 8;
+/// Entries of the queue that may be of versions which are gone, at least.
+const QUEUE_SPARE: usize = 1024;
 
 /// Figures of the snapshots that are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,18 +62,31 @@ struct Opened {
 /// What was there before a commit: its number, and the value, `None` for no such key.
 type Version = (u64, Option<Slice>);
 
-/// A key, and what a snapshot sees under it.
-pub(crate) type SeenVersion<'s> = (&'s Slice, Option<&'s Slice>);
+/// Keys in order, and what a snapshot sees under them; the key where looking at them stopped.
+pub(crate) type SeenVersions = (VecDeque<(Slice, Option<Slice>)>, Option<Slice>);
 
 /// The versions of one keyspace.
 #[derive(Debug, Default)]
 struct Keyspace {
     /// By key, the oldest first.
-    keys: BTreeMap<Slice, Vec<Version>>,
+    keys: BTreeMap<Slice, VecDeque<Version>>,
     /// Entries before a commit, the oldest first.
-    lens: Vec<(u64, u64)>,
+    lens: VecDeque<(u64, u64)>,
     /// The commit that dropped the keyspace, if it succeeded, and the tree that is kept.
     dropped: Option<(u64, Tree)>,
+}
+
+impl Keyspace {
+    /// Takes the oldest version of a key out, if it has this number.
+    fn take_version(&mut self, key: &[u8], number: u64) -> Option<Option<Slice>> {
+        let versions = self.keys.get_mut(key)?;
+        versions.front().filter(|(oldest, _)| *oldest == number)?;
+        let (_, value) = versions.pop_front()?;
+        if versions.is_empty() {
+            self.keys.remove(key);
+        }
+        Some(value)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -80,10 +97,14 @@ struct State {
     keyspaces: HashMap<u64, Keyspace>,
     /// Versions by number: which are let go first.
     queue: VecDeque<(u64, u64, Slice)>,
+    /// How many of the queue are gone already.
+    stale: usize,
     /// Trees that are to be destroyed.
     unseen: Vec<Tree>,
     bytes: u64,
     expired: u64,
+    /// Handles of snapshots that were ended, and not dropped yet.
+    expired_open: u64,
 }
 
 /// The versions of a store.
@@ -91,10 +112,15 @@ struct State {
 pub(crate) struct Versions {
     /// Whether a snapshot is open: all that a commit looks at otherwise.
     any: AtomicBool,
+    /// Whether a commit has come since the first of the open snapshots: else trees say what they see.
+    is_changed: AtomicBool,
+    /// Whether there are trees to be destroyed.
+    has_unseen: AtomicBool,
     bytes_max: u64,
     state: RwLock<State>,
-    /// Snapshots closed by a thread that may hold `state`.
+    /// Snapshots closed within a closure that was lent something, and whether there are some.
     closed: Mutex<Vec<u64>>,
+    has_closed: AtomicBool,
     /// A mistake, planted to see that tests notice it: ranges are not looked at.
     #[cfg(test)]
     pub(crate) skips_ranges: AtomicBool,
@@ -105,9 +131,12 @@ impl Versions {
     pub(crate) fn new(bytes_max: u64) -> Self {
         Self {
             any: AtomicBool::new(false),
+            is_changed: AtomicBool::new(false),
+            has_unseen: AtomicBool::new(false),
             bytes_max,
             state: RwLock::default(),
             closed: Mutex::default(),
+            has_closed: AtomicBool::new(false),
             #[cfg(test)]
             skips_ranges: AtomicBool::new(false),
         }
@@ -117,6 +146,19 @@ impl Versions {
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.any.load(Ordering::Acquire)
+    }
+
+    /// Whether trees may not say what snapshots see. Whoever has one open, and the heap shared, can
+    /// rely on a `false`.
+    #[inline]
+    pub(crate) fn is_changed(&self) -> bool {
+        self.is_changed.load(Ordering::Acquire)
+    }
+
+    /// Whether more than one snapshot is open.
+    pub(crate) fn are_several(&self) -> bool {
+        let state = self.state.read();
+        state.open.len() > 1 || state.open.values().any(|opened| opened.count > 1)
     }
 
     /// Opens a snapshot and returns its number. To be called under the heap's shared lock.
@@ -133,6 +175,7 @@ impl Versions {
     /// next one that is closed, or the next commit, closes this one too.
     pub(crate) fn close_later(&self, number: u64) {
         self.closed.lock().push(number);
+        self.has_closed.store(true, Ordering::Release);
     }
 
     /// Closes a snapshot, and lets go what no other one sees.
@@ -142,37 +185,65 @@ impl Versions {
     }
 
     fn close_late(&self) {
+        if !self.has_closed.swap(false, Ordering::AcqRel) {
+            return;
+        }
         let closed = std::mem::take(&mut *self.closed.lock());
         closed.into_iter().for_each(|number| self.close_one(number));
     }
 
     fn close_one(&self, number: u64) {
         let mut state = self.state.write();
-        let Some(opened) = state.open.get_mut(&number) else { return };
-        opened.count -= 1;
-        if opened.count > 0 {
-            return;
+        match state.open.get_mut(&number) {
+            Some(opened) => {
+                opened.count -= 1;
+                if opened.count > 0 {
+                    return;
+                }
+                state.open.remove(&number);
+            }
+            None => state.expired_open -= 1,
         }
-        state.open.remove(&number);
         if let Some(oldest) = state.oldest() {
             state.forget_trees(oldest);
+            self.note_unseen(&state);
             while state.forget_some(oldest) {
                 RwLockWriteGuard::bump(&mut state);
             }
             return;
         }
         self.any.store(false, Ordering::Release);
+        if !self.is_changed() {
+            return;
+        }
+        // Those that were ended must go on finding it out.
+        self.is_changed.store(state.expired_open > 0, Ordering::Release);
         state.forget_trees(u64::MAX);
-        state.bytes = 0;
+        self.note_unseen(&state);
+        (state.bytes, state.stale) = (0, 0);
         let all = (std::mem::take(&mut state.keyspaces), std::mem::take(&mut state.queue));
         // A million versions take a while to free: nobody shall wait for that.
         drop(state);
         drop(all);
     }
 
+    fn note_unseen(&self, state: &State) {
+        if !state.unseen.is_empty() {
+            self.has_unseen.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether there are trees that were kept for snapshots and that none sees any more.
+    #[inline]
+    pub(crate) fn has_unseen(&self) -> bool {
+        self.has_unseen.load(Ordering::Acquire)
+    }
+
     /// Trees that were kept for snapshots and that none sees any more.
     pub(crate) fn take_unseen(&self) -> Vec<Tree> {
-        std::mem::take(&mut self.state.write().unseen)
+        let mut state = self.state.write();
+        self.has_unseen.store(false, Ordering::Release);
+        std::mem::take(&mut state.unseen)
     }
 
     /// The versions that a commit adds to; `None` when no snapshot is open, which is one load. To be
@@ -188,7 +259,8 @@ impl Versions {
         let mut state = self.state.write();
         let newest = *state.open.last_key_value()?.0;
         state.number += 1;
-        Some(Recorder { number: state.number, newest, bytes_max: self.bytes_max, state })
+        self.is_changed.store(true, Ordering::Release);
+        Some(Recorder { number: state.number, newest, versions: self, state })
     }
 
     /// Keeps the tree of a keyspace that is dropped, if the commit succeeds. To be called under the
@@ -197,8 +269,10 @@ impl Versions {
         let mut state = self.state.write();
         if state.open.is_empty() {
             state.unseen.push(tree);
+            self.note_unseen(&state);
             return;
         }
+        self.is_changed.store(true, Ordering::Release);
         state.number += 1;
         let number = state.number;
         state.keyspaces.entry(id).or_default().dropped = Some((number, tree));
@@ -224,8 +298,9 @@ impl Versions {
     pub(crate) fn has_changed(&self, number: u64, id: u64, read: &ReadSet) -> Result<bool> {
         let seen = self.seen_by(number)?;
         let Some(keyspace) = seen.state.keyspaces.get(&id) else { return Ok(false) };
-        let is_newer =
-            |versions: &Vec<Version>| versions.last().is_some_and(|(changed, _)| *changed > number);
+        let is_newer = |versions: &VecDeque<Version>| {
+            versions.back().is_some_and(|(changed, _)| *changed > number)
+        };
         if read.keys.iter().any(|key| keyspace.keys.get(key).is_some_and(is_newer)) {
             return Ok(true);
         }
@@ -246,7 +321,7 @@ impl Versions {
         SnapshotStats {
             open: state.open.values().map(|opened| opened.count).sum(),
             oldest: oldest.unwrap_or_default(),
-            versions: state.queue.len() as u64,
+            versions: (state.queue.len() - state.stale) as u64,
             bytes: state.bytes,
             keyspaces: state.keyspaces.values().filter(|k| k.dropped.is_some()).count() as u64,
             expired: state.expired,
@@ -262,11 +337,12 @@ impl State {
 
     /// Lets go what is kept of whole keyspaces up to a number.
     fn forget_trees(&mut self, oldest: u64) {
-        for keyspace in self.keyspaces.values_mut() {
+        self.keyspaces.retain(|_, keyspace| {
             keyspace.lens.retain(|(number, _)| *number > oldest);
             let dropped = keyspace.dropped.take_if(|(number, _)| *number <= oldest);
             self.unseen.extend(dropped.map(|(_, tree)| tree));
-        }
+            !(keyspace.keys.is_empty() && keyspace.lens.is_empty() && keyspace.dropped.is_none())
+        });
     }
 
     /// Lets go some versions up to a number; whether there may be more.
@@ -275,17 +351,48 @@ impl State {
             if self.queue.front().is_none_or(|(number, ..)| *number > oldest) {
                 return false;
             }
-            let Some((_, id, key)) = self.queue.pop_front() else { return false };
-            let Some(keyspace) = self.keyspaces.get_mut(&id) else { continue };
-            let Some(versions) = keyspace.keys.get_mut(&key[..]) else { continue };
-            let (_, value) = versions.remove(0);
-            self.bytes -= bytes_of(&key, value.as_ref());
-            if versions.is_empty() {
-                keyspace.keys.remove(&key[..]);
+            let Some((number, id, key)) = self.queue.pop_front() else { return false };
+            let keyspace = self.keyspaces.get_mut(&id);
+            match keyspace.and_then(|keyspace| keyspace.take_version(&key, number)) {
+                Some(value) => self.bytes -= bytes_of(&key, value.as_ref()),
+                None => self.stale -= 1,
             }
         }
         true
     }
+
+    /// Lets go versions of a key that no snapshot sees, though older ones are seen: of a key that is
+    /// written time and again, while one snapshot stays and others come and go.
+    fn thin(&mut self, id: u64, key: &[u8]) {
+        let Some(keyspace) = self.keyspaces.get_mut(&id) else { return };
+        let Some(versions) = keyspace.keys.get_mut(key) else { return };
+        if versions.len() < VERSIONS_SPARE + 2 * self.open.len() {
+            return;
+        }
+        let mut before = 0;
+        versions.retain(|(number, value)| {
+            let is_seen = self.open.range(before..*number).next().is_some();
+            before = *number;
+            if !is_seen {
+                self.bytes -= bytes_of(key, value.as_ref());
+                self.stale += 1;
+            }
+            is_seen
+        });
+        if self.stale > QUEUE_SPARE && self.stale > self.queue.len() / 2 {
+            let Self { queue, keyspaces, stale, .. } = self;
+            queue.retain(|(number, id, key)| {
+                let versions = keyspaces.get(id).and_then(|keyspace| keyspace.keys.get(&key[..]));
+                versions.is_some_and(|it| it.binary_search_by_key(number, |(at, _)| *at).is_ok())
+            });
+            *stale = 0;
+        }
+    }
+}
+
+/// The oldest of what has a number above that of a snapshot: what it sees.
+fn oldest_above<T>(all: &VecDeque<(u64, T)>, number: u64) -> Option<&T> {
+    Some(&all.get(all.partition_point(|(at, _)| *at <= number))?.1)
 }
 
 fn bytes_of(key: &[u8], value: Option<&Slice>) -> u64 {
@@ -320,7 +427,7 @@ pub(crate) struct Recorder<'v> {
     state: RwLockWriteGuard<'v, State>,
     number: u64,
     newest: u64,
-    bytes_max: u64,
+    versions: &'v Versions,
 }
 
 impl Recorder<'_> {
@@ -337,11 +444,11 @@ impl Recorder<'_> {
     ) -> Result<()> {
         let state = &mut *self.state;
         let keyspace = state.keyspaces.entry(id).or_default();
-        if keyspace.lens.last().is_none_or(|(number, _)| *number <= self.newest) {
-            keyspace.lens.push((self.number, tree.len(heap)?));
+        if keyspace.lens.back().is_none_or(|(number, _)| *number <= self.newest) {
+            keyspace.lens.push_back((self.number, tree.len(heap)?));
         }
         let versions = keyspace.keys.get(key);
-        if versions.and_then(|versions| versions.last()).is_some_and(|(n, _)| *n > self.newest) {
+        if versions.and_then(|versions| versions.back()).is_some_and(|(n, _)| *n > self.newest) {
             // Every snapshot that is open sees that one, or an older one.
             return Ok(());
         }
@@ -350,20 +457,26 @@ impl Recorder<'_> {
         let key = Slice::from(key);
         state.bytes += bytes_of(&key, value.as_ref());
         state.queue.push_back((self.number, id, key.clone()));
-        keyspace.keys.entry(key).or_default().push((self.number, value));
+        keyspace.keys.entry(key.clone()).or_default().push_back((self.number, value));
+        state.thin(id, &key);
         Ok(())
     }
 
     /// Ends the oldest snapshots if all is too much.
     pub(crate) fn finish(mut self) {
         let state = &mut *self.state;
-        while state.bytes > self.bytes_max
+        while state.bytes > self.versions.bytes_max
             && let Some((_, opened)) = state.open.pop_first()
         {
             state.expired += opened.count;
+            state.expired_open += opened.count;
             let oldest = state.oldest().unwrap_or(u64::MAX);
             state.forget_trees(oldest);
             while state.forget_some(oldest) {}
+        }
+        self.versions.note_unseen(state);
+        if state.open.is_empty() {
+            self.versions.any.store(false, Ordering::Release);
         }
     }
 }
@@ -396,7 +509,7 @@ impl Seen<'_> {
         let dropped = keyspace.and_then(|keyspace| keyspace.dropped);
         let tree = match dropped.filter(|(number, _)| *number > self.number) {
             // The commit that was to drop it may have failed.
-            Some((_, tree)) if catalogue.is_retired(heap, &tree)? => Some(tree),
+            Some((_, tree)) if catalogue.is_retired(heap, id, &tree)? => Some(tree),
             _ => None,
         };
         Ok(SeenKeyspace { keyspace, number: self.number, tree })
@@ -410,7 +523,7 @@ pub(crate) struct SeenKeyspace<'s> {
     tree: Option<Tree>,
 }
 
-impl<'s> SeenKeyspace<'s> {
+impl SeenKeyspace<'_> {
     /// The tree that the keyspace had, if it was dropped since.
     pub(crate) fn tree(&self) -> Option<Tree> {
         self.tree
@@ -418,18 +531,12 @@ impl<'s> SeenKeyspace<'s> {
 
     /// Entries that the keyspace had, if the tree does not say.
     pub(crate) fn len(&self) -> Option<u64> {
-        let seen = self.keyspace?.lens.iter().find(|(number, _)| *number > self.number);
-        seen.map(|(_, len)| *len)
+        oldest_above(&self.keyspace?.lens, self.number).copied()
     }
 
     /// What a key had, if the tree does not say: `Some(None)` when it was not there.
-    pub(crate) fn version(&self, key: &[u8]) -> Option<Option<&'s Slice>> {
-        self.seen(self.keyspace?.keys.get(key)?)
-    }
-
-    fn seen(&self, versions: &'s [Version]) -> Option<Option<&'s Slice>> {
-        let seen = versions.iter().find(|(number, _)| *number > self.number);
-        seen.map(|(_, value)| value.as_ref())
+    pub(crate) fn version(&self, key: &[u8]) -> Option<Option<Slice>> {
+        oldest_above(self.keyspace?.keys.get(key)?, self.number).cloned()
     }
 
     /// Versions of keys within bounds, in order, after looking at up to `keys_max` keys; with the
@@ -439,7 +546,7 @@ impl<'s> SeenKeyspace<'s> {
         direction: Direction,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         keys_max: usize,
-    ) -> (VecDeque<SeenVersion<'s>>, Option<&'s Slice>) {
+    ) -> SeenVersions {
         let mut found = VecDeque::new();
         let Some(keyspace) = self.keyspace else { return (found, None) };
         let mut range = keyspace.keys.range::<[u8], _>(bounds);
@@ -449,9 +556,10 @@ impl<'s> SeenKeyspace<'s> {
                 Direction::Down => range.next_back(),
             };
             let Some((key, versions)) = next else { break };
-            found.extend(self.seen(versions).map(|value| (key, value)));
+            let seen = oldest_above(versions, self.number);
+            found.extend(seen.map(|value| (key.clone(), value.clone())));
             if looked_at == keys_max {
-                return (found, Some(key));
+                return (found, Some(key.clone()));
             }
         }
         (found, None)

@@ -1,8 +1,10 @@
 //! Snapshots: what they see stays, whatever is committed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use adamant::{Durability, Engine, Error, Keyspace, Moved, Options, Snapshot, Store};
 use fastrand::Rng;
@@ -254,6 +256,78 @@ pub fn see_thousands_that_went(place: &dyn Place) {
         assert!(lent(false).into_iter().eq(all().rev()), "{gone:?} lent downwards");
         store.drop_keyspace("main").unwrap();
     }
+}
+
+/// One snapshot that stays while others come and go, and one key that is overwritten all the time:
+/// what is kept is what somebody sees.
+pub fn of_a_key_written_time_and_again(place: &dyn Place) {
+    let store = place.open_with(Options::new().durability(Durability::Deferred)).unwrap();
+    let keyspace = place.keyspace(&store, "main");
+    keyspace.insert("k", "first").unwrap();
+    let oldest = store.snapshot().unwrap();
+    let mut recent = VecDeque::new();
+    for number in 0..6000_u32 {
+        keyspace.insert("k", number.to_le_bytes()).unwrap();
+        recent.push_back((number, store.snapshot().unwrap()));
+        if recent.len() > 3 {
+            recent.pop_front();
+        }
+        for (number, snapshot) in &recent {
+            assert_eq!(snapshot.get(&keyspace, "k").unwrap().unwrap(), number.to_le_bytes()[..]);
+        }
+    }
+    assert_eq!(oldest.get(&keyspace, "k").unwrap(), Some("first".into()));
+    let used = store.stats().unwrap().snapshots;
+    assert!(used.versions < 20 && used.bytes < 5000, "{used:?}");
+    drop(oldest);
+    for (number, snapshot) in &recent {
+        assert_eq!(snapshot.get(&keyspace, "k").unwrap().unwrap(), number.to_le_bytes()[..]);
+    }
+    assert!(store.stats().unwrap().snapshots.versions <= 3);
+    drop(recent);
+    assert_eq!(store.stats().unwrap().snapshots, adamant::SnapshotStats::default());
+}
+
+/// Whoever is lent a value may wait for a thread that opens and closes snapshots; and a keyspace that
+/// was kept for a snapshot which was dropped there goes with the next commit.
+pub fn beside_closures(place: &dyn Place) {
+    let store = place.open();
+    let keyspace = place.keyspace(&store, "main");
+    place.keyspace(&store, "other").insert("k", [1; 50_000]).unwrap();
+    keyspace.insert("changed", "old").unwrap();
+    keyspace.insert("same", "old").unwrap();
+    let snapshot = store.snapshot().unwrap();
+    keyspace.insert("changed", "new").unwrap();
+    assert!(store.drop_keyspace("other").unwrap());
+    assert_eq!(store.check().unwrap().keyspaces.len(), 1, "what is kept is no keyspace");
+    let elsewhere = || {
+        let (sender, receiver) = mpsc::channel();
+        let store = store.clone();
+        let opens = move || sender.send(store.snapshot().map(drop).is_ok());
+        let thread = std::thread::spawn(opens);
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(20)), Ok(true), "it waits for us");
+        thread.join().unwrap().unwrap();
+    };
+    for key in ["changed", "same"] {
+        snapshot.get_with(&keyspace, key, |value| assert_eq!(value, b"old")).unwrap().unwrap();
+        snapshot.get_with(&keyspace, key, |_| elsewhere()).unwrap().unwrap();
+    }
+    let count = |_: &[u8], _: &[u8]| {
+        elsewhere();
+        ControlFlow::<()>::Continue(())
+    };
+    snapshot.iter(&keyspace).lend(count).unwrap();
+    let mut transaction = store.begin().unwrap();
+    transaction.insert(&keyspace, "changed", "refused").unwrap();
+    let refused = keyspace.get_with("same", |_| transaction.commit()).unwrap();
+    assert!(matches!(refused, Some(Err(Error::Reentrant))), "{refused:?}");
+    keyspace.get_with("same", move |_| drop(snapshot)).unwrap().unwrap();
+    let blocks = || store.check().unwrap().heap.blocks;
+    let before = blocks();
+    keyspace.insert("changed", "newer").unwrap();
+    assert!(blocks() + 2 <= before, "the tree and its value are gone");
+    assert_eq!(store.check().unwrap().keyspaces.len(), 1);
+    assert_whole(&store);
 }
 
 /// Closures that drop snapshots, and handles that outlive what they look at.

@@ -119,6 +119,8 @@ scenarios! {
     snapshots {
         see_one_moment
         see_thousands_that_went
+        of_a_key_written_time_and_again
+        beside_closures
         of_keyspaces_that_go
         of_values_that_move
         that_take_too_much_end
