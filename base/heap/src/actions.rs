@@ -151,6 +151,7 @@ impl Heap {
         }
         let appended = self.journal.append_commit(&desk.record, fresh, &mut None, image)?;
         let sequence = appended.sequence;
+        // Before the change, which waits for the fence: until then there is time for this.
         for reservation in reservations {
             reservation.hand_over(desk.shares.as_mut());
         }
@@ -186,10 +187,11 @@ impl Heap {
         taken.changes.put(&mut taken.record);
         let appended = self.journal.append(&taken.record, image)?;
         let sequence = appended.sequence;
-        taken.changes.apply(&self.space);
-        self.journal.applied(appended, &taken.record, image);
+        // Before the change, which waits for the fence: until then there is time for this.
         taken.retired.extend(taken.changes.freed().map(|freed| (sequence, freed)));
         self.retires.store(true, Ordering::Relaxed);
+        taken.changes.apply(&self.space);
+        self.journal.applied(appended, &taken.record, image);
         let retired = taken.retired.len();
         drop(claim);
         drop(desk);

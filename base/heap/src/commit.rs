@@ -13,10 +13,10 @@ use crate::tx::Transaction;
 use crate::writer::{Part, Placed};
 
 impl Transaction<'_> {
-    /// Makes everything one record, and visible. Returns its sequence number; `None` when there
-    /// was nothing to do. `recycle` is called at the end, when something waits to become
+    /// Makes everything one record, and visible: then nothing is left to undo. Returns its sequence
+    /// number; `None` when there was nothing to do. `recycle` is called at the end, when something waits to become
     /// reusable.
-    pub(crate) fn commit(mut self, recycle: impl FnOnce(&Exclusive<'_>)) -> Result<Option<u64>> {
+    pub(crate) fn commit(&mut self, recycle: impl FnOnce(&Exclusive<'_>)) -> Result<Option<u64>> {
         debug_assert_eq!(self.depth, 0, "savepoints end before their transaction");
         self.judge_freed()?;
         self.collect_changes();
@@ -72,16 +72,16 @@ impl Transaction<'_> {
     fn leave_out_freed(&mut self) {
         let writer = &mut *self.writer;
         let level = &mut writer.levels[0];
-        let is_untouched = level.ranges.is_empty() && level.shadows.entries().is_empty();
+        let is_untouched = level.ranges.is_empty() && level.shadows.is_empty();
         if level.freed.is_empty() || is_untouched {
             return;
         }
         level.freed.stretches(self.blocks.classes, &mut writer.stretches);
         level.ranges.leave_out(&writer.stretches);
         let mut finder = Finder::new(&writer.stretches);
-        for (block, shadow) in level.shadows.entries() {
-            if finder.find(*block).is_some_and(|(start, _)| start <= *block) {
-                writer.shadows.leave_out(*shadow);
+        for (original, shadow) in level.shadows.all(self.blocks.classes) {
+            if finder.find(original.offset).is_some_and(|(start, _)| start <= original.offset) {
+                writer.shadows.leave_out(shadow);
             }
         }
     }
@@ -96,9 +96,11 @@ impl Transaction<'_> {
         parts.extend(lines.map(|(offset, line)| Placed::new(offset, Part::Line(line))));
         let fresh = level.fresh.numbered(self.blocks.classes);
         parts.extend(fresh.map(|(block, index)| Placed::new(block, Part::Fresh(index))));
-        let shadows = level.shadows.entries().iter().zip(0..);
-        let shadows = shadows.filter(|((_, shadow), _)| writer.shadows.is_written(*shadow));
-        parts.extend(shadows.map(|((block, _), index)| Placed::new(*block, Part::Shadow(index))));
+        if !level.shadows.is_empty() {
+            let (roots, shadows) = level.shadows.words(self.blocks.classes);
+            parts.extend(roots.map(|(original, _)| Placed::new(original.offset, Part::Roots)));
+            parts.extend(shadows.map(|(block, index)| Placed::new(block, Part::Shadow(index))));
+        }
         let bits = writer.changes.bits.iter().zip(0..);
         parts.extend(bits.map(|(bits, index)| Placed::new(bits.offset, Part::Bits(index))));
         let descriptors = writer.changes.descriptors.iter().zip(0..);
@@ -142,9 +144,18 @@ impl Transaction<'_> {
                     }
                 }
                 Part::Shadow(index) => {
-                    if let Some((_, shadow)) = level.shadows.entries().get(index as usize) {
-                        let record = &mut writer.record;
-                        writer.shadows.spans(offset, *shadow, |start, bytes| {
+                    let record = &mut writer.record;
+                    for (block, shadow) in level.shadows.of_word(index, self.blocks.classes) {
+                        writer.shadows.spans(block, shadow, |start, bytes| {
+                            record.bytes(start, bytes);
+                        });
+                    }
+                }
+                Part::Roots => {
+                    let (roots, _) = level.shadows.words(self.blocks.classes);
+                    let record = &mut writer.record;
+                    if let Some((original, shadow)) = roots {
+                        writer.shadows.spans(original.offset, shadow, |start, bytes| {
                             record.bytes(start, bytes);
                         });
                     }
@@ -171,16 +182,10 @@ impl Transaction<'_> {
 
     /// Applies to the image what the record says about the allocator, and retires what was freed.
     fn show(&mut self, sequence: u64) {
-        let writer = &*self.writer;
-        for (block, shadow) in writer.levels[0].shadows.entries() {
-            writer.shadows.spans(*block, *shadow, |start, bytes| {
-                let target = self.image.bytes_mut(start, bytes.len() as u64);
-                debug_assert!(target.is_ok(), "blocks with copies exist");
-                if let Ok(target) = target {
-                    target.copy_from_slice(bytes);
-                }
-            });
+        if !self.writer.levels[0].shadows.is_empty() {
+            self.show_copies();
         }
+        let writer = &*self.writer;
         writer.changes.apply(self.supply.space);
         if writer.levels[0].freed.is_empty() {
             return;
@@ -190,5 +195,18 @@ impl Transaction<'_> {
             arena.retire(sequence, freed);
         }
         self.supply.space.note_waiting(&arena);
+    }
+    /// Writes the copies of blocks to the blocks.
+    fn show_copies(&mut self) {
+        let writer = &*self.writer;
+        for (original, shadow) in writer.levels[0].shadows.all(self.blocks.classes) {
+            writer.shadows.spans(original.offset, shadow, |start, bytes| {
+                let target = self.image.bytes_mut(start, bytes.len() as u64);
+                debug_assert!(target.is_ok(), "blocks with copies exist");
+                if let Ok(target) = target {
+                    target.copy_from_slice(bytes);
+                }
+            });
+        }
     }
 }

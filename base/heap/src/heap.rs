@@ -358,6 +358,8 @@ impl Heap {
             }
         };
         let sequence = transaction.commit(|image| self.recycle_waiting(image))?;
+        // Others go on before this waits for the medium.
+        drop(transaction);
         // Who changed nothing is promised what was found: a key removed once more stays removed.
         let sequence = sequence.unwrap_or_else(|| self.journal.last_sequence());
         self.journal.finish(sequence, durability)?;

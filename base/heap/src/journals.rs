@@ -203,6 +203,7 @@ impl Journal {
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium, out of space among them. Then nothing was appended.
+    #[inline]
     pub(crate) fn append(&self, record: &RecordBuilder, image: &Image) -> Result<Appended<'_>> {
         self.append_commit(record, Fresh::Durable, &mut None, image)
     }
@@ -212,7 +213,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::append`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn append_commit<'j>(
         &'j self,
         record: &RecordBuilder,

@@ -38,40 +38,16 @@ impl Hasher for OffsetHasher {
 /// A hash map keyed by heap offsets or page numbers.
 pub(crate) type OffsetMap<V> = HashMap<u64, V, BuildHasherDefault<OffsetHasher>>;
 
-/// What the index of a map holds for an entry.
-pub(crate) trait Indexed<V> {
-    /// For a value at a place among the entries.
-    fn of(place: u32, value: &V) -> Self;
-}
-
-impl<V> Indexed<V> for u32 {
-    fn of(place: u32, _value: &V) -> Self {
-        place
-    }
-}
-
-/// The map. Its index holds places of entries, or small values themselves, which spares a look-up in
-/// a large transaction one of two misses.
+/// The map.
 #[derive(Debug)]
-pub(crate) struct Keyed<V, I = u32> {
+pub(crate) struct Keyed<V> {
     entries: Vec<(u64, V)>,
-    index: OffsetMap<I>,
+    index: OffsetMap<u32>,
 }
 
-impl<V, I> Default for Keyed<V, I> {
+impl<V> Default for Keyed<V> {
     fn default() -> Self {
         Self { entries: Vec::new(), index: OffsetMap::default() }
-    }
-}
-
-impl<V: Indexed<V>> Keyed<V, V> {
-    /// The value of a key; values never change.
-    #[inline]
-    pub(crate) fn value(&self, key: u64) -> Option<&V> {
-        if self.entries.len() <= SCAN_MAX {
-            return self.entries.iter().find(|(k, _)| *k == key).map(|(_, value)| value);
-        }
-        self.index.get(&key)
     }
 }
 
@@ -109,22 +85,17 @@ impl<V> Keyed<V> {
     pub(crate) fn entry_mut(&mut self, position: usize) -> Option<&mut (u64, V)> {
         self.entries.get_mut(position)
     }
-}
 
-impl<V, I: Indexed<V>> Keyed<V, I> {
     /// Adds a key that is not there yet.
     #[inline]
     pub(crate) fn insert(&mut self, key: u64, value: V) {
-        let place = self.entries.len() as u32;
-        if self.entries.len() == SCAN_MAX {
-            let known = self.entries.iter().zip(0..);
-            self.index.extend(known.map(|((key, value), place)| (*key, I::of(place, value))));
-        }
-        if self.entries.len() >= SCAN_MAX {
-            let before = self.index.insert(key, I::of(place, &value));
-            debug_assert!(before.is_none(), "a key is added once");
-        }
+        debug_assert!(self.position(key).is_none(), "a key is added once");
         self.entries.push((key, value));
+        if self.entries.len() == SCAN_MAX + 1 {
+            self.index.extend(self.entries.iter().zip(0..).map(|((key, _), index)| (*key, index)));
+        } else if self.entries.len() > SCAN_MAX {
+            self.index.insert(key, (self.entries.len() - 1) as u32);
+        }
     }
 
     /// The entries, in the order in which they were added.
@@ -163,35 +134,21 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// A value that the index holds itself.
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    struct Held(u64);
-
-    impl Indexed<Self> for Held {
-        fn of(_place: u32, value: &Self) -> Self {
-            *value
-        }
-    }
-
     #[test]
     fn behaves_like_a_map_while_it_grows() {
         let mut random = fastrand::Rng::with_seed(7);
-        let (mut keyed, mut direct) = (Keyed::<u64>::default(), Keyed::<Held, Held>::default());
+        let mut keyed = Keyed::default();
         let mut model = BTreeMap::new();
         for step in 0..20_000u64 {
             let key = random.u64(..64) * 64;
             if step % 1000 == 999 {
                 keyed.clear();
-                direct.clear();
                 model.clear();
             } else if let Some(expected) = model.get(&key) {
                 assert_eq!(keyed.get(key), Some(expected));
-                assert_eq!(direct.value(key), Some(&Held(*expected)));
             } else {
                 assert_eq!(keyed.get(key), None);
-                assert_eq!(direct.value(key), None);
                 keyed.insert(key, step);
-                direct.insert(key, Held(step));
                 model.insert(key, step);
             }
             assert_eq!(keyed.entries().len(), model.len());

@@ -8,6 +8,8 @@
 //! Invariants: a block whose bit is clear has no number.
 //! Thread safety: belongs to the writer.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::class::ClassTable;
 use crate::image::Place;
 use crate::keyed::Keyed;
@@ -117,8 +119,9 @@ struct Entry {
 pub(crate) struct Marked {
     words: Keyed<Entry>,
     tables: Vec<[u32; 64]>,
-    /// Where the word lies that was added to last: mostly the one that is asked for next.
-    last: usize,
+    /// Where the word lies that was found last: mostly the one that is asked for next. No more than a
+    /// hint, so that a transaction can be read by several threads.
+    last: AtomicUsize,
 }
 
 impl Marked {
@@ -129,9 +132,14 @@ impl Marked {
 
     #[inline]
     fn position_of(&self, key: u64) -> Option<usize> {
-        match self.words.entries().get(self.last) {
-            Some((last, _)) if *last == key => Some(self.last),
-            _ => self.words.position(key),
+        let last = self.last.load(Ordering::Relaxed);
+        match self.words.entries().get(last) {
+            Some((known, _)) if *known == key => Some(last),
+            _ => {
+                let position = self.words.position(key)?;
+                self.last.store(position, Ordering::Relaxed);
+                Some(position)
+            }
         }
     }
 
@@ -170,14 +178,13 @@ impl Marked {
         if let Some(position) = self.position(place)
             && let Some((_, entry)) = self.words.entry_mut(position)
         {
-            self.last = position;
             if entry.word.mask == 0 {
                 entry.word.place = place;
             }
             entry.word.mask |= added.mask;
             return;
         }
-        self.last = self.words.entries().len();
+        self.last.store(self.words.entries().len(), Ordering::Relaxed);
         let entry = Entry { word: added, numbered: 0, number: 0, table: NO_TABLE };
         self.words.insert(key_of(place), entry);
     }
@@ -187,7 +194,6 @@ impl Marked {
     pub(crate) fn raise(&mut self, place: Place, number: u64) {
         let Some(position) = self.position(place) else { return };
         let Some((_, entry)) = self.words.entry_mut(position) else { return };
-        self.last = position;
         let bit = 1 << bit_of(place);
         if entry.table == NO_TABLE {
             let before = if entry.numbered & bit == 0 { 0 } else { entry.number };
@@ -257,6 +263,15 @@ impl Marked {
         at: u32,
         classes: &ClassTable,
     ) -> impl Iterator<Item = (u64, u64)> {
+        self.placed_numbers(at, classes).map(|(block, _, number)| (block, number))
+    }
+
+    /// The same, and the place of each.
+    pub(crate) fn placed_numbers(
+        &self,
+        at: u32,
+        classes: &ClassTable,
+    ) -> impl Iterator<Item = (u64, Place, u64)> {
         let entry = self.words.entries().get(at as usize).map(|(_, entry)| entry);
         let table = entry.and_then(|entry| self.tables.get(entry.table as usize));
         let (word, number) = match entry {
@@ -266,7 +281,7 @@ impl Marked {
         };
         word.blocks(classes).filter_map(move |(block, place)| {
             let found = table.map_or(number, |table| table[bit_of(place) as usize].into());
-            (found > 0).then_some((block, found))
+            (found > 0).then_some((block, place, found))
         })
     }
 
@@ -291,6 +306,27 @@ impl Marked {
             }
             is_next
         });
+    }
+
+    /// Every block with a number, word by word: its heap offset, its place, and the number.
+    pub(crate) fn all_numbers<'a>(
+        &'a self,
+        classes: &'a ClassTable,
+    ) -> impl Iterator<Item = (u64, Place, u64)> + 'a {
+        (0..self.words.entries().len()).flat_map(|at| self.placed_numbers(at as u32, classes))
+    }
+
+    /// The number of a block of a run; 0 if it has none.
+    #[inline]
+    pub(crate) fn number_at(&self, run: u64, index: u64) -> u64 {
+        let position = self.position_of(run * PAGE_BYTES + index / 64 * 8);
+        let entry = position.and_then(|position| self.words.entries().get(position));
+        let Some((_, entry)) = entry else { return 0 };
+        match self.tables.get(entry.table as usize) {
+            Some(table) => table[(index % 64) as usize].into(),
+            None if entry.numbered >> (index % 64) & 1 != 0 => entry.number,
+            None => 0,
+        }
     }
 
     /// Hands everything to `outer`.
@@ -323,7 +359,7 @@ impl Marked {
     /// Forgets everything, keeping memory.
     pub(crate) fn clear(&mut self) {
         self.words.clear();
-        self.last = 0;
+        *self.last.get_mut() = 0;
         if self.tables.len() > TABLES_KEEP_MAX {
             self.tables = Vec::new();
         } else {
@@ -364,6 +400,7 @@ mod tests {
             assert_eq!(marked.contains(place), known.is_some(), "step {step}");
             if let Place::Run { run, index, .. } = place {
                 assert_eq!(marked.contains_at(run, index), known.is_some(), "step {step}");
+                assert_eq!(marked.number_at(run, index), known.unwrap_or(0), "step {step}");
             }
             assert_eq!(marked.number(place), known.unwrap_or(0), "step {step}");
             match random.u64(..5) {

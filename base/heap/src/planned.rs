@@ -8,6 +8,7 @@
 //! durable in an undo entry.
 
 use crate::error::{Error, Result};
+use crate::image::Original;
 use crate::lanes::Lanes;
 use crate::ranges::{Spans, lines_of};
 use crate::shadow::Shadow;
@@ -37,7 +38,7 @@ impl<'h> Transaction<'h> {
                 None => {
                     self.track(block + at, len, true)?;
                 }
-                Some(_) => match self.shadow_to_write(block, place.bytes(), 0..0)? {
+                Some(_) => match self.shadow_to_write(Original::of(block, place), 0..0)? {
                     Some(shadow) => {
                         self.writer.shadows.write(shadow, at as usize, len as usize);
                     }
@@ -53,11 +54,13 @@ impl<'h> Transaction<'h> {
 
     /// A range of a block that was there before, to be written. `is_uninit`: all of it will be, so
     /// what is handed out need not hold what was there.
+    /// `original` is the block as what a copy could be made of.
+    #[inline]
     pub(crate) fn write_planned(
         &mut self,
         lanes: &'h Lanes,
         block: u64,
-        capacity: u64,
+        original: Option<Original>,
         range: (u64, u64),
         is_uninit: bool,
     ) -> Result<&mut [u8]> {
@@ -66,54 +69,62 @@ impl<'h> Transaction<'h> {
             return Ok(&mut []);
         }
         let skipped = if is_uninit { at as usize..(at + len) as usize } else { 0..0 };
-        if let Some(shadow) = self.shadow_to_write(block, capacity, skipped)? {
+        if let Some(shadow) = self.shadow_to_write(original, skipped)? {
             return Ok(self.writer.shadows.write(shadow, at as usize, len as usize));
         }
         self.declare_in_place(lanes, &[(block + at, len)])?;
         self.image.bytes_mut(block + at, len)
     }
 
-    /// The innermost copy of a block, if there is one.
+    /// The innermost copy of something, if there is one.
     #[inline]
-    pub(crate) fn shadow(&self, block: u64) -> Option<&[u8]> {
+    pub(crate) fn shadow(&self, original: Original) -> Option<&[u8]> {
         if self.writer.shadows.mark() == 0 {
             return None;
         }
-        if let (copied, Some(copy)) = self.last_copy
-            && copied == block
-        {
-            return Some(self.writer.shadows.bytes(copy));
-        }
         let levels = self.writer.levels.iter().take(self.depth + 1).rev();
-        let shadow = levels.map(|level| &level.shadows).find_map(|shadows| shadows.value(block))?;
-        Some(self.writer.shadows.bytes(*shadow))
+        let shadow = levels.map(|level| &level.shadows).find_map(|known| known.get(original))?;
+        Some(self.writer.shadows.bytes(shadow))
     }
 
-    /// The copy of a block that belongs to the innermost level, made if need be; `None` when the
-    /// block is to be changed in place.
+    /// The copy that belongs to the innermost level, made if need be; `None` when the block is to be
+    /// changed in place.
+    #[inline]
     pub(crate) fn shadow_to_write(
         &mut self,
-        block: u64,
-        capacity: u64,
+        original: Option<Original>,
         skipped: std::ops::Range<usize>,
     ) -> Result<Option<Shadow>> {
-        let depth = self.depth;
-        let writer = &mut *self.writer;
-        if let Some(shadow) = writer.levels[depth].shadows.value(block).copied() {
-            self.last_copy = (block, Some(shadow));
-            return Ok(Some(shadow));
+        let Some(original) = original else { return Ok(None) };
+        let shadow = match self.writer.levels[self.depth].shadows.get(original) {
+            Some(shadow) => Some(shadow),
+            None => self.add_shadow(original, skipped)?,
+        };
+        // The roots are written by their own function only, as no block is there.
+        if original.run > 0 && shadow.is_some() {
+            self.last_copy = (original.offset, shadow);
         }
+        Ok(shadow)
+    }
+
+    fn add_shadow(
+        &mut self,
+        original: Original,
+        skipped: std::ops::Range<usize>,
+    ) -> Result<Option<Shadow>> {
+        let (depth, bytes) = (self.depth, original.bytes);
+        let writer = &mut *self.writer;
         let mut outer = writer.levels[..depth].iter().rev();
-        let outer = outer.find_map(|level| level.shadows.value(block)).copied();
+        let outer = outer.find_map(|level| level.shadows.get(original));
         let shadow = match outer {
             Some(outer) => writer.shadows.add_copy(outer),
-            None if capacity > COPY_BYTES_MAX || !writer.shadows.has_room(capacity) => {
-                return Ok(None);
+            None if bytes > COPY_BYTES_MAX || !writer.shadows.has_room(bytes) => return Ok(None),
+            None => {
+                let block = self.image.bytes(original.offset, bytes)?;
+                writer.shadows.add(original, block, skipped)
             }
-            None => writer.shadows.add(block, self.image.bytes(block, capacity)?, skipped),
         };
-        writer.levels[depth].shadows.insert(block, shadow);
-        self.last_copy = (block, Some(shadow));
+        writer.levels[depth].shadows.insert(original, shadow);
         Ok(Some(shadow))
     }
 

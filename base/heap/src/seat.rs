@@ -7,8 +7,11 @@
 //! Thread safety: any thread.
 
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::MutexGuard;
 
 use crate::sync::yield_now;
 
@@ -27,6 +30,10 @@ pub(crate) struct Seat<T> {
 unsafe impl<T: Send> Sync for Seat<T> {}
 
 impl<T> Seat<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    }
+
     /// Has it, if it is free. Never waits.
     #[inline]
     pub(crate) fn try_take(&self) -> Option<Taken<'_, T>> {
@@ -35,7 +42,7 @@ impl<T> Seat<T> {
                 .taken
                 .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok();
-        is_free.then(|| Taken(self))
+        is_free.then(|| Taken(self, PhantomData))
     }
 
     /// Waits for it.
@@ -60,9 +67,10 @@ pub(crate) fn wait(has_happened: impl Fn() -> bool) {
     yield_now();
 }
 
-/// The seat, held; dropping this lets go of it.
+/// The seat, held; dropping this lets go of it. As the guard of a mutex it stays on its thread, and can
+/// be shared if what is guarded can.
 #[derive(Debug)]
-pub(crate) struct Taken<'s, T>(&'s Seat<T>);
+pub(crate) struct Taken<'s, T>(&'s Seat<T>, PhantomData<MutexGuard<'s, T>>);
 
 impl<T> Deref for Taken<'_, T> {
     type Target = T;

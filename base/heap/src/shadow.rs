@@ -5,12 +5,16 @@
 //! to memory after its fence. An abort forgets the copies: no undo entry, no fence.
 //! Invariants: a copy lies in its lines as the block does in memory's, so that one bit for each
 //! byte of a line says what was written, and typed data keeps its alignment. Copies of an inner
-//! level lie behind those of the levels around it.
+//! level lie behind those of the levels around it. They are found by words of bitmaps, as what was
+//! reserved and freed is (`marked.rs`): neighbours by one look, and a block that is freed drops its
+//! copy at once.
 //! Thread safety: belongs to the writer.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::keyed::{Indexed, Keyed};
+use crate::class::ClassTable;
+use crate::image::Original;
+use crate::marked::Marked;
 use crate::ranges::{Spans, lines_of};
 
 /// Bytes of a line.
@@ -18,7 +22,7 @@ const LINE_BYTES: usize = 64;
 /// Bytes of copies that a transaction may have; what it changes beyond is changed in place.
 const COPIES_BYTES_MAX: usize = 64 << 20;
 /// Memory beyond that is given back when a transaction ends.
-const COPIES_KEEP_BYTES_MAX: usize = 4 << 20;
+const COPIES_KEEP_BYTES_MAX: usize = 8 << 20;
 
 /// A line of a copy.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -48,42 +52,134 @@ impl Shadow {
     }
 }
 
-impl Indexed<Self> for Shadow {
-    fn of(_place: u32, value: &Self) -> Self {
-        *value
+/// The copy of something, whose first line is that.
+#[inline]
+fn copy_of(original: Original, first: u32) -> Shadow {
+    let start = (original.offset % LINE_BYTES as u64) as u32;
+    Shadow { first, start, bytes: original.bytes as u32 }
+}
+
+/// The copies of a level.
+#[derive(Debug, Default)]
+pub(crate) struct Shadows {
+    /// Numbers are first lines of copies, plus one.
+    blocks: Marked,
+    /// The roots, and their copy.
+    roots: Option<(Original, Shadow)>,
+}
+
+impl Shadows {
+    /// The copy of something.
+    #[inline]
+    pub(crate) fn get(&self, original: Original) -> Option<Shadow> {
+        if original.run == 0 {
+            return self.roots.map(|(_, shadow)| shadow);
+        }
+        let number = self.blocks.number_at(original.run, original.index);
+        Some(copy_of(original, number.checked_sub(1)? as u32))
+    }
+
+    /// Notes the copy of something that has none.
+    pub(crate) fn insert(&mut self, original: Original, shadow: Shadow) {
+        if original.run == 0 {
+            self.roots = Some((original, shadow));
+            return;
+        }
+        self.blocks.insert(original.place());
+        self.blocks.raise(original.place(), u64::from(shadow.first) + 1);
+    }
+
+    /// Forgets the copy of a block that is freed, if it has one.
+    #[inline]
+    pub(crate) fn remove(&mut self, original: Original) {
+        if self.blocks.number_at(original.run, original.index) > 0 {
+            self.blocks.remove(original.place());
+        }
+    }
+
+    /// Whether there may be any.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.roots.is_none()
+    }
+
+    /// All copies.
+    pub(crate) fn all<'a>(
+        &'a self,
+        classes: &'a ClassTable,
+    ) -> impl Iterator<Item = (Original, Shadow)> + 'a {
+        let blocks = self.blocks.all_numbers(classes).filter_map(|(block, place, number)| {
+            let original = Original::of(block, place)?;
+            Some((original, copy_of(original, number as u32 - 1)))
+        });
+        self.roots.into_iter().chain(blocks)
+    }
+
+    /// The roots' copy, and for each word of a bitmap with a copy in it where the first such block
+    /// begins and the place of the word for `of_word`.
+    pub(crate) fn words<'a>(
+        &'a self,
+        classes: &'a ClassTable,
+    ) -> (Option<(Original, Shadow)>, impl Iterator<Item = (u64, u32)> + 'a) {
+        (self.roots, self.blocks.numbered(classes))
+    }
+
+    /// The copies of blocks of a word: the heap offset of the block, and its copy.
+    pub(crate) fn of_word<'a>(
+        &'a self,
+        at: u32,
+        classes: &'a ClassTable,
+    ) -> impl Iterator<Item = (u64, Shadow)> + 'a {
+        self.blocks.placed_numbers(at, classes).filter_map(|(block, place, number)| {
+            Some((block, copy_of(Original::of(block, place)?, number as u32 - 1)))
+        })
+    }
+
+    /// Forgets all, keeping memory.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        if self.is_empty() {
+            return;
+        }
+        self.blocks.clear();
+        self.roots = None;
     }
 }
 
-/// The copies of a level, by block.
-pub(crate) type Shadows = Keyed<Shadow, Shadow>;
-
-/// The memory of all copies of a transaction; reused, so that it is not allocated again.
+/// The memory of all copies of a transaction; reused, so that it is neither allocated nor zeroed
+/// again.
 #[derive(Debug, Default)]
 pub(crate) struct ShadowMemory {
     lines: Vec<Line>,
     /// For each line: one bit for every byte that goes into the record.
     written: Vec<u64>,
+    /// Lines in use.
+    used: usize,
 }
 
 impl ShadowMemory {
     /// How much is in use: to be handed to `truncate`.
     pub(crate) fn mark(&self) -> usize {
-        self.lines.len()
+        self.used
     }
 
     /// Gives up all copies made since `mark`.
     pub(crate) fn truncate(&mut self, mark: usize) {
-        self.lines.truncate(mark);
-        self.written.truncate(mark);
+        self.used = mark;
         if mark == 0 && self.lines.capacity() > COPIES_KEEP_BYTES_MAX / LINE_BYTES {
-            (self.lines, self.written) = (Vec::new(), Vec::new());
+            *self = Self::default();
         }
     }
 
-    /// Whether anything was written to a copy.
-    #[inline]
-    pub(crate) fn is_written(&self, shadow: Shadow) -> bool {
-        self.written[shadow.lines()].iter().any(|written| *written != 0)
+    /// Takes so many lines more into use, which hold anything; returns the first.
+    fn take(&mut self, count: usize) -> u32 {
+        let (first, end) = (self.used, self.used + count);
+        if end > self.lines.len() {
+            self.lines.resize(end, Line([0; LINE_BYTES]));
+            self.written.resize(end, 0);
+        }
+        self.used = end;
+        first as u32
     }
 
     /// Forgets what was written to a copy: its block is freed by the same commit.
@@ -93,21 +189,19 @@ impl ShadowMemory {
 
     /// Whether there is room for a copy of so many bytes.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
-        self.lines.len() * LINE_BYTES + bytes as usize <= COPIES_BYTES_MAX
+        self.used * LINE_BYTES + bytes as usize <= COPIES_BYTES_MAX
     }
 
-    /// Copies a block at a heap offset, but for the range `skipped` of it.
+    /// Copies a block, but for the range `skipped` of it.
     pub(crate) fn add(
         &mut self,
-        offset: u64,
+        original: Original,
         block: &[u8],
         skipped: std::ops::Range<usize>,
     ) -> Shadow {
-        let start = offset as usize % LINE_BYTES;
-        let first = self.lines.len() as u32;
-        let shadow = Shadow { first, start: start as u32, bytes: block.len() as u32 };
-        self.lines.resize(shadow.lines().end, Line([0; LINE_BYTES]));
-        self.written.resize(shadow.lines().end, 0);
+        let shadow = copy_of(original, 0);
+        let shadow = Shadow { first: self.take(shadow.lines().len()), ..shadow };
+        self.written[shadow.lines()].fill(0);
         let target = self.bytes_mut(shadow);
         target[..skipped.start].copy_from_slice(&block[..skipped.start]);
         target[skipped.end..].copy_from_slice(&block[skipped.end..]);
@@ -116,9 +210,8 @@ impl ShadowMemory {
 
     /// Copies a copy, for a level within its own.
     pub(crate) fn add_copy(&mut self, outer: Shadow) -> Shadow {
-        let shadow = Shadow { first: self.lines.len() as u32, ..outer };
-        self.lines.extend_from_within(outer.lines());
-        self.written.extend_from_within(outer.lines());
+        let shadow = Shadow { first: self.take(outer.lines().len()), ..outer };
+        self.replace(shadow, outer);
         shadow
     }
 
@@ -164,6 +257,13 @@ impl ShadowMemory {
             }
         };
         for (line, &written) in self.written[lines].iter().enumerate() {
+            if written == 0 {
+                continue;
+            }
+            if written == u64::MAX && end == line * LINE_BYTES {
+                end += LINE_BYTES;
+                continue;
+            }
             for (at, len) in Spans::new((line * LINE_BYTES) as u64, written) {
                 if at as usize != end {
                     give(start, end);
@@ -176,17 +276,24 @@ impl ShadowMemory {
     }
 
     /// Hands the copies of a level, made since `mark`, to the level around it.
-    pub(crate) fn merge(&mut self, inner: &mut Shadows, outer: &mut Shadows, mark: usize) {
+    pub(crate) fn merge(
+        &mut self,
+        inner: &mut Shadows,
+        outer: &mut Shadows,
+        mark: usize,
+        classes: &ClassTable,
+    ) {
         let mut is_spare = true;
-        for (block, shadow) in inner.drain() {
-            match outer.value(block).copied() {
+        for (original, shadow) in inner.all(classes) {
+            match outer.get(original) {
                 Some(target) => self.replace(target, shadow),
                 None => {
-                    outer.insert(block, shadow);
+                    outer.insert(original, shadow);
                     is_spare = false;
                 }
             }
         }
+        inner.clear();
         // A loop of savepoints that write the same blocks needs no more memory than one of them.
         if is_spare {
             self.truncate(mark);
@@ -197,15 +304,31 @@ impl ShadowMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::class::initial_table;
+    use crate::layout::PAGE_BYTES;
+
+    /// A block of at least so many bytes.
+    fn original(classes: &ClassTable, bytes: u64, index: u64) -> Original {
+        let class = classes.for_bytes(bytes).expect("a class");
+        let shape = classes.get(class.into()).expect("it exists");
+        let (run, bytes) = (1000 + 1000 * u64::from(class), shape.block_bytes);
+        let index = index % shape.block_count;
+        let offset = run * PAGE_BYTES + shape.blocks_start + index * bytes;
+        Original { offset, bytes, run, index, class }
+    }
 
     #[test]
     fn a_copy_is_a_block_with_a_memory_of_what_was_written() {
+        let classes = initial_table();
         let mut random = fastrand::Rng::with_seed(21);
         let mut memory = ShadowMemory::default();
-        for _ in 0..300 {
-            let offset = random.u64(..1000) * 8;
-            let block: Vec<u8> = (0..random.usize(8..600)).map(|_| random.u8(..)).collect();
-            let shadow = memory.add(offset, &block, 0..0);
+        for round in 0..300 {
+            if round % 50 == 49 {
+                memory.truncate(0);
+            }
+            let original = original(&classes, random.u64(8..600), random.u64(..200));
+            let block: Vec<u8> = (0..original.bytes).map(|_| random.u8(..)).collect();
+            let shadow = memory.add(original, &block, 0..0);
             assert_eq!(memory.bytes(shadow), block);
             let (mut model, mut written) = (block.clone(), vec![false; block.len()]);
             for _ in 0..random.usize(..10) {
@@ -221,10 +344,10 @@ mod tests {
                 assert_eq!(memory.bytes(shadow), model);
                 let mut found = vec![false; block.len()];
                 let mut last = None;
-                memory.spans(offset, shadow, |at, bytes| {
+                memory.spans(original.offset, shadow, |at, bytes| {
                     assert!(last.is_none_or(|last| last < at), "in order, and joined");
                     last = Some(at + bytes.len() as u64);
-                    let at = (at - offset) as usize;
+                    let at = (at - original.offset) as usize;
                     assert_eq!(bytes, &model[at..at + bytes.len()]);
                     found[at..at + bytes.len()].fill(true);
                 });
@@ -234,26 +357,61 @@ mod tests {
     }
 
     #[test]
+    fn copies_are_found_by_what_they_are_of() {
+        let classes = initial_table();
+        let mut random = fastrand::Rng::with_seed(23);
+        let (mut memory, mut shadows) = (ShadowMemory::default(), Shadows::default());
+        let mut model = std::collections::BTreeMap::new();
+        for step in 0..5000 {
+            let original = match random.u8(..20) {
+                0 => Original::roots(64, 128),
+                _ => original(&classes, [8, 64, 4000][random.usize(..3)], random.u64(..150)),
+            };
+            let known = shadows.get(original).map(|shadow| memory.bytes(shadow)[..8].to_vec());
+            assert_eq!(known, model.get(&original.offset).cloned(), "step {step}");
+            if known.is_none() {
+                let block = vec![step as u8; original.bytes as usize];
+                shadows.insert(original, memory.add(original, &block, 0..0));
+                model.insert(original.offset, block[..8].to_vec());
+            } else if original.run > 0 && random.bool() {
+                shadows.remove(original);
+                model.remove(&original.offset);
+            }
+        }
+        let mut all: Vec<u64> =
+            shadows.all(&classes).map(|(original, _)| original.offset).collect();
+        all.sort_unstable();
+        assert!(all.iter().eq(model.keys()));
+        let (roots, words) = shadows.words(&classes);
+        let blocks = words.flat_map(|(_, at)| shadows.of_word(at, &classes).collect::<Vec<_>>());
+        let mut words: Vec<u64> = blocks.map(|(block, _)| block).collect();
+        words.extend(roots.map(|(original, _)| original.offset));
+        words.sort_unstable();
+        assert_eq!(words, all);
+    }
+
+    #[test]
     fn a_level_that_ends_hands_over_or_gives_up() {
+        let classes = initial_table();
         let mut memory = ShadowMemory::default();
         let (mut outer, mut inner) = (Shadows::default(), Shadows::default());
-        let first = memory.add(64, &[1; 32], 0..0);
-        outer.insert(64, first);
+        let (one, two) = (original(&classes, 32, 2), original(&classes, 8, 4));
+        let first = memory.add(one, &[1; 32], 0..0);
+        outer.insert(one, first);
         for round in 0..1000 {
             let mark = memory.mark();
             let copy = memory.add_copy(first);
             memory.write(copy, 0, 4).fill(round as u8);
-            inner.insert(64, copy);
-            memory.merge(&mut inner, &mut outer, mark);
+            inner.insert(one, copy);
+            memory.merge(&mut inner, &mut outer, mark, &classes);
             assert_eq!(memory.mark(), mark, "nothing is kept");
-            assert_eq!(
-                memory.bytes(first)[..5],
-                [round as u8, round as u8, round as u8, round as u8, 1]
-            );
+            let byte = round as u8;
+            assert_eq!(memory.bytes(first)[..5], [byte, byte, byte, byte, 1]);
         }
         let mark = memory.mark();
-        inner.insert(128, memory.add(128, &[2; 8], 0..0));
-        memory.merge(&mut inner, &mut outer, mark);
-        assert_eq!(outer.value(128).map(|shadow| memory.bytes(*shadow)), Some(&[2; 8][..]));
+        inner.insert(two, memory.add(two, &[2; 8], 0..0));
+        memory.merge(&mut inner, &mut outer, mark, &classes);
+        assert_eq!(outer.get(two).map(|shadow| memory.bytes(shadow)), Some(&[2; 8][..]));
+        assert!(inner.is_empty());
     }
 }

@@ -10,10 +10,11 @@
 //! Thread safety: any thread; a turn ends on the thread that has it.
 
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Looks at a turn that is taken before sleeping; with the pauses between them some 20 us, about
 /// what it costs to sleep and be woken.
@@ -46,9 +47,10 @@ pub(crate) struct Turns<T> {
 // the queue sends the value from thread to thread, and no more.
 unsafe impl<T: Send> Sync for Turns<T> {}
 
-/// A turn, ended by dropping it.
+/// A turn, ended by dropping it. As the guard of a mutex it stays on its thread, and can be shared if
+/// what it gives access to can.
 #[derive(Debug)]
-pub(crate) struct Turn<'t, T>(&'t Turns<T>);
+pub(crate) struct Turn<'t, T>(&'t Turns<T>, PhantomData<MutexGuard<'t, T>>);
 
 impl<T> Deref for Turn<'_, T> {
     type Target = T;
@@ -90,7 +92,7 @@ impl<T> Turns<T> {
         if !self.take() {
             self.wait_long();
         }
-        Turn(self)
+        Turn(self, PhantomData)
     }
 
     fn take(&self) -> bool {

@@ -15,7 +15,7 @@ use crate::access::{Read, Write};
 use crate::blocks::{Blocks, object};
 use crate::class::{ClassId, HEADER_BYTES};
 use crate::error::{Error, Result};
-use crate::image::{Exclusive, Place, root_offset};
+use crate::image::{Exclusive, Original, Place, root_offset};
 use crate::lanes::Undo;
 use crate::layout::{DIRECTORY_ROOT, ROOT_COUNT, ROOT_OFFSET, ROOT_WORDS};
 use crate::marked::Word;
@@ -28,6 +28,7 @@ use crate::writer::{Level, Writer};
 
 /// The words of the roots, as if they were a block.
 const ROOTS: u64 = ROOT_OFFSET + ROOT_WORDS;
+const ROOTS_BYTES: u64 = 8 * ROOT_COUNT as u64;
 
 /// A heap transaction. Reads see its own writes.
 #[derive(Debug)]
@@ -104,7 +105,7 @@ impl<'h> Transaction<'h> {
 
     /// The word of root `index`; 0 when it was never set.
     pub fn root(&self, index: usize) -> u64 {
-        match self.shadow(ROOTS) {
+        match self.shadow(Original::roots(ROOTS, ROOTS_BYTES)) {
             Some(roots) => u64_at(roots, 8 * index).unwrap_or(0),
             None => self.image.root(index),
         }
@@ -129,8 +130,8 @@ impl<'h> Transaction<'h> {
         let bytes = match self.supply.journal.lanes() {
             None => self.track(offset, 8, true)?,
             Some(lanes) => {
-                let roots_bytes = 8 * ROOT_COUNT as u64;
-                self.write_planned(lanes, ROOTS, roots_bytes, (offset - ROOTS, 8), false)?
+                let roots = Some(Original::roots(ROOTS, ROOTS_BYTES));
+                self.write_planned(lanes, ROOTS, roots, (offset - ROOTS, 8), false)?
             }
         };
         bytes.copy_from_slice(&value.to_le_bytes());
@@ -250,8 +251,9 @@ impl<'h> Transaction<'h> {
         let writer = &mut *self.writer;
         let outer = &mut writer.levels[depth - 1];
         inner.ranges.merge_into(&mut outer.ranges);
-        writer.shadows.merge(&mut inner.shadows, &mut outer.shadows, inner.shadows_mark);
         let classes = self.blocks.classes;
+        let mark = inner.shadows_mark;
+        writer.shadows.merge(&mut inner.shadows, &mut outer.shadows, mark, classes);
         inner.fresh.merge_into(&mut outer.fresh, classes);
         for (_, place) in inner.freed.words().flat_map(|word| word.blocks(classes)) {
             let outer = &mut self.writer.levels[depth - 1];
@@ -339,6 +341,14 @@ impl<'h> Transaction<'h> {
             self.last = (block, bytes);
             return self.track_in(block, bytes, (at, len), true);
         }
+        if let Some(lanes) = self.supply.journal.lanes()
+            && let Some(original) = self.original(block)
+        {
+            if end > original.bytes {
+                return Err(too_short(block));
+            }
+            return self.write_planned(lanes, block, Some(original), (at, len), is_uninit);
+        }
         let (place, reserved) = self.find(block)?;
         if end > place.bytes() {
             return Err(too_short(block));
@@ -353,7 +363,10 @@ impl<'h> Transaction<'h> {
         }
         self.supply.lent.refuse(place)?;
         match self.supply.journal.lanes() {
-            Some(lanes) => self.write_planned(lanes, block, place.bytes(), (at, len), is_uninit),
+            Some(lanes) => {
+                let original = Original::of(block, place);
+                self.write_planned(lanes, block, original, (at, len), is_uninit)
+            }
             None => {
                 self.last = (block, place.bytes());
                 self.track_in(block, place.bytes(), (at, len), true)
@@ -387,6 +400,41 @@ impl<'h> Transaction<'h> {
         let levels = &self.writer.levels[..=self.depth];
         let is_fresh = levels.iter().any(|level| level.fresh.contains_at(run, index));
         (!is_fresh).then_some(bytes)
+    }
+
+    /// A block that this transaction did not reserve, if it is one that nearly all are. `None` says
+    /// nothing.
+    #[inline]
+    fn original(&self, block: u64) -> Option<Original> {
+        let is_other = block == self.newest.0
+            || self.blocks.first_touch.is_some()
+            || self.supply.lent.has_any();
+        if is_other {
+            return None;
+        }
+        let original = self.image.run_original(self.blocks.classes, block)?;
+        let levels = &self.writer.levels[..=self.depth];
+        let (run, index) = (original.run, original.index);
+        let is_fresh = levels.iter().any(|level| level.fresh.contains_at(run, index));
+        (!is_fresh).then_some(original)
+    }
+
+    /// Frees such a block. Its copy is forgotten: what a level around this one wrote to its own is left
+    /// out by the commit.
+    fn free_original(&mut self, original: Original) -> Result<()> {
+        let Original { offset, run, index, class, .. } = original;
+        let levels = &self.writer.levels[..=self.depth];
+        let is_freed = levels.iter().any(|level| level.freed.contains_at(run, index));
+        if is_freed || !self.image.is_allocated_in(self.blocks.classes, run, class, index)? {
+            return Err(Error::InvalidPointer { offset, what: "is already free" });
+        }
+        let level = &mut self.writer.levels[self.depth];
+        level.freed.insert(original.place());
+        level.shadows.remove(original);
+        if self.last_copy.0 == offset {
+            self.last_copy.1 = None;
+        }
+        Ok(())
     }
 
     /// Makes a block the one that was written last, if it may be that: false for one that this
@@ -424,6 +472,34 @@ impl<'h> Transaction<'h> {
             self.supply.space.settled.settle(block + at, len);
         }
         self.image.bytes_mut(block + at, len)
+    }
+
+    /// The copy of a block, where this transaction has made any, or the block.
+    #[inline]
+    fn block_or_copy(&self, block: u64) -> Result<&[u8]> {
+        if let (copied, Some(copy)) = self.last_copy
+            && copied == block
+        {
+            return Ok(self.writer.shadows.bytes(copy));
+        }
+        let is_known = self.blocks.first_touch.is_none();
+        match self.image.run_original(self.blocks.classes, block).filter(|_| is_known) {
+            Some(original) => match self.shadow(original) {
+                Some(copy) => Ok(copy),
+                None => self.image.bytes(block, original.bytes),
+            },
+            None => self.block_or_copy_anywhere(block),
+        }
+    }
+
+    #[cold]
+    fn block_or_copy_anywhere(&self, block: u64) -> Result<&[u8]> {
+        let place = self.image.locate(self.blocks.classes, block);
+        let original = place.ok().and_then(|place| Original::of(block, place));
+        match original.and_then(|original| self.shadow(original)) {
+            Some(copy) => Ok(copy),
+            None => self.block_anywhere(block),
+        }
     }
 
     /// A block that is not one of the few that `Blocks::run_block` knows.
@@ -493,8 +569,8 @@ impl Drop for Savepoint<'_, '_> {
 impl Read for Transaction<'_> {
     #[inline]
     fn block(&self, block: u64) -> Result<&[u8]> {
-        if let Some(copy) = self.shadow(block) {
-            return Ok(copy);
+        if self.writer.shadows.mark() > 0 {
+            return self.block_or_copy(block);
         }
         match self.blocks.run_block(&self.image, block) {
             Some(bytes) => Ok(bytes),
@@ -557,6 +633,9 @@ impl Write for Transaction<'_> {
 
     fn free(&mut self, block: u64) -> Result<()> {
         let depth = self.depth;
+        if let Some(original) = self.original(block) {
+            return self.free_original(original);
+        }
         let (place, reserved) = self.find(block)?;
         if reserved == Some(depth) {
             self.writer.levels[depth].fresh.remove(place);
@@ -569,7 +648,14 @@ impl Write for Transaction<'_> {
         if is_freed || !is_there {
             return Err(Error::InvalidPointer { offset: block, what: "is already free" });
         }
-        self.writer.levels[depth].freed.insert(place);
+        let level = &mut self.writer.levels[depth];
+        level.freed.insert(place);
         Ok(())
     }
 }
+
+const _: () = {
+    // Its reads may be spread over threads.
+    const fn is_sync<T: Sync>() {}
+    is_sync::<Transaction<'_>>();
+};

@@ -39,8 +39,10 @@ pub(crate) enum Part {
     Line(u32),
     /// The written bytes of the fresh blocks of a word.
     Fresh(u32),
-    /// The bytes written to a copy of a block.
+    /// The bytes written to copies of blocks of a word.
     Shadow(u32),
+    /// The bytes written to the copy of the roots.
+    Roots,
     /// A descriptor.
     Descriptor(u32),
     /// A word of a bitmap.
@@ -62,6 +64,7 @@ impl Placed {
             Part::Shadow(index) => (2, index),
             Part::Descriptor(index) => (3, index),
             Part::Bits(index) => (4, index),
+            Part::Roots => (5, 0),
         };
         Self(u128::from(offset) << 64 | kind << 32 | u128::from(index))
     }
@@ -81,7 +84,8 @@ impl Placed {
             1 => Part::Fresh(index),
             2 => Part::Shadow(index),
             3 => Part::Descriptor(index),
-            _ => Part::Bits(index),
+            4 => Part::Bits(index),
+            _ => Part::Roots,
         }
     }
 }

@@ -208,13 +208,14 @@ unsafe fn stream(lines: &Lines, target: *mut u8, bytes: &[u8]) -> u64 {
     let head = target.align_offset(LINE_BYTES as usize).min(bytes.len());
     let body = (bytes.len() - head) / LINE_BYTES as usize * LINE_BYTES as usize;
     for (start, len) in [(0, head), (head + body, bytes.len() - head - body)] {
+        if len == 0 {
+            continue;
+        }
         let source = bytes[start..start + len].as_ptr();
         let part = target.wrapping_add(start);
         // SAFETY: a part of both ranges, which do not overlap: our caller's is nobody else's.
         unsafe { std::ptr::copy_nonoverlapping(source, part, len) };
-        if len > 0 {
-            lines.flush_range(part, len as u64);
-        }
+        lines.flush_range(part, len as u64);
     }
     for (index, vector) in bytes[head..head + body].chunks_exact(VECTOR_BYTES).enumerate() {
         // SAFETY: sixteen bytes of a slice, of any alignment; SSE2 is part of x86-64.

@@ -10,6 +10,7 @@
 pub const VARINT_BYTES_MAX: usize = 10;
 
 /// Appends `value`.
+#[inline]
 pub fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -75,6 +76,7 @@ pub fn len(value: u64) -> usize {
 }
 
 /// Maps signed to unsigned so that small magnitudes stay small: 0, -1, 1, -2 become 0, 1, 2, 3.
+#[inline]
 pub fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }

@@ -41,36 +41,49 @@ impl Shared {
         flushed: &mut Recent,
         image: &Image,
     ) {
-        for (line, _) in ranges.flat_map(|(offset, len)| lines_of(offset, len)) {
-            if flushed.is_new(line) {
-                image.flush(self.persist.as_ref(), line, LINE_BYTES);
+        for (offset, len) in ranges {
+            // Lines next to each other go by one call.
+            let (mut start, mut end) = (0, 0);
+            for (line, _) in lines_of(offset, len).filter(|(line, _)| flushed.is_new(*line)) {
+                if line != end {
+                    self.flush_lines(start, end, image);
+                    start = line;
+                }
+                end = line + LINE_BYTES;
             }
+            self.flush_lines(start, end, image);
+        }
+    }
+
+    fn flush_lines(&self, start: u64, end: u64, image: &Image) {
+        if start < end {
+            image.flush(self.persist.as_ref(), start, end - start);
         }
     }
 
     /// Raises the watermark as far as the lanes that nobody holds, and `own`, allow.
-    pub(super) fn advance(&self, own: Option<(usize, &mut State)>, image: &Image) {
-        let own_index = own.as_ref().map(|(index, _)| *index);
+    pub(super) fn advance(&self, own: Option<&mut State>, image: &Image) {
+        let own_index = own.as_ref().map(|own| own.index);
         let mut others = Vec::new();
         for (index, lane) in self.lanes.iter().enumerate().take(self.order.used()) {
             if Some(index) != own_index
                 && let Some(state) = lane.state.try_take()
             {
-                others.push((index, state));
+                others.push(state);
             }
         }
-        let states = others.iter_mut().map(|(index, state)| (*index, &mut **state));
-        let mut states: Vec<(usize, &mut State)> = states.chain(own).collect();
+        let states = others.iter_mut().map(|state| &mut **state);
+        let mut states: Vec<&mut State> = states.chain(own).collect();
         let mut flushed = Recent::new();
-        for (_, state) in &states {
+        for state in &states {
             self.flush_ranges(state.pending.iter().copied(), &mut flushed, image);
         }
         self.persist.fence();
-        for (index, state) in &mut states {
+        for state in &mut states {
             if state.group == 0 {
                 state.pending.clear();
                 state.oldest = 0;
-                self.order.set_open(*index, NONE);
+                self.order.set_open(state.index, NONE);
             }
         }
         let _raising = self.raising.lock();
@@ -91,7 +104,7 @@ impl Held<'_> {
         }
         for _ in 0..PATIENCE {
             if self.shared.covered() < self.state.newest {
-                self.shared.advance(Some((self.index, &mut self.state)), image);
+                self.shared.advance(Some(&mut self.state), image);
             }
             if self.shared.covered() >= self.state.newest {
                 self.state.position = 0;

@@ -75,7 +75,7 @@ impl Lanes {
         let persist = log_directory.persist(flushing)?;
         let file = LanesFile::open(log_directory.as_ref(), *pool.uuid())?;
         let watermark = file.watermark()?;
-        let lanes = (0..file.lane_count).map(|_| Lane::default()).collect();
+        let lanes = (0..file.lane_count as usize).map(Lane::new).collect();
         let shared = Shared {
             persist,
             order: Order::new(file.lane_count as usize, watermark),
@@ -157,7 +157,7 @@ impl Lanes {
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium, out of space among them. Then nothing was appended.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn append<'j>(
         &'j self,
         record: &RecordBuilder,

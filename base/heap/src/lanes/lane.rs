@@ -20,6 +20,8 @@ pub(super) struct Place {
 /// What the holder of a lane works with.
 #[derive(Debug, Default)]
 pub(super) struct State {
+    /// Which lane it is.
+    pub(super) index: usize,
     /// Where in the ring the next entry goes.
     pub(super) position: u64,
     /// Sequence number of the last entry in the ring; 0 before the first.
@@ -36,15 +38,22 @@ pub(super) struct State {
     pub(super) group: u64,
     /// Files of the transaction that holds the lane.
     pub(super) large: Vec<Large>,
-    /// Kept for its memory.
-    pub(super) entry: Vec<u8>,
+    /// The beginning and the end of an entry; kept for its memory.
+    pub(super) ends: Vec<u8>,
 }
 
 /// A lane, on cache lines of its own.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Lane {
     pub(super) state: Seat<State>,
+}
+
+impl Lane {
+    /// The lane with a number.
+    pub(super) fn new(index: usize) -> Self {
+        Self { state: Seat::new(State { index, ..State::default() }) }
+    }
 }
 
 /// A number of the calling thread: 0 for the first one that asked, and so on.

@@ -15,6 +15,10 @@ pub(super) const NONE: u64 = u64::MAX;
 /// A number is being taken.
 const ANNOUNCED: u64 = u64::MAX - 1;
 
+/// Looks at a number that is being taken before others get to run. Under loom nothing happens between
+/// two of them.
+const LOOKS: u32 = if cfg!(loom) { 0 } else { 64 };
+
 /// What others see of a lane. Two cache lines, because processors fetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
@@ -129,10 +133,24 @@ impl Order {
 }
 
 /// The number in a slot; waits for one that is being taken, which is a matter of two instructions
-/// unless their thread lost the processor.
+/// and a cache line's way unless their thread lost the processor.
+#[inline]
 fn number_in(slot: &AtomicU64) -> u64 {
+    match slot.load(Ordering::Acquire) {
+        ANNOUNCED => number_after(slot),
+        number => number,
+    }
+}
+
+#[cold]
+fn number_after(slot: &AtomicU64) -> u64 {
+    let mut looks = 0;
     loop {
         match slot.load(Ordering::Acquire) {
+            ANNOUNCED if looks < LOOKS => {
+                looks += 1;
+                std::hint::spin_loop();
+            }
             ANNOUNCED => yield_now(),
             number => return number,
         }

@@ -40,7 +40,6 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct Held<'j> {
     pub(super) shared: &'j Shared,
-    pub(super) index: usize,
     pub(super) state: Taken<'j, State>,
 }
 
@@ -66,22 +65,28 @@ impl Shared {
     /// As [`Shared::check`], asked while the lane is held: `close` takes all lanes.
     #[inline]
     pub(super) fn hold(&self) -> Result<Held<'_>> {
-        let count = self.lanes.len();
-        let preferred = thread_number() % count;
-        let held = loop {
-            let free = (0..count).find_map(|step| {
-                let index = (preferred + step) % count;
-                let state = self.lanes[index].state.try_take()?;
-                Some(Held { shared: self, index, state })
-            });
-            match free {
-                Some(held) => break held,
-                // Waiting for one of them could be waiting for this thread's own transaction.
-                None => std::thread::yield_now(),
-            }
+        let (count, number) = (self.lanes.len(), thread_number());
+        // A division takes as long as the rest of this.
+        let preferred = if number < count { number } else { number % count };
+        let held = match self.lanes[preferred].state.try_take() {
+            Some(state) => Held { shared: self, state },
+            None => self.hold_other(preferred),
         };
         self.check()?;
         Ok(held)
+    }
+
+    #[cold]
+    fn hold_other(&self, preferred: usize) -> Held<'_> {
+        let count = self.lanes.len();
+        loop {
+            let mut others = (1..=count).map(|step| (preferred + step) % count);
+            if let Some(state) = others.find_map(|index| self.lanes[index].state.try_take()) {
+                return Held { shared: self, state };
+            }
+            // Waiting for one of them could be waiting for this thread's own transaction.
+            std::thread::yield_now();
+        }
     }
 
     /// The watermark.
@@ -90,15 +95,10 @@ impl Shared {
     }
 
     /// The file that a place of a lane lies in, and the byte in it.
-    pub(super) fn locate<'a>(
-        &'a self,
-        lane: usize,
-        state: &'a State,
-        place: Place,
-    ) -> (&'a Mapped, u64) {
+    pub(super) fn locate<'a>(&'a self, state: &'a State, place: Place) -> (&'a Mapped, u64) {
         match place.large.and_then(|index| state.large.get(index)) {
             Some(large) => (&large.mapped, place.at),
-            None => (&self.file.mapped, self.file.lane_offset(lane) + place.at),
+            None => (&self.file.mapped, self.file.lane_offset(state.index) + place.at),
         }
     }
 

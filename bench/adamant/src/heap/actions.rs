@@ -33,7 +33,7 @@ pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
 }
 
 /// Reserves and publishes in batches. Filled, the bytes of a reservation become durable with it; of
-/// one that nobody wrote to only that it is allocated, as of libpmemobj, which makes neither durable.
+/// one that nobody wrote to only that it is allocated, as of libpmemobj.
 fn publishes(
     ground: &mut Ground<'_>,
     heap: &Heap,
