@@ -234,7 +234,9 @@ impl Shared {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Err(Error::Closed);
         }
-        Ok(self.heap.close()?)
+        let closed = self.heap.close();
+        self.versions.end();
+        Ok(closed?)
     }
 
     #[inline]

@@ -213,9 +213,24 @@ impl Versions {
             return;
         }
         self.any.store(false, Ordering::Release);
-        if !self.is_changed() {
-            return;
+        if self.is_changed() {
+            self.forget_all(state);
         }
+    }
+
+    /// Lets go all that is kept: the store is closed, and nobody can look at it any more. Slices of
+    /// blocks would keep its directory.
+    pub(crate) fn end(&self) {
+        let mut state = self.state.write();
+        while let Some((_, opened)) = state.open.pop_first() {
+            state.expired_open += opened.count;
+        }
+        self.any.store(false, Ordering::Release);
+        self.forget_all(state);
+    }
+
+    /// Lets go all that is kept; no snapshot is open.
+    fn forget_all(&self, mut state: RwLockWriteGuard<'_, State>) {
         // Those that were ended must go on finding it out.
         self.is_changed.store(state.expired_open > 0, Ordering::Release);
         state.forget_trees(u64::MAX);

@@ -355,9 +355,16 @@ pub fn are_dropped_anywhere(place: &dyn Place) {
     let elsewhere = Store::in_memory().unwrap();
     let error = elsewhere.snapshot().unwrap().get(&keyspace, "k").unwrap_err();
     assert!(matches!(error, Error::OtherStore { .. }), "{error}");
+    keyspace.insert("k", [1; 50_000]).unwrap();
     let last = store.snapshot().unwrap();
+    keyspace.insert("k", "newest").unwrap();
+    assert_eq!(last.get(&keyspace, "k").unwrap(), Some([1; 50_000].into()));
     store.close().unwrap();
     assert!(matches!(last.get(&keyspace, "k"), Err(Error::Closed)));
+    // What was kept for it does not keep the directory.
+    let store = place.open();
+    assert_eq!(place.keyspace(&store, "main").get("k").unwrap(), Some("newest".into()));
+    drop(last);
 }
 
 fn entries_of(iterator: adamant::Iter) -> Vec<(Vec<u8>, Vec<u8>)> {
