@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use adamant::{Result, Store};
+use adamant::{Engine, KeyspaceOptions, Result, Store};
 
 /// Entries by keyspace: `keyspace key value` in hexadecimal, one a line, in order.
 ///
@@ -62,5 +62,36 @@ pub fn fill(store: &Store) -> Result<()> {
     store.keyspace("empty")?;
     store.keyspace("dropped")?.insert("k", "v")?;
     store.drop_keyspace("dropped")?;
+    Ok(())
+}
+
+/// Puts into an empty store a keyspace for each engine, by its name: enough pairs for several
+/// levels, values in their entries and in blocks of their own, and what removing, replacing, renaming
+/// and converting leaves.
+///
+/// # Errors
+/// Those of writing to the store.
+pub fn fill_engines(store: &Store) -> Result<()> {
+    for engine in Engine::ALL {
+        let keyspace = store.keyspace_with(engine.name(), KeyspaceOptions::new().engine(engine))?;
+        let mut batch = store.batch();
+        for number in 0..160_u32 {
+            let value = format!("value {}", number * 37 % 101);
+            batch.insert(&keyspace, format!("key {:03}", number * 77 % 160), value)?;
+        }
+        batch.commit()?;
+        for bytes in [0_usize, 20, 21, 1_025, 4_096, 4_097, 5_000, 7_000] {
+            keyspace.insert(format!("{bytes}"), vec![(bytes % 251) as u8 | 1; bytes])?;
+        }
+        for number in (0..160_u32).step_by(3) {
+            keyspace.remove(format!("key {number:03}"))?;
+            keyspace.insert(format!("key {:03}", number + 1), vec![b'r'; number as usize % 60])?;
+        }
+        keyspace.rename("4097", "renamed")?;
+        keyspace.remove("7000")?;
+    }
+    let converted = store.keyspace("converted")?;
+    converted.load_sorted((0..40_u32).map(|number| (format!("{number:02}"), "loaded")))?;
+    store.convert_keyspace("converted", Engine::Redblack)?;
     Ok(())
 }

@@ -5,6 +5,8 @@
 //! - `clean.runs`: closed, everything is in the pool file.
 //! - `crashed.runs`: the process died, the log has to be replayed.
 //! - `content.txt`: every entry of both.
+//! - `engines/`: the same three of a store with keyspaces of every engine; `undo/`: of one that has
+//!   the undo journal.
 //!
 //! An image is a text file, see [`image`], so that a store with holes of a mebibyte takes little
 //! room and a change of one shows in a review. Stores are compared by content.
@@ -12,3 +14,7 @@
 
 pub mod content;
 pub mod image;
+
+mod set;
+
+pub use set::Set;

@@ -1,64 +1,119 @@
 //! Stores that format 1 wrote open, hold what they held, and can be written to.
 
 use std::fs;
-use std::path::Path;
 
-use adamant::Store;
-use adamant_golden::{content, image};
+use adamant::{Engine, JournalKind, Store};
+use adamant_golden::{Set, content, image};
 
-fn stored(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("stores/format-1").join(name);
+fn stored(set: Set, name: &str) -> String {
+    let path = set.folder().join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn opens_and_holds_what_it_held(name: &str) {
-    let expected = stored("content.txt");
-    assert!(expected.lines().count() > 200, "the list of entries was cut off");
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("store");
-    image::unpack(&stored(name), &path).unwrap();
+/// Names and engines of the keyspaces, in the order of their names.
+fn expected_keyspaces(set: Set) -> Vec<(&'static str, Engine)> {
+    match set {
+        Set::First => {
+            let names = ["empty", "many", "sizes / .. \u{e9}"];
+            names.map(|name| (name, Engine::Bplus)).into()
+        }
+        Set::Engines | Set::Undo => {
+            let mut all = Engine::ALL.map(|engine| (engine.name(), engine)).to_vec();
+            all.push(("converted", Engine::Redblack));
+            all.sort_unstable_by_key(|(name, _)| *name);
+            all
+        }
+    }
+}
 
-    let store = Store::open(&path).unwrap();
+fn opens_and_holds_what_it_held(set: Set, name: &str) {
+    let expected = stored(set, "content.txt");
+    assert!(expected.lines().count() > 200, "the list of entries was cut off");
+    // Where there is no tmpfs there is nothing to see.
+    let Some(place) = set.place() else { return };
+    let directory = tempfile::tempdir_in(place).unwrap();
+    let path = directory.path().join("store");
+    image::unpack(&stored(set, name), &path).unwrap();
+
+    let store = Store::open_with(&path, set.options()).unwrap();
+    let undo = store.journal().unwrap() == JournalKind::Undo;
+    assert_eq!(undo, set == Set::Undo);
     // Not by `assert_eq`: the texts are long.
     assert!(content::describe(&store).unwrap() == expected, "{name} holds something else");
     let report = store.check().unwrap();
     assert!(report.is_clean(), "{:?}", report.findings);
-    let names: Vec<String> =
-        store.keyspaces().unwrap().into_iter().map(|keyspace| keyspace.name).collect();
-    assert_eq!(names, ["empty", "many", "sizes / .. \u{e9}"]);
+    let infos = store.keyspaces().unwrap();
+    let found: Vec<_> = infos.iter().map(|info| (&info.name[..], info.engine)).collect();
+    assert_eq!(found, expected_keyspaces(set));
 
+    // Every tree still takes changes: enough of them for nodes to split and to merge.
+    for (name, _) in expected_keyspaces(set) {
+        let keyspace = store.open_keyspace(name).unwrap();
+        for number in 0..100 {
+            keyspace.insert(format!("new {number}"), vec![b'n'; 60 * number]).unwrap();
+        }
+        for number in 0..150 {
+            keyspace.remove(format!("key {number:03}")).unwrap();
+        }
+    }
     store.keyspace("new").unwrap().insert("k", "v").unwrap();
-    store.open_keyspace("many").unwrap().insert("key 0000", "again").unwrap();
     store.close().unwrap();
-    let store = Store::open(&path).unwrap();
+    let store = Store::open_with(&path, set.options()).unwrap();
     assert_eq!(store.open_keyspace("new").unwrap().get("k").unwrap(), Some("v".into()));
+    for (name, _) in expected_keyspaces(set) {
+        let value = store.open_keyspace(name).unwrap().get("new 99").unwrap();
+        assert_eq!(value, Some(vec![b'n'; 60 * 99].into()), "{name}");
+    }
     assert!(store.check().unwrap().is_clean());
 }
 
 #[test]
 fn closed() {
-    opens_and_holds_what_it_held("clean.runs");
+    opens_and_holds_what_it_held(Set::First, "clean.runs");
 }
 
 #[test]
 fn crashed() {
-    opens_and_holds_what_it_held("crashed.runs");
+    opens_and_holds_what_it_held(Set::First, "crashed.runs");
+}
+
+#[test]
+fn every_engine_closed() {
+    opens_and_holds_what_it_held(Set::Engines, "clean.runs");
+}
+
+#[test]
+fn every_engine_crashed() {
+    opens_and_holds_what_it_held(Set::Engines, "crashed.runs");
+}
+
+#[test]
+fn undo_journal_closed() {
+    opens_and_holds_what_it_held(Set::Undo, "clean.runs");
+}
+
+#[test]
+fn undo_journal_crashed() {
+    opens_and_holds_what_it_held(Set::Undo, "crashed.runs");
 }
 
 /// What writes golden stores today and what reads them agree; also before there are any.
 #[test]
 fn a_store_written_now() {
-    let directory = tempfile::tempdir().unwrap();
-    let (path, copy) = (directory.path().join("store"), directory.path().join("copy"));
-    let store = Store::open(&path).unwrap();
-    content::fill(&store).unwrap();
-    let expected = content::describe(&store).unwrap();
-    store.close().unwrap();
-    let packed = image::pack(&path).unwrap();
-    image::unpack(&packed, &copy).unwrap();
-    assert!(image::pack(&copy).unwrap() == packed);
-    let store = Store::open(&copy).unwrap();
-    assert!(content::describe(&store).unwrap() == expected);
+    for set in Set::ALL {
+        let Some(place) = set.place() else { continue };
+        let directory = tempfile::tempdir_in(place).unwrap();
+        let (path, copy) = (directory.path().join("store"), directory.path().join("copy"));
+        let store = Store::open_with(&path, set.options()).unwrap();
+        set.fill(&store).unwrap();
+        let expected = content::describe(&store).unwrap();
+        store.close().unwrap();
+        let packed = image::pack(&path).unwrap();
+        image::unpack(&packed, &copy).unwrap();
+        assert!(image::pack(&copy).unwrap() == packed);
+        let store = Store::open_with(&copy, set.options()).unwrap();
+        assert!(content::describe(&store).unwrap() == expected);
+    }
 }
 
 #[test]
