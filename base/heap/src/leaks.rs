@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::heap::Heap;
 use crate::image::Image;
 use crate::layout::{DIRECTORY_ROOT, ROOT_COUNT};
-use crate::trace::{Kind, Owned, Tracer, Types};
+use crate::trace::{Kind, Owned, Structure, Traced, Tracer, Types};
 
 /// A block that is allocated and that no named root reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,15 @@ pub enum LeakFinding {
         /// What is known of the type.
         layout: String,
     },
+    /// A data structure is damaged: what it has beyond that block was not followed.
+    Damaged {
+        /// The first block of the structure.
+        owner: u64,
+        /// The block.
+        offset: u64,
+        /// What is wrong with it.
+        what: &'static str,
+    },
 }
 
 impl fmt::Display for LeakFinding {
@@ -94,6 +103,11 @@ impl fmt::Display for LeakFinding {
                 f,
                 "object {owner:#x}: points to heap offset {offset:#x} and {layout}, which is not \
                  among the types given to the scan; add it"
+            ),
+            Self::Damaged { owner, offset, what } => write!(
+                f,
+                "structure {owner:#x}: the block at heap offset {offset:#x} {what}; a check of the \
+                 structure says more"
             ),
         }
     }
@@ -131,7 +145,7 @@ impl LeakReport {
 impl Heap {
     /// Finds what no named root reaches, by the types that the program knows. Views and commits
     /// wait while it runs; must not be called by a thread that has a view. O(pool), 12 bytes of
-    /// memory for each allocated block.
+    /// memory for each allocated block, and what walking one structure takes.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -159,10 +173,10 @@ impl Heap {
     }
 }
 
-/// Values that wait to be visited.
-struct Waiting {
-    owner: u64,
-    owned: Owned,
+/// Values and structures that wait to be visited.
+enum Waiting {
+    Values { owner: u64, owned: Owned },
+    Structure { owner: u64, structure: Structure },
 }
 
 /// A scan.
@@ -212,14 +226,19 @@ impl<'a> Scan<'a> {
             match self.types.get(root.type_id) {
                 Some(kind) => {
                     let owned = Owned { offset: root.offset, len: 1, kind };
-                    self.waiting.push(Waiting { owner: 0, owned });
+                    self.waiting.push(Waiting::Values { owner: 0, owned });
                 }
                 None => self.reach_unknown(0, root.offset, root.type_id, root.layout()),
             }
         }
         let mut tracer = Tracer::default();
         while let Some(next) = self.waiting.pop() {
-            self.visit(next, &mut tracer)?;
+            match next {
+                Waiting::Values { owner, owned } => self.visit(owner, owned, &mut tracer)?,
+                Waiting::Structure { owner, structure } => {
+                    self.walk(owner, structure, &mut tracer)?;
+                }
+            }
         }
         for (offset, _) in self.offsets.iter().zip(&self.seen).filter(|(_, seen)| **seen == 0) {
             let bytes = self.blocks.locate(self.image, *offset)?.bytes();
@@ -280,9 +299,8 @@ impl<'a> Scan<'a> {
     }
 
     /// Reaches what a pointer says, and if it is new notes everything that it owns.
-    fn visit(&mut self, next: Waiting, tracer: &mut Tracer) -> Result<()> {
-        let Waiting { owner, owned: Owned { offset, len, kind } } = next;
-        let Kind { layout, trace } = kind;
+    fn visit(&mut self, owner: u64, owned: Owned, tracer: &mut Tracer) -> Result<()> {
+        let Owned { offset, len, kind: Kind { layout, trace } } = owned;
         let words = || if len == 1 { layout.to_string() } else { format!("{len} times {layout}") };
         if !self.reach(owner, offset, layout.id(), words) {
             return Ok(());
@@ -295,20 +313,46 @@ impl<'a> Scan<'a> {
             return Ok(());
         };
         trace(values, tracer);
-        let waiting = tracer.owned.drain(..).map(|owned| Waiting { owner: offset, owned });
-        self.waiting.extend(waiting);
+        self.note(offset, tracer);
+        Ok(())
+    }
+
+    /// Reaches the first block of a structure, and if it is new all others and what they own.
+    fn walk(&mut self, owner: u64, structure: Structure, tracer: &mut Tracer) -> Result<()> {
+        let Structure { head, layout, walk } = structure;
+        if !self.reach(owner, head, layout.id(), || layout.to_string()) {
+            return Ok(());
+        }
+        walk(&Traced::new(self.blocks, self.image), head, tracer)?;
+        // An id of this structure alone: a block that two of them have is told.
+        let id = layout.id().wrapping_add(head);
+        for part in tracer.parts.drain(..) {
+            self.reach(head, part, id, || format!("a block of the {layout} at {head:#x}"));
+        }
+        for (offset, what) in tracer.damaged.drain(..) {
+            self.report.findings.push(LeakFinding::Damaged { owner: head, offset, what });
+        }
+        self.note(head, tracer);
+        Ok(())
+    }
+
+    /// Notes what an object or a structure owns.
+    fn note(&mut self, owner: u64, tracer: &mut Tracer) {
+        let values = tracer.owned.drain(..).map(|owned| Waiting::Values { owner, owned });
+        self.waiting.extend(values);
+        let structures = tracer.structures.drain(..);
+        self.waiting.extend(structures.map(|structure| Waiting::Structure { owner, structure }));
         for any in tracer.any.drain(..) {
             match self.types.get(any.id()) {
                 Some(kind) => {
                     let owned = Owned { offset: any.offset(), len: 1, kind };
-                    self.waiting.push(Waiting { owner: offset, owned });
+                    self.waiting.push(Waiting::Values { owner, owned });
                 }
                 None => {
                     let layout = format!("a type with the id {:#x}", any.id());
-                    self.reach_unknown(offset, any.offset(), any.id(), layout);
+                    self.reach_unknown(owner, any.offset(), any.id(), layout);
                 }
             }
         }
-        Ok(())
     }
 }

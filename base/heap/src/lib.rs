@@ -116,7 +116,7 @@ pub use ptr::Ptr;
 pub use reservation::Reservation;
 pub use salvage::Salvage;
 pub use shrink::Shrunk;
-pub use trace::{Trace, Tracer, Types};
+pub use trace::{Trace, Traced, Tracer, Types, Walk};
 pub use tx::Transaction;
 pub use typed::{Handle, TypedRead, TypedWrite};
 pub use view::View;

@@ -4,11 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use zerocopy::FromBytes;
 use zerocopy::little_endian as le;
+use zerocopy::{FromBytes, Immutable, KnownLayout};
 
+use crate::access::Read;
 use crate::any_ptr::AnyPtr;
 use crate::array::{Array, Bytes, Text};
+use crate::blocks::{Blocks, object};
+use crate::error::Result;
+use crate::image::Image;
 use crate::persistent::{Layout, Persistent};
 use crate::ptr::Ptr;
 
@@ -49,6 +53,69 @@ pub trait Trace: Persistent {
 pub struct Tracer {
     pub(crate) owned: Vec<Owned>,
     pub(crate) any: Vec<AnyPtr>,
+    pub(crate) structures: Vec<Structure>,
+    pub(crate) parts: Vec<u64>,
+    pub(crate) damaged: Vec<(u64, &'static str)>,
+}
+
+impl Tracer {
+    /// Notes a data structure that is owned: its first block at heap offset `head`, and blocks that
+    /// only its own code can find, which `walk` is to do. `layout` is that of the type that names it.
+    pub fn structure(&mut self, head: u64, layout: Layout, walk: Walk) {
+        self.structures.push(Structure { head, layout, walk });
+    }
+
+    /// Notes a block of the structure that is walked, beside its first one.
+    pub fn part(&mut self, block: u64) {
+        self.parts.push(block);
+    }
+
+    /// Notes that a block of the structure that is walked is not as it should be: for the report.
+    pub fn damaged(&mut self, block: u64, what: &'static str) {
+        self.damaged.push((block, what));
+    }
+}
+
+/// Traces the structure whose first block is at that heap offset: notes each of its other blocks as
+/// a [part](Tracer::part), and traces what its values own. Ends whatever the blocks hold.
+///
+/// # Errors
+/// Those that are not about one block: they end the scan.
+pub type Walk = fn(&Traced<'_>, u64, &mut Tracer) -> Result<()>;
+
+/// A data structure that somebody owns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Structure {
+    pub(crate) head: u64,
+    pub(crate) layout: Layout,
+    pub(crate) walk: Walk,
+}
+
+/// The heap as it is while it is scanned.
+#[derive(Debug)]
+pub struct Traced<'s> {
+    blocks: Blocks<'s>,
+    image: &'s Image,
+}
+
+impl<'s> Traced<'s> {
+    pub(crate) fn new(blocks: Blocks<'s>, image: &'s Image) -> Self {
+        Self { blocks, image }
+    }
+}
+
+impl Read for Traced<'_> {
+    fn block(&self, block: u64) -> Result<&[u8]> {
+        self.blocks.block(self.image, block)
+    }
+
+    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
+        object(self.block(ptr.offset())?, ptr.offset())
+    }
+
+    fn prefetch(&self, offset: u64) {
+        self.image.prefetch(offset);
+    }
 }
 
 /// Values that somebody owns.

@@ -10,6 +10,7 @@ mod key;
 pub mod slot;
 
 mod loose;
+mod parts;
 
 pub mod tree;
 
@@ -32,7 +33,9 @@ pub mod critbit;
 pub mod redblack;
 
 mod typed;
+mod typed_bounds;
 mod typed_moves;
+mod typed_trace;
 
 pub use bplus::{Bplus, Salvaged};
 pub use btree::BtreeKind;
@@ -44,6 +47,7 @@ pub use layout::Head;
 pub use loose::LooseEntry;
 pub use map::Tree;
 pub use moves::{Moved, Moves, Piece};
+pub use parts::Part;
 pub use redblack::RedblackKind;
 pub use tree::{Cursor, Operation, OrderedMap, Pair, Report, Seek, Walk};
 pub use typed::{Entries, Key, Map};

@@ -16,9 +16,10 @@ use crate::error::Result;
 use crate::kind::{Kind, head};
 use crate::layout::{HEAD_BYTES, HEAD_HEIGHT_AT, HEAD_PAIRS_AT, HEAD_ROOT_AT, Head};
 use crate::loose::LooseEntry;
+use crate::parts::Part;
 use crate::slot::{Entry, free_entry, write_entry};
 use crate::tree::{Operation, OrderedMap, Report};
-use crate::visit::{free_all, salvage};
+use crate::visit::{free_all, parts, salvage};
 
 /// A tree of single pairs: the heap offset of its head.
 pub struct Tree<K> {
@@ -170,6 +171,10 @@ impl<K: Kind> OrderedMap for Tree<K> {
     fn destroy<W: Write>(self, tx: &mut W) -> Result<()> {
         free_all::<K, W>(tx, self.head)?;
         Ok(tx.free(self.head)?)
+    }
+
+    fn parts<'r, R: Read>(&self, read: &'r R, each: &mut dyn FnMut(Part<'r>)) -> Result<()> {
+        parts::<K, R>(read, self.head, each)
     }
 
     fn check<R: Read>(&self, read: &R) -> Result<Report> {

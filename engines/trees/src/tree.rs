@@ -10,6 +10,7 @@ use adamant_heap::access::{Read, Write};
 
 use crate::error::{Error, Result};
 use crate::loose::LooseEntry;
+use crate::parts::Part;
 use crate::slot::Entry;
 
 /// A key and its value, borrowed from the heap.
@@ -312,6 +313,14 @@ pub trait OrderedMap: Copy {
     /// # Errors
     /// As [`OrderedMap::clear`].
     fn destroy<W: Write>(self, tx: &mut W) -> Result<()>;
+
+    /// Hands out every block of the tree but its head, and every value, in no order: to whoever
+    /// accounts for the blocks of a heap. O(n); memory for 8 bytes and bookkeeping per block.
+    ///
+    /// # Errors
+    /// `Error::Damaged` with the first thing that is wrong, behind which nothing is handed out; or
+    /// the heap's.
+    fn parts<'r, R: Read>(&self, read: &'r R, each: &mut dyn FnMut(Part<'r>)) -> Result<()>;
 
     /// Verifies every rule of the tree's structure. O(n log n) time; memory for 8 bytes and
     /// bookkeeping per block of the tree.

@@ -89,7 +89,8 @@ impl<const N: usize> Key for [u8; N] {
 type Kinds<K, V, T> = fn() -> (K, V, T);
 
 /// An ordered map of plain data: 8 bytes that name a tree. What its values point to is not its own:
-/// it is not destroyed with it, and [`adamant_heap::Heap::leaks`] does not follow it.
+/// it is not destroyed with it. [`adamant_heap::Heap::leaks`] follows it where a value is
+/// [`adamant_heap::Trace`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -161,6 +162,11 @@ impl<K: Key, V: Persistent, T: OrderedMap> Map<K, V, T> {
     /// The heap's, out of space among them.
     pub fn create<W: Write>(tx: &mut W) -> Result<Self> {
         Ok(Self { head: U64::new(T::create(tx)?.head()), kind: PhantomData })
+    }
+
+    /// Heap offset of the tree's head.
+    pub(crate) fn head(&self) -> u64 {
+        self.head.get()
     }
 
     /// The tree of byte strings that it is.

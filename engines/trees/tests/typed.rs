@@ -5,7 +5,8 @@ mod common;
 use std::sync::Arc;
 
 use adamant_heap::{
-    AnyPtr, Durability, Heap, MemoryDirectory, Options, Persistent, Ptr, TypedRead, TypedWrite,
+    AnyPtr, Array, Durability, Heap, LeakFinding, MemoryDirectory, Options, Persistent, Ptr,
+    TypedRead, TypedWrite, Types, Write,
 };
 use adamant_trees::{Bplus, Critbit, Error, Key, Map, OrderedMap};
 use common::for_each_tree;
@@ -22,6 +23,9 @@ for_each_tree! {
     pairs_in_order
     objects_of_mixed_types
     maps_are_plain_data
+    neighbours_and_ranges
+    leaks_are_found_beyond_maps
+    damage_is_told_by_the_scan
 }
 
 fn pairs_in_order<T: OrderedMap>() {
@@ -110,6 +114,129 @@ fn maps_are_plain_data<T: OrderedMap>() {
     assert_eq!(map.object(&view, &4).unwrap(), None);
     assert!(view.named_root::<Map<u64, Ptr<i64>, T>>("numbers").is_err(), "another type");
     assert!(view.named_root::<Map<u32, Ptr<u64>, T>>("numbers").is_err(), "another key");
+}
+
+fn neighbours_and_ranges<T: OrderedMap>() {
+    let heap = heap();
+    let map = heap
+        .transaction(Durability::Buffered, |tx| {
+            let map = Map::<u32, u32, T>::create(tx)?;
+            for key in (10..500).step_by(10) {
+                map.insert(tx, &key, &(key + 1))?;
+            }
+            Ok::<_, Error>(map)
+        })
+        .unwrap();
+    let view = heap.view().unwrap();
+    for key in 0..500_u32 {
+        let pair = |key: u32| (key < 500).then_some((key, key + 1));
+        let (lower, upper) = (key.next_multiple_of(10).max(10), key / 10 * 10 + 10);
+        assert_eq!(map.lower_bound(&view, &key).unwrap(), pair(lower), "{key}");
+        assert_eq!(map.upper_bound(&view, &key).unwrap(), pair(upper), "{key}");
+    }
+    let mut found = Vec::new();
+    map.for_each(&view, 35..=60, |key, value| {
+        found.push((key, value));
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    assert_eq!(found, [(40, 41), (50, 51), (60, 61)]);
+    let mut count = 0;
+    let stopped = map.for_each(&view, .., |_, _| {
+        count += 1;
+        if count < 3 { Ok(()) } else { Err(Error::KeyEmpty) }
+    });
+    assert!(matches!(stopped, Err(Error::KeyEmpty)) && count == 3);
+}
+
+/// Maps within maps, with values that own blocks: all of it is reached from the named root, and what
+/// is not is found.
+fn leaks_are_found_beyond_maps<T: OrderedMap>() {
+    type Inner<T> = Map<u64, Ptr<Array<u8>>, T>;
+    type Outer<T> = Map<u32, Inner<T>, T>;
+    let heap = heap();
+    let lost = heap
+        .transaction(Durability::Buffered, |tx| {
+            let outer = Outer::<T>::create(tx)?;
+            tx.named_root_or_create("maps", |_| Ok(outer))?;
+            let mixed = Map::<u64, AnyPtr, T>::create(tx)?;
+            tx.named_root_or_create("mixed", |_| Ok(mixed))?;
+            for number in 0..6 {
+                let inner = Inner::<T>::create(tx)?;
+                outer.insert(tx, &number, &inner)?;
+                for key in 0..120 {
+                    let text = tx.create_array(b"a text of more than a few bytes")?;
+                    let text = tx.create(text)?;
+                    inner.insert(tx, &key, &text)?;
+                }
+                let object = tx.create(u64::from(number))?;
+                mixed.insert(tx, &number.into(), &object.into())?;
+            }
+            // Values so long that they have blocks of their own.
+            let long = Map::<u8, [u8; 5000], T>::create(tx)?;
+            tx.named_root_or_create("long", |_| Ok(long))?;
+            long.insert(tx, &1, &[1; 5000])?;
+            let mut lost = Vec::new();
+            for key in [3, 50, 119] {
+                let text = outer.get(tx, &4)?.unwrap().remove(tx, &key)?.unwrap();
+                lost.extend([text.offset(), tx.get(text)?.offset()]);
+            }
+            lost.push(mixed.remove(tx, &2)?.unwrap().offset());
+            lost.sort_unstable();
+            Ok::<_, Error>(lost)
+        })
+        .unwrap();
+    let types = Types::new()
+        .with::<Outer<T>>()
+        .with::<Map<u64, AnyPtr, T>>()
+        .with::<Map<u8, [u8; 5000], T>>()
+        .with::<u64>();
+    let report = heap.leaks(&types).unwrap();
+    assert!(report.findings.is_empty() && report.shared == 0, "{report:?}");
+    let found: Vec<u64> = report.leaks.iter().map(|leak| leak.offset).collect();
+    assert_eq!(found, lost);
+    heap.transaction(Durability::Buffered, |tx| {
+        lost.iter().try_for_each(|block| tx.free(*block))?;
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    assert!(heap.leaks(&types).unwrap().is_clean());
+}
+
+/// A block of a map that was freed, and one that holds something else, are findings, not panics.
+fn damage_is_told_by_the_scan<T: OrderedMap>() {
+    let heap = heap();
+    let types = Types::new().with::<Map<u64, Ptr<u64>, T>>();
+    let (head, object) = heap
+        .transaction(Durability::Buffered, |tx| {
+            let map = Map::<u64, Ptr<u64>, T>::create(tx)?;
+            tx.named_root_or_create("map", |_| Ok(map))?;
+            let object = tx.create(7_u64)?;
+            for key in 0..100 {
+                map.insert(tx, &key, &object)?;
+            }
+            Ok::<_, Error>((map.tree(tx)?.head(), object))
+        })
+        .unwrap();
+    let report = heap.leaks(&types).unwrap();
+    assert!(report.is_clean());
+    assert_eq!(report.shared, 99, "a hundred values are one object");
+    heap.transaction(Durability::Buffered, |tx| tx.free(object.offset())).unwrap();
+    let report = heap.leaks(&types).unwrap();
+    let dangling = |finding: &LeakFinding| matches!(finding, LeakFinding::Dangling { offset, .. } if *offset == object.offset());
+    assert!(report.findings.len() == 100 && report.findings.iter().all(dangling), "{report:?}");
+    heap.transaction(Durability::Buffered, |tx| {
+        tx.write(head, 0, 8)?.copy_from_slice(b"no head.");
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    let report = heap.leaks(&types).unwrap();
+    assert!(
+        matches!(report.findings[..], [LeakFinding::Damaged { owner, offset, .. }]
+            if owner == head && offset == head),
+        "{report:?}"
+    );
+    assert!(report.leaks.len() > 100, "what is behind the head is not reached");
 }
 
 #[test]

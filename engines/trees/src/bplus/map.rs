@@ -14,11 +14,13 @@ use super::find::{Path, Target, entry_of, head, leaf_of, path};
 use super::insert::adopt;
 use super::layout::{HEAD_BYTES, HEAD_MAGIC, HEAD_PAIRS_AT, Head, Leaf};
 use super::load::load;
+use super::parts::parts;
 use super::remove::take;
 use super::salvage::{ORPHAN_BYTES, Salvaged, orphan_keys, salvage, salvage_orphan};
 use super::write::{add, new_leaf};
 use crate::error::Result;
 use crate::loose::LooseEntry;
+use crate::parts::Part;
 use crate::slot::{Entry, KeyHash, free_entry, write_entry};
 use crate::tree::{Operation, OrderedMap, Pair, Report, check_ascending};
 
@@ -175,6 +177,10 @@ impl OrderedMap for Bplus {
     fn destroy<W: Write>(self, tx: &mut W) -> Result<()> {
         free_nodes(tx, self.head)?;
         Ok(tx.free(self.head)?)
+    }
+
+    fn parts<'r, R: Read>(&self, read: &'r R, each: &mut dyn FnMut(Part<'r>)) -> Result<()> {
+        parts(read, self.head, each)
     }
 
     fn check<R: Read>(&self, read: &R) -> Result<Report> {

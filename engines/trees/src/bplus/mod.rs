@@ -24,6 +24,7 @@ mod check;
 mod clear;
 mod cursor;
 mod load;
+mod parts;
 mod salvage;
 
 mod map;
