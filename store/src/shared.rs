@@ -127,7 +127,14 @@ impl Shared {
     /// Frees the trees that were kept for snapshots and that nobody sees any more.
     #[inline]
     pub(crate) fn destroy_unseen(&self) {
-        if self.versions.has_unseen() && !guard::is_held(self.number()) {
+        if self.versions.has_unseen() {
+            self.destroy_unseen_now();
+        }
+    }
+
+    #[cold]
+    fn destroy_unseen_now(&self) {
+        if !guard::is_held(self.number()) {
             let trees = self.versions.take_unseen();
             self.destroy_retired(trees.iter().map(Tree::head).collect());
         }

@@ -185,7 +185,10 @@ impl Versions {
     }
 
     fn close_late(&self) {
-        if !self.has_closed.swap(false, Ordering::AcqRel) {
+        // Mostly there is none: a load costs less than a locked instruction.
+        if !self.has_closed.load(Ordering::Acquire)
+            || !self.has_closed.swap(false, Ordering::AcqRel)
+        {
             return;
         }
         let closed = std::mem::take(&mut *self.closed.lock());
