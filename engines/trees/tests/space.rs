@@ -75,6 +75,31 @@ fn open(directory: &Arc<dyn Directory>, journal: JournalKind) -> Heap {
     Heap::open(Arc::clone(directory), options).unwrap().0
 }
 
+/// A heap that is opened again in place.
+struct Place {
+    directory: Arc<dyn Directory>,
+    journal: JournalKind,
+    heap: Option<Heap>,
+    failures: u64,
+}
+
+impl Place {
+    fn new(journal: JournalKind) -> Self {
+        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+        let heap = Some(open(&directory, journal));
+        Self { directory, journal, heap, failures: 0 }
+    }
+
+    fn heap(&self) -> &Heap {
+        self.heap.as_ref().unwrap()
+    }
+
+    fn reopen(&mut self) {
+        drop(self.heap.take());
+        self.heap = Some(open(&self.directory, self.journal));
+    }
+}
+
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Panics unless the tree whose head is that root holds exactly this.
@@ -95,15 +120,16 @@ fn verify_whole<T: OrderedMap>(heap: &Heap, map: &Map, blocks: u64) {
 }
 
 /// Makes a change with room for no block, one, two .. until it succeeds; returns how many it took.
-/// `verify` is to panic unless all is as before the change, which has so many blocks.
+/// `verify` is to panic unless all is as before the change, which has so many blocks. It is asked
+/// twice after each failure: in memory, and when the heap was opened again.
 fn change<R>(
-    heap: &Heap,
-    verify: impl Fn(u64),
+    place: &mut Place,
+    verify: impl Fn(&Heap, u64),
     work: impl Fn(&mut Narrow<'_, '_>) -> Result<R>,
 ) -> u64 {
-    let blocks = heap.check().unwrap().blocks;
+    let blocks = place.heap().check().unwrap().blocks;
     for reserves_left in 0..200 {
-        let outcome = heap.transaction(Durability::Buffered, |tx| {
+        let outcome = place.heap().transaction(Durability::Buffered, |tx| {
             let mut narrow = Narrow { tx, reserves_left };
             work(&mut narrow)
         });
@@ -111,7 +137,10 @@ fn change<R>(
             Ok(_) => return reserves_left,
             Err(error) => {
                 assert!(matches!(error, Error::Heap(HeapError::TooLarge { .. })), "{error:?}");
-                verify(blocks);
+                verify(place.heap(), blocks);
+                place.failures += 1;
+                place.reopen();
+                verify(place.heap(), blocks);
             }
         }
     }
@@ -137,35 +166,34 @@ for_each_tree! {
 
 fn every_allocation_may_fail<T: OrderedMap>() {
     for journal in [JournalKind::Redo, JournalKind::Undo] {
-        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
-        let mut heap = open(&directory, journal);
+        let mut place = Place::new(journal);
         let mut map = Map::new();
-        let (tree, _) = create::<T, T>(&heap);
+        let (tree, _) = create::<T, T>(place.heap());
         let mut most = 0;
         for number in 0..260_u64 {
             let key = (number * 77 % 260).to_le_bytes().to_vec();
             let value = vec![number as u8; if number % 9 == 0 { 5000 } else { 20 }];
             most = most.max(change(
-                &heap,
-                |blocks| verify_whole::<T>(&heap, &map, blocks),
+                &mut place,
+                |heap, blocks| verify_whole::<T>(heap, &map, blocks),
                 |tx| tree.insert(tx, &key, &value),
             ));
             map.insert(key, value);
             if number % 64 == 63 {
-                drop(heap);
-                heap = open(&directory, journal);
-                let blocks = heap.check().unwrap().blocks;
-                verify_whole::<T>(&heap, &map, blocks);
+                place.reopen();
+                let blocks = place.heap().check().unwrap().blocks;
+                verify_whole::<T>(place.heap(), &map, blocks);
             }
         }
         assert!(most >= 3, "some insert takes a value, an entry and a node");
         while let Some((key, _)) = map.clone().iter().nth(map.len() / 2) {
-            let verify = |blocks| verify_whole::<T>(&heap, &map, blocks);
-            let blocks = change(&heap, verify, |tx| tree.remove(tx, key));
+            let verify = |heap: &Heap, blocks| verify_whole::<T>(heap, &map, blocks);
+            let blocks = change(&mut place, verify, |tx| tree.remove(tx, key));
             assert_eq!(blocks, 0, "a remove needs no space");
             map.remove(key);
         }
-        heap.close().unwrap();
+        assert!(place.failures > 300, "{} failures", place.failures);
+        place.heap.take().unwrap().close().unwrap();
     }
 }
 
@@ -173,38 +201,38 @@ fn every_allocation_may_fail<T: OrderedMap>() {
 /// their own, in trees whose nodes split and merge on the way.
 fn every_allocation_of_a_move_may_fail<T: OrderedMap>() {
     for journal in [JournalKind::Redo, JournalKind::Undo] {
-        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
-        let mut heap = open(&directory, journal);
-        let (tree, other) = create::<T, Critbit>(&heap);
+        let mut place = Place::new(journal);
+        let (tree, other) = create::<T, Critbit>(place.heap());
         let mut maps = [Map::new(), Map::new()];
         let key = |number: u64| number.to_le_bytes().to_vec();
-        heap.transaction(Durability::Buffered, |tx| {
+        let filled = place.heap().transaction(Durability::Buffered, |tx| {
             for number in 0..200 {
                 let value = vec![number as u8; if number % 5 == 0 { 5000 } else { 20 }];
                 tree.insert(tx, &key(number), &value)?;
                 maps[0].insert(key(number), value);
             }
             Ok::<_, Error>(())
-        })
-        .unwrap();
+        });
+        filled.unwrap();
         let mut most = [0; 4];
         for round in 0..200 {
             let [one, two] = &mut maps;
             let (from, to) = (key(round * 77 % 200), key(round * 31 % 200 + round / 4 % 2 * 500));
-            let verify = |maps: [&Map; 2], blocks| {
-                verify_tree::<T>(&heap, 0, maps[0]);
-                verify_tree::<Critbit>(&heap, 1, maps[1]);
+            let verify = |heap: &Heap, maps: [&Map; 2], blocks| {
+                verify_tree::<T>(heap, 0, maps[0]);
+                verify_tree::<Critbit>(heap, 1, maps[1]);
                 assert_eq!(heap.check().unwrap().blocks, blocks, "nothing leaks");
             };
-            let same = |blocks| verify([&*one, &*two], blocks);
+            let same = |heap: &Heap, blocks| verify(heap, [&*one, &*two], blocks);
+            let place = &mut place;
             let kind = round as usize % 4;
             let took = match kind {
-                0 => change(&heap, same, |tx| tree.rename(tx, &from, &to)),
-                1 => change(&heap, same, |tx| tree.swap(tx, &from, &tree, &to)),
-                2 => change(&heap, same, |tx| tree.move_to(tx, &from, &other, &from)),
+                0 => change(place, same, |tx| tree.rename(tx, &from, &to)),
+                1 => change(place, same, |tx| tree.swap(tx, &from, &tree, &to)),
+                2 => change(place, same, |tx| tree.move_to(tx, &from, &other, &from)),
                 _ => {
                     let range = (Bound::Included(&from[..]), Bound::Unbounded);
-                    change(&heap, same, |tx| other.move_range(tx, range, &tree, 3))
+                    change(place, same, |tx| other.move_range(tx, range, &tree, 3))
                 }
             };
             most[kind] = most[kind].max(took);
@@ -225,12 +253,11 @@ fn every_allocation_of_a_move_may_fail<T: OrderedMap>() {
                     }
                 }
             }
-            verify([one, two], heap.check().unwrap().blocks);
+            verify(place.heap(), [one, two], place.heap().check().unwrap().blocks);
             if round % 50 == 49 {
-                drop(heap);
-                heap = open(&directory, journal);
-                verify_tree::<T>(&heap, 0, &maps[0]);
-                verify_tree::<Critbit>(&heap, 1, &maps[1]);
+                place.reopen();
+                verify_tree::<T>(place.heap(), 0, &maps[0]);
+                verify_tree::<Critbit>(place.heap(), 1, &maps[1]);
             }
         }
         assert!(most[0] >= 1 && most[1] == 2 && most[2] >= 1, "blocks that moves took: {most:?}");
@@ -240,23 +267,21 @@ fn every_allocation_of_a_move_may_fail<T: OrderedMap>() {
 /// Runs of 60 pairs behind all others and into gaps, some of them with values of their own blocks.
 fn every_allocation_of_a_load_may_fail<T: OrderedMap>() {
     for journal in [JournalKind::Redo, JournalKind::Undo] {
-        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
-        let mut heap = open(&directory, journal);
-        let (tree, _) = create::<T, T>(&heap);
+        let mut place = Place::new(journal);
+        let (tree, _) = create::<T, T>(place.heap());
         let mut map = Map::new();
         for start in [1000, 2000, 1500, 2020, 100, 1010] {
             let numbers = (start..start + 60).map(|number: u64| number.swap_bytes().to_le_bytes());
             let value = |byte: u8| vec![byte; if byte.is_multiple_of(20) { 5000 } else { 9 }];
             let pairs: Vec<_> = numbers.map(|key| (key.to_vec(), value(key[7]))).collect();
             let lent: Vec<_> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
-            let verify = |blocks| verify_whole::<T>(&heap, &map, blocks);
-            let blocks = change(&heap, verify, |tx| tree.load_sorted(tx, &lent));
+            let verify = |heap: &Heap, blocks| verify_whole::<T>(heap, &map, blocks);
+            let blocks = change(&mut place, verify, |tx| tree.load_sorted(tx, &lent));
             assert!(blocks > 60, "each pair takes a block, some two");
             map.extend(pairs);
-            drop(heap);
-            heap = open(&directory, journal);
-            let blocks = heap.check().unwrap().blocks;
-            verify_whole::<T>(&heap, &map, blocks);
+            place.reopen();
+            let blocks = place.heap().check().unwrap().blocks;
+            verify_whole::<T>(place.heap(), &map, blocks);
         }
     }
 }
