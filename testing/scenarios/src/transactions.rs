@@ -1,8 +1,9 @@
 //! Serializable transactions, and single keys that are read and changed as one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 
-use adamant::{Durability, Error, Slice, Store, TransactionIter};
+use adamant::{Durability, Engine, Error, Options, Slice, Store, TransactionIter};
 use fastrand::Rng;
 
 use crate::place::{Place, assert_whole, entries};
@@ -70,6 +71,80 @@ pub fn see_own_writes(place: &dyn Place) {
     drop(keyspace);
     store.close().unwrap();
     assert_whole(&place.open());
+}
+
+/// Iterators of a transaction and of a snapshot, from both ends in turns until these meet, with own
+/// writes between, while others write, drop snapshots and convert the keyspace: against a map.
+pub fn ends_that_meet(place: &dyn Place) {
+    let seed = 17;
+    let mut random = Rng::with_seed(seed);
+    for engine in Engine::ALL {
+        let store = place.open_with(Options::new().durability(Durability::Deferred)).unwrap();
+        let keyspace = place.keyspace(&store, engine.name());
+        let mut map = BTreeMap::new();
+        for number in (0..200_u32).filter(|_| random.bool()).collect::<Vec<_>>() {
+            keyspace.insert(long_key(number), number.to_le_bytes()).unwrap();
+            map.insert(long_key(number), number.to_le_bytes().to_vec());
+        }
+        let snapshot = store.snapshot().unwrap();
+        let mut tx = store.begin().unwrap();
+        for number in 0..300 {
+            let other = (number % 20 == 0).then(|| store.snapshot().unwrap());
+            keyspace.insert(long_key(random.u32(0..200)), "later").unwrap();
+            keyspace.remove(long_key(random.u32(0..200))).unwrap();
+            drop(other);
+        }
+        store.convert_keyspace(engine.name(), engine).unwrap();
+        assert!(meet(snapshot.iter(&keyspace), &map, &mut random), "seed {seed}: a snapshot");
+        for _ in 0..20 {
+            for _ in 0..random.u8(0..20) {
+                let (added, removed) = (random.u32(0..200), random.u32(0..200));
+                tx.insert(&keyspace, long_key(added), "own").unwrap();
+                map.insert(long_key(added), b"own".to_vec());
+                tx.remove(&keyspace, long_key(removed)).unwrap();
+                map.remove(&long_key(removed));
+            }
+            let (low, high) = (long_key(random.u32(0..150)), long_key(random.u32(150..200)));
+            let bounds = (Bound::Excluded(low), Bound::Included(high));
+            let part = map.range(bounds.clone()).map(|(key, value)| (key.clone(), value.clone()));
+            let part: BTreeMap<_, _> = part.collect();
+            let entries = tx.range(&keyspace, bounds).unwrap();
+            assert!(meet(entries, &part, &mut random), "seed {seed}: a transaction");
+        }
+        drop((tx, snapshot));
+        assert_eq!(store.stats().unwrap().snapshots, adamant::SnapshotStats::default());
+    }
+}
+
+/// One of fifty is as long as a key can be.
+fn long_key(number: u32) -> Vec<u8> {
+    let mut key = format!("key {number:03}").into_bytes();
+    if number.is_multiple_of(50) {
+        key.resize(adamant::KEY_BYTES_MAX, b'x');
+    }
+    key
+}
+
+/// Whether an iterator has these entries, taken from both ends.
+fn meet(
+    mut entries: impl DoubleEndedIterator<Item = adamant::Result<(Slice, Slice)>>,
+    map: &BTreeMap<Vec<u8>, Vec<u8>>,
+    random: &mut Rng,
+) -> bool {
+    let mut expected: VecDeque<_> = map.iter().collect();
+    let low_of_five = random.u8(0..6);
+    loop {
+        let (found, wanted) = if random.u8(0..5) < low_of_five {
+            (entries.next(), expected.pop_front())
+        } else {
+            (entries.next_back(), expected.pop_back())
+        };
+        match (found.map(Result::unwrap), wanted) {
+            (None, None) => return entries.next().is_none() && entries.next_back().is_none(),
+            (Some((key, value)), Some((k, v))) if key[..] == k[..] && value[..] == v[..] => {}
+            _ => return false,
+        }
+    }
 }
 
 /// Two that each read what the other one writes: one of them fails.

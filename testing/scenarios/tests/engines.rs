@@ -130,6 +130,7 @@ scenarios! {
     }
     transactions {
         see_own_writes
+        ends_that_meet
         write_skew_is_refused
         phantoms_are_refused
         those_that_cannot_conflict
