@@ -35,10 +35,16 @@ impl Transaction<'_> {
             journal.applied(appended, &self.writer.record, &self.image);
         }
         self.done = true;
+        let hooks = std::mem::take(&mut self.writer.levels[0].hooks);
         self.writer.levels[0].clear();
         self.writer.shadows.truncate(0);
         if self.supply.space.has_waiting() {
             recycle(&self.image);
+        }
+        if !hooks.is_empty() {
+            // Last: one that panics leaves nothing half done.
+            let sequence = sequence.unwrap_or_else(|| journal.last_sequence());
+            hooks.into_iter().for_each(|hook| hook.0(sequence));
         }
         Ok(sequence)
     }

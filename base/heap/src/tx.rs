@@ -24,7 +24,7 @@ use crate::reservation::Reservation;
 use crate::shadow::Shadow;
 use crate::supply::Supply;
 use crate::turns::Turn;
-use crate::writer::{Level, Writer};
+use crate::writer::{Hook, Level, Writer};
 
 /// The words of the roots, as if they were a block.
 const ROOTS: u64 = ROOT_OFFSET + ROOT_WORDS;
@@ -101,6 +101,19 @@ impl<'h> Transaction<'h> {
         let result = work(&mut savepoint)?;
         savepoint.merge();
         Ok(result)
+    }
+
+    /// Has `hook` called when this transaction has committed, with its sequence number, unless it is
+    /// undone, or the savepoint that this is called in. For what lives in memory beside the heap: it
+    /// changes with the commit and not without it. Hooks are called in the order in which they were
+    /// given, before anybody else sees the commit and before it is durable; they must not use the
+    /// heap, whose locks are held, and should be short.
+    ///
+    /// A panic of a hook goes on to the caller of the transaction, which has committed by then; hooks
+    /// behind it are not called.
+    pub fn on_commit(&mut self, hook: impl FnOnce(u64) + Send + Sync + 'static) {
+        let depth = self.depth;
+        self.writer.levels[depth].hooks.push(Hook(Box::new(hook)));
     }
 
     /// The word of root `index`; 0 when it was never set.
@@ -251,6 +264,7 @@ impl<'h> Transaction<'h> {
         let writer = &mut *self.writer;
         let outer = &mut writer.levels[depth - 1];
         inner.ranges.merge_into(&mut outer.ranges);
+        outer.hooks.append(&mut inner.hooks);
         let classes = self.blocks.classes;
         let mark = inner.shadows_mark;
         writer.shadows.merge(&mut inner.shadows, &mut outer.shadows, mark, classes);

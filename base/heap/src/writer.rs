@@ -3,12 +3,23 @@
 //! Purpose: hold the writer's shard of the allocator and the memory of a transaction, which is
 //! reused, so that a transaction in steady state allocates nothing.
 
+use std::fmt;
+
 use crate::changes::Changes;
 use crate::journal::RecordBuilder;
 use crate::marked::Marked;
 use crate::ranges::Ranges;
 use crate::shadow::{ShadowMemory, Shadows};
 use crate::shard::Shard;
+
+/// Something to be done when a transaction has committed, with its sequence number.
+pub(crate) struct Hook(pub(crate) Box<dyn FnOnce(u64) + Send + Sync>);
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hook")
+    }
+}
 
 /// What a transaction, or a savepoint in it, has done so far.
 #[derive(Debug, Default)]
@@ -21,6 +32,8 @@ pub(crate) struct Level {
     pub(crate) shadows: Shadows,
     /// How much of the copies' memory was in use when the level began.
     pub(crate) shadows_mark: usize,
+    /// To be called by the commit.
+    pub(crate) hooks: Vec<Hook>,
 }
 
 impl Level {
@@ -29,6 +42,7 @@ impl Level {
         self.ranges.clear();
         self.fresh.clear();
         self.freed.clear();
+        self.hooks.clear();
     }
 }
 

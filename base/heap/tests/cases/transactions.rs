@@ -148,6 +148,60 @@ fn a_savepoint_fails_alone() {
 }
 
 #[test]
+fn hooks_are_called_by_the_commit_and_by_nothing_else() {
+    let heap = open(&new_directory());
+    let called = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let hook = |name: &'static str| {
+        let called = Arc::clone(&called);
+        move |sequence: u64| called.lock().unwrap().push((name, sequence))
+    };
+    let taken = || std::mem::take(&mut *called.lock().unwrap());
+    let outcome = heap.transaction(Durability::Sync, |tx| {
+        tx.on_commit(hook("undone"));
+        make(tx, 1, 100)?;
+        Err::<(), _>(Error::Misuse { what: "on purpose" })
+    });
+    assert!(outcome.is_err() && taken().is_empty());
+    let outer = |tx: &mut adamant_heap::Transaction<'_>| {
+        tx.on_commit(hook("first"));
+        let failed = tx.savepoint(|tx| {
+            tx.on_commit(hook("of a savepoint that failed"));
+            Err::<(), _>(Error::Misuse { what: "on purpose" })
+        });
+        assert!(failed.is_err());
+        tx.savepoint(|tx| {
+            tx.on_commit(hook("second"));
+            make(tx, 2, 100)
+        })?;
+        tx.on_commit(hook("third"));
+        assert!(taken().is_empty(), "not before the commit");
+        Ok::<_, Error>(())
+    };
+    heap.transaction(Durability::Sync, outer).expect("commits");
+    let sequence = heap.stats().journal.last_sequence;
+    assert_eq!(taken(), [("first", sequence), ("second", sequence), ("third", sequence)]);
+    // One that panics: the commit is there, and the heap goes on.
+    let mut block = 0;
+    let panic = catch_unwind(AssertUnwindSafe(|| {
+        heap.transaction(Durability::Sync, |tx| {
+            tx.on_commit(|_| panic!("on purpose"));
+            tx.on_commit(hook("behind it"));
+            block = make(tx, 3, 5000)?;
+            Ok::<_, Error>(())
+        })
+    }));
+    assert!(panic.is_err() && taken().is_empty());
+    assert!(holds(&heap.view().expect("open"), block, 3, 5000));
+    heap.transaction(Durability::Sync, |tx| {
+        tx.on_commit(hook("of nothing"));
+        Ok::<_, Error>(())
+    })
+    .expect("commits");
+    assert_eq!(taken().len(), 1);
+    assert_clean(&heap);
+}
+
+#[test]
 fn forged_pointers_are_errors() {
     let heap = open(&new_directory());
     let block = heap.transaction(Durability::Buffered, |tx| make(tx, 1, 100)).expect("commits");
