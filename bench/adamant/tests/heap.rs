@@ -62,7 +62,9 @@ fn a_small_run_reports_every_group_and_leaves_nothing() {
     if journals().any(|journal| journal == Journal::Undo) {
         assert_eq!(median("fences.empty", "undo"), 0.0);
         assert!((1.0..5.0).contains(&median("fences.write.8", "undo")));
-        assert!(median("lines.publish.100", "undo") >= 1.0);
+        // What nobody wrote to is not taken to the medium, only that it is allocated.
+        assert!(median("lines.publish.100.filled", "undo") >= 1.0);
+        assert!((0.01..1.0).contains(&median("lines.publish.100", "undo")));
     }
     assert_eq!(median("log.empty", "redo"), 0.0);
     assert!((8.0..80.0).contains(&median("log.write.8", "redo")));
