@@ -79,11 +79,23 @@ impl Catalogue {
 
     /// All keyspaces, by name.
     pub(crate) fn list<R: Read>(&self, heap: &R) -> Result<Vec<(String, KeyspaceEntry)>> {
+        self.list_within(heap, (Bound::Unbounded, Bound::Unbounded))
+    }
+
+    /// Those whose names are within bounds.
+    fn list_within<R: Read>(
+        &self,
+        heap: &R,
+        names: (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> Result<Vec<(String, KeyspaceEntry)>> {
         let mut entries = Vec::new();
         let mut outcome = Ok(());
-        let all = (Bound::Unbounded, Bound::Unbounded);
-        self.tree.scan(heap, Direction::Up, all, usize::MAX, |(name, bytes)| {
-            match parse_both(name, bytes) {
+        self.tree.scan(
+            heap,
+            Direction::Up,
+            names,
+            usize::MAX,
+            |(name, bytes)| match parse_both(name, bytes) {
                 Ok(entry) => {
                     entries.push(entry);
                     ControlFlow::Continue(())
@@ -92,8 +104,8 @@ impl Catalogue {
                     outcome = Err(error);
                     ControlFlow::Break(())
                 }
-            }
-        })?;
+            },
+        )?;
         outcome.map(|()| entries)
     }
 
@@ -165,9 +177,12 @@ impl Catalogue {
     }
 
     /// Heads of the trees that were kept for snapshots of a process that is gone.
+    /// O(log keyspaces), and of those trees.
     pub(crate) fn list_retired<R: Read>(&self, heap: &R) -> Result<Vec<u64>> {
-        let list = self.list(heap)?.into_iter();
-        Ok(list.filter(|(name, _)| !is_visible(name)).map(|(_, entry)| entry.head.get()).collect())
+        let (first, last) = (hidden_name(0), hidden_name(u64::MAX));
+        let hidden = (Bound::Included(first.as_bytes()), Bound::Included(last.as_bytes()));
+        let list = self.list_within(heap, hidden)?.into_iter();
+        Ok(list.map(|(_, entry)| entry.head.get()).collect())
     }
 
     /// Takes a keyspace out and frees all it holds.

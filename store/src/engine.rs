@@ -10,6 +10,7 @@ use std::fmt;
 use std::ops::{Bound, ControlFlow};
 use std::str::FromStr;
 
+use adamant_heap::View;
 use adamant_heap::access::{Read, Write};
 use adamant_slice::Slice;
 use adamant_trees::{
@@ -196,6 +197,15 @@ impl Tree {
     /// The value of a key.
     pub(crate) fn find<'a, R: Read>(&self, heap: &'a R, key: &[u8]) -> Result<Option<&'a [u8]>> {
         with!(self, tree => Ok(tree.get(heap, key)?))
+    }
+
+    /// The value of a key as a slice of its own: a copy, or its block lent if it has one.
+    pub(crate) fn get(&self, view: &View<'_>, key: &[u8]) -> Result<Option<Slice>> {
+        Ok(match self.find_with_block(view, key)? {
+            None => None,
+            Some((value, Some(block))) => Some(view.lend(block, value.len())?),
+            Some((value, None)) => Some(Slice::from(value)),
+        })
     }
 
     /// The value of a key, and the offset of the block that it begins, if it has one of its own.

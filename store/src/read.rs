@@ -32,11 +32,7 @@ impl Keyspace {
         check_key(key)?;
         let view = self.shared.view()?;
         let tree = self.state.tree(&view, self.shared.catalogue())?;
-        match tree.find_with_block(&view, key)? {
-            None => Ok(None),
-            Some((value, Some(block))) => Ok(Some(view.lend(block, value.len())?)),
-            Some((value, None)) => Ok(Some(Slice::from(value))),
-        }
+        tree.get(&view, key)
     }
 
     /// What the closure makes of the value of a key, or `None` without calling it. The bytes are

@@ -113,8 +113,9 @@ impl Shared {
             spare_content: Mutex::new(None),
             versions: Versions::new(options.snapshot_bytes_max),
         };
-        let retired = shared.catalogue.list_retired(&shared.view()?)?;
-        shared.destroy_retired(retired);
+        let retired = shared.catalogue.list_retired(&shared.view()?);
+        // What is damaged there keeps nobody from the rest.
+        shared.destroy_retired(retired.unwrap_or_default());
         Ok(shared)
     }
 
@@ -157,12 +158,26 @@ impl Shared {
         keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>,
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
+        self.change_after(durability, self.versions.any(), keys, |_| Ok(()), body)
+    }
+
+    /// As [`Shared::change`], after a check under the exclusive lock. With `lends`, large values of
+    /// the keys are lent before, which spares copying them for whatever snapshot keeps them.
+    pub(crate) fn change_after<T>(
+        &self,
+        durability: Durability,
+        lends: bool,
+        keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>,
+        check: impl FnOnce(&mut Transaction<'_>) -> Result<()>,
+        body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
         let mut lent = Lent::default();
-        if self.versions.any() {
+        if lends {
             let view = self.view()?;
             keys(&mut |state, key| lent.add(&view, &state.tree(&view, &self.catalogue)?, key))?;
         }
         self.transaction(durability, |transaction| {
+            check(transaction)?;
             if let Some(mut recorder) = self.versions.recorder() {
                 keys(&mut |state, key| {
                     let tree = state.tree(transaction, &self.catalogue)?;

@@ -116,11 +116,7 @@ impl Snapshot {
         let key = key.as_ref();
         self.look(keyspace, key, |view, tree, seen| match seen {
             Some(value) => Ok(value),
-            None => match tree.find_with_block(view, key)? {
-                None => Ok(None),
-                Some((value, Some(block))) => Ok(Some(view.lend(block, value.len())?)),
-                Some((value, None)) => Ok(Some(Slice::from(value))),
-            },
+            None => tree.get(view, key),
         })
     }
 

@@ -20,9 +20,9 @@ use adamant_trees::Operation;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
-use crate::shared::Shared;
+use crate::shared::{KeyVisitor, Shared};
 use crate::snapshot::Snapshot;
-use crate::versions::{Lent, ReadSet};
+use crate::versions::ReadSet;
 
 /// Reads and writes of any keyspaces of one store that happen as one, at the commit: or not at all,
 /// if another commit changed meanwhile what was read, which is [`Error::Conflict`].
@@ -186,55 +186,38 @@ impl Transaction {
         if self.tables.iter().all(|table| table.writes.is_empty()) {
             return Ok(());
         }
-        let shared = Arc::clone(self.snapshot.shared());
-        let lent = self.lend(&shared)?;
-        shared.transaction(self.durability, |transaction| {
-            for table in &self.tables {
-                let (id, read) = (table.keyspace.state.id, table.read.borrow());
-                let changed = shared.versions().has_changed(self.snapshot.number(), id, &read)?;
-                // One that was dropped since cannot be what it was.
-                table.keyspace.state.tree(transaction, shared.catalogue())?;
-                if changed {
-                    return Err(Error::Conflict { keyspace: table.keyspace.name().into() });
-                }
-            }
-            // Nothing is to be kept for what this reads: it has read all.
-            self.snapshot.close();
-            self.apply(&shared, transaction, &lent)
+        let shared = self.snapshot.shared();
+        let keys = |each: &mut KeyVisitor<'_>| {
+            let mut tables = self.tables.iter();
+            tables.try_for_each(|Table { keyspace, writes, .. }| {
+                writes.keys().try_for_each(|key| each(&keyspace.state, key))
+            })
+        };
+        // Its own snapshot keeps nothing of what it writes.
+        let lends = shared.versions().are_several();
+        let check = |transaction: &mut HeapTransaction<'_>| self.validate(shared, transaction);
+        shared.change_after(self.durability, lends, keys, check, |transaction| {
+            self.apply(shared, transaction)
         })
     }
 
-    /// Lends the large values that will be overwritten, if another snapshot may want to keep them.
-    fn lend(&self, shared: &Shared) -> Result<Lent> {
-        let mut lent = Lent::default();
-        if shared.versions().are_several() {
-            let view = shared.view()?;
-            for table in &self.tables {
-                let tree = table.keyspace.state.tree(&view, shared.catalogue())?;
-                for key in table.writes.keys() {
-                    lent.add(&view, &tree, key)?;
-                }
+    /// Looks whether another commit changed what was read, and closes the snapshot: from here on
+    /// nothing is to be kept for it.
+    fn validate(&self, shared: &Shared, transaction: &HeapTransaction<'_>) -> Result<()> {
+        for table in &self.tables {
+            let (id, read) = (table.keyspace.state.id, table.read.borrow());
+            let changed = shared.versions().has_changed(self.snapshot.number(), id, &read)?;
+            // One that was dropped since cannot be what it was.
+            table.keyspace.state.tree(transaction, shared.catalogue())?;
+            if changed {
+                return Err(Error::Conflict { keyspace: table.keyspace.name().into() });
             }
         }
-        Ok(lent)
+        self.snapshot.close();
+        Ok(())
     }
 
-    fn apply(
-        &self,
-        shared: &Shared,
-        transaction: &mut HeapTransaction<'_>,
-        lent: &Lent,
-    ) -> Result<()> {
-        if let Some(mut recorder) = shared.versions().recorder() {
-            for table in &self.tables {
-                let state = &table.keyspace.state;
-                let tree = state.tree(transaction, shared.catalogue())?;
-                for key in table.writes.keys() {
-                    recorder.keep(transaction, (state.id, tree), key, lent)?;
-                }
-            }
-            recorder.finish();
-        }
+    fn apply(&self, shared: &Shared, transaction: &mut HeapTransaction<'_>) -> Result<()> {
         let mut present = Vec::new();
         for table in &self.tables {
             let writes = table.writes.iter();
