@@ -166,10 +166,20 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
     }
 }
 
-fn parse_kv(options: &[&str]) -> Result<Command, String> {
-    let path = PathBuf::from(".");
-    let is_quick = options.contains(&"--quick");
-    let mut settings = if is_quick { Settings::quick(path) } else { Settings::full(path) };
+/// What came of reading options.
+enum Options {
+    /// Help is asked for.
+    Help,
+    /// All were read, and the rows go to this file too.
+    Read { json: Option<PathBuf> },
+}
+
+/// Reads the options that all subcommands have, and hands the others to `set`, with what gives the
+/// value after one; it says whether there is such an option.
+fn read_options<'a>(
+    options: &[&'a str],
+    mut set: impl FnMut(&str, &mut dyn FnMut() -> Result<&'a str, String>) -> Result<bool, String>,
+) -> Result<Options, String> {
     let mut json = None;
     let mut options = options.iter();
     while let Some(&option) = options.next() {
@@ -177,17 +187,32 @@ fn parse_kv(options: &[&str]) -> Result<Command, String> {
             || options.next().copied().ok_or_else(|| format!("{option} needs a value after it"));
         match option {
             "--quick" => {}
-            "--help" | "-h" => return Ok(Command::Help),
+            "--help" | "-h" => return Ok(Options::Help),
+            "--json" => json = Some(value()?.into()),
+            _ if set(option, &mut value)? => {}
+            _ => return Err(format!("there is no option {option}")),
+        }
+    }
+    Ok(Options::Read { json })
+}
+
+fn parse_kv(options: &[&str]) -> Result<Command, String> {
+    let path = PathBuf::from(".");
+    let is_quick = options.contains(&"--quick");
+    let mut settings = if is_quick { Settings::quick(path) } else { Settings::full(path) };
+    let read = read_options(options, |option, value| {
+        match option {
             "--entries" => settings.entries = number(option, value()?, ENTRIES_MIN)?,
             "--large-entries" => settings.large_entries = number(option, value()?, ENTRIES_MIN)?,
             "--rounds" => settings.rounds = number(option, value()?, 1)?,
             "--log-bytes-max" => settings.log_bytes_max = number(option, value()?, 1)?,
             "--seed" => settings.seed = number(option, value()?, 0)?,
             "--path" => settings.path = value()?.into(),
-            "--json" => json = Some(value()?.into()),
-            _ => return Err(format!("there is no option {option}")),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
+    let Options::Read { json } = read else { return Ok(Command::Help) };
     // No row does more operations than there are entries.
     settings.gets = settings.gets.min(settings.entries);
     settings.puts = settings.puts.min(settings.entries);
@@ -202,14 +227,8 @@ fn parse_kv(options: &[&str]) -> Result<Command, String> {
 fn parse_heap(options: &[&str]) -> Result<Command, String> {
     let is_quick = options.contains(&"--quick");
     let mut settings = if is_quick { heap::Settings::quick() } else { heap::Settings::full() };
-    let mut json = None;
-    let mut options = options.iter();
-    while let Some(&option) = options.next() {
-        let mut value =
-            || options.next().copied().ok_or_else(|| format!("{option} needs a value after it"));
+    let read = read_options(options, |option, value| {
         match option {
-            "--quick" => {}
-            "--help" | "-h" => return Ok(Command::Help),
             "--journal" => settings.journals = vec![journal(value()?)?],
             "--group" => settings.group = Some(value()?.to_owned()),
             "--operations" => settings.operations = number(option, value()?, 1)?,
@@ -219,78 +238,65 @@ fn parse_heap(options: &[&str]) -> Result<Command, String> {
             "--sizes" => settings.sizes = number(option, value()?, 1)?,
             "--rounds" => settings.rounds = number(option, value()?, 1)?,
             "--path" => settings.path = Some(value()?.into()),
-            "--json" => json = Some(value()?.into()),
-            _ => return Err(format!("there is no option {option}")),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
+    let Options::Read { json } = read else { return Ok(Command::Help) };
     Ok(Command::Heap(HeapArguments { settings, json }))
 }
 
 fn parse_maps(options: &[&str]) -> Result<Command, String> {
     let is_quick = options.contains(&"--quick");
     let mut settings = if is_quick { maps::Settings::quick() } else { maps::Settings::full() };
-    let mut json = None;
-    let mut options = options.iter();
-    while let Some(&option) = options.next() {
-        let mut value =
-            || options.next().copied().ok_or_else(|| format!("{option} needs a value after it"));
+    let read = read_options(options, |option, value| {
         match option {
-            "--quick" => {}
-            "--help" | "-h" => return Ok(Command::Help),
             "--journal" => settings.journals = vec![journal(value()?)?],
             "--pairs" => settings.pairs = number(option, value()?, 1)?,
             "--structure" => settings.structure = Some(value()?.to_owned()),
             "--rounds" => settings.rounds = number(option, value()?, 1)?,
             "--path" => settings.path = Some(value()?.into()),
-            "--json" => json = Some(value()?.into()),
-            _ => return Err(format!("there is no option {option}")),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
+    let Options::Read { json } = read else { return Ok(Command::Help) };
     Ok(Command::Maps(MapsArguments { settings, json }))
 }
 
 fn parse_bplus(options: &[&str]) -> Result<Command, String> {
     let is_quick = options.contains(&"--quick");
     let mut settings = if is_quick { bplus::Settings::quick() } else { bplus::Settings::full() };
-    let mut json = None;
-    let mut options = options.iter();
-    while let Some(&option) = options.next() {
-        let mut value =
-            || options.next().copied().ok_or_else(|| format!("{option} needs a value after it"));
+    let read = read_options(options, |option, value| {
         match option {
-            "--quick" => {}
-            "--help" | "-h" => return Ok(Command::Help),
             "--journal" => settings.journals = vec![journal(value()?)?],
             "--pairs" => settings.pairs = u64::from(number::<u32>(option, value()?, ENTRIES_MIN)?),
             "--scans" => settings.scans = number(option, value()?, 1)?,
             "--rounds" => settings.rounds = number(option, value()?, 1)?,
             "--path" => settings.path = Some(value()?.into()),
-            "--json" => json = Some(value()?.into()),
-            _ => return Err(format!("there is no option {option}")),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
+    let Options::Read { json } = read else { return Ok(Command::Help) };
     Ok(Command::Bplus(BplusArguments { settings, json }))
 }
 
 fn parse_splits(options: &[&str]) -> Result<Command, String> {
     let is_quick = options.contains(&"--quick");
     let mut settings = if is_quick { splits::Settings::quick() } else { splits::Settings::full() };
-    let (mut json, mut markdown) = (None, None);
-    let mut options = options.iter();
-    while let Some(&option) = options.next() {
-        let mut value =
-            || options.next().copied().ok_or_else(|| format!("{option} needs a value after it"));
+    let mut markdown = None;
+    let read = read_options(options, |option, value| {
         match option {
-            "--quick" => {}
-            "--help" | "-h" => return Ok(Command::Help),
             "--pairs" => settings.pairs = number(option, value()?, 100)?,
             "--markdown" => markdown = Some(value()?.into()),
             "--rounds" => settings.rounds = number(option, value()?, 1)?,
             "--path" => settings.path = Some(value()?.into()),
-            "--json" => json = Some(value()?.into()),
-            _ => return Err(format!("there is no option {option}")),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
+    let Options::Read { json } = read else { return Ok(Command::Help) };
     Ok(Command::Splits(SplitsArguments { settings, json, markdown }))
 }
 
@@ -301,22 +307,17 @@ fn journal(name: &str) -> Result<Journal, String> {
 fn parse_slice(options: &[&str]) -> Result<Command, String> {
     let is_quick = options.contains(&"--quick");
     let mut settings = if is_quick { slice::Settings::quick() } else { slice::Settings::full() };
-    let mut json = None;
-    let mut options = options.iter();
-    while let Some(&option) = options.next() {
-        let mut value =
-            || options.next().copied().ok_or_else(|| format!("{option} needs a value after it"));
+    let read = read_options(options, |option, value| {
         match option {
-            "--quick" => {}
-            "--help" | "-h" => return Ok(Command::Help),
             "--operations" => settings.operations = number(option, value()?, 1)?,
             "--strings" => settings.strings = number(option, value()?, STRINGS_MIN)?,
             "--records" => settings.records = number(option, value()?, 1)?,
             "--rounds" => settings.rounds = number(option, value()?, 1)?,
-            "--json" => json = Some(value()?.into()),
-            _ => return Err(format!("there is no option {option}")),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
+    let Options::Read { json } = read else { return Ok(Command::Help) };
     Ok(Command::Slice(SliceArguments { settings, json }))
 }
 

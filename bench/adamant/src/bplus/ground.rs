@@ -112,14 +112,8 @@ impl<'a> Ground<'a> {
         let costs = Costs::of(heap).since(before, visits.len() as u64);
         let operations = visits.len() as u64;
         self.add(row, Unit::ThousandPerSecond, operations, operations as f64 / seconds / 1e3);
-        match self.journal {
-            Journal::Undo => {
-                self.add(&format!("fences.{row}"), Unit::Fences, operations, costs.fences);
-                self.add(&format!("lines.{row}"), Unit::Lines, operations, costs.lines);
-            }
-            Journal::Redo => {
-                self.add(&format!("log.{row}"), Unit::Bytes, operations, costs.log_bytes);
-            }
+        for (kind, unit, figure) in costs.figures(self.journal) {
+            self.add(&format!("{kind}.{row}"), unit, operations, figure);
         }
         Ok(())
     }

@@ -149,14 +149,8 @@ impl<'a> Ground<'a> {
         work()?;
         let seconds = thread_seconds() - start;
         let costs = Costs::of(heap).since(before, operations);
-        match self.journal {
-            Journal::Undo => {
-                self.add(&format!("fences.{row}"), Unit::Fences, operations, costs.fences);
-                self.add(&format!("lines.{row}"), Unit::Lines, operations, costs.lines);
-            }
-            Journal::Redo => {
-                self.add(&format!("log.{row}"), Unit::Bytes, operations, costs.log_bytes);
-            }
+        for (kind, unit, figure) in costs.figures(self.journal) {
+            self.add(&format!("{kind}.{row}"), unit, operations, figure);
         }
         Ok(seconds)
     }

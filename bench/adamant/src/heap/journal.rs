@@ -6,6 +6,7 @@ use std::sync::Arc;
 use adamant_heap::{Durability, Flushing, Heap, JournalKind, Options, OsDirectory};
 
 use crate::error::Result;
+use crate::report::Unit;
 
 /// Where Linux keeps files in memory.
 const MEMORY: &str = "/dev/shm";
@@ -112,6 +113,18 @@ pub struct CostsEach {
     pub fences: f64,
     /// Flushed cache lines.
     pub lines: f64,
+}
+
+impl CostsEach {
+    /// What there is to say of them by a journal: how their rows begin, and the figure.
+    pub fn figures(self, journal: Journal) -> Vec<(&'static str, Unit, f64)> {
+        match journal {
+            Journal::Undo => {
+                vec![("fences", Unit::Fences, self.fences), ("lines", Unit::Lines, self.lines)]
+            }
+            Journal::Redo => vec![("log", Unit::Bytes, self.log_bytes)],
+        }
+    }
 }
 
 /// Bytes of the pages of a heap that are in use.
