@@ -118,19 +118,35 @@ fn every_crash_point<T: OrderedMap>(name: &str, journal: JournalKind, number: u6
     }
     assert!(states.last().is_some_and(|state| state.map.is_empty()));
     drop(heap);
+    let limits = if journal == JournalKind::Undo { (1, 6) } else { (3, 2) };
+    let points = try_power_cuts(&disk, journal, name, limits, |heap, commit| {
+        verify::<T>(heap, &states[commit]);
+    });
+    assert!(points > plans.len() as u64, "each commit has crash points");
+}
+
+/// Opens the heap after power cuts, at one of `step` crash points, in so many states each, and hands
+/// it to `verify` with the number of the commit that it holds, one that was promised. Returns how many
+/// crash points that were.
+fn try_power_cuts(
+    disk: &SimDisk,
+    journal: JournalKind,
+    name: &str,
+    (step, states_each): (usize, u64),
+    mut verify: impl FnMut(&Heap, usize),
+) -> u64 {
     let mut tally = Tally::new();
-    let (step, states_each) = if journal == JournalKind::Undo { (1, 6) } else { (3, 2) };
-    tally.power_cuts(&disk, step, states_each, |crashed, promise| {
+    tally.power_cuts(disk, step, states_each, |crashed, promise| {
         if !promise.created {
             return;
         }
         let heap = open(&crashed, journal);
         let commit = heap.view().expect("this is no fork").root(1);
         assert!((promise.least..=promise.most).contains(&commit), "{commit} of {promise:?}");
-        verify::<T>(&heap, &states[commit as usize]);
+        verify(&heap, commit as usize);
     });
-    assert!(tally.points > plans.len() as u64, "each commit has crash points");
     tally.print(&format!("{name}, {journal:?} journal"));
+    tally.points
 }
 
 /// What a transaction of loads and moves does.
@@ -263,21 +279,14 @@ fn every_crash_point_of_loads_and_moves<T: OrderedMap>(
     }
     assert!(states.iter().any(|(maps, _)| maps[1].len() > 20), "both trees have pairs");
     drop(heap);
-    let mut tally = Tally::new();
-    let (step, states_each) = if journal == JournalKind::Undo { (3, 3) } else { (3, 2) };
-    tally.power_cuts(&disk, step, states_each, |crashed, promise| {
-        if !promise.created {
-            return;
-        }
-        let heap = open(&crashed, journal);
-        let commit = heap.view().expect("this is no fork").root(1);
-        assert!((promise.least..=promise.most).contains(&commit), "{commit} of {promise:?}");
-        let (maps, expected) = &states[commit as usize];
-        Pair::<T>::verify(&heap, maps);
-        assert_eq!(blocks(&heap), *expected, "blocks that are allocated");
+    let limits = if journal == JournalKind::Undo { (3, 3) } else { (3, 2) };
+    let name = format!("loads and moves of {name}");
+    let points = try_power_cuts(&disk, journal, &name, limits, |heap, commit| {
+        let (maps, expected) = &states[commit];
+        Pair::<T>::verify(heap, maps);
+        assert_eq!(blocks(heap), *expected, "blocks that are allocated");
     });
-    assert!(tally.points > plans.len() as u64, "each commit has crash points");
-    tally.print(&format!("loads and moves of {name}, {journal:?} journal"));
+    assert!(points > plans.len() as u64, "each commit has crash points");
 }
 
 macro_rules! crashes {
