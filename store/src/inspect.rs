@@ -14,6 +14,7 @@ use crate::catalogue::{Catalogue, is_visible};
 use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::layout::{KeyspaceEntry, STORE_ROOT};
+use crate::metrics::CommitStats;
 use crate::shared::Shared;
 use crate::versions::SnapshotStats;
 
@@ -39,6 +40,8 @@ pub struct Stats {
     pub entries: u64,
     /// Snapshots that are open, and what is kept for them.
     pub snapshots: SnapshotStats,
+    /// Commits: how many, and how long they took.
+    pub commits: CommitStats,
     /// Figures of the heap: bytes of the pool, of the log, sequence numbers and so on.
     pub heap: adamant_heap::Stats,
 }
@@ -127,6 +130,7 @@ pub(crate) fn stats(shared: &Shared) -> Result<Stats> {
         keyspaces: keyspaces.len() as u64,
         entries: keyspaces.iter().map(|keyspace| keyspace.entries).sum(),
         snapshots: shared.versions().stats(),
+        commits: shared.metrics().stats(),
         heap: shared.heap()?.stats(),
     })
 }

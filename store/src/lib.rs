@@ -41,6 +41,8 @@
 //! - A [`Transaction`] reads and writes as if nobody else was there, or fails and is run again.
 //! - [`Slice`] is what reading returns: 24 bytes, no allocation for up to 20 bytes, cheap to clone.
 //! - Keys have 1 to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
+//! - [`Store::stats`] counts, and times commits; what happens is told through the `tracing` crate, under the
+//!   targets of `adamant_heap::events`: `adamant::commit`, `adamant::checkpoint` and so on.
 //! - Every call that can fail returns an [`Error`] that says what was expected, what was found and
 //!   what to do. A full disk is such an error; a failing device poisons the store until it is
 //!   opened again.
@@ -48,6 +50,7 @@
 
 mod error;
 mod limits;
+mod metrics;
 
 mod bounds;
 mod bunch;
@@ -113,6 +116,7 @@ pub use keyspace::Keyspace;
 pub use keyspace_options::KeyspaceOptions;
 pub use limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
 pub use load::Loaded;
+pub use metrics::{CommitStats, Latencies};
 pub use moves::MovedRange;
 pub use options::Options;
 pub use repair::repair;

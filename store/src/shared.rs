@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::guard;
 use crate::layout::{KeyspaceEntry, STORE_ROOT};
 use crate::limits::check_name;
+use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::versions::{Lent, Versions};
 
@@ -86,6 +87,7 @@ pub(crate) struct Shared {
     /// What the last batch left, for the next one.
     spare_content: Mutex<Option<Content>>,
     versions: Versions,
+    metrics: Metrics,
 }
 
 impl Shared {
@@ -112,6 +114,7 @@ impl Shared {
             keyspaces: Mutex::new(BTreeMap::new()),
             spare_content: Mutex::new(None),
             versions: Versions::new(options.snapshot_bytes_max),
+            metrics: Metrics::new(),
         };
         let retired = shared.catalogue.list_retired(&shared.view()?);
         // What is damaged there keeps nobody from the rest.
@@ -123,6 +126,12 @@ impl Shared {
     #[inline]
     pub(crate) fn versions(&self) -> &Versions {
         &self.versions
+    }
+
+    /// What is counted and timed.
+    #[inline]
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Frees the trees that were kept for snapshots and that nobody sees any more.
@@ -241,9 +250,11 @@ impl Shared {
     ) -> Result<T> {
         self.check_not_held()?;
         self.check_not_closed()?;
-        let done = self.heap.transaction(durability, |transaction: &mut Transaction<'_>| {
-            self.check_not_closed()?;
-            body(transaction)
+        let done = self.metrics.commit(durability, || {
+            self.heap.transaction(durability, |transaction: &mut Transaction<'_>| {
+                self.check_not_closed()?;
+                body(transaction)
+            })
         });
         // It may have closed snapshots that were dropped within a closure, or ended some.
         self.destroy_unseen();

@@ -11,8 +11,9 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use adamant_heap::View;
+use adamant_heap::{View, events};
 use adamant_slice::Slice;
+use tracing::trace;
 
 use crate::bounds::Direction;
 use crate::engine::Tree;
@@ -67,6 +68,7 @@ struct Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         let versions = self.shared.versions();
+        trace!(target: events::SNAPSHOT, number = self.number, "snapshot closed");
         if self.is_closed.load(Ordering::Relaxed) {
             return self.shared.destroy_unseen();
         }
@@ -85,6 +87,8 @@ impl Snapshot {
             let _view = shared.view()?;
             shared.versions().open()
         };
+        shared.metrics().snapshot();
+        trace!(target: events::SNAPSHOT, number, "snapshot opened");
         let is_closed = AtomicBool::new(false);
         Ok(Self(Arc::new(Opened { shared: Arc::clone(shared), number, is_closed })))
     }

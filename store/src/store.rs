@@ -4,9 +4,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use adamant_heap::{CheckReport as HeapCheckReport, JournalKind, Occupancy, Recovery, Shrunk};
+use adamant_heap::{
+    CheckReport as HeapCheckReport, JournalKind, Occupancy, Recovery, Shrunk, events,
+};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
+use tracing::info;
 
 use crate::batch::Batch;
 use crate::engine::Engine;
@@ -79,8 +82,18 @@ impl Store {
     /// # Errors
     /// As [`Store::open_with`].
     pub fn open_directory(directory: Arc<dyn Directory>, options: Options) -> Result<Self> {
+        let path = directory.path().to_path_buf();
         let (heap, recovery) = open::heap_in(directory, &options)?;
-        Ok(Self { shared: Arc::new(Shared::new(heap, &options)?), recovery })
+        let shared = Arc::new(Shared::new(heap, &options)?);
+        info!(
+            target: events::STORE,
+            path = %path.display(),
+            was_closed = recovery.was_closed,
+            recovered_records = recovery.records,
+            sequence = recovery.last_sequence,
+            "opened"
+        );
+        Ok(Self { shared, recovery })
     }
 
     /// The keyspace of that name, created if there is none.
@@ -330,7 +343,9 @@ impl Store {
     /// [`Error::Closed`] if another handle closed it, or what kept the last bytes from the
     /// device: then the next open recovers.
     pub fn close(self) -> Result<()> {
-        self.shared.close()
+        self.shared.close()?;
+        info!(target: events::STORE, "closed");
+        Ok(())
     }
 }
 

@@ -12,10 +12,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use adamant_heap::Transaction as HeapTransaction;
 use adamant_heap::durability::Durability;
+use adamant_heap::{Transaction as HeapTransaction, events};
 use adamant_slice::Slice;
 use adamant_trees::Operation;
+use tracing::debug;
 
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
@@ -210,6 +211,8 @@ impl Transaction {
             // One that was dropped since cannot be what it was.
             table.keyspace.state.tree(transaction, shared.catalogue())?;
             if changed {
+                shared.metrics().conflict();
+                debug!(target: events::TRANSACTION, keyspace = table.keyspace.name(), "conflict");
                 return Err(Error::Conflict { keyspace: table.keyspace.name().into() });
             }
         }

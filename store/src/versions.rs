@@ -15,10 +15,11 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use adamant_heap::View;
 use adamant_heap::access::{Read, Write};
+use adamant_heap::{View, events};
 use adamant_slice::Slice;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tracing::warn;
 
 use crate::bounds::{Direction, KeyRange};
 use crate::catalogue::Catalogue;
@@ -487,6 +488,8 @@ impl Recorder<'_> {
             && let Some((_, opened)) = state.open.pop_first()
         {
             state.expired += opened.count;
+            let (count, bytes) = (opened.count, state.bytes);
+            warn!(target: events::SNAPSHOT, count, bytes, "snapshots ended: too much kept for them");
             state.expired_open += opened.count;
             let oldest = state.oldest().unwrap_or(u64::MAX);
             state.forget_trees(oldest);

@@ -36,6 +36,7 @@
 //! ```
 
 pub mod error;
+pub mod events;
 pub mod layout;
 pub mod durability;
 pub mod ptr;

@@ -8,12 +8,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::fork::ForkGuard;
 use adamant_medium::storage::{Directory, File};
 use parking_lot::{Mutex, MutexGuard};
+use tracing::{Level, debug, enabled};
 
 use super::checkpoint::Applied;
 use super::files::Files;
@@ -26,6 +27,7 @@ use super::stats::JournalStats;
 use super::worker::{Signal, Worker};
 use crate::durability::Durability;
 use crate::error::{Error, Result};
+use crate::events;
 use crate::layout::CHECKPOINT_OFFSETS;
 use crate::pool_file::PoolFile;
 
@@ -393,6 +395,7 @@ impl Shared {
     /// found meanwhile that none is needed.
     fn make_room(&self, is_made: impl Fn() -> bool) -> Result<bool> {
         self.waiting.fetch_add(1, Ordering::AcqRel);
+        debug!(target: events::LOG, "a commit waits for space in the log");
         let mut applied = self.applied.lock();
         let made = if is_made() { Ok(false) } else { self.checkpoint_piece(&mut applied) };
         self.waiting.fetch_sub(1, Ordering::AcqRel);
@@ -410,7 +413,19 @@ impl Shared {
 
     fn take_to_pool(&self, applied: &mut Applied, is_last: bool) -> Result<bool> {
         let is_waited = || !is_last && self.waiting.load(Ordering::Acquire) > 0;
+        let start = enabled!(target: events::CHECKPOINT, Level::DEBUG).then(Instant::now);
+        let before = *applied;
         let is_more = applied.checkpoint(&self.pool, &self.log, is_last, &is_waited)?;
+        if let (true, Some(start)) = (is_more, start) {
+            debug!(
+                target: events::CHECKPOINT,
+                sequence = applied.cursor.sequence,
+                log_bytes = applied.appended_bytes - before.appended_bytes,
+                pool_bytes = applied.pool_bytes - before.pool_bytes,
+                micros = events::micros(start),
+                "checkpoint made"
+            );
+        }
         *self.applied_last.lock() = *applied;
         self.applied_bytes.store(applied.appended_bytes, Ordering::Release);
         Ok(is_more)

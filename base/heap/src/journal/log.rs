@@ -11,10 +11,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 use adamant_wire::checksum::crc32c;
 use adamant_wire::frame::{self, FRAME_HEADER_BYTES, Kind};
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use tracing::{Level, enabled, trace};
 
 use super::chain::Cursor;
 use super::files::{Files, Used};
@@ -24,6 +26,7 @@ use super::pending::{Pending, Segment, Writer};
 use super::poison::Poison;
 use super::record::{COMMIT_HEAD_BYTES_MAX, CommitHead, RecordBuilder};
 use crate::error::{Error, Result};
+use crate::events;
 
 /// What an append works with; kept for its memory.
 #[derive(Debug, Default)]
@@ -385,11 +388,16 @@ impl Log {
             std::mem::swap(&mut writer.unsynced, syncing);
             written
         };
+        let start = enabled!(target: events::LOG, Level::TRACE).then(Instant::now);
         for file in &*syncing {
             self.syncs.fetch_add(1, Ordering::Relaxed);
             file.file.sync().map_err(|error| self.poison.set(error.into()))?;
         }
         self.durable.store(written, Ordering::Release);
+        if let Some(start) = start {
+            let (files, micros) = (syncing.len(), events::micros(start));
+            trace!(target: events::LOG, sequence = written, files, micros, "log synced");
+        }
         Ok(())
     }
 

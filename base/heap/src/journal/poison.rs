@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
+use crate::events;
 
 /// Whether writing has ended, and why.
 #[derive(Debug, Default)]
@@ -26,7 +27,9 @@ impl Poison {
             return error;
         }
         let cause = self.cause.lock().get_or_insert_with(|| error.to_string()).clone();
-        self.poisoned.store(true, Ordering::Release);
+        if !self.poisoned.swap(true, Ordering::AcqRel) {
+            tracing::error!(target: events::STORE, cause, "poisoned: no more writing until reopened");
+        }
         match error {
             Error::Medium(_) => Error::Poisoned { cause },
             other => other,
