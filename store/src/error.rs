@@ -116,6 +116,15 @@ pub enum Error {
         /// Bytes that this may take.
         bytes_max: u64,
     },
+    /// A key or value of a typed keyspace is not of its type.
+    Encoding {
+        /// The keyspace.
+        keyspace: String,
+        /// What would have been right, such as "8 bytes of a u64".
+        expected: String,
+        /// What is there.
+        found: String,
+    },
     /// The store was closed.
     Closed,
     /// The store was used by a closure that holds its lock.
@@ -294,6 +303,11 @@ impl fmt::Display for Error {
                 "the snapshot was ended: what changed since it was opened takes more than \
                  {bytes_max} bytes; open a new one, close snapshots sooner, or allow more \
                  (`Options::snapshot_bytes_max`)"
+            ),
+            Self::Encoding { keyspace, expected, found } => write!(
+                f,
+                "keyspace {keyspace:?}: expected {expected}, found {found}; use the types that it \
+                 was written with"
             ),
             Self::Closed => f.write_str("the store was closed; open it again"),
             Self::Reentrant => f.write_str(

@@ -39,6 +39,7 @@
 //! - [`Keyspace::load_sorted`] and [`Keyspace::extend`] fill keyspaces from iterators of any length.
 //! - A [`Snapshot`] is all of the store at one moment: nobody waits for it, nor it for anybody.
 //! - A [`Transaction`] reads and writes as if nobody else was there, or fails and is run again.
+//! - [`Keyspace::typed`] gives keys and values types, see [`typed`].
 //! - [`Slice`] is what reading returns: 24 bytes, no allocation for up to 20 bytes, cheap to clone.
 //! - Keys have 1 to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
 //! - [`Store::stats`] counts, and times commits; what happens is told through the `tracing` crate, under the
@@ -88,6 +89,8 @@ mod write;
 mod atomic;
 
 mod store;
+
+pub mod typed;
 
 mod rescue;
 

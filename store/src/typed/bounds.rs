@@ -1,0 +1,62 @@
+//! Ranges of typed keys.
+
+use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+use super::key::KeyFor;
+
+/// A lower and an upper bound, as bytes.
+pub type EncodedBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// Ranges of keys of type `K`: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, and pairs of [`Bound`]s.
+pub trait KeyBoundsFor<K> {
+    /// The bounds, encoded.
+    fn encoded(&self) -> EncodedBounds;
+}
+
+fn bytes<K>(key: &impl KeyFor<K>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(32);
+    key.encode_last(&mut bytes);
+    bytes
+}
+
+impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for Range<Q> {
+    fn encoded(&self) -> EncodedBounds {
+        (Bound::Included(bytes(&self.start)), Bound::Excluded(bytes(&self.end)))
+    }
+}
+
+impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for RangeInclusive<Q> {
+    fn encoded(&self) -> EncodedBounds {
+        (Bound::Included(bytes(self.start())), Bound::Included(bytes(self.end())))
+    }
+}
+
+impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for RangeFrom<Q> {
+    fn encoded(&self) -> EncodedBounds {
+        (Bound::Included(bytes(&self.start)), Bound::Unbounded)
+    }
+}
+
+impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for RangeTo<Q> {
+    fn encoded(&self) -> EncodedBounds {
+        (Bound::Unbounded, Bound::Excluded(bytes(&self.end)))
+    }
+}
+
+impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for RangeToInclusive<Q> {
+    fn encoded(&self) -> EncodedBounds {
+        (Bound::Unbounded, Bound::Included(bytes(&self.end)))
+    }
+}
+
+impl<K> KeyBoundsFor<K> for RangeFull {
+    fn encoded(&self) -> EncodedBounds {
+        (Bound::Unbounded, Bound::Unbounded)
+    }
+}
+
+impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for (Bound<Q>, Bound<Q>) {
+    fn encoded(&self) -> EncodedBounds {
+        (self.0.as_ref().map(bytes), self.1.as_ref().map(bytes))
+    }
+}

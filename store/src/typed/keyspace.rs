@@ -1,0 +1,240 @@
+//! A keyspace whose keys and values have types.
+//!
+//! Purpose: each call encodes what it is given, does what the keyspace does, and decodes.
+//! Thread safety: as the keyspace: any number of threads.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use adamant_slice::Slice;
+
+use super::bounds::KeyBoundsFor;
+use super::key::{Key, KeyFor};
+use super::malformed::Malformed;
+use super::tuple::PrefixFor;
+use super::value::{Value, ValueFor};
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+use crate::iterate::Iter;
+use crate::keyspace::Keyspace;
+
+/// How many bytes of what could not be decoded an error shows.
+const SHOWN_BYTES_MAX: usize = 24;
+
+/// An ordered map of keys of type `K` to values of type `V`: a [`Keyspace`], see
+/// [`Keyspace::typed`]. What has no name here is done to the keyspace itself, [`TypedKeyspace::untyped`].
+pub struct TypedKeyspace<K, V> {
+    keyspace: Keyspace,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl Keyspace {
+    /// This keyspace, with types for its keys and values; see [`crate::typed`].
+    pub fn typed<K: Key, V: Value>(&self) -> TypedKeyspace<K, V> {
+        TypedKeyspace { keyspace: self.clone(), types: PhantomData }
+    }
+}
+
+impl<K: Key, V: Value> TypedKeyspace<K, V> {
+    /// The keyspace, as bytes.
+    pub fn untyped(&self) -> &Keyspace {
+        &self.keyspace
+    }
+
+    /// The value of a key. O(log n).
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`]; [`Error::Encoding`] if the value is not of type `V`.
+    pub fn get<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<Option<V>> {
+        self.keyspace.get(encode_key(key))?.map(|bytes| self.value(bytes)).transpose()
+    }
+
+    /// Whether there is such a key. O(log n).
+    ///
+    /// # Errors
+    /// As [`Keyspace::contains`].
+    pub fn contains<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<bool> {
+        self.keyspace.contains(encode_key(key))
+    }
+
+    /// Sets the value of a key, in a commit of its own; true if it replaced another one. O(log n).
+    ///
+    /// # Errors
+    /// As [`Keyspace::insert`].
+    pub fn insert<Q, W>(&self, key: &Q, value: &W) -> Result<bool>
+    where
+        Q: KeyFor<K> + ?Sized,
+        W: ValueFor<V> + ?Sized,
+    {
+        self.keyspace.insert(encode_key(key), self.encode(value, &mut Vec::new())?)
+    }
+
+    /// As [`TypedKeyspace::insert`], as one of the changes of a batch.
+    ///
+    /// # Errors
+    /// As [`Batch::insert`].
+    pub fn insert_into<Q, W>(&self, batch: &mut Batch, key: &Q, value: &W) -> Result<()>
+    where
+        Q: KeyFor<K> + ?Sized,
+        W: ValueFor<V> + ?Sized,
+    {
+        batch.insert(&self.keyspace, encode_key(key), self.encode(value, &mut Vec::new())?)
+    }
+
+    /// Takes a key out, in a commit of its own; whether it was there. O(log n).
+    ///
+    /// # Errors
+    /// As [`Keyspace::remove`].
+    pub fn remove<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<bool> {
+        self.keyspace.remove(encode_key(key))
+    }
+
+    /// As [`TypedKeyspace::remove`], as one of the changes of a batch.
+    ///
+    /// # Errors
+    /// As [`Batch::remove`].
+    pub fn remove_from<Q: KeyFor<K> + ?Sized>(&self, batch: &mut Batch, key: &Q) -> Result<()> {
+        batch.remove(&self.keyspace, encode_key(key))
+    }
+
+    /// Takes a key out and returns its value. O(log n).
+    ///
+    /// # Errors
+    /// As [`Keyspace::take`]; [`Error::Encoding`] as [`TypedKeyspace::get`], and then the key is gone.
+    pub fn take<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<Option<V>> {
+        self.keyspace.take(encode_key(key))?.map(|bytes| self.value(bytes)).transpose()
+    }
+
+    /// The entry with the lowest key. O(log n).
+    ///
+    /// # Errors
+    /// As [`Keyspace::first`]; [`Error::Encoding`].
+    pub fn first(&self) -> Result<Option<(K, V)>> {
+        self.keyspace.first()?.map(|entry| self.entry(entry)).transpose()
+    }
+
+    /// The entry with the highest key. O(log n).
+    ///
+    /// # Errors
+    /// As [`Keyspace::last`]; [`Error::Encoding`].
+    pub fn last(&self) -> Result<Option<(K, V)>> {
+        self.keyspace.last()?.map(|entry| self.entry(entry)).transpose()
+    }
+
+    /// Entries. O(1).
+    ///
+    /// # Errors
+    /// As [`Keyspace::len`].
+    pub fn len(&self) -> Result<u64> {
+        self.keyspace.len()
+    }
+
+    /// Whether there are none. O(1).
+    ///
+    /// # Errors
+    /// As [`Keyspace::is_empty`].
+    pub fn is_empty(&self) -> Result<bool> {
+        self.keyspace.is_empty()
+    }
+
+    /// All entries in the order of their keys, from both ends; as [`Keyspace::iter`].
+    pub fn iter(&self) -> Decoded<'_, Iter, K, V> {
+        Decoded::new(self, self.keyspace.iter())
+    }
+
+    /// The entries in a range of keys; as [`Keyspace::range`].
+    pub fn range(&self, range: impl KeyBoundsFor<K>) -> Decoded<'_, Iter, K, V> {
+        Decoded::new(self, self.keyspace.range(range.encoded()))
+    }
+
+    /// The entries whose keys begin so: with characters of a text, or with the first parts of a tuple.
+    pub fn prefix<P: PrefixFor<K> + ?Sized>(&self, prefix: &P) -> Decoded<'_, Iter, K, V> {
+        Decoded::new(self, self.keyspace.prefix(encode_prefix(prefix)))
+    }
+
+    pub(super) fn encode<'b, W: ValueFor<V> + ?Sized>(
+        &self,
+        value: &'b W,
+        spare: &'b mut Vec<u8>,
+    ) -> Result<&'b [u8]> {
+        value.encode(spare).map_err(|malformed| self.error(&malformed, &[]))
+    }
+
+    pub(super) fn value(&self, bytes: Slice) -> Result<V> {
+        V::decode(bytes.clone()).map_err(|malformed| self.error(&malformed, &bytes))
+    }
+
+    pub(super) fn entry(&self, (key, value): (Slice, Slice)) -> Result<(K, V)> {
+        let decoded = K::decode_last(&key).map_err(|malformed| self.error(&malformed, &key))?;
+        Ok((decoded, self.value(value)?))
+    }
+
+    fn error(&self, malformed: &Malformed, bytes: &[u8]) -> Error {
+        let shown = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
+        let more = if shown.len() < bytes.len() { ".." } else { "" };
+        Error::Encoding {
+            keyspace: self.keyspace.name().into(),
+            expected: malformed.expected().into(),
+            found: format!("{} bytes, \"{}{more}\"", bytes.len(), shown.escape_ascii()),
+        }
+    }
+}
+
+impl<K, V> Clone for TypedKeyspace<K, V> {
+    fn clone(&self) -> Self {
+        Self { keyspace: self.keyspace.clone(), types: PhantomData }
+    }
+}
+
+impl<K, V> fmt::Debug for TypedKeyspace<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TypedKeyspace").field(&self.keyspace).finish()
+    }
+}
+
+pub(super) fn encode_key<K, Q: KeyFor<K> + ?Sized>(key: &Q) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(32);
+    key.encode_last(&mut bytes);
+    bytes
+}
+
+pub(super) fn encode_prefix<K, P: PrefixFor<K> + ?Sized>(prefix: &P) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(32);
+    prefix.encode_prefix(&mut bytes);
+    bytes
+}
+
+/// The entries of an iterator, decoded. An entry that cannot be is an error, and the next one comes
+/// after it.
+#[derive(Debug)]
+#[must_use = "iterators do nothing unless they are asked"]
+pub struct Decoded<'k, I, K, V> {
+    keyspace: &'k TypedKeyspace<K, V>,
+    entries: I,
+}
+
+impl<'k, I, K, V> Decoded<'k, I, K, V> {
+    pub(super) fn new(keyspace: &'k TypedKeyspace<K, V>, entries: I) -> Self {
+        Self { keyspace, entries }
+    }
+}
+
+impl<I, K: Key, V: Value> Iterator for Decoded<'_, I, K, V>
+where
+    I: Iterator<Item = Result<(Slice, Slice)>>,
+{
+    type Item = Result<(K, V)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.entries.next()?.and_then(|entry| self.keyspace.entry(entry)))
+    }
+}
+
+impl<I, K: Key, V: Value> DoubleEndedIterator for Decoded<'_, I, K, V>
+where
+    I: DoubleEndedIterator<Item = Result<(Slice, Slice)>>,
+{
+    fn next_back(&mut self) -> Option<Self::Item> {
+        Some(self.entries.next_back()?.and_then(|entry| self.keyspace.entry(entry)))
+    }
+}

@@ -1,0 +1,55 @@
+//! Keys and values of types: a thin layer over keyspaces of bytes.
+//!
+//! Purpose: keys that are integers, texts or tuples of such are encoded so that the order of their
+//! bytes is theirs, hence ranges and prefixes mean what they should; values are encoded by their
+//! type, or by `serde` (feature `serde`, type `Serde`).
+//! Invariants: nothing is kept in the store about types: whoever opens the keyspace says what it holds,
+//! and what does not fit is [`Error::Encoding`](crate::Error::Encoding), never a panic. Only what the
+//! rest of the crate offers everybody is used here. The bytes: `docs/format/typed.md`.
+//!
+//! ```
+//! use adamant::Store;
+//!
+//! let store = Store::in_memory()?;
+//! // Who measured what, and when: by place, then by time.
+//! let readings = store.keyspace("readings")?.typed::<(String, u64), f64>();
+//! readings.insert(&("Oslo", 1_700_000_000), &-3.5)?;
+//! readings.insert(&("Oslo", 1_700_003_600), &-4.0)?;
+//! readings.insert(&("Bergen", 1_700_000_000), &2.5)?;
+//!
+//! assert_eq!(readings.get(&("Bergen", 1_700_000_000))?, Some(2.5));
+//! let oslo: Result<Vec<_>, _> = readings.prefix(&("Oslo",)).map(|entry| entry.map(|e| e.1)).collect();
+//! assert_eq!(oslo?, [-3.5, -4.0]);
+//! let early = readings.range(("Oslo", 0)..("Oslo", 1_700_000_001)).count();
+//! assert_eq!(early, 1);
+//! # Ok::<(), adamant::Error>(())
+//! ```
+
+mod malformed;
+
+mod key;
+mod text;
+mod tuple;
+mod value;
+
+mod bounds;
+
+#[cfg(feature = "serde")]
+mod serde;
+
+mod keyspace;
+
+mod within;
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(feature = "serde")]
+pub use self::serde::Serde;
+pub use bounds::{EncodedBounds, KeyBoundsFor};
+pub use key::{Key, KeyFor};
+pub use keyspace::{Decoded, TypedKeyspace};
+pub use malformed::Malformed;
+pub use tuple::PrefixFor;
+pub use value::{Value, ValueFor};
+pub use within::{TypedSnapshot, TypedTransaction};

@@ -1,0 +1,206 @@
+//! Typed keys keep their order, and bytes that are none of them are an error.
+
+use std::cmp::Reverse;
+use std::fmt::Debug;
+
+use adamant_slice::Slice;
+
+use super::*;
+use crate::error::Error;
+use crate::store::Store;
+
+fn encoded<K: Key>(key: &K) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    key.encode_last(&mut bytes);
+    bytes
+}
+
+/// Bytes compare as keys do, alone and before another part, and decoding gives the key back.
+fn order_is_kept<K: Key + Ord + Clone + Debug>(keys: &[K]) {
+    for one in keys {
+        assert_eq!(K::decode_last(&encoded(one)).as_ref(), Ok(one));
+        for other in keys {
+            let (left, right) = (encoded(one), encoded(other));
+            assert_eq!(left.cmp(&right), one.cmp(other), "{one:?} {other:?}");
+            for (front, back) in [(0_u8, 255_u8), (255, 0), (255, 255)] {
+                let (one, other) = ((one.clone(), front), (other.clone(), back));
+                assert_eq!(<(K, u8)>::decode_last(&encoded(&one)).as_ref(), Ok(&one));
+                assert_eq!(
+                    encoded(&one).cmp(&encoded(&other)),
+                    one.cmp(&other),
+                    "{one:?} {other:?}"
+                );
+            }
+        }
+    }
+}
+
+fn texts(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
+    let mut texts: Vec<Vec<u8>> =
+        vec![vec![], vec![0], vec![0, 0], vec![0, 255], vec![255], vec![1]];
+    let bytes = [0, 1, b'a', 0xfe, 0xff];
+    for _ in 0..40 {
+        texts.push((0..random.usize(0..6)).map(|_| bytes[random.usize(0..5)]).collect());
+    }
+    texts
+}
+
+#[test]
+fn bytes_have_the_order_of_keys() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let random = &mut random;
+    order_is_kept(&[u8::MIN, 1, 127, 128, u8::MAX]);
+    order_is_kept(&[i8::MIN, -1, 0, 1, i8::MAX]);
+    order_is_kept(&[u16::MIN, 255, 256, u16::MAX]);
+    order_is_kept(&[i32::MIN, -256, -1, 0, 255, 256, i32::MAX]);
+    order_is_kept(&[u128::MIN, u128::from(u64::MAX), u128::MAX]);
+    order_is_kept(&[i128::MIN, -1, 0, i128::MAX]);
+    order_is_kept(&(0..60).map(|_| random.u64(..) >> random.u32(0..64)).collect::<Vec<_>>());
+    order_is_kept(&(0..60).map(|_| random.i64(..) >> random.u32(0..64)).collect::<Vec<_>>());
+    order_is_kept(&[false, true]);
+    order_is_kept(&[[0_u8, 0], [0, 1], [1, 0]]);
+    let texts = texts(random);
+    order_is_kept(&texts);
+    order_is_kept(&texts.iter().map(|text| Slice::from(&text[..])).collect::<Vec<_>>());
+    order_is_kept(&texts.iter().map(|text| Reverse(text.clone())).collect::<Vec<_>>());
+    order_is_kept(&texts.iter().map(|text| Some(text.clone())).chain([None]).collect::<Vec<_>>());
+    let words = ["", "a", "a\0", "ab", "b", "\u{e9}", "z"].map(String::from);
+    order_is_kept(&words);
+    let mut tuples = Vec::new();
+    for text in texts.iter().take(12) {
+        for number in [i64::MIN, -5, 0, 7] {
+            tuples.push((text.clone(), Reverse(number), texts[random.usize(0..20)].clone()));
+        }
+    }
+    order_is_kept(&tuples);
+}
+
+#[test]
+fn bytes_that_are_no_key_are_refused() {
+    fn decode<K: Key>(bytes: &[u8]) -> bool {
+        // What can be decoded is encoded to the same bytes: there is one encoding of a key.
+        K::decode_last(bytes).is_ok_and(|key| {
+            assert_eq!(encoded(&key), bytes);
+            true
+        })
+    }
+    let mut random = fastrand::Rng::with_seed(11);
+    let mut decoded = 0;
+    for _ in 0..20_000 {
+        let alphabet = [0, 1, 0xfe, 0xff, random.u8(..)];
+        let bytes: Vec<u8> =
+            (0..random.usize(0..12)).map(|_| alphabet[random.usize(0..5)]).collect();
+        for is_key in [
+            decode::<u64>(&bytes),
+            decode::<(u16, bool)>(&bytes),
+            decode::<(String, u8)>(&bytes),
+            decode::<Reverse<(Vec<u8>, i16)>>(&bytes),
+            decode::<Option<String>>(&bytes),
+            decode::<Option<(u8, [u8; 3])>>(&bytes),
+        ] {
+            decoded += u32::from(is_key);
+        }
+    }
+    assert!(decoded > 1000, "some are keys, {decoded}");
+    assert!(u64::decode_last(&[0; 7]).is_err());
+    assert!(u64::decode_last(&[0; 9]).is_err());
+    assert!(String::decode_last(&[0xff]).is_err());
+    assert!(bool::decode_last(&[2]).is_err());
+}
+
+type Entry = Result<((String, i32), Slice), Error>;
+
+fn names(entries: impl Iterator<Item = Entry>) -> Result<Vec<(String, i32)>, Error> {
+    entries.map(|entry| entry.map(|(key, _)| key)).collect()
+}
+
+#[test]
+fn a_keyspace_of_types_is_the_keyspace() -> Result<(), Error> {
+    let store = Store::in_memory()?;
+    let scores = store.keyspace("scores")?.typed::<(String, i32), Slice>();
+    for (name, round) in [("ada", 2), ("ada", -1), ("ad", 7), ("bob", 0), ("", 1)] {
+        assert!(!scores.insert(&(name, round), &format!("{name}{round}"))?);
+    }
+    let own = |list: &[(&str, i32)]| -> Vec<(String, i32)> {
+        list.iter().map(|&(name, round)| (name.into(), round)).collect()
+    };
+    let all = own(&[("", 1), ("ad", 7), ("ada", -1), ("ada", 2), ("bob", 0)]);
+    assert_eq!(names(scores.iter())?, all);
+    assert_eq!(names(scores.iter().rev())?, all.iter().rev().cloned().collect::<Vec<_>>());
+    assert_eq!(names(scores.prefix(&("ada",)))?, own(&[("ada", -1), ("ada", 2)]));
+    let range = ("ad", i32::MIN)..=("ada", -1);
+    assert_eq!(names(scores.range(range))?, own(&[("ad", 7), ("ada", -1)]));
+    assert_eq!(scores.first()?.map(|entry| entry.0), Some((String::new(), 1)));
+    assert_eq!(scores.last()?.map(|entry| entry.0), Some(("bob".into(), 0)));
+
+    let before = store.snapshot()?;
+    let mut batch = store.batch();
+    scores.remove_from(&mut batch, &("bob", 0))?;
+    scores.insert_into(&mut batch, &("eve", 3), "eve3")?;
+    batch.commit()?;
+    assert_eq!(scores.take(&("ad", 7))?, Some("ad7".into()));
+    assert!(!scores.contains(&("ad", 7))? && scores.contains(&("eve", 3))?);
+    assert_eq!(scores.len()?, 4);
+    assert_eq!(scores.at(&before).get(&("bob", 0))?, Some("bob0".into()));
+    assert_eq!(names(scores.at(&before).iter())?, all);
+    assert_eq!(scores.at(&before).prefix(&("ada",)).count(), 2);
+
+    store.transaction(|tx| {
+        let mut scores = scores.within(tx);
+        scores.insert(&("ada", 5), "new")?;
+        scores.remove(&("ada", 2))?;
+        let seen = scores.prefix(&("ada",))?.rev();
+        assert_eq!(names(seen)?, own(&[("ada", 5), ("ada", -1)]));
+        assert_eq!(scores.take(&("eve", 3))?, Some("eve3".into()));
+        Ok::<_, Error>(())
+    })?;
+    assert_eq!(scores.get(&("ada", 5))?, Some("new".into()));
+    assert_eq!(scores.len()?, 3);
+    Ok(())
+}
+
+#[test]
+fn what_is_of_another_type_is_an_error_that_says_where() -> Result<(), Error> {
+    let store = Store::in_memory()?;
+    let bytes = store.keyspace("odd")?;
+    bytes.insert([1, 2, 3], "text")?;
+    let numbers = bytes.typed::<u64, u64>();
+    let error = numbers.first().expect_err("no u64");
+    let text = error.to_string();
+    assert!(text.contains("\"odd\"") && text.contains("8 bytes of a u64"), "{text}");
+    let numbers = bytes.typed::<[u8; 3], u64>();
+    let text = numbers.get(&[1, 2, 3]).expect_err("no u64").to_string();
+    assert!(text.contains("found 4 bytes, \"text\""), "{text}");
+    assert_eq!(numbers.iter().filter(Result::is_err).count(), 1);
+    // The empty text is no key of a store.
+    let texts = bytes.typed::<String, ()>();
+    assert!(matches!(texts.insert("", &()), Err(Error::KeyEmpty)));
+    Ok(())
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn values_of_serde_come_back() -> Result<(), Error> {
+    let store = Store::in_memory()?;
+    let lists = store.keyspace("lists")?.typed::<u32, Serde<Vec<(String, Option<i64>)>>>();
+    let list = Serde(vec![("a".to_owned(), Some(-1)), (String::new(), None)]);
+    lists.insert(&5, &list)?;
+    assert_eq!(lists.get(&5)?, Some(list));
+    lists.untyped().insert(6_u32.swap_bytes().to_le_bytes(), [9, 9])?;
+    assert!(matches!(lists.get(&6), Err(Error::Encoding { .. })));
+    Ok(())
+}
+
+/// The examples of docs/format/typed.md.
+#[test]
+fn bytes_are_as_documented() {
+    assert_eq!(encoded(&("ab".to_owned(), 1_u16)), b"ab\0\0\0\x01");
+    assert_eq!(encoded(&(1_u16, "ab".to_owned())), b"\0\x01ab");
+    assert_eq!(encoded(&Reverse("a".to_owned())), [0x9e, 0xff, 0xff]);
+    assert_eq!(encoded(&-1_i16), [0x7f, 0xff]);
+    assert_eq!(encoded(&(b"\0".to_vec(), true)), [0, 0xff, 0, 0, 1]);
+    assert_eq!(encoded(&Some(5_u8)), [1, 5]);
+    assert_eq!(encoded(&None::<u8>), [0]);
+    let mut spare = Vec::new();
+    assert_eq!(0x0102_u16.encode(&mut spare), Ok(&[2, 1][..]));
+}

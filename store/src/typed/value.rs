@@ -1,0 +1,139 @@
+//! Values of types: numbers, texts, byte strings.
+//!
+//! Purpose: numbers have their size, least significant byte first; texts and byte strings are
+//! their bytes, and are neither copied on the way in nor, as `Slice`s, on the way out.
+
+use adamant_slice::Slice;
+use zerocopy::{FromBytes, IntoBytes, little_endian};
+
+use super::malformed::Malformed;
+
+/// What can stand for a value of type `V`: `V` itself, or what it lends, such as `str` for `String`.
+pub trait ValueFor<V: ?Sized> {
+    /// The value's bytes, in `spare`, which is empty, if they are nowhere else.
+    ///
+    /// # Errors
+    /// The value has no encoding.
+    fn encode<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed>;
+}
+
+/// A type of values.
+pub trait Value: ValueFor<Self> + Sized {
+    /// The value that has these bytes.
+    ///
+    /// # Errors
+    /// No such value has.
+    fn decode(bytes: Slice) -> Result<Self, Malformed>;
+}
+
+macro_rules! numbers {
+    ($($number:ty, $encoded:ty;)*) => {$(
+        impl ValueFor<$number> for $number {
+            fn encode<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+                spare.extend_from_slice(<$encoded>::from(*self).as_bytes());
+                Ok(spare)
+            }
+        }
+
+        impl Value for $number {
+            fn decode(bytes: Slice) -> Result<Self, Malformed> {
+                let number = <$encoded>::read_from_bytes(&bytes);
+                number.map(Self::from).map_err(|_| {
+                    let bytes = size_of::<$number>();
+                    Malformed::new(format!("{bytes} bytes of a {}", stringify!($number)))
+                })
+            }
+        }
+    )*};
+}
+
+numbers! {
+    u8, u8;
+    i8, i8;
+    u16, little_endian::U16;
+    i16, little_endian::I16;
+    u32, little_endian::U32;
+    i32, little_endian::I32;
+    u64, little_endian::U64;
+    i64, little_endian::I64;
+    u128, little_endian::U128;
+    i128, little_endian::I128;
+    f32, little_endian::F32;
+    f64, little_endian::F64;
+}
+
+impl ValueFor<bool> for bool {
+    fn encode<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+        spare.push(u8::from(*self));
+        Ok(spare)
+    }
+}
+
+impl Value for bool {
+    fn decode(bytes: Slice) -> Result<Self, Malformed> {
+        match &bytes[..] {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            _ => Err(Malformed::new("0 or 1 for a bool")),
+        }
+    }
+}
+
+/// For keyspaces that are sets.
+impl ValueFor<()> for () {
+    fn encode<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+        Ok(spare)
+    }
+}
+
+impl Value for () {
+    fn decode(bytes: Slice) -> Result<Self, Malformed> {
+        if bytes.is_empty() { Ok(()) } else { Err(Malformed::new("no bytes")) }
+    }
+}
+
+macro_rules! bytes_for {
+    ($($value:ty: $($lent:ty),*;)*) => {$($(
+        impl ValueFor<$value> for $lent {
+            fn encode<'b>(&'b self, _: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+                Ok(self.as_ref())
+            }
+        }
+    )*)*};
+}
+
+bytes_for! {
+    String: String, str;
+    Vec<u8>: Vec<u8>, [u8], Slice;
+    Slice: Slice, [u8], Vec<u8>, str, String;
+}
+
+impl Value for String {
+    fn decode(bytes: Slice) -> Result<Self, Malformed> {
+        Self::from_utf8(bytes.to_vec()).map_err(|_| Malformed::new("UTF-8"))
+    }
+}
+
+impl Value for Vec<u8> {
+    fn decode(bytes: Slice) -> Result<Self, Malformed> {
+        Ok(bytes.to_vec())
+    }
+}
+
+impl Value for Slice {
+    fn decode(bytes: Slice) -> Result<Self, Malformed> {
+        Ok(bytes)
+    }
+}
+
+impl<const N: usize> ValueFor<[u8; N]> for [u8; N] {
+    fn encode<'b>(&'b self, _: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+        Ok(self)
+    }
+}
+
+impl<const N: usize> Value for [u8; N] {
+    fn decode(bytes: Slice) -> Result<Self, Malformed> {
+        bytes[..].try_into().map_err(|_| Malformed::new(format!("{N} bytes")))
+    }
+}

@@ -1,0 +1,174 @@
+//! Typed keyspaces through snapshots and within transactions.
+
+use super::bounds::KeyBoundsFor;
+use super::key::{Key, KeyFor};
+use super::keyspace::{Decoded, TypedKeyspace, encode_key, encode_prefix};
+use super::tuple::PrefixFor;
+use super::value::{Value, ValueFor};
+use crate::error::Result;
+use crate::iterate::Iter;
+use crate::snapshot::Snapshot;
+use crate::transaction::Transaction;
+use crate::transaction_iter::TransactionIter;
+
+impl<K: Key, V: Value> TypedKeyspace<K, V> {
+    /// What a snapshot sees of it.
+    pub fn at<'s>(&'s self, snapshot: &'s Snapshot) -> TypedSnapshot<'s, K, V> {
+        TypedSnapshot { keyspace: self, snapshot }
+    }
+
+    /// What a transaction sees and makes of it.
+    pub fn within<'t>(&'t self, transaction: &'t mut Transaction) -> TypedTransaction<'t, K, V> {
+        TypedTransaction { keyspace: self, transaction }
+    }
+}
+
+/// A typed keyspace as a snapshot sees it, see [`TypedKeyspace::at`].
+#[derive(Debug)]
+pub struct TypedSnapshot<'s, K, V> {
+    keyspace: &'s TypedKeyspace<K, V>,
+    snapshot: &'s Snapshot,
+}
+
+impl<'s, K: Key, V: Value> TypedSnapshot<'s, K, V> {
+    /// The value of a key. As [`Snapshot::get`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`]; [`Error::Encoding`](crate::Error::Encoding).
+    pub fn get<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<Option<V>> {
+        let found = self.snapshot.get(self.keyspace.untyped(), encode_key(key))?;
+        found.map(|bytes| self.keyspace.value(bytes)).transpose()
+    }
+
+    /// Entries. As [`Snapshot::len`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::len`].
+    pub fn len(&self) -> Result<u64> {
+        self.snapshot.len(self.keyspace.untyped())
+    }
+
+    /// Whether there are none. As [`Snapshot::is_empty`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::is_empty`].
+    pub fn is_empty(&self) -> Result<bool> {
+        self.snapshot.is_empty(self.keyspace.untyped())
+    }
+
+    /// All entries, from both ends. As [`Snapshot::iter`].
+    pub fn iter(&self) -> Decoded<'s, Iter, K, V> {
+        Decoded::new(self.keyspace, self.snapshot.iter(self.keyspace.untyped()))
+    }
+
+    /// The entries in a range of keys. As [`Snapshot::range`].
+    pub fn range(&self, range: impl KeyBoundsFor<K>) -> Decoded<'s, Iter, K, V> {
+        let entries = self.snapshot.range(self.keyspace.untyped(), range.encoded());
+        Decoded::new(self.keyspace, entries)
+    }
+
+    /// The entries whose keys begin so. As [`TypedKeyspace::prefix`].
+    pub fn prefix<P: PrefixFor<K> + ?Sized>(&self, prefix: &P) -> Decoded<'s, Iter, K, V> {
+        let entries = self.snapshot.prefix(self.keyspace.untyped(), encode_prefix(prefix));
+        Decoded::new(self.keyspace, entries)
+    }
+}
+
+/// A typed keyspace within a transaction, see [`TypedKeyspace::within`].
+///
+/// ```
+/// use adamant::{Error, Store};
+///
+/// let store = Store::in_memory()?;
+/// let balances = store.keyspace("balances")?.typed::<String, i64>();
+/// balances.insert("ada", &100)?;
+/// store.transaction(|tx| {
+///     let mut balances = balances.within(tx);
+///     let ada = balances.get("ada")?.unwrap_or(0);
+///     balances.insert("ada", &(ada - 30))?;
+///     balances.insert("bob", &30)?;
+///     Ok::<_, Error>(())
+/// })?;
+/// assert_eq!(balances.get("ada")?, Some(70));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct TypedTransaction<'t, K, V> {
+    keyspace: &'t TypedKeyspace<K, V>,
+    transaction: &'t mut Transaction,
+}
+
+impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
+    /// The value of a key. As [`Transaction::get`].
+    ///
+    /// # Errors
+    /// As [`Transaction::get`]; [`Error::Encoding`](crate::Error::Encoding).
+    pub fn get<Q: KeyFor<K> + ?Sized>(&mut self, key: &Q) -> Result<Option<V>> {
+        let found = self.transaction.get(self.keyspace.untyped(), encode_key(key))?;
+        found.map(|bytes| self.keyspace.value(bytes)).transpose()
+    }
+
+    /// Sets the value of a key. As [`Transaction::insert`].
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`].
+    pub fn insert<Q, W>(&mut self, key: &Q, value: &W) -> Result<()>
+    where
+        Q: KeyFor<K> + ?Sized,
+        W: ValueFor<V> + ?Sized,
+    {
+        let mut spare = Vec::new();
+        let value = self.keyspace.encode(value, &mut spare)?;
+        self.transaction.insert(self.keyspace.untyped(), encode_key(key), value)
+    }
+
+    /// Takes a key out. As [`Transaction::remove`].
+    ///
+    /// # Errors
+    /// As [`Transaction::remove`].
+    pub fn remove<Q: KeyFor<K> + ?Sized>(&mut self, key: &Q) -> Result<()> {
+        self.transaction.remove(self.keyspace.untyped(), encode_key(key))
+    }
+
+    /// Takes a key out and returns its value. As [`Transaction::take`].
+    ///
+    /// # Errors
+    /// As [`Transaction::take`]; [`Error::Encoding`](crate::Error::Encoding).
+    pub fn take<Q: KeyFor<K> + ?Sized>(&mut self, key: &Q) -> Result<Option<V>> {
+        let found = self.transaction.take(self.keyspace.untyped(), encode_key(key))?;
+        found.map(|bytes| self.keyspace.value(bytes)).transpose()
+    }
+
+    /// All entries, from both ends. As [`Transaction::iter`].
+    ///
+    /// # Errors
+    /// As [`Transaction::iter`].
+    pub fn iter(&mut self) -> Result<Decoded<'_, TransactionIter<'_>, K, V>> {
+        self.range(..)
+    }
+
+    /// The entries in a range of keys. As [`Transaction::range`].
+    ///
+    /// # Errors
+    /// As [`Transaction::range`].
+    pub fn range(
+        &mut self,
+        range: impl KeyBoundsFor<K>,
+    ) -> Result<Decoded<'_, TransactionIter<'_>, K, V>> {
+        let entries = self.transaction.range(self.keyspace.untyped(), range.encoded())?;
+        Ok(Decoded::new(self.keyspace, entries))
+    }
+
+    /// The entries whose keys begin so. As [`TypedKeyspace::prefix`].
+    ///
+    /// # Errors
+    /// As [`Transaction::prefix`].
+    pub fn prefix<P: PrefixFor<K> + ?Sized>(
+        &mut self,
+        prefix: &P,
+    ) -> Result<Decoded<'_, TransactionIter<'_>, K, V>> {
+        let prefix = encode_prefix(prefix);
+        let entries = self.transaction.prefix(self.keyspace.untyped(), prefix)?;
+        Ok(Decoded::new(self.keyspace, entries))
+    }
+}
