@@ -157,11 +157,11 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         value: &'b W,
         spare: &'b mut Vec<u8>,
     ) -> Result<&'b [u8]> {
-        value.encode(spare).map_err(|malformed| self.error(&malformed, &[]))
+        value.encode_value(spare).map_err(|malformed| self.error(&malformed, &[]))
     }
 
     pub(super) fn value(&self, bytes: Slice) -> Result<V> {
-        V::decode(bytes.clone()).map_err(|malformed| self.error(&malformed, &bytes))
+        V::decode_value(bytes.clone()).map_err(|malformed| self.error(&malformed, &bytes))
     }
 
     pub(super) fn entry(&self, (key, value): (Slice, Slice)) -> Result<(K, V)> {

@@ -43,7 +43,7 @@ impl<T> DerefMut for Serde<T> {
 }
 
 impl<T: Serialize> ValueFor<Self> for Serde<T> {
-    fn encode<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+    fn encode_value<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
         *spare = postcard::to_extend(&self.0, std::mem::take(spare))
             .map_err(|error| Malformed::new(format!("a value that can be encoded ({error})")))?;
         Ok(spare)
@@ -51,7 +51,7 @@ impl<T: Serialize> ValueFor<Self> for Serde<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> Value for Serde<T> {
-    fn decode(bytes: Slice) -> Result<Self, Malformed> {
+    fn decode_value(bytes: Slice) -> Result<Self, Malformed> {
         let name = std::any::type_name::<T>();
         let malformed = |error| Malformed::new(format!("a {name} ({error})"));
         let (value, rest) = postcard::take_from_bytes(&bytes).map_err(malformed)?;

@@ -202,5 +202,5 @@ fn bytes_are_as_documented() {
     assert_eq!(encoded(&Some(5_u8)), [1, 5]);
     assert_eq!(encoded(&None::<u8>), [0]);
     let mut spare = Vec::new();
-    assert_eq!(0x0102_u16.encode(&mut spare), Ok(&[2, 1][..]));
+    assert_eq!(0x0102_u16.encode_value(&mut spare), Ok(&[2, 1][..]));
 }

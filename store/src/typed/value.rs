@@ -14,7 +14,7 @@ pub trait ValueFor<V: ?Sized> {
     ///
     /// # Errors
     /// The value has no encoding.
-    fn encode<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed>;
+    fn encode_value<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed>;
 }
 
 /// A type of values.
@@ -23,20 +23,20 @@ pub trait Value: ValueFor<Self> + Sized {
     ///
     /// # Errors
     /// No such value has.
-    fn decode(bytes: Slice) -> Result<Self, Malformed>;
+    fn decode_value(bytes: Slice) -> Result<Self, Malformed>;
 }
 
 macro_rules! numbers {
     ($($number:ty, $encoded:ty;)*) => {$(
         impl ValueFor<$number> for $number {
-            fn encode<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+            fn encode_value<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
                 spare.extend_from_slice(<$encoded>::from(*self).as_bytes());
                 Ok(spare)
             }
         }
 
         impl Value for $number {
-            fn decode(bytes: Slice) -> Result<Self, Malformed> {
+            fn decode_value(bytes: Slice) -> Result<Self, Malformed> {
                 let number = <$encoded>::read_from_bytes(&bytes);
                 number.map(Self::from).map_err(|_| {
                     let bytes = size_of::<$number>();
@@ -63,14 +63,14 @@ numbers! {
 }
 
 impl ValueFor<bool> for bool {
-    fn encode<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+    fn encode_value<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
         spare.push(u8::from(*self));
         Ok(spare)
     }
 }
 
 impl Value for bool {
-    fn decode(bytes: Slice) -> Result<Self, Malformed> {
+    fn decode_value(bytes: Slice) -> Result<Self, Malformed> {
         match &bytes[..] {
             [0] => Ok(false),
             [1] => Ok(true),
@@ -81,13 +81,13 @@ impl Value for bool {
 
 /// For keyspaces that are sets.
 impl ValueFor<()> for () {
-    fn encode<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+    fn encode_value<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
         Ok(spare)
     }
 }
 
 impl Value for () {
-    fn decode(bytes: Slice) -> Result<Self, Malformed> {
+    fn decode_value(bytes: Slice) -> Result<Self, Malformed> {
         if bytes.is_empty() { Ok(()) } else { Err(Malformed::new("no bytes")) }
     }
 }
@@ -95,7 +95,7 @@ impl Value for () {
 macro_rules! bytes_for {
     ($($value:ty: $($lent:ty),*;)*) => {$($(
         impl ValueFor<$value> for $lent {
-            fn encode<'b>(&'b self, _: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+            fn encode_value<'b>(&'b self, _: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
                 Ok(self.as_ref())
             }
         }
@@ -109,31 +109,31 @@ bytes_for! {
 }
 
 impl Value for String {
-    fn decode(bytes: Slice) -> Result<Self, Malformed> {
+    fn decode_value(bytes: Slice) -> Result<Self, Malformed> {
         Self::from_utf8(bytes.to_vec()).map_err(|_| Malformed::new("UTF-8"))
     }
 }
 
 impl Value for Vec<u8> {
-    fn decode(bytes: Slice) -> Result<Self, Malformed> {
+    fn decode_value(bytes: Slice) -> Result<Self, Malformed> {
         Ok(bytes.to_vec())
     }
 }
 
 impl Value for Slice {
-    fn decode(bytes: Slice) -> Result<Self, Malformed> {
+    fn decode_value(bytes: Slice) -> Result<Self, Malformed> {
         Ok(bytes)
     }
 }
 
 impl<const N: usize> ValueFor<[u8; N]> for [u8; N] {
-    fn encode<'b>(&'b self, _: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+    fn encode_value<'b>(&'b self, _: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
         Ok(self)
     }
 }
 
 impl<const N: usize> Value for [u8; N] {
-    fn decode(bytes: Slice) -> Result<Self, Malformed> {
+    fn decode_value(bytes: Slice) -> Result<Self, Malformed> {
         bytes[..].try_into().map_err(|_| Malformed::new(format!("{N} bytes")))
     }
 }
