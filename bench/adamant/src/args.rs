@@ -9,6 +9,7 @@ use adamant_bench::kv::Settings;
 use adamant_bench::maps;
 use adamant_bench::slice;
 use adamant_bench::splits;
+use adamant_bench::transactions;
 use adamant_bench::workload::{kill, memory};
 
 /// What `--help` prints.
@@ -19,6 +20,7 @@ usage: adamant-bench kv [options]
        adamant-bench bplus [options]
        adamant-bench splits [options]
        adamant-bench slice [options]
+       adamant-bench transactions [options]
 
 kv            a keyspace of byte strings, beside the raw disk and a BTreeMap
 
@@ -71,7 +73,14 @@ slice         the string of bytes that keys and values are, beside a vector
 --operations N      operations of a batch (default 40,000)
 --strings N         strings that are sorted and searched (default 1,000,000)
 --records N         records of a block that is read (default 2,000)
---rounds N, --json FILE: as above";
+--rounds N, --json FILE: as above
+
+transactions  snapshots, transactions, and how long readers and writers wait for one another
+
+--quick             200,000 entries and smaller batches, one round instead of 3
+--batch-bytes N     bytes of the batch beside which gets are timed (default 100,000,000)
+--load-seconds N    seconds of the load that lasts (default 15)
+--entries N, --rounds N, --seed N, --path DIR, --json FILE: as above";
 
 /// What to do.
 #[derive(Debug)]
@@ -83,6 +92,7 @@ pub(crate) enum Command {
     Bplus(BplusArguments),
     Splits(SplitsArguments),
     Slice(SliceArguments),
+    Transactions(TransactionsArguments),
     KillChild { engine: String, task: Vec<String> },
     MemoryChild { engine: String, task: Vec<String> },
     BplusMemoryChild { task: Vec<String> },
@@ -134,6 +144,13 @@ pub(crate) struct SliceArguments {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// How to run `transactions`.
+#[derive(Debug)]
+pub(crate) struct TransactionsArguments {
+    pub(crate) settings: transactions::Settings,
+    pub(crate) json: Option<PathBuf>,
+}
+
 /// The least entries that a figure may be judged with.
 const ENTRIES_MIN: u64 = 1_000;
 
@@ -162,6 +179,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
         ["bplus", options @ ..] => parse_bplus(options),
         ["splits", options @ ..] => parse_splits(options),
         ["slice", options @ ..] => parse_slice(options),
+        ["transactions", options @ ..] => parse_transactions(options),
         [other, ..] => Err(format!("there is no subcommand {other}")),
     }
 }
@@ -319,6 +337,28 @@ fn parse_slice(options: &[&str]) -> Result<Command, String> {
     })?;
     let Options::Read { json } = read else { return Ok(Command::Help) };
     Ok(Command::Slice(SliceArguments { settings, json }))
+}
+
+fn parse_transactions(options: &[&str]) -> Result<Command, String> {
+    let is_quick = options.contains(&"--quick");
+    let mut settings =
+        if is_quick { transactions::Settings::quick() } else { transactions::Settings::full() };
+    let read = read_options(options, |option, value| {
+        match option {
+            "--entries" => settings.entries = number(option, value()?, ENTRIES_MIN)?,
+            "--batch-bytes" => settings.batch_bytes = number(option, value()?, ENTRIES_MIN)?,
+            "--load-seconds" => {
+                settings.load_time = Duration::from_secs(number(option, value()?, 1)?);
+            }
+            "--rounds" => settings.rounds = number(option, value()?, 1)?,
+            "--seed" => settings.seed = number(option, value()?, 0)?,
+            "--path" => settings.path = value()?.into(),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let Options::Read { json } = read else { return Ok(Command::Help) };
+    Ok(Command::Transactions(TransactionsArguments { settings, json }))
 }
 
 /// A whole number of at least `least`; commas and underscores may stand between digits.

@@ -33,3 +33,5 @@ pub mod bplus;
 pub mod splits;
 
 pub mod slice;
+
+pub mod transactions;

@@ -21,11 +21,12 @@ use adamant_bench::kv;
 use adamant_bench::maps;
 use adamant_bench::slice;
 use adamant_bench::splits;
+use adamant_bench::transactions;
 use adamant_bench::workload::{kill, memory};
 
 use crate::args::{
     BplusArguments, Command, HeapArguments, KvArguments, MapsArguments, SliceArguments,
-    SplitsArguments, USAGE,
+    SplitsArguments, TransactionsArguments, USAGE,
 };
 
 fn main() -> ExitCode {
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Bplus(arguments) => run_bplus(arguments),
         Command::Splits(arguments) => run_splits(arguments),
         Command::Slice(arguments) => run_slice(arguments),
+        Command::Transactions(arguments) => run_transactions(arguments),
         Command::KillChild { engine, task } => run_kill_child(&engine, &task),
         Command::BplusMemoryChild { task } => bplus::child(&task),
         Command::MemoryChild { engine, task } => run_memory_child(&engine, &task),
@@ -173,6 +175,27 @@ fn run_slice(arguments: SliceArguments) -> Result<()> {
         settings.operations,
         settings.strings,
         settings.rounds,
+        machine()?
+    );
+    print!("{}", report.table(&asked));
+    report.check_complete(&asked)
+}
+
+/// Measures readers beside writers, prints the table, writes the JSON lines.
+fn run_transactions(arguments: TransactionsArguments) -> Result<()> {
+    let asked = AskedRows::of("transactions")?;
+    let json = arguments.json.map(File::create).transpose()?;
+    let settings = arguments.settings;
+    let report = with_progress(|tell| transactions::run(&settings, tell))?;
+    if let Some(mut file) = json {
+        file.write_all(report.json_lines(&asked).as_bytes())?;
+    }
+    println!(
+        "{} entries of 20 + 100 B, batches of {} B, {} rounds, seed {}, {}",
+        settings.entries,
+        settings.batch_bytes,
+        settings.rounds,
+        settings.seed,
         machine()?
     );
     print!("{}", report.table(&asked));

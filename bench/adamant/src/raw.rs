@@ -66,6 +66,26 @@ impl RawDisk {
         })
     }
 
+    /// One thread overwrites, without a sync, while another syncs over and over: `observe` is told 0
+    /// for the first and 1 for the second.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write_beside_syncs(
+        &self,
+        time: Duration,
+        observe: &(dyn Fn(usize, Duration) + Sync),
+    ) -> Result<Measured> {
+        let slots = PART_BYTES * THREADS_MAX / RECORD_BYTES as u64;
+        for_a_while(2, time, observe, |thread, count| {
+            if thread == 1 {
+                return Ok(self.preallocated.sync_data()?);
+            }
+            let offset = (count % slots) * RECORD_BYTES as u64;
+            Ok(self.preallocated.write_all_at(&[count as u8 | 1; RECORD_BYTES], offset)?)
+        })
+    }
+
     /// Overwrites and syncs on so many threads; `observe` as in `for_a_while`.
     ///
     /// # Errors

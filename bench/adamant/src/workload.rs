@@ -7,4 +7,5 @@ pub mod kill;
 pub mod load;
 pub mod memory;
 pub mod read;
+pub mod soak;
 pub mod write;

@@ -16,6 +16,18 @@ pub struct AdamantEngine {
     keyspace: Keyspace,
 }
 
+impl AdamantEngine {
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Its keyspace.
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.keyspace
+    }
+}
+
 impl Engine for AdamantEngine {
     const NAME: &'static str = "adamant";
     const DURABILITIES: &'static [Durability] =

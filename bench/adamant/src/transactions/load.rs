@@ -1,0 +1,56 @@
+//! How long commits take under a load that lasts, beside what the raw disk does then.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use crate::engine::Durability;
+use crate::engine::Engine;
+use crate::engines::adamant::AdamantEngine;
+use crate::error::Result;
+use crate::raw::RawDisk;
+use crate::report::{Report, Unit};
+use crate::transactions::settings::Settings;
+use crate::workload::durable::RAW;
+use crate::workload::session::Session;
+use crate::workload::soak::{add_waits, soak, waits};
+
+/// Rows `put.buffered...` and `get.under_load...`, rates of both, and of the raw disk
+/// `raw.write...`: writes of records beside a thread that syncs them, and `raw.fdatasync...`.
+///
+/// # Errors
+/// The store's or the file system's, or contents that are not what was written.
+pub(super) fn measure(
+    session: &mut Session<'_, AdamantEngine>,
+    settings: &Settings,
+    directory: &Path,
+    report: &mut Report,
+) -> Result<()> {
+    session.reopen(Durability::Buffered)?;
+    let before = session.engine().store().stats()?.heap.journal.checkpoints;
+    let soaked = soak(session, settings.load_time)?;
+    let checkpoints = session.engine().store().stats()?.heap.journal.checkpoints - before;
+    let entries = session.entries;
+    session.add(report, "load.checkpoints", Unit::Count, checkpoints as f64);
+    for (row, waits) in [("put.buffered", &soaked.commits), ("get.under_load", &soaked.gets)] {
+        let rate = waits.len() as f64 / soaked.seconds / 1e3;
+        session.add(report, &format!("{row}.rate"), Unit::ThousandPerSecond, rate);
+        add_waits(report, row, AdamantEngine::NAME, entries, waits);
+    }
+
+    let folder = directory.join("raw");
+    std::fs::create_dir(&folder)?;
+    let raw = RawDisk::create(&folder)?;
+    let [written, synced] = [Mutex::new(waits()?), Mutex::new(waits()?)];
+    raw.write_beside_syncs(settings.load_time / 4, &|thread, time| {
+        let waits = if thread == 0 { &written } else { &synced };
+        if let Ok(mut waits) = waits.lock() {
+            waits.saturating_record(time.as_nanos() as u64);
+        }
+    })?;
+    for (row, waits) in [("raw.write", written), ("raw.fdatasync", synced)] {
+        let waits = waits.into_inner().map_err(|_| "a measuring thread panicked")?;
+        add_waits(report, row, RAW, entries, &waits);
+    }
+    std::fs::remove_dir_all(&folder)?;
+    Ok(())
+}
