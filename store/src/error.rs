@@ -99,6 +99,23 @@ pub enum Error {
         /// The path.
         path: PathBuf,
     },
+    /// Something is where a new store is to be made.
+    TargetExists {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A copy of a store was to be made within the store.
+    TargetInside {
+        /// Where it was to be.
+        path: PathBuf,
+        /// The store.
+        store: PathBuf,
+    },
+    /// The heap of the store holds objects of a program's own, which a copy by keyspaces would lose.
+    OtherObjects {
+        /// The store.
+        store: PathBuf,
+    },
     /// Another process, or another handle of this process, has the store open.
     Locked {
         /// The lock file.
@@ -282,6 +299,23 @@ impl fmt::Display for Error {
                 f,
                 "there is no store at {}; check the path, or let it be created",
                 path.display()
+            ),
+            Self::TargetExists { path } => write!(
+                f,
+                "there is something at {} already; name a path where nothing is, or remove it",
+                path.display()
+            ),
+            Self::TargetInside { path, store } => write!(
+                f,
+                "{} lies within the store {}; name a path outside of it",
+                path.display(),
+                store.display()
+            ),
+            Self::OtherObjects { store } => write!(
+                f,
+                "the heap of {} holds named roots beside the keyspaces, which would be lost; copy \
+                 its directory while it is closed",
+                store.display()
             ),
             Self::Locked { path, holder: Some(holder) } => write!(
                 f,

@@ -40,6 +40,7 @@
 //! - A [`Snapshot`] is all of the store at one moment: nobody waits for it, nor it for anybody.
 //! - A [`Transaction`] reads and writes as if nobody else was there, or fails and is run again.
 //! - [`Keyspace::typed`] gives keys and values types, see [`typed`].
+//! - [`Store::backup`] copies a store that goes on being used.
 //! - [`Slice`] is what reading returns: 24 bytes, no allocation for up to 20 bytes, cheap to clone.
 //! - Keys have 1 to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
 //! - [`Store::stats`] counts, and times commits; what happens is told through the `tracing` crate, under the
@@ -91,6 +92,9 @@ mod atomic;
 mod store;
 
 pub mod typed;
+mod unfinished;
+mod rebuild;
+mod backup;
 
 mod rescue;
 

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use adamant_heap::{Heap, Recovery};
+use adamant_heap::{Flushing, Heap, JournalKind, Recovery};
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::os::OsDirectory;
 use adamant_medium::storage::Directory;
@@ -60,6 +60,24 @@ pub(crate) fn heap_in(
     heap_options.background = options.background;
     heap_options.verify_first_touch = options.verify_first_touch;
     Ok(Heap::open(directory, heap_options)?)
+}
+
+/// The journal of a new store in a directory that is made from one of some journal: the same, unless
+/// that is the undo journal and files are no memory there: it could not be opened.
+pub(crate) fn journal_for(directory: &dyn Directory, journal: JournalKind) -> Result<JournalKind> {
+    if journal == JournalKind::Redo {
+        return Ok(journal);
+    }
+    match directory.persist(Flushing::Volatile) {
+        Ok(_) => Ok(journal),
+        Err(MediumError::NotDirect { .. }) => Ok(JournalKind::Redo),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How such a store is opened. Whoever made one on tmpfs has agreed to that.
+pub(crate) fn options_for(journal: JournalKind) -> Options {
+    Options::new().journal(journal).flushing(Flushing::Volatile)
 }
 
 /// Fails if a directory without a pool holds things that no store puts there.

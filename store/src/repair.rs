@@ -9,14 +9,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use adamant_heap::{Flushing, JournalKind, Salvage};
-use adamant_medium::error::Error as MediumError;
+use adamant_heap::{JournalKind, Salvage};
 use adamant_medium::os::OsDirectory;
 use adamant_medium::storage::Directory;
 
 use crate::error::{Error, Result};
 use crate::inspect::check_salvage;
-use crate::options::Options;
+use crate::open::{journal_for, options_for};
 use crate::rescue::{RepairReport, rescue};
 use crate::store::Store;
 
@@ -44,7 +43,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
         path.as_ref().canonicalize().map_err(|_| Error::Missing { path: path.as_ref().into() })?;
     let source: Arc<dyn Directory> = Arc::new(OsDirectory::open(&path)?);
     let salvage = Salvage::open(&source)?;
-    let journal = journal_for(&source, salvage.journal())?;
+    let journal = journal_for(source.as_ref(), salvage.journal())?;
     let is_usable = journal == salvage.journal() && salvage.findings().is_empty();
     let is_readable = is_usable && check_salvage(&salvage).is_empty();
     drop(salvage);
@@ -61,7 +60,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     let damaged = free_name(parent, &format!("{name}{DAMAGED_SUFFIX}"));
     refuse_taken(&parent.join(&unfinished))?;
     let salvage = Salvage::open(&source)?;
-    let target = Store::open_with(parent.join(&unfinished), options(journal))?;
+    let target = Store::open_with(parent.join(&unfinished), options_for(journal))?;
     let saved = rescue(&salvage, &target).and_then(|report| target.close().map(|()| report));
     let mut report = match saved {
         Ok(report) => report,
@@ -81,7 +80,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
 
 /// Whether a store whose pages are whole opens, and a check finds nothing.
 fn is_whole(path: &Path, journal: JournalKind) -> Result<bool> {
-    let outcome = Store::open_with(path, options(journal).create(false)).and_then(|store| {
+    let outcome = Store::open_with(path, options_for(journal).create(false)).and_then(|store| {
         let report = store.check()?;
         store.close()?;
         Ok(report.is_clean())
@@ -90,24 +89,6 @@ fn is_whole(path: &Path, journal: JournalKind) -> Result<bool> {
         Err(error) if error.is_damaged() || error.is_poisoned() => Ok(false),
         outcome => outcome,
     }
-}
-
-/// The journal of the new store: the same, unless that is the undo journal and files are no memory
-/// where the damaged store is; it was copied there, and cannot be opened.
-fn journal_for(source: &Arc<dyn Directory>, journal: JournalKind) -> Result<JournalKind> {
-    if journal == JournalKind::Redo {
-        return Ok(journal);
-    }
-    match source.persist(Flushing::Volatile) {
-        Ok(_) => Ok(journal),
-        Err(MediumError::NotDirect { .. }) => Ok(JournalKind::Redo),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Whoever made a store on tmpfs has agreed to that.
-fn options(journal: JournalKind) -> Options {
-    Options::new().journal(journal).flushing(Flushing::Volatile)
 }
 
 fn refuse_taken(path: &Path) -> Result<()> {

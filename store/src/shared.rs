@@ -18,7 +18,7 @@ use adamant_heap::durability::Durability;
 use adamant_heap::{Heap, Transaction, View};
 use parking_lot::Mutex;
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, is_visible};
 use crate::content::Content;
 use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
@@ -296,9 +296,26 @@ impl Shared {
         let Some(entry) = self.catalogue.find(&view, name)? else {
             return Ok(None);
         };
-        let state = KeyspaceState::new(&view, name, &entry)?;
-        keyspaces.insert(name.into(), Arc::clone(&state));
-        Ok(Some(state))
+        state_of(&mut keyspaces, &view, name, &entry).map(Some)
+    }
+
+    /// All keyspaces, and a moment at which they are just these: none is made, dropped or renamed
+    /// while `moment` runs.
+    pub(crate) fn all_keyspaces<T>(
+        &self,
+        moment: impl FnOnce() -> Result<T>,
+    ) -> Result<(Vec<Arc<KeyspaceState>>, T)> {
+        self.check_not_held()?;
+        let mut keyspaces = self.keyspaces.lock();
+        let found = moment()?;
+        let view = self.view()?;
+        let mut states = Vec::new();
+        for (name, entry) in self.catalogue.list(&view)? {
+            if is_visible(&name) {
+                states.push(state_of(&mut keyspaces, &view, &name, &entry)?);
+            }
+        }
+        Ok((states, found))
     }
 
     /// Makes a keyspace; `None` if there is one of that name.
@@ -373,6 +390,23 @@ impl Shared {
         }
         Ok(dropped)
     }
+}
+
+/// What all handles of a keyspace share, given its entry.
+fn state_of<R: Read>(
+    keyspaces: &mut BTreeMap<Box<str>, Arc<KeyspaceState>>,
+    heap: &R,
+    name: &str,
+    entry: &KeyspaceEntry,
+) -> Result<Arc<KeyspaceState>> {
+    if let Some(state) = keyspaces.get(name)
+        && !state.in_doubt.load(Ordering::Acquire)
+    {
+        return Ok(Arc::clone(state));
+    }
+    let state = KeyspaceState::new(heap, name, entry)?;
+    keyspaces.insert(name.into(), Arc::clone(&state));
+    Ok(state)
 }
 
 impl Drop for Shared {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -125,6 +125,9 @@ pub struct Heap {
     pins: Arc<Pins>,
     verify_first_touch: bool,
     closed: AtomicBool,
+    /// Held while a copy of the pool is made, which `close` ends.
+    pub(crate) copying: Mutex<()>,
+    pub(crate) is_closing: AtomicBool,
     /// Which thread runs a transaction: the address of a thread-local of it; 0 for none.
     owner: AtomicUsize,
     /// The lock on the directory, which reservations keep too; `None` once closed.
@@ -211,6 +214,8 @@ impl Heap {
             pins,
             verify_first_touch: options.verify_first_touch,
             closed: AtomicBool::new(false),
+            copying: Mutex::new(()),
+            is_closing: AtomicBool::new(false),
             owner: AtomicUsize::new(0),
             lock: Mutex::new(Some(lock)),
         };
@@ -447,6 +452,11 @@ impl Heap {
         occupancy(&*self.read_image()?, &self.space.classes)
     }
 
+    /// The directory of the heap, as it was named when it was opened.
+    pub fn path(&self) -> &Path {
+        self.journal.pool().path().parent().unwrap_or(Path::new(""))
+    }
+
     /// The journal that the pool was made for.
     pub fn journal_kind(&self) -> JournalKind {
         match *self.journal {
@@ -482,6 +492,8 @@ impl Heap {
     /// `Error::Misuse` in the child of a fork, which has no right to write: nothing is done.
     pub fn close(&self) -> Result<()> {
         self.refuse_child()?;
+        self.is_closing.store(true, Ordering::Release);
+        let _no_copy = self.copying.lock();
         self.recyclers.stop();
         let outcome = self.journal.close(&self.space.image);
         self.closed.store(true, Ordering::Release);

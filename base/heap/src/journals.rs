@@ -21,6 +21,8 @@ use crate::pool_file::PoolFile;
 
 /// Name of the pool file.
 const POOL_NAME: &str = "pool";
+/// Name of the directory of the log.
+const LOG_NAME: &str = "log";
 /// Name of a pool file that is being created.
 const POOL_NEW_NAME: &str = "pool.new";
 
@@ -376,6 +378,45 @@ impl Journal {
             Self::Redo(redo) => redo.verify(on_damage),
             Self::Undo(_) => Ok(0),
         }
+    }
+
+    /// Makes a new pool in an empty directory that holds what this one does, as of some record after
+    /// the call. `go_on` is asked again and again. Returns that record's number.
+    ///
+    /// # Errors
+    /// `Error::Unsupported` under the undo journal; those of `go_on`; `Error::Poisoned`,
+    /// `Error::Damaged` for a page that is not what was written; those of the medium. Then there is no
+    /// pool in the directory.
+    pub(crate) fn back_up(
+        &self,
+        directory: &dyn Directory,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<u64> {
+        let Self::Redo(redo) = self else {
+            return Err(Error::Unsupported {
+                file: self.pool().path().into(),
+                what: "the pages of a pool of the undo journal change where they are and have no \
+                       checksums, so they cannot be copied meanwhile; copy what is in it"
+                    .into(),
+            });
+        };
+        let mut uuid = [0; 16];
+        directory.random(&mut uuid)?;
+        // Its name is durable by the sync below; an empty log needs no files.
+        directory.subdirectory(LOG_NAME)?;
+        let file = directory.create(POOL_NEW_NAME)?;
+        let made = PoolFile::begin(file, uuid, 0).and_then(|pool| redo.back_up(&pool, go_on));
+        let made = made.and_then(|sequence| {
+            directory.sync()?;
+            directory.rename(POOL_NEW_NAME, POOL_NAME)?;
+            directory.sync()?;
+            Ok(sequence)
+        });
+        if made.is_err() {
+            // Best effort: it is no pool, and its name says so.
+            let _ = remove_if_there(directory, POOL_NEW_NAME);
+        }
+        made
     }
 
     /// Takes everything appended before the call to the pool file, durably (R1).

@@ -12,6 +12,7 @@
 //! - [`TypedRead`] and [`TypedWrite`] read and write objects of [`Persistent`] types; a named root
 //!   ([`Transaction::named_root_or_create`]) is where a program finds them again.
 //! - [`Heap::leaks`] finds what no root reaches.
+//! - [`Heap::back_up`] copies a heap that goes on being used.
 //! - [`Salvage`] reads what is left of a damaged heap.
 //! - Formats: `docs/format/pool.md`, `docs/format/heap.md`, `docs/format/roots.md`,
 //!   `docs/format/log.md`, `docs/format/lanes.md`. Where to start: [`guide`].
@@ -87,6 +88,7 @@ mod occupancy;
 mod heap;
 mod actions;
 mod shrink;
+mod backup;
 mod trace;
 mod leaks;
 pub mod guide;

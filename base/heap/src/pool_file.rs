@@ -19,10 +19,12 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::{Error, Result};
 use crate::layout::{
-    CHECKPOINT_OFFSETS, Checkpoint, DESCRIPTOR_BYTES, FIRST_PAGE, FORMAT_VERSION, HEAD_BYTES,
-    HEAP_BYTES_MAX, HeapRoot, INCOMPAT_UNDO_JOURNAL, PAGE_BYTES, POOL_HEADER_OFFSET, POOL_MAGIC,
-    PoolHeader, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE, ZONE_PAGES, ZONE_STRIDE, ZONE_SUMS_PAGES,
-    ZONE_TABLE_PAGES, file_offset, sum_file_offset,
+    CHECKPOINT_OFFSETS, Checkpoint, DESCRIPTOR_BYTES, Descriptor, FIRST_PAGE, FORMAT_VERSION,
+    HEAD_BYTES, HEAP_BYTES_MAX, HeapRoot, INCOMPAT_UNDO_JOURNAL, KIND_EXTENT,
+    KIND_EXTENT_CONTINUED, KIND_RUN, KIND_RUN_CONTINUED, KIND_SYSTEM, PAGE_BYTES,
+    POOL_HEADER_OFFSET, POOL_MAGIC, PoolHeader, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE, ZONE_PAGES,
+    ZONE_STRIDE, ZONE_SUMS_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
+    sum_file_offset,
 };
 
 /// Data pages of the largest heap.
@@ -37,6 +39,17 @@ const VERIFY_PAGES: u64 = ZONE_TABLE_PAGES;
 const _: () = assert!(ZONE_PAGES.is_multiple_of(VERIFY_PAGES));
 /// Zeros written by one call.
 const CLEAR_BYTES: usize = 256 << 10;
+
+/// Pages that follow each other in the file, as they were read.
+#[derive(Debug, Default)]
+pub(crate) struct Piece {
+    /// Heap offset of the first.
+    pub(crate) offset: u64,
+    /// The pages.
+    pub(crate) bytes: Vec<u8>,
+    /// Their checksums, 4 bytes each.
+    pub(crate) sums: Vec<u8>,
+}
 
 /// An open pool file.
 #[derive(Debug)]
@@ -60,8 +73,7 @@ impl PoolFile {
         initial: &[(u64, &[u8])],
         incompat: u64,
     ) -> Result<Self> {
-        let pool = Self { file, uuid, incompat, pages: AtomicU64::new(0) };
-        pool.file.allocate(0, HEAD_BYTES)?;
+        let pool = Self::begin(file, uuid, incompat)?;
         pool.grow(pages.max(FIRST_PAGE))?;
         for &(offset, page) in initial {
             debug_assert_eq!(page.len() as u64, PAGE_BYTES, "initial pages are whole");
@@ -70,33 +82,50 @@ impl PoolFile {
                 pool.file.write_at(&page_sum(page).to_le_bytes(), sum_file_offset(offset))?;
             }
         }
+        pool.finish(0)?;
+        Ok(pool)
+    }
+
+    /// An empty file that becomes a pool: it is none before [`PoolFile::finish`].
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn begin(file: Arc<dyn File>, uuid: [u8; 16], incompat: u64) -> Result<Self> {
+        file.allocate(0, HEAD_BYTES)?;
+        Ok(Self { file, uuid, incompat, pages: AtomicU64::new(0) })
+    }
+
+    /// Makes the file a pool, durably: with a header, and a checkpoint that says that it holds
+    /// everything up to record `applied`, and no log follows.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn finish(&self, applied: u64) -> Result<()> {
         let mut header = PoolHeader {
             magic: POOL_MAGIC,
             version: FORMAT_VERSION.into(),
             page_bytes: (PAGE_BYTES as u32).into(),
             compat: 0.into(),
             ro_compat: 0.into(),
-            incompat: incompat.into(),
-            uuid,
+            incompat: self.incompat.into(),
+            uuid: self.uuid,
             checksum: 0.into(),
         };
         header.checksum = header_checksum(&header).into();
-        pool.file.write_at(header.as_bytes(), POOL_HEADER_OFFSET)?;
-        let first = Checkpoint {
+        self.file.write_at(header.as_bytes(), POOL_HEADER_OFFSET)?;
+        self.write_checkpoint(Checkpoint {
             number: 1.into(),
             generation: 0.into(),
-            applied: 0.into(),
-            durable: 0.into(),
+            applied: applied.into(),
+            durable: applied.into(),
             ordinal: 0.into(),
             position: 0.into(),
-            pages: pool.pages_backed().into(),
+            pages: self.pages_backed().into(),
             applying: 0.into(),
             previous: 0.into(),
             checksum: 0.into(),
-        };
-        pool.write_checkpoint(first)?;
-        pool.file.sync()?;
-        Ok(pool)
+        })?;
+        Ok(self.file.sync()?)
     }
 
     /// Opens a pool file and judges its header.
@@ -193,6 +222,23 @@ impl PoolFile {
     /// `Error::TooLarge` beyond the largest heap; those of the medium, out of space among them.
     /// Then the file is as long as it was.
     pub(crate) fn grow(&self, pages: u64) -> Result<()> {
+        self.grow_with(pages, |page, count| self.back(page, count))
+    }
+
+    /// As [`PoolFile::grow`], but backs descriptors and checksums only: the data pages are holes.
+    ///
+    /// # Errors
+    /// As [`PoolFile::grow`].
+    pub(crate) fn grow_with_holes(&self, pages: u64) -> Result<()> {
+        self.grow_with(pages, |_, _| Ok(()))?;
+        let len = file_offset((pages.max(1) - 1) * PAGE_BYTES) + PAGE_BYTES;
+        if self.file.len()? < len {
+            self.file.set_len(len)?;
+        }
+        Ok(())
+    }
+
+    fn grow_with(&self, pages: u64, back: impl Fn(u64, u64) -> Result<()>) -> Result<()> {
         let backed = self.pages_backed();
         if pages <= backed {
             return Ok(());
@@ -202,7 +248,7 @@ impl PoolFile {
             return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
         }
         let len = self.file.len()?;
-        if let Err(error) = self.grow_zones(backed, pages) {
+        if let Err(error) = self.grow_zones(backed, pages, back) {
             // Best effort: what stays allocated beyond the pages in use harms nothing.
             let _ = self.file.set_len(len);
             return Err(error);
@@ -211,7 +257,12 @@ impl PoolFile {
         Ok(())
     }
 
-    fn grow_zones(&self, backed: u64, pages: u64) -> Result<()> {
+    fn grow_zones(
+        &self,
+        backed: u64,
+        pages: u64,
+        back: impl Fn(u64, u64) -> Result<()>,
+    ) -> Result<()> {
         for zone in backed / ZONE_PAGES..pages.div_ceil(ZONE_PAGES) {
             let first = zone * ZONE_PAGES;
             let end = pages.min(first + ZONE_PAGES);
@@ -225,7 +276,7 @@ impl PoolFile {
             let table = ((end - first) * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
             self.file.allocate(start + ZONE_SUMS_PAGES * PAGE_BYTES, table)?;
             let from = backed.max(first);
-            self.file.allocate(file_offset(from * PAGE_BYTES), (end - from) * PAGE_BYTES)?;
+            back(from, end - from)?;
         }
         Ok(())
     }
@@ -239,6 +290,44 @@ impl PoolFile {
         self.by_zone(start, pages, |page, count| {
             Ok(self.file.allocate(file_offset(page * PAGE_BYTES), count * PAGE_BYTES)?)
         })
+    }
+
+    /// Backs all data pages that descriptors say are allocated (R5). O(pages).
+    ///
+    /// # Errors
+    /// `Error::Damaged` for an extent that is longer than the pool; those of the medium, out of space
+    /// among them.
+    pub(crate) fn back_allocated(&self) -> Result<()> {
+        let pages = self.pages_backed();
+        let mut table = vec![0; (ZONE_TABLE_PAGES * PAGE_BYTES) as usize];
+        let mut allocated = 0..0;
+        let mut first = 0;
+        while first < pages {
+            let count = (pages - first).min(ZONE_PAGES);
+            let bytes = &mut table[..(count * DESCRIPTOR_BYTES) as usize];
+            self.file.read_at(bytes, file_offset(descriptor_offset(first)))?;
+            let (words, _) = bytes.as_chunks::<{ DESCRIPTOR_BYTES as usize }>();
+            for (page, word) in (first..).zip(words) {
+                let Some(count) = pages_allocated_by(word) else { continue };
+                if page + count > pages {
+                    return Err(Error::Damaged {
+                        file: self.file.path().into(),
+                        offset: file_offset(descriptor_offset(page)),
+                        what: format!(
+                            "expected an extent within {pages} pages, found one of {count} pages at \
+                             page {page}"
+                        ),
+                    });
+                }
+                if page > allocated.end {
+                    self.back(allocated.start, allocated.end - allocated.start)?;
+                    allocated = page..page;
+                }
+                allocated.end = allocated.end.max(page + count);
+            }
+            first += count;
+        }
+        self.back(allocated.start, allocated.end - allocated.start)
     }
 
     /// Makes data pages holes, which are zero and take no space, without a look at their sums. Not
@@ -421,26 +510,42 @@ impl PoolFile {
         let pages = self.pages_backed();
         let table_pages = (pages * DESCRIPTOR_BYTES).div_ceil(PAGE_BYTES);
         let tables = TABLE_BASE..TABLE_BASE + table_pages * PAGE_BYTES;
-        let mut buffer = vec![0; (VERIFY_PAGES * PAGE_BYTES) as usize];
-        let mut sums = vec![0; VERIFY_PAGES as usize * 4];
+        let mut piece = Piece::default();
         for range in [tables, 0..pages * PAGE_BYTES] {
             let mut offset = range.start;
             while offset < range.end {
-                let bytes = (range.end - offset).min(VERIFY_PAGES * PAGE_BYTES) as usize;
-                let count = bytes / PAGE_BYTES as usize;
-                self.file.read_at(&mut buffer[..bytes], file_offset(offset))?;
-                self.file.read_at(&mut sums[..count * 4], sum_file_offset(offset))?;
-                for (index, page) in buffer[..bytes].chunks(PAGE_BYTES as usize).enumerate() {
-                    let expected = le::u32_at(&sums, index * 4).unwrap_or(0);
-                    let page_offset = offset + index as u64 * PAGE_BYTES;
-                    if let Err(error) = self.judge_page(page_offset, page, expected) {
-                        on_damage(page_offset, error);
-                    }
-                }
-                offset += bytes as u64;
+                self.read_piece(offset, range.end, &mut piece)?;
+                self.judge_piece(&piece, on_damage);
+                offset += piece.bytes.len() as u64;
             }
         }
         Ok(pages + table_pages)
+    }
+
+    /// Reads pages from a heap offset on, with their checksums: up to `end` at most, which the file
+    /// has, and as many as lie in one piece.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn read_piece(&self, offset: u64, end: u64, piece: &mut Piece) -> Result<()> {
+        let within = offset % (VERIFY_PAGES * PAGE_BYTES);
+        let bytes = (end - offset).min(VERIFY_PAGES * PAGE_BYTES - within) as usize;
+        piece.offset = offset;
+        piece.bytes.resize(bytes, 0);
+        piece.sums.resize(bytes / PAGE_BYTES as usize * 4, 0);
+        self.file.read_at(&mut piece.bytes, file_offset(offset))?;
+        Ok(self.file.read_at(&mut piece.sums, sum_file_offset(offset))?)
+    }
+
+    /// Judges the pages of a piece; `on_damage` is told of each that is not what was written.
+    pub(crate) fn judge_piece(&self, piece: &Piece, on_damage: &mut dyn FnMut(u64, Error)) {
+        for (index, page) in piece.bytes.chunks(PAGE_BYTES as usize).enumerate() {
+            let expected = le::u32_at(&piece.sums, index * 4).unwrap_or(0);
+            let offset = piece.offset + index as u64 * PAGE_BYTES;
+            if let Err(error) = self.judge_page(offset, page, expected) {
+                on_damage(offset, error);
+            }
+        }
     }
 
     fn checkpoint_checksum(&self, checkpoint: &Checkpoint) -> u32 {
@@ -472,6 +577,16 @@ fn is_plausible(checkpoint: &Checkpoint) -> bool {
 fn header_checksum(header: &PoolHeader) -> u32 {
     let bytes = header.as_bytes();
     crc32c(0, &bytes[..bytes.len() - size_of::<u32>()])
+}
+
+/// Pages that a descriptor says are allocated from its own on, if any.
+fn pages_allocated_by(word: &[u8; DESCRIPTOR_BYTES as usize]) -> Option<u64> {
+    let descriptor = Descriptor::read_from_bytes(word).ok()?;
+    match descriptor.kind {
+        KIND_EXTENT | KIND_EXTENT_CONTINUED => Some(descriptor.argument.get().into()),
+        KIND_RUN | KIND_RUN_CONTINUED | KIND_SYSTEM => Some(1),
+        _ => None,
+    }
 }
 
 /// Data pages in a file of that length. The pages of a zone lie after its sums and its table.

@@ -2,11 +2,13 @@
 //!
 //! Purpose: space for the log. Invariants: a file in use is given back only by `recycle`, after
 //! the checkpoint that no longer needs it is durable (R1). All files together stay within
-//! `bytes_max`, unless `prepare` was told that one record needs more; `trim` ends that.
+//! `bytes_max`, unless `prepare` was told that one record needs more; `trim` ends that. What is held
+//! for a copy of the pool comes on top, and is let go when the device has no space for writers.
 //! Thread safety: any thread; files are made ready by one at a time, outside of the lock that
 //! `take_spare` needs. Locks: `preparing`, then `state`.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
 
 use adamant_medium::storage::Directory;
@@ -35,6 +37,11 @@ pub(super) struct Used {
 struct State {
     spare: VecDeque<Arc<LogFile>>,
     used: VecDeque<Used>,
+    /// Files that only a copy of the pool still needs; not counted in `bytes`, so that it keeps
+    /// nobody from writing.
+    held: VecDeque<Used>,
+    /// Whether such a copy is made.
+    is_holding: bool,
     bytes: u64,
     bytes_largest: u64,
     number_last: u64,
@@ -136,6 +143,7 @@ impl Files {
                 Err(error) if error.is_out_of_space() && bytes > LOG_FILE_BYTES_MIN => {
                     bytes = (bytes / 2).next_multiple_of(LOG_FILE_BYTES_MIN);
                 }
+                Err(error) if error.is_out_of_space() && self.give_up_held() => return Ok(true),
                 Err(error) => return Err(error),
             }
         };
@@ -193,11 +201,65 @@ impl Files {
         {
             let mut state = self.state.lock();
             while state.used.front().is_some_and(|used| used.ordinal < ordinal) {
-                let used = state.used.pop_front();
-                state.spare.extend(used.map(|used| used.file));
+                let Some(used) = state.used.pop_front() else { break };
+                if state.is_holding {
+                    state.bytes -= used.file.bytes;
+                    state.held.push_back(used);
+                } else {
+                    state.spare.push_back(used.file);
+                }
             }
         }
         self.trim()
+    }
+
+    /// From now on files are not given back, but held. To be called while none is given back.
+    pub(super) fn hold(&self) {
+        self.state.lock().is_holding = true;
+    }
+
+    /// The files held and those in use, by ordinal; `None` if they were let go for lack of space.
+    pub(super) fn held(&self) -> Option<Vec<Used>> {
+        let state = self.state.lock();
+        let files = state.held.iter().chain(&state.used).cloned().collect();
+        state.is_holding.then_some(files)
+    }
+
+    /// Gives back all files held. Those beyond the limit are removed by the next `trim`.
+    pub(super) fn release(&self) {
+        let mut state = self.state.lock();
+        state.is_holding = false;
+        let held = std::mem::take(&mut state.held);
+        state.bytes += held.iter().map(|used| used.file.bytes).sum::<u64>();
+        state.spare.extend(held.into_iter().map(|used| used.file));
+    }
+
+    /// Gives back all files held, if there are any: who writes goes before who copies.
+    fn give_up_held(&self) -> bool {
+        let any = !self.state.lock().held.is_empty();
+        if any {
+            self.release();
+        }
+        any
+    }
+
+    /// Does what takes space of the device; once more without what is held, if there is none.
+    ///
+    /// # Errors
+    /// Those of `work`, and of removing files.
+    pub(super) fn with_space(&self, work: impl Fn() -> Result<()>) -> Result<()> {
+        match work() {
+            Err(error) if error.is_out_of_space() && self.give_up_held() => {
+                self.trim()?;
+                work()
+            }
+            done => done,
+        }
+    }
+
+    /// For messages.
+    pub(super) fn path(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Removes spare files while all together exceed the limit.

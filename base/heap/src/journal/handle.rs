@@ -16,6 +16,7 @@ use adamant_medium::storage::{Directory, File};
 use parking_lot::{Mutex, MutexGuard};
 use tracing::{Level, debug, enabled};
 
+use super::backup::{Source, back_up};
 use super::checkpoint::Applied;
 use super::files::Files;
 use super::log::Log;
@@ -210,7 +211,7 @@ impl Journal {
     /// `Error::TooLarge`; those of the medium. Then the pool is as large as it was.
     pub(crate) fn grow(&self, pages: u64) -> Result<()> {
         self.shared.log.poison.check()?;
-        self.shared.pool.grow(pages)
+        self.shared.log.files.with_space(|| self.shared.pool.grow(pages))
     }
 
     /// Backs data pages that may be holes of the pool.
@@ -219,7 +220,7 @@ impl Journal {
     /// Those of the medium, out of space among them.
     pub(crate) fn back(&self, start: u64, pages: u64) -> Result<()> {
         self.shared.log.poison.check()?;
-        self.shared.pool.back(start, pages)
+        self.shared.log.files.with_space(|| self.shared.pool.back(start, pages))
     }
 
     /// Whether the pool can have holes.
@@ -287,6 +288,19 @@ impl Journal {
     pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(Error)) -> Result<u64> {
         let _no_checkpoint = self.shared.applied.lock();
         self.shared.pool.verify(&mut |_, error| on_damage(error))
+    }
+
+    /// Makes an empty file a pool that holds what this one does, as of some record after the call.
+    /// `go_on` is asked again and again. Returns that record's number.
+    ///
+    /// # Errors
+    /// Those of `go_on`; `Error::Poisoned`, `Error::Damaged` for a page that is not what was written;
+    /// those of the medium.
+    pub(crate) fn back_up(&self, target: &PoolFile, go_on: &dyn Fn() -> Result<()>) -> Result<u64> {
+        let shared = &self.shared;
+        shared.start()?;
+        let Shared { pool, log, applied, .. } = &**shared;
+        back_up(Source { pool, log, applied }, target, go_on)
     }
 
     /// Takes everything appended before the call to the pool file, durably (R1).

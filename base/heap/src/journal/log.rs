@@ -308,6 +308,11 @@ impl Log {
         tail.stops.front().copied().unwrap_or(end)
     }
 
+    /// Where the log ends now: after the last record appended.
+    pub(super) fn end(&self) -> Cursor {
+        self.tail.lock().cursor
+    }
+
     /// Whether so many bytes can be appended without another log file being made ready, give or
     /// take what is being appended now. Takes a lock only where the file is nearly full.
     pub(super) fn has_free(&self, bytes: u64) -> bool {

@@ -2,7 +2,8 @@
 //!
 //! A commit appends one record to the log (`log`). The applier takes durable records to the pool
 //! file (`apply`, `checkpoint`) and never looks at the image. Opening applies what the log holds
-//! beyond the pool (`recover`) before anything is mapped. See `docs/format/log.md`.
+//! beyond the pool (`recover`) before anything is mapped; a copy is made by the same means
+//! (`backup`). See `docs/format/log.md`.
 
 mod layout;
 mod options;
@@ -16,6 +17,7 @@ mod log;
 mod by_page;
 mod apply;
 mod checkpoint;
+mod backup;
 mod search;
 mod recover;
 pub(crate) mod salvage;

@@ -5,7 +5,9 @@
 //! points. `ADAMANT_SIM_STATES` multiplies the number of states tried at each, and
 //! `ADAMANT_SIM_SEED` (default 0) gives other workloads.
 
+mod backup;
 mod full;
+mod hooked;
 mod left_out;
 mod model;
 mod shrink;

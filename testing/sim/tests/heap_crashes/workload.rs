@@ -69,7 +69,7 @@ impl Default for Mix {
 /// A heap in use, and what it should hold.
 pub(crate) struct Workload {
     pub(crate) disk: SimDisk,
-    pub(crate) heap: Heap,
+    pub(crate) heap: Arc<Heap>,
     /// By commit.
     pub(crate) models: Vec<Model>,
     /// Errors that the heap survived.
@@ -94,7 +94,7 @@ impl Workload {
         Mark::Durable.put(disk, 0);
         Ok(Workload {
             disk: disk.clone(),
-            heap,
+            heap: Arc::new(heap),
             models: vec![Model::empty(mix.journal)],
             refused: 0,
             mix,
@@ -109,7 +109,7 @@ impl Workload {
         let models = models.to_vec();
         Workload {
             disk: disk.clone(),
-            heap,
+            heap: Arc::new(heap),
             lost_max: models.last().map_or(0, |model| model.loose_max),
             models,
             refused: 0,
@@ -133,7 +133,7 @@ impl Workload {
     pub(crate) fn reopen(&mut self) -> Result<()> {
         self.heap.close()?;
         Mark::Durable.put(&self.disk, self.last().commit);
-        self.heap = open(&self.disk, self.mix.journal)?.0;
+        self.heap = Arc::new(open(&self.disk, self.mix.journal)?.0);
         Ok(())
     }
 

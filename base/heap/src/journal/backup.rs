@@ -1,0 +1,145 @@
+//! A copy of the pool, made while others commit and the applier works.
+//!
+//! Purpose: the pages are copied as they are, one piece after the other, and then the log is laid
+//! over them: everything from where the pool was when the copy began, to a durable end beyond all that
+//! was applied meanwhile. So the copy is what recovery would make of the pool.
+//! Invariants: a piece is read while the applier waits, so its pages are whole, and judged by their
+//! checksums (R7). What a record changes is said by the record in absolute terms, so laying it over a
+//! page that shows later ones does no harm: each byte becomes what the last record made of it. Log
+//! files from the beginning on are held. The copy is laid over directly, and never has a log of its
+//! own: its UUID may be another one. It is no pool before everything in it is written.
+//! Thread safety: takes the lock of `Applied` for a piece at a time, half a millisecond; nobody else
+//! waits. Memory is a piece, and a window of the applier.
+
+use adamant_medium::error::Error as MediumError;
+use adamant_wire::frame::log_seed;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::apply::{Purpose, apply};
+use super::checkpoint::Applied;
+use super::files::Files;
+use super::log::Log;
+use crate::error::{Error, Result};
+use crate::layout::{DESCRIPTOR_BYTES, PAGE_BYTES, TABLE_BASE, file_offset, sum_file_offset};
+use crate::pool_file::{Piece, PoolFile};
+
+/// What is copied.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'j> {
+    pub(super) pool: &'j PoolFile,
+    pub(super) log: &'j Log,
+    pub(super) applied: &'j Mutex<Applied>,
+}
+
+/// Holds log files while it lives.
+struct Held<'j>(&'j Files);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+        // Best effort: those that are too many are removed by the next one that gives files back.
+        let _ = self.0.trim();
+    }
+}
+
+/// Makes an empty file a pool that holds what the source does after some record, which is durable;
+/// its number. `go_on` is asked before each piece. O(pool + log written meanwhile).
+///
+/// # Errors
+/// Those of `go_on`; `Error::Poisoned`, `Error::Damaged` for a page of the source that is not what was
+/// written; those of the medium: out of space on its side as on that of the log, when writers needed
+/// what was held of it.
+pub(super) fn back_up(
+    source: Source<'_>,
+    target: &PoolFile,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<u64> {
+    let Source { pool, log, applied } = source;
+    let (start, generation) = {
+        let applied = applied.lock();
+        log.files.hold();
+        (applied.cursor, applied.generation)
+    };
+    let _held = Held(&log.files);
+    copy_pages(source, target, go_on)?;
+    // Whatever was applied until here is durable and lies before this.
+    let end = log.end();
+    log.sync(end.sequence)?;
+    let Some(files) = log.files.held() else { return Err(let_go(log)) };
+    let seed = log_seed(pool.uuid(), generation);
+    let purpose = Purpose::Recovery { torn: false };
+    if let Err(error) = apply(target, &files, seed, &start, &end, purpose) {
+        // What is let go is written over, which looks like damage.
+        return Err(if log.files.held().is_none() { let_go(log) } else { error });
+    }
+    target.grow_with_holes(target.pages_allocated()?)?;
+    target.back_allocated()?;
+    target.finish(end.sequence)?;
+    Ok(end.sequence)
+}
+
+/// Copies all pages, descriptors first. Pages of zeros stay holes.
+fn copy_pages(source: Source<'_>, target: &PoolFile, go_on: &dyn Fn() -> Result<()>) -> Result<()> {
+    let mut piece = Piece::default();
+    for base in [TABLE_BASE, 0] {
+        let mut offset = base;
+        let mut applied = source.applied.lock();
+        loop {
+            go_on()?;
+            source.log.poison.check()?;
+            // The pool may grow meanwhile: what is there now may be in no record that follows.
+            let pages = source.pool.pages_backed();
+            let end = match base {
+                TABLE_BASE => TABLE_BASE + (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES),
+                _ => pages * PAGE_BYTES,
+            };
+            if offset >= end {
+                break;
+            }
+            source.pool.read_piece(offset, end, &mut piece)?;
+            let mut damage = None;
+            source.pool.judge_piece(&piece, &mut |_, error| {
+                damage.get_or_insert(error);
+            });
+            if let Some(error) = damage {
+                return Err(error);
+            }
+            MutexGuard::unlocked_fair(&mut applied, || write_piece(target, &piece, pages))?;
+            offset += piece.bytes.len() as u64;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the pages of a piece that are not zero, and their checksums; `pages` are those of the pool.
+fn write_piece(target: &PoolFile, piece: &Piece, pages: u64) -> Result<()> {
+    target.grow_with_holes(pages)?;
+    let page_bytes = PAGE_BYTES as usize;
+    let is_zero = |page: &[u8]| page.iter().all(|&byte| byte == 0);
+    let mut at = 0;
+    while at < piece.bytes.len() {
+        let rest = piece.bytes[at..].chunks(page_bytes);
+        let zeros = rest.clone().take_while(|page| is_zero(page)).count() * page_bytes;
+        let written = rest.skip(zeros / page_bytes).take_while(|page| !is_zero(page)).count();
+        let run = at + zeros..at + zeros + written * page_bytes;
+        if !run.is_empty() {
+            let offset = file_offset(piece.offset) + run.start as u64;
+            target.file().write_at(&piece.bytes[run.clone()], offset)?;
+        }
+        at = run.end;
+    }
+    if !is_zero(&piece.sums) {
+        target.file().write_at(&piece.sums, sum_file_offset(piece.offset))?;
+    }
+    Ok(())
+}
+
+/// The device had no space for writers, and they took what was held.
+fn let_go(log: &Log) -> Error {
+    Error::Medium(MediumError::OutOfSpace {
+        operation: "keep the log for a copy of the pool in",
+        path: log.files.path().into(),
+        bytes: log.files.bytes(),
+        source: std::io::ErrorKind::StorageFull.into(),
+    })
+}

@@ -1,0 +1,95 @@
+//! A copy of a store that goes on being used.
+//!
+//! Purpose: a second store, as of one commit, at a path where nothing is.
+//! Invariants: the copy appears under its name whole and durable, or not at all. It has an identity of
+//! its own. Nobody waits for longer than a piece of the pool is read.
+//! Thread safety: any thread; one backup of a store is made at a time.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use adamant_heap::JournalKind;
+use adamant_medium::storage::Directory;
+
+use crate::error::{Error, Result};
+use crate::open::{journal_for, options_for};
+use crate::rebuild::rebuild;
+use crate::store::Store;
+use crate::unfinished::{Unfinished, split};
+
+/// What is added to the name of a backup while it is made.
+const UNFINISHED_SUFFIX: &str = ".backing-up";
+
+impl Store {
+    /// Makes a copy of the store at a path where nothing is, while others read and commit. The copy
+    /// is the store as one commit left it that came after the call, or was the last before it; it
+    /// opens as any store does, and is closed. Until it is whole and durable it is called
+    /// `NAME.backing-up`; what a crash leaves under that name is removed by the next backup to the
+    /// same path.
+    ///
+    /// Every page is verified on the way: a damaged one is an error, and not copied. Free space takes
+    /// no space in the copy. Memory is bounded. Beside the copy it takes space for the log that is
+    /// written meanwhile; where the device has none for that, the backup fails, and not the commits.
+    ///
+    /// A store of the undo journal has no log that a copy of pages could be completed by, so its
+    /// entries are copied, through a snapshot: what that keeps is limited by
+    /// [`Options::snapshot_bytes_max`](crate::Options::snapshot_bytes_max). Where files at the target
+    /// are no memory, such a copy has the redo journal.
+    ///
+    /// ```
+    /// use adamant::Store;
+    ///
+    /// # let directory = tempfile::tempdir()?;
+    /// let store = Store::open(directory.path().join("app.adamant"))?;
+    /// store.keyspace("settings")?.insert("colour", "green")?;
+    /// let path = directory.path().join("monday.adamant");
+    /// store.backup(&path)?;
+    ///
+    /// let copy = Store::open(&path)?;
+    /// assert_eq!(copy.keyspace("settings")?.get("colour")?, Some("green".into()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TargetExists`], [`Error::TargetInside`], [`Error::Missing`] for the directory that the
+    /// copy is to be in, [`Error::Locked`] when another backup to the same path is being made; no space,
+    /// damage, a store that is closed or poisoned; [`Error::SnapshotExpired`] and
+    /// [`Error::OtherObjects`] for stores of the undo journal. Nothing is left then.
+    pub fn backup(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        self.refuse_inside(path)?;
+        let unfinished = Unfinished::create(path, UNFINISHED_SUFFIX)?;
+        self.backup_into(&unfinished.directory()?)?;
+        unfinished.finish()
+    }
+
+    /// Makes an empty directory of any medium a copy of the store. This is how the simulator of
+    /// `testing/sim` stands in for a file system; programs use [`Store::backup`].
+    ///
+    /// # Errors
+    /// As [`Store::backup`]; the directory holds no store then, but maybe a part of one.
+    pub fn backup_into(&self, directory: &Arc<dyn Directory>) -> Result<()> {
+        let heap = self.shared.heap()?;
+        if heap.journal_kind() == JournalKind::Redo {
+            heap.back_up(directory.as_ref())?;
+            return Ok(());
+        }
+        let journal = journal_for(directory.as_ref(), JournalKind::Undo)?;
+        let copy = Self::open_directory(Arc::clone(directory), options_for(journal))?;
+        rebuild(&self.shared, &copy)?;
+        copy.close()
+    }
+
+    /// Fails for a path within the store, which would be a copy of itself.
+    fn refuse_inside(&self, path: &Path) -> Result<()> {
+        let Ok(store) = self.shared.heap()?.path().canonicalize() else {
+            // In memory, or renamed since: no path leads into it.
+            return Ok(());
+        };
+        let (parent, _) = split(path)?;
+        if parent.starts_with(&store) {
+            return Err(Error::TargetInside { path: path.into(), store });
+        }
+        Ok(())
+    }
+}

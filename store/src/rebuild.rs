@@ -1,0 +1,60 @@
+//! A store made anew from what another one holds.
+//!
+//! Purpose: a copy by content, keyspace by keyspace, for where pages cannot be copied: of the undo
+//! journal while it is used, or to leave behind the space that nothing uses.
+//! Invariants: the copy is the source at one moment, that of a snapshot. Its keyspaces have the
+//! engines of the source's. Memory is bounded: some entries at a time, and what the snapshot keeps.
+//! Thread safety: the source is used as by any reader; nobody else has the copy.
+
+use std::sync::Arc;
+
+use adamant_heap::durability::Durability;
+
+use crate::error::{Error, Result};
+use crate::keyspace::Keyspace;
+use crate::keyspace_options::KeyspaceOptions;
+use crate::layout::STORE_ROOT;
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
+use crate::store::Store;
+
+/// The root word of the heap's directory of named roots.
+const DIRECTORY_ROOT: usize = adamant_heap::layout::DIRECTORY_ROOT;
+const _: () = assert!(DIRECTORY_ROOT != STORE_ROOT);
+
+/// Copies all entries of the source, as they are at one moment, to an empty store, and makes them
+/// durable there. O(n).
+///
+/// # Errors
+/// [`Error::OtherObjects`] when the heap of the source holds more than keyspaces,
+/// [`Error::SnapshotExpired`] when too much changes meanwhile; those of reading the one and writing the
+/// other.
+pub(crate) fn rebuild(source: &Arc<Shared>, target: &Store) -> Result<()> {
+    refuse_others(source)?;
+    let (states, snapshot) = source.all_keyspaces(|| Snapshot::open(source))?;
+    for state in states {
+        let keyspace = Keyspace::new(source, state);
+        let options = KeyspaceOptions::new().engine(keyspace.engine());
+        let copy = target.create_keyspace_with(keyspace.name(), options)?;
+        let mut failed = None;
+        let entries = snapshot
+            .iter(&keyspace)
+            .map_while(|entry| entry.map_err(|error| failed = Some(error)).ok());
+        copy.with_durability(Durability::Deferred).load_sorted(entries)?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+    }
+    target.sync()
+}
+
+/// Fails if the heap holds what is in no keyspace.
+fn refuse_others(source: &Shared) -> Result<()> {
+    let view = source.view()?;
+    let mut others = (0..adamant_heap::layout::ROOT_COUNT).filter(|&index| index != STORE_ROOT);
+    if others.all(|index| view.root(index) == 0) {
+        return Ok(());
+    }
+    drop(view);
+    Err(Error::OtherObjects { store: source.heap()?.path().into() })
+}

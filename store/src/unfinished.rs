@@ -1,0 +1,135 @@
+//! A new store beside the place where it is to be, until it is whole.
+//!
+//! Purpose: whoever makes a store out of another one works in a directory with a name that says so,
+//! and gives it its own name when everything in it is durable. So a crash leaves no half store.
+//! Invariants: what an earlier run left under that name is removed only if it is ours: if nothing is in
+//! it that no store has, and nobody holds its lock. Dropping it removes it.
+//! Thread safety: a value that its owner uses.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use adamant_medium::os::OsDirectory;
+use adamant_medium::storage::Directory;
+
+use crate::error::{Error, Result};
+
+/// What may be in a directory that becomes a store.
+const OUR_NAMES: [&str; 4] = ["lock", "log", "pool", "pool.new"];
+
+/// A directory that becomes a store.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    parent: OsDirectory,
+    parent_path: PathBuf,
+    name: String,
+    final_name: String,
+    is_finished: bool,
+}
+
+impl Unfinished {
+    /// Makes an empty directory that is to have the name `target`, where nothing is; until then
+    /// `suffix` is added to it.
+    ///
+    /// # Errors
+    /// [`Error::TargetExists`], [`Error::Missing`] for the parent of the target, [`Error::Locked`] if
+    /// another one is being made just now, [`Error::NotAStore`] for what is no leftover of ours; those
+    /// of the medium.
+    pub(crate) fn create(target: &Path, suffix: &str) -> Result<Self> {
+        let (parent_path, final_name) = split(target)?;
+        if is_there(target) {
+            return Err(Error::TargetExists { path: target.into() });
+        }
+        Self::create_in(parent_path, final_name, suffix)
+    }
+
+    fn create_in(parent_path: PathBuf, final_name: String, suffix: &str) -> Result<Self> {
+        let name = format!("{final_name}{suffix}");
+        let path = parent_path.join(&name);
+        if is_there(&path) {
+            remove_left(&path)?;
+        }
+        let parent = OsDirectory::open(&parent_path)?;
+        OsDirectory::create(&path)?;
+        Ok(Self { parent, parent_path, name, final_name, is_finished: false })
+    }
+
+    /// Where it is now.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.parent_path.join(&self.name)
+    }
+
+    /// The directory.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn directory(&self) -> Result<Arc<dyn Directory>> {
+        Ok(Arc::new(OsDirectory::open(self.path())?))
+    }
+
+    /// Gives it its name, durably. Everything in it is durable before.
+    ///
+    /// # Errors
+    /// [`Error::TargetExists`] if something took the name meanwhile; those of the medium.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        let target = self.parent_path.join(&self.final_name);
+        if is_there(&target) {
+            return Err(Error::TargetExists { path: target });
+        }
+        self.parent.rename(&self.name, &self.final_name)?;
+        self.is_finished = true;
+        Ok(self.parent.sync()?)
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // Best effort: it is no use to anybody, and its name says so.
+            let _ = std::fs::remove_dir_all(self.path());
+        }
+    }
+}
+
+/// The directory that a path lies in, without links and dots, and its name there.
+///
+/// # Errors
+/// [`Error::Missing`] for the directory, [`Error::NotAStore`] for a path without a name.
+pub(crate) fn split(path: &Path) -> Result<(PathBuf, String)> {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return Err(Error::NotAStore {
+            path: path.into(),
+            found: "a path without a name in UTF-8".into(),
+        });
+    };
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    match parent.canonicalize() {
+        Ok(parent) => Ok((parent, name.into())),
+        Err(_) => Err(Error::Missing { path: parent.into() }),
+    }
+}
+
+/// Whether there is anything of that name, a link to nowhere included.
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Removes what an earlier run left that did not come to its end.
+fn remove_left(path: &Path) -> Result<()> {
+    let directory = OsDirectory::open(path)?;
+    let names = directory.list()?;
+    if let Some(name) = names.iter().find(|name| !OUR_NAMES.contains(&name.as_str())) {
+        return Err(Error::NotAStore {
+            path: path.into(),
+            found: format!("a directory that holds {name}; take it away"),
+        });
+    }
+    let lock = directory.lock("lock")?;
+    let removed = std::fs::remove_dir_all(path)
+        .map_err(|error| adamant_medium::error::Error::io("remove", path, None, 0, error));
+    drop(lock);
+    Ok(removed?)
+}
