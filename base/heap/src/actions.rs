@@ -16,11 +16,12 @@ use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
 use crate::image::Place;
-use crate::lanes::{Fresh, thread_number};
+use crate::lanes::Fresh;
 use crate::marked::Word;
 use crate::reservation::Reservation;
 use crate::shard::Shard;
 use crate::supply::Supply;
+use crate::thread::thread_number;
 
 /// Freed blocks of one desk that wait for somebody to have the image exclusively. From so many on the
 /// thread tries to have it.

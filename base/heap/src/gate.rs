@@ -1,20 +1,19 @@
 //! The gate to the image: shared by many, or one thread's alone.
 //!
-//! Purpose: views hold it shared for as long as they live, through a lock. Commits without a transaction
-//! hold it for a microsecond: each of them has a place to sit, and says there that it is inside. That
-//! is the same word that keeps other threads off its place, and no other thread's: one locked
-//! instruction where place and lock took four, and no cache line that goes from thread to thread.
-//! Whoever wants the image alone has the lock exclusively, shuts the gate, and looks at all places.
+//! Purpose: views hold it shared for as long as they live, as readers (`readers.rs`). Commits without a
+//! transaction hold it for a microsecond: each of them has a place to sit, and says there that it is
+//! inside. That is the same word that keeps other threads off its place, and no other thread's: one
+//! locked instruction where place and lock took four, and no cache line that goes from thread to thread.
+//! Whoever wants the image alone has the lock exclusively, shuts the readers' lock, and looks at all
+//! places. It may let readers in between, and nobody else: what they see is then what was there before.
 //! Invariants: while somebody has the image alone nobody is inside, and the lock is held
 //! exclusively. A place is taken by one thread at a time. Who is inside does not wait for the image.
 //! Thread safety: any thread. Who enters first says that it is inside, then looks whether the gate
 //! is shut; who shuts it looks at the places after that; all in one total order (`SeqCst`).
 
+use crate::readers::{OPEN, READERS, Readers, Reading};
 use crate::seat::wait;
-use crate::sync::{
-    AtomicBool, AtomicU8, AtomicUsize, Ordering, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    in_total_order,
-};
+use crate::sync::{AtomicU8, AtomicUsize, Ordering, RwLock, RwLockWriteGuard, in_total_order};
 
 /// Places of a heap. More threads than that share them.
 pub(crate) const PLACE_COUNT: usize = 32;
@@ -36,8 +35,11 @@ struct Padded<T>(T);
 /// The gate.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
+    /// Held exclusively by who has the image alone, and shared for a moment by who has waited for that
+    /// to end.
     lock: RwLock<()>,
-    shut: AtomicBool,
+    /// Where views go through. What it says holds for places too: only while it is open.
+    readers: Readers,
     /// One past the last place ever taken: those beyond need no look.
     used: AtomicUsize,
     places: [Padded<AtomicU8>; PLACE_COUNT],
@@ -50,10 +52,32 @@ pub(crate) struct Alone<'g> {
     _lock: RwLockWriteGuard<'g, ()>,
 }
 
+impl Alone<'_> {
+    /// Whether readers wait.
+    #[inline]
+    pub(crate) fn are_readers_waiting(&self) -> bool {
+        self.gate.readers.are_waiting()
+    }
+
+    /// Lets readers in while `work` runs, and waits until they have left.
+    pub(crate) fn with_readers<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        /// Shuts the readers out again, also when `work` panics.
+        struct Opened<'g>(&'g Readers);
+        impl Drop for Opened<'_> {
+            fn drop(&mut self) {
+                self.0.shut();
+            }
+        }
+        self.gate.readers.open(READERS);
+        let _opened = Opened(&self.gate.readers);
+        work()
+    }
+}
+
 impl Drop for Alone<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.gate.shut.store(false, Ordering::Release);
+        self.gate.readers.open(OPEN);
     }
 }
 
@@ -80,19 +104,19 @@ impl Drop for Seated<'_> {
 }
 
 impl Gate {
-    /// Waits until nobody has the image alone, and keeps it so.
+    /// Waits until nobody has the image alone, or whoever has it lets readers in, and keeps it so.
+    /// `thread` is the caller's number.
     #[inline]
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, ()> {
-        self.lock.read()
+    pub(crate) fn read(&self, thread: usize) -> Reading<'_> {
+        self.readers.enter(thread)
     }
 
     /// Waits until nobody has the image in any way.
     #[inline]
     pub(crate) fn write(&self) -> Alone<'_> {
         let lock = self.lock.write();
-        self.shut.store(true, Ordering::SeqCst);
-        in_total_order();
         let alone = Alone { gate: self, _lock: lock };
+        self.readers.shut();
         for place in self.places.iter().take(self.used.load(Ordering::SeqCst)) {
             while place.0.load(Ordering::SeqCst) == INSIDE {
                 wait(|| place.0.load(Ordering::Relaxed) != INSIDE);
@@ -104,8 +128,9 @@ impl Gate {
     /// The same, if nobody has the image in any way now. Never waits.
     pub(crate) fn try_write(&self) -> Option<Alone<'_>> {
         let lock = self.lock.try_write()?;
-        self.shut.store(true, Ordering::SeqCst);
-        in_total_order();
+        if !self.readers.try_shut() {
+            return None;
+        }
         let alone = Alone { gate: self, _lock: lock };
         let mut used = self.places.iter().take(self.used.load(Ordering::SeqCst));
         let is_empty = used.all(|place| place.0.load(Ordering::SeqCst) != INSIDE);
@@ -138,7 +163,7 @@ impl Gate {
     #[inline]
     pub(crate) fn enter(&self, preferred: usize) -> Seated<'_> {
         let seated = self.take_any(preferred, INSIDE);
-        if !self.shut.load(Ordering::SeqCst) {
+        if self.is_open() {
             return seated;
         }
         // Not from the place: who is alone may want it.
@@ -146,13 +171,18 @@ impl Gate {
         self.enter_later(preferred)
     }
 
+    #[inline]
+    fn is_open(&self) -> bool {
+        self.readers.state() == OPEN
+    }
+
     #[cold]
     fn enter_later(&self, preferred: usize) -> Seated<'_> {
         // Mostly somebody makes freed blocks reusable, some 5 us: less than it takes to sleep.
         for _ in 0..WAITS {
-            wait(|| !self.shut.load(Ordering::Relaxed));
+            wait(|| self.is_open());
             let seated = self.take_any(preferred, INSIDE);
-            if !self.shut.load(Ordering::SeqCst) {
+            if self.is_open() {
                 return seated;
             }
         }
@@ -236,7 +266,7 @@ mod tests {
                         assert!(seated.place() < PLACE_COUNT);
                         drop(seated);
                         if step % 64 == 0 {
-                            let _view = shared.gate.read();
+                            let _view = shared.gate.read(thread);
                             look();
                         }
                     }
@@ -344,7 +374,7 @@ mod every_order {
     }
 
     fn read(behind: &Behind) {
-        let _shared = behind.gate.read();
+        let _shared = behind.gate.read(0);
         behind.look();
     }
 

@@ -29,7 +29,8 @@ use crate::layout::{
     KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_COUNT, ROOT_OFFSET, ROOT_PAGES_END, ROOT_WORDS,
     TABLE_BASE, ZONE_BYTES, ZONE_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
 };
-use crate::sync::RwLockReadGuard;
+use crate::readers::Reading;
+use crate::thread::thread_number;
 
 /// Memory is made usable in steps of a huge page, so that a first touch can fill a whole one:
 /// 2 MiB in one fault instead of 512 (2-4 us each).
@@ -63,7 +64,7 @@ pub(crate) struct Image {
 #[derive(Debug)]
 pub(crate) struct Shared<'h> {
     image: &'h Image,
-    _gate: RwLockReadGuard<'h, ()>,
+    gate: Reading<'h>,
 }
 
 impl Deref for Shared<'_> {
@@ -187,7 +188,7 @@ impl Image {
     /// Waits until nobody has the image exclusively.
     #[inline]
     pub(crate) fn read(&self) -> Shared<'_> {
-        Shared { image: self, _gate: self.gate.read() }
+        Shared { image: self, gate: self.gate.read(thread_number()) }
     }
 
     /// Waits until nobody has the image in any way.

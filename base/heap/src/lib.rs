@@ -50,6 +50,8 @@ mod directory;
 mod class;
 mod sync;
 mod seat;
+mod thread;
+mod readers;
 mod gate;
 mod image;
 mod keyed;

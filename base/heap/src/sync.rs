@@ -1,41 +1,110 @@
 //! The locks and atomics of what loom looks into, in one place so that it can stand in for them.
 //!
 //! Purpose: `RUSTFLAGS="--cfg loom" cargo test -p adamant-heap --lib every_order` explores the orders in
-//! which lanes take numbers and threads go through the gate of the image.
+//! which lanes take numbers and threads go through the gate of the image, as readers and otherwise.
 
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use std::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 #[cfg(not(loom))]
 pub(crate) use std::thread::yield_now;
 
 #[cfg(not(loom))]
-pub(crate) use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use loom::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 #[cfg(loom)]
-pub(crate) use loom::sync::{RwLockReadGuard, RwLockWriteGuard};
+pub(crate) use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 #[cfg(loom)]
 pub(crate) use loom::thread::yield_now;
 
-/// Loom's lock as the other one is called: nobody panics while having it.
 #[cfg(loom)]
-#[derive(Debug, Default)]
-pub(crate) struct RwLock<T>(loom::sync::RwLock<T>);
+pub(crate) use stand_ins::{Condvar, Mutex, RwLock};
 
+/// Loom's locks as the other ones are called: nobody panics while having them.
 #[cfg(loom)]
-impl<T> RwLock<T> {
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, T> {
-        self.0.read().expect("no panic")
+mod stand_ins {
+    use super::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+
+    #[derive(Debug, Default)]
+    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().expect("no panic")
+        }
     }
 
-    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
-        self.0.write().expect("no panic")
+    #[derive(Debug, Default)]
+    pub(crate) struct Condvar(loom::sync::Condvar);
+
+    impl Condvar {
+        pub(crate) fn notify_all(&self) {
+            self.0.notify_all();
+        }
+
+        pub(crate) fn wait<'m, T>(&self, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
+            self.0.wait(guard).expect("no panic")
+        }
     }
 
-    pub(crate) fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
-        self.0.try_write().ok()
+    #[derive(Debug, Default)]
+    pub(crate) struct RwLock<T>(loom::sync::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        pub(crate) fn read(&self) -> RwLockReadGuard<'_, T> {
+            self.0.read().expect("no panic")
+        }
+
+        pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
+            self.0.write().expect("no panic")
+        }
+
+        pub(crate) fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
+            self.0.try_write().ok()
+        }
     }
+}
+
+/// Sleeps until it is told of a change, and lets go of the lock meanwhile.
+pub(crate) fn sleep<'m, T>(changed: &Condvar, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
+    #[cfg(loom)]
+    let guard = changed.wait(guard);
+    #[cfg(not(loom))]
+    let guard = {
+        let mut guard = guard;
+        changed.wait(&mut guard);
+        guard
+    };
+    guard
+}
+
+/// The same, but not for long: for loom, which has no time, it ends at once.
+pub(crate) fn nap<'m, T>(
+    lock: &'m Mutex<T>,
+    changed: &Condvar,
+    guard: MutexGuard<'m, T>,
+    longest: std::time::Duration,
+) -> MutexGuard<'m, T> {
+    #[cfg(loom)]
+    let guard = {
+        let _ = (changed, longest);
+        drop(guard);
+        yield_now();
+        lock.lock()
+    };
+    #[cfg(not(loom))]
+    let guard = {
+        let _ = lock;
+        let mut guard = guard;
+        changed.wait_for(&mut guard, longest);
+        guard
+    };
+    guard
 }
 
 /// Between two accesses that are `SeqCst`: nothing, as they are. Loom knows of them only that they

@@ -55,12 +55,3 @@ impl Lane {
         Self { state: Seat::new(State { index, ..State::default() }) }
     }
 }
-
-/// A number of the calling thread: 0 for the first one that asked, and so on.
-pub(crate) fn thread_number() -> usize {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    // Not state of any heap: two heaps that see the same numbers do not meet in them.
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed));
-    NUMBER.with(|number| *number)
-}

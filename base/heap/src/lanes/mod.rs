@@ -26,5 +26,4 @@ mod handle;
 
 pub(crate) use append::{Appended, Fresh, Undo};
 pub(crate) use handle::Lanes;
-pub(crate) use lane::thread_number;
 pub(crate) use salvage::{identity, lay_over};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use adamant_medium::persist::Persist;
 use parking_lot::Mutex;
 
-use super::lane::{Lane, Place, State, thread_number};
+use super::lane::{Lane, Place, State};
 use super::lanes_file::LanesFile;
 use super::large::LargeFiles;
 use super::mapped::Mapped;
@@ -18,6 +18,7 @@ use super::order::Order;
 use crate::error::{Error, Result};
 use crate::journal::Poison;
 use crate::seat::Taken;
+use crate::thread::thread_number;
 
 /// The lanes of an open heap.
 #[derive(Debug)]
