@@ -9,15 +9,21 @@ use crate::error::Result;
 use crate::image::Exclusive;
 use crate::lanes::Fresh;
 use crate::marked::Finder;
+use crate::pieces::Ending;
 use crate::tx::Transaction;
 use crate::writer::{Part, Placed};
 
-impl Transaction<'_> {
+impl<'h> Transaction<'h> {
     /// Makes everything one record, and visible: then nothing is left to undo. Returns its sequence
-    /// number; `None` when there was nothing to do. `recycle` is called at the end, when something waits to become
-    /// reusable.
-    pub(crate) fn commit(&mut self, recycle: impl FnOnce(&Exclusive<'_>)) -> Result<Option<u64>> {
+    /// number; `None` when there was nothing to do. `last` is called when it cannot fail any more, before
+    /// anybody sees it, `recycle` at the end, when something waits to become reusable.
+    pub(crate) fn commit(
+        &mut self,
+        last: impl FnOnce(&mut Ending<'_, 'h>),
+        recycle: impl FnOnce(&Exclusive<'_>),
+    ) -> Result<Option<u64>> {
         debug_assert_eq!(self.depth, 0, "savepoints end before their transaction");
+        self.let_in_to_the_end();
         self.judge_freed()?;
         self.collect_changes();
         self.leave_out_freed();
@@ -31,10 +37,15 @@ impl Transaction<'_> {
             let record = &self.writer.record;
             let appended = journal.append_commit(record, fresh, &mut self.undo, &self.image)?;
             sequence = Some(appended.sequence);
+            if self.lets_in {
+                last(&mut Ending::of(self));
+                self.image.shut_out();
+            }
             self.show(appended.sequence);
             journal.applied(appended, &self.writer.record, &self.image);
         }
         self.done = true;
+        self.end_pieces();
         let hooks = std::mem::take(&mut self.writer.levels[0].hooks);
         self.writer.levels[0].clear();
         self.writer.shadows.truncate(0);

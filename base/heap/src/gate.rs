@@ -50,6 +50,8 @@ pub(crate) struct Gate {
 pub(crate) struct Alone<'g> {
     gate: &'g Gate,
     _lock: RwLockWriteGuard<'g, ()>,
+    /// Whether readers may be inside.
+    has_let_in: bool,
 }
 
 impl Alone<'_> {
@@ -59,18 +61,21 @@ impl Alone<'_> {
         self.gate.readers.are_waiting()
     }
 
-    /// Lets readers in while `work` runs, and waits until they have left.
-    pub(crate) fn with_readers<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        /// Shuts the readers out again, also when `work` panics.
-        struct Opened<'g>(&'g Readers);
-        impl Drop for Opened<'_> {
-            fn drop(&mut self) {
-                self.0.shut();
-            }
+    /// Lets readers in, and nobody else, until `shut_out`.
+    pub(crate) fn let_in(&mut self) {
+        if !self.has_let_in {
+            self.has_let_in = true;
+            self.gate.readers.open(READERS);
         }
-        self.gate.readers.open(READERS);
-        let _opened = Opened(&self.gate.readers);
-        work()
+    }
+
+    /// Waits until those that were let in have left.
+    #[inline]
+    pub(crate) fn shut_out(&mut self) {
+        if self.has_let_in {
+            self.gate.readers.shut();
+            self.has_let_in = false;
+        }
     }
 }
 
@@ -115,7 +120,7 @@ impl Gate {
     #[inline]
     pub(crate) fn write(&self) -> Alone<'_> {
         let lock = self.lock.write();
-        let alone = Alone { gate: self, _lock: lock };
+        let alone = Alone { gate: self, _lock: lock, has_let_in: false };
         self.readers.shut();
         for place in self.places.iter().take(self.used.load(Ordering::SeqCst)) {
             while place.0.load(Ordering::SeqCst) == INSIDE {
@@ -131,7 +136,7 @@ impl Gate {
         if !self.readers.try_shut() {
             return None;
         }
-        let alone = Alone { gate: self, _lock: lock };
+        let alone = Alone { gate: self, _lock: lock, has_let_in: false };
         let mut used = self.places.iter().take(self.used.load(Ordering::SeqCst));
         let is_empty = used.all(|place| place.0.load(Ordering::SeqCst) != INSIDE);
         is_empty.then_some(alone)

@@ -33,13 +33,14 @@ use crate::layout::{
 };
 use crate::lent::Lent;
 use crate::occupancy::{Occupancy, occupancy};
+use crate::pieces::Ending;
 use crate::pin::{Pin, Pins};
 use crate::recycler::{Ground, Recyclers};
 use crate::reservation::Holder;
 use crate::settled::{FirstTouch, Settled};
 use crate::space::Space;
 use crate::supply::Supply;
-use crate::turns::Turns;
+use crate::turns::{Turn, Turns};
 use crate::tx::Transaction;
 use crate::view::View;
 use crate::writer::Writer;
@@ -338,20 +339,58 @@ impl Heap {
         durability: Durability,
         work: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
+        let turn = self.wait_for_turn()?;
+        self.run(turn, durability, None, work, |_| ())
+    }
+
+    /// As [`Heap::transaction`], for a large one: where `work` [gives way](Transaction::give_way), and
+    /// while the record is made, views are let in, and see the heap as it was before. For that each
+    /// block is copied before it is changed, up to `copied_bytes_max` in all; beyond, views wait for the
+    /// end. `last` is called when the commit cannot fail any more, and nobody sees it yet.
+    ///
+    /// # Errors
+    /// As [`Heap::transaction`].
+    pub fn transaction_in_pieces<T, E: From<Error>>(
+        &self,
+        durability: Durability,
+        copied_bytes_max: u64,
+        work: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<T, E>,
+        last: impl FnOnce(&mut Ending<'_, '_>),
+    ) -> std::result::Result<T, E> {
+        let turn = self.wait_for_turn()?;
+        self.run(turn, durability, Some(copied_bytes_max), work, last)
+    }
+
+    /// Waits for this thread's turn to write.
+    #[inline]
+    fn wait_for_turn(&self) -> Result<Turn<'_, Writer>> {
         self.refuse_child()?;
-        let token = thread_token();
         if self.is_within() {
-            return Err(E::from(Error::Misuse {
+            return Err(Error::Misuse {
                 what: "a transaction cannot begin within another one; use a savepoint",
-            }));
+            });
         }
         self.journal.wait_for_space()?;
-        let writer = self.turns.wait();
+        Ok(self.turns.wait())
+    }
+
+    #[inline]
+    fn run<T, E: From<Error>>(
+        &self,
+        turn: Turn<'_, Writer>,
+        durability: Durability,
+        copied_bytes_max: Option<u64>,
+        work: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<T, E>,
+        last: impl FnOnce(&mut Ending<'_, '_>),
+    ) -> std::result::Result<T, E> {
         let image = self.space.image.write();
         self.refuse_closed()?;
-        self.owner.store(token, Ordering::Relaxed);
+        self.owner.store(thread_token(), Ordering::Relaxed);
         self.recycle(&image);
-        let mut transaction = Transaction::new(self.blocks(), self.supply(), writer, image);
+        let mut transaction = Transaction::new(self.blocks(), self.supply(), turn, image);
+        if let Some(bytes_max) = copied_bytes_max {
+            transaction.begin_pieces(bytes_max);
+        }
         // Whatever happens, the seat is free again before anybody else can take it.
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut transaction)));
         self.owner.store(0, Ordering::Relaxed);
@@ -362,7 +401,7 @@ impl Heap {
                 resume_unwind(panic)
             }
         };
-        let sequence = transaction.commit(|image| self.recycle_waiting(image))?;
+        let sequence = transaction.commit(last, |image| self.recycle_waiting(image))?;
         // Others go on before this waits for the medium.
         drop(transaction);
         // Who changed nothing is promised what was found: a key removed once more stays removed.
@@ -377,8 +416,9 @@ impl Heap {
     /// As [`Heap::view`].
     pub fn pin(&self) -> Result<Pin> {
         // Under the shared lock no commit is half visible.
-        let _view = self.view()?;
-        Ok(self.pins.pin(self.journal.last_sequence()))
+        let view = self.view()?;
+        let sequence = view.ceiling().unwrap_or_else(|| self.journal.last_sequence());
+        Ok(self.pins.pin(sequence))
     }
 
     /// Makes everything committed so far durable.

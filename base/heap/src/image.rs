@@ -11,6 +11,7 @@
 //! allocator (descriptors, bitmaps, the end of the pages) are atomics for all, and no reference is
 //! ever made over them: threads change them under the shared lock and without any.
 
+use std::cell::UnsafeCell;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use adamant_medium::region::Region;
 use adamant_medium::storage::File;
 use zerocopy::FromBytes;
 
+use crate::before::Before;
 use crate::class::{Class, ClassTable};
 use crate::error::{Error, Result};
 use crate::gate::{Alone, Gate, Seated};
@@ -56,15 +58,42 @@ pub(crate) struct Image {
     tables: Region,
     pages: AtomicU64,
     gate: Gate,
+    before: Guarded,
     /// The pool file, where memory is the file itself.
     shared: Option<Arc<dyn File>>,
 }
 
-/// The image, which nobody has exclusively.
+/// What was there before the transaction that runs, behind the gate.
+#[derive(Debug, Default)]
+struct Guarded(UnsafeCell<Before>);
+
+// SAFETY: it is reached through `Shared` and `Exclusive` alone: changed by who has the image
+// exclusively and has let no reader in, read by that one and by readers that were let in.
+unsafe impl Sync for Guarded {}
+
+const _: () = {
+    const fn is_send_and_sync<T: Send + Sync>() {}
+    is_send_and_sync::<Before>();
+};
+
+/// The image, which nobody has exclusively, or whoever has it lets readers in.
 #[derive(Debug)]
 pub(crate) struct Shared<'h> {
     image: &'h Image,
     gate: Reading<'h>,
+}
+
+impl Shared<'_> {
+    /// What was there before, if a transaction is in the midst of changing things.
+    #[inline]
+    pub(crate) fn before(&self) -> Option<&Before> {
+        if !self.gate.is_early() {
+            return None;
+        }
+        // SAFETY: readers were let in by who has the image exclusively, and who changes nothing of it
+        // until this one has left the gate; which it does after the borrow has ended.
+        Some(unsafe { &*self.image.before.0.get() })
+    }
 }
 
 impl Deref for Shared<'_> {
@@ -80,7 +109,7 @@ impl Deref for Shared<'_> {
 #[derive(Debug)]
 pub(crate) struct Exclusive<'h> {
     image: &'h Image,
-    _gate: Alone<'h>,
+    gate: Alone<'h>,
 }
 
 impl Deref for Exclusive<'_> {
@@ -93,21 +122,66 @@ impl Deref for Exclusive<'_> {
 }
 
 impl Exclusive<'_> {
+    /// Whether readers wait.
+    #[inline]
+    pub(crate) fn are_readers_waiting(&self) -> bool {
+        self.gate.are_readers_waiting()
+    }
+
+    /// Lets readers in, until `shut_out` or the next change. What was there before must be whole.
+    pub(crate) fn let_in(&mut self) {
+        debug_assert!(self.before().is_whole(), "readers see what was there before");
+        self.gate.let_in();
+    }
+
+    /// Waits until the readers that were let in have left.
+    #[inline]
+    pub(crate) fn shut_out(&mut self) {
+        self.gate.shut_out();
+    }
+
+    /// What was there before the transaction that runs.
+    #[inline]
+    pub(crate) fn before(&self) -> &Before {
+        // SAFETY: nobody changes it but who has `self` exclusively.
+        unsafe { &*self.image.before.0.get() }
+    }
+
+    /// The same, for changing; shuts readers out.
+    #[inline]
+    pub(crate) fn before_mut(&mut self) -> &mut Before {
+        self.gate.shut_out();
+        // SAFETY: nobody is inside the gate, and `self` is borrowed exclusively.
+        unsafe { &mut *self.image.before.0.get() }
+    }
+
     /// `len` bytes at a heap offset, for writing: of the roots, or of a block that no other thread
     /// has reserved.
     #[inline]
     pub(crate) fn bytes_mut(&mut self, offset: u64, len: u64) -> Result<&mut [u8]> {
+        self.gate.shut_out();
         let pointer = self.image.pointer(offset, len)?;
         // SAFETY: the range is committed, initialised memory. Of blocks and roots nobody else
-        // reads or writes a byte while the gate is held exclusively, which the returned borrow
-        // does, and reservations of others, which are not under the gate, are other blocks.
+        // reads or writes a byte while the gate is held exclusively and readers are shut out, which
+        // needs `self`, that the returned borrow keeps; and reservations of others, which are not
+        // under the gate, are other blocks.
         Ok(unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), len as usize) })
+    }
+
+    /// Copies a block to what was there before, ahead of its first change.
+    pub(crate) fn keep_before(&mut self, block: u64, bytes: u64) -> Result<()> {
+        self.gate.shut_out();
+        let bytes = self.image.bytes(block, bytes)?;
+        // SAFETY: nobody is inside the gate, and `self` is borrowed exclusively.
+        unsafe { &mut *self.image.before.0.get() }.keep(block, bytes);
+        Ok(())
     }
 
     /// Takes data pages from `pages` on away, whose descriptors are zero. What is under them may be cut
     /// off the file then: before, it would be a signal at the next touch, for a private image of the
     /// file, too, written to or not.
     pub(crate) fn cut(&mut self, pages: u64) -> Result<()> {
+        self.gate.shut_out();
         let image = self.image;
         let before = image.pages();
         if pages >= before {
@@ -144,8 +218,8 @@ impl Image {
         let table_bytes = data.bytes() / PAGE_BYTES * DESCRIPTOR_BYTES;
         let tables = Region::reserve(table_bytes, table_bytes)?;
         let shared = (mapping == Mapping::Shared).then(|| Arc::clone(pool));
-        let (pages, gate) = (AtomicU64::new(pages), Gate::default());
-        let image = Self { data, tables, pages, gate, shared };
+        let (pages, gate, before) = (AtomicU64::new(pages), Gate::default(), Guarded::default());
+        let image = Self { data, tables, pages, gate, before, shared };
         // SAFETY: the regions were reserved above, no reference into them exists yet.
         unsafe { image.map_pages(pool, 0, image.pages())? };
         Ok(image)
@@ -194,12 +268,12 @@ impl Image {
     /// Waits until nobody has the image in any way.
     #[inline]
     pub(crate) fn write(&self) -> Exclusive<'_> {
-        Exclusive { image: self, _gate: self.gate.write() }
+        Exclusive { image: self, gate: self.gate.write() }
     }
 
     /// The image exclusively, if nobody has it in any way. Never waits.
     pub(crate) fn try_write(&self) -> Option<Exclusive<'_>> {
-        Some(Exclusive { image: self, _gate: self.gate.try_write()? })
+        Some(Exclusive { image: self, gate: self.gate.try_write()? })
     }
 
     /// Takes a place at the gate, without looking at the image: see [`Gate::sit`].

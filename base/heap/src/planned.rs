@@ -36,6 +36,9 @@ impl<'h> Transaction<'h> {
             }
             match journal.lanes() {
                 None => {
+                    if self.lets_in {
+                        self.keep_block(block, place.bytes())?;
+                    }
                     self.track(block + at, len, true)?;
                 }
                 Some(_) => match self.shadow_to_write(Original::of(block, place), 0..0)? {
@@ -131,6 +134,10 @@ impl<'h> Transaction<'h> {
     /// Makes the old bytes of ranges durable, as far as they are not, and notes them.
     fn declare_in_place(&mut self, lanes: &'h Lanes, ranges: &[(u64, u64)]) -> Result<()> {
         let depth = self.depth;
+        if self.lets_in {
+            // Of what is changed in place here there is no copy in memory.
+            self.image.before_mut().give_up();
+        }
         let writer = &mut *self.writer;
         writer.old.clear();
         for &(offset, len) in ranges {

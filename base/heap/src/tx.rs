@@ -12,6 +12,7 @@ use adamant_wire::le::u64_at;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::access::{Read, Write};
+use crate::before::Before;
 use crate::blocks::{Blocks, object};
 use crate::class::{ClassId, HEADER_BYTES};
 use crate::error::{Error, Result};
@@ -46,11 +47,15 @@ pub struct Transaction<'h> {
     pub(crate) done: bool,
     /// The block that was written last and its bytes, unless this transaction reserved it: a node
     /// is mostly written several times in a row. It stays a block until the transaction has ended.
-    last: (u64, u64),
+    pub(crate) last: (u64, u64),
     /// Undo journal: the block that was written last and its copy in the innermost level.
     pub(crate) last_copy: (u64, Option<Shadow>),
     /// The block that was reserved last, which is mostly written next.
     newest: (u64, Place),
+    /// Whether it lets readers in: then what it changes is copied before.
+    pub(crate) lets_in: bool,
+    /// What it copied for them, when it has ended. Behind the turn: it may take a while to free.
+    pub(crate) copied: Before,
 }
 
 impl<'h> Transaction<'h> {
@@ -75,6 +80,8 @@ impl<'h> Transaction<'h> {
             last,
             last_copy,
             newest,
+            lets_in: false,
+            copied: Before::default(),
         }
     }
 
@@ -140,6 +147,7 @@ impl<'h> Transaction<'h> {
     /// Sets the word of any root.
     pub(crate) fn set_root_word(&mut self, index: usize, value: u64) -> Result<()> {
         let offset = root_offset(index)?;
+        self.keep_roots();
         let bytes = match self.supply.journal.lanes() {
             None => self.track(offset, 8, true)?,
             Some(lanes) => {
@@ -484,6 +492,9 @@ impl<'h> Transaction<'h> {
         let ranges = &mut self.writer.levels[self.depth].ranges;
         if ranges.declare_in(&self.image, (block, bytes), (block + at, len), log)? {
             self.supply.space.settled.settle(block + at, len);
+            if self.lets_in {
+                self.keep_block(block, bytes)?;
+            }
         }
         self.image.bytes_mut(block + at, len)
     }
@@ -536,6 +547,7 @@ impl Drop for Transaction<'_> {
             }
             self.depth -= 1;
         }
+        self.end_pieces();
     }
 }
 

@@ -12,8 +12,8 @@ use crate::image::Shared;
 use crate::lent::Lent;
 use crate::ptr::Ptr;
 
-/// The heap as the last commit left it. Holds the shared lock: no commit becomes visible while it
-/// lives, so it should not live long. The thread that has it must neither begin a transaction nor
+/// The heap as the last commit left it. While it lives no commit becomes visible, so it should not
+/// live long. A transaction in pieces lets views in while it works: they see nothing of it. The thread that has it must neither begin a transaction nor
 /// ask the heap for a second view, a pin, figures or a check: where a commit already waits for this
 /// view, they wait behind that commit for ever.
 #[derive(Debug)]
@@ -30,7 +30,13 @@ impl<'h> View<'h> {
 
     /// The word of root `index`; 0 when it was never set.
     pub fn root(&self, index: usize) -> u64 {
-        self.image.root(index)
+        let before = self.image.before().and_then(|before| before.root(index));
+        before.unwrap_or_else(|| self.image.root(index))
+    }
+
+    /// Sequence number of the last commit that the view shows, if it is not the last one of all.
+    pub(crate) fn ceiling(&self) -> Option<u64> {
+        self.image.before()?.ceiling()
     }
 
     /// The first `len` bytes of a block, without a copy unless they are few, for as long as a slice
@@ -50,6 +56,15 @@ impl<'h> View<'h> {
         if len as u64 > place.bytes() {
             return Err(wrong("is shorter than what is lent"));
         }
+        if let Some(before) = self.image.before() {
+            // What is to change, or has, cannot be lent.
+            if let Some(copy) = before.block(block) {
+                return Ok(Slice::from(copy.get(..len).unwrap_or_default()));
+            }
+            if !before.can_lend() {
+                return Ok(Slice::from(self.image.bytes(block, len as u64)?));
+            }
+        }
         let start = self.image.pointer(block, len as u64)?;
         let bytes = NonNull::slice_from_raw_parts(start, len);
         // SAFETY: the bytes were just found in the image, which the holder of `lent` keeps, in an
@@ -61,6 +76,11 @@ impl<'h> View<'h> {
 impl Read for View<'_> {
     #[inline]
     fn block(&self, block: u64) -> Result<&[u8]> {
+        if let Some(before) = self.image.before()
+            && let Some(copy) = before.block(block)
+        {
+            return Ok(copy);
+        }
         self.blocks.block(&self.image, block)
     }
 

@@ -19,6 +19,8 @@ mod extremes;
 mod first_touch;
 #[path = "cases/fork.rs"]
 mod fork;
+#[path = "cases/pieces.rs"]
+mod pieces;
 #[path = "cases/reuse.rs"]
 mod reuse;
 #[path = "cases/savepoints.rs"]

@@ -18,6 +18,8 @@ mod actions;
 mod extremes;
 #[path = "cases/fork.rs"]
 mod fork;
+#[path = "cases/pieces.rs"]
+mod pieces;
 #[path = "cases/reuse.rs"]
 mod reuse;
 #[path = "cases/savepoints.rs"]
