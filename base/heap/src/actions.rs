@@ -140,7 +140,10 @@ impl Heap {
             }
             match &mut direct {
                 Some(direct) => direct.add(offset, len as u64, &mut desk.record)?,
-                None => desk.record.bytes(offset, reservation),
+                None => {
+                    reservation.mark();
+                    desk.record.bytes(offset, reservation);
+                }
             }
         }
         let fresh = direct.map(|direct| direct.finish(&mut desk.record, false));
@@ -256,7 +259,9 @@ impl Heap {
                 what: "not within a transaction: it would wait for itself; use the transaction",
             });
         }
-        self.journal.wait_for_space()
+        self.journal.wait_for_space()?;
+        self.keeper.wait();
+        Ok(())
     }
 
     /// Begins a commit beside others: a desk, and the image shared.

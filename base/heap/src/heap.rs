@@ -27,6 +27,7 @@ use crate::error::{Error, Result};
 use crate::image::{Exclusive, Image, Shared};
 use crate::journal::{JournalOptions, JournalStats, Recovery};
 use crate::journals::{Journal, JournalKind};
+use crate::keeper::{Estate, Keeper, MemoryStats};
 use crate::layout::{
     CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot, KIND_SYSTEM, PAGE_BYTES,
     ROOT_COUNT, ROOT_MAGIC, ROOT_OFFSET, descriptor_offset, file_offset,
@@ -73,6 +74,13 @@ pub struct Options {
     /// Threads that make reusable what large commits freed, after these returned. 0: each commit
     /// does so itself, as it does while the heap cannot grow.
     pub post_commit_workers: u8,
+    /// Bytes of memory that may differ from the pool file's, by what was written since it was
+    /// opened; beyond that commits wait until the file has enough of it for the memory to be given
+    /// back. What one transaction writes counts too, but is never given back before its commit, nor
+    /// are 2 MiB in which somebody has a reservation or pages of which it has a slice. Redo journal
+    /// only. Below a few MiB nearly every commit waits for the medium. `u64::MAX`: unbounded, which
+    /// costs nothing.
+    pub memory_bytes_max: u64,
 }
 
 impl Default for Options {
@@ -88,6 +96,7 @@ impl Default for Options {
             create: true,
             verify_first_touch: false,
             post_commit_workers: 0,
+            memory_bytes_max: u64::MAX,
         }
     }
 }
@@ -106,6 +115,8 @@ pub struct Stats {
     pub quarantined: u64,
     /// Pins.
     pub pins: u64,
+    /// The memory that the heap takes.
+    pub memory: MemoryStats,
     /// The log.
     pub journal: JournalStats,
 }
@@ -116,8 +127,9 @@ pub struct Heap {
     // Field order is drop order: all threads end before the lock is released, and those that need the
     // journal before it.
     recyclers: Recyclers,
+    pub(crate) keeper: Keeper,
     pub(crate) journal: Arc<Journal>,
-    turns: Turns<Writer>,
+    turns: Arc<Turns<Writer>>,
     pub(crate) space: Arc<Space>,
     pub(crate) desks: Desks,
     /// Whether a desk has something retired.
@@ -185,7 +197,8 @@ impl Heap {
             journal.grow(pages)?;
         }
         let bytes_max = options.address_bytes_max;
-        let image = Image::map(journal.pool(), journal.mapping(), pages, bytes_max)?;
+        let is_bounded = options.memory_bytes_max < u64::MAX;
+        let image = Image::map(journal.pool(), journal.mapping(), pages, bytes_max, is_bounded)?;
         let recovery = journal.recover(&image)?.unwrap_or(recovery);
         let settled = Settled::new(image.pages_max());
         let (classes, pages_end) = load_root(&journal, &image, &settled)?;
@@ -200,10 +213,16 @@ impl Heap {
         let recyclers = Recyclers::spawn(count, ground).map_err(|source| {
             MediumError::io("start a thread for", directory.path(), None, 0, source)
         })?;
+        let turns = Arc::new(Turns::new(writer));
+        let estate = Estate::new(&space, &journal, &lent, &turns, options.memory_bytes_max);
+        let keeper = Keeper::spawn(estate, options.background).map_err(|source| {
+            MediumError::io("start a thread for", directory.path(), None, 0, source)
+        })?;
         let heap = Self {
             recyclers,
+            keeper,
             lent,
-            turns: Turns::new(writer),
+            turns,
             desks: Desks::new(
                 Arc::clone(&space),
                 || Holder::new(Arc::clone(&space), Arc::clone(&lock)),
@@ -371,6 +390,7 @@ impl Heap {
             });
         }
         self.journal.wait_for_space()?;
+        self.keeper.wait();
         Ok(self.turns.wait())
     }
 
@@ -519,6 +539,7 @@ impl Heap {
             address_bytes: image.pages_max() * PAGE_BYTES,
             quarantined,
             pins: self.pins.count(),
+            memory: self.keeper.stats(),
             journal,
         }
     }
@@ -535,6 +556,7 @@ impl Heap {
         self.is_closing.store(true, Ordering::Release);
         let _no_copy = self.copying.lock();
         self.recyclers.stop();
+        self.keeper.stop();
         let outcome = self.journal.close(&self.space.image);
         self.closed.store(true, Ordering::Release);
         let _seat = self.turns.wait();
@@ -550,8 +572,10 @@ impl Drop for Heap {
     fn drop(&mut self) {
         if self.journal.is_child() {
             self.recyclers.forget();
+            self.keeper.forget();
         } else {
             self.recyclers.stop();
+            self.keeper.stop();
         }
     }
 }

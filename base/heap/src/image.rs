@@ -4,7 +4,8 @@
 //! `pages.rs` hold all the address arithmetic of the heap.
 //! Invariants: data pages `0..pages` and their descriptors are readable and writable memory. Under
 //! the redo journal a private image of the file's bytes is under the pages that existed at open,
-//! anonymous memory under the rest; under the undo journal the file itself is under all.
+//! anonymous memory under the rest until it is dropped (`keeper.rs`); under the undo journal the
+//! file itself is under all. Where memory is bounded, a page is stamped before each store to it.
 //! Thread safety: bytes of blocks and of the roots are read under the image's lock and written
 //! under its exclusive side (S1), through [`Exclusive`]; but for a block of an open run or pages
 //! that are free, which belong to whoever reserved them until they are published. Words of the
@@ -33,6 +34,7 @@ use crate::layout::{
 };
 use crate::readers::Reading;
 use crate::thread::thread_number;
+use crate::written::Written;
 
 /// Memory is made usable in steps of a huge page, so that a first touch can fill a whole one:
 /// 2 MiB in one fault instead of 512 (2-4 us each).
@@ -61,6 +63,8 @@ pub(crate) struct Image {
     before: Guarded,
     /// The pool file, where memory is the file itself.
     shared: Option<Arc<dyn File>>,
+    /// What was stored to, where memory is bounded.
+    written: Option<Written>,
 }
 
 /// What was there before the transaction that runs, behind the gate.
@@ -161,6 +165,7 @@ impl Exclusive<'_> {
     pub(crate) fn bytes_mut(&mut self, offset: u64, len: u64) -> Result<&mut [u8]> {
         self.gate.shut_out();
         let pointer = self.image.pointer(offset, len)?;
+        self.image.mark(offset, len);
         // SAFETY: the range is committed, initialised memory. Of blocks and roots nobody else
         // reads or writes a byte while the gate is held exclusively and readers are shut out, which
         // needs `self`, that the returned borrow keeps; and reservations of others, which are not
@@ -187,6 +192,9 @@ impl Exclusive<'_> {
         if pages >= before {
             return Ok(());
         }
+        if let Some(written) = &image.written {
+            written.forget(pages, before);
+        }
         image.pages.store(pages, Ordering::Release);
         // The table of the zone that becomes the last one stays: it lies before what is cut off.
         let table = |zones: u64| zones * ZONE_TABLE_PAGES * PAGE_BYTES;
@@ -201,16 +209,43 @@ impl Exclusive<'_> {
         }
         Ok(())
     }
+
+    /// Makes data pages of one zone the file's again. They lie below the end, and `is_mapped` says
+    /// whether the file is behind them, whatever was stored to them since.
+    ///
+    /// # Safety
+    /// Nobody stores to them, and bytes that anybody has a reference to are the same in the file.
+    pub(crate) unsafe fn drop_pages(
+        &mut self,
+        pool: &Arc<dyn File>,
+        (start, end): (u64, u64),
+        is_mapped: bool,
+    ) -> Result<()> {
+        self.gate.shut_out();
+        debug_assert!(start < end && end <= self.pages(), "they exist");
+        debug_assert_eq!(
+            start / ZONE_PAGES,
+            (end - 1) / ZONE_PAGES,
+            "they are one range of the file"
+        );
+        let (at, len) = (start * PAGE_BYTES, (end - start) * PAGE_BYTES);
+        let region = &self.image.data;
+        // SAFETY: our caller promises it.
+        unsafe { pool.drop_private(region, at, file_offset(at), len, is_mapped)? };
+        Ok(())
+    }
 }
 
 impl Image {
     /// Reserves address space for a heap of up to `bytes_max` bytes, or as much as is granted,
-    /// and at least `pages` pages; then maps the first `pages` pages of the pool file.
+    /// and at least `pages` pages; then maps the first `pages` pages of the pool file. Where
+    /// `is_bounded`, notes what is stored to, if the medium can give such memory back.
     pub(crate) fn map(
         pool: &Arc<dyn File>,
         mapping: Mapping,
         pages: u64,
         bytes_max: u64,
+        is_bounded: bool,
     ) -> Result<Self> {
         let bytes_min = (pages * PAGE_BYTES).max(ZONE_BYTES);
         let bytes_max = bytes_max.min(HEAP_BYTES_MAX).max(bytes_min);
@@ -218,8 +253,10 @@ impl Image {
         let table_bytes = data.bytes() / PAGE_BYTES * DESCRIPTOR_BYTES;
         let tables = Region::reserve(table_bytes, table_bytes)?;
         let shared = (mapping == Mapping::Shared).then(|| Arc::clone(pool));
+        let is_bounded = is_bounded && mapping == Mapping::Private && pool.drops_private();
+        let written = is_bounded.then(|| Written::new(data.bytes() / PAGE_BYTES));
         let (pages, gate, before) = (AtomicU64::new(pages), Gate::default(), Guarded::default());
-        let image = Self { data, tables, pages, gate, before, shared };
+        let image = Self { data, tables, pages, gate, before, shared, written };
         // SAFETY: the regions were reserved above, no reference into them exists yet.
         unsafe { image.map_pages(pool, 0, image.pages())? };
         Ok(image)
@@ -321,6 +358,9 @@ impl Image {
             }
             return Ok(());
         }
+        if let Some(written) = &self.written {
+            written.note_anonymous(before, pages);
+        }
         Self::commit(&self.data, before * PAGE_BYTES, pages * PAGE_BYTES)?;
         let table = |pages: u64| (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
         Self::commit(&self.tables, table(before), table(pages))?;
@@ -388,8 +428,24 @@ impl Image {
         Ok(u64::from_le(self.word(offset)?.load(Ordering::Acquire)))
     }
 
+    /// What was stored to, where memory is bounded.
+    #[inline]
+    pub(crate) fn written(&self) -> Option<&Written> {
+        self.written.as_ref()
+    }
+
+    /// Stamps the pages of `len` bytes at a heap offset, which are about to be stored to, or whose
+    /// bytes are about to get a record.
+    #[inline]
+    pub(crate) fn mark(&self, offset: u64, len: u64) {
+        if let Some(written) = &self.written {
+            written.mark(offset, len);
+        }
+    }
+
     /// Sets the word of the allocator at a heap offset.
     pub(crate) fn store_word(&self, offset: u64, value: u64) -> Result<()> {
+        self.mark(offset, 8);
         self.word(offset)?.store(value.to_le(), Ordering::Release);
         Ok(())
     }
@@ -601,6 +657,7 @@ impl Image {
 
     /// Changes bits of the word of the allocator at a heap offset.
     pub(crate) fn change_bits(&self, offset: u64, set: u64, clear: u64) -> Result<()> {
+        self.mark(offset, 8);
         let word = self.word(offset)?;
         if set != 0 {
             word.fetch_or(set.to_le(), Ordering::Release);

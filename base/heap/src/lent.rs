@@ -46,10 +46,18 @@ pub(crate) struct Lent {
     any: AtomicBool,
 }
 
+/// A block of which slices may be left.
+struct Loan {
+    lender: Lender,
+    /// Its heap offset, and its end.
+    start: u64,
+    end: u64,
+}
+
 struct Books {
     /// What lenders keep alive; `None` once the heap is closed.
     holder: Option<Arc<Holder>>,
-    loans: HashMap<Key, Lender>,
+    loans: HashMap<Key, Loan>,
     spare: Vec<Lender>,
     /// So many loans, and those that are over are looked for.
     swept_at: usize,
@@ -59,9 +67,9 @@ impl Books {
     /// Takes out the loans that are over.
     fn sweep(&mut self) {
         let Self { loans, spare, .. } = self;
-        for (_, lender) in loans.extract_if(|_, lender| lender.is_alone()) {
+        for (_, loan) in loans.extract_if(|_, loan| loan.lender.is_alone()) {
             if spare.len() < SPARE_MAX {
-                spare.push(lender);
+                spare.push(loan.lender);
             }
         }
         self.swept_at = (2 * self.loans.len()).max(SPARE_MAX);
@@ -80,7 +88,7 @@ impl Lent {
         Self { books: Mutex::new(books), any: AtomicBool::new(false) }
     }
 
-    /// A slice of bytes of the block at a place.
+    /// A slice of bytes of the block that starts at a heap offset.
     ///
     /// # Errors
     /// `Error::TooLarge` for more bytes than a slice can have; `Error::Misuse` once the heap is
@@ -89,7 +97,12 @@ impl Lent {
     /// # Safety
     /// `bytes` are bytes of that block, in memory that the holder keeps. The block is allocated and
     /// published, and the image is held shared: nobody writes it or makes it reusable meanwhile.
-    pub(crate) unsafe fn lend(&self, place: Place, bytes: NonNull<[u8]>) -> Result<Slice> {
+    pub(crate) unsafe fn lend(
+        &self,
+        start: u64,
+        place: Place,
+        bytes: NonNull<[u8]>,
+    ) -> Result<Slice> {
         let mut books = self.books.lock();
         if books.loans.len() >= books.swept_at {
             books.sweep();
@@ -98,8 +111,15 @@ impl Lent {
         let Some(holder) = holder else {
             return Err(Error::Misuse { what: "the heap was closed; open it again" });
         };
-        let new = || spare.pop().unwrap_or_else(|| Lender::new(Arc::clone(holder)));
-        let lender = loans.entry(key_of(place)).or_insert_with(new);
+        let end = start + place.bytes();
+        let new = || {
+            let lender = spare.pop().unwrap_or_else(|| Lender::new(Arc::clone(holder)));
+            Loan { lender, start, end }
+        };
+        let loan = loans.entry(key_of(place)).or_insert_with(new);
+        // It may have been another block's that is no more, whose loan is over.
+        (loan.start, loan.end) = (start, end);
+        let lender = &mut loan.lender;
         // Before the lock on the image goes: whoever has it exclusively then sees it.
         self.any.store(true, Ordering::Relaxed);
         // SAFETY: readable while the holder lives, which the lender owns. Not changed while the
@@ -137,16 +157,28 @@ impl Lent {
     #[cold]
     pub(crate) fn is_on_loan(&self, key: (u64, u64)) -> bool {
         let mut books = self.books.lock();
-        let Some(lender) = books.loans.get(&key) else { return false };
-        if !lender.is_alone() {
+        let Some(loan) = books.loans.get(&key) else { return false };
+        if !loan.lender.is_alone() {
             return true;
         }
         let over = books.loans.remove(&key);
         if books.spare.len() < SPARE_MAX {
-            books.spare.extend(over);
+            books.spare.extend(over.map(|loan| loan.lender));
         }
         self.any.store(!books.loans.is_empty(), Ordering::Relaxed);
         false
+    }
+
+    /// The heap ranges of the blocks of which a slice may be left, in order. As [`Lent::refuse`].
+    /// O(loans).
+    pub(crate) fn ranges(&self, found: &mut Vec<(u64, u64)>) {
+        found.clear();
+        if self.has_any() {
+            let mut books = self.books.lock();
+            books.sweep();
+            found.extend(books.loans.values().map(|loan| (loan.start, loan.end)));
+            found.sort_unstable();
+        }
     }
 
     /// Looks for loans that are over, if that is quickly done, so that those who write need not ask.

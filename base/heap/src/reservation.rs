@@ -202,6 +202,11 @@ impl Reservation {
         debug_assert!(len as u64 <= place.bytes(), "the block holds what was asked for");
         let spot = Spot::new(place);
         debug_assert_eq!(spot.place(), place, "nothing is cut off");
+        if let Some(written) = share.space().image.written() {
+            // From now on its pages may be stored to at any time (R6).
+            written.hold(block, place.bytes());
+            written.mark(block, len as u64);
+        }
         Self { share: Some(share), bytes, len, block, spot, is_written: false }
     }
 
@@ -231,14 +236,32 @@ impl Reservation {
     #[inline]
     pub(crate) fn hand_over(&mut self, shares: Option<&mut Shares>) {
         self.len = 0;
+        self.let_go();
         if let (Some(share), Some(shares)) = (self.share.take(), shares) {
             shares.take_back(share);
+        }
+    }
+
+    /// The bytes get a record, in the hold of the image that the caller has.
+    #[inline]
+    pub(crate) fn mark(&self) {
+        if let Some(share) = &self.share {
+            share.space().image.mark(self.block, self.written_len() as u64);
+        }
+    }
+
+    /// Nobody stores to the bytes any more.
+    #[inline]
+    fn let_go(&self) {
+        if let Some(written) = self.share.as_ref().and_then(|s| s.space().image.written()) {
+            written.let_go(self.block, self.place().bytes());
         }
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
+        self.let_go();
         if let Some(share) = &self.share {
             share.space().take_back(Word::of(self.place()));
         }

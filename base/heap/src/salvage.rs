@@ -252,7 +252,7 @@ fn pages_of_redo(
             None
         }
     };
-    let image = Image::map(file, Mapping::Private, pool.pages_backed(), HEAP_BYTES_MAX)?;
+    let image = Image::map(file, Mapping::Private, pool.pages_backed(), HEAP_BYTES_MAX, false)?;
     let pages = newest.map_or(0, |newest| newest.pages.get());
     if image.pages() < pages {
         note(cut(file, image.pages(), pages)?);
@@ -279,7 +279,7 @@ fn pages_of_undo(
     note: &mut dyn FnMut(Error),
 ) -> Result<Pages> {
     let file = pool.file();
-    let image = Image::map(file, Mapping::Private, pool.pages_backed(), HEAP_BYTES_MAX)?;
+    let image = Image::map(file, Mapping::Private, pool.pages_backed(), HEAP_BYTES_MAX, false)?;
     let laid = lanes::lay_over(pool.uuid(), log, &image, note)?;
     let mut lost = BTreeSet::new();
     for (offset, len) in laid.doubtful {

@@ -204,6 +204,7 @@ impl<'h> Transaction<'h> {
             return Err(Error::Misuse { what: "a reservation is published once, in its own heap" });
         }
         let (place, written) = (reservation.place(), reservation.written_len() as u64);
+        reservation.mark();
         reservation.hand_over(None);
         let depth = self.depth;
         let fresh = &mut self.writer.levels[depth].fresh;

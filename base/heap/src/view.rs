@@ -69,7 +69,7 @@ impl<'h> View<'h> {
         let bytes = NonNull::slice_from_raw_parts(start, len);
         // SAFETY: the bytes were just found in the image, which the holder of `lent` keeps, in an
         // allocated block at `place`. The view holds the image shared.
-        unsafe { self.lent.lend(place, bytes) }
+        unsafe { self.lent.lend(block, place, bytes) }
     }
 }
 

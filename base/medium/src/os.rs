@@ -325,6 +325,28 @@ impl File for OsFile {
         mapped.map_err(|error| self.error("map", file_offset, len, error))
     }
 
+    fn drops_private(&self) -> bool {
+        cfg!(target_os = "linux")
+    }
+
+    #[cfg(target_os = "linux")]
+    unsafe fn drop_private(
+        &self,
+        region: &Region,
+        region_offset: u64,
+        file_offset: u64,
+        len: u64,
+        is_mapped: bool,
+    ) -> Result<()> {
+        if !is_mapped {
+            // SAFETY: our caller promises the same.
+            return unsafe { self.map_private(region, region_offset, file_offset, len) };
+        }
+        // SAFETY: our caller promises it.
+        let dropped = unsafe { region.drop_pages(region_offset, len) };
+        dropped.map_err(|error| self.error("drop the image of", file_offset, len, error))
+    }
+
     unsafe fn map_shared(
         &self,
         region: &Region,

@@ -2,7 +2,8 @@
 //!
 //! Purpose: a pool grows without ever moving, so an offset stays an address plus a constant.
 //! Invariants: the range belongs to this process alone and is unmapped on drop; a page is either
-//! inaccessible (never committed) or readable and writable; it goes back by `release` only. The base is
+//! inaccessible (never committed) or readable and writable; it goes back by `release` only, the
+//! memory behind it also by `drop_pages`. The base is
 //! aligned to 2 MiB, so that aligned offsets can become huge pages.
 //! Thread safety: all methods take `&self` and may be called from any thread. What the bytes
 //! hold, and who may touch them when, is the business of whoever owns the region.
@@ -175,7 +176,7 @@ impl Region {
     /// Replaces the pages by a private image of a file's: see `File::map_private`.
     ///
     /// # Safety
-    /// No reference into that range of the region may exist.
+    /// As `File::map_private`.
     pub(crate) unsafe fn map_file(
         &self,
         offset: u64,
@@ -186,6 +187,25 @@ impl Region {
         let flags = MapFlags::PRIVATE | no_reserve();
         // SAFETY: our caller promises it.
         unsafe { self.map_over(offset, len, file, file_offset, flags) }
+    }
+
+    /// Drops what was stored to a private image of a file: see `File::drop_private`.
+    ///
+    /// # Safety
+    /// As `File::drop_private`.
+    #[cfg(target_os = "linux")]
+    pub(crate) unsafe fn drop_pages(&self, offset: u64, len: u64) -> rustix::io::Result<()> {
+        let aligned = offset.is_multiple_of(self.page_bytes) && len.is_multiple_of(self.page_bytes);
+        if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes) {
+            return Err(rustix::io::Errno::INVAL);
+        }
+        if len == 0 {
+            return Ok(());
+        }
+        let (address, advice) = (self.address(offset), rustix::mm::Advice::LinuxDontNeed);
+        // SAFETY: whole pages of our own mapping, checked above. Whoever has a reference into them
+        // finds the same bytes there, and nobody stores to them: our caller promises it.
+        unsafe { rustix::mm::madvise(address.cast(), len as usize, advice) }
     }
 
     /// Replaces the pages by a file's own: see `File::map_shared`.
@@ -214,7 +234,8 @@ impl Region {
     /// Maps a file over whole pages of the region.
     ///
     /// # Safety
-    /// No reference into that range of the region may exist.
+    /// No reference into that range of the region may exist, but to bytes that are the same in the
+    /// file, and nobody stores to it meanwhile.
     unsafe fn map_over(
         &self,
         offset: u64,
@@ -234,7 +255,9 @@ impl Region {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = flags | MapFlags::FIXED;
         // SAFETY: MAP_FIXED replaces exactly these whole pages, which lie in our own mapping
-        // (checked above) and to which, by this function's contract, nobody has a reference.
+        // (checked above). By this function's contract whoever has a reference into them finds the
+        // same bytes: the system changes a mapping under a lock that a fault waits for, so there is
+        // no moment without one. Nobody stores to them, so no store is lost.
         unsafe { rustix::mm::mmap(address, len as usize, access, flags, file, file_offset) }?;
         advise(NonNull::new(address).ok_or(rustix::io::Errno::INVAL)?, len as usize)
     }

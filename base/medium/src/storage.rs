@@ -89,7 +89,8 @@ pub trait File: Send + Sync + Debug {
     /// of the page size, the range of the file exists.
     ///
     /// # Safety
-    /// No reference into that range of the region may exist.
+    /// No reference into that range of the region may exist, but to bytes that are the same in the
+    /// file, and nobody stores to it meanwhile.
     unsafe fn map_private(
         &self,
         region: &Region,
@@ -97,6 +98,28 @@ pub trait File: Send + Sync + Debug {
         file_offset: u64,
         len: u64,
     ) -> Result<()>;
+    /// Whether [`File::drop_private`] gives memory back: not where the file itself is memory.
+    fn drops_private(&self) -> bool {
+        false
+    }
+    /// Makes memory of the region the file's bytes again, and gives back what stores to it took.
+    /// Arguments and errors as of [`File::map_private`], which mapped that range there before if
+    /// `is_mapped` says so; else it is memory that was committed.
+    ///
+    /// # Safety
+    /// As of [`File::map_private`].
+    unsafe fn drop_private(
+        &self,
+        region: &Region,
+        region_offset: u64,
+        file_offset: u64,
+        len: u64,
+        is_mapped: bool,
+    ) -> Result<()> {
+        let _ = is_mapped;
+        // SAFETY: our caller promises the same.
+        unsafe { self.map_private(region, region_offset, file_offset, len) }
+    }
     /// Makes `len` bytes of the region at `region_offset` the file's own bytes at `file_offset`:
     /// stores reach the file, and the medium as [`Persist`] says. Offsets and `len` are multiples
     /// of the page size, the range of the file exists and stays for as long as it is mapped.

@@ -383,6 +383,29 @@ impl File for SimFile {
         unsafe { region.fill(region_offset, len, |part, at| self.read(part, file_offset + at)) }
     }
 
+    fn drops_private(&self) -> bool {
+        true
+    }
+
+    unsafe fn drop_private(
+        &self,
+        region: &Region,
+        region_offset: u64,
+        file_offset: u64,
+        len: u64,
+        _: bool,
+    ) -> Result<()> {
+        let unsynced = self.disk.inner().state.file(self.number).unsynced_in(file_offset, len);
+        assert_eq!(
+            unsynced,
+            None,
+            "dropped an image of bytes of {} that no successful sync covers",
+            self.path.display()
+        );
+        // SAFETY: our caller promises the same.
+        unsafe { self.map_private(region, region_offset, file_offset, len) }
+    }
+
     unsafe fn map_shared(
         &self,
         region: &Region,

@@ -90,6 +90,12 @@ impl FileState {
         &self.visible.space
     }
 
+    /// The first of some bytes that no successful sync covers.
+    pub(crate) fn unsynced_in(&self, offset: u64, len: u64) -> Option<u64> {
+        let found = self.unsynced.range(pages_of(offset, len)).next();
+        found.map(|(page, _)| page * PAGE_BYTES as u64)
+    }
+
     pub(crate) fn write(&mut self, operation: u64, bytes: &[u8], offset: u64) {
         for part in parts(offset, bytes.len()) {
             if self.mapped {

@@ -40,6 +40,11 @@
 //! to a page that has space never runs out of it. A store to mapped memory that has none would be
 //! a signal on a full disk, and panics.
 //!
+//! *A private image* (`File::map_private`) has the file's bytes as they were when it was mapped, and
+//! after `File::drop_private` as they are then. One may be dropped only where the file has nothing
+//! that a successful sync does not cover, else this panics: what a failed sync should have written the
+//! system may read from the medium again, as it was before.
+//!
 //! *Mapped memory* (`File::map_shared`, `Directory::persist`) is lines of 64 bytes. A store is
 //! visible at once, to the program and to reads of the file. A line is durable as it was when it
 //! was flushed, once a fence of the same thread followed; a fence of another thread completes

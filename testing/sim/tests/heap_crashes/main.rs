@@ -6,6 +6,7 @@
 //! `ADAMANT_SIM_SEED` (default 0) gives other workloads.
 
 mod backup;
+mod bounded;
 mod full;
 mod hooked;
 mod left_out;

@@ -78,12 +78,22 @@ pub(crate) fn commit_of(heap: &Heap) -> u64 {
 
 /// Opens the heap on a disk, everything within the calls, with the smallest log there can be.
 pub(crate) fn open(disk: &SimDisk, journal: JournalKind) -> Result<(Heap, Recovery)> {
+    open_bounded(disk, journal, u64::MAX)
+}
+
+/// The same, with a bound of its memory.
+pub(crate) fn open_bounded(
+    disk: &SimDisk,
+    journal: JournalKind,
+    memory_bytes_max: u64,
+) -> Result<(Heap, Recovery)> {
     let mut options = Options::default();
     options.journal = journal;
     options.log_bytes_max = 4 << 20;
     options.address_bytes_max = 256 << 20;
     options.deferred_bytes_max = 64 << 10;
     options.background = false;
+    options.memory_bytes_max = memory_bytes_max;
     Heap::open(Arc::new(SimDirectory::root(disk)), options)
 }
 

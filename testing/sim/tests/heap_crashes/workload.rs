@@ -8,7 +8,7 @@ use std::thread;
 use adamant_heap::{Durability, Error, Heap, JournalKind, Result, Transaction, Write};
 use adamant_sim::{Mark, SimDisk};
 
-use crate::model::{HEADER_BYTES, Model, SLOTS, commit_of, is_poisoned, open, slot_at};
+use crate::model::{HEADER_BYTES, Model, SLOTS, commit_of, is_poisoned, open_bounded, slot_at};
 use crate::undo;
 
 /// Bytes of a block too large for one frame, by far.
@@ -42,6 +42,8 @@ pub(crate) struct Mix {
     pub(crate) reopen_one_in: u64,
     /// One step in so many gives free space back; 0: none.
     pub(crate) shrink_one_in: u64,
+    /// The bound of the memory that differs from the file's.
+    pub(crate) memory_bytes_max: u64,
     /// The durabilities to choose from.
     pub(crate) durabilities: &'static [Durability],
 }
@@ -61,6 +63,7 @@ impl Default for Mix {
             thread_one_in: 0,
             reopen_one_in: 0,
             shrink_one_in: 0,
+            memory_bytes_max: u64::MAX,
             durabilities: ALL,
         }
     }
@@ -85,11 +88,11 @@ pub(crate) struct Workload {
 impl Workload {
     /// Creates a heap on an empty disk.
     pub(crate) fn create(disk: &SimDisk, mix: Mix) -> Result<Workload> {
-        let (mut heap, _) = open(disk, mix.journal)?;
+        let (mut heap, _) = open_bounded(disk, mix.journal, mix.memory_bytes_max)?;
         if let (JournalKind::Undo, Some((count, bytes))) = (mix.journal, mix.lanes) {
             drop(heap);
             undo::remake_lanes(disk, count, bytes);
-            (heap, _) = open(disk, mix.journal)?;
+            (heap, _) = open_bounded(disk, mix.journal, mix.memory_bytes_max)?;
         }
         Mark::Durable.put(disk, 0);
         Ok(Workload {
@@ -133,7 +136,8 @@ impl Workload {
     pub(crate) fn reopen(&mut self) -> Result<()> {
         self.heap.close()?;
         Mark::Durable.put(&self.disk, self.last().commit);
-        self.heap = Arc::new(open(&self.disk, self.mix.journal)?.0);
+        let bounded = open_bounded(&self.disk, self.mix.journal, self.mix.memory_bytes_max)?;
+        self.heap = Arc::new(bounded.0);
         Ok(())
     }
 

@@ -1,0 +1,99 @@
+//! A heap whose memory is bounded, so that its pages are dropped all the time: what is read from then
+//! on is what the file has. The disk panics where no successful sync covers that.
+
+use adamant_heap::{Durability, Error, JournalKind, Write};
+use adamant_sim::SimDisk;
+use adamant_sim::tally::seed;
+
+use crate::model::open_bounded;
+use crate::workload::{Mix, Workload};
+use crate::{try_crashes_within, try_deaths, try_faults, try_power_cuts};
+
+/// Nearly every commit drops pages, some of them 2 MiB of memory of its own at once.
+fn mix(number: u64) -> Mix {
+    Mix {
+        seed: seed(number),
+        steps: 50,
+        large_one_in: 10,
+        alone_one_in: 4,
+        abort_one_in: 8,
+        reopen_one_in: 25,
+        shrink_one_in: 25,
+        memory_bytes_max: 256 << 10,
+        ..Mix::default()
+    }
+}
+
+/// Runs the workload, and panics unless it dropped pages.
+fn run(disk: &SimDisk, mix: Mix) -> Vec<crate::model::Model> {
+    let mut workload = Workload::create(disk, mix).unwrap();
+    let (mut dropped, mut total) = (0, 0);
+    for _ in 0..mix.steps {
+        workload.step().unwrap();
+        let now = workload.heap.stats().memory.dropped_bytes;
+        total += if now < dropped { now } else { now - dropped };
+        dropped = now;
+    }
+    workload.last().verify(&workload.heap);
+    assert!(total > 1 << 20, "{total} bytes were dropped");
+    workload.models
+}
+
+#[test]
+fn crashes_while_pages_are_dropped() {
+    let disk = SimDisk::new(seed(71));
+    let models = run(&disk, mix(71));
+    try_power_cuts(&disk, &models, 5, 3).print("bounded memory");
+    try_deaths(&disk, &models, 29).print("bounded memory, killed processes");
+    try_crashes_within(&disk, &models, 199, 1).print("bounded memory, crashes during recovery");
+}
+
+#[test]
+fn after_a_failed_sync_nothing_is_dropped() {
+    let mix = Mix { steps: 12, large_one_in: 3, reopen_one_in: 0, ..mix(72) };
+    try_faults(mix, "bounded memory, failing syncs", |operation| operation.starts_with("sync"));
+}
+
+#[test]
+fn what_fails_otherwise_is_undone_or_poisons() {
+    let mix = Mix { steps: 8, reopen_one_in: 0, large_one_in: 3, ..mix(73) };
+    let is_tried = |operation: &str| operation.starts_with("write sim/pool");
+    try_faults(mix, "bounded memory, failing writes", is_tried);
+}
+
+#[test]
+fn a_reservation_that_is_filled_meanwhile_keeps_its_bytes() {
+    let disk = SimDisk::new(seed(74));
+    let (heap, _) = open_bounded(&disk, JournalKind::Redo, 64 << 10).unwrap();
+    let mut reservation = heap.reserve(3000).unwrap();
+    reservation[..1500].fill(1);
+    for number in 0..40_u8 {
+        let written = heap.transaction::<_, Error>(Durability::Buffered, |tx| {
+            let block = tx.reserve(20_000)?;
+            tx.write(block, 0, 20_000)?.fill(number);
+            Ok(())
+        });
+        written.unwrap();
+    }
+    reservation[1500..].fill(2);
+    let block = reservation.offset();
+    heap.publish(Durability::Sync, [reservation]).unwrap();
+    for number in 0..200_u8 {
+        let written = heap.transaction::<_, Error>(Durability::Buffered, |tx| {
+            let block = tx.reserve(20_000)?;
+            tx.write(block, 0, 20_000)?.fill(number);
+            Ok(())
+        });
+        written.unwrap();
+    }
+    assert!(heap.stats().memory.dropped_bytes > 0, "it is published, and keeps nothing");
+    let judge = |heap: &adamant_heap::Heap| {
+        let view = heap.view().unwrap();
+        let bytes = adamant_heap::Read::block(&view, block).unwrap();
+        assert!(bytes[..1500].iter().all(|byte| *byte == 1));
+        assert!(bytes[1500..3000].iter().all(|byte| *byte == 2));
+    };
+    judge(&heap);
+    heap.close().unwrap();
+    judge(&open_bounded(&disk, JournalKind::Redo, u64::MAX).unwrap().0);
+}
