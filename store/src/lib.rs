@@ -105,8 +105,8 @@ mod serializability;
 
 pub use adamant_heap::durability::Durability;
 pub use adamant_heap::{
-    CheckReport as HeapCheckReport, ClassOccupancy, Flushing, JournalKind, Occupancy, Recovery,
-    Shrunk, Stats as HeapStats, Stretch, Usage,
+    CheckReport as HeapCheckReport, ClassOccupancy, Flushing, JournalKind, MemoryStats, Occupancy,
+    Recovery, Shrunk, Stats as HeapStats, Stretch, Usage,
 };
 pub use adamant_medium::storage::Directory;
 pub use adamant_slice::Slice;

@@ -59,6 +59,7 @@ pub(crate) fn heap_in(
     heap_options.deferred_bytes_max = options.deferred_bytes_max;
     heap_options.background = options.background;
     heap_options.verify_first_touch = options.verify_first_touch;
+    heap_options.memory_bytes_max = options.memory_bytes_max;
     Ok(Heap::open(directory, heap_options)?)
 }
 

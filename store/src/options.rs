@@ -26,6 +26,7 @@ pub struct Options {
     pub(crate) deferred_bytes_max: u64,
     pub(crate) background: bool,
     pub(crate) verify_first_touch: bool,
+    pub(crate) memory_bytes_max: u64,
     pub(crate) snapshot_bytes_max: u64,
 }
 
@@ -42,6 +43,7 @@ impl Options {
             deferred_bytes_max: 4 << 20,
             background: true,
             verify_first_touch: false,
+            memory_bytes_max: u64::MAX,
             snapshot_bytes_max: 1 << 30,
         }
     }
@@ -118,6 +120,18 @@ impl Options {
     #[must_use]
     pub fn verify_first_touch(mut self, verify: bool) -> Self {
         self.verify_first_touch = verify;
+        self
+    }
+
+    /// Bytes of the process's own memory that the pool may take. What is written is in such memory
+    /// until the pool file has it; beyond the bound commits wait for that, and the memory is given
+    /// back, what was written to longest ago first. What is only read is the system's cache and does not
+    /// count. One transaction that writes more takes more until it has committed. Not for the undo
+    /// journal, whose pool is the file itself, nor for stores in memory. At least some tens of MiB, or
+    /// commits wait often. Default: `u64::MAX`, no bound.
+    #[must_use]
+    pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
+        self.memory_bytes_max = bytes;
         self
     }
 

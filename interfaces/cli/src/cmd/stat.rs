@@ -20,6 +20,8 @@ pub(crate) fn run(args: &StatArgs, output: &Output) -> Result<()> {
         ("pool_bytes", heap.pool_bytes),
         ("used_bytes", heap.used_bytes),
         ("address_bytes", heap.address_bytes),
+        ("memory_dirty_bytes", heap.memory.dirty_bytes),
+        ("memory_dropped_bytes", heap.memory.dropped_bytes),
         ("log_bytes", heap.journal.log_allocated_bytes),
         ("log_used_bytes", heap.journal.log_used_bytes),
         ("last_sequence", heap.journal.last_sequence),
