@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::image::Exclusive;
 use crate::journal::{Signal, Worker};
 use crate::journals::Journal;
-use crate::layout::{FIRST_PAGE, PAGE_BYTES, ZONE_PAGES};
+use crate::layout::{PAGE_BYTES, ZONE_PAGES};
 use crate::lent::Lent;
 use crate::space::Space;
 use crate::turns::Turns;
@@ -181,7 +181,7 @@ impl Estate {
         let wanted = self.dirty_bytes().saturating_sub(self.bytes_max / 2);
         tools.kept_bytes = 0;
         let oldest = written.epoch_of_oldest(epoch, wanted, image.pages());
-        let mut next = Some(FIRST_PAGE);
+        let mut next = Some(0);
         while let Some(page) = next {
             let had_to_wait = self.is_over();
             if is_stopped() || self.dirty_bytes() <= self.bytes_max / 2 {
@@ -328,13 +328,13 @@ impl Estate {
         epoch: u32,
         quota: &mut Quota,
     ) -> Result<()> {
-        let (start, end) = (piece * PIECE_PAGES, (piece + 1) * PIECE_PAGES);
+        // What is beyond the last page is nobody's yet; once it is, the piece has memory of its own again.
+        let (start, end) = (piece * PIECE_PAGES, ((piece + 1) * PIECE_PAGES).min(image.pages()));
         if written.newest_in(piece) > epoch {
             return Ok(());
         }
-        // The file may have none of its last pages yet.
-        let is_kept = end > image.pages() || start < FIRST_PAGE || tools.is_lent(start, end);
-        let dropping = written.start_dropping(piece).filter(|_| !is_kept);
+        let is_lent = tools.is_lent(start, end);
+        let dropping = written.start_dropping(piece).filter(|_| !is_lent);
         let Some(dropping) = dropping else {
             tools.kept_bytes += PIECE_PAGES * PAGE_BYTES;
             return Ok(());

@@ -14,12 +14,12 @@
 //! one total order (`SeqCst`).
 //!
 //! Tables of descriptors are neither stamped nor dropped: memory has flags in them that the
-//! file does not have. Nor are the system's pages.
+//! file does not have.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-use crate::layout::{FIRST_PAGE, PAGE_BYTES, TABLE_BASE, ZONE_PAGES};
+use crate::layout::{PAGE_BYTES, TABLE_BASE, ZONE_PAGES};
 use crate::seat::wait;
 
 /// Pages of a piece: 2 MiB, which a huge page can back.
@@ -130,9 +130,6 @@ impl Written {
     #[cold]
     fn stamp(&self, page: u64, epoch: u32) {
         let Some(zone) = self.zone(page) else { return };
-        if page < FIRST_PAGE {
-            return;
-        }
         // The higher one stays: a thread without a lock may come late with its epoch.
         let before = zone.stamps[(page % ZONE_PAGES) as usize].fetch_max(epoch, Ordering::AcqRel);
         if before == 0 {
