@@ -12,7 +12,7 @@
 //! Thread safety: any thread may wait; one at a time drops. Locks as `space.rs` says.
 //!
 //! Readers lose nothing: a view and this exclude each other, and what is touched next is read from
-//! the system's cache. See docs/decisions/0070-dropped-pages.md.
+//! the system's cache. See docs/decisions/0080-dropped-pages.md.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
