@@ -33,3 +33,5 @@ pub mod report;
 pub mod heap;
 
 pub mod slice;
+
+pub mod soak;

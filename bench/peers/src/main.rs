@@ -7,7 +7,7 @@ use adamant_bench::error::Result;
 use adamant_peers::figures::Figures;
 use adamant_peers::notes::Notes;
 use adamant_peers::settings::{Settings, USAGE};
-use adamant_peers::{child, goals, heap, plots, report, rounds, rows, slice};
+use adamant_peers::{child, goals, heap, plots, report, rounds, rows, slice, soak};
 
 /// Folder of the pictures and rows, beside the report.
 const FOLDER: &str = "benchmarks";
@@ -32,6 +32,9 @@ fn run(arguments: &[String]) -> Result<()> {
     }
     if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "slice") {
         return slice::run(rest);
+    }
+    if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "soak") {
+        return soak::run(rest);
     }
     let Some(settings) = Settings::parse(arguments)? else {
         println!("{USAGE}");

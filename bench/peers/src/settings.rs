@@ -14,6 +14,7 @@ use crate::roster;
 /// What `--help` prints.
 pub const USAGE: &str = "\
 usage: adamant-peers [options]        (cargo xtask peers [options])
+       adamant-peers heap | slice | soak [options], each with its own --help
 
 --quick             under 3 minutes: 300,000 entries, 2 rounds; the default
 --full              under 30 minutes: 1,000,000 entries, 3 rounds
