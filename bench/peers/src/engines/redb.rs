@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use ::redb::{
-    AccessGuard, Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
-    WriteTransaction,
+    AccessGuard, Database, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata,
+    TableDefinition, WriteTransaction,
 };
 use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
 use adamant_bench::error::Result;
@@ -26,11 +26,16 @@ pub struct RedbEngine {
 }
 
 /// A value in a page that is kept while it is looked at.
-pub struct Value(AccessGuard<'static, &'static [u8]>);
+pub struct Value {
+    guard: AccessGuard<'static, &'static [u8]>,
+    /// Keeps what it was read from: version 4.1 asserts, in debug builds, that nobody has a page of a
+    /// read that has ended while a commit without durability frees it.
+    _table: ReadOnlyTable<&'static [u8], &'static [u8]>,
+}
 
 impl AsRef<[u8]> for Value {
     fn as_ref(&self) -> &[u8] {
-        self.0.value()
+        self.guard.value()
     }
 }
 
@@ -109,7 +114,7 @@ impl Engine for RedbEngine {
 
     fn get(&self, key: &Key) -> Result<Option<Value>> {
         let table = self.database.begin_read()?.open_table(TABLE)?;
-        Ok(table.get(&key[..])?.map(Value))
+        Ok(table.get(&key[..])?.map(|guard| Value { guard, _table: table }))
     }
 
     fn get_with(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<bool> {
