@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adamant_bench::bounded;
 use adamant_bench::bplus;
 use adamant_bench::heap::{self, Journal};
 use adamant_bench::kv::Settings;
@@ -21,6 +22,7 @@ usage: adamant-bench kv [options]
        adamant-bench splits [options]
        adamant-bench slice [options]
        adamant-bench transactions [options]
+       adamant-bench memory [options]
 
 kv            a keyspace of byte strings, beside the raw disk and a BTreeMap
 
@@ -80,7 +82,13 @@ transactions  snapshots, transactions, and how long readers and writers wait for
 --quick             200,000 entries and smaller batches, one round instead of 3
 --batch-bytes N     bytes of the batch beside which gets are timed (default 100,000,000)
 --load-seconds N    seconds of the load that lasts (default 15)
---entries N, --rounds N, --seed N, --path DIR, --json FILE: as above";
+--entries N, --rounds N, --seed N, --path DIR, --json FILE: as above
+
+memory        a store of three times the memory that it may take, beside one without a bound
+
+--quick             a bound of 32 MiB instead of 128
+--memory-bytes N    the bound
+--rounds N (default 1), --seed N, --path DIR, --json FILE: as above";
 
 /// What to do.
 #[derive(Debug)]
@@ -93,6 +101,7 @@ pub(crate) enum Command {
     Splits(SplitsArguments),
     Slice(SliceArguments),
     Transactions(TransactionsArguments),
+    Bounded(BoundedArguments),
     KillChild { engine: String, task: Vec<String> },
     MemoryChild { engine: String, task: Vec<String> },
     BplusMemoryChild { task: Vec<String> },
@@ -151,6 +160,16 @@ pub(crate) struct TransactionsArguments {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// How to run `memory`.
+#[derive(Debug)]
+pub(crate) struct BoundedArguments {
+    pub(crate) settings: bounded::Settings,
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// The least bound of memory that is measured.
+const MEMORY_BYTES_MIN: u64 = 4 << 20;
+
 /// The least entries that a figure may be judged with.
 const ENTRIES_MIN: u64 = 1_000;
 
@@ -180,6 +199,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
         ["splits", options @ ..] => parse_splits(options),
         ["slice", options @ ..] => parse_slice(options),
         ["transactions", options @ ..] => parse_transactions(options),
+        ["memory", options @ ..] => parse_bounded(options),
         [other, ..] => Err(format!("there is no subcommand {other}")),
     }
 }
@@ -359,6 +379,30 @@ fn parse_transactions(options: &[&str]) -> Result<Command, String> {
     })?;
     let Options::Read { json } = read else { return Ok(Command::Help) };
     Ok(Command::Transactions(TransactionsArguments { settings, json }))
+}
+
+fn parse_bounded(options: &[&str]) -> Result<Command, String> {
+    let path = PathBuf::from(".");
+    let is_quick = options.contains(&"--quick");
+    let mut settings =
+        if is_quick { bounded::Settings::quick(path) } else { bounded::Settings::full(path) };
+    let read = read_options(options, |option, value| {
+        match option {
+            "--memory-bytes" => {
+                let bytes = number(option, value()?, MEMORY_BYTES_MIN)?;
+                let path = std::mem::take(&mut settings.path);
+                let (seed, rounds) = (settings.seed, settings.rounds);
+                settings = bounded::Settings { seed, rounds, ..bounded::Settings::of(path, bytes) };
+            }
+            "--rounds" => settings.rounds = number(option, value()?, 1)?,
+            "--seed" => settings.seed = number(option, value()?, 0)?,
+            "--path" => settings.path = value()?.into(),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let Options::Read { json } = read else { return Ok(Command::Help) };
+    Ok(Command::Bounded(BoundedArguments { settings, json }))
 }
 
 /// A whole number of at least `least`; commas and underscores may stand between digits.

@@ -35,3 +35,5 @@ pub mod splits;
 pub mod slice;
 
 pub mod transactions;
+
+pub mod bounded;

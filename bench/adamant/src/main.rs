@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use adamant_bench::asked::AskedRows;
+use adamant_bench::bounded;
 use adamant_bench::bplus;
 use adamant_bench::engine::Engine;
 use adamant_bench::engines::adamant::AdamantEngine;
@@ -25,8 +26,8 @@ use adamant_bench::transactions;
 use adamant_bench::workload::{kill, memory};
 
 use crate::args::{
-    BplusArguments, Command, HeapArguments, KvArguments, MapsArguments, SliceArguments,
-    SplitsArguments, TransactionsArguments, USAGE,
+    BoundedArguments, BplusArguments, Command, HeapArguments, KvArguments, MapsArguments,
+    SliceArguments, SplitsArguments, TransactionsArguments, USAGE,
 };
 
 fn main() -> ExitCode {
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Splits(arguments) => run_splits(arguments),
         Command::Slice(arguments) => run_slice(arguments),
         Command::Transactions(arguments) => run_transactions(arguments),
+        Command::Bounded(arguments) => run_bounded(arguments),
         Command::KillChild { engine, task } => run_kill_child(&engine, &task),
         Command::BplusMemoryChild { task } => bplus::child(&task),
         Command::MemoryChild { engine, task } => run_memory_child(&engine, &task),
@@ -194,6 +196,27 @@ fn run_transactions(arguments: TransactionsArguments) -> Result<()> {
         "{} entries of 20 + 100 B, batches of {} B, {} rounds, seed {}, {}",
         settings.entries,
         settings.batch_bytes,
+        settings.rounds,
+        settings.seed,
+        machine()?
+    );
+    print!("{}", report.table(&asked));
+    report.check_complete(&asked)
+}
+
+/// Measures a store whose memory is bounded, prints the table, writes the JSON lines.
+fn run_bounded(arguments: BoundedArguments) -> Result<()> {
+    let asked = AskedRows::of("memory")?;
+    let json = arguments.json.map(File::create).transpose()?;
+    let settings = arguments.settings;
+    let report = with_progress(|tell| bounded::run(&settings, tell))?;
+    if let Some(mut file) = json {
+        file.write_all(report.json_lines(&asked).as_bytes())?;
+    }
+    println!(
+        "{} entries of 20 + 800 B, a bound of {} B, {} rounds, seed {}, {}",
+        settings.entries,
+        settings.memory_bytes_max,
         settings.rounds,
         settings.seed,
         machine()?
