@@ -1,9 +1,12 @@
 //! Committing a batch.
 //!
 //! Purpose: the flow of a commit: sort outside all locks, apply under the writer's lock at memory
-//! speed, wait for the device with no lock held.
+//! speed, wait for the device with no lock held. A large batch is applied in pieces, between which
+//! readers come in that see nothing of it.
 //! Invariants: all of a batch is one heap transaction, hence one record of the log; an `Err` means
 //! that none of it is there, unless the store says that it is poisoned.
+
+use std::cell::RefCell;
 
 use adamant_heap::Transaction;
 use adamant_trees::Operation;
@@ -12,7 +15,8 @@ use crate::batch::Batch;
 use crate::content::{MoveKind, Step};
 use crate::engine::Tree;
 use crate::error::Result;
-use crate::shared::KeyVisitor;
+use crate::pieces::{Progress, is_large, split_piece};
+use crate::shared::{KeyVisitor, KeyspaceState};
 
 impl Batch {
     /// Makes all changes in one commit, and returns when it is as durable as asked.
@@ -27,7 +31,12 @@ impl Batch {
         let mut operations: Vec<Operation<'_>> = Vec::with_capacity(self.len());
         let steps = self.content.steps(&mut operations);
         let mut present = Vec::with_capacity(operations.len());
-        let keys = |each: &mut KeyVisitor<'_>| self.each_key(&steps, &operations, each);
+        if is_large(operations.len(), self.content.bytes()) {
+            return self.commit_in_pieces(&steps, &operations, &mut present);
+        }
+        let keys = |each: &mut KeyVisitor<'_>| {
+            self.keys(&steps, &operations).try_for_each(|(state, key)| each(state, key))
+        };
         self.shared.change(self.durability, keys, |transaction| {
             for step in &steps {
                 match step {
@@ -35,17 +44,8 @@ impl Batch {
                         let tree = self.tree(transaction, *keyspace)?;
                         tree.apply(transaction, &operations[range.clone()], &mut present)?;
                     }
-                    Step::Move { kind, source: (source, key), target: (target, new_key) } => {
-                        let source = self.tree(transaction, *source)?;
-                        let target = self.tree(transaction, *target)?;
-                        match kind {
-                            MoveKind::Move => {
-                                source.move_to(transaction, key, &target, new_key)?;
-                            }
-                            MoveKind::Swap => {
-                                source.swap(transaction, key, &target, new_key)?;
-                            }
-                        }
+                    Step::Move { kind, source, target } => {
+                        self.move_one(transaction, *kind, *source, *target)?;
                     }
                 }
             }
@@ -53,28 +53,80 @@ impl Batch {
         })
     }
 
-    /// All keys that the steps change, each as often as they do.
-    fn each_key(
+    fn commit_in_pieces(
         &self,
         steps: &[Step<'_>],
         operations: &[Operation<'_>],
-        each: &mut KeyVisitor<'_>,
+        present: &mut Vec<bool>,
     ) -> Result<()> {
-        for step in steps {
-            match step {
-                Step::Apply { keyspace, operations: range } => {
-                    let state = &self.keyspaces[*keyspace];
-                    let operations = &operations[range.clone()];
-                    operations.iter().try_for_each(|operation| each(state, operation.key))?;
-                }
-                Step::Move { source, target, .. } => {
-                    for (keyspace, key) in [source, target] {
-                        each(&self.keyspaces[*keyspace], key)?;
+        let progress = RefCell::new(Progress::new(&self.shared, || self.keys(steps, operations)));
+        let body = |transaction: &mut Transaction<'_>| {
+            let mut keys = 0;
+            for step in steps {
+                match step {
+                    Step::Apply { keyspace, operations: range } => {
+                        let tree = self.tree(transaction, *keyspace)?;
+                        let mut rest = &operations[range.clone()];
+                        while !rest.is_empty() {
+                            let (piece, behind) = split_piece(rest);
+                            keys += piece.len();
+                            progress.borrow_mut().advance(transaction, keys)?;
+                            tree.apply(transaction, piece, present)?;
+                            rest = behind;
+                        }
+                    }
+                    Step::Move { kind, source, target } => {
+                        keys += 2;
+                        progress.borrow_mut().advance(transaction, keys)?;
+                        self.move_one(transaction, *kind, *source, *target)?;
                     }
                 }
             }
+            Ok(())
+        };
+        self.shared.transaction_in_pieces(self.durability, body, |ending| {
+            progress.borrow_mut().finish(ending);
+        })
+    }
+
+    fn move_one(
+        &self,
+        transaction: &mut Transaction<'_>,
+        kind: MoveKind,
+        (source, key): (usize, &[u8]),
+        (target, new_key): (usize, &[u8]),
+    ) -> Result<()> {
+        let source = self.tree(transaction, source)?;
+        let target = self.tree(transaction, target)?;
+        match kind {
+            MoveKind::Move => {
+                source.move_to(transaction, key, &target, new_key)?;
+            }
+            MoveKind::Swap => {
+                source.swap(transaction, key, &target, new_key)?;
+            }
         }
         Ok(())
+    }
+
+    /// All keys that the steps change, each as often as they do: one for an operation, two for a move.
+    fn keys<'k>(
+        &'k self,
+        steps: &'k [Step<'k>],
+        operations: &'k [Operation<'k>],
+    ) -> impl Iterator<Item = (&'k KeyspaceState, &'k [u8])> {
+        steps.iter().flat_map(move |step| {
+            let (keyspace, operations, ends) = match step {
+                Step::Apply { keyspace, operations: range } => {
+                    (*keyspace, &operations[range.clone()], None)
+                }
+                Step::Move { source, target, .. } => (0, &operations[..0], Some([source, target])),
+            };
+            let applied = operations.iter().map(move |operation| (keyspace, operation.key));
+            let moved = ends.into_iter().flatten().copied();
+            let all = applied.chain(moved);
+            all.map(|(keyspace, key)| (&*self.keyspaces[keyspace], key))
+        })
     }
 
     fn tree(&self, transaction: &Transaction<'_>, keyspace: usize) -> Result<Tree> {

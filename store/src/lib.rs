@@ -70,6 +70,8 @@ mod versions;
 
 mod shared;
 
+mod pieces;
+
 mod keyspace;
 
 mod snapshot;

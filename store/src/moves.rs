@@ -184,8 +184,9 @@ impl Keyspace {
             let target_tree = target.state.tree(transaction, catalogue)?;
             if let Some(mut recorder) = versions.recorder() {
                 for key in source.keys(transaction, range.bounds(), PIECE_ENTRIES)? {
-                    recorder.keep(transaction, (self.state.id, source), &key, &lent)?;
-                    recorder.keep(transaction, (target.state.id, target_tree), &key, &lent)?;
+                    let lend = |value: &[u8], block| Ok(lent.get(value, block));
+                    recorder.keep(transaction, (self.state.id, source), &key, lend)?;
+                    recorder.keep(transaction, (target.state.id, target_tree), &key, lend)?;
                 }
                 recorder.finish();
             }

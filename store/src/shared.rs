@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
-use adamant_heap::{Heap, Transaction, View};
+use adamant_heap::{Ending, Heap, Transaction, View};
 use parking_lot::Mutex;
 
 use crate::catalogue::{Catalogue, is_visible};
@@ -87,6 +87,8 @@ pub(crate) struct Shared {
     /// What the last batch left, for the next one.
     spare_content: Mutex<Option<Content>>,
     versions: Versions,
+    /// Bytes of blocks that a commit in pieces copies at most.
+    copied_bytes_max: u64,
     metrics: Metrics,
 }
 
@@ -114,6 +116,7 @@ impl Shared {
             keyspaces: Mutex::new(BTreeMap::new()),
             spare_content: Mutex::new(None),
             versions: Versions::new(options.snapshot_bytes_max),
+            copied_bytes_max: options.snapshot_bytes_max,
             metrics: Metrics::new(),
         };
         let retired = shared.catalogue.list_retired(&shared.view()?);
@@ -190,7 +193,8 @@ impl Shared {
             if let Some(mut recorder) = self.versions.recorder() {
                 keys(&mut |state, key| {
                     let tree = state.tree(transaction, &self.catalogue)?;
-                    recorder.keep(transaction, (state.id, tree), key, &lent)
+                    let lend = |value: &[u8], block| Ok(lent.get(value, block));
+                    recorder.keep(transaction, (state.id, tree), key, lend)
                 })?;
                 recorder.finish();
             }
@@ -248,14 +252,34 @@ impl Shared {
         durability: Durability,
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        self.check_not_held()?;
-        self.check_not_closed()?;
-        let done = self.metrics.commit(durability, || {
+        self.commit(durability, || {
             self.heap.transaction(durability, |transaction: &mut Transaction<'_>| {
                 self.check_not_closed()?;
                 body(transaction)
             })
-        });
+        })
+    }
+
+    /// As [`Shared::transaction`], in pieces: `last` is called when it cannot fail any more.
+    pub(crate) fn transaction_in_pieces<T>(
+        &self,
+        durability: Durability,
+        body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
+        last: impl FnOnce(&mut Ending<'_, '_>),
+    ) -> Result<T> {
+        self.commit(durability, || {
+            let body = |transaction: &mut Transaction<'_>| {
+                self.check_not_closed()?;
+                body(transaction)
+            };
+            self.heap.transaction_in_pieces(durability, self.copied_bytes_max, body, last)
+        })
+    }
+
+    fn commit<T>(&self, durability: Durability, commit: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.check_not_held()?;
+        self.check_not_closed()?;
+        let done = self.metrics.commit(durability, commit);
         // It may have closed snapshots that were dropped within a closure, or ended some.
         self.destroy_unseen();
         done

@@ -84,8 +84,8 @@ impl Drop for Opened {
 impl Snapshot {
     pub(crate) fn open(shared: &Arc<Shared>) -> Result<Self> {
         let number = {
-            let _view = shared.view()?;
-            shared.versions().open()
+            let view = shared.view()?;
+            shared.versions().open(&view)
         };
         shared.metrics().snapshot();
         trace!(target: events::SNAPSHOT, number, "snapshot opened");

@@ -21,7 +21,8 @@ use tracing::debug;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
-use crate::shared::{KeyVisitor, Shared};
+use crate::pieces::{Progress, is_large, split_piece};
+use crate::shared::{KeyVisitor, KeyspaceState, Shared};
 use crate::snapshot::Snapshot;
 use crate::versions::ReadSet;
 
@@ -188,17 +189,55 @@ impl Transaction {
             return Ok(());
         }
         let shared = self.snapshot.shared();
-        let keys = |each: &mut KeyVisitor<'_>| {
-            let mut tables = self.tables.iter();
-            tables.try_for_each(|Table { keyspace, writes, .. }| {
-                writes.keys().try_for_each(|key| each(&keyspace.state, key))
-            })
-        };
+        let check = |transaction: &mut HeapTransaction<'_>| self.validate(shared, transaction);
+        if self.is_large() {
+            return self.commit_in_pieces(shared, check);
+        }
+        let keys =
+            |each: &mut KeyVisitor<'_>| self.keys().try_for_each(|(state, key)| each(state, key));
         // Its own snapshot keeps nothing of what it writes.
         let lends = shared.versions().are_several();
-        let check = |transaction: &mut HeapTransaction<'_>| self.validate(shared, transaction);
         shared.change_after(self.durability, lends, keys, check, |transaction| {
-            self.apply(shared, transaction)
+            self.apply(shared, transaction, |_, operations| {
+                Ok(operations.split_at(operations.len()))
+            })
+        })
+    }
+
+    fn is_large(&self) -> bool {
+        let operations = self.tables.iter().map(|table| table.writes.len()).sum();
+        let writes = self.tables.iter().flat_map(|table| &table.writes);
+        let bytes = |(key, value): (&Slice, &Option<Slice>)| {
+            key.len() + value.as_ref().map_or(0, |value| value.len())
+        };
+        is_large(operations, writes.map(bytes).sum())
+    }
+
+    fn commit_in_pieces(
+        &self,
+        shared: &Shared,
+        check: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let progress = RefCell::new(Progress::new(shared, || self.keys()));
+        let body = |transaction: &mut HeapTransaction<'_>| {
+            check(transaction)?;
+            let mut keys = 0;
+            self.apply(shared, transaction, |transaction, operations| {
+                let (piece, behind) = split_piece(operations);
+                keys += piece.len();
+                progress.borrow_mut().advance(transaction, keys)?;
+                Ok((piece, behind))
+            })
+        };
+        shared.transaction_in_pieces(self.durability, body, |ending| {
+            progress.borrow_mut().finish(ending);
+        })
+    }
+
+    /// All keys that it writes.
+    fn keys(&self) -> impl Iterator<Item = (&KeyspaceState, &[u8])> {
+        self.tables.iter().flat_map(|Table { keyspace, writes, .. }| {
+            writes.keys().map(|key| (&*keyspace.state, &key[..]))
         })
     }
 
@@ -220,14 +259,28 @@ impl Transaction {
         Ok(())
     }
 
-    fn apply(&self, shared: &Shared, transaction: &mut HeapTransaction<'_>) -> Result<()> {
+    /// Applies the writes; `split` says how many of some operations are next.
+    fn apply(
+        &self,
+        shared: &Shared,
+        transaction: &mut HeapTransaction<'_>,
+        mut split: impl for<'o, 'b> FnMut(
+            &mut HeapTransaction<'_>,
+            &'o [Operation<'b>],
+        ) -> Result<(&'o [Operation<'b>], &'o [Operation<'b>])>,
+    ) -> Result<()> {
         let mut present = Vec::new();
         for table in &self.tables {
             let writes = table.writes.iter();
             let operations: Vec<Operation<'_>> =
                 writes.map(|(key, value)| Operation { key, value: value.as_deref() }).collect();
             let tree = table.keyspace.state.tree(transaction, shared.catalogue())?;
-            tree.apply(transaction, &operations, &mut present)?;
+            let mut rest = &operations[..];
+            while !rest.is_empty() {
+                let (piece, behind) = split(transaction, rest)?;
+                tree.apply(transaction, piece, &mut present)?;
+                rest = behind;
+            }
         }
         Ok(())
     }

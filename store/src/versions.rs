@@ -15,7 +15,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use adamant_heap::access::{Read, Write};
+use adamant_heap::access::Read;
 use adamant_heap::{View, events};
 use adamant_slice::Slice;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -163,9 +163,10 @@ impl Versions {
     }
 
     /// Opens a snapshot and returns its number. To be called under the heap's shared lock.
-    pub(crate) fn open(&self) -> u64 {
+    pub(crate) fn open(&self, view: &View<'_>) -> u64 {
         let mut state = self.state.write();
-        let number = state.number;
+        // A commit in pieces has a number from its beginning.
+        let number = state.number - u64::from(view.is_early());
         let opened = state.open.entry(number).or_insert(Opened { count: 0, first: Instant::now() });
         opened.count += 1;
         self.any.store(true, Ordering::Release);
@@ -225,12 +226,7 @@ impl Versions {
     /// Lets go all that is kept: the store is closed, and nobody can look at it any more. Slices of
     /// blocks would keep its directory.
     pub(crate) fn end(&self) {
-        let mut state = self.state.write();
-        while let Some((_, opened)) = state.open.pop_first() {
-            state.expired_open += opened.count;
-        }
-        self.any.store(false, Ordering::Release);
-        self.forget_all(state);
+        self.expire_all();
     }
 
     /// Lets go all that is kept; no snapshot is open.
@@ -275,11 +271,44 @@ impl Versions {
     #[cold]
     fn start_recorder(&self) -> Option<Recorder<'_>> {
         self.close_late();
+        let number = {
+            let mut state = self.state.write();
+            state.number += u64::from(!state.open.is_empty());
+            state.number
+        };
+        self.resume_recorder(number)
+    }
+
+    /// The number of a commit in pieces that begins. To be called under the heap's exclusive lock.
+    pub(crate) fn begin_pieces(&self) -> u64 {
+        self.close_late();
         let mut state = self.state.write();
-        let newest = *state.open.last_key_value()?.0;
         state.number += 1;
+        state.number
+    }
+
+    /// The versions that a commit with this number, the last one, adds to; `None` when no snapshot is
+    /// open. To be called under the heap's exclusive lock.
+    pub(crate) fn resume_recorder(&self, number: u64) -> Option<Recorder<'_>> {
+        if !self.any() {
+            return None;
+        }
+        let state = self.state.write();
+        debug_assert_eq!(state.number, number, "one commit at a time");
+        let newest = *state.open.last_key_value()?.0;
         self.is_changed.store(true, Ordering::Release);
-        Some(Recorder { number: state.number, newest, versions: self, state })
+        Some(Recorder { number, newest, versions: self, state })
+    }
+
+    /// Ends all snapshots: what they see could not be kept.
+    pub(crate) fn expire_all(&self) {
+        let mut state = self.state.write();
+        while let Some((_, opened)) = state.open.pop_first() {
+            state.expired += opened.count;
+            state.expired_open += opened.count;
+        }
+        self.any.store(false, Ordering::Release);
+        self.forget_all(state);
     }
 
     /// Keeps the tree of a keyspace that is dropped, if the commit succeeds. To be called under the
@@ -435,9 +464,11 @@ impl Lent {
         Ok(())
     }
 
-    /// What lies in a block. One that is lent is not used for anything else meanwhile.
-    fn get(&self, block: Option<u64>) -> Option<Slice> {
-        self.0.get(&block?).cloned()
+    /// A value, which may lie in a block of its own: lent before, or copied. A block that is lent is not
+    /// used for anything else meanwhile.
+    pub(crate) fn get(&self, value: &[u8], block: Option<u64>) -> Slice {
+        let lent = block.and_then(|block| self.0.get(&block));
+        lent.cloned().unwrap_or_else(|| value.into())
     }
 }
 
@@ -450,16 +481,26 @@ pub(crate) struct Recorder<'v> {
 }
 
 impl Recorder<'_> {
+    /// Opens a snapshot of the commit before, to be closed by its number, which this returns: what is
+    /// kept is not let go then when others are closed, and holds for all that are opened meanwhile.
+    pub(crate) fn hold(&mut self) -> u64 {
+        let before = self.number - 1;
+        let new = || Opened { count: 0, first: Instant::now() };
+        self.state.open.entry(before).or_insert_with(new).count += 1;
+        self.newest = before;
+        before
+    }
+
     /// Keeps what a tree holds under a key that is about to change.
     ///
     /// # Errors
     /// Those of looking for the key.
-    pub(crate) fn keep<W: Write>(
+    pub(crate) fn keep<R: Read>(
         &mut self,
-        heap: &W,
+        heap: &R,
         (id, tree): (u64, Tree),
         key: &[u8],
-        lent: &Lent,
+        lend: impl FnOnce(&[u8], Option<u64>) -> Result<Slice>,
     ) -> Result<()> {
         let state = &mut *self.state;
         let keyspace = state.keyspaces.entry(id).or_default();
@@ -472,7 +513,7 @@ impl Recorder<'_> {
             return Ok(());
         }
         let found = tree.find_with_block(heap, key)?;
-        let value = found.map(|(value, block)| lent.get(block).unwrap_or_else(|| value.into()));
+        let value = found.map(|(value, block)| lend(value, block)).transpose()?;
         let key = Slice::from(key);
         state.bytes += bytes_of(&key, value.as_ref());
         state.queue.push_back((self.number, id, key.clone()));
@@ -481,9 +522,10 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Ends the oldest snapshots if all is too much.
-    pub(crate) fn finish(mut self) {
+    /// Ends the oldest snapshots if all is too much; whether it did.
+    pub(crate) fn finish(mut self) -> bool {
         let state = &mut *self.state;
+        let before = state.expired;
         while state.bytes > self.versions.bytes_max
             && let Some((_, opened)) = state.open.pop_first()
         {
@@ -499,6 +541,7 @@ impl Recorder<'_> {
         if state.open.is_empty() {
             self.versions.any.store(false, Ordering::Release);
         }
+        state.expired > before
     }
 }
 

@@ -7,6 +7,7 @@
 //! image shuts them out first. Nobody else enters: no other transaction, and none of the commits without
 //! one. What readers see does not change until the transaction has ended, one way or the other.
 
+use adamant_slice::Slice;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::access::Read;
@@ -14,8 +15,10 @@ use crate::blocks::{Blocks, object};
 use crate::error::Result;
 use crate::image::Exclusive;
 use crate::layout::ROOT_COUNT;
+use crate::lent::Lent;
 use crate::ptr::Ptr;
 use crate::tx::Transaction;
+use crate::view::lend;
 
 /// Blocks of more bytes are not copied: no reader is let in after one was changed in place.
 const COPY_BYTES_MAX: u64 = 1 << 20;
@@ -50,10 +53,20 @@ impl Transaction<'_> {
         true
     }
 
+    /// Lets no view in any more until the transaction has ended.
+    pub fn keep_out(&mut self) {
+        if self.lets_in {
+            self.image.before_mut().give_up();
+        }
+    }
+
     /// The heap as it was before the transaction, if that can be told: see
     /// [`Transaction::can_give_way`].
-    pub fn earlier(&self) -> Option<Earlier<'_>> {
-        self.can_give_way().then_some(Earlier { blocks: self.blocks, image: &self.image })
+    pub fn earlier(&mut self) -> Option<Earlier<'_>> {
+        // It may lend what was written last.
+        self.last = (0, 0);
+        let (blocks, image, lent) = (self.blocks, &self.image, self.supply.lent);
+        self.can_give_way().then_some(Earlier { blocks, image, lent })
     }
 
     /// Lets readers in until the record is appended: from here on nothing changes.
@@ -99,6 +112,18 @@ impl Transaction<'_> {
 pub struct Earlier<'t> {
     blocks: Blocks<'t>,
     image: &'t Exclusive<'t>,
+    lent: &'t Lent,
+}
+
+impl Earlier<'_> {
+    /// As [`View::lend`](crate::View::lend).
+    ///
+    /// # Errors
+    /// As [`View::lend`](crate::View::lend).
+    pub fn lend(&self, block: u64, len: usize) -> Result<Slice> {
+        // SAFETY: a transaction has the image exclusively.
+        unsafe { lend(self.blocks, self.image, Some(self.image.before()), self.lent, (block, len)) }
+    }
 }
 
 impl Read for Earlier<'_> {
@@ -138,7 +163,7 @@ impl<'t, 'h> Ending<'t, 'h> {
     }
 
     /// As [`Transaction::earlier`].
-    pub fn earlier(&self) -> Option<Earlier<'_>> {
+    pub fn earlier(&mut self) -> Option<Earlier<'_>> {
         self.0.earlier()
     }
 }

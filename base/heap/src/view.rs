@@ -6,9 +6,10 @@ use adamant_slice::Slice;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::access::Read;
+use crate::before::Before;
 use crate::blocks::{Blocks, object};
 use crate::error::{Error, Result};
-use crate::image::Shared;
+use crate::image::{Image, Shared};
 use crate::lent::Lent;
 use crate::ptr::Ptr;
 
@@ -34,6 +35,12 @@ impl<'h> View<'h> {
         before.unwrap_or_else(|| self.image.root(index))
     }
 
+    /// Whether a [transaction in pieces](crate::Heap::transaction_in_pieces) has let this view in: it
+    /// shows nothing of what that has done so far.
+    pub fn is_early(&self) -> bool {
+        self.image.before().is_some()
+    }
+
     /// Sequence number of the last commit that the view shows, if it is not the last one of all.
     pub(crate) fn ceiling(&self) -> Option<u64> {
         self.image.before()?.ceiling()
@@ -48,29 +55,49 @@ impl<'h> View<'h> {
     /// `Error::InvalidPointer` unless an allocated block of as many bytes starts there;
     /// `Error::TooLarge` when a slice cannot have as many.
     pub fn lend(&self, block: u64, len: usize) -> Result<Slice> {
-        let place = self.blocks.locate(&self.image, block)?;
-        let wrong = |what| Error::InvalidPointer { offset: block, what };
-        if !self.image.is_allocated(self.blocks.classes, place)? {
-            return Err(wrong("is not allocated"));
-        }
-        if len as u64 > place.bytes() {
-            return Err(wrong("is shorter than what is lent"));
-        }
-        if let Some(before) = self.image.before() {
-            // What is to change, or has, cannot be lent.
-            if let Some(copy) = before.block(block) {
-                return Ok(Slice::from(copy.get(..len).unwrap_or_default()));
-            }
-            if !before.can_lend() {
-                return Ok(Slice::from(self.image.bytes(block, len as u64)?));
-            }
-        }
-        let start = self.image.pointer(block, len as u64)?;
-        let bytes = NonNull::slice_from_raw_parts(start, len);
-        // SAFETY: the bytes were just found in the image, which the holder of `lent` keeps, in an
-        // allocated block at `place`. The view holds the image shared.
-        unsafe { self.lent.lend(block, place, bytes) }
+        // SAFETY: a view holds the image shared.
+        unsafe { lend(self.blocks, &self.image, self.image.before(), self.lent, (block, len)) }
     }
+}
+
+/// A slice of the first bytes of a block: lent, or copied if the block has changed since what is
+/// looked at, or may yet while it is lent.
+///
+/// # Errors
+/// As [`View::lend`].
+///
+/// # Safety
+/// The image is held, shared or exclusively, so that nobody writes published blocks meanwhile or makes
+/// freed ones reusable; `lent` is of the same heap.
+pub(crate) unsafe fn lend(
+    blocks: Blocks<'_>,
+    image: &Image,
+    before: Option<&Before>,
+    lent: &Lent,
+    (block, len): (u64, usize),
+) -> Result<Slice> {
+    let place = blocks.locate(image, block)?;
+    let wrong = |what| Error::InvalidPointer { offset: block, what };
+    if !image.is_allocated(blocks.classes, place)? {
+        return Err(wrong("is not allocated"));
+    }
+    if len as u64 > place.bytes() {
+        return Err(wrong("is shorter than what is lent"));
+    }
+    if let Some(before) = before {
+        // What is to change, or has, cannot be lent.
+        if let Some(copy) = before.block(block) {
+            return Ok(Slice::from(copy.get(..len).unwrap_or_default()));
+        }
+        if !before.can_lend() {
+            return Ok(Slice::from(image.bytes(block, len as u64)?));
+        }
+    }
+    let start = image.pointer(block, len as u64)?;
+    let bytes = NonNull::slice_from_raw_parts(start, len);
+    // SAFETY: the bytes were just found in the image, which the holder of `lent` keeps, in an allocated
+    // block at `place`. That the image is held is our caller's promise.
+    unsafe { lent.lend(block, place, bytes) }
 }
 
 impl Read for View<'_> {
