@@ -58,7 +58,12 @@ impl Store {
     pub fn backup(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         self.refuse_inside(path)?;
-        let unfinished = Unfinished::create(path, UNFINISHED_SUFFIX)?;
+        self.copy_to(path, UNFINISHED_SUFFIX)
+    }
+
+    /// As [`Store::backup`], under another name while it is made.
+    pub(crate) fn copy_to(&self, path: &Path, suffix: &str) -> Result<()> {
+        let unfinished = Unfinished::create(path, suffix)?;
         self.backup_into(&unfinished.directory()?)?;
         unfinished.finish()
     }
@@ -81,7 +86,7 @@ impl Store {
     }
 
     /// Fails for a path within the store, which would be a copy of itself.
-    fn refuse_inside(&self, path: &Path) -> Result<()> {
+    pub(crate) fn refuse_inside(&self, path: &Path) -> Result<()> {
         let Ok(store) = self.shared.heap()?.path().canonicalize() else {
             // In memory, or renamed since: no path leads into it.
             return Ok(());

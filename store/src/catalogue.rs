@@ -145,6 +145,31 @@ impl Catalogue {
         Ok(entry)
     }
 
+    /// Gives a keyspace another name, which none has. O(log keyspaces).
+    pub(crate) fn rename<W: Write>(
+        &self,
+        heap: &mut W,
+        name: &str,
+        new_name: &str,
+        entry: &KeyspaceEntry,
+    ) -> Result<()> {
+        let replaced = self.tree.insert(heap, new_name.as_bytes(), entry.as_bytes())?;
+        assert!(!replaced, "a keyspace gets a name that was free under the same lock");
+        let removed = self.tree.remove(heap, name.as_bytes())?;
+        assert!(removed, "a keyspace is renamed that was found under the same lock");
+        Ok(())
+    }
+
+    /// The entry of the keyspace with a number, and the name that it has now. O(keyspaces).
+    pub(crate) fn find_by_id<R: Read>(
+        &self,
+        heap: &R,
+        id: u64,
+    ) -> Result<Option<(String, KeyspaceEntry)>> {
+        let list = self.list(heap)?.into_iter();
+        Ok(list.filter(|(name, _)| is_visible(name)).find(|(_, entry)| entry.id.get() == id))
+    }
+
     /// Takes a keyspace out, but keeps its tree, for snapshots: under a name that no keyspace can
     /// have. O(log keyspaces).
     pub(crate) fn retire<W: Write>(

@@ -111,6 +111,15 @@ pub enum Error {
         /// The store.
         store: PathBuf,
     },
+    /// What was to be copied is not whole.
+    NotWhole {
+        /// The store.
+        path: PathBuf,
+        /// Things that a check finds wrong.
+        findings: u64,
+        /// The first of them.
+        first: String,
+    },
     /// The heap of the store holds objects of a program's own, which a copy by keyspaces would lose.
     OtherObjects {
         /// The store.
@@ -181,10 +190,17 @@ impl Error {
         matches!(self, Self::Heap(HeapError::Poisoned { .. }))
     }
 
+    /// Whether the store was opened for reading only, and the call would write.
+    pub fn is_read_only(&self) -> bool {
+        matches!(self, Self::Heap(HeapError::ReadOnly))
+    }
+
     /// Whether something durable is not what was written: run a check, restore a copy.
     pub fn is_damaged(&self) -> bool {
         match self {
-            Self::Damaged { .. } | Self::Medium(MediumError::Truncated { .. }) => true,
+            Self::Damaged { .. }
+            | Self::NotWhole { .. }
+            | Self::Medium(MediumError::Truncated { .. }) => true,
             Self::Heap(error) => {
                 matches!(error, HeapError::Damaged { .. } | HeapError::InvalidPointer { .. })
             }
@@ -310,6 +326,12 @@ impl fmt::Display for Error {
                 "{} lies within the store {}; name a path outside of it",
                 path.display(),
                 store.display()
+            ),
+            Self::NotWhole { path, findings, first } => write!(
+                f,
+                "{} is damaged ({findings} findings, the first one: {first}); use another backup, or \
+                 let `adamant repair` save what can be read",
+                path.display()
             ),
             Self::OtherObjects { store } => write!(
                 f,

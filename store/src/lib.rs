@@ -40,7 +40,8 @@
 //! - A [`Snapshot`] is all of the store at one moment: nobody waits for it, nor it for anybody.
 //! - A [`Transaction`] reads and writes as if nobody else was there, or fails and is run again.
 //! - [`Keyspace::typed`] gives keys and values types, see [`typed`].
-//! - [`Store::backup`] copies a store that goes on being used.
+//! - [`Store::backup`] copies a store that goes on being used, [`restore`] is the way back, [`compact`]
+//!   makes files as small as their contents. [`Store::open_read_only`] reads beside other readers.
 //! - [`Slice`] is what reading returns: 24 bytes, no allocation for up to 20 bytes, cheap to clone.
 //! - Keys have 1 to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
 //! - [`Store::stats`] counts, and times commits; what happens is told through the `tracing` crate, under the
@@ -97,6 +98,8 @@ pub mod typed;
 mod unfinished;
 mod rebuild;
 mod backup;
+mod restore;
+mod compact;
 
 mod rescue;
 
@@ -117,6 +120,7 @@ pub use adamant_trees::{Moved, Report as TreeReport};
 pub use atomic::Swapped;
 pub use batch::Batch;
 pub use bounds::KeyBounds;
+pub use compact::{Compacted, compact};
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use inspect::{CheckReport, Finding, KeyspaceCheck, KeyspaceInfo, Stats};
@@ -130,6 +134,7 @@ pub use moves::MovedRange;
 pub use options::Options;
 pub use repair::repair;
 pub use rescue::{KeyspaceRepair, RepairReport};
+pub use restore::restore;
 pub use snapshot::Snapshot;
 pub use store::Store;
 pub use transaction::Transaction;

@@ -22,9 +22,14 @@ const UNFINISHED_NAMES: [&str; 3] = ["lock", "log", "pool.new"];
 /// How many names of a foreign directory an error lists.
 const FOREIGN_NAMES_MAX: usize = 3;
 
-/// The directory at a path, created if it is missing and `create` says so.
-pub(crate) fn directory_at(path: &Path, create: bool) -> Result<Arc<dyn Directory>> {
-    let error = match OsDirectory::open(path) {
+/// The directory at a path, created if it is missing and the options say so.
+pub(crate) fn directory_at(path: &Path, options: &Options) -> Result<Arc<dyn Directory>> {
+    let create = options.create && !options.read_only;
+    let opened = match options.read_only {
+        true => OsDirectory::open_read_only(path),
+        false => OsDirectory::open(path),
+    };
+    let error = match opened {
         Ok(directory) => return Ok(Arc::new(directory)),
         Err(error) => error,
     };
@@ -46,12 +51,13 @@ pub(crate) fn heap_in(
     let names = directory.list()?;
     if !names.iter().any(|name| name == POOL_NAME) {
         refuse_foreign(directory.path(), &names)?;
-        if !options.create {
+        if !options.create || options.read_only {
             return Err(Error::Missing { path: directory.path().into() });
         }
     }
     let mut heap_options = adamant_heap::Options::default();
     heap_options.create = options.create;
+    heap_options.read_only = options.read_only;
     heap_options.journal = options.journal;
     heap_options.flushing = options.flushing;
     heap_options.log_bytes_max = options.log_bytes_max;

@@ -18,6 +18,7 @@ use adamant_heap::{Flushing, JournalKind};
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) create: bool,
+    pub(crate) read_only: bool,
     pub(crate) durability: Durability,
     pub(crate) journal: JournalKind,
     pub(crate) flushing: Flushing,
@@ -35,6 +36,7 @@ impl Options {
     pub fn new() -> Self {
         Self {
             create: true,
+            read_only: false,
             durability: Durability::Sync,
             journal: JournalKind::Redo,
             flushing: Flushing::Auto,
@@ -52,6 +54,14 @@ impl Options {
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
+        self
+    }
+
+    /// Whether the store is opened for reading only, as [`Store::open_read_only`](crate::Store) does,
+    /// whatever the other options say. Default: false.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
         self
     }
 

@@ -35,8 +35,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) name: Box<str>,
     pub(crate) id: u64,
     tree: Tree,
-    /// Set within the transaction that drops or converts the keyspace. That transaction may yet
-    /// fail, so from then on handles ask the catalogue, which is right under every lock.
+    /// Set within the transaction that drops, converts or renames the keyspace. That transaction may
+    /// yet fail, so from then on handles ask the catalogue, which is right under every lock.
     in_doubt: AtomicBool,
 }
 
@@ -69,7 +69,11 @@ impl KeyspaceState {
     fn tree_in_doubt<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<Tree> {
         match catalogue.find(heap, &self.name)? {
             Some(entry) if entry.id.get() == self.id => Tree::open(heap, &self.name, &entry),
-            _ => Err(Error::KeyspaceDropped { name: self.name.to_string() }),
+            // It may have another name now.
+            _ => match catalogue.find_by_id(heap, self.id)? {
+                Some((name, entry)) => Tree::open(heap, &name, &entry),
+                None => Err(Error::KeyspaceDropped { name: self.name.to_string() }),
+            },
         }
     }
 }
@@ -119,9 +123,11 @@ impl Shared {
             copied_bytes_max: options.snapshot_bytes_max,
             metrics: Metrics::new(),
         };
-        let retired = shared.catalogue.list_retired(&shared.view()?);
-        // What is damaged there keeps nobody from the rest.
-        shared.destroy_retired(retired.unwrap_or_default());
+        if !options.read_only {
+            let retired = shared.catalogue.list_retired(&shared.view()?);
+            // What is damaged there keeps nobody from the rest.
+            shared.destroy_retired(retired.unwrap_or_default());
+        }
         Ok(shared)
     }
 
@@ -386,6 +392,29 @@ impl Shared {
             keyspaces.remove(name);
         }
         Ok(converted)
+    }
+
+    /// Gives a keyspace another name, which none has.
+    pub(crate) fn rename_keyspace(&self, name: &str, new_name: &str) -> Result<()> {
+        check_name(name)?;
+        check_name(new_name)?;
+        self.check_not_held()?;
+        let mut keyspaces = self.keyspaces.lock();
+        self.transaction(Durability::Sync, |transaction| {
+            let Some(entry) = self.catalogue.find(transaction, name)? else {
+                return Err(Error::UnknownKeyspace { name: name.into() });
+            };
+            if self.catalogue.find(transaction, new_name)?.is_some() {
+                return Err(Error::KeyspaceExists { name: new_name.into() });
+            }
+            if let Some(state) = keyspaces.get(name) {
+                state.in_doubt.store(true, Ordering::Release);
+            }
+            self.catalogue.rename(transaction, name, new_name, &entry)
+        })?;
+        // Handles from now on know the new name; those from before ask the catalogue.
+        keyspaces.remove(name);
+        Ok(())
     }
 
     /// Drops a keyspace and frees what it held; false if there is none of that name.

@@ -27,7 +27,7 @@ use crate::transaction::Transaction;
 ///
 /// A handle: clones are the same store, to be used from any thread. The store is closed by
 /// [`Store::close`], or when its last handle, keyspace, batch and iterator is dropped. While it is
-/// open no other process can open it.
+/// open no other process can open it, but for [`Store::open_read_only`] beside others of its kind.
 ///
 /// ```
 /// use adamant::Store;
@@ -64,8 +64,45 @@ impl Store {
     /// # Errors
     /// As [`Store::open`]; [`Error::Missing`] if there is nothing and nothing is to be created.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let directory = open::directory_at(path.as_ref(), options.create)?;
+        let directory = open::directory_at(path.as_ref(), &options)?;
         Self::open_directory(directory, options)
+    }
+
+    /// Opens a store for reading only, of whatever journal. Any number of processes may have it open so
+    /// at once, but none for writing: who comes second gets [`Error::Locked`], which names who was
+    /// first. After a crash the log is replayed in memory. No file is changed, nor made, not even its
+    /// time, so it works on files and directories that may not be written, and on media that cannot be;
+    /// but for the file `lock`, if there is none because somebody copied the others.
+    ///
+    /// Everything that reads works: keyspaces, iterators, snapshots, `check`, figures, a backup. What
+    /// writes is an error, see [`Error::is_read_only`].
+    ///
+    /// ```
+    /// use adamant::Store;
+    ///
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// let store = Store::open(&path)?;
+    /// store.keyspace("settings")?.insert("colour", "green")?;
+    /// store.close()?;
+    ///
+    /// let (one, other) = (Store::open_read_only(&path)?, Store::open_read_only(&path)?);
+    /// assert_eq!(one.keyspace("settings")?.get("colour")?, Some("green".into()));
+    /// let error = other.keyspace("settings")?.insert("colour", "blue").unwrap_err();
+    /// assert!(error.is_read_only());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is nothing; else as [`Store::open`].
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, Options::new().read_only(true))
+    }
+
+    /// Opens a store that exists, of whatever journal.
+    pub(crate) fn open_as_it_is(path: &Path) -> Result<Self> {
+        let journal = Self::journal_at(path)?.unwrap_or_default();
+        Self::open_with(path, open::options_for(journal).create(false))
     }
 
     /// A store in memory, gone with its last handle: for tests.
@@ -182,6 +219,29 @@ impl Store {
         self.shared.drop_keyspace(name)
     }
 
+    /// Gives a keyspace another name, in one commit. What it holds stays where it is, also for open
+    /// snapshots. Handles to it stay good and go on giving the name that they were opened by; each
+    /// operation of one looks for the keyspace first, in O(keyspaces), so it is better opened again.
+    /// O(log keyspaces).
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// let inbox = store.keyspace("inbox")?;
+    /// inbox.insert("1", "hello")?;
+    /// store.rename_keyspace("inbox", "archive")?;
+    /// assert_eq!(store.open_keyspace("archive")?.get("1")?, Some("hello".into()));
+    /// assert_eq!(inbox.len()?, 1);
+    /// assert!(store.open_keyspace("inbox").is_err());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownKeyspace`] if there is none of that name, [`Error::KeyspaceExists`] if there is
+    /// one of the new name, be it the same; a name is empty or too long, or the store is closed.
+    pub fn rename_keyspace(&self, name: &str, new_name: &str) -> Result<()> {
+        self.shared.rename_keyspace(name, new_name)
+    }
+
     /// Makes a keyspace one of another engine, in one commit; false if it is one already. Handles
     /// to it stay good; each operation of one that was opened before looks for the new tree first,
     /// so it is better opened again. Entries stay in their blocks: what the commit writes, and what
@@ -276,7 +336,7 @@ impl Store {
     /// # Errors
     /// As [`Store::open`], for what is no store, or a damaged one.
     pub fn journal_at(path: impl AsRef<Path>) -> Result<Option<JournalKind>> {
-        match open::directory_at(path.as_ref(), false) {
+        match open::directory_at(path.as_ref(), &Options::new().read_only(true)) {
             Ok(directory) => Ok(JournalKind::in_directory(&directory)?),
             Err(Error::Missing { .. }) => Ok(None),
             Err(error) => Err(error),

@@ -43,6 +43,16 @@ impl Unfinished {
         Self::create_in(parent_path, final_name, suffix)
     }
 
+    /// Makes an empty directory beside a store, the place of which it is to take. Another one of that
+    /// name that is of no use any more is removed before.
+    ///
+    /// # Errors
+    /// As [`Unfinished::create`], but the target has to be there.
+    pub(crate) fn beside(store: &Path, suffix: &str) -> Result<Self> {
+        let (parent_path, final_name) = split(store)?;
+        Self::create_in(parent_path, final_name, suffix)
+    }
+
     fn create_in(parent_path: PathBuf, final_name: String, suffix: &str) -> Result<Self> {
         let name = format!("{final_name}{suffix}");
         let path = parent_path.join(&name);
@@ -79,6 +89,20 @@ impl Unfinished {
         self.parent.rename(&self.name, &self.final_name)?;
         self.is_finished = true;
         Ok(self.parent.sync()?)
+    }
+
+    /// Gives it its name, durably, and removes what had it. Everything in it is durable before.
+    ///
+    /// # Errors
+    /// Those of the medium, that it cannot do this in one step among them. Then each is where it was,
+    /// or in the place of the other, but both are whole.
+    pub(crate) fn replace(mut self) -> Result<()> {
+        self.parent.exchange(&self.name, &self.final_name)?;
+        // A power cut may take that back until the sync, so nothing is removed before.
+        self.is_finished = true;
+        self.parent.sync()?;
+        self.is_finished = false;
+        Ok(())
     }
 }
 

@@ -77,7 +77,11 @@ impl Heap {
         let mut desk = self.desks.sit_down(thread_number());
         let desk = &mut *desk;
         let Some(shares) = &mut desk.shares else {
-            return Err(Error::Misuse { what: "the heap was closed; open it again" });
+            return Err(if self.journal.is_read_only() {
+                Error::ReadOnly
+            } else {
+                Error::Misuse { what: "the heap was closed; open it again" }
+            });
         };
         let ((block, place), bytes) = reserve(self.supply(), &mut desk.shard)?;
         let share = shares.take();

@@ -61,6 +61,8 @@ pub enum Error {
         /// What to do.
         advice: &'static str,
     },
+    /// The heap was opened for reading only.
+    ReadOnly,
     /// The call cannot be made here, such as a transaction within a transaction.
     Misuse {
         /// What was done and what to do instead.
@@ -102,6 +104,9 @@ impl fmt::Display for Error {
             Self::WrongLayout { place, expected, found, advice } => {
                 write!(f, "{place}: expected {expected}, found {found}; {advice}")
             }
+            Self::ReadOnly => f.write_str(
+                "this was opened for reading only, so nothing can be changed; open it for writing",
+            ),
             Self::Misuse { what } => f.write_str(what),
         }
     }

@@ -67,6 +67,12 @@ pub struct Options {
     pub address_bytes_max: u64,
     /// Whether an empty directory becomes a new heap; else it is an error.
     pub create: bool,
+    /// Whether nothing is to be changed: any number of processes may have a heap open so, while none
+    /// has it for writing. What opening would recover is recovered in memory; no file is written, not
+    /// even its time, so files and directory need not be writable. Everything that writes is
+    /// `Error::ReadOnly`. `journal` is that of the pool, whatever is said, and the medium of a pool of
+    /// the undo journal need not be memory.
+    pub read_only: bool,
     /// Whether each page is verified against its checksum when it is first touched, so that no
     /// read trusts a page that is not what was written. Costs about 1 us a page, once. Redo journal
     /// only: pools of the other one have no checksums of pages.
@@ -94,6 +100,7 @@ impl Default for Options {
             background: true,
             address_bytes_max: HEAP_BYTES_MAX,
             create: true,
+            read_only: false,
             verify_first_touch: false,
             post_commit_workers: 0,
             memory_bytes_max: u64::MAX,
@@ -155,52 +162,12 @@ impl Heap {
     /// `Error::Medium` when the lock is held or the medium fails, `Error::Unsupported` when the
     /// directory holds something else or a newer format, `Error::Damaged` naming what is.
     pub fn open(directory: Arc<dyn Directory>, options: Options) -> Result<(Self, Recovery)> {
-        if options.verify_first_touch && options.journal == JournalKind::Undo {
-            let what = "pools of the undo journal have no checksums of pages; open it without \
-                        verifying them";
-            return Err(Error::Misuse { what });
-        }
-        let names = directory.list()?;
-        let is_heap = names.iter().any(|name| name == "pool");
-        if !is_heap {
-            refuse_strangers(&directory, &names, &options)?;
-        }
-        let lock = directory.lock("lock")?;
-        let journal_options = JournalOptions {
-            log_bytes_max: options.log_bytes_max,
-            background: options.background,
-            deferred_ms_max: options.deferred_ms_max,
-            deferred_bytes_max: options.deferred_bytes_max,
+        let (lock, journal, image, recovery) = match options.read_only {
+            true => open_read_only(&directory, &options)?,
+            false => open_writable(&directory, &options)?,
         };
-        // Another process may have created the heap between the listing and the lock.
-        let is_heap = is_heap || directory.list()?.iter().any(|name| name == "pool");
-        let (journal, recovery) = if is_heap {
-            Journal::open(&directory, options.journal, options.flushing, journal_options)?
-        } else {
-            let pages = initial_pages();
-            let borrowed: Vec<(u64, &[u8])> =
-                pages.iter().map(|(offset, page)| (*offset, page.as_slice())).collect();
-            let (kind, flushing) = (options.journal, options.flushing);
-            let journal = Journal::create(
-                &directory,
-                kind,
-                flushing,
-                journal_options,
-                &borrowed,
-                CHUNK_PAGES,
-            )?;
-            (journal, Recovery::default())
-        };
-        let backed = journal.pages_backed();
-        let pages = backed.next_multiple_of(CHUNK_PAGES);
-        if pages > backed {
-            journal.grow(pages)?;
-        }
-        let bytes_max = options.address_bytes_max;
-        let is_bounded = options.memory_bytes_max < u64::MAX;
-        let image = Image::map(journal.pool(), journal.mapping(), pages, bytes_max, is_bounded)?;
-        let recovery = journal.recover(&image)?.unwrap_or(recovery);
         let settled = Settled::new(image.pages_max());
+        journal.unlike_file(&image, &mut |offset, len| settled.settle(offset, len));
         let (classes, pages_end) = load_root(&journal, &image, &settled)?;
         let (journal, pins) = (Arc::new(journal), Arc::new(Pins::default()));
         let record = || journal.record();
@@ -239,6 +206,10 @@ impl Heap {
             owner: AtomicUsize::new(0),
             lock: Mutex::new(Some(lock)),
         };
+        if options.read_only {
+            // Nothing is reserved of what cannot be published.
+            heap.desks.all().for_each(|mut desk| drop(desk.shares.take()));
+        }
         Ok((heap, recovery))
     }
 
@@ -519,10 +490,7 @@ impl Heap {
 
     /// The journal that the pool was made for.
     pub fn journal_kind(&self) -> JournalKind {
-        match *self.journal {
-            Journal::Redo(_) => JournalKind::Redo,
-            Journal::Undo(_) => JournalKind::Undo,
-        }
+        self.journal.kind()
     }
 
     /// Figures.
@@ -584,6 +552,67 @@ impl Drop for Heap {
 pub(crate) fn thread_token() -> usize {
     thread_local!(static TOKEN: u8 = const { 0 });
     TOKEN.with(|token| std::ptr::from_ref(token).addr())
+}
+
+/// What opening finds: the lock, the journal, the image as recovered, and what that took.
+type Found = (Box<dyn Lock>, Journal, Image, Recovery);
+
+/// Opens a heap for writing, and creates it where there is none.
+fn open_writable(directory: &Arc<dyn Directory>, options: &Options) -> Result<Found> {
+    if options.verify_first_touch && options.journal == JournalKind::Undo {
+        let what = "pools of the undo journal have no checksums of pages; open it without \
+                    verifying them";
+        return Err(Error::Misuse { what });
+    }
+    let names = directory.list()?;
+    let is_heap = names.iter().any(|name| name == "pool");
+    if !is_heap {
+        refuse_strangers(directory, &names, options)?;
+    }
+    let lock = directory.lock("lock")?;
+    let journal_options = JournalOptions {
+        log_bytes_max: options.log_bytes_max,
+        background: options.background,
+        deferred_ms_max: options.deferred_ms_max,
+        deferred_bytes_max: options.deferred_bytes_max,
+    };
+    // Another process may have created the heap between the listing and the lock.
+    let is_heap = is_heap || directory.list()?.iter().any(|name| name == "pool");
+    let (journal, recovery) = if is_heap {
+        Journal::open(directory, options.journal, options.flushing, journal_options)?
+    } else {
+        let pages = initial_pages();
+        let borrowed: Vec<(u64, &[u8])> =
+            pages.iter().map(|(offset, page)| (*offset, page.as_slice())).collect();
+        let (kind, flushing) = (options.journal, options.flushing);
+        let journal =
+            Journal::create(directory, kind, flushing, journal_options, &borrowed, CHUNK_PAGES)?;
+        (journal, Recovery::default())
+    };
+    let backed = journal.pages_backed();
+    let pages = backed.next_multiple_of(CHUNK_PAGES);
+    if pages > backed {
+        journal.grow(pages)?;
+    }
+    let bytes_max = options.address_bytes_max;
+    let is_bounded = options.memory_bytes_max < u64::MAX;
+    let image = Image::map(journal.pool(), journal.mapping(), pages, bytes_max, is_bounded)?;
+    let recovery = journal.recover(&image)?.unwrap_or(recovery);
+    Ok((lock, journal, image, recovery))
+}
+
+/// Opens a heap for reading only.
+fn open_read_only(directory: &Arc<dyn Directory>, options: &Options) -> Result<Found> {
+    if !directory.list()?.iter().any(|name| name == "pool") {
+        return Err(Error::Unsupported {
+            file: directory.path().join("pool"),
+            what: "expected a pool, found none; create the store first".into(),
+        });
+    }
+    let lock = directory.lock_shared("lock")?;
+    let bytes_max = options.address_bytes_max;
+    let (journal, image, recovery) = Journal::open_read_only(directory, bytes_max)?;
+    Ok((lock, journal, image, recovery))
 }
 
 /// Only an empty directory, or one where an earlier creation was cut off, becomes a heap.

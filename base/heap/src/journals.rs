@@ -1,4 +1,4 @@
-//! The journal of a heap: one of two.
+//! The journal of a heap: one of two, or that of a heap that is only read.
 //!
 //! Purpose: what the rest of the heap calls, whichever journal the pool was made for. The redo
 //! journal keeps a private image and a log; under the undo journal memory is the medium.
@@ -18,6 +18,7 @@ use crate::journal::{Journal as Redo, JournalOptions, JournalStats, RecordBuilde
 use crate::lanes::{self, Fresh, Lanes, Undo};
 use crate::layout::{INCOMPAT_UNDO_JOURNAL, PAGE_BYTES};
 use crate::pool_file::PoolFile;
+use crate::read_only::ReadOnly;
 
 /// Name of the pool file.
 const POOL_NAME: &str = "pool";
@@ -70,6 +71,8 @@ pub(crate) enum Journal {
     Redo(Box<Redo>),
     /// Lanes, and memory that is the medium.
     Undo(Box<Lanes>),
+    /// Either, of a pool of which nothing is changed.
+    ReadOnly(Box<ReadOnly>),
 }
 
 /// A record that was appended, to be handed to [`Journal::applied`] once memory shows it.
@@ -147,13 +150,52 @@ impl Journal {
         Ok((Self::Undo(Box::new(lanes)), Recovery::default()))
     }
 
+    /// Opens pool and journal for reading only, and gives the image that recovery would make of them.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub(crate) fn open_read_only(
+        directory: &Arc<dyn Directory>,
+        bytes_max: u64,
+    ) -> Result<(Self, Image, Recovery)> {
+        let Some(file) = directory.open(POOL_NAME)? else {
+            let what = "expected a file \"pool\" in here, found none; this is no store".into();
+            return Err(Error::Unsupported { file: directory.path().into(), what });
+        };
+        let pool = PoolFile::open(file)?;
+        let (opened, image, recovery) = ReadOnly::open(directory, pool, bytes_max)?;
+        Ok((Self::ReadOnly(Box::new(opened)), image, recovery))
+    }
+
+    /// Tells `each` of the pages of the image that are not those of the file, where recovery left the
+    /// file as it was: heap offset and bytes of each range of them.
+    pub(crate) fn unlike_file(&self, image: &Image, each: &mut dyn FnMut(u64, u64)) {
+        if let Self::ReadOnly(read_only) = self {
+            read_only.unlike_file(image, each);
+        }
+    }
+
+    /// Whether nothing can be changed.
+    pub(crate) fn is_read_only(&self) -> bool {
+        matches!(self, Self::ReadOnly(_))
+    }
+
+    /// The kind that the pool was made for.
+    pub(crate) fn kind(&self) -> JournalKind {
+        match self {
+            Self::Redo(_) => JournalKind::Redo,
+            Self::Undo(_) => JournalKind::Undo,
+            Self::ReadOnly(read_only) => JournalKind::of(read_only.pool()),
+        }
+    }
+
     /// Brings the image up to date, where that was not done to the file before it was mapped.
     ///
     /// # Errors
     /// `Error::Damaged` when something durable is not what was written; those of the medium.
     pub(crate) fn recover(&self, image: &Image) -> Result<Option<Recovery>> {
         match self {
-            Self::Redo(_) => Ok(None),
+            Self::Redo(_) | Self::ReadOnly(_) => Ok(None),
             Self::Undo(lanes) => lanes.recover(image).map(Some),
         }
     }
@@ -161,7 +203,7 @@ impl Journal {
     /// How the pool is to be mapped.
     pub(crate) fn mapping(&self) -> Mapping {
         match self {
-            Self::Redo(_) => Mapping::Private,
+            Self::Redo(_) | Self::ReadOnly(_) => Mapping::Private,
             Self::Undo(_) => Mapping::Shared,
         }
     }
@@ -170,7 +212,7 @@ impl Journal {
     #[inline]
     pub(crate) fn lanes(&self) -> Option<&Lanes> {
         match self {
-            Self::Redo(_) => None,
+            Self::Redo(_) | Self::ReadOnly(_) => None,
             Self::Undo(lanes) => Some(lanes),
         }
     }
@@ -184,7 +226,7 @@ impl Journal {
     /// An empty record for this journal.
     pub(crate) fn record(&self) -> RecordBuilder {
         match self {
-            Self::Redo(_) => RecordBuilder::new(),
+            Self::Redo(_) | Self::ReadOnly(_) => RecordBuilder::new(),
             Self::Undo(_) => RecordBuilder::whole(),
         }
     }
@@ -198,6 +240,7 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.wait_for_space(),
             Self::Undo(lanes) => lanes.check(),
+            Self::ReadOnly(_) => Err(Error::ReadOnly),
         }
     }
 
@@ -229,6 +272,7 @@ impl Journal {
                 let lane = lanes.append(record, fresh, undo, image)?;
                 Ok(Appended { sequence: lane.sequence, lane: Some(lane) })
             }
+            Self::ReadOnly(_) => Err(Error::ReadOnly),
         }
     }
 
@@ -249,7 +293,7 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.finish(sequence, durability),
             // What is visible is durable.
-            Self::Undo(_) => Ok(()),
+            Self::Undo(_) | Self::ReadOnly(_) => Ok(()),
         }
     }
 
@@ -261,6 +305,7 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.grow(pages),
             Self::Undo(lanes) => lanes.grow(pages),
+            Self::ReadOnly(_) => Err(Error::ReadOnly),
         }
     }
 
@@ -272,6 +317,7 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.back(start, pages),
             Self::Undo(lanes) => lanes.back(start, pages),
+            Self::ReadOnly(_) => Err(Error::ReadOnly),
         }
     }
 
@@ -283,6 +329,7 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.can_punch(),
             Self::Undo(lanes) => lanes.pool().can_punch(),
+            Self::ReadOnly(_) => Err(Error::ReadOnly),
         }
     }
 
@@ -303,6 +350,7 @@ impl Journal {
             // The applier has done it.
             Self::Redo(_) => Ok(()),
             Self::Undo(lanes) => lanes.punch(holes),
+            Self::ReadOnly(_) => Err(Error::ReadOnly),
         }
     }
 
@@ -315,6 +363,7 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.truncate(pages),
             Self::Undo(lanes) => lanes.truncate(pages),
+            Self::ReadOnly(_) => Err(Error::ReadOnly),
         }
     }
 
@@ -324,6 +373,7 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.is_child(),
             Self::Undo(lanes) => lanes.is_child(),
+            Self::ReadOnly(read_only) => read_only.is_child(),
         }
     }
 
@@ -332,6 +382,8 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.poison(error),
             Self::Undo(lanes) => lanes.poison(error),
+            // There is nothing that could go on.
+            Self::ReadOnly(_) => {}
         }
     }
 
@@ -340,6 +392,7 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.pages_backed(),
             Self::Undo(lanes) => lanes.pool().pages_backed(),
+            Self::ReadOnly(read_only) => read_only.pool().pages_backed(),
         }
     }
 
@@ -348,13 +401,18 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.pool(),
             Self::Undo(lanes) => lanes.pool().file(),
+            Self::ReadOnly(read_only) => read_only.pool().file(),
         }
     }
 
     /// Whether pages have checksums.
     #[inline]
     pub(crate) fn has_sums(&self) -> bool {
-        matches!(self, Self::Redo(_))
+        match self {
+            Self::Redo(_) => true,
+            Self::Undo(_) => false,
+            Self::ReadOnly(read_only) => read_only.has_sums(),
+        }
     }
 
     /// Judges a page of the file by its stored checksum (R7); it must be as in the file.
@@ -365,6 +423,7 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.verify_page(heap_offset, page),
             Self::Undo(_) => Ok(()),
+            Self::ReadOnly(read_only) => read_only.pool().verify_page(heap_offset, page),
         }
     }
 
@@ -377,6 +436,7 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.verify(on_damage),
             Self::Undo(_) => Ok(0),
+            Self::ReadOnly(read_only) => read_only.verify(on_damage),
         }
     }
 
@@ -392,20 +452,21 @@ impl Journal {
         directory: &dyn Directory,
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<u64> {
-        let Self::Redo(redo) = self else {
-            return Err(Error::Unsupported {
-                file: self.pool().path().into(),
-                what: "the pages of a pool of the undo journal change where they are and have no \
-                       checksums, so they cannot be copied meanwhile; copy what is in it"
-                    .into(),
-            });
-        };
         let mut uuid = [0; 16];
         directory.random(&mut uuid)?;
         // Its name is durable by the sync below; an empty log needs no files.
         directory.subdirectory(LOG_NAME)?;
         let file = directory.create(POOL_NEW_NAME)?;
-        let made = PoolFile::begin(file, uuid, 0).and_then(|pool| redo.back_up(&pool, go_on));
+        let made = PoolFile::begin(file, uuid, 0).and_then(|pool| match self {
+            Self::Redo(redo) => redo.back_up(&pool, go_on),
+            Self::ReadOnly(read_only) if read_only.has_sums() => read_only.back_up(&pool, go_on),
+            Self::Undo(_) | Self::ReadOnly(_) => Err(Error::Unsupported {
+                file: self.pool().path().into(),
+                what: "the pages of a pool of the undo journal change where they are and have no \
+                       checksums, so they cannot be copied meanwhile; copy what is in it"
+                    .into(),
+            }),
+        });
         let made = made.and_then(|sequence| {
             directory.sync()?;
             directory.rename(POOL_NEW_NAME, POOL_NAME)?;
@@ -427,6 +488,7 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.checkpoint(),
             Self::Undo(lanes) => lanes.checkpoint(image),
+            Self::ReadOnly(_) => Ok(()),
         }
     }
 
@@ -435,6 +497,7 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.last_sequence(),
             Self::Undo(lanes) => lanes.last_sequence(),
+            Self::ReadOnly(read_only) => read_only.last_sequence(),
         }
     }
 
@@ -443,6 +506,7 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.stats(),
             Self::Undo(lanes) => lanes.stats(),
+            Self::ReadOnly(read_only) => read_only.stats(),
         }
     }
 
@@ -454,6 +518,7 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.close(),
             Self::Undo(lanes) => lanes.close(image),
+            Self::ReadOnly(_) => Ok(()),
         }
     }
 }

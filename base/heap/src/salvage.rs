@@ -22,8 +22,8 @@ use crate::check::{CheckReport, Checker, Finding};
 use crate::class::{ClassTable, initial_classes};
 use crate::error::{Error, Result};
 use crate::image::{Image, Mapping, Place};
-use crate::journal::Entry;
-use crate::journal::salvage::{Tail, find_tail, identities};
+use crate::journal::Tail;
+use crate::journal::salvage::{find_tail, identities};
 use crate::journals::JournalKind;
 use crate::lanes;
 use crate::layout::{
@@ -31,6 +31,7 @@ use crate::layout::{
     INCOMPAT_UNDO_JOURNAL, KIND_RUN, PAGE_BYTES, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE, ZONE_STRIDE,
     ZONE_SUMS_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
 };
+use crate::overlay::lay_over;
 use crate::pool_file::PoolFile;
 use crate::ptr::Ptr;
 
@@ -362,50 +363,6 @@ fn no_checkpoint(file: &Path) -> Error {
                holds beyond the pool is lost"
             .into(),
     }
-}
-
-/// Lays the log over the image. Pages that it proves whole again leave `lost`.
-fn lay_over(image: &Image, tail: &Tail, torn: bool, lost: &mut BTreeSet<u64>) -> Result<()> {
-    tail.replay(&mut |entry| {
-        let (offset, len) = match entry {
-            Entry::Bytes { offset, bytes } => (offset, bytes.len() as u64),
-            Entry::Set { offset, .. } | Entry::Clear { offset, .. } => (offset, 8),
-            // Free pages: nothing is lost with what they held.
-            Entry::Direct { offset, len } => {
-                let pages = offset..offset.saturating_add(len);
-                lost.retain(|page| !pages.contains(page));
-                return Ok(());
-            }
-        };
-        let end = offset.saturating_add(len);
-        let pages = match offset.checked_sub(TABLE_BASE) {
-            Some(_) => (end - TABLE_BASE).div_ceil(8),
-            None => end.div_ceil(PAGE_BYTES),
-        };
-        if pages > image.pages_max() {
-            return Ok(());
-        }
-        if pages > image.pages() {
-            // Growth that was not durable yet: what the log does not name there was never written.
-            image.grow(pages)?;
-        }
-        match entry {
-            Entry::Bytes { bytes, .. } => {
-                image.write().bytes_mut(offset, len)?.copy_from_slice(bytes);
-            }
-            Entry::Set { mask, .. } => image.change_bits(offset, mask, 0)?,
-            Entry::Clear { mask, .. } => image.change_bits(offset, 0, mask)?,
-            Entry::Direct { .. } => {}
-        }
-        let mut page = offset - offset % PAGE_BYTES;
-        while page < end {
-            if torn || (offset <= page && page + PAGE_BYTES <= end) {
-                lost.remove(&page);
-            }
-            page += PAGE_BYTES;
-        }
-        Ok(())
-    })
 }
 
 /// The class table; if it is lost, the one that every heap starts with.

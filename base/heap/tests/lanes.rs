@@ -451,6 +451,10 @@ impl Directory for Small {
         self.inner.lock(name)
     }
 
+    fn lock_shared(&self, name: &str) -> MediumResult<Box<dyn Lock>> {
+        self.inner.lock_shared(name)
+    }
+
     fn random(&self, buffer: &mut [u8]) -> MediumResult<()> {
         self.inner.random(buffer)
     }

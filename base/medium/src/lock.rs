@@ -1,6 +1,7 @@
-//! One process, one handle: the exclusive lock on a directory.
+//! One process, one handle: the lock on a directory, exclusive or shared by those who only read.
 //!
-//! Purpose: a lock file held by `flock`, with the holder's name in it for those who are refused.
+//! Purpose: a lock file held by `flock`, with the holder's name in it for those who are refused. Who
+//! has a share of it only reads, and may not even be able to write: the system says who they are.
 //! Invariants: the lock belongs to the open file, so a second open is refused in the same process
 //! too, and the kernel releases it with the process, however that ends. The file is closed on
 //! exec. A fork's child shares the open file: its drop of the handle does not unlock, but its
@@ -18,14 +19,17 @@ use rustix::process::Pid;
 use crate::error::{Error, Result};
 use crate::storage::Lock;
 
+/// Where Linux lists locks; other systems have no such file.
+const LOCKS_PATH: &str = "/proc/locks";
 /// Bytes of a lock file that are read for the holder's name.
 const HOLDER_BYTES_MAX: usize = 256;
 
-/// A lock file that we hold.
+/// A lock file that we hold, or have a share of.
 #[derive(Debug)]
 pub(crate) struct OsLock {
     file: OwnedFd,
     process: Pid,
+    is_shared: bool,
 }
 
 impl OsLock {
@@ -38,13 +42,40 @@ impl OsLock {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
-                let holder = read_holder(&file);
+                let holder = sharers(&file).or_else(|| read_holder(&file));
                 return Err(Error::Locked { path, holder });
             }
             Err(error) => return Err(failed("lock", error)),
         }
         write_holder(&file, &holder_of_this_process());
-        Ok(OsLock { file, process: rustix::process::getpid() })
+        Ok(OsLock { file, process: rustix::process::getpid(), is_shared: false })
+    }
+
+    /// Takes a share of the lock on the file `name` of a directory, which need not be writable. A file
+    /// that is missing, because somebody copied the others, is made; `None` where nobody can, because
+    /// the medium is read-only: so nobody can write either.
+    pub(crate) fn share(directory: impl AsFd, name: &str, path: PathBuf) -> Result<Option<OsLock>> {
+        let failed = |operation, error: Errno| Error::io(operation, &path, None, 0, error.into());
+        let open = |flags| {
+            let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
+            rustix::fs::openat(&directory, name, flags, Mode::from_raw_mode(0o666))
+        };
+        let file = match open(OFlags::empty()) {
+            Err(Errno::NOENT) => match open(OFlags::CREATE) {
+                Err(Errno::ROFS) => return Ok(None),
+                made => made.map_err(|error| failed("create", error))?,
+            },
+            found => found.map_err(|error| failed("open", error))?,
+        };
+        let process = rustix::process::getpid();
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(Some(OsLock { file, process, is_shared: true })),
+            Err(Errno::WOULDBLOCK) => {
+                let holder = read_holder(&file);
+                Err(Error::Locked { path, holder })
+            }
+            Err(error) => Err(failed("lock", error)),
+        }
     }
 }
 
@@ -54,11 +85,41 @@ impl Drop for OsLock {
     fn drop(&mut self) {
         // In a fork's child this handle is a copy: unlocking would take the lock from the parent.
         if rustix::process::getpid() == self.process {
-            write_holder(&self.file, "");
+            if !self.is_shared {
+                write_holder(&self.file, "");
+            }
             // Closing the file unlocks as well, but only when no fork's child has it open.
             let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
         }
     }
+}
+
+/// Those who have a share of the lock on a file, as far as the system tells: they must not write
+/// their names into it. `None` if nobody is known to.
+fn sharers(file: &OwnedFd) -> Option<String> {
+    let stat = rustix::fs::fstat(file).ok()?;
+    let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
+    let place = format!("{major:02x}:{minor:02x}:{}", stat.st_ino);
+    let locks = std::fs::read_to_string(LOCKS_PATH).ok()?;
+    let holders: Vec<&str> = locks.lines().filter_map(|line| sharer_in(line, &place)).collect();
+    let first = holders.first()?;
+    let program = std::fs::read_link(format!("/proc/{first}/exe"));
+    let program = program.as_ref().ok().and_then(|path| path.file_name());
+    let program = program.map_or("unknown program".into(), |name| name.to_string_lossy());
+    let others = match holders.len() - 1 {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    Some(format!("process {first} ({program}){others}, which only reads"))
+}
+
+/// The process of a line of the system's list of locks, if it has a share of one on the file at this
+/// place. Such as `4: FLOCK  ADVISORY  READ 4711 fd:01:1835 0 EOF`.
+fn sharer_in<'l>(line: &'l str, place: &str) -> Option<&'l str> {
+    let mut words = line.split_ascii_whitespace().skip(1);
+    let is_share = words.next() == Some("FLOCK") && words.nth(1) == Some("READ");
+    let (process, found) = (words.next()?, words.next()?);
+    (is_share && found == place).then_some(process)
 }
 
 /// What this process calls itself in a lock, such as "process 4711 (adamant)".
@@ -89,4 +150,22 @@ fn read_holder(file: &OwnedFd) -> Option<String> {
 /// The error for a lock that another handle of this process has.
 pub(crate) fn held_here(path: &Path) -> Error {
     Error::Locked { path: path.into(), holder: Some(holder_of_this_process()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_found_in_the_list_of_locks() {
+        let place = "fd:01:1835";
+        let sharer = |line| sharer_in(line, place);
+        assert_eq!(sharer("4: FLOCK  ADVISORY  READ 4711 fd:01:1835 0 EOF"), Some("4711"));
+        assert_eq!(sharer("4: FLOCK  ADVISORY  WRITE 4711 fd:01:1835 0 EOF"), None);
+        assert_eq!(sharer("4: POSIX  ADVISORY  READ 4711 fd:01:1835 0 EOF"), None);
+        assert_eq!(sharer("4: FLOCK  ADVISORY  READ 4711 fd:01:18351 0 EOF"), None);
+        assert_eq!(sharer("4: -> FLOCK  ADVISORY  READ 4711 fd:01:1835 0 EOF"), None);
+        assert_eq!(sharer("4: FLOCK"), None);
+        assert_eq!(sharer(""), None);
+    }
 }

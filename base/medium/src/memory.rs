@@ -35,6 +35,8 @@ pub struct MemoryDirectory {
 struct Names {
     entries: BTreeMap<String, Entry>,
     locked: Vec<String>,
+    /// One for each share.
+    shared: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -160,11 +162,24 @@ impl Directory for MemoryDirectory {
             self.create(name)?;
         }
         let mut names = self.names();
-        if names.locked.iter().any(|locked| locked == name) {
+        if names.locked.iter().chain(&names.shared).any(|locked| locked == name) {
             return Err(held_here(&self.path.join(name)));
         }
         names.locked.push(name.into());
-        Ok(Box::new(MemoryLock { directory: self.clone(), name: name.into() }))
+        Ok(Box::new(MemoryLock { directory: self.clone(), name: name.into(), is_shared: false }))
+    }
+
+    fn lock_shared(&self, name: &str) -> Result<Box<dyn Lock>> {
+        check_name("lock", &self.path, name)?;
+        if self.open(name)?.is_none() {
+            self.create(name)?;
+        }
+        let mut names = self.names();
+        if names.locked.iter().any(|locked| locked == name) {
+            return Err(held_here(&self.path.join(name)));
+        }
+        names.shared.push(name.into());
+        Ok(Box::new(MemoryLock { directory: self.clone(), name: name.into(), is_shared: true }))
     }
 
     fn random(&self, buffer: &mut [u8]) -> Result<()> {
@@ -183,13 +198,18 @@ impl Directory for MemoryDirectory {
 struct MemoryLock {
     directory: MemoryDirectory,
     name: String,
+    is_shared: bool,
 }
 
 impl Lock for MemoryLock {}
 
 impl Drop for MemoryLock {
     fn drop(&mut self) {
-        self.directory.names().locked.retain(|locked| *locked != self.name);
+        let mut names = self.directory.names();
+        let list = if self.is_shared { &mut names.shared } else { &mut names.locked };
+        if let Some(at) = list.iter().position(|locked| *locked == self.name) {
+            list.swap_remove(at);
+        }
     }
 }
 

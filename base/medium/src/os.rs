@@ -36,6 +36,7 @@ const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
 pub struct OsDirectory {
     directory: OwnedFd,
     path: PathBuf,
+    is_read_only: bool,
 }
 
 impl OsDirectory {
@@ -48,7 +49,17 @@ impl OsDirectory {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
             .map_err(|error| Error::io("open directory", path, None, 0, error.into()))?;
-        Ok(OsDirectory { directory, path: path.into() })
+        Ok(OsDirectory { directory, path: path.into(), is_read_only: false })
+    }
+
+    /// Opens an existing directory of which nothing is ever changed, through this handle: files are
+    /// opened for reading, subdirectories have to exist, and only a share of a lock can be had. So
+    /// nobody needs the permission to write.
+    ///
+    /// # Errors
+    /// As [`OsDirectory::open`].
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<OsDirectory> {
+        Ok(OsDirectory { is_read_only: true, ..Self::open(path)? })
     }
 
     /// Opens a directory, creating it (but not its parents) if missing. Its name is durable
@@ -71,12 +82,42 @@ impl OsDirectory {
         Self::open(path)
     }
 
+    /// Swaps two names in here in one step, whatever they stand for: after a crash it was done, or
+    /// not. Durable after `sync`.
+    ///
+    /// # Errors
+    /// `Error::Io`; where the system or the file system cannot do it, one that
+    /// [`Error::is_unsupported`].
+    pub fn exchange(&self, one: &str, other: &str) -> Result<()> {
+        self.check_writable("exchange", one)?;
+        check_name("exchange with", &self.path, other)?;
+        exchange(&self.directory, one, other).map_err(|error| {
+            let source = match error {
+                Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL => {
+                    io::Error::from(io::ErrorKind::Unsupported)
+                }
+                error => error.into(),
+            };
+            Error::io("exchange names in", &self.path.join(one), None, 0, source)
+        })
+    }
+
     fn error(&self, operation: &'static str, name: &str, error: Errno) -> Error {
         Error::io(operation, &self.path.join(name), None, 0, error.into())
     }
 
+    /// Fails where nothing is to be changed.
+    fn check_writable(&self, operation: &'static str, name: &str) -> Result<()> {
+        check_name(operation, &self.path, name)?;
+        if self.is_read_only {
+            return Err(self.error(operation, name, Errno::ROFS));
+        }
+        Ok(())
+    }
+
     fn open_file(&self, name: &str, flags: OFlags) -> rustix::io::Result<Arc<dyn File>> {
-        let flags = flags | OFlags::RDWR | OFlags::CLOEXEC;
+        let access = if self.is_read_only { OFlags::RDONLY } else { OFlags::RDWR };
+        let flags = flags | access | OFlags::CLOEXEC;
         let file = retry_on_intr(|| rustix::fs::openat(&self.directory, name, flags, FILE_MODE))?;
         Ok(Arc::new(OsFile::new(file, self.path.join(name))))
     }
@@ -97,20 +138,20 @@ impl Directory for OsDirectory {
     }
 
     fn create(&self, name: &str) -> Result<Arc<dyn File>> {
-        check_name("create", &self.path, name)?;
+        self.check_writable("create", name)?;
         self.open_file(name, OFlags::CREATE | OFlags::EXCL)
             .map_err(|error| self.error("create", name, error))
     }
 
     fn rename(&self, source: &str, target: &str) -> Result<()> {
-        check_name("rename", &self.path, source)?;
+        self.check_writable("rename", source)?;
         check_name("rename to", &self.path, target)?;
         rustix::fs::renameat(&self.directory, source, &self.directory, target)
             .map_err(|error| self.error("rename", source, error))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
-        check_name("remove", &self.path, name)?;
+        self.check_writable("remove", name)?;
         rustix::fs::unlinkat(&self.directory, name, AtFlags::empty())
             .map_err(|error| self.error("remove", name, error))
     }
@@ -136,20 +177,31 @@ impl Directory for OsDirectory {
 
     fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>> {
         check_name("create directory", &self.path, name)?;
-        match rustix::fs::mkdirat(&self.directory, name, DIRECTORY_MODE) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(self.error("create directory", name, error)),
+        if !self.is_read_only {
+            match rustix::fs::mkdirat(&self.directory, name, DIRECTORY_MODE) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(self.error("create directory", name, error)),
+            }
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory =
             retry_on_intr(|| rustix::fs::openat(&self.directory, name, flags, Mode::empty()))
                 .map_err(|error| self.error("open directory", name, error))?;
-        Ok(Arc::new(OsDirectory { directory, path: self.path.join(name) }))
+        let (path, is_read_only) = (self.path.join(name), self.is_read_only);
+        Ok(Arc::new(OsDirectory { directory, path, is_read_only }))
     }
 
     fn lock(&self, name: &str) -> Result<Box<dyn Lock>> {
-        check_name("lock", &self.path, name)?;
+        self.check_writable("lock", name)?;
         Ok(Box::new(OsLock::take(&self.directory, name, self.path.join(name))?))
+    }
+
+    fn lock_shared(&self, name: &str) -> Result<Box<dyn Lock>> {
+        check_name("lock", &self.path, name)?;
+        match OsLock::share(&self.directory, name, self.path.join(name))? {
+            Some(lock) => Ok(Box::new(lock)),
+            None => Ok(Box::new(NoLock)),
+        }
     }
 
     fn random(&self, buffer: &mut [u8]) -> Result<()> {
@@ -161,6 +213,12 @@ impl Directory for OsDirectory {
         dax::persist(&self.directory, &self.path, how)
     }
 }
+
+/// Stands for a lock where nobody can have one.
+#[derive(Debug)]
+struct NoLock;
+
+impl Lock for NoLock {}
 
 /// Fills a buffer from the kernel's generator.
 pub(crate) fn random(buffer: &mut [u8]) -> rustix::io::Result<()> {
@@ -371,6 +429,18 @@ fn flush(file: &OwnedFd) -> rustix::io::Result<()> {
 #[cfg(target_vendor = "apple")]
 fn flush(file: &OwnedFd) -> rustix::io::Result<()> {
     rustix::fs::fcntl_fullfsync(file)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn exchange(directory: &OwnedFd, one: &str, other: &str) -> rustix::io::Result<()> {
+    let flags = rustix::fs::RenameFlags::EXCHANGE;
+    rustix::fs::renameat_with(directory, one, directory, other, flags)
+}
+
+/// Other systems have no such call.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn exchange(_directory: &OwnedFd, _one: &str, _other: &str) -> rustix::io::Result<()> {
+    Err(Errno::NOSYS)
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

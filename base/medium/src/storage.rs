@@ -35,6 +35,9 @@ pub trait Directory: Send + Sync + Debug {
     /// Takes the exclusive lock `name`, which dies with the process or with the value returned.
     /// `Error::Locked` names the holder. Never waits.
     fn lock(&self, name: &str) -> Result<Box<dyn Lock>>;
+    /// Takes a share of the lock `name`: any number of others may have one, but nobody has the lock
+    /// then. It changes no file, and makes only that of the lock if it is missing. `Error::Locked` names who has the lock. Never waits.
+    fn lock_shared(&self, name: &str) -> Result<Box<dyn Lock>>;
     /// Fills a buffer with random bytes, for identities.
     fn random(&self, buffer: &mut [u8]) -> Result<()>;
     /// The way to make stores to shared mappings of the files in here durable.
@@ -45,7 +48,7 @@ pub trait Directory: Send + Sync + Debug {
     }
 }
 
-/// An exclusive lock on a directory, released on drop.
+/// A lock on a directory, or a share of one, released on drop.
 pub trait Lock: Send + Sync + Debug {}
 
 /// An open file.

@@ -13,7 +13,8 @@ use crate::failure::{Code, EXIT_CODES, Failure, Result};
 
 /// Looks after Adamant stores: import, export, single keys, scans, checks.
 ///
-/// Every verb takes the store's path first. import, set and keyspace create make the store if
+/// Every verb takes the store's path first. Verbs that only read change nothing, and any number of
+/// them run at once. import, set and keyspace create make the store if
 /// there is none; import and set make the keyspace too. Data goes to standard output, talk to
 /// standard error.
 #[derive(Debug, Parser)]
@@ -34,9 +35,9 @@ pub(crate) enum Verb {
     /// The part of the demo that is killed
     #[command(hide = true)]
     DemoChild(DemoChildArgs),
-    /// Import JSON Lines: {"key": .., "value": ..}, or key_base64 and value_base64
+    /// Import JSON Lines, {"key": .., "value": ..} or key_base64 and value_base64, or CSV
     Import(ImportArgs),
-    /// Export a keyspace as JSON Lines, sorted by key
+    /// Export a keyspace as JSON Lines or CSV, sorted by key
     Export(ExportArgs),
     /// Print the value of a key, byte for byte
     Get(GetArgs),
@@ -48,16 +49,24 @@ pub(crate) enum Verb {
     Rename(RenameArgs),
     /// Print the entries of a range, or count them
     Scan(ScanArgs),
-    /// List, create, convert and drop keyspaces
+    /// List, create, convert, rename and drop keyspaces
     Keyspace(KeyspaceArgs),
     /// Print the store's figures
     Stat(StatArgs),
     /// Verify every checksum and every structure of a store
     Check(CheckArgs),
+    /// Copy a store to a path where nothing is
+    Backup(BackupArgs),
+    /// Verify a backup and copy it to a path where nothing is
+    Restore(RestoreArgs),
+    /// Make a store's files as small as its contents
+    Compact(CompactArgs),
     /// Save what can be read of a damaged store into a new one that takes its place
     Repair(RepairArgs),
     /// Look at the heap below a store: figures, a map, a check
     Heap(HeapArgs),
+    /// Print what a shell needs to complete this command's words
+    Completions(CompletionsArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -103,8 +112,11 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     pub(crate) target: Target,
 
-    /// JSON Lines; - is standard input
+    /// JSON Lines, or CSV with --csv; - is standard input
     pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) csv: CsvArgs,
 
     /// Leave malformed lines out instead of importing nothing
     #[arg(long)]
@@ -127,6 +139,36 @@ pub(crate) struct ExportArgs {
     /// Where to; - is standard output
     #[arg(default_value = "-")]
     pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) csv: CsvArgs,
+}
+
+/// Whether records are CSV, and what its columns mean.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CsvArgs {
+    /// Records are CSV, whose first line names the columns
+    #[arg(long)]
+    pub(crate) csv: bool,
+
+    /// Column of the key; several, separated by commas, are joined
+    #[arg(long = "key", value_name = "COLUMNS", value_delimiter = ',', default_value = "key")]
+    #[arg(requires = "csv")]
+    pub(crate) keys: Vec<String>,
+
+    /// Column of the value; several, separated by commas, are joined
+    #[arg(long = "value", value_name = "COLUMNS", value_delimiter = ',', default_value = "value")]
+    #[arg(requires = "csv")]
+    pub(crate) values: Vec<String>,
+
+    /// What stands between the columns that a key or a value is joined of
+    #[arg(long, value_name = "TEXT", default_value = "\t", requires = "csv")]
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) separator: String,
+
+    /// Fields are taken as they are: no \xNN for bytes that are no UTF-8, no \\ for a backslash
+    #[arg(long, requires = "csv")]
+    pub(crate) raw: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -259,6 +301,15 @@ pub(crate) enum KeyspaceAction {
         #[arg(long)]
         engine: Engine,
     },
+    /// Give a keyspace another name; an error if there is one of that name
+    Rename {
+        /// Folder of the store
+        store: PathBuf,
+        /// Its name
+        name: String,
+        /// The name that it is to have: 1 to 255 bytes, any characters
+        new_name: String,
+    },
     /// Drop a keyspace with all its entries
     Drop {
         /// Folder of the store
@@ -281,9 +332,48 @@ pub(crate) struct CheckArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct BackupArgs {
+    /// Folder of the store
+    pub(crate) store: PathBuf,
+    /// Folder that the copy is to be; nothing may be there
+    pub(crate) target: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RestoreArgs {
+    /// Folder of the backup, which stays as it is
+    pub(crate) backup: PathBuf,
+    /// Folder that the store is to be; nothing may be there, or an empty folder
+    pub(crate) target: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompactArgs {
+    /// Folder of the store; as much space as its contents is needed beside it
+    pub(crate) store: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct RepairArgs {
     /// Folder of the store; the damaged one is kept beside it, as NAME.damaged
     pub(crate) store: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell: bash, zsh or fish
+    pub(crate) shell: ShellArg,
+}
+
+/// A shell that can be served.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ShellArg {
+    /// Source it, or put it into /usr/share/bash-completion/completions
+    Bash,
+    /// Put it as _adamant into a folder of $fpath
+    Zsh,
+    /// Put it as adamant.fish into ~/.config/fish/completions
+    Fish,
 }
 
 #[derive(Debug, clap::Args)]

@@ -36,7 +36,8 @@ Exit codes:
   1  failed for another reason than those below
   2  wrong usage
   3  no such store, keyspace, key or file
-  4  bad input: a malformed line, a key that is empty or too long, bad base64
+  4  bad input: a malformed line, a key that is empty or too long, bad base64,
+     a target where something is
   5  the store is damaged
   6  another process has the store open
   7  no space on the device; what was acknowledged is there
@@ -92,7 +93,9 @@ impl From<adamant::Error> for Failure {
             | Error::KeyspaceName { .. }
             | Error::WrongEngine { .. }
             | Error::EngineName { .. }
-            | Error::KeyspaceExists { .. } => Code::BadInput,
+            | Error::KeyspaceExists { .. }
+            | Error::TargetExists { .. }
+            | Error::TargetInside { .. } => Code::BadInput,
             Error::UnknownKeyspace { .. } | Error::Missing { .. } => Code::NotFound,
             Error::Locked { .. } => Code::Locked,
             error if error.is_out_of_space() => Code::OutOfSpace,

@@ -9,6 +9,7 @@ mod failure;
 mod figures;
 mod args;
 mod record;
+mod table;
 mod output;
 mod progress;
 mod opening;
@@ -37,8 +38,12 @@ fn main() -> ExitCode {
         Verb::Keyspace(args) => cmd::keyspace::run(&args, &output),
         Verb::Stat(args) => cmd::stat::run(&args, &output),
         Verb::Check(args) => cmd::check::run(&args, &output),
+        Verb::Backup(args) => cmd::backup::run(&args, &output),
+        Verb::Restore(args) => cmd::restore::run(&args, &output),
+        Verb::Compact(args) => cmd::compact::run(&args, &output),
         Verb::Repair(args) => cmd::repair::run(&args, &output),
         Verb::Heap(args) => cmd::heap::run(&args, &output),
+        Verb::Completions(args) => cmd::completions::run(&args, &output),
     };
     match outcome.and_then(|()| output.finish()) {
         Ok(()) => ExitCode::SUCCESS,

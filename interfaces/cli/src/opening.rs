@@ -35,6 +35,19 @@ fn opened(path: &Path, options: Options) -> Result<Store> {
     })
 }
 
+/// A store that must exist, to be read only: so it may be on a medium that cannot be written, and
+/// others may read it too.
+pub(crate) fn readable(path: &Path) -> Result<Store> {
+    Ok(Store::open_read_only(path)?)
+}
+
+/// A keyspace that must exist, to be read only, and its store.
+pub(crate) fn readable_keyspace(target: &Target) -> Result<(Store, Keyspace)> {
+    let store = readable(&target.store)?;
+    let keyspace = store.open_keyspace(&target.keyspace)?;
+    Ok((store, keyspace))
+}
+
 /// A keyspace that must exist, and its store.
 pub(crate) fn existing_keyspace(target: &Target) -> Result<(Store, Keyspace)> {
     let store = existing(&target.store)?;

@@ -47,6 +47,15 @@ pub(crate) fn parse(line: &[u8]) -> Result<Record, String> {
     })?;
     let key = bytes("key", line.key, line.key_base64)?;
     let value = bytes("value", line.value, line.value_base64)?;
+    check(&key, &value)?;
+    Ok((key, value))
+}
+
+/// Whether a store can hold a key and a value.
+///
+/// # Errors
+/// In words, what was expected and found.
+pub(crate) fn check(key: &[u8], value: &[u8]) -> Result<(), String> {
     if key.is_empty() || key.len() > adamant::KEY_BYTES_MAX {
         let (expected, found) = (adamant::KEY_BYTES_MAX, key.len());
         return Err(format!("expected a key of 1 to {expected} bytes, found {found}"));
@@ -55,7 +64,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Record, String> {
         let (expected, found) = (adamant::VALUE_BYTES_MAX, value.len());
         return Err(format!("expected a value of at most {expected} bytes, found {found}"));
     }
-    Ok((key, value))
+    Ok(())
 }
 
 fn bytes(

@@ -36,6 +36,11 @@ impl SimDirectory {
         Error::io(operation, &self.path.join(name), None, 0, kind.into())
     }
 
+    fn held(&self, name: &str) -> Error {
+        let holder = Some("another handle of this simulation".into());
+        Error::Locked { path: self.path.join(name), holder }
+    }
+
     fn node(&self, inner: &Inner, name: &str) -> Option<Node> {
         inner.state.directory(self.number).get(name)
     }
@@ -163,12 +168,24 @@ impl Directory for SimDirectory {
         }
         let key = (self.number, name.to_owned());
         let mut inner = self.disk.inner();
-        if inner.locked.contains(&key) {
-            let holder = Some("another handle of this simulation".into());
-            return Err(Error::Locked { path: self.path.join(name), holder });
+        if inner.locked.contains(&key) || inner.shared.contains(&key) {
+            return Err(self.held(name));
         }
         inner.locked.push(key.clone());
-        Ok(Box::new(SimLock { disk: self.disk.clone(), key }))
+        Ok(Box::new(SimLock { disk: self.disk.clone(), key, is_shared: false }))
+    }
+
+    fn lock_shared(&self, name: &str) -> Result<Box<dyn Lock>> {
+        if self.open(name)?.is_none() {
+            self.create(name)?;
+        }
+        let key = (self.number, name.to_owned());
+        let mut inner = self.disk.inner();
+        if inner.locked.contains(&key) {
+            return Err(self.held(name));
+        }
+        inner.shared.push(key.clone());
+        Ok(Box::new(SimLock { disk: self.disk.clone(), key, is_shared: true }))
     }
 
     fn random(&self, buffer: &mut [u8]) -> Result<()> {
@@ -186,13 +203,18 @@ impl Directory for SimDirectory {
 struct SimLock {
     disk: SimDisk,
     key: (u64, String),
+    is_shared: bool,
 }
 
 impl Lock for SimLock {}
 
 impl Drop for SimLock {
     fn drop(&mut self) {
-        self.disk.inner().locked.retain(|key| *key != self.key);
+        let mut inner = self.disk.inner();
+        let list = if self.is_shared { &mut inner.shared } else { &mut inner.locked };
+        if let Some(at) = list.iter().position(|key| *key == self.key) {
+            list.swap_remove(at);
+        }
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Inner {
     pub(crate) random: fastrand::Rng,
     /// Locks held, by directory and name.
     pub(crate) locked: Vec<(u64, String)>,
+    /// One for each share.
+    pub(crate) shared: Vec<(u64, String)>,
     pub(crate) mapped: Mapped,
     pub(crate) sites: Sites,
     /// What happened to mapped memory since the last operation; the state has it already.
@@ -59,6 +61,7 @@ impl SimDisk {
             state,
             random: fastrand::Rng::with_seed(seed),
             locked: Vec::new(),
+            shared: Vec::new(),
             mapped: Mapped::default(),
             sites,
             events: Vec::new(),

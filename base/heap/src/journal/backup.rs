@@ -19,6 +19,7 @@ use super::apply::{Purpose, apply};
 use super::checkpoint::Applied;
 use super::files::Files;
 use super::log::Log;
+use super::tail::Tail;
 use crate::error::{Error, Result};
 use crate::layout::{DESCRIPTOR_BYTES, PAGE_BYTES, TABLE_BASE, file_offset, sum_file_offset};
 use crate::pool_file::{Piece, PoolFile};
@@ -61,7 +62,8 @@ pub(super) fn back_up(
         (applied.cursor, applied.generation)
     };
     let _held = Held(&log.files);
-    copy_pages(source, target, go_on)?;
+    let go_on = || go_on().and_then(|()| log.poison.check());
+    copy_pages(pool, Some(applied), target, &mut |_, error| Err(error), &go_on)?;
     // Whatever was applied until here is durable and lies before this.
     let end = log.end();
     log.sync(end.sequence)?;
@@ -72,23 +74,56 @@ pub(super) fn back_up(
         // What is let go is written over, which looks like damage.
         return Err(if log.files.held().is_none() { let_go(log) } else { error });
     }
-    target.grow_with_holes(target.pages_allocated()?)?;
-    target.back_allocated()?;
-    target.finish(end.sequence)?;
-    Ok(end.sequence)
+    finish(target, end.sequence)
 }
 
-/// Copies all pages, descriptors first. Pages of zeros stay holes.
-fn copy_pages(source: Source<'_>, target: &PoolFile, go_on: &dyn Fn() -> Result<()>) -> Result<()> {
+/// As [`back_up`], of a pool that nobody writes to, and the tail of its log. `is_named` says of a page,
+/// by heap offset, whether the tail says what is on it, so that it need not be whole.
+///
+/// # Errors
+/// As [`back_up`].
+pub(crate) fn back_up_still(
+    pool: &PoolFile,
+    tail: Option<(&Tail, bool)>,
+    last_sequence: u64,
+    target: &PoolFile,
+    is_named: &dyn Fn(u64) -> bool,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<u64> {
+    let mut judge = |page, error| if is_named(page) { Ok(()) } else { Err(error) };
+    copy_pages(pool, None, target, &mut judge, go_on)?;
+    if let Some((tail, torn)) = tail {
+        let purpose = Purpose::Recovery { torn };
+        apply(target, &tail.files, tail.seed, &tail.start, &tail.end, purpose)?;
+    }
+    finish(target, last_sequence)
+}
+
+/// What is left to do when all pages and records are there.
+fn finish(target: &PoolFile, sequence: u64) -> Result<u64> {
+    target.grow_with_holes(target.pages_allocated()?)?;
+    target.back_allocated()?;
+    target.finish(sequence)?;
+    Ok(sequence)
+}
+
+/// Copies all pages, descriptors first. Pages of zeros stay holes. `judge` is told of those that are not
+/// what was written.
+fn copy_pages(
+    pool: &PoolFile,
+    applied: Option<&Mutex<Applied>>,
+    target: &PoolFile,
+    judge: &mut dyn FnMut(u64, Error) -> Result<()>,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<()> {
     let mut piece = Piece::default();
     for base in [TABLE_BASE, 0] {
         let mut offset = base;
-        let mut applied = source.applied.lock();
+        let mut applied = applied.map(Mutex::lock);
         loop {
             go_on()?;
-            source.log.poison.check()?;
             // The pool may grow meanwhile: what is there now may be in no record that follows.
-            let pages = source.pool.pages_backed();
+            let pages = pool.pages_backed();
             let end = match base {
                 TABLE_BASE => TABLE_BASE + (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES),
                 _ => pages * PAGE_BYTES,
@@ -96,15 +131,19 @@ fn copy_pages(source: Source<'_>, target: &PoolFile, go_on: &dyn Fn() -> Result<
             if offset >= end {
                 break;
             }
-            source.pool.read_piece(offset, end, &mut piece)?;
-            let mut damage = None;
-            source.pool.judge_piece(&piece, &mut |_, error| {
-                damage.get_or_insert(error);
+            pool.read_piece(offset, end, &mut piece)?;
+            let mut judged = Ok(());
+            pool.judge_piece(&piece, &mut |page, error| {
+                if judged.is_ok() {
+                    judged = judge(page, error);
+                }
             });
-            if let Some(error) = damage {
-                return Err(error);
+            judged?;
+            let write = || write_piece(target, &piece, pages);
+            match &mut applied {
+                Some(applied) => MutexGuard::unlocked_fair(applied, write)?,
+                None => write()?,
             }
-            MutexGuard::unlocked_fair(&mut applied, || write_piece(target, &piece, pages))?;
             offset += piece.bytes.len() as u64;
         }
     }

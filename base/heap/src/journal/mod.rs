@@ -17,6 +17,7 @@ mod log;
 mod by_page;
 mod apply;
 mod checkpoint;
+mod tail;
 mod backup;
 mod search;
 mod recover;
@@ -27,10 +28,13 @@ mod handle;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use backup::back_up_still;
 pub(crate) use handle::Journal;
 pub(crate) use options::JournalOptions;
 pub(crate) use poison::Poison;
 pub(crate) use record::{Entries, Entry, RecordBuilder};
 pub use recover::Recovery;
+pub(crate) use recover::find_tail;
 pub use stats::JournalStats;
+pub(crate) use tail::Tail;
 pub(crate) use worker::{Signal, Worker};

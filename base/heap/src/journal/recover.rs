@@ -22,6 +22,7 @@ use super::layout::LOG_HEAD_BYTES;
 use super::log_file::{self, LogFile};
 use super::record::CommitHead;
 use super::search::{Beyond, search};
+use super::tail::{Tail, start_of};
 use crate::error::{Error, Result};
 use crate::layout::{CHECKPOINT_OFFSETS, Checkpoint};
 use crate::pool_file::PoolFile;
@@ -60,20 +61,7 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
     let files = log_file::list(directory)?.into_iter().map(Arc::new).collect::<Vec<_>>();
     let (headed, headless) = headed_files(pool, &files)?;
     judge_generations(pool, &newest, &headed)?;
-
-    let generation = newest.generation.get();
-    let mut used = headed
-        .iter()
-        .filter(|headed| headed.generation == generation)
-        .map(|headed| headed.used.clone())
-        .collect::<Vec<_>>();
-    used.sort_by_key(|used| used.ordinal);
-    let start = Cursor {
-        ordinal: newest.ordinal.get(),
-        position: newest.position.get(),
-        previous: newest.previous.get(),
-        sequence: newest.applied.get(),
-    };
+    let (generation, start) = (newest.generation.get(), start_of(&newest));
     let mut applied = Applied {
         number: newest.number.get(),
         generation,
@@ -85,10 +73,7 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
     };
     let was_closed = start.position == 0;
     if !was_closed {
-        let seed = log_seed(pool.uuid(), generation);
-        judge_first_file(pool, &used, &newest)?;
-        let scan = Scan { files: &used, seed, durable: newest.durable.get(), last: start };
-        let end = scan.find_end(&headless)?;
+        let Tail { files: used, seed, end, .. } = find(pool, &newest, &headed, &headless)?;
         make_durable(&used, &start, &end)?;
         let torn = newest.applying.get() != 0;
         applied.replay(pool, used, seed, end, Purpose::Recovery { torn }, &mut |_| Ok(None))?;
@@ -109,6 +94,44 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
         last_sequence: applied.cursor.sequence,
     };
     Ok(Recovered { applied, files, recovery })
+}
+
+/// The tail of the log of a pool of which nothing is to be changed, and the newest checkpoint; no tail
+/// when the pool holds everything.
+///
+/// # Errors
+/// As [`recover`].
+pub(crate) fn find_tail(
+    pool: &PoolFile,
+    log: Option<&dyn Directory>,
+) -> Result<(Checkpoint, Option<Tail>)> {
+    let newest = pool.read_checkpoint()?;
+    if newest.position.get() == 0 {
+        return Ok((newest, None));
+    }
+    let files = log.map_or(Ok(Vec::new()), log_file::list)?;
+    let files = files.into_iter().map(Arc::new).collect::<Vec<_>>();
+    let (headed, headless) = headed_files(pool, &files)?;
+    judge_generations(pool, &newest, &headed)?;
+    Ok((newest, Some(find(pool, &newest, &headed, &headless)?)))
+}
+
+/// The records that follow a checkpoint that is not the last one of a log.
+fn find(
+    pool: &PoolFile,
+    newest: &Checkpoint,
+    headed: &[Headed],
+    headless: &[Arc<LogFile>],
+) -> Result<Tail> {
+    let (generation, start) = (newest.generation.get(), start_of(newest));
+    let of_this = headed.iter().filter(|headed| headed.generation == generation);
+    let mut files = of_this.map(|headed| headed.used.clone()).collect::<Vec<_>>();
+    files.sort_by_key(|used| used.ordinal);
+    judge_first_file(pool, &files, newest)?;
+    let seed = log_seed(pool.uuid(), generation);
+    let scan = Scan { files: &files, seed, durable: newest.durable.get(), last: start };
+    let end = scan.find_end(headless)?;
+    Ok(Tail { files, seed, start, end })
 }
 
 /// Makes the records that are to be replayed durable (R1, R4): they may be in the page cache alone,

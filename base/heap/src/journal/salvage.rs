@@ -9,25 +9,15 @@
 use std::sync::Arc;
 
 use adamant_medium::storage::Directory;
-use adamant_wire::frame::{Kind, log_seed};
+use adamant_wire::frame::log_seed;
 
-use super::chain::{ChainReader, Cursor, Step};
 use super::files::Used;
 use super::log_file::{self, LogFile};
-use super::record::{CommitHead, Entries, Entry};
 use super::recover::Scan;
+use super::tail::{Tail, start_of};
 use crate::error::{Error, Result};
 use crate::layout::Checkpoint;
 use crate::pool_file::PoolFile;
-
-/// The tail of a log: what the pool file does not hold yet.
-#[derive(Debug)]
-pub(crate) struct Tail {
-    files: Vec<Used>,
-    seed: u32,
-    start: Cursor,
-    end: Cursor,
-}
 
 /// Finds the records that follow a checkpoint. `note` is told of what is wrong with the log.
 ///
@@ -43,12 +33,7 @@ pub(crate) fn find_tail(
         return Ok(None);
     }
     let (files, headless) = files_of(pool, newest.generation.get(), directory, note)?;
-    let start = Cursor {
-        ordinal: newest.ordinal.get(),
-        position: newest.position.get(),
-        previous: newest.previous.get(),
-        sequence: newest.applied.get(),
-    };
+    let start = start_of(newest);
     let seed = log_seed(pool.uuid(), newest.generation.get());
     let scan = Scan { files: &files, seed, durable: newest.durable.get(), last: start };
     let (end, damage) = scan.judge_end(&headless)?;
@@ -79,43 +64,6 @@ fn files_of(
     }
     files.sort_by_key(|used| used.ordinal);
     Ok((files, headless))
-}
-
-impl Tail {
-    /// Whole records in it.
-    pub(crate) fn records(&self) -> u64 {
-        self.end.sequence - self.start.sequence
-    }
-
-    /// Sequence number of the last whole record.
-    pub(crate) fn last_sequence(&self) -> u64 {
-        self.end.sequence
-    }
-
-    /// Hands out every change, in order.
-    ///
-    /// # Errors
-    /// Those of the medium, and of `each`.
-    pub(crate) fn replay(&self, each: &mut dyn FnMut(Entry<'_>) -> Result<()>) -> Result<()> {
-        let mut reader = ChainReader::new(&self.files, self.seed, &self.start);
-        let mut sequence = self.start.sequence;
-        while sequence < self.end.sequence {
-            let (header, range) = match reader.next(sequence + 1)? {
-                Step::Frame(header, range) => (header, range),
-                Step::End(end) => return Err(end.damaged()),
-            };
-            let mut payload = reader.bytes(range);
-            if header.kind == Kind::Commit {
-                CommitHead::take(&mut payload);
-                sequence += 1;
-            }
-            // A frame with a valid checksum was written by us and decodes; what does not is left.
-            for entry in Entries::new(payload).map_while(std::result::Result::ok) {
-                each(entry)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Identities that log files name: what the pool's may be, if its header is lost.

@@ -1,7 +1,7 @@
 //! What a journal counts.
 
 /// Counters of a journal, since it was opened if not said otherwise.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct JournalStats {
     /// Sequence number of the last record appended.

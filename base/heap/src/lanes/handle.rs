@@ -24,7 +24,7 @@ use super::replay::replay;
 use super::scan::{Source, scan};
 use super::shared::Shared;
 use crate::error::{Error, Result};
-use crate::image::Image;
+use crate::image::{Image, Mapping};
 use crate::journal::{JournalStats, Poison, RecordBuilder, Recovery};
 use crate::pool_file::PoolFile;
 
@@ -73,7 +73,7 @@ impl Lanes {
         // here. Names in the log were durable before that.
         directory.sync()?;
         let persist = log_directory.persist(flushing)?;
-        let file = LanesFile::open(log_directory.as_ref(), *pool.uuid())?;
+        let file = LanesFile::open(log_directory.as_ref(), *pool.uuid(), Mapping::Shared)?;
         let watermark = file.watermark()?;
         let lanes = (0..file.lane_count as usize).map(Lane::new).collect();
         let shared = Shared {
@@ -99,7 +99,7 @@ impl Lanes {
     /// `Error::Damaged` when something durable is not what was written; those of the medium.
     pub(crate) fn recover(&self, image: &Image) -> Result<Recovery> {
         let shared = &self.shared;
-        let files = large::left(self.directory.as_ref())?;
+        let files = large::left(self.directory.as_ref(), Mapping::Shared)?;
         let lane = |index| Source {
             mapped: &shared.file.mapped,
             start: shared.file.lane_offset(index),

@@ -17,6 +17,7 @@ use super::layout::{
 };
 use super::mapped::Mapped;
 use crate::error::{Error, Result};
+use crate::image::Mapping;
 use crate::layout::FORMAT_VERSION;
 
 /// Name of the file of lanes.
@@ -65,7 +66,11 @@ impl LanesFile {
     ///
     /// # Errors
     /// `Error::Damaged` when it is missing or not what was written; those of the medium.
-    pub(super) fn open(directory: &dyn Directory, uuid: [u8; 16]) -> Result<Self> {
+    pub(super) fn open(
+        directory: &dyn Directory,
+        uuid: [u8; 16],
+        mapping: Mapping,
+    ) -> Result<Self> {
         let path = directory.path().join(LANES_NAME);
         let damaged = |offset, what| Error::Damaged { file: path.clone(), offset, what };
         let Some(file) = directory.open(LANES_NAME)? else {
@@ -73,7 +78,7 @@ impl LanesFile {
                 format!("expected the lanes of an undo journal, found no such file; {ADVICE}");
             return Err(damaged(0, what));
         };
-        let mapped = Mapped::map(&file)?;
+        let mapped = Mapped::map(&file, mapping)?;
         let header = LanesHeader::read_from_prefix(mapped.bytes(0, LANES_HEAD_BYTES));
         let Ok((header, _)) = header else {
             let what = format!("expected at least {LANES_HEAD_BYTES} bytes; {ADVICE}");

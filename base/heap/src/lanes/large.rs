@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 
 use super::mapped::Mapped;
 use crate::error::Result;
+use crate::image::Mapping;
 
 /// What the names of such files begin with; a number follows.
 pub(super) const LARGE_PREFIX: &str = "large-";
@@ -56,11 +57,11 @@ pub(super) struct Left {
 ///
 /// # Errors
 /// Those of the medium.
-pub(super) fn left(directory: &dyn Directory) -> Result<Vec<Left>> {
+pub(super) fn left(directory: &dyn Directory, mapping: Mapping) -> Result<Vec<Left>> {
     let mut found = Vec::new();
     for name in list(directory)? {
         if let Some(file) = directory.open(&name)? {
-            let (path, mapped) = (directory.path().join(&name), Mapped::map(&file)?);
+            let (path, mapped) = (directory.path().join(&name), Mapped::map(&file, mapping)?);
             found.push(Left { name, path, file, mapped });
         }
     }
@@ -130,7 +131,7 @@ impl LargeFiles {
         file.allocate(0, bytes)?;
         file.sync()?;
         self.directory.sync()?;
-        Mapped::map(&file)
+        Mapped::map(&file, Mapping::Shared)
     }
 
     /// Takes files that their transaction is done with.

@@ -13,6 +13,7 @@ use adamant_medium::region::Region;
 use adamant_medium::storage::File;
 
 use crate::error::Result;
+use crate::image::Mapping;
 
 /// Pages are mapped whole.
 const PAGE_BYTES: u64 = 4096;
@@ -25,15 +26,19 @@ pub(super) struct Mapped {
 }
 
 impl Mapped {
-    /// Maps all whole pages of a file.
+    /// Maps all whole pages of a file: the file itself, or an image of it for who only reads.
     ///
     /// # Errors
     /// Those of the medium.
-    pub(super) fn map(file: &Arc<dyn File>) -> Result<Self> {
+    pub(super) fn map(file: &Arc<dyn File>, mapping: Mapping) -> Result<Self> {
         let bytes = file.len()? / PAGE_BYTES * PAGE_BYTES;
         let region = Region::reserve(bytes.max(1), bytes.max(1))?;
-        // SAFETY: the region is new, no reference into it exists.
-        unsafe { file.map_shared(&region, 0, 0, bytes) }?;
+        match mapping {
+            // SAFETY: the region is new, no reference into it exists.
+            Mapping::Shared => unsafe { file.map_shared(&region, 0, 0, bytes) }?,
+            // SAFETY: the region is new, no reference into it exists.
+            Mapping::Private => unsafe { file.map_private(&region, 0, 0, bytes) }?,
+        }
         Ok(Self { region, bytes })
     }
 

@@ -28,7 +28,7 @@ use super::recover::{Plan, Proofs, plan};
 use super::replay::{Covered, Piece, visible};
 use super::scan::{Found, Source, scan, scan_all};
 use crate::error::{Error, Result};
-use crate::image::Image;
+use crate::image::{Image, Mapping};
 use crate::journal::{Entries, Entry};
 
 /// What was laid over memory.
@@ -68,7 +68,7 @@ impl Files {
         directory: &dyn Directory,
         note: &mut dyn FnMut(Error),
     ) -> Result<Self> {
-        let whole = match LanesFile::open(directory, *uuid) {
+        let whole = match LanesFile::open(directory, *uuid, Mapping::Private) {
             Ok(file) => Some(file),
             Err(error @ Error::Medium(_)) => return Err(error),
             Err(error) => {
@@ -77,10 +77,10 @@ impl Files {
             }
         };
         let rest = match (&whole, directory.open(LANES_NAME)?) {
-            (None, Some(file)) => Some(Mapped::map(&file)?),
+            (None, Some(file)) => Some(Mapped::map(&file, Mapping::Private)?),
             _ => None,
         };
-        let large = large::left(directory)?;
+        let large = large::left(directory, Mapping::Private)?;
         Ok(Self { whole, rest, large, path: directory.path().join(LANES_NAME) })
     }
 

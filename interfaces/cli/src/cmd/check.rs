@@ -10,7 +10,7 @@ use crate::{opening, progress};
 
 /// Checks a store; it is a failure if anything is wrong.
 pub(crate) fn run(args: &CheckArgs, output: &Output) -> Result<()> {
-    let store = opening::existing(&args.store)?;
+    let store = opening::readable(&args.store)?;
     let bar = progress::spinner("checking");
     let report = store.check()?;
     bar.finish_and_clear();

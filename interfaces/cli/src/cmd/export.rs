@@ -1,4 +1,4 @@
-//! `adamant export STORE [FILE]`: a keyspace as JSON Lines, sorted by key.
+//! `adamant export STORE [FILE]`: a keyspace as JSON Lines or CSV, sorted by key.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -9,22 +9,22 @@ use adamant::Keyspace;
 use serde_json::json;
 
 use crate::args::ExportArgs;
-use crate::failure::{Failure, Result};
+use crate::failure::{Code, Failure, Result};
 use crate::figures::{per_second, thousands};
 use crate::output::Output;
-use crate::{opening, progress, record};
+use crate::{opening, progress, record, table};
 
 /// Writes all entries.
 pub(crate) fn run(args: &ExportArgs, output: &Output) -> Result<()> {
-    let (store, keyspace) = opening::existing_keyspace(&args.target)?;
+    let (store, keyspace) = opening::readable_keyspace(&args.target)?;
     let start = Instant::now();
     let to_stdout = args.file == Path::new("-");
     let count = if to_stdout {
-        let count = write(&keyspace, |line| output.line(line))?;
+        let count = write(args, &keyspace, |piece| output.bytes(piece))?;
         output.finish()?;
         count
     } else {
-        to_file(&keyspace, &args.file)
+        to_file(args, &keyspace)
             .map_err(|failure| failure.before(format!("{} is incomplete", args.file.display())))?
     };
     store.close()?;
@@ -38,12 +38,11 @@ pub(crate) fn run(args: &ExportArgs, output: &Output) -> Result<()> {
     output.result(&json!({"exported": count, "seconds": time.as_secs_f64()}), &words)
 }
 
-fn to_file(keyspace: &Keyspace, path: &Path) -> Result<u64> {
+fn to_file(args: &ExportArgs, keyspace: &Keyspace) -> Result<u64> {
+    let path = &args.file;
     let failed = |error| Failure::file(path, &error);
     let mut writer = BufWriter::with_capacity(1 << 20, File::create(path).map_err(failed)?);
-    let count = write(keyspace, |line| {
-        writer.write_all(line.as_bytes()).and_then(|()| writer.write_all(b"\n")).map_err(failed)
-    })?;
+    let count = write(args, keyspace, |piece| writer.write_all(piece).map_err(failed))?;
     writer.flush().map_err(failed)?;
     // Pipes and terminals cannot be synced, and need not be.
     if path.is_file() {
@@ -52,16 +51,37 @@ fn to_file(keyspace: &Keyspace, path: &Path) -> Result<u64> {
     Ok(count)
 }
 
-/// Hands every entry as a line to `sink`; the number of them.
-fn write(keyspace: &Keyspace, mut sink: impl FnMut(&str) -> Result<()>) -> Result<u64> {
+/// Hands every entry to `sink`, as the bytes of a line or a row; the number of them.
+fn write(
+    args: &ExportArgs,
+    keyspace: &Keyspace,
+    mut sink: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<u64> {
     let bar = progress::entries("exporting", keyspace.len()?);
+    let bad = |what| Failure::new(Code::BadInput, what);
+    if args.csv.csv {
+        let header = table::header(&args.csv).map_err(bad)?;
+        sink(&row(header.as_byte_record())?)?;
+    }
     let mut count = 0;
     for entry in keyspace.iter() {
         let (key, value) = entry?;
-        sink(&record::format(key.as_ref(), value.as_ref()))?;
+        if args.csv.csv {
+            sink(&row(&table::format(&args.csv, &key, &value).map_err(bad)?)?)?;
+        } else {
+            sink((record::format(&key, &value) + "\n").as_bytes())?;
+        }
         count += 1;
         bar.inc(1);
     }
     bar.finish_and_clear();
     Ok(count)
+}
+
+/// The bytes of a row.
+fn row(record: &csv::ByteRecord) -> Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let written = writer.write_byte_record(record).map_err(std::io::Error::from);
+    let bytes = written.and_then(|()| writer.into_inner().map_err(|error| error.into_error()));
+    bytes.map_err(|error| Failure::new(Code::Other, format!("a row of CSV: {error}")))
 }

@@ -8,7 +8,7 @@ use crate::{opening, record};
 /// Prints the value of a key.
 pub(crate) fn run(args: &GetArgs, output: &Output) -> Result<()> {
     let key = args.encoding.bytes(&args.key)?;
-    let (store, keyspace) = opening::existing_keyspace(&args.target)?;
+    let (store, keyspace) = opening::readable_keyspace(&args.target)?;
     let value = keyspace.get(&key)?;
     match &value {
         Some(value) if output.is_json() => output.line(&record::format(&key, value.as_ref()))?,

@@ -26,12 +26,17 @@ pub(crate) fn run(args: &HeapArgs, output: &Output) -> Result<()> {
             fs::write(file, picture).map_err(|error| Failure::file(file, &error))
         }
         HeapAction::Check { store } => check(store, &read(store, Store::check_heap)?, output),
-        HeapAction::Shrink { store } => shrink(&read(store, Store::shrink)?, output),
+        HeapAction::Shrink { store: path } => {
+            let store = opening::existing(path)?;
+            let shrunk = store.shrink()?;
+            store.close()?;
+            shrink(&shrunk, output)
+        }
     }
 }
 
 fn read<T>(path: &Path, look: impl FnOnce(&Store) -> adamant::Result<T>) -> Result<T> {
-    let store = opening::existing(path)?;
+    let store = opening::readable(path)?;
     let found = look(&store)?;
     store.close()?;
     Ok(found)

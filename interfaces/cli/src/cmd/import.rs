@@ -1,6 +1,6 @@
-//! `adamant import STORE FILE`: JSON Lines into a keyspace.
+//! `adamant import STORE FILE`: JSON Lines, or CSV, into a keyspace.
 //!
-//! Purpose: all of a file or nothing of it. Every line is read and judged before the store is
+//! Purpose: all of a file or nothing of it. Every record is read and judged before the store is
 //! opened, so that a malformed one changes nothing; then records go in by batches. Standard
 //! input and other things that can be read only once are kept in memory in between.
 //! Invariants: what a failure reports as imported is durable.
@@ -14,11 +14,12 @@ use adamant::{Batch, Keyspace, Store};
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::args::ImportArgs;
+use crate::args::{CsvArgs, ImportArgs};
 use crate::failure::{Code, Failure, Result};
 use crate::figures::{self, per_second, thousands};
 use crate::output::Output;
 use crate::record::Record;
+use crate::table::Columns;
 use crate::{opening, progress, record};
 
 /// A batch is committed early when its keys and values take so many bytes.
@@ -26,12 +27,15 @@ const BATCH_BYTES_MAX: usize = 8 << 20;
 /// How many malformed lines are named one by one.
 const NAMED_LINES_MAX: u64 = 10;
 
+/// A record, or what is wrong with it.
+type Parsed = std::result::Result<Record, String>;
+
 /// Imports a file.
 pub(crate) fn run(args: &ImportArgs, output: &Output) -> Result<()> {
     let mut source = Source::open(&args.file)?;
     if !args.partial {
         let bar = progress::bytes("checking", source.len());
-        source.each_line(&bar, |number, line| match record::parse(line) {
+        source.each_record(args, &bar, |number, record| match record {
             Ok(_) => Ok(()),
             Err(what) => {
                 let what = format!("line {number} of {}: {what}", args.file.display());
@@ -45,7 +49,7 @@ pub(crate) fn run(args: &ImportArgs, output: &Output) -> Result<()> {
     let bar = progress::bytes("importing", source.len());
     let mut import = Import::new(&store, &keyspace, args);
     let outcome = source
-        .each_line(&bar, |number, line| import.line(number, line, output))
+        .each_record(args, &bar, |number, record| import.record(number, record, output))
         .and_then(|()| import.commit());
     bar.finish_and_clear();
     // What was committed before a failure is made durable too, so that the report is true.
@@ -96,8 +100,8 @@ impl<'a> Import<'a> {
         Self { store, keyspace, args, batch, batch_bytes: 0, done: 0, bytes: 0, malformed: 0 }
     }
 
-    fn line(&mut self, number: u64, line: &[u8], output: &Output) -> Result<()> {
-        match record::parse(line) {
+    fn record(&mut self, number: u64, record: Parsed, output: &Output) -> Result<()> {
+        match record {
             Ok(record) => self.add(&record),
             Err(what) if self.args.partial => {
                 self.malformed += 1;
@@ -172,24 +176,80 @@ impl Source {
         }
     }
 
+    /// What it holds, from the beginning.
+    fn reader(&mut self) -> Result<Box<dyn BufRead + '_>> {
+        match self {
+            Self::File(file, _) => {
+                file.rewind().map_err(unread)?;
+                Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
+            }
+            Self::Memory(bytes) => Ok(Box::new(&bytes[..])),
+        }
+    }
+
+    /// Hands every record to `take`, or what is wrong with it, with the number of its line.
+    fn each_record(
+        &mut self,
+        args: &ImportArgs,
+        bar: &ProgressBar,
+        mut take: impl FnMut(u64, Parsed) -> Result<()>,
+    ) -> Result<()> {
+        if args.csv.csv {
+            return self.each_row(&args.csv, bar, take);
+        }
+        self.each_line(bar, |number, line| take(number, record::parse(line)))
+    }
+
+    /// Hands every row of a table to `take`, with the number of the line that it begins on.
+    fn each_row(
+        &mut self,
+        args: &CsvArgs,
+        bar: &ProgressBar,
+        mut take: impl FnMut(u64, Parsed) -> Result<()>,
+    ) -> Result<()> {
+        let mut reader = csv::Reader::from_reader(self.reader()?);
+        let broken = |error: csv::Error| match error.into_kind() {
+            csv::ErrorKind::Io(error) => unread(error),
+            kind => Failure::new(Code::BadInput, format!("expected CSV: {kind:?}")),
+        };
+        let header = reader.byte_headers().map_err(broken)?.clone();
+        let columns = Columns::find(args, &header).map_err(|what| {
+            Failure::new(Code::BadInput, format!("line 1: {what}; nothing was imported"))
+        })?;
+        let mut fields = csv::ByteRecord::new();
+        loop {
+            let line = reader.position().line();
+            match reader.read_byte_record(&mut fields) {
+                Ok(false) => break,
+                Ok(true) => {
+                    let line = fields.position().map_or(line, csv::Position::line);
+                    take(line, columns.parse(&fields))?;
+                }
+                Err(error) => match *error.kind() {
+                    csv::ErrorKind::UnequalLengths { ref pos, expected_len, len } => {
+                        let line = pos.as_ref().map_or(line, csv::Position::line);
+                        let what = format!("expected {expected_len} columns, found {len}");
+                        take(line, Err(what))?;
+                    }
+                    _ => return Err(broken(error)),
+                },
+            }
+            bar.set_position(reader.position().byte());
+        }
+        Ok(())
+    }
+
     /// Hands every line that is not blank to `take`, with its number from 1 on.
     fn each_line(
         &mut self,
         bar: &ProgressBar,
         mut take: impl FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let failed = |error| Failure::file(Path::new("the input"), &error);
-        let mut reader: Box<dyn BufRead + '_> = match self {
-            Self::File(file, _) => {
-                file.rewind().map_err(failed)?;
-                Box::new(BufReader::with_capacity(1 << 20, file))
-            }
-            Self::Memory(bytes) => Box::new(&bytes[..]),
-        };
+        let mut reader = self.reader()?;
         let mut line = Vec::new();
         for number in 1.. {
             line.clear();
-            let taken = reader.read_until(b'\n', &mut line).map_err(failed)?;
+            let taken = reader.read_until(b'\n', &mut line).map_err(unread)?;
             if taken == 0 {
                 break;
             }
@@ -201,4 +261,8 @@ impl Source {
         }
         Ok(())
     }
+}
+
+fn unread(error: std::io::Error) -> Failure {
+    Failure::file(Path::new("the input"), &error)
 }

@@ -1,4 +1,4 @@
-//! `adamant keyspace list|create|convert|drop STORE ..`.
+//! `adamant keyspace list|create|convert|rename|drop STORE ..`.
 
 use std::path::Path;
 
@@ -17,12 +17,13 @@ pub(crate) fn run(args: &KeyspaceArgs, output: &Output) -> Result<()> {
         KeyspaceAction::List { store } => list(store, output),
         KeyspaceAction::Create { store, name, engine } => create(store, name, *engine, output),
         KeyspaceAction::Convert { store, name, engine } => convert(store, name, *engine, output),
+        KeyspaceAction::Rename { store, name, new_name } => rename(store, name, new_name, output),
         KeyspaceAction::Drop { store, name } => drop_one(store, name, output),
     }
 }
 
 fn list(path: &Path, output: &Output) -> Result<()> {
-    let store = opening::existing(path)?;
+    let store = opening::readable(path)?;
     for keyspace in store.keyspaces()? {
         let (name, engine, entries) = (keyspace.name, keyspace.engine.name(), keyspace.entries);
         if output.is_json() {
@@ -52,6 +53,16 @@ fn convert(path: &Path, name: &str, engine: Engine, output: &Output) -> Result<(
         false => format!("the keyspace {name:?} is kept by {engine} already"),
     };
     output.result(&json!({"converted": name, "engine": engine.name(), "changed": is_new}), &text)
+}
+
+fn rename(path: &Path, name: &str, new_name: &str, output: &Output) -> Result<()> {
+    let store = opening::existing(path)?;
+    store.rename_keyspace(name, new_name)?;
+    store.close()?;
+    output.result(
+        &json!({"renamed": name, "to": new_name}),
+        &format!("the keyspace {name:?} is called {new_name:?} now"),
+    )
 }
 
 fn drop_one(path: &Path, name: &str, output: &Output) -> Result<()> {

@@ -19,7 +19,7 @@ type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 /// Prints the entries.
 pub(crate) fn run(args: &ScanArgs, output: &Output) -> Result<()> {
     let bounds = bounds(args)?;
-    let (store, keyspace) = opening::existing_keyspace(&args.target)?;
+    let (store, keyspace) = opening::readable_keyspace(&args.target)?;
     if args.count {
         let count = count(&keyspace, bounds, args.limit)?;
         match output.is_json() {

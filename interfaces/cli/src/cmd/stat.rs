@@ -10,7 +10,7 @@ use crate::output::Output;
 
 /// Prints the figures.
 pub(crate) fn run(args: &StatArgs, output: &Output) -> Result<()> {
-    let store = opening::existing(&args.store)?;
+    let store = opening::readable(&args.store)?;
     let stats = store.stats()?;
     store.close()?;
     let heap = &stats.heap;

@@ -2,7 +2,9 @@
 
 mod support;
 
+mod backup;
 mod bad_input;
+mod csv;
 mod full_disk;
 mod heap_and_repair;
 mod import_export;

@@ -68,6 +68,10 @@ impl Directory for Hooked {
         self.directory.lock(name)
     }
 
+    fn lock_shared(&self, name: &str) -> Result<Box<dyn Lock>> {
+        self.directory.lock_shared(name)
+    }
+
     fn random(&self, buffer: &mut [u8]) -> Result<()> {
         self.directory.random(buffer)
     }

@@ -102,9 +102,12 @@ pub(crate) fn open_bounded(
 pub(crate) fn judge(disk: &SimDisk, models: &[Model], promise: Promise) -> (Heap, u64) {
     let exists = SimDirectory::root(disk).open("pool").unwrap().is_some();
     assert!(exists || !promise.created, "a heap that was created is gone");
+    // Some are looked at before by who only reads: with the same eyes, and without a trace.
+    let seen = (exists && promise.least.is_multiple_of(3)).then(|| look_at(disk, models));
     let (heap, _) =
         open(disk, models[0].journal).unwrap_or_else(|error| panic!("recovery failed: {error:?}"));
     let commit = commit_of(&heap);
+    assert!(seen.is_none_or(|seen| seen == commit), "{seen:?} was read, {commit} recovered");
     let promised = promise.least..=promise.most;
     assert!(promised.contains(&commit), "commit {commit} was recovered, {promise:?}");
     let model = &models[commit as usize];
@@ -114,6 +117,36 @@ pub(crate) fn judge(disk: &SimDisk, models: &[Model], promise: Promise) -> (Heap
     let blocks = model.block_count()..=model.block_count() + model.loose_max;
     assert!(blocks.contains(&report.blocks), "{} blocks after commit {commit}", report.blocks);
     (heap, commit)
+}
+
+/// Opens the heap for reading only, twice, and panics unless it holds a commit, whole, and nothing is
+/// changed. Returns the commit.
+fn look_at(disk: &SimDisk, models: &[Model]) -> u64 {
+    let mut options = Options::default();
+    options.read_only = true;
+    options.address_bytes_max = 256 << 20;
+    let before = disk.operation_count();
+    let directory = Arc::new(SimDirectory::root(disk));
+    // A process that died in the middle of making it left no lock.
+    if directory.open("lock").unwrap().is_none() {
+        drop(directory.lock("lock").unwrap());
+        return look_at(disk, models);
+    }
+    let open = || Heap::open(Arc::clone(&directory) as _, options.clone());
+    let (heap, _) = open().unwrap_or_else(|error| panic!("reading failed: {error:?}"));
+    let commit = commit_of(&heap);
+    models[commit as usize].verify(&heap);
+    let report = open().unwrap().0.check().unwrap();
+    assert!(report.is_clean(), "reading commit {commit}: {:#?}", report.findings);
+    let error = heap.transaction(adamant_heap::Durability::Sync, |tx| tx.set_root(2, 1));
+    assert!(matches!(error, Err(Error::ReadOnly)), "{error:?}");
+    assert!(matches!(heap.reserve(8), Err(Error::ReadOnly)), "reserved");
+    heap.close().unwrap();
+    drop(heap);
+    let after = (before..disk.operation_count()).map(|at| disk.describe(at));
+    let changes: Vec<_> = after.flatten().filter(|text| !text.contains("fence")).collect();
+    assert!(changes.is_empty(), "{changes:?}");
+    commit
 }
 
 /// Whether an error says that an earlier one was fatal.

@@ -140,6 +140,10 @@ impl Directory for DiskDirectory {
         unreachable!("the journal takes no lock")
     }
 
+    fn lock_shared(&self, _: &str) -> Result<Box<dyn Lock>> {
+        unreachable!("the journal takes no lock")
+    }
+
     fn random(&self, buffer: &mut [u8]) -> Result<()> {
         buffer.iter_mut().zip(1..).for_each(|(byte, value)| *byte = value);
         Ok(())

@@ -1,0 +1,264 @@
+//! The journal of a heap that is only read.
+//!
+//! Purpose: what opening would do to the files, done in memory, for any number of processes at once:
+//! the tail of the log is laid over a private image, or the entries of the lanes are.
+//! Invariants: no file is written, nor made. The image is what recovery would make of the pool; where
+//! recovery would refuse, so does this.
+//! Thread safety: any thread; nothing changes once it is open.
+
+use std::sync::Arc;
+
+use adamant_medium::fork::ForkGuard;
+use adamant_medium::storage::Directory;
+
+use crate::error::{Error, Result};
+use crate::image::{Image, Mapping};
+use crate::journal::{Entry, JournalStats, Recovery, Tail, back_up_still, find_tail};
+use crate::lanes;
+use crate::layout::{
+    DESCRIPTOR_BYTES, HEAP_BYTES_MAX, INCOMPAT_UNDO_JOURNAL, PAGE_BYTES, TABLE_BASE,
+    descriptor_offset, file_offset,
+};
+use crate::overlay::lay_over;
+use crate::pool_file::PoolFile;
+use crate::range_set::RangeSet;
+
+/// Name of the directory of the log.
+const LOG_NAME: &str = "log";
+/// End of the descriptor tables of the largest heap.
+const TABLE_END: u64 = TABLE_BASE + HEAP_BYTES_MAX / PAGE_BYTES * DESCRIPTOR_BYTES;
+
+/// A pool, and what its journal says beyond it.
+#[derive(Debug)]
+pub(crate) struct ReadOnly {
+    pool: PoolFile,
+    tail: Option<Tail>,
+    /// Whether an applier was at work: pages that the tail names may be torn.
+    torn: bool,
+    /// Heap offsets of the pages that the tail says something of.
+    named: RangeSet,
+    last_sequence: u64,
+    checkpoints: u64,
+    log_bytes: u64,
+    fork: ForkGuard,
+}
+
+impl ReadOnly {
+    /// Reads a pool and its journal, and gives the image that recovery would make of it.
+    ///
+    /// # Errors
+    /// `Error::Damaged` when something durable is not what was written; those of the medium.
+    pub(crate) fn open(
+        directory: &Arc<dyn Directory>,
+        pool: PoolFile,
+        bytes_max: u64,
+    ) -> Result<(Self, Image, Recovery)> {
+        let pages = pool.pages_backed();
+        let image = Image::map(pool.file(), Mapping::Private, pages, bytes_max, false)?;
+        // To ask for it would make it. Of a store that was closed nobody needs the redo journal's.
+        let has_log = directory.list()?.iter().any(|name| name == LOG_NAME);
+        let log = has_log.then(|| directory.subdirectory(LOG_NAME)).transpose()?;
+        let mut opened = Self {
+            pool,
+            tail: None,
+            torn: false,
+            named: RangeSet::default(),
+            last_sequence: 0,
+            checkpoints: 0,
+            log_bytes: log.as_deref().map_or(Ok(0), log_bytes)?,
+            fork: ForkGuard::new()?,
+        };
+        let records = match opened.has_sums() {
+            true => opened.replay(log.as_deref(), &image)?,
+            false => opened.replay_lanes(log.as_deref(), &image)?,
+        };
+        let recovery = Recovery {
+            was_closed: records == 0 && opened.tail.is_none(),
+            records,
+            last_sequence: opened.last_sequence,
+            ..Recovery::default()
+        };
+        Ok((opened, image, recovery))
+    }
+
+    /// Lays the tail of the log over the image; the records of it.
+    fn replay(&mut self, log: Option<&dyn Directory>, image: &Image) -> Result<u64> {
+        let (newest, tail) = find_tail(&self.pool, log)?;
+        self.last_sequence = newest.applied.get();
+        self.checkpoints = newest.number.get();
+        self.torn = newest.applying.get() != 0;
+        let Some(tail) = tail else { return Ok(0) };
+        self.last_sequence = tail.last_sequence();
+        self.judge_named(&tail)?;
+        lay_over(image, &tail, self.torn, &mut Default::default())?;
+        // What was allocated but not written is named by no record.
+        let pages = image.pages_end()?.min(image.pages_max());
+        if pages > image.pages() {
+            image.grow(pages)?;
+        }
+        let records = tail.records();
+        self.tail = Some(tail);
+        Ok(records)
+    }
+
+    /// Notes the pages that the tail names, and judges those of which it leaves something as it is (R7).
+    fn judge_named(&mut self, tail: &Tail) -> Result<()> {
+        let mut replaced = RangeSet::default();
+        tail.replay(&mut |entry| {
+            let (offset, len) = match entry {
+                Entry::Bytes { offset, bytes } => (offset, bytes.len() as u64),
+                Entry::Set { offset, .. } | Entry::Clear { offset, .. } => (offset, 8),
+                Entry::Direct { offset, len } => (offset, len),
+            };
+            let end = offset.saturating_add(len);
+            if end > HEAP_BYTES_MAX && (offset < TABLE_BASE || end > TABLE_END) {
+                return Err(Error::Damaged {
+                    file: self.pool.file().path().into(),
+                    offset: 0,
+                    what: format!(
+                        "expected changes of a heap, found one at {offset:#x} in the log; restore a \
+                         backup, or let `adamant repair` save what can be read"
+                    ),
+                });
+            }
+            let first = offset - offset % PAGE_BYTES;
+            self.named.add(first, end.next_multiple_of(PAGE_BYTES));
+            if matches!(entry, Entry::Bytes { .. } | Entry::Direct { .. }) {
+                let (start, end) = (offset.next_multiple_of(PAGE_BYTES), end - end % PAGE_BYTES);
+                replaced.add(start, end);
+            }
+            Ok(())
+        })?;
+        if self.torn {
+            return Ok(());
+        }
+        let pages = self.pool.pages_backed();
+        let tables_end = descriptor_offset(pages).next_multiple_of(PAGE_BYTES);
+        let mut page_bytes = vec![0; PAGE_BYTES as usize];
+        for (start, end) in [(0, pages * PAGE_BYTES), (TABLE_BASE, tables_end)] {
+            let mut at = start;
+            while let Some((first, last)) = self.named.first_in(at, end) {
+                at = last.min(end);
+                let mut kept = Vec::new();
+                replaced.gaps(first.max(start), at, |start, end| kept.push((start, end)));
+                for (mut page, kept_end) in kept {
+                    while page < kept_end {
+                        self.pool.file().read_at(&mut page_bytes, file_offset(page))?;
+                        self.pool.verify_page(page, &page_bytes)?;
+                        page += PAGE_BYTES;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lays the entries of lanes over the image; how many.
+    fn replay_lanes(&mut self, log: Option<&dyn Directory>, image: &Image) -> Result<u64> {
+        let Some(log) = log else {
+            return Err(Error::Damaged {
+                file: self.pool.file().path().into(),
+                offset: 0,
+                what: "expected the lanes of an undo journal beside it, found no folder \"log\"; \
+                       restore a backup, or let `adamant repair` save what can be read"
+                    .into(),
+            });
+        };
+        let mut damage = None;
+        let laid = lanes::lay_over(self.pool.uuid(), log, image, &mut |error| {
+            damage.get_or_insert(error);
+        })?;
+        if let Some(error) = damage {
+            return Err(error);
+        }
+        self.last_sequence = laid.last_sequence;
+        Ok(laid.records + laid.undone)
+    }
+
+    /// Tells `each` of the pages of the image that are not those of the file: heap offset and bytes of
+    /// each range of them.
+    pub(crate) fn unlike_file(&self, image: &Image, each: &mut dyn FnMut(u64, u64)) {
+        let table_end = |pages| descriptor_offset(pages).next_multiple_of(PAGE_BYTES);
+        let (backed, pages) = (self.pool.pages_backed(), image.pages());
+        let mut at = 0;
+        while let Some((start, end)) = self.named.first_in(at, u64::MAX) {
+            // No further than the heap goes: the log may speak of pages that were cut off since.
+            let heap_end = if start < TABLE_BASE { pages * PAGE_BYTES } else { table_end(pages) };
+            each(start, end.min(heap_end).saturating_sub(start));
+            at = end;
+        }
+        each(backed * PAGE_BYTES, (pages - backed) * PAGE_BYTES);
+        each(table_end(backed), table_end(pages) - table_end(backed));
+    }
+
+    /// The pool file.
+    pub(crate) fn pool(&self) -> &PoolFile {
+        &self.pool
+    }
+
+    /// Whether pages have checksums.
+    pub(crate) fn has_sums(&self) -> bool {
+        self.pool.incompat() & INCOMPAT_UNDO_JOURNAL == 0
+    }
+
+    /// Whether this is the child of a fork.
+    pub(crate) fn is_child(&self) -> bool {
+        self.fork.is_child()
+    }
+
+    /// Judges all pages of the file but those that the log says something of, which were judged before.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(Error)) -> Result<u64> {
+        if !self.has_sums() {
+            return Ok(0);
+        }
+        self.pool.verify(&mut |page, error| {
+            if !self.is_named(page) {
+                on_damage(error);
+            }
+        })
+    }
+
+    fn is_named(&self, page: u64) -> bool {
+        self.named.first_in(page, page + PAGE_BYTES).is_some()
+    }
+
+    /// Makes an empty file a pool that holds what this one does; see `Journal::back_up`.
+    ///
+    /// # Errors
+    /// As `Journal::back_up`.
+    pub(crate) fn back_up(&self, target: &PoolFile, go_on: &dyn Fn() -> Result<()>) -> Result<u64> {
+        let tail = self.tail.as_ref().map(|tail| (tail, self.torn));
+        let is_named = |page| self.is_named(page);
+        back_up_still(&self.pool, tail, self.last_sequence, target, &is_named, go_on)
+    }
+
+    /// Sequence number of the last record.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        self.last_sequence
+    }
+
+    /// Counters; all that count what was done are 0.
+    pub(crate) fn stats(&self) -> JournalStats {
+        let records = self.tail.as_ref().map_or(0, Tail::records);
+        JournalStats {
+            last_sequence: self.last_sequence,
+            durable_sequence: self.last_sequence,
+            applied_sequence: self.last_sequence - records,
+            log_allocated_bytes: self.log_bytes,
+            checkpoints: self.checkpoints,
+            ..JournalStats::default()
+        }
+    }
+}
+
+/// Bytes of all files of the log.
+fn log_bytes(log: &dyn Directory) -> Result<u64> {
+    let mut bytes = 0;
+    for name in log.list()? {
+        bytes += log.open(&name)?.map_or(Ok(0), |file| file.len())?;
+    }
+    Ok(bytes)
+}

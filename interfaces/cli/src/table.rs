@@ -1,0 +1,233 @@
+//! Records as CSV with named columns, the other format of import and export.
+//!
+//! Purpose: which columns are the key, which the value; how bytes become fields and back.
+//! Invariants: what is written is read back as the same bytes, whatever they are, or refused. The
+//! columns that a key or a value is joined of never hold what stands between them.
+//!
+//! A backslash is written as two, and bytes that are no UTF-8 as `\xNN`; the same is read. With `raw`
+//! fields are the bytes that they are.
+
+use csv::{ByteRecord, StringRecord};
+
+use crate::args::CsvArgs;
+use crate::record::{Record, check};
+
+/// How records lie in the columns of a file.
+pub(crate) struct Columns<'a> {
+    args: &'a CsvArgs,
+    keys: Vec<usize>,
+    values: Vec<usize>,
+}
+
+impl<'a> Columns<'a> {
+    /// Finds the columns in the first line of a file.
+    ///
+    /// # Errors
+    /// In words, for a name that is not there, or there twice, or asked for twice.
+    pub(crate) fn find(args: &'a CsvArgs, header: &ByteRecord) -> Result<Self, String> {
+        let find = |name: &String| {
+            let mut found = (0..header.len()).filter(|&at| &header[at] == name.as_bytes());
+            match (found.next(), found.next()) {
+                (Some(at), None) => Ok(at),
+                (Some(_), Some(_)) => Err(format!("the column {name:?} is there twice")),
+                (None, _) => {
+                    let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
+                    Err(format!("expected a column {name:?}, found {}", names.join(", ")))
+                }
+            }
+        };
+        let keys = args.keys.iter().map(find).collect::<Result<_, _>>()?;
+        let values = args.values.iter().map(find).collect::<Result<_, _>>()?;
+        Ok(Self { args, keys, values })
+    }
+
+    /// Reads a record, and checks that a store can hold it. Other columns are passed over.
+    ///
+    /// # Errors
+    /// In words, what was expected and found.
+    pub(crate) fn parse(&self, fields: &ByteRecord) -> Result<Record, String> {
+        let key = self.join(fields, &self.keys, &self.args.keys)?;
+        let value = self.join(fields, &self.values, &self.args.values)?;
+        check(&key, &value)?;
+        Ok((key, value))
+    }
+
+    fn join(
+        &self,
+        fields: &ByteRecord,
+        columns: &[usize],
+        names: &[String],
+    ) -> Result<Vec<u8>, String> {
+        let separator = self.args.separator.as_bytes();
+        let mut joined = Vec::new();
+        for (number, (&column, name)) in columns.iter().zip(names).enumerate() {
+            let field = fields.get(column).unwrap_or_default();
+            let bytes = match self.args.raw {
+                true => field.to_vec(),
+                false => unescape(field).map_err(|what| format!("column {name:?}: {what}"))?,
+            };
+            if columns.len() > 1 && contains(&bytes, separator) {
+                return Err(format!(
+                    "column {name:?} holds the separator {:?}; choose another one (--separator)",
+                    self.args.separator
+                ));
+            }
+            if number > 0 {
+                joined.extend_from_slice(separator);
+            }
+            joined.extend_from_slice(&bytes);
+        }
+        Ok(joined)
+    }
+}
+
+/// The first line of a file: the names of the columns.
+///
+/// # Errors
+/// In words, for a name that is there twice, or an empty separator.
+pub(crate) fn header(args: &CsvArgs) -> Result<StringRecord, String> {
+    let names: Vec<&String> = args.keys.iter().chain(&args.values).collect();
+    for (at, name) in names.iter().enumerate() {
+        if names[..at].contains(name) {
+            return Err(format!("the column {name:?} was asked for twice"));
+        }
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// An entry as a record.
+///
+/// # Errors
+/// In words, when key or value do not have as many parts as there are columns.
+pub(crate) fn format(args: &CsvArgs, key: &[u8], value: &[u8]) -> Result<ByteRecord, String> {
+    let mut record = ByteRecord::new();
+    for (what, bytes, names) in [("key", key, &args.keys), ("value", value, &args.values)] {
+        let parts = match names.len() {
+            1 => vec![bytes],
+            _ => split(bytes, args.separator.as_bytes()),
+        };
+        if parts.len() != names.len() {
+            return Err(format!(
+                "expected {} parts in the {what} of {:?}, as there are columns, found {}",
+                names.len(),
+                String::from_utf8_lossy(key),
+                parts.len()
+            ));
+        }
+        for part in parts {
+            if args.raw {
+                record.push_field(part);
+            } else {
+                record.push_field(&escape(part));
+            }
+        }
+    }
+    Ok(record)
+}
+
+fn contains(bytes: &[u8], separator: &[u8]) -> bool {
+    bytes.windows(separator.len()).any(|window| window == separator)
+}
+
+fn split<'b>(mut bytes: &'b [u8], separator: &[u8]) -> Vec<&'b [u8]> {
+    let mut parts = Vec::new();
+    while let Some(at) = bytes.windows(separator.len()).position(|window| window == separator) {
+        parts.push(&bytes[..at]);
+        bytes = &bytes[at + separator.len()..];
+    }
+    parts.push(bytes);
+    parts
+}
+
+fn escape(bytes: &[u8]) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        escaped.extend_from_slice(chunk.valid().replace('\\', r"\\").as_bytes());
+        for byte in chunk.invalid() {
+            escaped.extend_from_slice(format!(r"\x{byte:02x}").as_bytes());
+        }
+    }
+    escaped
+}
+
+fn unescape(field: &[u8]) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some(at) = rest.iter().position(|&byte| byte == b'\\') {
+        bytes.extend_from_slice(&rest[..at]);
+        rest = &rest[at + 1..];
+        let (byte, taken) = match rest {
+            [b'\\', ..] => (Some(b'\\'), 1),
+            [b'x', digits @ ..] => {
+                let digits = digits.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+                let digits = digits.filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()));
+                (digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()), 3)
+            }
+            _ => (None, 0),
+        };
+        let Some(byte) = byte else {
+            let what = r"expected \\ or \xNN after a backslash; with --raw fields stay as they are";
+            return Err(what.into());
+        };
+        bytes.push(byte);
+        rest = &rest[taken..];
+    }
+    bytes.extend_from_slice(rest);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(keys: &[&str], values: &[&str]) -> CsvArgs {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let separator = "\t".into();
+        CsvArgs { csv: true, keys: owned(keys), values: owned(values), separator, raw: false }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut random = fastrand::Rng::with_seed(3);
+        for (keys, values) in [(&["k"][..], &["v"][..]), (&["a", "b"], &["c", "d", "e"])] {
+            let args = args(keys, values);
+            let header = header(&args).unwrap();
+            let columns = Columns::find(&args, header.as_byte_record()).unwrap();
+            for _ in 0..2_000 {
+                let mut part = || -> Vec<u8> {
+                    let pieces = [&b"\\"[..], b"x", b"41", b"\xff", "\u{e4}".as_bytes(), b"\n\","];
+                    (0..random.usize(1..6))
+                        .flat_map(|_| *random.choice(&pieces).unwrap())
+                        .copied()
+                        .collect()
+                };
+                let mut whole =
+                    |count: usize| (0..count).map(|_| part()).collect::<Vec<_>>().join(&b"\t"[..]);
+                let (key, value) = (whole(keys.len()), whole(values.len()));
+                let record = format(&args, &key, &value).unwrap();
+                assert!(record.iter().all(|field| std::str::from_utf8(field).is_ok()));
+                assert_eq!(columns.parse(&record), Ok((key, value)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_refused() {
+        let two = args(&["a", "b"], &["v"]);
+        let header = ByteRecord::from(vec!["v", "a", "x", "b"]);
+        let columns = Columns::find(&two, &header).unwrap();
+        let parse = |fields: [&str; 4]| columns.parse(&ByteRecord::from(fields.to_vec()));
+        assert_eq!(parse(["1", "2", "3", "4"]), Ok((b"2\t4".to_vec(), b"1".to_vec())));
+        assert!(parse(["1", "2\t", "3", "4"]).unwrap_err().contains("separator"));
+        assert!(parse([r"\n", "2", "3", "4"]).unwrap_err().contains("backslash"));
+        assert!(parse([r"\x4", "2", "3", "4"]).unwrap_err().contains("--raw"));
+        assert!(parse([r"\x+1", "2", "3", "4"]).unwrap_err().contains("--raw"));
+        let error = Columns::find(&args(&["k"], &["v"]), &header).err().unwrap();
+        assert!(error.contains("\"k\"") && error.contains("v, a, x, b"), "{error}");
+        let twice = ByteRecord::from(vec!["k", "v", "k"]);
+        assert!(Columns::find(&args(&["k"], &["v"]), &twice).is_err());
+        assert!(super::header(&args(&["k"], &["k"])).is_err());
+        assert!(format(&two, b"no tab", b"v").unwrap_err().contains("2 parts"));
+        assert!(format(&two, b"a\tb\tc", b"v").unwrap_err().contains("found 3"));
+    }
+}

@@ -1,0 +1,127 @@
+//! Copies of stores, back from them, and stores made small.
+
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::{SAMPLE, Shell};
+
+fn object(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).expect("a JSON object")
+}
+
+#[test]
+fn a_backup_is_restored() {
+    let shell = Shell::with_sample();
+    let content = shell.ok(["export", "store"]);
+    let made = object(&shell.ok(["backup", "store", "monday", "--json"]));
+    assert_eq!(made["backup"], "monday");
+    shell.ok(["set", "store", "late", "x"]);
+    std::fs::create_dir(shell.path("again")).expect("a folder");
+    for target in ["new", "again"] {
+        let restored = object(&shell.ok(["restore", "monday", target, "--json"]));
+        assert_eq!(restored["restored"], target);
+        shell.ok(["check", target]);
+        assert_eq!(shell.ok(["export", target]), content);
+    }
+    assert_eq!(shell.ok(["export", "monday"]), content);
+    let words = shell.run(["backup", "store", "tuesday"]);
+    assert!(words.code == 0 && words.stderr.contains("tuesday is a copy"), "{}", words.stderr);
+}
+
+#[test]
+fn what_is_in_the_way_of_a_copy_is_left_alone() {
+    let shell = Shell::with_sample();
+    shell.ok(["backup", "store", "monday"]);
+    shell.write("file", "precious");
+    for verb in [["backup", "store"], ["restore", "monday"]] {
+        for target in ["file", "store", "monday"] {
+            let stderr = shell.fails(4, verb.into_iter().chain([target]));
+            assert!(stderr.contains("already"), "{stderr}");
+        }
+        let inside = format!("{}/copy", verb[1]);
+        assert!(shell.fails(4, verb.into_iter().chain([&*inside])).contains("within"));
+        shell.fails(3, verb.into_iter().chain(["no such/copy"]));
+    }
+    assert_eq!(std::fs::read(shell.path("file")).expect("a file"), b"precious");
+    shell.fails(3, ["backup", "nothing", "copy"]);
+    shell.fails(3, ["restore", "nothing", "copy"]);
+    assert!(!shell.path("copy").exists());
+}
+
+#[test]
+fn nothing_is_restored_from_a_backup_that_is_damaged() {
+    let shell = Shell::with_sample();
+    shell.ok(["backup", "store", "monday"]);
+    let pool = shell.path("monday").join("pool");
+    let bytes = std::fs::read(&pool).expect("the pool");
+    let at = bytes.windows(9).rposition(|bytes| bytes == b"Package: ").expect("a record");
+    let file = std::fs::OpenOptions::new().write(true).open(&pool).expect("the pool");
+    file.write_all_at(b"Pockage: ", at as u64).expect("write");
+    let stderr = shell.fails(5, ["restore", "monday", "new"]);
+    assert!(stderr.contains("monday") && stderr.contains("adamant repair"), "{stderr}");
+    // A copy of it says so as well.
+    let stderr = shell.fails(5, ["backup", "monday", "new"]);
+    assert!(stderr.contains("pool") && stderr.contains("checksum"), "{stderr}");
+    assert!(!shell.path("new").exists() && !shell.path("new.backing-up").exists());
+}
+
+#[test]
+fn compacting_gives_back_what_removals_left() {
+    let shell = Shell::with_sample();
+    let pool = || std::fs::metadata(shell.path("store").join("pool")).expect("the pool").len();
+    for keyspace in ["a", "b", "c", "d"] {
+        shell.ok(["import", "store", SAMPLE, "--keyspace", keyspace]);
+    }
+    shell.ok(["keyspace", "create", "store", "empty", "--engine", "critbit"]);
+    for keyspace in ["a", "b", "c"] {
+        shell.ok(["keyspace", "drop", "store", keyspace]);
+    }
+    let (before, content) = (pool(), shell.ok(["export", "store"]));
+    let keyspaces = shell.ok(["keyspace", "list", "store"]);
+    let compacted = object(&shell.ok(["compact", "store", "--json"]));
+    let number = |name: &str| compacted[name].as_u64().expect("a number");
+    assert!(number("bytes_after") < number("bytes_before"), "{compacted}");
+    assert!(pool() < before / 3 * 2, "{before} and {} bytes", pool());
+    assert_eq!(shell.ok(["export", "store"]), content);
+    assert_eq!(shell.ok(["keyspace", "list", "store"]), keyspaces);
+    shell.ok(["check", "store"]);
+    assert!(!shell.path("store.compacting").exists());
+    assert!(shell.run(["compact", "store"]).stderr.contains("now"));
+    shell.fails(3, ["compact", "nothing"]);
+    shell.write("file", "precious");
+    shell.fails(8, ["compact", "file"]);
+}
+
+/// Whenever it is killed, the store is there, whole, and the next run cleans up.
+#[test]
+fn compacting_is_killed() {
+    let shell = Shell::with_sample();
+    for keyspace in ["a", "b", "c", "d", "e", "f"] {
+        shell.ok(["import", "store", SAMPLE, "--keyspace", keyspace]);
+    }
+    let content = shell.ok(["export", "store", "--keyspace", "d"]);
+    let keyspaces = shell.ok(["keyspace", "list", "store"]);
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut left = 0;
+    for _ in 0..25 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_adamant"))
+            .args(["compact", "store"])
+            .current_dir(shell.path("."))
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("run the command");
+        std::thread::sleep(Duration::from_micros(random.u64(..60_000)));
+        child.kill().expect("it is ours");
+        child.wait().expect("it is ours");
+        left += u32::from(shell.path("store.compacting").exists());
+        assert_eq!(shell.ok(["keyspace", "list", "store"]), keyspaces);
+    }
+    println!("{left} of 25 were killed in its midst");
+    shell.ok(["compact", "store"]);
+    assert!(!shell.path("store.compacting").exists());
+    assert_eq!(shell.ok(["export", "store", "--keyspace", "d"]), content);
+    shell.ok(["check", "store"]);
+}

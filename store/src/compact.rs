@@ -1,0 +1,68 @@
+//! Making a store as small as what it holds.
+//!
+//! Purpose: after many removals the pool has holes and half-empty nodes all over. All entries are loaded
+//! into a new store, in order, which fills its nodes; it then takes the place of the old one.
+//! Invariants: the new store is whole and durable before it is exchanged with the old one, by one
+//! step of the file system: so a crash at any moment leaves one of the two under the store's name. The
+//! old one is gone before its lock is released, so nobody opens it who came too late.
+//! Thread safety: holds the lock of the store throughout: nobody has it open.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::open::options_for;
+use crate::rebuild::rebuild;
+use crate::store::Store;
+use crate::unfinished::Unfinished;
+
+/// What is added to a store's name while its successor is written.
+const UNFINISHED_SUFFIX: &str = ".compacting";
+
+/// Bytes that the files of a store took on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// Before.
+    pub bytes_before: u64,
+    /// After.
+    pub bytes_after: u64,
+}
+
+/// Makes the files of a store as small as its contents, by loading all entries into a new one that
+/// takes its place. Nobody may have the store open. Takes as much space as the contents, and some 4
+/// MiB, beside the store, until it is done. A crash leaves the old store or the new one, whole; what it
+/// leaves beside it is called `NAME.compacting`, and removed by the next call. O(n).
+///
+/// # Errors
+/// [`Error::Missing`] or [`Error::NotAStore`] for what is no store, [`Error::Locked`] if it is open,
+/// [`Error::OtherObjects`] if its heap holds more than keyspaces; no space, damage, a file system
+/// that cannot exchange two directories in one step. The store is then as it was.
+pub fn compact(path: impl AsRef<Path>) -> Result<Compacted> {
+    let path =
+        path.as_ref().canonicalize().map_err(|_| Error::Missing { path: path.as_ref().into() })?;
+    let store = Store::open_as_it_is(&path)?;
+    let unfinished = Unfinished::beside(&path, UNFINISHED_SUFFIX)?;
+    let options = options_for(store.journal()?);
+    let target = Store::open_directory(unfinished.directory()?, options)?;
+    rebuild(&store.shared, &target)?;
+    // The pool grew ahead of what was loaded.
+    target.shrink()?;
+    target.close()?;
+    let bytes_before = bytes_of(&path);
+    unfinished.replace()?;
+    drop(store);
+    Ok(Compacted { bytes_before, bytes_after: bytes_of(&path) })
+}
+
+/// Bytes that the files of a store take on the device; what cannot be read counts as none.
+fn bytes_of(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let files = |directory: &Path| -> Vec<std::fs::DirEntry> {
+        let entries = std::fs::read_dir(directory).into_iter().flatten();
+        entries.filter_map(std::result::Result::ok).collect()
+    };
+    let blocks = |file: std::fs::DirEntry| file.metadata().map_or(0, |found| found.blocks());
+    let all = files(path).into_iter().chain(files(&path.join("log")));
+    // The system counts in blocks of 512 bytes, whatever those of the file system are.
+    all.map(blocks).sum::<u64>() * 512
+}

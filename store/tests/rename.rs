@@ -1,0 +1,70 @@
+//! Keyspaces that get other names, under handles, snapshots and crashes of the process.
+
+use std::sync::Arc;
+
+use adamant::{Engine, Error, KeyspaceOptions, Options, Store};
+
+#[test]
+fn a_renamed_keyspace_is_the_same_to_all_who_have_it() {
+    let directory = Arc::new(adamant_heap::MemoryDirectory::new());
+    let open = || Store::open_directory(directory.clone(), Options::new()).unwrap();
+    let store = open();
+    for engine in Engine::ALL {
+        let (old, new) = (engine.name().to_owned(), format!("{engine} renamed"));
+        let options = KeyspaceOptions::new().engine(engine);
+        let handle = store.keyspace_with(&old, options).unwrap();
+        handle.insert("key", "before").unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let mut batch = store.batch();
+        batch.insert(&handle, "batch", "x").unwrap();
+        let mut transaction = store.begin().unwrap();
+        assert!(transaction.get(&handle, "key").unwrap().is_some());
+
+        store.rename_keyspace(&old, &new).unwrap();
+        let named = store.open_keyspace(&new).unwrap();
+        assert_eq!((named.name(), named.engine()), (&*new, engine));
+        assert!(matches!(store.open_keyspace(&old), Err(Error::UnknownKeyspace { .. })));
+
+        // Old handles, batches and transactions go on, and all see the same.
+        handle.insert("key", "after").unwrap();
+        named.insert("other", "y").unwrap();
+        batch.commit().unwrap();
+        transaction.insert(&handle, "key", "lost").unwrap();
+        assert!(transaction.commit().unwrap_err().is_conflict());
+        assert_eq!(handle.name(), old);
+        for handle in [&handle, &named] {
+            assert_eq!(handle.len().unwrap(), 3);
+            assert_eq!(handle.get("key").unwrap(), Some("after".into()));
+            assert_eq!(snapshot.get(handle, "key").unwrap(), Some("before".into()));
+            assert_eq!(snapshot.iter(handle).count(), 1);
+        }
+
+        // The old name is free, and means another keyspace then.
+        let again = store.create_keyspace(&old).unwrap();
+        again.insert("key", "another").unwrap();
+        assert_eq!(handle.get("key").unwrap(), Some("after".into()));
+        let error = store.rename_keyspace(&new, &old).unwrap_err();
+        assert!(matches!(&error, Error::KeyspaceExists { name } if *name == old), "{error}");
+        assert!(store.rename_keyspace(&old, &old).is_err());
+        assert!(store.rename_keyspace("none", "x").is_err());
+        assert!(store.rename_keyspace(&old, "").is_err());
+
+        // Dropped under its new name, it is gone for the old handle; not for the snapshot.
+        assert!(store.drop_keyspace(&new).unwrap());
+        for handle in [&handle, &named] {
+            assert!(matches!(handle.get("key"), Err(Error::KeyspaceDropped { .. })));
+            assert_eq!(snapshot.get(handle, "key").unwrap(), Some("before".into()));
+        }
+        drop(snapshot);
+        store.rename_keyspace(&old, &new).unwrap();
+    }
+    assert!(store.check().unwrap().is_clean());
+    store.close().unwrap();
+    let store = open();
+    assert_eq!(store.keyspaces().unwrap().len(), 4);
+    for engine in Engine::ALL {
+        let keyspace = store.open_keyspace(&format!("{engine} renamed")).unwrap();
+        assert_eq!(keyspace.get("key").unwrap(), Some("another".into()));
+    }
+    assert!(store.check().unwrap().is_clean());
+}
