@@ -186,6 +186,42 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Gives a keyspace an empty tree of the same engine, and keeps the one that it had, as `retire`
+    /// does. O(log keyspaces).
+    pub(crate) fn clear<W: Write>(
+        &self,
+        heap: &mut W,
+        name: &str,
+        entry: &KeyspaceEntry,
+        engine: Engine,
+    ) -> Result<()> {
+        self.retire(heap, name, entry)?;
+        let tree = Tree::create(engine, heap)?;
+        let replaced =
+            self.tree.insert(heap, name.as_bytes(), tree.entry(entry.id.get()).as_bytes())?;
+        assert!(!replaced, "its entry was just taken away");
+        Ok(())
+    }
+
+    /// Takes some entries out of a tree that was kept for snapshots; whether there may be more.
+    pub(crate) fn thin_retired<W: Write>(
+        &self,
+        heap: &mut W,
+        head: u64,
+        entries_max: usize,
+    ) -> Result<bool> {
+        let hidden = hidden_name(head);
+        let Some(entry) = self.find(heap, &hidden)? else { return Ok(false) };
+        let tree = Tree::open(heap, &hidden, &entry)?;
+        if tree.len(heap)? <= entries_max as u64 {
+            return Ok(false);
+        }
+        for key in tree.keys(heap, (Bound::Unbounded, Bound::Unbounded), entries_max)? {
+            tree.remove(heap, &key)?;
+        }
+        Ok(true)
+    }
+
     /// Whether a tree of a keyspace is kept for snapshots only.
     pub(crate) fn is_retired<R: Read>(&self, heap: &R, id: u64, tree: &Tree) -> Result<bool> {
         let entry = self.find(heap, &hidden_name(tree.head()))?;

@@ -47,7 +47,7 @@ pub struct SnapshotStats {
     pub versions: u64,
     /// Bytes that these take, about.
     pub bytes: u64,
-    /// Keyspaces that were dropped, and are kept for them.
+    /// Keyspaces that were dropped, or cleared, and are kept for them.
     pub keyspaces: u64,
     /// Snapshots that were ended because the versions took too many bytes.
     pub expired: u64,
@@ -73,8 +73,9 @@ struct Keyspace {
     keys: BTreeMap<Slice, VecDeque<Version>>,
     /// Entries before a commit, the oldest first.
     lens: VecDeque<(u64, u64)>,
-    /// The commit that dropped the keyspace, if it succeeded, and the tree that is kept.
-    dropped: Option<(u64, Tree)>,
+    /// The commits that cleared the keyspace, or dropped it, if they succeeded, and the trees that are
+    /// kept, the oldest first.
+    dropped: Vec<(u64, Tree)>,
 }
 
 impl Keyspace {
@@ -311,7 +312,7 @@ impl Versions {
         self.forget_all(state);
     }
 
-    /// Keeps the tree of a keyspace that is dropped, if the commit succeeds. To be called under the
+    /// Keeps the tree of a keyspace that is dropped or cleared, if the commit succeeds. To be called under the
     /// heap's exclusive lock.
     pub(crate) fn drop_keyspace(&self, id: u64, tree: Tree) {
         let mut state = self.state.write();
@@ -323,7 +324,7 @@ impl Versions {
         self.is_changed.store(true, Ordering::Release);
         state.number += 1;
         let number = state.number;
-        state.keyspaces.entry(id).or_default().dropped = Some((number, tree));
+        state.keyspaces.entry(id).or_default().dropped.push((number, tree));
     }
 
     /// What a snapshot sees beside the trees. To be called under the heap's shared lock.
@@ -346,6 +347,11 @@ impl Versions {
     pub(crate) fn has_changed(&self, number: u64, id: u64, read: &ReadSet) -> Result<bool> {
         let seen = self.seen_by(number)?;
         let Some(keyspace) = seen.state.keyspaces.get(&id) else { return Ok(false) };
+        // Whatever was read of it, it is there no more.
+        let is_cleared = keyspace.dropped.iter().any(|(changed, _)| *changed > number);
+        if is_cleared && !(read.keys.is_empty() && read.ranges.is_empty()) {
+            return Ok(true);
+        }
         let is_newer = |versions: &VecDeque<Version>| {
             versions.back().is_some_and(|(changed, _)| *changed > number)
         };
@@ -371,7 +377,7 @@ impl Versions {
             oldest: oldest.unwrap_or_default(),
             versions: (state.queue.len() - state.stale) as u64,
             bytes: state.bytes,
-            keyspaces: state.keyspaces.values().filter(|k| k.dropped.is_some()).count() as u64,
+            keyspaces: state.keyspaces.values().map(|k| k.dropped.len() as u64).sum(),
             expired: state.expired,
         }
     }
@@ -387,9 +393,9 @@ impl State {
     fn forget_trees(&mut self, oldest: u64) {
         self.keyspaces.retain(|_, keyspace| {
             keyspace.lens.retain(|(number, _)| *number > oldest);
-            let dropped = keyspace.dropped.take_if(|(number, _)| *number <= oldest);
+            let dropped = keyspace.dropped.extract_if(.., |(number, _)| *number <= oldest);
             self.unseen.extend(dropped.map(|(_, tree)| tree));
-            !(keyspace.keys.is_empty() && keyspace.lens.is_empty() && keyspace.dropped.is_none())
+            !(keyspace.keys.is_empty() && keyspace.lens.is_empty() && keyspace.dropped.is_empty())
         });
     }
 
@@ -438,9 +444,10 @@ impl State {
     }
 }
 
-/// The oldest of what has a number above that of a snapshot: what it sees.
-fn oldest_above<T>(all: &VecDeque<(u64, T)>, number: u64) -> Option<&T> {
-    Some(&all.get(all.partition_point(|(at, _)| *at <= number))?.1)
+/// The oldest of what has a number above that of a snapshot, and below `until`: what it sees.
+fn oldest_within<T>(all: &VecDeque<(u64, T)>, number: u64, until: u64) -> Option<&T> {
+    let (at, found) = all.get(all.partition_point(|(at, _)| *at <= number))?;
+    (*at < until).then_some(found)
 }
 
 fn bytes_of(key: &[u8], value: Option<&Slice>) -> u64 {
@@ -570,13 +577,16 @@ impl Seen<'_> {
         id: u64,
     ) -> Result<SeenKeyspace<'_>> {
         let keyspace = self.state.keyspaces.get(&id);
-        let dropped = keyspace.and_then(|keyspace| keyspace.dropped);
-        let tree = match dropped.filter(|(number, _)| *number > self.number) {
+        let (mut until, mut tree) = (u64::MAX, None);
+        let dropped = keyspace.into_iter().flat_map(|keyspace| &keyspace.dropped);
+        for (number, dropped) in dropped.filter(|(number, _)| *number > self.number) {
             // The commit that was to drop it may have failed.
-            Some((_, tree)) if catalogue.is_retired(heap, id, &tree)? => Some(tree),
-            _ => None,
-        };
-        Ok(SeenKeyspace { keyspace, number: self.number, tree })
+            if catalogue.is_retired(heap, id, dropped)? {
+                (until, tree) = (*number, Some(*dropped));
+                break;
+            }
+        }
+        Ok(SeenKeyspace { keyspace, number: self.number, until, tree })
     }
 }
 
@@ -584,23 +594,25 @@ impl Seen<'_> {
 pub(crate) struct SeenKeyspace<'s> {
     keyspace: Option<&'s Keyspace>,
     number: u64,
+    /// The commit that took the tree away: what later ones changed was in another one.
+    until: u64,
     tree: Option<Tree>,
 }
 
 impl SeenKeyspace<'_> {
-    /// The tree that the keyspace had, if it was dropped since.
+    /// The tree that the keyspace had, if it was dropped or cleared since.
     pub(crate) fn tree(&self) -> Option<Tree> {
         self.tree
     }
 
     /// Entries that the keyspace had, if the tree does not say.
     pub(crate) fn len(&self) -> Option<u64> {
-        oldest_above(&self.keyspace?.lens, self.number).copied()
+        oldest_within(&self.keyspace?.lens, self.number, self.until).copied()
     }
 
     /// What a key had, if the tree does not say: `Some(None)` when it was not there.
     pub(crate) fn version(&self, key: &[u8]) -> Option<Option<Slice>> {
-        oldest_above(self.keyspace?.keys.get(key)?, self.number).cloned()
+        oldest_within(self.keyspace?.keys.get(key)?, self.number, self.until).cloned()
     }
 
     /// Versions of keys within bounds, in order, after looking at up to `keys_max` keys; with the
@@ -620,7 +632,7 @@ impl SeenKeyspace<'_> {
                 Direction::Down => range.next_back(),
             };
             let Some((key, versions)) = next else { break };
-            let seen = oldest_above(versions, self.number);
+            let seen = oldest_within(versions, self.number, self.until);
             found.extend(seen.map(|value| (key.clone(), value.clone())));
             if looked_at == keys_max {
                 return (found, Some(key.clone()));

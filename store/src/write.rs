@@ -72,6 +72,31 @@ impl Keyspace {
         })
     }
 
+    /// Takes all entries out, in one commit, whose size does not depend on how many there are:
+    /// the keyspace gets an empty tree. Open snapshots go on seeing what it held; after the last of
+    /// them, or at once, the old tree is freed by commits of some thousand entries each, before this
+    /// returns. A crash in between leaves the rest to the next opening. Transactions that read of the
+    /// keyspace conflict. Handles to it stay good; each operation of one that was opened before looks
+    /// for the new tree first, so it is better opened again. O(keyspaces), and of the entries for
+    /// freeing them.
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// let cache = store.keyspace("cache")?;
+    /// cache.insert("page", "text")?;
+    /// let before = store.snapshot()?;
+    /// cache.clear()?;
+    /// assert!(cache.is_empty()?);
+    /// assert_eq!(before.get(&cache, "page")?, Some("text".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::insert`].
+    pub fn clear(&self) -> Result<()> {
+        self.shared.clear_keyspace(&self.state, self.durability)
+    }
+
     /// A transaction that changes one key.
     pub(crate) fn change<T>(
         &self,
