@@ -9,13 +9,14 @@
 use std::ops::{Bound, ControlFlow};
 
 use adamant_heap::access::{Read, Write};
+use adamant_heap::layout::ROOT_COUNT;
 use adamant_heap::ptr::Ptr;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::bounds::Direction;
 use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
-use crate::layout::{KeyspaceEntry, STORE_FORMAT, STORE_MAGIC, StoreHead};
+use crate::layout::{KeyspaceEntry, STORE_FORMAT, STORE_MAGIC, STORE_ROOT, StoreHead};
 use crate::limits::NAME_BYTES_MAX;
 
 /// Where the catalogue is.
@@ -268,6 +269,12 @@ pub(crate) fn hidden_name(head: u64) -> String {
 /// Whether this is the name of a keyspace, and not of a tree that is kept for snapshots.
 pub(crate) fn is_visible(name: &str) -> bool {
     name.len() <= NAME_BYTES_MAX
+}
+
+/// Whether a heap with these root words holds objects beside the store's.
+pub(crate) fn has_other_objects(root: impl FnMut(usize) -> u64) -> bool {
+    let others = (0..ROOT_COUNT).filter(|&index| index != STORE_ROOT);
+    others.map(root).any(|word| word != 0)
 }
 
 fn parse(name: &str, bytes: &[u8]) -> Result<KeyspaceEntry> {

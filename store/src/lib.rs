@@ -94,6 +94,8 @@ mod atomic;
 
 mod store;
 
+mod objects;
+
 pub mod typed;
 mod unfinished;
 mod rebuild;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use adamant_heap::durability::Durability;
 
+use crate::catalogue::has_other_objects;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::keyspace_options::KeyspaceOptions;
@@ -51,8 +52,7 @@ pub(crate) fn rebuild(source: &Arc<Shared>, target: &Store) -> Result<()> {
 /// Fails if the heap holds what is in no keyspace.
 fn refuse_others(source: &Shared) -> Result<()> {
     let view = source.view()?;
-    let mut others = (0..adamant_heap::layout::ROOT_COUNT).filter(|&index| index != STORE_ROOT);
-    if others.all(|index| view.root(index) == 0) {
+    if !has_other_objects(|index| view.root(index)) {
         return Ok(());
     }
     drop(view);

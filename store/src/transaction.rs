@@ -13,12 +13,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use adamant_heap::durability::Durability;
+use adamant_heap::error::Result as HeapResult;
 use adamant_heap::{Transaction as HeapTransaction, events};
 use adamant_slice::Slice;
 use adamant_trees::Operation;
 use tracing::debug;
 
 use crate::error::{Error, Result};
+use crate::guard::Guard;
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
 use crate::pieces::{Progress, is_large, split_piece};
@@ -60,7 +62,12 @@ pub struct Transaction {
     /// How to undo writes, while there is a savepoint to go back to.
     undo: Vec<Undo>,
     depth: usize,
+    /// What the commit does to objects beside the keyspaces.
+    works: Vec<ObjectWork>,
 }
+
+/// What a transaction does to objects when it is committed, see `objects.rs`.
+pub(crate) type ObjectWork = Box<dyn FnOnce(&mut HeapTransaction<'_>) -> HeapResult<()> + Send>;
 
 /// Own writes of a keyspace; `None` for a key that is removed.
 pub(crate) type Writes = BTreeMap<Slice, Option<Slice>>;
@@ -83,7 +90,8 @@ impl Transaction {
     pub(crate) fn begin(shared: &Arc<Shared>) -> Result<Self> {
         let snapshot = Snapshot::open(shared)?;
         let durability = shared.durability();
-        Ok(Self { snapshot, durability, tables: Vec::new(), undo: Vec::new(), depth: 0 })
+        let (tables, undo, works) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { snapshot, durability, tables, undo, depth: 0, works })
     }
 
     /// What its commit waits for. Default: what the store was opened with.
@@ -159,11 +167,12 @@ impl Transaction {
         &mut self,
         work: impl FnOnce(&mut Self) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        let mark = self.undo.len();
+        let (mark, works) = (self.undo.len(), self.works.len());
         self.depth += 1;
         let result = work(self);
         self.depth -= 1;
         if result.is_err() {
+            self.works.truncate(works);
             for Undo { table, key, before } in self.undo.drain(mark..).rev() {
                 let writes = &mut self.tables[table].writes;
                 match before {
@@ -184,14 +193,21 @@ impl Transaction {
     /// # Errors
     /// [`Error::Conflict`], [`Error::SnapshotExpired`]; else as [`Batch::commit`](crate::Batch::commit).
     /// None of the writes was made.
-    pub fn commit(self) -> Result<()> {
-        if self.tables.iter().all(|table| table.writes.is_empty()) {
+    pub fn commit(mut self) -> Result<()> {
+        let works = std::mem::take(&mut self.works);
+        if works.is_empty() && self.tables.iter().all(|table| table.writes.is_empty()) {
             return Ok(());
         }
+        let number = self.snapshot.shared().number();
+        let work = |transaction: &mut HeapTransaction<'_>| {
+            // Whatever uses the store in there is told so, where it would wait for itself.
+            let _guard = Guard::new(number);
+            works.into_iter().try_for_each(|work| work(transaction)).map_err(Error::from)
+        };
         let shared = self.snapshot.shared();
         let check = |transaction: &mut HeapTransaction<'_>| self.validate(shared, transaction);
         if self.is_large() {
-            return self.commit_in_pieces(shared, check);
+            return self.commit_in_pieces(shared, check, work);
         }
         let keys =
             |each: &mut KeyVisitor<'_>| self.keys().try_for_each(|(state, key)| each(state, key));
@@ -200,7 +216,8 @@ impl Transaction {
         shared.change_after(self.durability, lends, keys, check, |transaction| {
             self.apply(shared, transaction, |_, operations| {
                 Ok(operations.split_at(operations.len()))
-            })
+            })?;
+            work(transaction)
         })
     }
 
@@ -217,6 +234,7 @@ impl Transaction {
         &self,
         shared: &Shared,
         check: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
+        work: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
     ) -> Result<()> {
         let progress = RefCell::new(Progress::new(shared, || self.keys()));
         let body = |transaction: &mut HeapTransaction<'_>| {
@@ -227,7 +245,8 @@ impl Transaction {
                 keys += piece.len();
                 progress.borrow_mut().advance(transaction, keys)?;
                 Ok((piece, behind))
-            })
+            })?;
+            work(transaction)
         };
         shared.transaction_in_pieces(self.durability, body, |ending| {
             progress.borrow_mut().finish(ending);
@@ -308,6 +327,11 @@ impl Transaction {
         let keyspace = keyspace.clone();
         self.tables.push(Table { keyspace, writes: Writes::new(), read: RefCell::default() });
         Ok(self.tables.len() - 1)
+    }
+
+    /// Will be done at the commit, behind what was to be done before.
+    pub(crate) fn push_work(&mut self, work: ObjectWork) {
+        self.works.push(work);
     }
 
     /// What an iterator needs: the snapshot, own writes, and where to note what it hands out.
