@@ -367,8 +367,8 @@ impl fmt::Display for Error {
             ),
             Self::Closed => f.write_str("the store was closed; open it again"),
             Self::Reentrant => f.write_str(
-                "the store was used within a closure that reads it under its lock (`get_with`); \
-                 let the closure return what it found and go on after it",
+                "the store was used within a closure that runs under its lock (`get_with`, \
+                 `on_heap`); let the closure return what it found and go on after it",
             ),
             Self::Damaged { what } => write!(f, "{what}; the store may be damaged, run a check"),
             Self::Medium(error) => error.fmt(f),

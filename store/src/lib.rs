@@ -42,6 +42,7 @@
 //! - [`Keyspace::typed`] gives keys and values types, see [`typed`].
 //! - [`Store::backup`] copies a store that goes on being used, [`restore`] is the way back, [`compact`]
 //!   makes files as small as their contents. [`Store::open_read_only`] reads beside other readers.
+//! - [`Transaction::on_heap`] changes objects of your own in the same commit, see [`Store::heap`].
 //! - [`Slice`] is what reading returns: 24 bytes, no allocation for up to 20 bytes, cheap to clone.
 //! - Keys have 1 to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
 //! - [`Store::stats`] counts, and times commits; what happens is told through the `tracing` crate, under the
