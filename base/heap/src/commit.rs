@@ -213,8 +213,9 @@ impl<'h> Transaction<'h> {
         }
         self.supply.space.note_waiting(&arena);
     }
+
     /// Writes the copies of blocks to the blocks.
-    fn show_copies(&mut self) {
+    pub(crate) fn show_copies(&mut self) {
         let writer = &*self.writer;
         for (original, shadow) in writer.levels[0].shadows.all(self.blocks.classes) {
             writer.shadows.spans(original.offset, shadow, |start, bytes| {

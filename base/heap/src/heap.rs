@@ -87,6 +87,11 @@ pub struct Options {
     /// only. Below a few MiB nearly every commit waits for the medium. `u64::MAX`: unbounded, which
     /// costs nothing.
     pub memory_bytes_max: u64,
+    /// Undo journal: bytes of small blocks that a transaction changes in copies at most, which costs no
+    /// fence before its commit, but a look-up at each dereference. One that changes more saves them, and
+    /// goes on in place, with a fence for each block that it is first to change; so does one that has
+    /// copied a part of that and looks at blocks often.
+    pub copies_bytes_max: usize,
 }
 
 impl Default for Options {
@@ -104,6 +109,7 @@ impl Default for Options {
             verify_first_touch: false,
             post_commit_workers: 0,
             memory_bytes_max: u64::MAX,
+            copies_bytes_max: 64 << 20,
         }
     }
 }
@@ -172,7 +178,7 @@ impl Heap {
         let (journal, pins) = (Arc::new(journal), Arc::new(Pins::default()));
         let record = || journal.record();
         let space = Arc::new(Space::new(image, classes, settled, pages_end, record()));
-        let writer = Writer::new(record(), record());
+        let writer = Writer::new(record(), record(), options.copies_bytes_max);
         let lock = Arc::new(lock);
         let lent = Arc::new(Lent::new(Holder::new(Arc::clone(&space), Arc::clone(&lock))));
         let count = options.post_commit_workers.into();

@@ -1,11 +1,16 @@
 //! How a transaction changes blocks that were there before it, where memory is the medium.
 //!
 //! Purpose: small blocks are changed in copies (`shadow.rs`), which costs no fence before the
-//! commit. Large blocks, and what is beyond the memory for copies, are changed in place: their old
-//! bytes are made durable first, in an undo entry of the lane, by one fence for all ranges that
-//! are declared together.
+//! commit. Large blocks are changed in place: their old bytes are made durable first, in an undo
+//! entry of the lane, by one fence for all ranges that are declared together.
+//! A transaction that has changed many small blocks, and looks at blocks often, goes over to changing
+//! those in place, too: one that changes most of a tree would look at each node in two places, and
+//! keep the tree twice (twice the time of a removal, measured). Each block is then saved as a whole when it is first written, with a fence, and the writes and reads
+//! that follow, which are many, cost what they cost in memory.
 //! Invariants: no byte of a block that was there before changes in memory unless its old value is
 //! durable in an undo entry.
+
+use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result};
 use crate::image::Original;
@@ -71,12 +76,61 @@ impl<'h> Transaction<'h> {
         if len == 0 {
             return Ok(&mut []);
         }
+        if self.is_in_place
+            && let Some(original) = original
+        {
+            return self.write_in_place(lanes, original, range);
+        }
         let skipped = if is_uninit { at as usize..(at + len) as usize } else { 0..0 };
         if let Some(shadow) = self.shadow_to_write(original, skipped)? {
             return Ok(self.writer.shadows.write(shadow, at as usize, len as usize));
         }
+        if self.is_in_place
+            && let Some(original) = original
+        {
+            return self.write_in_place(lanes, original, range);
+        }
         self.declare_in_place(lanes, &[(block + at, len)])?;
         self.image.bytes_mut(block + at, len)
+    }
+
+    /// A range of a small block or of the roots, in a transaction that changes them in place.
+    fn write_in_place(
+        &mut self,
+        lanes: &'h Lanes,
+        original: Original,
+        (at, len): (u64, u64),
+    ) -> Result<&mut [u8]> {
+        let (depth, Original { offset, bytes, run, index, .. }) = (self.depth, original);
+        if run == 0 || bytes > COPY_BYTES_MAX {
+            self.declare_in_place(lanes, &[(offset + at, len)])?;
+        } else if !self.writer.levels[depth].in_place.contains_at(run, index) {
+            self.declare_in_place(lanes, &[(offset, bytes)])?;
+            self.writer.levels[depth].in_place.insert(original.place());
+        }
+        self.image.bytes_mut(offset + at, len)
+    }
+
+    /// Ends the copies of a transaction that has too many: saves the blocks, with one fence for all
+    /// of them, and makes them what their copies are.
+    #[cold]
+    fn put_copies_in_place(&mut self, lanes: &'h Lanes) -> Result<()> {
+        debug_assert_eq!(self.depth, 0, "copies of savepoints are their own");
+        let copies = self.writer.levels[0].shadows.all(self.blocks.classes);
+        let originals: Vec<Original> = copies.map(|(original, _)| original).collect();
+        let ranges: Vec<(u64, u64)> = originals.iter().map(|one| (one.offset, one.bytes)).collect();
+        self.declare_in_place(lanes, &ranges)?;
+        self.show_copies();
+        let writer = &mut *self.writer;
+        let level = &mut writer.levels[0];
+        for original in originals.iter().filter(|original| original.run > 0) {
+            level.in_place.insert(original.place());
+        }
+        level.shadows.clear();
+        writer.shadows.truncate(0);
+        self.last_copy.1 = None;
+        self.is_in_place = true;
+        Ok(())
     }
 
     /// The innermost copy of something, if there is one.
@@ -116,12 +170,21 @@ impl<'h> Transaction<'h> {
         skipped: std::ops::Range<usize>,
     ) -> Result<Option<Shadow>> {
         let (depth, bytes) = (self.depth, original.bytes);
+        // Where readers are let in they find in memory what was there before, as long as it is.
+        let looks = if self.lets_in { 0 } else { self.looks.load(Ordering::Relaxed) };
         let writer = &mut *self.writer;
         let mut outer = writer.levels[..depth].iter().rev();
         let outer = outer.find_map(|level| level.shadows.get(original));
         let shadow = match outer {
             Some(outer) => writer.shadows.add_copy(outer),
-            None if bytes > COPY_BYTES_MAX || !writer.shadows.has_room(bytes) => return Ok(None),
+            None if self.is_in_place || bytes > COPY_BYTES_MAX => return Ok(None),
+            None if writer.shadows.are_enough(bytes, looks) => {
+                // Within a savepoint there may be copies of copies: those stay.
+                if let (0, Some(lanes)) = (depth, self.supply.journal.lanes()) {
+                    self.put_copies_in_place(lanes)?;
+                }
+                return Ok(None);
+            }
             None => {
                 let block = self.image.bytes(original.offset, bytes)?;
                 writer.shadows.add(original, block, skipped)

@@ -19,8 +19,12 @@ use crate::ranges::{Spans, lines_of};
 
 /// Bytes of a line.
 const LINE_BYTES: usize = 64;
-/// Bytes of copies that a transaction may have; what it changes beyond is changed in place.
-const COPIES_BYTES_MAX: usize = 64 << 20;
+/// Copies are many from this part of all that there may be on: 512 KiB of 64 MiB, with which the others
+/// of a processor's second cache are driven out of it.
+const MANY: usize = 128;
+/// Looks at blocks for each copy from which on they are often: writes of many blocks once have one or
+/// two, removals from trees eight to thirty.
+const LOOKS_MANY: u64 = 4;
 /// Memory beyond that is given back when a transaction ends.
 const COPIES_KEEP_BYTES_MAX: usize = 8 << 20;
 
@@ -148,16 +152,25 @@ impl Shadows {
 
 /// The memory of all copies of a transaction; reused, so that it is neither allocated nor zeroed
 /// again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ShadowMemory {
+    /// Bytes of copies that a transaction may have.
+    bytes_max: usize,
     lines: Vec<Line>,
     /// For each line: one bit for every byte that goes into the record.
     written: Vec<u64>,
     /// Lines in use.
     used: usize,
+    /// Copies made of blocks.
+    made: u64,
 }
 
 impl ShadowMemory {
+    /// None yet, and never more than so many bytes.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, lines: Vec::new(), written: Vec::new(), used: 0, made: 0 }
+    }
+
     /// How much is in use: to be handed to `truncate`.
     pub(crate) fn mark(&self) -> usize {
         self.used
@@ -166,8 +179,11 @@ impl ShadowMemory {
     /// Gives up all copies made since `mark`.
     pub(crate) fn truncate(&mut self, mark: usize) {
         self.used = mark;
+        if mark == 0 {
+            self.made = 0;
+        }
         if mark == 0 && self.lines.capacity() > COPIES_KEEP_BYTES_MAX / LINE_BYTES {
-            *self = Self::default();
+            *self = Self::new(self.bytes_max);
         }
     }
 
@@ -187,9 +203,13 @@ impl ShadowMemory {
         self.written[shadow.lines()].fill(0);
     }
 
-    /// Whether there is room for a copy of so many bytes.
-    pub(crate) fn has_room(&self, bytes: u64) -> bool {
-        self.used * LINE_BYTES + bytes as usize <= COPIES_BYTES_MAX
+    /// Whether one more block of so many bytes is better changed in place: there is no room for its
+    /// copy, or there are many copies, and blocks are looked at so often that finding out which of them
+    /// have one, and keeping both in the cache, costs more than a fence for each of those to come.
+    pub(crate) fn are_enough(&self, bytes: u64, looks: u64) -> bool {
+        let used = self.used * LINE_BYTES;
+        used + bytes as usize > self.bytes_max
+            || used > self.bytes_max / MANY && looks / LOOKS_MANY > self.made
     }
 
     /// Copies a block, but for the range `skipped` of it.
@@ -201,6 +221,7 @@ impl ShadowMemory {
     ) -> Shadow {
         let shadow = copy_of(original, 0);
         let shadow = Shadow { first: self.take(shadow.lines().len()), ..shadow };
+        self.made += 1;
         self.written[shadow.lines()].fill(0);
         let target = self.bytes_mut(shadow);
         target[..skipped.start].copy_from_slice(&block[..skipped.start]);
@@ -321,7 +342,7 @@ mod tests {
     fn a_copy_is_a_block_with_a_memory_of_what_was_written() {
         let classes = initial_table();
         let mut random = fastrand::Rng::with_seed(21);
-        let mut memory = ShadowMemory::default();
+        let mut memory = ShadowMemory::new(1 << 20);
         for round in 0..300 {
             if round % 50 == 49 {
                 memory.truncate(0);
@@ -360,7 +381,7 @@ mod tests {
     fn copies_are_found_by_what_they_are_of() {
         let classes = initial_table();
         let mut random = fastrand::Rng::with_seed(23);
-        let (mut memory, mut shadows) = (ShadowMemory::default(), Shadows::default());
+        let (mut memory, mut shadows) = (ShadowMemory::new(1 << 20), Shadows::default());
         let mut model = std::collections::BTreeMap::new();
         for step in 0..5000 {
             let original = match random.u8(..20) {
@@ -393,7 +414,7 @@ mod tests {
     #[test]
     fn a_level_that_ends_hands_over_or_gives_up() {
         let classes = initial_table();
-        let mut memory = ShadowMemory::default();
+        let mut memory = ShadowMemory::new(1 << 20);
         let (mut outer, mut inner) = (Shadows::default(), Shadows::default());
         let (one, two) = (original(&classes, 32, 2), original(&classes, 8, 4));
         let first = memory.add(one, &[1; 32], 0..0);

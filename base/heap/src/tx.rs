@@ -7,6 +7,7 @@
 //! Lock order: writer, then image, then those of `space.rs`.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_wire::le::u64_at;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -50,6 +51,10 @@ pub struct Transaction<'h> {
     pub(crate) last: (u64, u64),
     /// Undo journal: the block that was written last and its copy in the innermost level.
     pub(crate) last_copy: (u64, Option<Shadow>),
+    /// Looks at blocks while there were copies. Some may be missing: several threads may look.
+    pub(crate) looks: AtomicU64,
+    /// Undo journal: whether it changes small blocks in place, too, and has no copies.
+    pub(crate) is_in_place: bool,
     /// The block that was reserved last, which is mostly written next.
     newest: (u64, Place),
     /// Whether it lets readers in: then what it changes is copied before.
@@ -79,6 +84,8 @@ impl<'h> Transaction<'h> {
             done,
             last,
             last_copy,
+            looks: AtomicU64::new(0),
+            is_in_place: false,
             newest,
             lets_in: false,
             copied: Before::default(),
@@ -273,6 +280,7 @@ impl<'h> Transaction<'h> {
         let writer = &mut *self.writer;
         let outer = &mut writer.levels[depth - 1];
         inner.ranges.merge_into(&mut outer.ranges);
+        inner.in_place.merge_into(&mut outer.in_place, self.blocks.classes);
         outer.hooks.append(&mut inner.hooks);
         let classes = self.blocks.classes;
         let mark = inner.shadows_mark;
@@ -503,6 +511,8 @@ impl<'h> Transaction<'h> {
     /// The copy of a block, where this transaction has made any, or the block.
     #[inline]
     fn block_or_copy(&self, block: u64) -> Result<&[u8]> {
+        // A locked addition would take longer than the look.
+        self.looks.store(self.looks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         if let (copied, Some(copy)) = self.last_copy
             && copied == block
         {

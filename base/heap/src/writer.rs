@@ -30,6 +30,8 @@ pub(crate) struct Level {
     pub(crate) freed: Marked,
     /// Undo journal: copies of blocks that are to change.
     pub(crate) shadows: Shadows,
+    /// Undo journal: small blocks that change in place, all bytes of which are saved.
+    pub(crate) in_place: Marked,
     /// How much of the copies' memory was in use when the level began.
     pub(crate) shadows_mark: usize,
     /// To be called by the commit.
@@ -39,6 +41,7 @@ pub(crate) struct Level {
 impl Level {
     pub(crate) fn clear(&mut self) {
         self.shadows.clear();
+        self.in_place.clear();
         self.ranges.clear();
         self.fresh.clear();
         self.freed.clear();
@@ -122,13 +125,15 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// With empty records as the journal takes them.
-    pub(crate) fn new(record: RecordBuilder, old: RecordBuilder) -> Self {
+    ///
+    /// A transaction copies blocks of at most `copies_bytes_max` bytes.
+    pub(crate) fn new(record: RecordBuilder, old: RecordBuilder, copies_bytes_max: usize) -> Self {
         Self {
             shard: Shard::new(false),
             levels: vec![Level::default()],
             record,
             old,
-            shadows: ShadowMemory::default(),
+            shadows: ShadowMemory::new(copies_bytes_max),
             parts: Vec::new(),
             changes: Changes::default(),
             stretches: Vec::new(),

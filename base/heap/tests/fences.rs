@@ -9,7 +9,13 @@ use adamant_heap::{
 };
 
 fn open() -> Heap {
+    open_with(Options::default().copies_bytes_max)
+}
+
+/// With so many bytes of copies a transaction.
+fn open_with(copies_bytes_max: usize) -> Heap {
     let mut options = Options::default();
+    options.copies_bytes_max = copies_bytes_max;
     options.journal = JournalKind::Undo;
     options.flushing = Flushing::Volatile;
     options.address_bytes_max = 1 << 30;
@@ -116,6 +122,41 @@ fn a_write_to_a_large_block_costs_two() {
     }
     let write = |tx: &mut Transaction<'_>| tx.write(block, 0, 5000).map(|bytes| bytes.fill(7));
     assert_eq!(steady(&heap, write), 3, "too much for a checksum: undo entry, new bytes, commit");
+}
+
+#[test]
+fn many_small_blocks_change_in_place_with_a_fence_each() {
+    let heap = open_with(1000);
+    let blocks: Vec<u64> = (0..30).map(|_| make(&heap, 100)).collect();
+    let mut tag = 0;
+    let mut write = |tx: &mut Transaction<'_>| {
+        tag += 1;
+        // The second round finds all of them saved.
+        for block in blocks.iter().chain(&blocks) {
+            tx.write(*block, 10, 20)?.fill(tag);
+            tx.write(*block, 60, 30)?.fill(tag);
+        }
+        Ok(())
+    };
+    let fences = steady(&heap, &mut write);
+    // Copies are whole lines: two or three of a block of 104 bytes. Two fences are of the commit.
+    assert!((30 - 1000 / 128 + 3..=30 - 1000 / 192 + 3).contains(&(fences as usize)), "{fences}");
+}
+
+#[test]
+fn many_looks_at_blocks_end_their_copies() {
+    let heap = open_with(128 << 10);
+    let blocks: Vec<u64> = (0..60).map(|_| make(&heap, 100)).collect();
+    for (looks, fences) in [(2, 1..=1), (20, 40..=60)] {
+        let write = |tx: &mut Transaction<'_>| {
+            blocks.iter().try_for_each(|block| {
+                (0..looks).try_for_each(|_| tx.block(blocks[0]).map(drop))?;
+                tx.write(*block, 10, 20).map(|bytes| bytes.fill(looks))
+            })
+        };
+        let taken = steady(&heap, write);
+        assert!(fences.contains(&taken), "{taken} fences with {looks} looks a write");
+    }
 }
 
 #[test]

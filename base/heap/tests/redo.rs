@@ -3,6 +3,9 @@
 mod setup {
     use adamant_heap::Options;
 
+    /// Of smaller blocks no old bytes are logged when they change.
+    pub(crate) const SAVED_BYTES_MIN: usize = 4096;
+
     /// How the cases open a heap.
     pub(crate) fn options() -> Options {
         let mut options = Options::default();

@@ -404,7 +404,7 @@ fn blocks_that_are_written_and_freed_do_not_reach_the_record() {
         })
         .expect("commits");
         let none = heap.stats().journal.log_appended_bytes - before;
-        if bytes < 4096 {
+        if bytes < crate::setup::SAVED_BYTES_MIN {
             assert!(none < 2000 && none < some, "{bytes}: {none} and {some} bytes of log");
         }
         assert_clean(&heap);

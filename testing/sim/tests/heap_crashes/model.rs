@@ -87,7 +87,17 @@ pub(crate) fn open_bounded(
     journal: JournalKind,
     memory_bytes_max: u64,
 ) -> Result<(Heap, Recovery)> {
+    open_with(disk, journal, (memory_bytes_max, Options::default().copies_bytes_max))
+}
+
+/// The same, and with a bound of a transaction's copies.
+pub(crate) fn open_with(
+    disk: &SimDisk,
+    journal: JournalKind,
+    (memory_bytes_max, copies_bytes_max): (u64, usize),
+) -> Result<(Heap, Recovery)> {
     let mut options = Options::default();
+    options.copies_bytes_max = copies_bytes_max;
     options.journal = journal;
     options.log_bytes_max = 4 << 20;
     options.address_bytes_max = 256 << 20;

@@ -67,6 +67,15 @@ fn every_combination_of_lines() {
     try_power_cuts(&disk, &models, 1, 1 << 8).print("undo journal, all combinations");
 }
 
+/// Most transactions have more than two copies: they go over to changing blocks in place, whatever
+/// their size.
+#[test]
+fn small_blocks_in_place_under_the_undo_journal() {
+    let disk = SimDisk::new(seed(59));
+    let models = Workload::run(&disk, Mix { copies_bytes_max: 150, ..mix(59) });
+    try_power_cuts(&disk, &models, 1, 16).print("undo journal, small blocks in place");
+}
+
 /// Blocks of more than a megabyte: the pool grows, and what they hold is fenced before the record.
 #[test]
 fn large_blocks_under_the_undo_journal() {

@@ -8,7 +8,7 @@ use std::thread;
 use adamant_heap::{Durability, Error, Heap, JournalKind, Result, Transaction, Write};
 use adamant_sim::{Mark, SimDisk};
 
-use crate::model::{HEADER_BYTES, Model, SLOTS, commit_of, is_poisoned, open_bounded, slot_at};
+use crate::model::{HEADER_BYTES, Model, SLOTS, commit_of, is_poisoned, open_with, slot_at};
 use crate::undo;
 
 /// Bytes of a block too large for one frame, by far.
@@ -24,6 +24,8 @@ pub(crate) struct Mix {
     pub(crate) journal: JournalKind,
     /// Undo journal: how many lanes, and bytes of each, if not as many as a new pool has.
     pub(crate) lanes: Option<(u32, u64)>,
+    /// Undo journal: bytes of copies that a transaction may have.
+    pub(crate) copies_bytes_max: usize,
     pub(crate) seed: u64,
     pub(crate) steps: u64,
     /// One commit in so many writes a large block; 0: none does.
@@ -53,6 +55,7 @@ impl Default for Mix {
         Mix {
             journal: JournalKind::Redo,
             lanes: None,
+            copies_bytes_max: 64 << 20,
             seed: 0,
             steps: 0,
             large_one_in: 0,
@@ -66,6 +69,13 @@ impl Default for Mix {
             memory_bytes_max: u64::MAX,
             durabilities: ALL,
         }
+    }
+}
+
+impl Mix {
+    /// Bytes of memory, and of a transaction's copies.
+    fn bounds(&self) -> (u64, usize) {
+        (self.memory_bytes_max, self.copies_bytes_max)
     }
 }
 
@@ -88,11 +98,12 @@ pub(crate) struct Workload {
 impl Workload {
     /// Creates a heap on an empty disk.
     pub(crate) fn create(disk: &SimDisk, mix: Mix) -> Result<Workload> {
-        let (mut heap, _) = open_bounded(disk, mix.journal, mix.memory_bytes_max)?;
+        let open = || open_with(disk, mix.journal, mix.bounds());
+        let (mut heap, _) = open()?;
         if let (JournalKind::Undo, Some((count, bytes))) = (mix.journal, mix.lanes) {
             drop(heap);
             undo::remake_lanes(disk, count, bytes);
-            (heap, _) = open_bounded(disk, mix.journal, mix.memory_bytes_max)?;
+            (heap, _) = open()?;
         }
         Mark::Durable.put(disk, 0);
         Ok(Workload {
@@ -136,7 +147,7 @@ impl Workload {
     pub(crate) fn reopen(&mut self) -> Result<()> {
         self.heap.close()?;
         Mark::Durable.put(&self.disk, self.last().commit);
-        let bounded = open_bounded(&self.disk, self.mix.journal, self.mix.memory_bytes_max)?;
+        let bounded = open_with(&self.disk, self.mix.journal, self.mix.bounds())?;
         self.heap = Arc::new(bounded.0);
         Ok(())
     }
