@@ -2,7 +2,8 @@
 //!
 //! Purpose: insert, remove and get of random `u64` keys, by three sizes of transactions, with a word
 //! or a freshly allocated object as the value: times, and what each operation costs the medium.
-//! A key is 8 bytes, the highest first.
+//! A key is 8 bytes, the highest first; trees are created for words, as typed maps of such keys and
+//! values create them.
 
 mod settings;
 mod table;
@@ -37,14 +38,14 @@ const STRUCTURES: [(&str, Measure); 7] = [
     ("bplus", measure::<Bplus>),
     ("critbit", measure::<Critbit>),
     ("redblack", measure::<Redblack>),
-    ("btree-8", |ground| ground.measure(&|tx| Btree::create_with_order(tx, 8))),
-    ("btree-16", |ground| ground.measure(&|tx| Btree::create_with_order(tx, 16))),
-    ("btree-32", |ground| ground.measure(&|tx| Btree::create_with_order(tx, 32))),
-    ("btree-64", |ground| ground.measure(&|tx| Btree::create_with_order(tx, 64))),
+    ("btree-8", |ground| ground.measure(&|tx| Btree::create_of_words_with_order(tx, 8))),
+    ("btree-16", |ground| ground.measure(&|tx| Btree::create_of_words_with_order(tx, 16))),
+    ("btree-32", |ground| ground.measure(&|tx| Btree::create_of_words_with_order(tx, 32))),
+    ("btree-64", |ground| ground.measure(&|tx| Btree::create_of_words_with_order(tx, 64))),
 ];
 
 fn measure<T: OrderedMap>(ground: &mut Ground<'_>) -> Result<()> {
-    ground.measure(&|tx| T::create(tx))
+    ground.measure(&|tx| T::create_of_words(tx))
 }
 
 /// Measures everything, and reports the rows that something is asked of, with those of the range set and

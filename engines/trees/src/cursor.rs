@@ -11,7 +11,7 @@ use adamant_heap::access::Read;
 
 use crate::error::{Error, Result};
 use crate::kind::Trail;
-use crate::slot::{Entry, Slot};
+use crate::slot::Entry;
 use crate::tree::{Cursor, Pair, Seek, Walk};
 
 /// Pairs that a walk hands out before it says that here is a good place to pause.
@@ -36,13 +36,12 @@ impl<'r, R: Read, T: Trail> PairCursor<'r, R, T> {
         Self { read, tree, trail: T::NEW, entry: None, above: false, started: false }
     }
 
-    /// Goes to the pair of a slot, which lies beyond the one at hand in a direction.
-    fn enter(&mut self, slot: Slot, forward: bool) -> Result<Entry<'r>> {
-        let entry = Entry::read(self.read, slot.entry())?;
+    /// Goes to a pair, which lies beyond the one at hand in a direction.
+    fn enter(&mut self, entry: Entry<'r>, forward: bool) -> Result<Entry<'r>> {
         let order = if forward { Ordering::Greater } else { Ordering::Less };
         if self.entry.is_some_and(|last| entry.key.cmp(last.key) != order) {
-            let what = "has a key that is out of the tree's order";
-            return Err(Error::Damaged { block: slot.entry(), what });
+            let what = "holds keys that are out of their order";
+            return Err(Error::Damaged { block: self.tree, what });
         }
         self.entry = Some(entry);
         Ok(entry)
@@ -62,7 +61,7 @@ impl<'r, R: Read, T: Trail> PairCursor<'r, R, T> {
         // Until the step has succeeded, the cursor stands before the first pair.
         self.started = false;
         let entry = match self.trail.step(self.read, forward)? {
-            Some(slot) => Some(self.enter(slot, forward)?),
+            Some(entry) => Some(self.enter(entry, forward)?),
             None => None,
         };
         self.started = true;
@@ -85,16 +84,16 @@ impl<'r, R: Read, T: Trail> Cursor<'r> for PairCursor<'r, R, T> {
         self.started = false;
         let found = match seek {
             Seek::First => {
-                self.trail.end(self.read, self.tree, false)?.map(|slot| (slot, Ordering::Greater))
+                self.trail.end(self.read, self.tree, false)?.map(|pair| (pair, Ordering::Greater))
             }
             Seek::Last => {
-                self.trail.end(self.read, self.tree, true)?.map(|slot| (slot, Ordering::Less))
+                self.trail.end(self.read, self.tree, true)?.map(|pair| (pair, Ordering::Less))
             }
             Seek::Before(key) | Seek::After(key) => self.trail.near(self.read, self.tree, key)?,
         };
         self.entry = None;
-        if let Some((slot, order)) = found {
-            self.entry = Some(Entry::read(self.read, slot.entry())?);
+        if let Some((entry, order)) = found {
+            self.entry = Some(entry);
             self.above = match order {
                 Ordering::Less => true,
                 Ordering::Equal => matches!(seek, Seek::After(_)),

@@ -29,6 +29,13 @@ pub enum Error {
         /// Bytes that a value may have.
         bytes_max: u64,
     },
+    /// The tree holds pairs of 8-byte keys and 8-byte values only.
+    NotWords {
+        /// Bytes of the key.
+        key_bytes: usize,
+        /// Bytes of the value.
+        value_bytes: usize,
+    },
     /// Pairs that were to be loaded in order are not.
     NotAscending {
         /// How many pairs come before the one whose key is not above the key before it.
@@ -79,6 +86,11 @@ impl fmt::Display for Error {
             Self::ValueTooLong { bytes, bytes_max } => {
                 write!(f, "the value has {bytes} bytes, a value may have {bytes_max}")
             }
+            Self::NotWords { key_bytes, value_bytes } => write!(
+                f,
+                "expected a key and a value of 8 bytes each, found {key_bytes} and {value_bytes}; a \
+                 tree that was created for words takes no others"
+            ),
             Self::NotAscending { position } => write!(
                 f,
                 "expected keys that ascend, found that of pair {position} (counted from 0) at or \

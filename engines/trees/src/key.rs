@@ -17,5 +17,8 @@ pub(crate) fn head_of(key: &[u8], skip: usize) -> u64 {
 /// Bytes that two strings share at their start.
 #[inline]
 pub(crate) fn common_len(left: &[u8], right: &[u8]) -> usize {
-    left.iter().zip(right).take_while(|(left, right)| left == right).count()
+    let words = left.as_chunks::<8>().0.iter().zip(right.as_chunks::<8>().0);
+    let same = 8 * words.take_while(|(left, right)| left == right).count();
+    let rest = left[same..].iter().zip(&right[same..]);
+    same + rest.take_while(|(left, right)| left == right).count()
 }

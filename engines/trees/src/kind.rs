@@ -11,9 +11,10 @@ use adamant_heap::access::{Read, Write};
 use adamant_heap::ptr::Ptr;
 
 use crate::error::{Error, Result};
-use crate::layout::Head;
+use crate::layout::{Head, MAGIC_FORM_AT, MAGIC_WORDS};
 use crate::slot::{Entry, Slot};
 use crate::tree::Report;
+use crate::words::{Form, Item};
 
 /// How a kind of tree is known.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +23,19 @@ pub struct Label {
     pub magic: [u8; 8],
     /// The name, as in messages.
     pub name: &'static str,
+    /// Whether there are trees of words.
+    pub has_words: bool,
+}
+
+impl Label {
+    /// First bytes of the head of a tree in a form, which is one that there is.
+    pub(crate) fn magic_of(self, form: Form) -> [u8; 8] {
+        let mut magic = self.magic;
+        if form == Form::Words {
+            magic[MAGIC_FORM_AT] = MAGIC_WORDS;
+        }
+        magic
+    }
 }
 
 /// What a node refers to.
@@ -36,6 +50,15 @@ pub enum Link {
     },
     /// An entry.
     Entry(Slot),
+    /// A pair in the node itself.
+    Words {
+        /// Heap offset of the node.
+        block: u64,
+        /// Where in it the key lies.
+        key_at: usize,
+        /// Where in it the value lies.
+        value_at: usize,
+    },
 }
 
 /// A way to a pair, and from there to its neighbours.
@@ -43,30 +66,31 @@ pub trait Trail: Clone {
     /// A way to nowhere yet.
     const NEW: Self;
 
-    /// Goes to the first or the last pair; its slot, `None` in an empty tree. O(log n).
+    /// Goes to the first or the last pair; `None` in an empty tree. O(log n).
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's.
-    fn end<R: Read>(&mut self, read: &R, tree: u64, last: bool) -> Result<Option<Slot>>;
+    fn end<'r, R: Read>(&mut self, read: &'r R, tree: u64, last: bool)
+    -> Result<Option<Entry<'r>>>;
 
     /// Goes to the pair of a key, or to one next to the gap where it would be, and says how the key
     /// of that pair compares with it. O(log n).
     ///
     /// # Errors
     /// As [`Trail::end`].
-    fn near<R: Read>(
+    fn near<'r, R: Read>(
         &mut self,
-        read: &R,
+        read: &'r R,
         tree: u64,
         key: &[u8],
-    ) -> Result<Option<(Slot, Ordering)>>;
+    ) -> Result<Option<(Entry<'r>, Ordering)>>;
 
     /// Goes to the next or previous pair; stays where it is and says `None` if there is none.
     /// O(1) amortised.
     ///
     /// # Errors
     /// As [`Trail::end`].
-    fn step<R: Read>(&mut self, read: &R, forward: bool) -> Result<Option<Slot>>;
+    fn step<'r, R: Read>(&mut self, read: &'r R, forward: bool) -> Result<Option<Entry<'r>>>;
 }
 
 /// A kind of tree whose nodes hold slots.
@@ -84,18 +108,18 @@ pub trait Kind: Copy + 'static {
     /// `Error::Damaged`, or the heap's.
     fn find<'r, R: Read>(read: &'r R, tree: u64, key: &[u8]) -> Result<Option<Entry<'r>>>;
 
-    /// Puts the entry of a key, which lies in a block of its own, into the tree; returns the one
-    /// that it replaced. O(log n).
+    /// Puts the item of a key, which is of the tree's form, into the tree; returns the one that it
+    /// replaced. O(log n).
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's.
-    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], entry: u64) -> Result<Option<u64>>;
+    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], item: Item) -> Result<Option<Item>>;
 
-    /// Takes the entry of a key out of the tree. O(log n).
+    /// Takes the item of a key out of the tree. O(log n).
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's.
-    fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<u64>>;
+    fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<Item>>;
 
     /// What the head refers to.
     fn root(head: &Head) -> Option<Link>;
@@ -121,7 +145,9 @@ pub trait Kind: Copy + 'static {
 /// The head of a tree of this kind, verified.
 pub(crate) fn head<R: Read>(read: &R, tree: u64, label: Label) -> Result<&Head> {
     let head: &Head = read.read(Ptr::new(tree))?;
-    if head.magic != label.magic {
+    let is_one =
+        head.magic == label.magic || label.has_words && head.magic == label.magic_of(Form::Words);
+    if !is_one {
         return Err(Error::NotThisTree { head: tree, expected: label.name });
     }
     Ok(head)

@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Head {
-    /// What tells the kind of tree.
+    /// What tells the kind of tree; the last byte is the form of its nodes.
     pub magic: [u8; 8],
     /// What the root is referred to by; 0 in an empty tree.
     pub root: U64,
@@ -24,6 +24,10 @@ pub struct Head {
     pub spare: U64,
 }
 
+/// Where in the magic the form of a tree's nodes is said: 1 for slots of entries.
+pub(crate) const MAGIC_FORM_AT: usize = 7;
+/// The form with pairs of words.
+pub(crate) const MAGIC_WORDS: u8 = 2;
 pub(crate) const HEAD_BYTES: usize = size_of::<Head>();
 pub(crate) const HEAD_ROOT_AT: usize = 8;
 pub(crate) const HEAD_PAIRS_AT: usize = 16;

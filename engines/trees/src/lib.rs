@@ -20,6 +20,8 @@ pub mod bplus;
 
 mod layout;
 
+mod words;
+
 mod kind;
 
 mod cursor;
@@ -34,6 +36,7 @@ pub mod redblack;
 
 mod typed;
 mod typed_bounds;
+mod typed_load;
 mod typed_moves;
 mod typed_trace;
 
@@ -51,6 +54,8 @@ pub use parts::Part;
 pub use redblack::RedblackKind;
 pub use tree::{Cursor, Operation, OrderedMap, Pair, Report, Seek, Walk};
 pub use typed::{Entries, Key, Map};
+pub use typed_load::MapPiece;
+pub use words::{Form, Item};
 
 /// A B-tree with pairs in all of its nodes.
 pub type Btree = Tree<BtreeKind>;

@@ -8,34 +8,55 @@
 use adamant_heap::access::{Read, Write};
 
 use crate::error::Result;
-use crate::slot::{Entry, free_entry, write_body};
+use crate::slot::{Entry, free_entry, write_body, write_entry};
 
 /// An entry in no tree, between [`OrderedMap::take`](crate::OrderedMap::take) and
-/// [`OrderedMap::adopt`](crate::OrderedMap::adopt). It is no more than the heap offset of its block,
-/// and good for the transaction and the heap that it comes from only.
+/// [`OrderedMap::adopt`](crate::OrderedMap::adopt). It is no more than the heap offset of its block, or
+/// a pair of words, and good for the transaction and the heap that it comes from only.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "an entry that no tree adopts and nobody frees is lost"]
-pub struct LooseEntry {
-    block: u64,
+pub struct LooseEntry(Place);
+
+/// Where a loose entry is.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    /// In a block.
+    Block(u64),
+    /// In no block: it comes from a tree that holds pairs of words.
+    Words { key: [u8; 8], value: [u8; 8] },
 }
 
 impl LooseEntry {
     /// The entry in a block.
     pub(crate) fn at(block: u64) -> Self {
-        Self { block }
+        Self(Place::Block(block))
     }
 
-    /// Heap offset of its block.
-    pub fn block(&self) -> u64 {
-        self.block
+    /// A pair that was in a node.
+    pub(crate) fn of_words(key: [u8; 8], value: [u8; 8]) -> Self {
+        Self(Place::Words { key, value })
+    }
+
+    /// Heap offset of its block, which is written if there is none.
+    ///
+    /// # Errors
+    /// The heap's, out of space among them.
+    pub(crate) fn into_block<W: Write>(self, tx: &mut W) -> Result<u64> {
+        match self.0 {
+            Place::Block(block) => Ok(block),
+            Place::Words { key, value } => write_entry(tx, &key, &value),
+        }
     }
 
     /// Its key and value. O(1).
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's.
-    pub fn read<'r, R: Read>(&self, read: &'r R) -> Result<Entry<'r>> {
-        Entry::read(read, self.block)
+    pub fn read<'r, R: Read>(&'r self, read: &'r R) -> Result<Entry<'r>> {
+        match &self.0 {
+            Place::Block(block) => Entry::read(read, *block),
+            Place::Words { key, value } => Ok(Entry::of_words(key, value)),
+        }
     }
 
     /// The same value by another key. A small new entry takes over the block of a value of more
@@ -50,8 +71,8 @@ impl LooseEntry {
         }
         let body = entry.body();
         let block = write_body(tx, key, &body)?;
-        tx.free(self.block)?;
-        Ok(Self { block })
+        self.free_without_value(tx)?;
+        Ok(Self::at(block))
     }
 
     /// Frees it and its value. O(1).
@@ -59,11 +80,17 @@ impl LooseEntry {
     /// # Errors
     /// `Error::Damaged`, or the heap's.
     pub fn free<W: Write>(self, tx: &mut W) -> Result<()> {
-        free_entry(tx, self.block)
+        match self.0 {
+            Place::Block(block) => free_entry(tx, block),
+            Place::Words { .. } => Ok(()),
+        }
     }
 
     /// Frees it, but not the block of its value, which another entry has taken over.
     pub(crate) fn free_without_value<W: Write>(self, tx: &mut W) -> Result<()> {
-        Ok(tx.free(self.block)?)
+        match self.0 {
+            Place::Block(block) => Ok(tx.free(block)?),
+            Place::Words { .. } => Ok(()),
+        }
     }
 }

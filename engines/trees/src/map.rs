@@ -20,6 +20,7 @@ use crate::parts::Part;
 use crate::slot::{Entry, free_entry, write_entry};
 use crate::tree::{Operation, OrderedMap, Report};
 use crate::visit::{free_all, parts, salvage};
+use crate::words::{Form, Item};
 
 /// A tree of single pairs: the heap offset of its head.
 pub struct Tree<K> {
@@ -53,11 +54,11 @@ impl<K: Kind> Tree<K> {
     /// Bytes of the block that a head is in.
     pub const HEAD_BYTES: u64 = HEAD_BYTES as u64;
 
-    /// Creates an empty tree whose head has this order.
-    pub(crate) fn create_of_order<W: Write>(tx: &mut W, order: u64) -> Result<Self> {
+    /// Creates an empty tree of a form, whose head has this order.
+    pub(crate) fn create_of<W: Write>(tx: &mut W, form: Form, order: u64) -> Result<Self> {
         let head = tx.reserve(HEAD_BYTES as u64)?;
         let contents = Head {
-            magic: K::LABEL.magic,
+            magic: K::LABEL.magic_of(form),
             root: U64::ZERO,
             pairs: U64::ZERO,
             height: U64::ZERO,
@@ -86,7 +87,12 @@ impl<K: Kind> OrderedMap for Tree<K> {
     type Cursor<'r, R: Read + 'r> = PairCursor<'r, R, K::Trail>;
 
     fn create<W: Write>(tx: &mut W) -> Result<Self> {
-        Self::create_of_order(tx, K::ORDER)
+        Self::create_of(tx, Form::Entries, K::ORDER)
+    }
+
+    fn create_of_words<W: Write>(tx: &mut W) -> Result<Self> {
+        let form = if K::LABEL.has_words { Form::Words } else { Form::Entries };
+        Self::create_of(tx, form, K::ORDER)
     }
 
     fn open<R: Read>(read: &R, head_offset: u64) -> Result<Self> {
@@ -128,18 +134,26 @@ impl<K: Kind> OrderedMap for Tree<K> {
     }
 
     fn take<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<Option<LooseEntry>> {
-        let Some(entry) = K::take(tx, self.head, key)? else { return Ok(None) };
+        let Some(item) = K::take(tx, self.head, key)? else { return Ok(None) };
         self.add(tx, -1)?;
-        Ok(Some(LooseEntry::at(entry)))
+        Ok(Some(item.loose(key)))
     }
 
     fn adopt<W: Write>(&self, tx: &mut W, entry: LooseEntry) -> Result<Option<LooseEntry>> {
         let key = entry.read(tx)?.key.to_vec();
-        let old = K::adopt(tx, self.head, &key, entry.block())?;
+        let item = match form::<K, W>(tx, self.head)? {
+            Form::Entries => Item::Entry(entry.into_block(tx)?),
+            Form::Words => {
+                let item = Item::word(&key, entry.read(tx)?.value(tx)?)?;
+                entry.free(tx)?;
+                item
+            }
+        };
+        let old = K::adopt(tx, self.head, &key, item)?;
         if old.is_none() {
             self.add(tx, 1)?;
         }
-        Ok(old.map(LooseEntry::at))
+        Ok(old.map(|old| old.loose(&key)))
     }
 
     fn apply_sorted<W: Write>(
@@ -187,15 +201,31 @@ impl<K: Kind> OrderedMap for Tree<K> {
 
 /// Inserts a pair; whether it replaced one. The count of pairs is the caller's.
 fn insert<K: Kind, W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) -> Result<bool> {
-    let entry = write_entry(tx, key, value)?;
-    let old = K::adopt(tx, tree, key, entry)?;
-    old.map_or(Ok(()), |old| free_entry(tx, old))?;
+    let item = match form::<K, W>(tx, tree)? {
+        Form::Entries => Item::Entry(write_entry(tx, key, value)?),
+        Form::Words => Item::word(key, value)?,
+    };
+    let old = K::adopt(tx, tree, key, item)?;
+    free(tx, old)?;
     Ok(old.is_some())
+}
+
+/// The form of a tree.
+fn form<K: Kind, R: Read>(read: &R, tree: u64) -> Result<Form> {
+    Ok(Form::of(head(read, tree, K::LABEL)?))
+}
+
+/// Frees what a tree no longer holds.
+fn free<W: Write>(tx: &mut W, item: Option<Item>) -> Result<()> {
+    match item {
+        Some(Item::Entry(block)) => free_entry(tx, block),
+        Some(Item::Word(_)) | None => Ok(()),
+    }
 }
 
 /// Removes a key; whether it was there. The count of pairs is the caller's.
 fn remove<K: Kind, W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<bool> {
     let old = K::take(tx, tree, key)?;
-    old.map_or(Ok(()), |old| free_entry(tx, old))?;
+    free(tx, old)?;
     Ok(old.is_some())
 }

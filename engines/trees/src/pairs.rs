@@ -37,6 +37,13 @@ impl Pairs {
         Ok(entry)
     }
 
+    /// Counts a pair of words.
+    pub(crate) fn words(&mut self, entry: Entry<'_>) {
+        self.report.pairs += 1;
+        self.report.key_bytes += entry.key.len() as u64;
+        self.report.value_bytes += entry.value_len() as u64;
+    }
+
     /// The report, if the head counts as many pairs.
     pub(crate) fn finish(self, tree: u64, pairs: u64) -> Result<Report> {
         if self.report.pairs != pairs {

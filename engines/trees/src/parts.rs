@@ -40,6 +40,11 @@ impl<'e, 'r> Parts<'e, 'r> {
         Ok(())
     }
 
+    /// A value that lies in a node.
+    pub(crate) fn value(&mut self, value: &'r [u8]) {
+        (self.each)(Part::Value(value));
+    }
+
     /// An entry, its value, and the block of that if it has one.
     pub(crate) fn entry<R: Read>(&mut self, read: &'r R, offset: u64) -> Result<()> {
         self.block(offset)?;

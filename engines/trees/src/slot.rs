@@ -109,6 +109,12 @@ impl<'r> Entry<'r> {
     /// No entry: what an array of entries holds before it is filled.
     pub const NONE: Self = Self { key: &[], value: Value::Inline(&[]) };
 
+    /// A pair that lies in a node.
+    #[inline]
+    pub(crate) fn of_words(key: &'r [u8], value: &'r [u8]) -> Self {
+        Self { key, value: Value::Inline(value) }
+    }
+
     /// Reads the entry at a heap offset. O(1).
     ///
     /// # Errors

@@ -166,6 +166,15 @@ pub trait OrderedMap: Copy {
     /// The heap's, out of space among them.
     fn create<W: Write>(tx: &mut W) -> Result<Self>;
 
+    /// Creates an empty tree that will only hold keys of 8 bytes with values of 8 bytes. Trees that have
+    /// a form for them hold such pairs in their nodes, and refuse all others (`Error::NotWords`). O(1).
+    ///
+    /// # Errors
+    /// The heap's, out of space among them.
+    fn create_of_words<W: Write>(tx: &mut W) -> Result<Self> {
+        Self::create(tx)
+    }
+
     /// The tree whose head block lies at this heap offset. O(1).
     ///
     /// # Errors

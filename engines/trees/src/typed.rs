@@ -18,6 +18,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::bplus::Bplus;
 use crate::error::{Error, Result};
 use crate::tree::{Cursor, OrderedMap, Pair, Seek};
+use crate::words::WORD_BYTES;
 
 /// What can be the key of a [`Map`]: plain data with an order.
 pub trait Key: Persistent {
@@ -156,12 +157,15 @@ const fn name_word(name: &str) -> u64 {
 }
 
 impl<K: Key, V: Persistent, T: OrderedMap> Map<K, V, T> {
-    /// Creates an empty map.
+    /// Creates an empty map. One of keys and values of 8 bytes each lies in the nodes of its tree, if
+    /// that can hold them (`btree`, `redblack`): see [`OrderedMap::create_of_words`].
     ///
     /// # Errors
     /// The heap's, out of space among them.
     pub fn create<W: Write>(tx: &mut W) -> Result<Self> {
-        Ok(Self { head: U64::new(T::create(tx)?.head()), kind: PhantomData })
+        let is_of_words = size_of::<K::Bytes>() == WORD_BYTES && size_of::<V>() == WORD_BYTES;
+        let tree = if is_of_words { T::create_of_words(tx)? } else { T::create(tx)? };
+        Ok(Self { head: U64::new(tree.head()), kind: PhantomData })
     }
 
     /// Heap offset of the tree's head.

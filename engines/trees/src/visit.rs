@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::kind::{Kind, Link, damaged, head};
 use crate::parts::{Part, Parts};
 use crate::slot::{Entry, KeyHash, Slot, free_entry};
+use crate::words::WORD_BYTES;
 
 /// Frees every block but the head. Memory: what the nodes of one path refer to. O(n).
 pub(crate) fn free_all<K: Kind, W: Write>(tx: &mut W, tree: u64) -> Result<()> {
@@ -20,6 +21,7 @@ pub(crate) fn free_all<K: Kind, W: Write>(tx: &mut W, tree: u64) -> Result<()> {
     while let Some(link) = waiting.pop() {
         match link {
             Link::Entry(slot) => free_entry(tx, slot.entry())?,
+            Link::Words { .. } => {}
             Link::Node { block, level } => {
                 K::links(tx, &head, (block, level), &mut waiting)?;
                 tx.free(block)?;
@@ -41,6 +43,7 @@ pub(crate) fn parts<'r, K: Kind, R: Read>(
     while let Some(link) = waiting.pop() {
         match link {
             Link::Entry(slot) => parts.entry(read, slot.entry())?,
+            Link::Words { block, value_at, .. } => parts.value(word_at(read, block, value_at)?),
             Link::Node { block, level } => {
                 parts.block(block)?;
                 K::links(read, head, (block, level), &mut waiting)?;
@@ -75,6 +78,14 @@ pub(crate) fn salvage<'r, K: Kind, R: Read>(
                     each(lost_node(why));
                 }
             }
+            Link::Words { block, key_at, value_at } => {
+                let pair = word_at(read, block, key_at)
+                    .and_then(|key| Ok((key, word_at(read, block, value_at)?)));
+                each(match pair {
+                    Ok(pair) => Salvaged::Pair(pair),
+                    Err(why) => Salvaged::LostEntry { lower: None, upper: None, why },
+                });
+            }
             Link::Entry(slot) => {
                 let result = once(&mut seen, slot.entry()).and_then(|()| entry(read, slot));
                 each(match result {
@@ -86,6 +97,14 @@ pub(crate) fn salvage<'r, K: Kind, R: Read>(
                 });
             }
         }
+    }
+}
+
+/// The 8 bytes of a key or a value in a node.
+fn word_at<R: Read>(read: &R, block: u64, at: usize) -> Result<&[u8]> {
+    match read.block(block)?.get(at..at + WORD_BYTES) {
+        Some(word) => Ok(word),
+        None => damaged(block, "is too small for a node"),
     }
 }
 

@@ -127,3 +127,32 @@ fn a_btree_of_two_pairs() {
     assert_slot(&heap, word(&root, 16), b"a", b"\x01\x02a1");
     assert_slot(&heap, word(&root, 32), b"b", b"\x01\x02b2");
 }
+
+/// The worked examples of words: 2 -> 0x22, then 1 -> 0x11, both as typed maps have them.
+fn two_words<T: OrderedMap>(heap: &mut Mock, magic: &[u8; 8], order: u64) -> Vec<u8> {
+    let tree = T::create_of_words(heap).unwrap();
+    for number in [2, 1] {
+        tree.insert(heap, &[0, 0, 0, 0, 0, 0, 0, number], &[number * 0x11, 0, 0, 0, 0, 0, 0, 0])
+            .unwrap();
+    }
+    let head = heap.block(tree.head()).unwrap();
+    assert_eq!(&head[..8], magic);
+    assert_eq!([16, 24, 32, 40].map(|at| word(head, at)), [2, 0, order, 0]);
+    heap.block(word(head, 8)).unwrap().to_vec()
+}
+
+#[test]
+fn a_btree_of_two_words() {
+    let root = two_words::<Btree>(&mut Mock::new(), b"AdamBtr\x02", 16);
+    let words = [0, 8, 16, 24, 32].map(|at| word(&root, at));
+    assert_eq!(words, [2, 1 << 56, 0x11, 2 << 56, 0x22]);
+}
+
+#[test]
+fn a_redblack_tree_of_two_words() {
+    let mut heap = Mock::new();
+    let root = two_words::<Redblack>(&mut heap, b"AdamRed\x02", 0);
+    assert_eq!([0, 8, 24].map(|at| word(&root, at)), [0x22, 2 << 56, 0]);
+    let lower = heap.block(word(&root, 16)).unwrap();
+    assert_eq!([0, 8, 16, 24].map(|at| word(lower, at)), [0x11, 1 << 56, 1, 0]);
+}

@@ -186,12 +186,12 @@ fn change<T: OrderedMap, U: OrderedMap, W: Write>(
     let (key, new_key) = (some_key(rng, &models[0]), some_key(rng, &models[1]));
     match rng.u8(..20) {
         11..20 => {
-            let value = value(rng);
+            let value = value(Shape::Random20, rng);
             let replaced = one.insert(tx, &key, &value)?;
             assert_eq!(replaced, models[0].insert(key, value).is_some());
         }
         0..5 => {
-            let value = value(rng);
+            let value = value(Shape::Random20, rng);
             let replaced = two.insert(tx, &new_key, &value)?;
             assert_eq!(replaced, models[1].insert(new_key, value).is_some());
         }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use adamant_heap::{
     AnyPtr, Array, Durability, Heap, LeakFinding, MemoryDirectory, Options, Persistent, Ptr,
-    TypedRead, TypedWrite, Types, Write,
+    Transaction, TypedRead, TypedWrite, Types, Write,
 };
-use adamant_trees::{Bplus, Critbit, Error, Key, Map, OrderedMap};
+use adamant_trees::{Bplus, Btree, Critbit, Error, Key, Map, MapPiece, OrderedMap, Part};
 use common::for_each_tree;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, IntoBytes};
@@ -26,6 +26,7 @@ for_each_tree! {
     neighbours_and_ranges
     leaks_are_found_beyond_maps
     damage_is_told_by_the_scan
+    many_pairs_at_once
 }
 
 fn pairs_in_order<T: OrderedMap>() {
@@ -218,6 +219,12 @@ fn damage_is_told_by_the_scan<T: OrderedMap>() {
             Ok::<_, Error>((map.tree(tx)?.head(), object))
         })
         .unwrap();
+    let view = heap.view().unwrap();
+    let mut blocks = 0;
+    let mut count = |part: Part<'_>| blocks += usize::from(matches!(part, Part::Block(_)));
+    T::open(&view, head).unwrap().parts(&view, &mut count).unwrap();
+    drop(view);
+    assert!(blocks > 2);
     let report = heap.leaks(&types).unwrap();
     assert!(report.is_clean());
     assert_eq!(report.shared, 99, "a hundred values are one object");
@@ -236,7 +243,39 @@ fn damage_is_told_by_the_scan<T: OrderedMap>() {
             if owner == head && offset == head),
         "{report:?}"
     );
-    assert!(report.leaks.len() > 100, "what is behind the head is not reached");
+    assert!(report.leaks.len() >= blocks, "what is behind the head is not reached");
+}
+
+/// Loads in order and in none, and ranges that go to a map of another tree.
+fn many_pairs_at_once<T: OrderedMap>() {
+    let heap = heap();
+    let work = |tx: &mut Transaction<'_>| {
+        let map = Map::<u64, i64, T>::create(tx)?;
+        let sorted: Vec<(u64, i64)> = (0..1000).map(|key| (2 * key, -(key as i64))).collect();
+        assert_eq!(map.load_sorted(tx, &sorted)?, 0);
+        assert_eq!(map.load_sorted(tx, &sorted[100..200])?, 100);
+        let twice = [(5, 1), (5, 2)];
+        assert!(matches!(map.load_sorted(tx, &twice), Err(Error::NotAscending { position: 1 })));
+        assert_eq!(map.extend(tx, [])?, 0);
+        // 50 are there, and one comes three times: the last one stays.
+        let mixed = (0..100_u64).rev().chain([1, 1]).enumerate();
+        assert_eq!(map.extend(tx, mixed.map(|(at, key)| (key, at as i64)))?, 52);
+        assert_eq!(map.len(tx)?, 1050);
+        assert_eq!((map.get(tx, &1)?, map.get(tx, &2)?), (Some(101), Some(97)));
+
+        let other = Map::<u64, i64, Btree>::create(tx)?;
+        other.insert(tx, &12, &0)?;
+        let piece = map.move_range(tx, 10..20, &other, 4)?;
+        assert_eq!(piece, MapPiece { moved: 4, replaced: 1, last: Some(13) });
+        let piece = map.move_range(tx, 14..20, &other, 100)?;
+        assert_eq!(piece, MapPiece { moved: 6, replaced: 0, last: None });
+        assert_eq!((map.len(tx)?, other.len(tx)?), (1040, 10));
+        assert_eq!((map.get(tx, &12)?, other.get(tx, &12)?), (None, Some(87)));
+        map.tree(tx)?.check(tx)?;
+        other.tree(tx)?.check(tx)?;
+        Ok::<_, Error>(())
+    };
+    heap.transaction(Durability::Buffered, work).unwrap();
 }
 
 #[test]

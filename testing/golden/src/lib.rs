@@ -6,7 +6,7 @@
 //! - `crashed.runs`: the process died, the log has to be replayed.
 //! - `content.txt`: every entry of both.
 //! - `engines/`: the same three of a store with keyspaces of every engine; `undo/`: of one that has
-//!   the undo journal.
+//!   the undo journal; `words/`: of a heap with typed maps whose nodes hold pairs of words.
 //!
 //! An image is a text file, see [`image`], so that a store with holes of a mebibyte takes little
 //! room and a change of one shows in a review. Stores are compared by content.
@@ -14,6 +14,8 @@
 
 pub mod content;
 pub mod image;
+
+pub mod words;
 
 mod set;
 

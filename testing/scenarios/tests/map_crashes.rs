@@ -19,13 +19,51 @@ struct State {
     blocks: u64,
 }
 
-fn open(disk: &SimDisk, journal: JournalKind) -> Heap {
+/// How a heap becomes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Redo,
+    Undo,
+    /// By the undo journal, with copies of two or three nodes a transaction: what it changes more is
+    /// changed in place.
+    InPlace,
+}
+
+fn open(disk: &SimDisk, way: Way) -> Heap {
     let mut options = Options::default();
-    options.journal = journal;
+    options.journal = if way == Way::Redo { JournalKind::Redo } else { JournalKind::Undo };
+    if way == Way::InPlace {
+        options.copies_bytes_max = 300;
+    }
     options.log_bytes_max = 4 << 20;
     options.address_bytes_max = 256 << 20;
     options.background = false;
     Heap::open(Arc::new(SimDirectory::root(disk)), options).expect("opens").0
+}
+
+/// What the pairs of a tree are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pairs {
+    /// Keys with a shared start, values of 9 bytes and of 5,000.
+    Any,
+    /// 8 bytes and 8 bytes, in the nodes of a tree that was created for them.
+    Words,
+}
+
+impl Pairs {
+    fn key(self, number: u64) -> Vec<u8> {
+        match self {
+            Self::Any => key(number),
+            Self::Words => number.swap_bytes().to_le_bytes().into(),
+        }
+    }
+
+    fn value(self, number: u64, commit: u64) -> Vec<u8> {
+        match self {
+            Self::Any => vec![commit as u8; if number.is_multiple_of(40) { 5000 } else { 9 }],
+            Self::Words => (commit << 32 | number).to_le_bytes().into(),
+        }
+    }
 }
 
 fn key(number: u64) -> Vec<u8> {
@@ -62,7 +100,7 @@ fn verify<T: OrderedMap>(heap: &Heap, state: &State) {
 /// One transaction: changes of neighbouring keys, which split and merge nodes.
 fn step<T: OrderedMap>(
     heap: &Heap,
-    tree: T,
+    (tree, pairs): (T, Pairs),
     commit: u64,
     changes: &[(u64, bool)],
     state: &State,
@@ -70,8 +108,7 @@ fn step<T: OrderedMap>(
     let mut map = state.map.clone();
     let change = |tx: &mut adamant_heap::Transaction<'_>| {
         for (number, is_insert) in changes {
-            let key = key(*number);
-            let value = vec![commit as u8; if number % 40 == 0 { 5000 } else { 9 }];
+            let (key, value) = (pairs.key(*number), pairs.value(*number, commit));
             if *is_insert {
                 assert_eq!(tree.insert(tx, &key, &value)?, map.insert(key, value).is_some());
             } else {
@@ -85,14 +122,15 @@ fn step<T: OrderedMap>(
     State { map, blocks: blocks(heap) }
 }
 
-fn every_crash_point<T: OrderedMap>(name: &str, journal: JournalKind, number: u64) {
+fn every_crash_point<T: OrderedMap>(name: &str, pairs: Pairs, way: Way, number: u64) {
     let disk = SimDisk::new(seed(number));
-    let heap = open(&disk, journal);
+    let heap = open(&disk, way);
     let mut random = fastrand::Rng::with_seed(seed(number));
     let mut states = vec![State { map: Map::new(), blocks: blocks(&heap) }];
     let tree = heap
         .transaction(Durability::Sync, |tx| {
-            let tree = T::create(tx)?;
+            let is_of_words = pairs == Pairs::Words;
+            let tree = if is_of_words { T::create_of_words(tx)? } else { T::create(tx)? };
             tx.set_root(0, tree.head())?;
             Ok::<_, Error>(tree)
         })
@@ -101,7 +139,7 @@ fn every_crash_point<T: OrderedMap>(name: &str, journal: JournalKind, number: u6
     Mark::Durable.put(&disk, 0);
     let mut next = |commit: u64, changes: &[(u64, bool)]| {
         Mark::Begun.put(&disk, commit);
-        let state = step(&heap, tree, commit, changes, &states[commit as usize - 1]);
+        let state = step(&heap, (tree, pairs), commit, changes, &states[commit as usize - 1]);
         Mark::Durable.put(&disk, commit);
         states.push(state);
     };
@@ -118,8 +156,8 @@ fn every_crash_point<T: OrderedMap>(name: &str, journal: JournalKind, number: u6
     }
     assert!(states.last().is_some_and(|state| state.map.is_empty()));
     drop(heap);
-    let limits = if journal == JournalKind::Undo { (1, 6) } else { (3, 2) };
-    let points = try_power_cuts(&disk, journal, name, limits, |heap, commit| {
+    let limits = if way == Way::Redo { (3, 2) } else { (1, 6) };
+    let points = try_power_cuts(&disk, way, name, limits, |heap, commit| {
         verify::<T>(heap, &states[commit]);
     });
     assert!(points > plans.len() as u64, "each commit has crash points");
@@ -130,7 +168,7 @@ fn every_crash_point<T: OrderedMap>(name: &str, journal: JournalKind, number: u6
 /// crash points that were.
 fn try_power_cuts(
     disk: &SimDisk,
-    journal: JournalKind,
+    way: Way,
     name: &str,
     (step, states_each): (usize, u64),
     mut verify: impl FnMut(&Heap, usize),
@@ -140,12 +178,12 @@ fn try_power_cuts(
         if !promise.created {
             return;
         }
-        let heap = open(&crashed, journal);
+        let heap = open(&crashed, way);
         let commit = heap.view().expect("this is no fork").root(1);
         assert!((promise.least..=promise.most).contains(&commit), "{commit} of {promise:?}");
         verify(&heap, commit as usize);
     });
-    tally.print(&format!("{name}, {journal:?} journal"));
+    tally.print(&format!("{name}, {way:?}"));
     tally.points
 }
 
@@ -231,13 +269,9 @@ impl<T: OrderedMap> Pair<T> {
 }
 
 /// Bulk loads, then moves, one or a few a commit: no value is lost or there twice, whenever the power goes.
-fn every_crash_point_of_loads_and_moves<T: OrderedMap>(
-    name: &str,
-    journal: JournalKind,
-    number: u64,
-) {
+fn every_crash_point_of_loads_and_moves<T: OrderedMap>(name: &str, way: Way, number: u64) {
     let disk = SimDisk::new(seed(number));
-    let heap = open(&disk, journal);
+    let heap = open(&disk, way);
     let mut random = fastrand::Rng::with_seed(seed(number));
     let pair = heap
         .transaction(Durability::Sync, |tx| {
@@ -279,9 +313,9 @@ fn every_crash_point_of_loads_and_moves<T: OrderedMap>(
     }
     assert!(states.iter().any(|(maps, _)| maps[1].len() > 20), "both trees have pairs");
     drop(heap);
-    let limits = if journal == JournalKind::Undo { (3, 3) } else { (3, 2) };
+    let limits = if way == Way::Redo { (3, 2) } else { (3, 3) };
     let name = format!("loads and moves of {name}");
-    let points = try_power_cuts(&disk, journal, &name, limits, |heap, commit| {
+    let points = try_power_cuts(&disk, way, &name, limits, |heap, commit| {
         let (maps, expected) = &states[commit];
         Pair::<T>::verify(heap, maps);
         assert_eq!(blocks(heap), *expected, "blocks that are allocated");
@@ -296,27 +330,63 @@ macro_rules! crashes {
 
             #[test]
             fn by_redo() {
-                every_crash_point::<$tree>(stringify!($tree), JournalKind::Redo, $number);
+                every_crash_point::<$tree>(stringify!($tree), Pairs::Any, Way::Redo, $number);
             }
 
             #[test]
             fn by_undo() {
-                every_crash_point::<$tree>(stringify!($tree), JournalKind::Undo, $number);
+                every_crash_point::<$tree>(stringify!($tree), Pairs::Any, Way::Undo, $number);
+            }
+
+            #[test]
+            fn in_place() {
+                every_crash_point::<$tree>(stringify!($tree), Pairs::Any, Way::InPlace, $number);
             }
 
             #[test]
             fn loads_and_moves_by_redo() {
                 let (name, number) = (stringify!($tree), $number + 10);
-                every_crash_point_of_loads_and_moves::<$tree>(name, JournalKind::Redo, number);
+                every_crash_point_of_loads_and_moves::<$tree>(name, Way::Redo, number);
             }
 
             #[test]
             fn loads_and_moves_by_undo() {
                 let (name, number) = (stringify!($tree), $number + 10);
-                every_crash_point_of_loads_and_moves::<$tree>(name, JournalKind::Undo, number);
+                every_crash_point_of_loads_and_moves::<$tree>(name, Way::Undo, number);
+            }
+
+            #[test]
+            fn loads_and_moves_in_place() {
+                let (name, number) = (stringify!($tree), $number + 10);
+                every_crash_point_of_loads_and_moves::<$tree>(name, Way::InPlace, number);
             }
         }
     )+};
+}
+
+macro_rules! crashes_of_words {
+    ($($module:ident $tree:ident $number:literal)+) => {$(
+        mod $module {
+            use super::*;
+
+            #[test]
+            fn by_redo() {
+                let name = concat!(stringify!($tree), " of words");
+                every_crash_point::<$tree>(name, Pairs::Words, Way::Redo, $number);
+            }
+
+            #[test]
+            fn by_undo() {
+                let name = concat!(stringify!($tree), " of words");
+                every_crash_point::<$tree>(name, Pairs::Words, Way::Undo, $number);
+            }
+        }
+    )+};
+}
+
+crashes_of_words! {
+    btree_of_words Btree 82
+    redblack_of_words Redblack 84
 }
 
 crashes! {

@@ -153,7 +153,8 @@ impl OrderedMap for Bplus {
     fn adopt<W: Write>(&self, tx: &mut W, entry: LooseEntry) -> Result<Option<LooseEntry>> {
         let key = entry.read(tx)?.key.to_vec();
         let path = path(tx, self.head, Target::Key(&key))?;
-        Ok(self.adopt_at(tx, &path, &key, entry.block())?.map(LooseEntry::at))
+        let block = entry.into_block(tx)?;
+        Ok(self.adopt_at(tx, &path, &key, block)?.map(LooseEntry::at))
     }
 
     fn apply_sorted<W: Write>(

@@ -8,7 +8,9 @@ use crate::error::Result;
 use crate::key::head_of;
 use crate::kind::{damaged, head};
 use crate::pairs::Pairs;
+use crate::slot::Slot;
 use crate::tree::Report;
+use crate::words::Form;
 
 /// A node still to be checked, and the keys that bound its own.
 struct Waiting<'r> {
@@ -38,8 +40,15 @@ pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
         }
         let mut bounds = vec![lower];
         for pair in node.pairs {
-            let key = pairs.pair(read, pair.slot())?.key;
-            if pair.head.get() != head_of(key, 0) {
+            let key = match top.form {
+                Form::Entries => pairs.pair(read, Slot(pair.slot.get()))?.key,
+                Form::Words => {
+                    let entry = top.entry(read, pair)?;
+                    pairs.words(entry);
+                    entry.key
+                }
+            };
+            if top.form.number(pair.head) != head_of(key, 0) {
                 return damaged(block, "has a head that is not its key's");
             }
             let below = bounds[bounds.len() - 1];

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use adamant_heap::access::Read;
+use zerocopy::IntoBytes;
 
 use super::layout::{HEIGHT_MAX, LABEL, Node, ORDER_MAX, ORDER_MIN, Pair};
 use crate::error::Result;
@@ -10,6 +11,7 @@ use crate::key::head_of;
 use crate::kind::{damaged, head};
 use crate::layout::Head;
 use crate::slot::Entry;
+use crate::words::{Form, WORD_BYTES};
 
 /// What the head says of the nodes.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +22,8 @@ pub(super) struct Top {
     pub(super) height: usize,
     /// Children of a full node.
     pub(super) order: usize,
+    /// What nodes hold of pairs.
+    pub(super) form: Form,
 }
 
 impl Top {
@@ -39,7 +43,13 @@ impl Top {
         let order = usize::try_from(head.order.get()).ok()?;
         let is_possible =
             (ORDER_MIN..=ORDER_MAX).contains(&order) && order % 2 == 0 && height <= HEIGHT_MAX;
-        is_possible.then_some(Self { root: head.root.get(), height, order })
+        is_possible.then_some(Self { root: head.root.get(), height, order, form: Form::of(head) })
+    }
+
+    /// A pair of a node.
+    #[inline]
+    pub(super) fn entry<'r, R: Read>(&self, read: &'r R, pair: &'r Pair) -> Result<Entry<'r>> {
+        self.form.pair(read, &pair.head, &pair.slot)
     }
 
     /// Level of the node at a step of a path.
@@ -126,9 +136,13 @@ impl Path {
 pub(super) fn search<'r, R: Read>(
     read: &'r R,
     node: &Node<'r>,
+    form: Form,
     key: &[u8],
     key_head: u64,
 ) -> Result<(usize, Option<Entry<'r>>)> {
+    if form == Form::Words {
+        return Ok(search_words(node, key, key_head));
+    }
     // Counted without a jump: a binary search mispredicts at every other step.
     let below = |pair: &&Pair| pair.head.get() < key_head;
     let mut low = node.pairs.iter().filter(below).count();
@@ -136,7 +150,8 @@ pub(super) fn search<'r, R: Read>(
     let mut high = low + ties;
     while low < high {
         let middle = low + (high - low) / 2;
-        let entry = Entry::read(read, node.pairs[middle].slot().entry())?;
+        let pair = &node.pairs[middle];
+        let entry = form.pair(read, &pair.head, &pair.slot)?;
         match entry.key.cmp(key) {
             Ordering::Less => low = middle + 1,
             Ordering::Equal => return Ok((middle, Some(entry))),
@@ -144,6 +159,22 @@ pub(super) fn search<'r, R: Read>(
         }
     }
     Ok((low, None))
+}
+
+/// The same in a node of words, where nothing but the node is looked at.
+#[inline]
+fn search_words<'r>(node: &Node<'r>, key: &[u8], key_head: u64) -> (usize, Option<Entry<'r>>) {
+    let number = |pair: &Pair| Form::Words.number(pair.head);
+    let low = node.pairs.iter().filter(|pair| number(pair) < key_head).count();
+    let Some(pair) = node.pairs.get(low).filter(|pair| number(pair) == key_head) else {
+        return (low, None);
+    };
+    // Keys of other lengths are never there, but may bound a range.
+    match key.len().cmp(&WORD_BYTES) {
+        Ordering::Less => (low, None),
+        Ordering::Equal => (low, Some(Entry::of_words(pair.head.as_bytes(), pair.slot.as_bytes()))),
+        Ordering::Greater => (low + 1, None),
+    }
 }
 
 /// The entry of a key, without keeping the way.
@@ -161,7 +192,7 @@ pub(super) fn entry_of<'r, R: Read>(
     let mut block = top.root;
     for level in (0..=top.height).rev() {
         let node = Node::at(read, block, level, top.order)?;
-        let (position, entry) = search(read, &node, key, key_head)?;
+        let (position, entry) = search(read, &node, top.form, key, key_head)?;
         if entry.is_some() || level == 0 {
             return Ok(entry);
         }
@@ -172,12 +203,12 @@ pub(super) fn entry_of<'r, R: Read>(
 
 /// Goes to the pair of a key, or to the place in a leaf where it would be; the pair, if it is
 /// there.
-pub(super) fn path_to<R: Read>(
-    read: &R,
+pub(super) fn path_to<'r, R: Read>(
+    read: &'r R,
     top: Top,
     key: &[u8],
     path: &mut Path,
-) -> Result<Option<Pair>> {
+) -> Result<Option<&'r Pair>> {
     let key_head = head_of(key, 0);
     path.len = 0;
     let mut block = top.root;
@@ -186,10 +217,10 @@ pub(super) fn path_to<R: Read>(
     }
     for level in (0..=top.height).rev() {
         let node = Node::at(read, block, level, top.order)?;
-        let (position, entry) = search(read, &node, key, key_head)?;
+        let (position, entry) = search(read, &node, top.form, key, key_head)?;
         path.push(block, position)?;
         if entry.is_some() {
-            return Ok(Some(node.pairs[position]));
+            return Ok(Some(&node.pairs[position]));
         }
         block = node.child(position);
     }

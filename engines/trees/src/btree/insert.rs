@@ -4,35 +4,30 @@ use adamant_heap::access::Write;
 use zerocopy::little_endian::U64;
 
 use super::find::{Path, Top, path_to};
-use super::layout::{HEIGHT_MAX, Node, PAIR_BYTES, PAIRS_AT, Pair};
+use super::layout::{HEIGHT_MAX, Node, PAIR_BYTES, PAIRS_AT, Pair, SLOT_AT};
 use super::shift::make_room;
 use super::write::{Content, insert_pair, new_node, set_children, set_count, set_pairs};
 use crate::error::{Error, Result};
-use crate::key::head_of;
 use crate::layout::{HEAD_HEIGHT_AT, HEAD_ROOT_AT};
-use crate::slot::{KeyHash, Slot};
+use crate::words::{Form, Item};
 
-/// Where the slot lies in a pair.
-const SLOT_AT: usize = 8;
-
-/// Puts the entry of a key into the tree; returns the one that it replaced.
+/// Puts the item of a key into the tree; returns the one that it replaced.
 pub(super) fn adopt<W: Write>(
     tx: &mut W,
     tree: u64,
     key: &[u8],
-    entry: u64,
-) -> Result<Option<u64>> {
+    item: Item,
+) -> Result<Option<Item>> {
     let top = Top::of(tx, tree)?;
     let mut path = Path::EMPTY;
-    let found = path_to(tx, top, key, &mut path)?;
-    let slot = Slot::new(KeyHash::of(key), entry);
+    let found = path_to(tx, top, key, &mut path)?.copied();
+    let (head, slot) = Form::words(key, item);
     if let (Some(old), Some(step)) = (found, path.steps().last()) {
         let at = PAIRS_AT + PAIR_BYTES * step.position + SLOT_AT;
-        tx.update_u64(step.node, at, slot.0)?;
-        return Ok(Some(old.slot().entry()));
+        tx.update_u64(step.node, at, slot.get())?;
+        return Ok(Some(top.form.item(old.slot)));
     }
-    let pair = Pair { head: U64::new(head_of(key, 0)), slot: U64::new(slot.0) };
-    add(tx, tree, top, &path, pair)?;
+    add(tx, tree, top, &path, Pair { head, slot })?;
     Ok(None)
 }
 

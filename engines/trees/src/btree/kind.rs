@@ -5,15 +5,16 @@ use adamant_heap::access::{Read, Write};
 use super::check::check;
 use super::find::{Top, entry_of};
 use super::insert::adopt;
-use super::layout::{LABEL, Node, ORDER_MAX, ORDER_MIN};
+use super::layout::{HEAD_AT, LABEL, Node, ORDER_MAX, ORDER_MIN, PAIR_BYTES, PAIRS_AT, SLOT_AT};
 use super::remove::take;
 use super::trail::BtreeTrail;
 use crate::error::Result;
 use crate::kind::{Kind, Label, Link, damaged};
 use crate::layout::Head;
 use crate::map::Tree;
-use crate::slot::Entry;
+use crate::slot::{Entry, Slot};
 use crate::tree::Report;
+use crate::words::{Form, Item};
 
 /// The B-tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +27,21 @@ impl Tree<BtreeKind> {
     /// # Errors
     /// The heap's, out of space among them.
     pub fn create_with_order<W: Write>(tx: &mut W, order: usize) -> Result<Self> {
-        let order = order.next_multiple_of(2).clamp(ORDER_MIN, ORDER_MAX);
-        Self::create_of_order(tx, order as u64)
+        Self::create_of(tx, Form::Entries, even(order))
     }
+
+    /// The same, for words only: see [`OrderedMap::create_of_words`](crate::OrderedMap).
+    ///
+    /// # Errors
+    /// The heap's, out of space among them.
+    pub fn create_of_words_with_order<W: Write>(tx: &mut W, order: usize) -> Result<Self> {
+        Self::create_of(tx, Form::Words, even(order))
+    }
+}
+
+/// The order that a tree has which was asked for with this one.
+fn even(order: usize) -> u64 {
+    order.next_multiple_of(2).clamp(ORDER_MIN, ORDER_MAX) as u64
 }
 
 impl Kind for BtreeKind {
@@ -40,11 +53,11 @@ impl Kind for BtreeKind {
         entry_of(read, tree, key)
     }
 
-    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], entry: u64) -> Result<Option<u64>> {
-        adopt(tx, tree, key, entry)
+    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], item: Item) -> Result<Option<Item>> {
+        adopt(tx, tree, key, item)
     }
 
-    fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<u64>> {
+    fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<Item>> {
         take(tx, tree, key)
     }
 
@@ -61,7 +74,13 @@ impl Kind for BtreeKind {
     ) -> Result<()> {
         let Some(top) = Top::from(head) else { return damaged(block, "has an impossible head") };
         let node = Node::at(read, block, level, top.order)?;
-        links.extend(node.pairs.iter().map(|pair| Link::Entry(pair.slot())));
+        links.extend(node.pairs.iter().enumerate().map(|(position, pair)| match top.form {
+            Form::Entries => Link::Entry(Slot(pair.slot.get())),
+            Form::Words => {
+                let at = PAIRS_AT + PAIR_BYTES * position;
+                Link::Words { block, key_at: at + HEAD_AT, value_at: at + SLOT_AT }
+            }
+        }));
         let child = |child: &zerocopy::little_endian::U64| child.get();
         links.extend(
             node.children.iter().map(child).map(|block| Link::Node { block, level: level - 1 }),

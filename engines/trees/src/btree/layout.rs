@@ -9,18 +9,17 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::Result;
 use crate::kind::{Label, damaged};
-use crate::slot::Slot;
 
 /// How the tree is known.
-pub(super) const LABEL: Label = Label { magic: *b"AdamBtr\x01", name: "btree" };
+pub(super) const LABEL: Label = Label { magic: *b"AdamBtr\x01", name: "btree", has_words: true };
 
 /// A pair in a node.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Pair {
-    /// The first 8 bytes of the key, as a big-endian number; zeros beyond its end.
+    /// The first 8 bytes of the key, as a big-endian number; zeros beyond its end. Of words: the key.
     pub(super) head: U64,
-    /// Slot of the pair.
+    /// Slot of the pair. Of words: the value.
     pub(super) slot: U64,
 }
 
@@ -30,6 +29,10 @@ pub(super) const ORDER_MAX: usize = 64;
 /// Levels above the leaves: nodes have at least 4 children, so that level 24 needs 4^24 pairs.
 pub(super) const HEIGHT_MAX: usize = 24;
 
+/// Where key and value of words lie in a pair.
+pub(super) const HEAD_AT: usize = 0;
+pub(super) const SLOT_AT: usize = 8;
+
 /// Byte 0 of a node is the number of its pairs, byte 1 its level above the leaves.
 pub(super) const COUNT_AT: usize = 0;
 pub(super) const PAIRS_AT: usize = 8;
@@ -37,6 +40,8 @@ pub(super) const PAIR_BYTES: usize = size_of::<Pair>();
 pub(super) const CHILD_BYTES: usize = 8;
 
 const _: () = assert!(PAIR_BYTES == 16);
+const _: () = assert!(std::mem::offset_of!(Pair, head) == HEAD_AT);
+const _: () = assert!(std::mem::offset_of!(Pair, slot) == SLOT_AT);
 
 /// Where the children of an inner node begin.
 pub(super) const fn children_at(order: usize) -> usize {
@@ -52,12 +57,6 @@ pub(super) const fn node_bytes(order: usize, level: usize) -> usize {
 impl Pair {
     /// No pair: what an array holds before it is filled.
     pub(super) const NONE: Self = Self { head: U64::ZERO, slot: U64::ZERO };
-
-    /// The slot.
-    #[inline]
-    pub(super) fn slot(&self) -> Slot {
-        Slot(self.slot.get())
-    }
 }
 
 /// A node, as its block holds it.

@@ -9,14 +9,15 @@ use super::write::{Content, remove_pair, set_children, set_count, set_pairs};
 use crate::error::Result;
 use crate::kind::damaged;
 use crate::layout::{HEAD_HEIGHT_AT, HEAD_ROOT_AT};
+use crate::words::Item;
 
-/// Takes the entry of a key out of the tree.
-pub(super) fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<u64>> {
+/// Takes the item of a key out of the tree.
+pub(super) fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<Item>> {
     let top = Top::of(tx, tree)?;
     let mut path = Path::EMPTY;
-    let Some(pair) = path_to(tx, top, key, &mut path)? else { return Ok(None) };
+    let Some(&pair) = path_to(tx, top, key, &mut path)? else { return Ok(None) };
     take_at(tx, tree, top, &mut path)?;
-    Ok(Some(pair.slot().entry()))
+    Ok(Some(top.form.item(pair.slot)))
 }
 
 /// Takes the pair at the end of a path out of the tree.

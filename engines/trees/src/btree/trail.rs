@@ -8,7 +8,7 @@ use super::find::{Path, Top, path_to};
 use super::layout::Node;
 use crate::error::Result;
 use crate::kind::Trail;
-use crate::slot::Slot;
+use crate::slot::Entry;
 
 /// The way to a pair, some 400 bytes: a scan allocates nothing.
 #[derive(Clone)]
@@ -27,7 +27,12 @@ impl BtreeTrail {
 
     /// Goes from the edge of a leaf up to the next pair, which is the first on the way up that
     /// lies in that direction.
-    fn upwards<R: Read>(&mut self, read: &R, top: Top, forward: bool) -> Result<Option<Slot>> {
+    fn upwards<'r, R: Read>(
+        &mut self,
+        read: &'r R,
+        top: Top,
+        forward: bool,
+    ) -> Result<Option<Entry<'r>>> {
         for depth in (0..self.path.len - 1).rev() {
             let step = self.path.steps()[depth];
             let position = if forward { Some(step.position) } else { step.position.checked_sub(1) };
@@ -36,7 +41,7 @@ impl BtreeTrail {
             {
                 self.path.len = depth + 1;
                 self.path.turn(position);
-                return Ok(Some(pair.slot()));
+                return top.entry(read, pair).map(Some);
             }
         }
         Ok(None)
@@ -46,36 +51,41 @@ impl BtreeTrail {
 impl Trail for BtreeTrail {
     const NEW: Self = Self { top: None, path: Path::EMPTY };
 
-    fn end<R: Read>(&mut self, read: &R, tree: u64, last: bool) -> Result<Option<Slot>> {
+    fn end<'r, R: Read>(
+        &mut self,
+        read: &'r R,
+        tree: u64,
+        last: bool,
+    ) -> Result<Option<Entry<'r>>> {
         let top = self.start(read, tree)?;
         if top.root == 0 {
             return Ok(None);
         }
         let pair = self.path.descend(read, (top.root, top.height), top.order, last)?;
-        Ok(Some(pair.slot()))
+        top.entry(read, pair).map(Some)
     }
 
-    fn near<R: Read>(
+    fn near<'r, R: Read>(
         &mut self,
-        read: &R,
+        read: &'r R,
         tree: u64,
         key: &[u8],
-    ) -> Result<Option<(Slot, Ordering)>> {
+    ) -> Result<Option<(Entry<'r>, Ordering)>> {
         let top = self.start(read, tree)?;
         if let Some(pair) = path_to(read, top, key, &mut self.path)? {
-            return Ok(Some((pair.slot(), Ordering::Equal)));
+            return Ok(Some((top.entry(read, pair)?, Ordering::Equal)));
         }
         let Some(step) = self.path.steps().last() else { return Ok(None) };
         let leaf = Node::at(read, step.node, 0, top.order)?;
         if let Some(pair) = leaf.pairs.get(step.position) {
-            return Ok(Some((pair.slot(), Ordering::Greater)));
+            return Ok(Some((top.entry(read, pair)?, Ordering::Greater)));
         }
         let last = leaf.pairs.len() - 1;
         self.path.turn(last);
-        Ok(Some((leaf.pairs[last].slot(), Ordering::Less)))
+        Ok(Some((top.entry(read, &leaf.pairs[last])?, Ordering::Less)))
     }
 
-    fn step<R: Read>(&mut self, read: &R, forward: bool) -> Result<Option<Slot>> {
+    fn step<'r, R: Read>(&mut self, read: &'r R, forward: bool) -> Result<Option<Entry<'r>>> {
         let (Some(top), Some(last)) = (self.top, self.path.steps().last().copied()) else {
             return Ok(None);
         };
@@ -87,13 +97,13 @@ impl Trail for BtreeTrail {
             self.path.turn(position);
             let start = (child, level - 1);
             let pair = self.path.descend(read, start, top.order, !forward)?;
-            return Ok(Some(pair.slot()));
+            return top.entry(read, pair).map(Some);
         }
         let leaf = Node::at(read, last.node, 0, top.order)?;
         let position = last.position.wrapping_add_signed(if forward { 1 } else { -1 });
         if let Some(pair) = leaf.pairs.get(position) {
             self.path.turn(position);
-            return Ok(Some(pair.slot()));
+            return top.entry(read, pair).map(Some);
         }
         self.upwards(read, top, forward)
     }

@@ -2,15 +2,91 @@
 //!
 //! Invariants: whatever an insert or remove prepares, one 8-byte store makes it part of the tree.
 
-use adamant_heap::access::Write;
+use adamant_heap::access::{Read, Write};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U64};
 
-use super::find::{Descent, Difference, Position, difference, most_like};
+use super::find::{Descent, Difference, Position, difference};
 use super::layout::{NODE_BYTES, Node, Word, place};
 use crate::error::Result;
 use crate::kind::damaged;
 use crate::slot::{Entry, KeyHash, Slot};
+
+/// Nodes of a way that are kept: more than lie above any of a million random keys.
+const STEPS_KEPT: usize = 48;
+
+/// A node on a way down.
+#[derive(Clone, Copy, Default)]
+struct Step {
+    block: u64,
+    place: u32,
+    /// Which child was taken.
+    side: bool,
+}
+
+/// The way of a key down to the pair that is most like it.
+struct Way {
+    root: Position,
+    steps: [Step; STEPS_KEPT],
+    /// Nodes above the pair; beyond those that are kept, too.
+    len: usize,
+    leaf: Slot,
+}
+
+impl Way {
+    /// That of a key; `None` in an empty tree. O(log n).
+    #[inline]
+    fn of<R: Read>(read: &R, tree: u64, key: &[u8]) -> Result<Option<Self>> {
+        let root = Position::root(read, tree)?;
+        if root.word == Word::NONE {
+            return Ok(None);
+        }
+        let (mut steps, mut len) = ([Step::default(); STEPS_KEPT], 0);
+        let (mut word, mut descent) = (root.word, Descent::default());
+        loop {
+            if let Some(leaf) = word.slot() {
+                return Ok(Some(Self { root, steps, len, leaf }));
+            }
+            let node = descent.enter(read, word.0)?;
+            let side = node.side(key);
+            if let Some(step) = steps.get_mut(len) {
+                *step = Step { block: word.0, place: node.place(), side };
+            }
+            len += 1;
+            word = node.child(side);
+        }
+    }
+
+    /// Position of what comes after so many steps.
+    fn after<R: Read>(&self, read: &R, steps: usize) -> Result<Position> {
+        match steps.checked_sub(1) {
+            None => Ok(self.root),
+            Some(last) => {
+                let Step { block, side, .. } = self.steps[last];
+                Ok(Position::child(block, Node::at(read, block)?, side))
+            }
+        }
+    }
+
+    /// Position of the pair, if all of the way is kept.
+    fn end<R: Read>(&self, read: &R) -> Result<Option<Position>> {
+        if self.len > STEPS_KEPT { Ok(None) } else { self.after(read, self.len).map(Some) }
+    }
+
+    /// Position of what is to hang below a new node: the first thing on the way whose keys all
+    /// share what is before the difference. `None` if it may lie beyond what is kept.
+    fn place<R: Read>(&self, read: &R, difference: Difference) -> Result<Option<Position>> {
+        let limit = place(difference.byte, difference.mask);
+        let kept = &self.steps[..self.len.min(STEPS_KEPT)];
+        let Some(depth) = kept.iter().position(|step| step.place >= limit) else {
+            return self.end(read);
+        };
+        if kept[depth].place == limit {
+            return damaged(kept[depth].block, "tells keys apart that are the same there");
+        }
+        self.after(read, depth).map(Some)
+    }
+}
 
 /// Puts the entry of a key into the tree; returns the one that it replaced.
 pub(super) fn adopt<W: Write>(
@@ -19,27 +95,28 @@ pub(super) fn adopt<W: Write>(
     key: &[u8],
     entry: u64,
 ) -> Result<Option<u64>> {
-    let like = most_like(tx, tree, key)?;
-    let found = match like {
-        Some(slot) => difference(key, Entry::read(tx, slot.entry())?.key),
-        None => None,
-    };
     let leaf = Word::leaf(Slot::new(KeyHash::of(key), entry));
-    match (like, found) {
-        (Some(old), None) => {
-            let position = of_key(tx, tree, key)?.0;
+    let Some(way) = Way::of(tx, tree, key)? else {
+        let position = Position::root(tx, tree)?;
+        tx.update_u64(position.at.0, position.at.1, leaf.0)?;
+        return Ok(None);
+    };
+    match difference(key, Entry::read(tx, way.leaf.entry())?.key) {
+        None => {
+            let position = match way.end(tx)? {
+                Some(position) => position,
+                None => of_key(tx, tree, key)?.0,
+            };
             tx.update_u64(position.at.0, position.at.1, leaf.0)?;
-            Ok(Some(old.entry()))
+            Ok(Some(way.leaf.entry()))
         }
-        (Some(_), Some(difference)) => {
-            let position = of_place(tx, tree, key, difference)?;
+        Some(difference) => {
+            let position = match way.place(tx, difference)? {
+                Some(position) => position,
+                None => of_place(tx, tree, key, difference)?,
+            };
             let node = new_node(tx, difference, position.word, leaf)?;
             tx.update_u64(position.at.0, position.at.1, node)?;
-            Ok(None)
-        }
-        (None, _) => {
-            let position = Position::root(tx, tree)?;
-            tx.update_u64(position.at.0, position.at.1, leaf.0)?;
             Ok(None)
         }
     }
@@ -47,11 +124,14 @@ pub(super) fn adopt<W: Write>(
 
 /// Takes the entry of a key out of the tree.
 pub(super) fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<u64>> {
-    let Some(slot) = most_like(tx, tree, key)? else { return Ok(None) };
-    if !slot.admits(KeyHash::of(key)) || Entry::read(tx, slot.entry())?.key != key {
+    if Position::root(tx, tree)?.word == Word::NONE {
         return Ok(None);
     }
     let (position, above) = of_key(tx, tree, key)?;
+    let Some(slot) = position.word.slot() else { return Ok(None) };
+    if !slot.admits(KeyHash::of(key)) || Entry::read(tx, slot.entry())?.key != key {
+        return Ok(None);
+    }
     match above {
         None => tx.update_u64(position.at.0, position.at.1, Word::NONE.0)?,
         Some((above, sibling)) => {
@@ -63,6 +143,7 @@ pub(super) fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option
 }
 
 /// Position of the leaf to which a key leads, with that of the node it is in and its sibling.
+#[inline]
 fn of_key<W: Write>(tx: &W, tree: u64, key: &[u8]) -> Result<(Position, Option<(Position, Word)>)> {
     let mut position = Position::root(tx, tree)?;
     let mut above = None;
@@ -77,8 +158,8 @@ fn of_key<W: Write>(tx: &W, tree: u64, key: &[u8]) -> Result<(Position, Option<(
     Ok((position, above))
 }
 
-/// Position of what is to hang below a new node: the first thing on the way of a key whose keys
-/// all share what is before the difference.
+/// The same as [`Way::place`], of a way that is longer than what is kept.
+#[cold]
 fn of_place<W: Write>(tx: &W, tree: u64, key: &[u8], difference: Difference) -> Result<Position> {
     let limit = place(difference.byte, difference.mask);
     let mut position = Position::root(tx, tree)?;

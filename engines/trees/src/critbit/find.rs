@@ -32,7 +32,7 @@ impl Descent {
 }
 
 /// A word that refers to something, and where it is stored.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
     /// The block, and the byte in it.
     pub(super) at: (u64, usize),

@@ -12,6 +12,7 @@ use crate::kind::{Kind, Label, Link, damaged};
 use crate::layout::Head;
 use crate::slot::{Entry, KeyHash};
 use crate::tree::Report;
+use crate::words::Item;
 
 /// The crit-bit tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +40,13 @@ impl Kind for CritbitKind {
         Ok((entry.key == key).then_some(entry))
     }
 
-    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], entry: u64) -> Result<Option<u64>> {
-        adopt(tx, tree, key, entry)
+    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], item: Item) -> Result<Option<Item>> {
+        let Item::Entry(entry) = item else { return damaged(tree, "is no tree of words") };
+        Ok(adopt(tx, tree, key, entry)?.map(Item::Entry))
     }
 
-    fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<u64>> {
-        take(tx, tree, key)
+    fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<Item>> {
+        Ok(take(tx, tree, key)?.map(Item::Entry))
     }
 
     fn root(head: &Head) -> Option<Link> {

@@ -13,7 +13,7 @@ use crate::kind::Label;
 use crate::slot::Slot;
 
 /// How the tree is known.
-pub(super) const LABEL: Label = Label { magic: *b"AdamCri\x01", name: "critbit" };
+pub(super) const LABEL: Label = Label { magic: *b"AdamCri\x01", name: "critbit", has_words: false };
 
 /// A node: where the keys below it first differ, and those that do.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -8,7 +8,7 @@ use super::find::{Descent, Position, difference, most_like};
 use super::layout::{Node, Word, place};
 use crate::error::Result;
 use crate::kind::{Trail, damaged};
-use crate::slot::{Entry, Slot};
+use crate::slot::Entry;
 
 /// The way to a pair: 16 bytes for each node above it.
 #[derive(Clone)]
@@ -19,11 +19,16 @@ pub struct CritbitTrail {
 
 impl CritbitTrail {
     /// Goes on from a word to the lowest or highest pair below it.
-    fn descend<R: Read>(&mut self, read: &R, mut word: Word, last: bool) -> Result<Slot> {
+    fn descend<'r, R: Read>(
+        &mut self,
+        read: &'r R,
+        mut word: Word,
+        last: bool,
+    ) -> Result<Entry<'r>> {
         let mut descent = Descent::default();
         loop {
             if let Some(slot) = word.slot() {
-                return Ok(slot);
+                return Entry::read(read, slot.entry());
             }
             let node = descent.enter(read, word.0)?;
             self.steps.push((word.0, last));
@@ -35,7 +40,12 @@ impl CritbitTrail {
 impl Trail for CritbitTrail {
     const NEW: Self = Self { steps: Vec::new() };
 
-    fn end<R: Read>(&mut self, read: &R, tree: u64, last: bool) -> Result<Option<Slot>> {
+    fn end<'r, R: Read>(
+        &mut self,
+        read: &'r R,
+        tree: u64,
+        last: bool,
+    ) -> Result<Option<Entry<'r>>> {
         self.steps.clear();
         match Position::root(read, tree)?.word {
             Word::NONE => Ok(None),
@@ -43,15 +53,16 @@ impl Trail for CritbitTrail {
         }
     }
 
-    fn near<R: Read>(
+    fn near<'r, R: Read>(
         &mut self,
-        read: &R,
+        read: &'r R,
         tree: u64,
         key: &[u8],
-    ) -> Result<Option<(Slot, Ordering)>> {
+    ) -> Result<Option<(Entry<'r>, Ordering)>> {
         self.steps.clear();
         let Some(like) = most_like(read, tree, key)? else { return Ok(None) };
-        let other = Entry::read(read, like.entry())?.key;
+        let like = Entry::read(read, like.entry())?;
+        let other = like.key;
         // A key that cannot be stored may differ where no node can say so.
         let difference = difference(key, other);
         let limit = difference.map_or(u32::MAX, |found| place(found.byte, found.mask));
@@ -73,7 +84,7 @@ impl Trail for CritbitTrail {
         }
     }
 
-    fn step<R: Read>(&mut self, read: &R, forward: bool) -> Result<Option<Slot>> {
+    fn step<'r, R: Read>(&mut self, read: &'r R, forward: bool) -> Result<Option<Entry<'r>>> {
         let Some(depth) = self.steps.iter().rposition(|(_, side)| *side != forward) else {
             return Ok(None);
         };

@@ -7,7 +7,9 @@ use crate::error::Result;
 use crate::key::head_of;
 use crate::kind::{damaged, head};
 use crate::pairs::Pairs;
+use crate::slot::Slot;
 use crate::tree::Report;
+use crate::words::Form;
 
 /// A node still to be checked.
 struct Waiting<'r> {
@@ -23,6 +25,7 @@ struct Waiting<'r> {
 /// Checks the tree with this head. O(n) time; 8 bytes and bookkeeping per block.
 pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
     let head = head(read, tree, LABEL)?;
+    let form = Form::of(head);
     let mut pairs = Pairs::default();
     pairs.block(tree)?;
     // The root must be black, as if it hung below a red node.
@@ -52,8 +55,15 @@ pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
         if node.is_red() && below_red {
             return damaged(block, "is red, and so is the node above it, or it is the root");
         }
-        let key = pairs.pair(read, node.slot())?.key;
-        if node.head.get() != head_of(key, 0) {
+        let key = match form {
+            Form::Entries => pairs.pair(read, Slot(node.slot.get()))?.key,
+            Form::Words => {
+                let entry = node.entry(read, form)?;
+                pairs.words(entry);
+                entry.key
+            }
+        };
+        if form.number(node.head) != head_of(key, 0) {
             return damaged(block, "has a head that is not its key's");
         }
         if lower.is_some_and(|lower| key <= lower) || upper.is_some_and(|upper| key >= upper) {

@@ -8,7 +8,8 @@ use super::layout::{HEIGHT_MAX, LABEL, Node};
 use crate::error::Result;
 use crate::key::head_of;
 use crate::kind::{damaged, head};
-use crate::slot::{Entry, Slot};
+use crate::slot::Entry;
+use crate::words::Form;
 
 /// Nodes from the root down, and the side that was taken from each.
 #[derive(Clone, Copy)]
@@ -55,22 +56,23 @@ impl Path {
     }
 }
 
-/// Heap offset of the root; 0 in an empty tree.
-pub(super) fn root<R: Read>(read: &R, tree: u64) -> Result<u64> {
-    Ok(head(read, tree, LABEL)?.root.get())
+/// Heap offset of the root, 0 in an empty tree, and what nodes hold of pairs.
+pub(super) fn root<R: Read>(read: &R, tree: u64) -> Result<(u64, Form)> {
+    let head = head(read, tree, LABEL)?;
+    Ok((head.root.get(), Form::of(head)))
 }
 
 /// How a key compares with that of a node, and the node's entry where its head did not tell.
 #[inline]
 pub(super) fn compare<'r, R: Read>(
     read: &'r R,
-    node: &Node,
-    key: &[u8],
-    key_head: u64,
+    node: &'r Node,
+    form: Form,
+    (key, key_head): (&[u8], u64),
 ) -> Result<(Ordering, Option<Entry<'r>>)> {
-    match key_head.cmp(&node.head.get()) {
+    match key_head.cmp(&form.number(node.head)) {
         Ordering::Equal => {
-            let entry = Entry::read(read, node.slot().entry())?;
+            let entry = node.entry(read, form)?;
             Ok((key.cmp(entry.key), Some(entry)))
         }
         order => Ok((order, None)),
@@ -85,13 +87,13 @@ pub(super) fn entry_of<'r, R: Read>(
     key: &[u8],
 ) -> Result<Option<Entry<'r>>> {
     let key_head = head_of(key, 0);
-    let mut block = root(read, tree)?;
+    let (mut block, form) = root(read, tree)?;
     for _ in 0..HEIGHT_MAX {
         if block == 0 {
             return Ok(None);
         }
         let node = Node::at(read, block)?;
-        let (order, entry) = compare(read, node, key, key_head)?;
+        let (order, entry) = compare(read, node, form, (key, key_head))?;
         if order == Ordering::Equal {
             return Ok(entry);
         }
@@ -100,23 +102,22 @@ pub(super) fn entry_of<'r, R: Read>(
     damaged(block, "lies deeper than a tree can reach")
 }
 
-/// Goes to the node of a key, or to the one below which it would be. Returns the slot there, and
+/// Goes to the node of a key, or to the one below which it would be. Returns the node there, and
 /// how the key compares with its key; `None` in an empty tree.
-pub(super) fn path_to<R: Read>(
-    read: &R,
-    tree: u64,
+pub(super) fn path_to<'r, R: Read>(
+    read: &'r R,
+    (mut block, form): (u64, Form),
     key: &[u8],
     path: &mut Path,
-) -> Result<Option<(Slot, Ordering)>> {
+) -> Result<Option<(&'r Node, Ordering)>> {
     let key_head = head_of(key, 0);
     path.truncate(0);
     let mut found = None;
-    let mut block = root(read, tree)?;
     while block != 0 {
         let node = Node::at(read, block)?;
-        let (order, _) = compare(read, node, key, key_head)?;
+        let (order, _) = compare(read, node, form, (key, key_head))?;
         path.push(block, order == Ordering::Greater)?;
-        found = Some((node.slot(), order));
+        found = Some((node, order));
         if order == Ordering::Equal {
             break;
         }
@@ -125,19 +126,19 @@ pub(super) fn path_to<R: Read>(
     Ok(found)
 }
 
-/// Goes on from a block to the lowest or highest node below it; its slot, `None` for no block.
-pub(super) fn descend<R: Read>(
-    read: &R,
+/// Goes on from a block to the lowest or highest node below it; `None` for no block.
+pub(super) fn descend<'r, R: Read>(
+    read: &'r R,
     path: &mut Path,
     mut block: u64,
     last: bool,
-) -> Result<Option<Slot>> {
-    let mut slot = None;
+) -> Result<Option<&'r Node>> {
+    let mut found = None;
     while block != 0 {
         let node = Node::at(read, block)?;
         path.push(block, last)?;
-        slot = Some(node.slot());
+        found = Some(node);
         block = node.child(last);
     }
-    Ok(slot)
+    Ok(found)
 }

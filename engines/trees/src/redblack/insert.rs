@@ -4,27 +4,30 @@ use std::cmp::Ordering;
 
 use adamant_heap::access::Write;
 
-use super::find::{Path, path_to};
+use super::find::{Path, path_to, root};
+use super::layout::{Node, SLOT_AT};
 use super::plan::{Plan, new_node};
 use crate::error::Result;
-use crate::key::head_of;
-use crate::slot::{KeyHash, Slot};
+use crate::words::{Form, Item};
 
-/// Puts the entry of a key into the tree; returns the one that it replaced.
+/// Puts the item of a key into the tree; returns the one that it replaced.
 pub(super) fn adopt<W: Write>(
     tx: &mut W,
     tree: u64,
     key: &[u8],
-    entry: u64,
-) -> Result<Option<u64>> {
+    item: Item,
+) -> Result<Option<Item>> {
     let mut path = Path::EMPTY;
-    let found = path_to(tx, tree, key, &mut path)?;
-    let slot = Slot::new(KeyHash::of(key), entry);
-    if let (Some((old, Ordering::Equal)), Some((node, _))) = (found, path.last()) {
-        tx.update_u64(node, 0, slot.0)?;
-        return Ok(Some(old.entry()));
+    let (root, form) = root(tx, tree)?;
+    let found = path_to(tx, (root, form), key, &mut path)?;
+    let (head, slot) = Form::words(key, item);
+    if let (Some((&Node { slot: old, .. }, Ordering::Equal)), Some((node, _))) =
+        (found, path.last())
+    {
+        tx.update_u64(node, SLOT_AT, slot.get())?;
+        return Ok(Some(form.item(old)));
     }
-    let node = new_node(tx, slot.0, head_of(key, 0))?;
+    let node = new_node(tx, slot, head)?;
     let mut plan = Plan::new(tx, tree)?;
     plan.link(tx, path.steps(), node)?;
     balance(tx, &mut plan, path.steps(), node)?;

@@ -5,14 +5,15 @@ use adamant_heap::access::{Read, Write};
 use super::check::check;
 use super::find::entry_of;
 use super::insert::adopt;
-use super::layout::{LABEL, Node};
+use super::layout::{HEAD_AT, LABEL, Node, SLOT_AT};
 use super::remove::take;
 use super::trail::RedblackTrail;
 use crate::error::Result;
 use crate::kind::{Kind, Label, Link};
 use crate::layout::Head;
-use crate::slot::Entry;
+use crate::slot::{Entry, Slot};
 use crate::tree::Report;
+use crate::words::{Form, Item};
 
 /// The red-black tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +32,11 @@ impl Kind for RedblackKind {
         entry_of(read, tree, key)
     }
 
-    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], entry: u64) -> Result<Option<u64>> {
-        adopt(tx, tree, key, entry)
+    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], item: Item) -> Result<Option<Item>> {
+        adopt(tx, tree, key, item)
     }
 
-    fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<u64>> {
+    fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<Item>> {
         take(tx, tree, key)
     }
 
@@ -45,14 +46,17 @@ impl Kind for RedblackKind {
 
     fn links<R: Read>(
         read: &R,
-        _head: &Head,
+        head: &Head,
         (block, _): (u64, usize),
         links: &mut Vec<Link>,
     ) -> Result<()> {
         let node = Node::at(read, block)?;
         links.extend(link(node.child(true)));
         links.extend(link(node.child(false)));
-        links.push(Link::Entry(node.slot()));
+        links.push(match Form::of(head) {
+            Form::Entries => Link::Entry(Slot(node.slot.get())),
+            Form::Words => Link::Words { block, key_at: HEAD_AT, value_at: SLOT_AT },
+        });
         Ok(())
     }
 

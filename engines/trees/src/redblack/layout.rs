@@ -10,30 +10,36 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::Result;
 use crate::kind::Label;
-use crate::slot::Slot;
+use crate::slot::Entry;
+use crate::words::Form;
 
 /// How the tree is known.
-pub(super) const LABEL: Label = Label { magic: *b"AdamRed\x01", name: "redblack" };
+pub(super) const LABEL: Label = Label { magic: *b"AdamRed\x01", name: "redblack", has_words: true };
 
 /// A node: a pair and its children.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Node {
-    /// Slot of the pair.
+    /// Slot of the pair. Of words: the value.
     pub(super) slot: U64,
-    /// The first 8 bytes of the key, as a big-endian number; zeros beyond its end.
+    /// The first 8 bytes of the key, as a big-endian number; zeros beyond its end. Of words: the key.
     pub(super) head: U64,
     /// Heap offsets of the node with lower keys and of that with higher ones, 0 for none. Bit 0 of
     /// the first is 1 in a red node: blocks lie at multiples of 8.
     pub(super) children: [U64; 2],
 }
 
+/// Where the slot and the head lie.
+pub(super) const SLOT_AT: usize = 0;
+pub(super) const HEAD_AT: usize = 8;
 pub(super) const NODE_BYTES: usize = size_of::<Node>();
 /// Nodes on a way down: twice the 47 levels that a black tree of 2^47 bytes can have.
 pub(super) const HEIGHT_MAX: usize = 94;
 pub(super) const RED: u64 = 1;
 
 const _: () = assert!(NODE_BYTES == 32);
+const _: () = assert!(std::mem::offset_of!(Node, slot) == SLOT_AT);
+const _: () = assert!(std::mem::offset_of!(Node, head) == HEAD_AT);
 
 impl Node {
     /// The node at a heap offset.
@@ -54,10 +60,10 @@ impl Node {
         self.children[0].get() & RED != 0
     }
 
-    /// Slot of the pair.
+    /// The pair.
     #[inline]
-    pub(super) fn slot(&self) -> Slot {
-        Slot(self.slot.get())
+    pub(super) fn entry<'r, R: Read>(&'r self, read: &'r R, form: Form) -> Result<Entry<'r>> {
+        form.pair(read, &self.head, &self.slot)
     }
 
     /// As it is with this child.

@@ -39,7 +39,7 @@ pub(super) struct Plan {
 impl Plan {
     /// No change yet.
     pub(super) fn new<R: Read>(read: &R, tree: u64) -> Result<Self> {
-        let root = root(read, tree)?;
+        let (root, _) = root(read, tree)?;
         let none = Planned { block: 0, before: NO_NODE, after: NO_NODE };
         Ok(Self {
             tree,
@@ -128,8 +128,8 @@ impl Plan {
 }
 
 /// Writes a new red node without children.
-pub(super) fn new_node<W: Write>(tx: &mut W, slot: u64, head: u64) -> Result<u64> {
-    let mut node = Node { slot: U64::new(slot), head: U64::new(head), ..NO_NODE };
+pub(super) fn new_node<W: Write>(tx: &mut W, slot: U64, head: U64) -> Result<u64> {
+    let mut node = Node { slot, head, ..NO_NODE };
     node.set_red(true);
     let block = tx.reserve(NODE_BYTES as u64)?;
     tx.write(block, 0, NODE_BYTES)?.copy_from_slice(node.as_bytes());

@@ -4,16 +4,19 @@ use std::cmp::Ordering;
 
 use adamant_heap::access::Write;
 
-use super::find::{Path, descend, path_to};
+use super::find::{Path, descend, path_to, root};
 use super::layout::Node;
 use super::plan::Plan;
 use crate::error::Result;
+use crate::words::Item;
 
-/// Takes the entry of a key out of the tree.
-pub(super) fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<u64>> {
+/// Takes the item of a key out of the tree.
+pub(super) fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<Item>> {
     let mut path = Path::EMPTY;
-    let found = path_to(tx, tree, key, &mut path)?;
-    let (Some((slot, Ordering::Equal)), Some((node, _))) = (found, path.last()) else {
+    let (root, form) = root(tx, tree)?;
+    let found = path_to(tx, (root, form), key, &mut path)?;
+    let (Some((&Node { slot, .. }, Ordering::Equal)), Some((node, _))) = (found, path.last())
+    else {
         return Ok(None);
     };
     let mut plan = Plan::new(tx, tree)?;
@@ -39,7 +42,7 @@ pub(super) fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option
     }
     plan.publish(tx)?;
     tx.free(gone)?;
-    Ok(Some(slot.entry()))
+    Ok(Some(form.item(slot)))
 }
 
 /// Makes up for a black node that is missing on the way below the last step of a path.

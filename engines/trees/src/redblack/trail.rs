@@ -8,39 +8,53 @@ use super::find::{Path, descend, path_to, root};
 use super::layout::Node;
 use crate::error::Result;
 use crate::kind::Trail;
-use crate::slot::Slot;
+use crate::slot::Entry;
+use crate::words::Form;
 
 /// The way to a pair, about 1.5 KiB: a scan allocates nothing.
 #[derive(Clone)]
 pub struct RedblackTrail {
     path: Path,
+    form: Form,
 }
 
 impl Trail for RedblackTrail {
-    const NEW: Self = Self { path: Path::EMPTY };
+    const NEW: Self = Self { path: Path::EMPTY, form: Form::Entries };
 
-    fn end<R: Read>(&mut self, read: &R, tree: u64, last: bool) -> Result<Option<Slot>> {
+    fn end<'r, R: Read>(
+        &mut self,
+        read: &'r R,
+        tree: u64,
+        last: bool,
+    ) -> Result<Option<Entry<'r>>> {
         self.path.truncate(0);
-        let root = root(read, tree)?;
-        descend(read, &mut self.path, root, last)
+        let (root, form) = root(read, tree)?;
+        self.form = form;
+        let node = descend(read, &mut self.path, root, last)?;
+        node.map(|node| node.entry(read, form)).transpose()
     }
 
-    fn near<R: Read>(
+    fn near<'r, R: Read>(
         &mut self,
-        read: &R,
+        read: &'r R,
         tree: u64,
         key: &[u8],
-    ) -> Result<Option<(Slot, Ordering)>> {
-        let found = path_to(read, tree, key, &mut self.path)?;
-        Ok(found.map(|(slot, order)| (slot, order.reverse())))
+    ) -> Result<Option<(Entry<'r>, Ordering)>> {
+        let (root, form) = root(read, tree)?;
+        self.form = form;
+        match path_to(read, (root, form), key, &mut self.path)? {
+            Some((node, order)) => Ok(Some((node.entry(read, form)?, order.reverse()))),
+            None => Ok(None),
+        }
     }
 
-    fn step<R: Read>(&mut self, read: &R, forward: bool) -> Result<Option<Slot>> {
+    fn step<'r, R: Read>(&mut self, read: &'r R, forward: bool) -> Result<Option<Entry<'r>>> {
         let Some((block, _)) = self.path.last() else { return Ok(None) };
         let child = Node::at(read, block)?.child(forward);
         if child != 0 {
             self.path.turn(forward);
-            return descend(read, &mut self.path, child, !forward);
+            let node = descend(read, &mut self.path, child, !forward)?;
+            return node.map(|node| node.entry(read, self.form)).transpose();
         }
         // Up to the first node that lies in that direction; the sides of the last node do not
         // count, since nothing was taken from it.
@@ -50,6 +64,6 @@ impl Trail for RedblackTrail {
         };
         self.path.truncate(depth + 1);
         let (block, _) = self.path.steps()[depth];
-        Ok(Some(Node::at(read, block)?.slot()))
+        Node::at(read, block)?.entry(read, self.form).map(Some)
     }
 }

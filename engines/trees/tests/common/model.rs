@@ -21,7 +21,8 @@ pub(crate) struct Model<T> {
 impl<T: OrderedMap> Model<T> {
     pub(crate) fn new<W: Write>(tx: &mut W, shape: Shape, seed: u64) -> Result<Self> {
         println!("{shape:?} with seed {seed}");
-        let tree = T::create(tx)?;
+        let is_of_words = shape == Shape::Words;
+        let tree = if is_of_words { T::create_of_words(tx)? } else { T::create(tx)? };
         let rng = Rng::with_seed(seed);
         Ok(Self { tree, map: BTreeMap::new(), rng, shape, serial: 0 })
     }
@@ -49,7 +50,7 @@ impl<T: OrderedMap> Model<T> {
             } else if self.rng.u8(..8) == 0 {
                 self.move_one(tx)?;
             } else {
-                let (key, value) = (self.key(), value(&mut self.rng));
+                let (key, value) = (self.key(), value(self.shape, &mut self.rng));
                 let replaced = self.tree.insert(tx, &key, &value)?;
                 assert_eq!(self.tree.get(tx, &key)?, Some(value.as_slice()));
                 assert_eq!(replaced, self.map.insert(key, value).is_some());
@@ -91,7 +92,7 @@ impl<T: OrderedMap> Model<T> {
             if self.rng.u32(..100) < removes {
                 changes.push((self.present_key(), None));
             } else {
-                changes.push((self.key(), Some(value(&mut self.rng))));
+                changes.push((self.key(), Some(value(self.shape, &mut self.rng))));
             }
         }
         changes.sort_by(|left, right| left.0.cmp(&right.0));
@@ -117,12 +118,12 @@ impl<T: OrderedMap> Model<T> {
         for number in 0..count {
             let key = match &run {
                 // All in the gap behind a key.
-                Some(start) if start.len() < 60_000 => {
+                Some(start) if start.len() < 60_000 && self.shape != Shape::Words => {
                     [&start[..], &(number as u32).swap_bytes().to_le_bytes()].concat()
                 }
                 _ => self.key(),
             };
-            pairs.insert(key, value(&mut self.rng));
+            pairs.insert(key, value(self.shape, &mut self.rng));
         }
         let lent: Vec<Pair<'_>> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
         let replaced = self.tree.load_sorted(tx, &lent)?;

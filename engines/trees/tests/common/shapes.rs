@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 /// How the keys of a test look.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Random20,
     SharedPrefix,
@@ -14,9 +14,11 @@ pub(crate) enum Shape {
     /// Keys that differ in an early byte or two and then only after many equal ones.
     FarApart,
     Huge,
+    /// Keys and values of 8 bytes, in a tree that was created for them.
+    Words,
 }
 
-pub(crate) const SHAPES: [Shape; 8] = [
+pub(crate) const SHAPES: [Shape; 9] = [
     Shape::Random20,
     Shape::SharedPrefix,
     Shape::Ascending,
@@ -25,6 +27,7 @@ pub(crate) const SHAPES: [Shape; 8] = [
     Shape::OneByte,
     Shape::FarApart,
     Shape::Huge,
+    Shape::Words,
 ];
 
 impl Shape {
@@ -59,6 +62,7 @@ impl Shape {
                 key.extend_from_slice(&(choice % 200).to_le_bytes());
                 key
             }
+            Self::Words => Rng::with_seed(choice).u64(..).to_le_bytes().into(),
         }
     }
 
@@ -71,8 +75,11 @@ impl Shape {
     }
 }
 
-/// A value: mostly small, some of 10 KB, few of 100 KB.
-pub(crate) fn value(rng: &mut Rng) -> Vec<u8> {
+/// A value of a shape: mostly small, some of 10 KB, few of 100 KB.
+pub(crate) fn value(shape: Shape, rng: &mut Rng) -> Vec<u8> {
+    if shape == Shape::Words {
+        return rng.u64(..).to_le_bytes().into();
+    }
     let len = match rng.u32(..1000) {
         0 => 100_000,
         1..=10 => rng.usize(4000..10_000),

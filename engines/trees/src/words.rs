@@ -1,0 +1,112 @@
+//! Two forms of pairs in nodes: references to entries, or the pairs themselves.
+//!
+//! Purpose: a tree whose keys and values have 8 bytes each, as that of a typed map from numbers to
+//! numbers or pointers, needs no entries: its nodes hold both. A look-up is a miss of the cache
+//! shorter, and an insert or a remove allocates and frees nothing but nodes.
+//! Invariants: the form of a tree is said by its head, and never changes. Bytes of such pairs move
+//! with their nodes, so they are lent for as long as nobody writes, and never longer (S2).
+
+use adamant_heap::access::Read;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::U64;
+
+use crate::error::{Error, Result};
+use crate::key::head_of;
+use crate::layout::{Head, MAGIC_FORM_AT, MAGIC_WORDS};
+use crate::loose::LooseEntry;
+use crate::slot::{Entry, KeyHash, Slot};
+
+/// Bytes of a key, and of a value, that a node can hold.
+pub(crate) const WORD_BYTES: usize = 8;
+
+/// What nodes hold of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The slot of an entry, and the start of its key as a big-endian number.
+    Entries,
+    /// The 8 bytes of the value, and the 8 bytes of the key, as they are.
+    Words,
+}
+
+impl Form {
+    /// That of the tree with this head.
+    #[inline]
+    pub(crate) fn of(head: &Head) -> Self {
+        if head.magic[MAGIC_FORM_AT] == MAGIC_WORDS { Self::Words } else { Self::Entries }
+    }
+
+    /// The start of a key as the number by which keys are ordered.
+    #[inline]
+    pub(crate) fn number(self, head: U64) -> u64 {
+        match self {
+            Self::Entries => head.get(),
+            Self::Words => head.get().swap_bytes(),
+        }
+    }
+
+    /// The pair of a node.
+    #[inline]
+    pub(crate) fn pair<'r, R: Read>(
+        self,
+        read: &'r R,
+        head: &'r U64,
+        slot: &'r U64,
+    ) -> Result<Entry<'r>> {
+        match self {
+            Self::Entries => Entry::read(read, Slot(slot.get()).entry()),
+            Self::Words => Ok(Entry::of_words(head.as_bytes(), slot.as_bytes())),
+        }
+    }
+
+    /// What a node's slot stands for.
+    pub(crate) fn item(self, slot: U64) -> Item {
+        match self {
+            Self::Entries => Item::Entry(Slot(slot.get()).entry()),
+            Self::Words => Item::Word(slot.get()),
+        }
+    }
+
+    /// What a node is to hold of a pair: head and slot. The key of a word has 8 bytes.
+    pub(crate) fn words(key: &[u8], item: Item) -> (U64, U64) {
+        match item {
+            Item::Entry(entry) => {
+                let slot = Slot::new(KeyHash::of(key), entry);
+                (U64::new(head_of(key, 0)), U64::new(slot.0))
+            }
+            Item::Word(value) => (U64::new(head_of(key, 0).swap_bytes()), U64::new(value)),
+        }
+    }
+}
+
+/// The value of a key in a tree: what is put into it, or taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// Heap offset of the pair's entry.
+    Entry(u64),
+    /// The 8 bytes of the value, as a little-endian number.
+    Word(u64),
+}
+
+impl Item {
+    /// The value of a pair as a word.
+    ///
+    /// # Errors
+    /// `Error::NotWords` unless key and value have 8 bytes.
+    pub(crate) fn word(key: &[u8], value: &[u8]) -> Result<Self> {
+        match <&[u8; WORD_BYTES]>::try_from(value).ok() {
+            Some(value) if key.len() == WORD_BYTES => Ok(Self::Word(u64::from_le_bytes(*value))),
+            _ => Err(Error::NotWords { key_bytes: key.len(), value_bytes: value.len() }),
+        }
+    }
+
+    /// The pair by itself.
+    pub(crate) fn loose(self, key: &[u8]) -> LooseEntry {
+        match self {
+            Self::Entry(block) => LooseEntry::at(block),
+            Self::Word(value) => LooseEntry::of_words(
+                head_of(key, 0).swap_bytes().to_le_bytes(),
+                value.to_le_bytes(),
+            ),
+        }
+    }
+}
