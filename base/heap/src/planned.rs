@@ -101,12 +101,12 @@ impl<'h> Transaction<'h> {
         original: Original,
         (at, len): (u64, u64),
     ) -> Result<&mut [u8]> {
-        let (depth, Original { offset, bytes, run, index, .. }) = (self.depth, original);
+        let (depth, Original { offset, bytes, run, .. }) = (self.depth, original);
         if run == 0 || bytes > COPY_BYTES_MAX {
             self.declare_in_place(lanes, &[(offset + at, len)])?;
-        } else if !self.writer.levels[depth].in_place.contains_at(run, index) {
+        } else if !self.writer.levels[depth].in_place.contains(offset) {
             self.declare_in_place(lanes, &[(offset, bytes)])?;
-            self.writer.levels[depth].in_place.insert(original.place());
+            self.writer.levels[depth].in_place.insert(offset);
         }
         self.image.bytes_mut(offset + at, len)
     }
@@ -124,7 +124,7 @@ impl<'h> Transaction<'h> {
         let writer = &mut *self.writer;
         let level = &mut writer.levels[0];
         for original in originals.iter().filter(|original| original.run > 0) {
-            level.in_place.insert(original.place());
+            level.in_place.insert(original.offset);
         }
         level.shadows.clear();
         writer.shadows.truncate(0);

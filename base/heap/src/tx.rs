@@ -280,7 +280,7 @@ impl<'h> Transaction<'h> {
         let writer = &mut *self.writer;
         let outer = &mut writer.levels[depth - 1];
         inner.ranges.merge_into(&mut outer.ranges);
-        inner.in_place.merge_into(&mut outer.in_place, self.blocks.classes);
+        inner.in_place.merge_into(&mut outer.in_place);
         outer.hooks.append(&mut inner.hooks);
         let classes = self.blocks.classes;
         let mark = inner.shadows_mark;

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::block_set::BlockSet;
 use crate::changes::Changes;
 use crate::journal::RecordBuilder;
 use crate::marked::Marked;
@@ -31,7 +32,7 @@ pub(crate) struct Level {
     /// Undo journal: copies of blocks that are to change.
     pub(crate) shadows: Shadows,
     /// Undo journal: small blocks that change in place, all bytes of which are saved.
-    pub(crate) in_place: Marked,
+    pub(crate) in_place: BlockSet,
     /// How much of the copies' memory was in use when the level began.
     pub(crate) shadows_mark: usize,
     /// To be called by the commit.
