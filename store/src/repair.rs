@@ -3,7 +3,8 @@
 //! Purpose: a new store that holds every pair which can still be read and proved, and a report of
 //! what is gone. The damaged store is only read, and kept beside the new one.
 //! Invariants: nothing is taken from a page that is not what was written, as far as pages prove it.
-//! The new store takes the place of the old one by a rename, after everything in it is durable.
+//! The new store takes the place of the old one in one step, where the file system has such a step,
+//! after everything in it is durable.
 //! Thread safety: holds the lock of the damaged store throughout.
 
 use std::path::Path;
@@ -70,12 +71,29 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
             return Err(error);
         }
     };
-    let directory = OsDirectory::open(parent)?;
-    directory.rename(name, &damaged)?;
-    directory.rename(&unfinished, name)?;
-    directory.sync()?;
+    take_place(&OsDirectory::open(parent)?, &unfinished, name, &damaged)?;
     report.damaged_path = Some(parent.join(damaged));
     Ok(report)
+}
+
+/// Gives the new store the name of the damaged one, which gets another. Where two names can be
+/// exchanged in one step, there is a store under the name throughout.
+fn take_place(parent: &OsDirectory, new: &str, name: &str, damaged: &str) -> Result<()> {
+    parent.rename(new, damaged)?;
+    match parent.exchange(name, damaged) {
+        Ok(()) => {}
+        Err(error) if error.is_unsupported() => {
+            parent.rename(damaged, new)?;
+            parent.rename(name, damaged)?;
+            parent.rename(new, name)?;
+        }
+        Err(error) => {
+            // Best effort: whatever it is called, the damaged store is as it was.
+            let _ = parent.rename(damaged, new);
+            return Err(error.into());
+        }
+    }
+    Ok(parent.sync()?)
 }
 
 /// Whether a store whose pages are whole opens, and a check finds nothing.
