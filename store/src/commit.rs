@@ -84,7 +84,7 @@ impl Batch {
             }
             Ok(())
         };
-        self.shared.transaction_in_pieces(self.durability, body, |ending| {
+        self.shared.transaction_in_pieces(None, self.durability, body, |ending| {
             progress.borrow_mut().finish(ending);
         })
     }

@@ -155,6 +155,8 @@ pub enum Error {
     Closed,
     /// The store was used by a closure that holds its lock.
     Reentrant,
+    /// A thread wrote beside its own exclusive transaction, for whose end it would wait.
+    WithinExclusive,
     /// What the store keeps about itself is not what was written.
     Damaged {
         /// Expected and found.
@@ -369,6 +371,10 @@ impl fmt::Display for Error {
             Self::Reentrant => f.write_str(
                 "the store was used within a closure that runs under its lock (`get_with`, \
                  `on_heap`); let the closure return what it found and go on after it",
+            ),
+            Self::WithinExclusive => f.write_str(
+                "this thread has an exclusive transaction: write through it, or commit or drop it \
+                 first",
             ),
             Self::Damaged { what } => write!(f, "{what}; the store may be damaged, run a check"),
             Self::Medium(error) => error.fmt(f),

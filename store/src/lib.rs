@@ -95,6 +95,7 @@ mod atomic;
 
 mod store;
 
+mod exclusive;
 mod objects;
 
 pub mod typed;
@@ -126,6 +127,7 @@ pub use bounds::KeyBounds;
 pub use compact::{Compacted, compact};
 pub use engine::Engine;
 pub use error::{Error, Result};
+pub use exclusive::ExclusiveTransaction;
 pub use inspect::{CheckReport, Finding, KeyspaceCheck, KeyspaceInfo, Stats};
 pub use iterate::Iter;
 pub use keyspace::Keyspace;

@@ -4,7 +4,7 @@
 //! write. Both refuse a closed store and a thread that already holds the store's lock.
 //! Invariants: a keyspace has one `KeyspaceState` per store, listed here while it exists and has
 //! been opened; whether it still exists is what the catalogue says.
-//! Thread safety, lock order: `keyspaces` before the heap's lock; `spare_content` is held for
+//! Thread safety, lock order: the turn to write, `keyspaces`, the heap's lock; `spare_content` is held for
 //! itself. The list is held while a
 //! keyspace is created or dropped, which waits for the device; operations on a keyspace that is
 //! open never touch it.
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
-use adamant_heap::{Ending, Heap, Transaction, View};
+use adamant_heap::{Ending, Heap, HeldTurn, Transaction, View};
 use parking_lot::Mutex;
 
 use crate::catalogue::{Catalogue, is_visible};
@@ -156,7 +156,8 @@ impl Shared {
 
     #[cold]
     fn destroy_unseen_now(&self) {
-        if !guard::is_held(self.number()) {
+        // Else they are freed after a later commit.
+        if !guard::is_held(self.number()) && !self.heap.has_turn() {
             let trees = self.versions.take_unseen();
             self.destroy_retired(trees.iter().map(Tree::head).collect());
         }
@@ -184,13 +185,15 @@ impl Shared {
         keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>,
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        self.change_after(durability, self.versions.any(), keys, |_| Ok(()), body)
+        self.change_after(None, durability, self.versions.any(), keys, |_| Ok(()), body)
     }
 
     /// As [`Shared::change`], after a check under the exclusive lock. With `lends`, large values of
-    /// the keys are lent before, which spares copying them for whatever snapshot keeps them.
-    pub(crate) fn change_after<T>(
-        &self,
+    /// the keys are lent before, which spares copying them for whatever snapshot keeps them. It waits
+    /// for its turn unless that is given.
+    pub(crate) fn change_after<'s, T>(
+        &'s self,
+        turn: Option<HeldTurn<'s>>,
         durability: Durability,
         lends: bool,
         keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>,
@@ -202,7 +205,7 @@ impl Shared {
             let view = self.view()?;
             keys(&mut |state, key| lent.add(&view, &state.tree(&view, &self.catalogue)?, key))?;
         }
-        self.transaction(durability, |transaction| {
+        self.transaction_in(turn, durability, |transaction| {
             check(transaction)?;
             if let Some(mut recorder) = self.versions.recorder() {
                 keys(&mut |state, key| {
@@ -259,6 +262,14 @@ impl Shared {
         Ok(view?)
     }
 
+    /// Waits for this thread's turn to write, and keeps it.
+    pub(crate) fn take_turn(&self) -> Result<HeldTurn<'_>> {
+        self.check_writes()?;
+        let turn = self.heap.take_turn();
+        self.check_not_closed()?;
+        Ok(turn?)
+    }
+
     /// Runs a closure under the exclusive lock and commits what it did; undoes it on `Err`.
     /// Returns when the commit is as durable as asked.
     pub(crate) fn transaction<T>(
@@ -266,33 +277,56 @@ impl Shared {
         durability: Durability,
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        self.commit(durability, || {
-            self.heap.transaction(durability, |transaction: &mut Transaction<'_>| {
-                self.check_not_closed()?;
-                body(transaction)
-            })
-        })
+        self.transaction_in(None, durability, body)
     }
 
-    /// As [`Shared::transaction`], in pieces: `last` is called when it cannot fail any more.
-    pub(crate) fn transaction_in_pieces<T>(
-        &self,
+    /// The same, in a turn that was taken before.
+    pub(crate) fn transaction_in<'s, T>(
+        &'s self,
+        turn: Option<HeldTurn<'s>>,
         durability: Durability,
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
-        last: impl FnOnce(&mut Ending<'_, '_>),
     ) -> Result<T> {
+        if turn.is_none() {
+            self.check_writes()?;
+        }
         self.commit(durability, || {
             let body = |transaction: &mut Transaction<'_>| {
                 self.check_not_closed()?;
                 body(transaction)
             };
-            self.heap.transaction_in_pieces(durability, self.copied_bytes_max, body, last)
+            match turn {
+                Some(turn) => turn.transaction(durability, body),
+                None => self.heap.transaction(durability, body),
+            }
+        })
+    }
+
+    /// As [`Shared::transaction_in`], in pieces: `last` is called when it cannot fail any more.
+    pub(crate) fn transaction_in_pieces<'s, T>(
+        &'s self,
+        turn: Option<HeldTurn<'s>>,
+        durability: Durability,
+        body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
+        last: impl FnOnce(&mut Ending<'_, '_>),
+    ) -> Result<T> {
+        if turn.is_none() {
+            self.check_writes()?;
+        }
+        self.commit(durability, || {
+            let body = |transaction: &mut Transaction<'_>| {
+                self.check_not_closed()?;
+                body(transaction)
+            };
+            let bytes_max = self.copied_bytes_max;
+            match turn {
+                Some(turn) => turn.transaction_in_pieces(durability, bytes_max, body, last),
+                None => self.heap.transaction_in_pieces(durability, bytes_max, body, last),
+            }
         })
     }
 
     fn commit<T>(&self, durability: Durability, commit: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.check_not_held()?;
-        self.check_not_closed()?;
         let done = self.metrics.commit(durability, commit);
         // It may have closed snapshots that were dropped within a closure, or ended some.
         self.destroy_unseen();
@@ -302,6 +336,7 @@ impl Shared {
     /// Refuses later operations and closes the heap.
     pub(crate) fn close(&self) -> Result<()> {
         self.check_not_held()?;
+        self.check_not_exclusive()?;
         if self.closed.swap(true, Ordering::AcqRel) {
             return Err(Error::Closed);
         }
@@ -313,6 +348,19 @@ impl Shared {
     #[inline]
     fn check_not_closed(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// What everybody asks who is about to wait for a turn to write.
+    #[inline]
+    fn check_writes(&self) -> Result<()> {
+        self.check_not_held()?;
+        self.check_not_closed()?;
+        self.check_not_exclusive()
+    }
+
+    #[inline]
+    fn check_not_exclusive(&self) -> Result<()> {
+        if self.heap.has_turn() { Err(Error::WithinExclusive) } else { Ok(()) }
     }
 
     #[inline]
@@ -364,8 +412,10 @@ impl Shared {
     ) -> Result<Option<Arc<KeyspaceState>>> {
         check_name(name)?;
         self.check_not_held()?;
+        // First: who has it may wait for the list, to open a keyspace.
+        let turn = self.take_turn()?;
         let mut keyspaces = self.keyspaces.lock();
-        let added = self.transaction(Durability::Sync, |transaction| {
+        let added = self.transaction_in(Some(turn), Durability::Sync, |transaction| {
             if self.catalogue.find(transaction, name)?.is_some() {
                 return Ok(None);
             }
@@ -381,8 +431,10 @@ impl Shared {
     pub(crate) fn convert_keyspace(&self, name: &str, engine: Engine) -> Result<bool> {
         check_name(name)?;
         self.check_not_held()?;
+        // First: who has it may wait for the list, to open a keyspace.
+        let turn = self.take_turn()?;
         let mut keyspaces = self.keyspaces.lock();
-        let converted = self.transaction(Durability::Sync, |transaction| {
+        let converted = self.transaction_in(Some(turn), Durability::Sync, |transaction| {
             let Some(entry) = self.catalogue.find(transaction, name)? else {
                 return Err(Error::UnknownKeyspace { name: name.into() });
             };
@@ -463,8 +515,10 @@ impl Shared {
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<bool> {
         check_name(name)?;
         self.check_not_held()?;
+        // First: who has it may wait for the list, to open a keyspace.
+        let turn = self.take_turn()?;
         let mut keyspaces = self.keyspaces.lock();
-        let dropped = self.transaction(Durability::Sync, |transaction| {
+        let dropped = self.transaction_in(Some(turn), Durability::Sync, |transaction| {
             let Some(entry) = self.catalogue.find(transaction, name)? else {
                 return Ok(false);
             };

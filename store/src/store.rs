@@ -316,6 +316,18 @@ impl Store {
         Snapshot::open(&self.shared)
     }
 
+    /// As [`Store::snapshot`], of what survives power loss: makes durable what it sees, if that is not
+    /// yet, by a flush that it shares with commits. Reads through it see nothing that can be lost.
+    ///
+    /// # Errors
+    /// As [`Store::snapshot`] and [`Store::sync`].
+    pub fn snapshot_durable(&self) -> Result<Snapshot> {
+        let snapshot = self.snapshot()?;
+        // All that it sees was appended before.
+        self.sync()?;
+        Ok(snapshot)
+    }
+
     /// What opening this store found and did: whether it had been closed, and what was brought
     /// from the log if not.
     pub fn recovery(&self) -> &Recovery {

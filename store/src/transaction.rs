@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use adamant_heap::durability::Durability;
 use adamant_heap::error::Result as HeapResult;
-use adamant_heap::{Transaction as HeapTransaction, events};
+use adamant_heap::{HeldTurn, Transaction as HeapTransaction, events};
 use adamant_slice::Slice;
 use adamant_trees::Operation;
 use tracing::debug;
@@ -193,7 +193,13 @@ impl Transaction {
     /// # Errors
     /// [`Error::Conflict`], [`Error::SnapshotExpired`]; else as [`Batch::commit`](crate::Batch::commit).
     /// None of the writes was made.
-    pub fn commit(mut self) -> Result<()> {
+    pub fn commit(self) -> Result<()> {
+        self.commit_in(None)
+    }
+
+    /// The same, in a turn to write that was taken before the transaction began: then nothing can have
+    /// changed.
+    pub(crate) fn commit_in(mut self, turn: Option<HeldTurn<'_>>) -> Result<()> {
         let works = std::mem::take(&mut self.works);
         if works.is_empty() && self.tables.iter().all(|table| table.writes.is_empty()) {
             return Ok(());
@@ -207,13 +213,13 @@ impl Transaction {
         let shared = self.snapshot.shared();
         let check = |transaction: &mut HeapTransaction<'_>| self.validate(shared, transaction);
         if self.is_large() {
-            return self.commit_in_pieces(shared, check, work);
+            return self.commit_in_pieces(shared, turn, check, work);
         }
         let keys =
             |each: &mut KeyVisitor<'_>| self.keys().try_for_each(|(state, key)| each(state, key));
         // Its own snapshot keeps nothing of what it writes.
         let lends = shared.versions().are_several();
-        shared.change_after(self.durability, lends, keys, check, |transaction| {
+        shared.change_after(turn, self.durability, lends, keys, check, |transaction| {
             self.apply(shared, transaction, |_, operations| {
                 Ok(operations.split_at(operations.len()))
             })?;
@@ -233,6 +239,7 @@ impl Transaction {
     fn commit_in_pieces(
         &self,
         shared: &Shared,
+        turn: Option<HeldTurn<'_>>,
         check: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
         work: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -248,7 +255,7 @@ impl Transaction {
             })?;
             work(transaction)
         };
-        shared.transaction_in_pieces(self.durability, body, |ending| {
+        shared.transaction_in_pieces(turn, self.durability, body, |ending| {
             progress.borrow_mut().finish(ending);
         })
     }

@@ -280,7 +280,29 @@ impl Heap {
         Supply { space: &self.space, journal: &self.journal, lent: &self.lent }
     }
 
-    /// Whether this thread runs a transaction.
+    /// Whether this thread has the turn to write: runs a transaction, or [holds
+    /// it](Heap::take_turn).
+    #[inline]
+    pub fn has_turn(&self) -> bool {
+        self.is_within()
+    }
+
+    /// Says whether this thread has the turn.
+    pub(crate) fn set_within(&self, is_within: bool) {
+        self.owner.store(if is_within { thread_token() } else { 0 }, Ordering::Relaxed);
+    }
+
+    /// Refuses what would wait for the turn that this thread has.
+    fn refuse_within(&self) -> Result<()> {
+        if self.is_within() {
+            return Err(Error::Misuse {
+                what: "not while this thread has the turn to write: it would wait for itself",
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether this thread has the turn to write.
     #[inline]
     pub(crate) fn is_within(&self) -> bool {
         self.owner.load(Ordering::Relaxed) == thread_token()
@@ -359,7 +381,7 @@ impl Heap {
 
     /// Waits for this thread's turn to write.
     #[inline]
-    fn wait_for_turn(&self) -> Result<Turn<'_, Writer>> {
+    pub(crate) fn wait_for_turn(&self) -> Result<Turn<'_, Writer>> {
         self.refuse_child()?;
         if self.is_within() {
             return Err(Error::Misuse {
@@ -372,7 +394,7 @@ impl Heap {
     }
 
     #[inline]
-    fn run<T, E: From<Error>>(
+    pub(crate) fn run<T, E: From<Error>>(
         &self,
         turn: Turn<'_, Writer>,
         durability: Durability,
@@ -381,8 +403,10 @@ impl Heap {
         last: impl FnOnce(&mut Ending<'_, '_>),
     ) -> std::result::Result<T, E> {
         let image = self.space.image.write();
+        // The turn may have been held before, which ends with this.
+        self.set_within(false);
         self.refuse_closed()?;
-        self.owner.store(thread_token(), Ordering::Relaxed);
+        self.set_within(true);
         self.recycle(&image);
         let mut transaction = Transaction::new(self.blocks(), self.supply(), turn, image);
         if let Some(bytes_max) = copied_bytes_max {
@@ -390,7 +414,7 @@ impl Heap {
         }
         // Whatever happens, the seat is free again before anybody else can take it.
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut transaction)));
-        self.owner.store(0, Ordering::Relaxed);
+        self.set_within(false);
         let result = match outcome {
             Ok(result) => result?,
             Err(panic) => {
@@ -443,6 +467,7 @@ impl Heap {
     /// When the medium fails; damage is in the report.
     pub fn check(&self) -> Result<CheckReport> {
         self.refuse_child()?;
+        self.refuse_within()?;
         let _seat = self.turns.wait();
         self.journal.checkpoint(&self.space.image)?;
         let image = self.read_image()?;
@@ -469,11 +494,7 @@ impl Heap {
         work: impl FnOnce(Blocks<'_>, &mut Exclusive<'_>) -> Result<T>,
     ) -> Result<T> {
         self.refuse_child()?;
-        if self.is_within() {
-            return Err(Error::Misuse {
-                what: "not within a transaction: it would wait for itself",
-            });
-        }
+        self.refuse_within()?;
         let _seat = self.turns.wait();
         let mut image = self.space.image.write();
         self.refuse_closed()?;
@@ -529,6 +550,7 @@ impl Heap {
         self.refuse_child()?;
         self.is_closing.store(true, Ordering::Release);
         let _no_copy = self.copying.lock();
+        self.refuse_within()?;
         self.recyclers.stop();
         self.keeper.stop();
         let outcome = self.journal.close(&self.space.image);
