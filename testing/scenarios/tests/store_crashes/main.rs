@@ -130,6 +130,38 @@ fn a_tree_grows_and_shrinks() {
     tally.print("store, a tree that grows and shrinks");
 }
 
+/// A keyspace is cleared and gets another name, with and without a snapshot that sees it.
+#[test]
+fn clears_and_renames() {
+    let disk = SimDisk::new(seed(9));
+    let mix = Mix { seed: seed(9), steps: 0, large_one_in: 0, upkeep_one_in: 0, durabilities: ALL };
+    let mut workload = Workload::create(&disk, mix).unwrap();
+    let mut names = ["one", "two"];
+    workload.commit(&Plan::Create(names[0]), Durability::Sync).unwrap();
+    for round in 0..9 {
+        let snapshot = (round % 3 == 1).then(|| workload.store().snapshot().unwrap());
+        let change = |number| Change {
+            name: names[0].into(),
+            key: key(number),
+            value: Some(vec![round as u8; 20]),
+        };
+        let plan = Plan::Batch((0..150).map(change).collect());
+        workload.commit(&plan, ALL[round % 3]).unwrap();
+        workload.commit(&Plan::Clear(names[0]), ALL[(round + 1) % 3]).unwrap();
+        let plan = Plan::Batch((0..40).map(change).collect());
+        workload.commit(&plan, ALL[round % 3]).unwrap();
+        drop(snapshot);
+        workload.commit(&Plan::Rename(names[0], names[1]), Durability::Sync).unwrap();
+        names.reverse();
+        if round % 4 == 3 {
+            workload.reopen().unwrap();
+        }
+    }
+    let mut tally = Tally::new();
+    try_power_cuts(&mut tally, &disk, &workload.models, 1, 3);
+    tally.print("store, clears and renames");
+}
+
 /// A keyspace goes from engine to engine, and changes in between.
 #[test]
 fn conversions() {

@@ -30,6 +30,8 @@ pub(crate) enum Plan {
     Create(&'static str),
     Drop(&'static str),
     Convert(&'static str, Engine),
+    Rename(&'static str, &'static str),
+    Clear(&'static str),
     Single(Change),
     Take {
         name: String,
@@ -64,6 +66,11 @@ impl Plan {
                 content.keyspaces.remove(*name);
             }
             Plan::Convert(..) => {}
+            Plan::Rename(name, new_name) => {
+                let map = content.keyspaces.remove(*name).expect("the keyspace exists");
+                content.keyspaces.insert((*new_name).into(), map);
+            }
+            Plan::Clear(name) => content.map(name).clear(),
             Plan::Take { name, key } => {
                 content.map(name).remove(key.as_slice());
             }
@@ -102,6 +109,8 @@ impl Plan {
             Plan::Convert(name, engine) => {
                 store.convert_keyspace(name, *engine)?;
             }
+            Plan::Rename(name, new_name) => store.rename_keyspace(name, new_name)?,
+            Plan::Clear(name) => keyspace(name)?.clear()?,
             Plan::Drop(name) => assert!(store.drop_keyspace(name)?, "{name:?} exists"),
             Plan::Take { name, key } => {
                 let taken = keyspace(name)?.take(key)?;
@@ -146,7 +155,7 @@ impl Plan {
 
     /// The durability that it has whatever was asked for.
     pub(crate) fn fixed_durability(&self) -> Option<Durability> {
-        matches!(self, Plan::Create(_) | Plan::Drop(_) | Plan::Convert(..))
+        matches!(self, Plan::Create(_) | Plan::Drop(_) | Plan::Convert(..) | Plan::Rename(..))
             .then_some(Durability::Sync)
     }
 }
