@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::image::{Exclusive, Image, Shared};
 use crate::journal::{JournalOptions, JournalStats, Recovery};
 use crate::journals::{Journal, JournalKind};
-use crate::keeper::{Estate, Keeper, MemoryStats};
+use crate::keeper::{Bounds, Estate, Keeper, MemoryStats};
 use crate::layout::{
     CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot, KIND_SYSTEM, PAGE_BYTES,
     ROOT_COUNT, ROOT_MAGIC, ROOT_OFFSET, descriptor_offset, file_offset,
@@ -92,6 +92,10 @@ pub struct Options {
     /// goes on in place, with a fence for each block that it is first to change; so does one that has
     /// copied a part of that and looks at blocks often.
     pub copies_bytes_max: usize,
+    /// Bytes of memory for huge pages: a thread looks which parts of the pool are used, and moves
+    /// them there, as long as half of [`Options::memory_bytes_max`], within which they count, is
+    /// free. 0: none. Only with `background`, for the redo journal, on Linux.
+    pub huge_bytes_max: u64,
 }
 
 impl Default for Options {
@@ -110,7 +114,14 @@ impl Default for Options {
             post_commit_workers: 0,
             memory_bytes_max: u64::MAX,
             copies_bytes_max: 64 << 20,
+            huge_bytes_max: 0,
         }
+    }
+}
+
+impl Options {
+    fn bounds(&self) -> Bounds {
+        Bounds { memory_bytes_max: self.memory_bytes_max, huge_bytes_max: self.huge_bytes_max }
     }
 }
 
@@ -172,6 +183,7 @@ impl Heap {
             true => open_read_only(&directory, &options)?,
             false => open_writable(&directory, &options)?,
         };
+        let bounds = options.bounds();
         let settled = Settled::new(image.pages_max());
         journal.unlike_file(&image, &mut |offset, len| settled.settle(offset, len));
         let (classes, pages_end) = load_root(&journal, &image, &settled)?;
@@ -187,7 +199,7 @@ impl Heap {
             MediumError::io("start a thread for", directory.path(), None, 0, source)
         })?;
         let turns = Arc::new(Turns::new(writer));
-        let estate = Estate::new(&space, &journal, &lent, &turns, options.memory_bytes_max);
+        let estate = Estate::new(&space, &journal, &lent, &turns, bounds);
         let keeper = Keeper::spawn(estate, options.background).map_err(|source| {
             MediumError::io("start a thread for", directory.path(), None, 0, source)
         })?;
@@ -623,7 +635,7 @@ fn open_writable(directory: &Arc<dyn Directory>, options: &Options) -> Result<Fo
         journal.grow(pages)?;
     }
     let bytes_max = options.address_bytes_max;
-    let is_bounded = options.memory_bytes_max < u64::MAX;
+    let is_bounded = options.bounds().are_any();
     let image = Image::map(journal.pool(), journal.mapping(), pages, bytes_max, is_bounded)?;
     let recovery = journal.recover(&image)?.unwrap_or(recovery);
     Ok((lock, journal, image, recovery))

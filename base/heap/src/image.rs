@@ -18,6 +18,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use adamant_medium::huge::HugePage;
 use adamant_medium::persist::Persist;
 use adamant_medium::region::Region;
 use adamant_medium::storage::File;
@@ -234,6 +235,16 @@ impl Exclusive<'_> {
         unsafe { pool.drop_private(region, at, file_offset(at), len, is_mapped)? };
         Ok(())
     }
+
+    /// Puts a huge page in the place of the data pages from a page on.
+    ///
+    /// # Safety
+    /// As [`Exclusive::drop_pages`], with the huge page for the file.
+    pub(crate) unsafe fn put_huge(&mut self, huge: &mut HugePage, start: u64) -> Result<()> {
+        self.gate.shut_out();
+        // SAFETY: our caller promises it.
+        Ok(unsafe { huge.put(&self.image.data, start * PAGE_BYTES) }?)
+    }
 }
 
 impl Image {
@@ -426,6 +437,11 @@ impl Image {
     #[inline]
     pub(crate) fn load_word(&self, offset: u64) -> Result<u64> {
         Ok(u64::from_le(self.word(offset)?.load(Ordering::Acquire)))
+    }
+
+    /// How many of some data pages this process has looked at.
+    pub(crate) fn touched_pages(&self, start: u64, pages: u64) -> u64 {
+        self.data.touched_pages(start * PAGE_BYTES, pages * PAGE_BYTES)
     }
 
     /// What was stored to, where memory is bounded.

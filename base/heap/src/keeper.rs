@@ -15,12 +15,14 @@
 //! the system's cache. See docs/decisions/0080-dropped-pages.md.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+use adamant_medium::huge::HUGE_PAGE_BYTES;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::Result;
+use crate::huge::Promoter;
 use crate::image::Exclusive;
 use crate::journal::{Signal, Worker};
 use crate::journals::Journal;
@@ -43,6 +45,12 @@ const GAP_PAGES: u64 = 4;
 /// Mappings that the image may come to, of the 65,530 that a process has. A piece that becomes the
 /// file's again amid memory of its own makes two more.
 const MAPPINGS_MAX: u64 = 16_000;
+/// Mappings for a piece on a huge page: its own, and what it is in is cut in two.
+const HUGE_MAPPINGS: u64 = 2;
+/// Huge pages made in one go: some 0.5 ms each, nearly all of it without a lock.
+const PROMOTED_MAX: usize = 32;
+/// The time between two looks for what is hot.
+const PROMOTE_AGAIN: Duration = Duration::from_millis(200);
 /// Looks at an image that somebody has, and the time between them, while there is no hurry.
 const LOOKS: u32 = 100;
 const LOOK_AGAIN: Duration = Duration::from_micros(50);
@@ -62,6 +70,26 @@ pub struct MemoryStats {
     pub dropped_bytes: u64,
     /// Commits that waited.
     pub waits: u64,
+    /// Bytes of the image that were put on huge pages because they are looked at.
+    pub promoted_bytes: u64,
+    /// Whether the system gives huge pages, as far as any were asked for.
+    pub has_huge_pages: bool,
+}
+
+/// Bounds of the memory of a heap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Of dirty memory; `u64::MAX`: none.
+    pub(crate) memory_bytes_max: u64,
+    /// Of memory on huge pages.
+    pub(crate) huge_bytes_max: u64,
+}
+
+impl Bounds {
+    /// Whether stores have to be noted.
+    pub(crate) fn are_any(self) -> bool {
+        self.memory_bytes_max < u64::MAX || self.huge_bytes_max > 0
+    }
 }
 
 /// What a round works on.
@@ -72,6 +100,7 @@ pub(crate) struct Estate {
     lent: Arc<Lent>,
     turns: Arc<Turns<Writer>>,
     bytes_max: u64,
+    huge_bytes_max: u64,
     /// Rounds that ended. The lock is that of `ended`.
     rounds: Mutex<u64>,
     ended: Condvar,
@@ -81,6 +110,8 @@ pub(crate) struct Estate {
     kept_bytes: AtomicU64,
     dropped_bytes: AtomicU64,
     waits: AtomicU64,
+    promoted_bytes: AtomicU64,
+    are_refused: AtomicBool,
     /// A mistake, planted to see that tests notice it: nobody waits for a checkpoint.
     #[cfg(test)]
     pub(crate) skips_checkpoint: std::sync::atomic::AtomicBool,
@@ -94,9 +125,10 @@ struct Tools {
     mappings: u64,
     /// Dirty bytes of this round that were old enough, but that something keeps.
     kept_bytes: u64,
+    promoter: Promoter,
 }
 
-/// The thread, and what others need of it.
+/// The threads, and what others need of it.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     signal: Arc<Signal>,
@@ -118,26 +150,29 @@ impl Quota {
 }
 
 impl Estate {
-    /// Nothing is dropped yet. There is no bound if `bytes_max` is `u64::MAX`.
+    /// Nothing is dropped yet.
     pub(crate) fn new(
         space: &Arc<Space>,
         journal: &Arc<Journal>,
         lent: &Arc<Lent>,
         turns: &Arc<Turns<Writer>>,
-        bytes_max: u64,
+        bounds: Bounds,
     ) -> Self {
         Self {
             space: Arc::clone(space),
             journal: Arc::clone(journal),
             lent: Arc::clone(lent),
             turns: Arc::clone(turns),
-            bytes_max,
+            bytes_max: bounds.memory_bytes_max,
+            huge_bytes_max: bounds.huge_bytes_max,
             rounds: Mutex::new(0),
             ended: Condvar::new(),
             tools: Mutex::default(),
             kept_bytes: AtomicU64::new(0),
             dropped_bytes: AtomicU64::new(0),
             waits: AtomicU64::new(0),
+            promoted_bytes: AtomicU64::new(0),
+            are_refused: AtomicBool::new(false),
             #[cfg(test)]
             skips_checkpoint: std::sync::atomic::AtomicBool::new(false),
         }
@@ -159,7 +194,7 @@ impl Estate {
 
     /// The bound, and what is kept beyond it: waiting would not help against that.
     fn over_bytes(&self) -> u64 {
-        self.bytes_max + self.kept_bytes.load(Ordering::Relaxed)
+        self.bytes_max.saturating_add(self.kept_bytes.load(Ordering::Relaxed))
     }
 
     /// Drops what can be dropped until half of the bound is left.
@@ -344,7 +379,9 @@ impl Estate {
         let is_mapped = |other: u64| {
             other / pieces_per_zone == piece / pieces_per_zone && !written.is_anonymous(other)
         };
+        let was_promoted = tools.promoter.forget(piece);
         let mappings = match (is_mapped(piece.wrapping_sub(1)), is_mapped(piece + 1)) {
+            _ if was_promoted => tools.mappings.saturating_sub(HUGE_MAPPINGS),
             (true, true) => tools.mappings.saturating_sub(1),
             (false, false) => tools.mappings + 2,
             _ => tools.mappings,
@@ -356,6 +393,7 @@ impl Estate {
         // SAFETY: as in `drop_runs`.
         unsafe { image.drop_pages(self.journal.pool(), (start, end), false)? };
         tools.mappings = mappings;
+        self.promoted_bytes.store(tools.promoter.bytes(), Ordering::Relaxed);
         self.note_dropped(written, |written| written.forget_piece(&dropping));
         quota.calls = quota.calls.saturating_sub(4);
         quota.pages = quota.pages.saturating_sub(PIECE_PAGES);
@@ -367,6 +405,43 @@ impl Estate {
         forget(written);
         let dropped = before.saturating_sub(written.dirty_bytes());
         self.dropped_bytes.fetch_add(dropped, Ordering::Relaxed);
+    }
+
+    /// Puts some of what is hot on huge pages, as long as that leaves half of the bound to others.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    fn promote(&self, is_stopped: &dyn Fn() -> bool) -> Result<()> {
+        let image = &self.space.image;
+        let Some(written) = image.written() else { return Ok(()) };
+        if !self.has_room(&self.tools.lock()) {
+            return Ok(());
+        }
+        for piece in Promoter::candidates(image, written).into_iter().take(PROMOTED_MAX) {
+            // Nobody drops pages between the copy and the move.
+            let tools = &mut *self.tools.lock();
+            if is_stopped() || !self.has_room(tools) || written.is_anonymous(piece) {
+                break;
+            }
+            let is_prepared = tools.promoter.prepare(self.journal.pool(), piece)?;
+            self.are_refused.store(!is_prepared, Ordering::Relaxed);
+            if !is_prepared {
+                break;
+            }
+            let put = self.alone(|image| tools.promoter.put(image, written, piece));
+            if put.unwrap_or(Ok(false))? {
+                tools.mappings += HUGE_MAPPINGS;
+                self.promoted_bytes.store(tools.promoter.bytes(), Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is room for one more huge page.
+    fn has_room(&self, tools: &Tools) -> bool {
+        tools.promoter.bytes() + HUGE_PAGE_BYTES <= self.huge_bytes_max
+            && self.dirty_bytes() + HUGE_PAGE_BYTES <= self.bytes_max / 2
+            && tools.mappings + HUGE_MAPPINGS <= MAPPINGS_MAX
     }
 
     /// A round is over, whatever became of it: what failed, those who waited meet themselves.
@@ -386,13 +461,25 @@ impl Tools {
 }
 
 impl Keeper {
-    /// Starts the thread, if memory is bounded and `has_thread` asks for one.
+    /// Starts the threads, if memory is bounded and `has_thread` asks for them.
     ///
     /// # Errors
     /// What the system says.
     pub(crate) fn spawn(estate: Estate, has_thread: bool) -> std::io::Result<Self> {
         let (signal, estate) = (Arc::new(Signal::default()), Arc::new(estate));
         let mut workers = Vec::new();
+        if has_thread && estate.huge_bytes_max > 0 && estate.space.image.written().is_some() {
+            let its = Arc::clone(&estate);
+            workers.push(Worker::spawn("adamant-huge", &signal, move |signal| {
+                while !signal.is_stopped() {
+                    let begun = Instant::now();
+                    // What cannot be read now may be the next time; a read that needs it says so.
+                    let _ = its.promote(&|| signal.is_stopped());
+                    // At most a twentieth of a processor, however large the pool.
+                    signal.sleep(PROMOTE_AGAIN.max(20 * begun.elapsed()));
+                }
+            })?);
+        }
         if has_thread && estate.space.image.written().is_some() {
             let its = Arc::clone(&estate);
             workers.push(Worker::spawn("adamant-keeper", &signal, move |signal| {
@@ -449,6 +536,8 @@ impl Keeper {
             dirty_bytes: self.estate.dirty_bytes(),
             dropped_bytes: self.estate.dropped_bytes.load(Ordering::Relaxed),
             waits: self.estate.waits.load(Ordering::Relaxed),
+            promoted_bytes: self.estate.promoted_bytes.load(Ordering::Relaxed),
+            has_huge_pages: !self.estate.are_refused.load(Ordering::Relaxed),
         }
     }
 

@@ -83,6 +83,7 @@ mod pin;
 mod recycler;
 mod turns;
 mod writer;
+mod huge;
 mod keeper;
 mod direct;
 mod tx;

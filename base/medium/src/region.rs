@@ -19,6 +19,9 @@ use crate::error::{Error, Result};
 
 /// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB pages.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
+/// Times that memory is moved again after the system took away its target and then failed.
+#[cfg(target_os = "linux")]
+const MOVES_MAX: usize = 16;
 /// Bytes that [`Region::fill`] asks its source for at a time.
 const FILL_BYTES: u64 = 1 << 20;
 
@@ -208,6 +211,62 @@ impl Region {
         unsafe { rustix::mm::madvise(address.cast(), len as usize, advice) }
     }
 
+    /// How many pages of a range of whole ones this process has looked at since they were mapped or
+    /// dropped; 0 where the system does not say. 8 bytes are read for each.
+    pub fn touched_pages(&self, offset: u64, len: u64) -> u64 {
+        if offset.checked_add(len).is_none_or(|end| end > self.bytes) || len == 0 {
+            return 0;
+        }
+        let first = self.address(offset).addr() as u64 / self.page_bytes;
+        let mut entries = vec![0; (len / self.page_bytes * 8) as usize];
+        touched(&mut entries, first * 8).map_or(0, |()| {
+            // Bit 63: present.
+            entries.chunks_exact(8).filter(|entry| entry[7] & 0x80 != 0).count() as u64
+        })
+    }
+
+    /// Moves `len` bytes from the start of another region here, over what is mapped. The other one
+    /// has zeros then.
+    ///
+    /// # Safety
+    /// As `HugePage::put`; nobody has a reference into the other region.
+    #[cfg(target_os = "linux")]
+    pub(crate) unsafe fn move_from(&self, offset: u64, source: &Region, len: u64) -> Result<()> {
+        use rustix::mm::MremapFlags;
+        if offset.checked_add(len).is_none_or(|end| end > self.bytes) || len > source.bytes {
+            return Err(self.beyond(offset, len));
+        }
+        let (from, to) = (source.address(0).cast(), self.address(offset).cast::<c_void>());
+        let (count, flags) = (len as usize, MremapFlags::MAYMOVE | MremapFlags::DONTUNMAP);
+        for _ in 0..MOVES_MAX {
+            // SAFETY: both ranges are whole pages of our own mappings, checked above. What is here is
+            // replaced under the system's lock on mappings, which faults wait for, by the same
+            // bytes; nobody refers to those of the source. Our caller promises the rest.
+            let moved = unsafe { rustix::mm::mremap_fixed(from, count, count, flags, to) };
+            let Err(error) = moved else { return Ok(()) };
+            let refused = Error::AddressSpace { needed_bytes: len, source: error.into() };
+            // SAFETY: advice that the range has already, which changes nothing; it is refused where
+            // nothing is mapped.
+            let there =
+                unsafe { rustix::mm::madvise(to, count, rustix::mm::Advice::LinuxDontFork) };
+            if there.is_ok() {
+                return Err(refused);
+            }
+        }
+        // The system took away what was here, and then had no memory to put the other in its place.
+        // The next touch would be a signal; nothing durable is lost.
+        std::process::abort()
+    }
+
+    /// Other systems move no memory.
+    ///
+    /// # Safety
+    /// None.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) unsafe fn move_from(&self, offset: u64, _source: &Region, len: u64) -> Result<()> {
+        Err(self.beyond(offset, len))
+    }
+
     /// Replaces the pages by a file's own: see `File::map_shared`.
     ///
     /// # Safety
@@ -310,6 +369,19 @@ impl Drop for Region {
         let unmapped = unsafe { rustix::mm::munmap(self.mapping.as_ptr(), self.mapping_bytes) };
         debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");
     }
+}
+
+/// Reads what the system knows of pages, 8 bytes for each.
+#[cfg(target_os = "linux")]
+fn touched(entries: &mut [u8], at: u64) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    std::fs::File::open("/proc/self/pagemap")?.read_exact_at(entries, at)
+}
+
+/// Other systems do not say.
+#[cfg(not(target_os = "linux"))]
+fn touched(_entries: &mut [u8], _at: u64) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Shared, and refused where a page could need a sync of the file system before its stores last.

@@ -231,6 +231,97 @@ fn memory_stays_below_its_bound_while_three_times_as_much_is_loaded() {
     }
 }
 
+/// Opens a heap in which a thread would move what is looked at to huge pages.
+fn open_huge(path: &Path, memory_bytes_max: u64, background: bool) -> Heap {
+    let options = crate::Options {
+        memory_bytes_max,
+        background,
+        huge_bytes_max: u64::MAX / 4,
+        log_bytes_max: 16 << 20,
+        ..Default::default()
+    };
+    Heap::open(Arc::new(OsDirectory::create(path).unwrap()), options).unwrap().0
+}
+
+#[test]
+fn hot_parts_are_put_on_huge_pages_and_dropped_again() {
+    const BOUND: u64 = 24 << 20;
+    let directory = tempfile::tempdir().unwrap();
+    let mut user = User::new(open(directory.path(), u64::MAX, false), 9);
+    while user.heap.stats().used_bytes < BOUND {
+        user.transact();
+    }
+    user.heap.close().unwrap();
+    user.heap = open_huge(directory.path(), BOUND, false);
+    assert!(user.is_right(), "which touches all of it");
+    let (mut promoted_most, mut demoted) = (0, 0);
+    for step in 0..400 {
+        user.step();
+        if step % 50 == 49 {
+            user.reserved.clear();
+        }
+        if step % 10 == 0 {
+            user.heap.keeper.estate.promote(&|| false).unwrap();
+        }
+        if step % 100 == 99 {
+            let before = user.heap.stats().memory.promoted_bytes;
+            user.heap.keeper.estate.round(&|| false).unwrap();
+            demoted += before.saturating_sub(user.heap.stats().memory.promoted_bytes);
+        }
+        if step % 40 == 0 {
+            assert!(user.is_right(), "step {step}");
+        }
+        promoted_most = user.heap.stats().memory.promoted_bytes.max(promoted_most);
+    }
+    let stats = user.heap.stats().memory;
+    println!("{promoted_most} bytes promoted at the most, {demoted} dropped: {stats:?}");
+    assert!(user.is_right() && user.heap.check().unwrap().findings.is_empty());
+    // A system may have none; then nothing happens, and the figures say so.
+    assert_eq!(promoted_most > 0, stats.has_huge_pages, "{stats:?}");
+}
+
+#[test]
+fn readers_and_writers_go_on_while_pages_become_huge() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut user = User::new(open(directory.path(), u64::MAX, false), 10);
+    while user.heap.stats().used_bytes < 24 << 20 {
+        user.transact();
+    }
+    user.heap.close().unwrap();
+    user.heap = open_huge(directory.path(), u64::MAX, true);
+    let User { heap, blocks, .. } = &user;
+    let is_over = AtomicBool::new(false);
+    let begun = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        for skipped in 0..2 {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    for (block, bytes) in blocks.iter().skip(skipped).step_by(3) {
+                        let view = heap.view().unwrap();
+                        assert!(view.block(*block).unwrap().starts_with(bytes));
+                    }
+                }
+            });
+        }
+        let mut number = 0_u64;
+        while begun.elapsed().as_secs() < 5 && heap.stats().memory.promoted_bytes < 16 << 20 {
+            heap.transaction::<_, Error>(Durability::Buffered, |tx| {
+                let block = tx.reserve(3000)?;
+                tx.write(block, 0, 3000)?.fill(number as u8);
+                if number.is_multiple_of(2) { tx.free(block) } else { Ok(()) }
+            })
+            .unwrap();
+            number += 1;
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let stats = heap.stats().memory;
+    println!("{stats:?}");
+    assert!(stats.promoted_bytes > 0 || !stats.has_huge_pages, "{stats:?}");
+    assert!(user.is_right());
+}
+
 #[test]
 fn views_of_other_threads_and_reservations_go_on_meanwhile() {
     const COUNT: u64 = 500;
