@@ -28,6 +28,7 @@ pub struct Options {
     pub(crate) background: bool,
     pub(crate) verify_first_touch: bool,
     pub(crate) memory_bytes_max: u64,
+    pub(crate) huge_bytes_max: u64,
     pub(crate) snapshot_bytes_max: u64,
 }
 
@@ -46,6 +47,7 @@ impl Options {
             background: true,
             verify_first_touch: false,
             memory_bytes_max: u64::MAX,
+            huge_bytes_max: 0,
             snapshot_bytes_max: 1 << 30,
         }
     }
@@ -142,6 +144,17 @@ impl Options {
     #[must_use]
     pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
         self.memory_bytes_max = bytes;
+        self
+    }
+
+    /// Bytes of memory for huge pages, on which reads of what is not in the processor's caches take less
+    /// time. A thread looks which parts of the pool are used and copies them there, a few MiB at a time,
+    /// while half of [`Options::memory_bytes_max`], within which they count, is free. Linux only, and only
+    /// with [`Options::background`]; where the system gives no huge pages nothing happens
+    /// ([`MemoryStats::has_huge_pages`](crate::MemoryStats)). Default: 0, none.
+    #[must_use]
+    pub fn huge_bytes_max(mut self, bytes: u64) -> Self {
+        self.huge_bytes_max = bytes;
         self
     }
 

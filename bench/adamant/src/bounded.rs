@@ -8,6 +8,8 @@
 mod settings;
 
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use ::adamant::{Durability, Keyspace, Options, Store};
 
@@ -25,6 +27,10 @@ const ENGINE: &str = "adamant";
 const BATCH: u64 = 500;
 /// Batches between two looks at the memory, which take a while.
 const BATCHES_PER_LOOK: u64 = 16;
+/// Looks whether more is put on huge pages, so many without any are enough.
+const LOOKS_MAX: u32 = 40;
+const LOOKS_STILL: u32 = 4;
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 const MEBIBYTE: f64 = (1 << 20) as f64;
 
 /// Measures everything; `tell` is called with what comes next.
@@ -48,10 +54,12 @@ pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Report> {
         let (above, below) = (format!("{row}.bounded"), format!("{row}.unbounded"));
         report.add_ratio(&format!("{above}.vs_unbounded"), &above, (&below, ENGINE))?;
     }
+    report.add_ratio("get.huge_pages.vs_small", "get.huge_pages", ("get.small_pages", ENGINE))?;
     Ok(report)
 }
 
 /// A store, from its creation to its end.
+#[derive(Clone, Copy)]
 struct Run<'s> {
     settings: &'s Settings,
     data: &'s Data,
@@ -97,7 +105,44 @@ impl Run<'_> {
         changed.sort_unstable();
         self.verify(&keyspace, &changed)?;
         drop(keyspace);
-        Ok(store.close()?)
+        store.close()?;
+        if self.bound == u64::MAX { self.measure_huge(path, report) } else { Ok(()) }
+    }
+
+    /// Gets from a store that was opened again, before and after what was looked at is on huge pages.
+    fn measure_huge(&self, path: &Path, report: &mut Report) -> Result<()> {
+        let order =
+            draw(Distribution::Uniform, self.settings.entries, self.settings.gets, self.seed);
+        for (name, huge_bytes_max) in [("small_pages", 0), ("huge_pages", u64::MAX / 4)] {
+            let store = Store::open_with(path, Options::new().huge_bytes_max(huge_bytes_max))?;
+            let keyspace = store.keyspace("bench")?;
+            let run = Run { name, ..*self };
+            run.get(&keyspace, &order, "get.touched", report)?;
+            if huge_bytes_max > 0 {
+                self.wait_for_huge(&store, report)?;
+            }
+            run.get(&keyspace, &order, "get", report)?;
+            drop(keyspace);
+            store.close()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until no more is put on huge pages.
+    fn wait_for_huge(&self, store: &Store, report: &mut Report) -> Result<()> {
+        let (mut promoted, mut still) = (0, 0);
+        for _ in 0..LOOKS_MAX {
+            thread::sleep(LOOK_AGAIN);
+            let now = store.stats()?.heap.memory.promoted_bytes;
+            still = if now == promoted { still + 1 } else { 0 };
+            promoted = now;
+            if still == LOOKS_STILL {
+                break;
+            }
+        }
+        let mebibytes = promoted as f64 / MEBIBYTE;
+        report.add("promoted", ENGINE, Unit::Mebibytes, self.settings.entries, mebibytes);
+        Ok(())
     }
 
     fn add(&self, report: &mut Report, row: &str, unit: Unit, sample: f64) {

@@ -22,6 +22,7 @@ pub(crate) fn run(args: &StatArgs, output: &Output) -> Result<()> {
         ("address_bytes", heap.address_bytes),
         ("memory_dirty_bytes", heap.memory.dirty_bytes),
         ("memory_dropped_bytes", heap.memory.dropped_bytes),
+        ("memory_promoted_bytes", heap.memory.promoted_bytes),
         ("log_bytes", heap.journal.log_allocated_bytes),
         ("log_used_bytes", heap.journal.log_used_bytes),
         ("last_sequence", heap.journal.last_sequence),
