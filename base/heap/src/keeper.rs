@@ -475,8 +475,8 @@ impl Keeper {
                     let begun = Instant::now();
                     // What cannot be read now may be the next time; a read that needs it says so.
                     let _ = its.promote(&|| signal.is_stopped());
-                    // At most a twentieth of a processor, however large the pool.
-                    signal.sleep(PROMOTE_AGAIN.max(20 * begun.elapsed()));
+                    // At most a fifth of a processor, however large the pool.
+                    signal.sleep(PROMOTE_AGAIN.max(4 * begun.elapsed()));
                 }
             })?);
         }

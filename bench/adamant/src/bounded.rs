@@ -29,7 +29,7 @@ const BATCH: u64 = 500;
 const BATCHES_PER_LOOK: u64 = 16;
 /// Looks whether more is put on huge pages, so many without any are enough.
 const LOOKS_MAX: u32 = 40;
-const LOOKS_STILL: u32 = 4;
+const LOOKS_STILL: u32 = 6;
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 const MEBIBYTE: f64 = (1 << 20) as f64;
 
