@@ -297,15 +297,21 @@ fn readers_and_writers_go_on_while_pages_become_huge() {
             let is_over = &is_over;
             scope.spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
-                    for (block, bytes) in blocks.iter().skip(skipped).step_by(3) {
+                    let some = blocks.iter().skip(skipped).step_by(3);
+                    for (number, (block, bytes)) in some.enumerate() {
                         let view = heap.view().unwrap();
                         assert!(view.block(*block).unwrap().starts_with(bytes));
+                        drop(view);
+                        if number % 32 == 0 {
+                            // Nobody waits for the image here: it has to be free now and then.
+                            std::thread::sleep(std::time::Duration::from_millis(1));
+                        }
                     }
                 }
             });
         }
         let mut number = 0_u64;
-        while begun.elapsed().as_secs() < 5 && heap.stats().memory.promoted_bytes < 16 << 20 {
+        while begun.elapsed().as_secs() < 30 && heap.stats().memory.promoted_bytes < 8 << 20 {
             heap.transaction::<_, Error>(Durability::Buffered, |tx| {
                 let block = tx.reserve(3000)?;
                 tx.write(block, 0, 3000)?.fill(number as u8);
@@ -313,6 +319,7 @@ fn readers_and_writers_go_on_while_pages_become_huge() {
             })
             .unwrap();
             number += 1;
+            std::thread::yield_now();
         }
         is_over.store(true, Ordering::Relaxed);
     });
