@@ -69,6 +69,14 @@ impl Alone<'_> {
         }
     }
 
+    /// Lets all in that wait, and waits until they have left: for who has changed nothing that others
+    /// are not to see.
+    pub(crate) fn pause(&mut self) {
+        self.gate.readers.open(OPEN);
+        self.gate.shut();
+        self.has_let_in = false;
+    }
+
     /// Waits until those that were let in have left.
     #[inline]
     pub(crate) fn shut_out(&mut self) {
@@ -121,13 +129,18 @@ impl Gate {
     pub(crate) fn write(&self) -> Alone<'_> {
         let lock = self.lock.write();
         let alone = Alone { gate: self, _lock: lock, has_let_in: false };
+        self.shut();
+        alone
+    }
+
+    #[inline]
+    fn shut(&self) {
         self.readers.shut();
         for place in self.places.iter().take(self.used.load(Ordering::SeqCst)) {
             while place.0.load(Ordering::SeqCst) == INSIDE {
                 wait(|| place.0.load(Ordering::Relaxed) != INSIDE);
             }
         }
-        alone
     }
 
     /// The same, if nobody has the image in any way now. Never waits.

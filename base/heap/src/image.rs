@@ -139,6 +139,11 @@ impl Exclusive<'_> {
         self.gate.let_in();
     }
 
+    /// Lets all in that wait, and waits until they have left. To be called when nothing is half done.
+    pub(crate) fn pause(&mut self) {
+        self.gate.pause();
+    }
+
     /// Waits until the readers that were let in have left.
     #[inline]
     pub(crate) fn shut_out(&mut self) {
