@@ -1,6 +1,6 @@
 //! Serializable transactions: read two records, write both.
 
-use adamant::Error;
+use adamant::{Error, Transaction};
 
 use crate::data::{Distribution, draw};
 use crate::engines::adamant::AdamantEngine;
@@ -13,7 +13,7 @@ use crate::workload::session::Session;
 /// Records that transactions take two of where many of them conflict.
 const FEW_RECORDS: u64 = 16;
 
-/// Rows `exchange.{many,few}.{1t,2t}`: transactions that write two records anew; `conflicts...` of
+/// Rows `exchange.{many,few}.{1t,2t,exclusive.2t}`: transactions that write two records anew; `conflicts.` of
 /// them, in hundredths of the commits. `exchange.plain.1t`: the same two gets and a batch of two.
 ///
 /// # Errors
@@ -29,12 +29,12 @@ pub(super) fn measure(
     let keyspace = session.engine().keyspace().clone();
     for (name, records) in [("many", session.entries), ("few", FEW_RECORDS.min(session.entries))] {
         let draws = draw(Distribution::Uniform, records, 1 << 16, session.seed);
-        for threads in [1, 2] {
+        for (kind, threads) in [("", 1), ("", 2), (".exclusive", 2)] {
             let before = store.stats()?.commits;
             let measured = up_to(threads, u64::MAX, settings.row_time, |thread, number| {
                 let at = |step| draws[(2 * number as usize + 31 * thread + step) % draws.len()];
                 let pair = [at(0), at(1)];
-                store.transaction(|tx| {
+                let exchange = |tx: &mut Transaction| {
                     for index in pair {
                         let key = session.data.key(index);
                         if tx.get(&keyspace, key)?.is_some() {
@@ -42,14 +42,20 @@ pub(super) fn measure(
                         }
                     }
                     Ok::<(), Error>(())
-                })?;
+                };
+                if kind.is_empty() {
+                    store.transaction(exchange)
+                } else {
+                    store.exclusive(exchange)
+                }?;
                 Ok(())
             })?;
             let after = store.stats()?.commits;
             let commits = (after.commits - before.commits).max(1);
             let conflicts = (after.conflicts - before.conflicts) as f64 * 100.0 / commits as f64;
-            session.add_rate(report, &format!("exchange.{name}.{threads}t"), measured);
-            session.add(report, &format!("conflicts.{name}.{threads}t"), Unit::Percent, conflicts);
+            let row = format!("{name}{kind}.{threads}t");
+            session.add_rate(report, &format!("exchange.{row}"), measured);
+            session.add(report, &format!("conflicts.{row}"), Unit::Percent, conflicts);
         }
     }
     let draws = draw(Distribution::Uniform, session.entries, 1 << 16, session.seed);
