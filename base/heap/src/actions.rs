@@ -180,8 +180,10 @@ impl Heap {
         let taken = &mut *desk;
         let image = &self.space.image;
         let freed = || Error::InvalidPointer { offset: block, what: "is already free" };
-        let place = self.blocks().locate(image, block)?;
+        // First the claim, so that what is found then is what is there until it is let go: an extent
+        // has no bit to look at once more.
         let claim = self.desks.claim(block).ok_or_else(freed)?;
+        let place = self.blocks().locate(image, block)?;
         if !image.is_allocated(&self.space.classes, place)? {
             return Err(freed());
         }

@@ -156,10 +156,12 @@ impl Desks {
     }
 
     /// Claims a block for freeing it; `None` when another thread is at it. Waits for a thread that
-    /// frees a block which stands for the same word, about a microsecond.
+    /// frees a block which stands for the same word, about a microsecond. Any number may be asked
+    /// for; what is no block has nobody who frees it.
     #[inline]
     pub(crate) fn claim(&self, block: u64) -> Option<Claim<'_>> {
-        debug_assert!(block > 0, "a block");
+        // 0 is no block, and stands for nobody.
+        let block = block.max(1);
         let index = (block / 8).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58;
         let word = &self.claims[index as usize % CLAIM_COUNT].0;
         loop {
