@@ -35,6 +35,14 @@ fn opens_and_holds_what_it_held(set: Set, name: &str) {
     let path = directory.path().join("store");
     image::unpack(&stored(set, name), &path).unwrap();
 
+    // First by one who only reads, and leaves it as it was.
+    let packed = image::pack(&path).unwrap();
+    let store = Store::open_with(&path, set.options().read_only(true)).unwrap();
+    assert!(content::describe(&store).unwrap() == expected, "{name} shows readers something else");
+    assert!(store.check().unwrap().is_clean());
+    store.close().unwrap();
+    assert!(image::pack(&path).unwrap() == packed, "{name} was changed by a reader");
+
     let store = Store::open_with(&path, set.options()).unwrap();
     let undo = store.journal().unwrap() == JournalKind::Undo;
     assert_eq!(undo, set == Set::Undo);
