@@ -15,11 +15,12 @@ use std::time::Instant;
 
 use adamant_wire::checksum::crc32c;
 use adamant_wire::frame::{self, FRAME_HEADER_BYTES, Kind};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard};
 use tracing::{Level, enabled, trace};
 
 use super::chain::Cursor;
 use super::files::{Files, Used};
+use super::group::Group;
 use super::layout::LOG_HEAD_BYTES;
 use super::log_file::LogFile;
 use super::pending::{Pending, Segment, Writer};
@@ -47,11 +48,10 @@ pub(super) struct Log {
     appending: Mutex<Appending>,
     writer: Mutex<Writer>,
     tail: Mutex<Tail>,
-    group: Mutex<Group>,
-    group_changed: Condvar,
+    /// How far records are durable; the memory is for the files of the next sync.
+    group: Group<Vec<Arc<LogFile>>>,
     last: AtomicU64,
     written: AtomicU64,
-    durable: AtomicU64,
     appended_bytes: AtomicU64,
     pending_bytes: AtomicU64,
     /// Bytes left in the file of the tail.
@@ -83,14 +83,6 @@ struct Tail {
     stops: VecDeque<(Cursor, u64)>,
 }
 
-/// What those who wait for a sync share.
-#[derive(Debug, Default)]
-struct Group {
-    has_leader: bool,
-    /// Memory for the files of the next sync.
-    syncing: Vec<Arc<LogFile>>,
-}
-
 impl Log {
     /// A log that is not started: nothing can be appended. `sequence` was the last record.
     pub(super) fn new(uuid: [u8; 16], files: Files, sequence: u64) -> Self {
@@ -105,11 +97,9 @@ impl Log {
             appending: Mutex::default(),
             writer: Mutex::default(),
             tail: Mutex::new(tail),
-            group: Mutex::default(),
-            group_changed: Condvar::new(),
+            group: Group::new(sequence),
             last: AtomicU64::new(sequence),
             written: AtomicU64::new(sequence),
-            durable: AtomicU64::new(sequence),
             appended_bytes: AtomicU64::new(0),
             pending_bytes: AtomicU64::new(0),
             tail_bytes: AtomicU64::new(0),
@@ -235,11 +225,7 @@ impl Log {
     fn encode(&self, tail: &mut Tail, record: &RecordBuilder, appending: &mut Appending) -> u64 {
         let Appending { planned, head: head_bytes } = appending;
         let sequence = tail.cursor.sequence + 1;
-        let mut head = CommitHead {
-            lag: sequence - self.durable.load(Ordering::Acquire),
-            parts: 0,
-            parts_crc: 0,
-        };
+        let mut head = CommitHead { lag: sequence - self.group.durable(), parts: 0, parts_crc: 0 };
         let (before, ordinal) = (tail.pending.bytes.len(), tail.cursor.ordinal);
         for (index, entries) in record.frames().enumerate() {
             let is_commit = index + 1 == record.frame_count();
@@ -333,7 +319,7 @@ impl Log {
     /// Counters.
     pub(super) fn stats(&self) -> LogStats {
         LogStats {
-            durable: self.durable.load(Ordering::Acquire),
+            durable: self.group.durable(),
             last: self.last.load(Ordering::Acquire),
             appended_bytes: self.appended_bytes(),
             records: self.records.load(Ordering::Relaxed),
@@ -362,31 +348,16 @@ impl Log {
     /// # Errors
     /// `Error::Poisoned`; those of the medium, which poison.
     pub(super) fn sync(&self, sequence: u64) -> Result<()> {
-        let mut group = self.group.lock();
-        loop {
-            if self.durable.load(Ordering::Acquire) >= sequence {
-                return Ok(());
-            }
-            self.poison.check()?;
-            if !group.has_leader {
-                break;
-            }
-            self.group_changed.wait(&mut group);
-        }
-        group.has_leader = true;
-        let mut syncing = std::mem::take(&mut group.syncing);
-        drop(group);
-        let result = self.sync_pending(&mut syncing);
-        syncing.clear();
-        let mut group = self.group.lock();
-        group.syncing = syncing;
-        group.has_leader = false;
-        drop(group);
-        self.group_changed.notify_all();
-        result
+        let check = || self.poison.check();
+        self.group.reach(sequence, check, |syncing| {
+            let synced = self.sync_pending(syncing);
+            syncing.clear();
+            synced
+        })
     }
 
-    fn sync_pending(&self, syncing: &mut Vec<Arc<LogFile>>) -> Result<()> {
+    /// Writes what is pending and syncs the files that need it; the last record that is durable now.
+    fn sync_pending(&self, syncing: &mut Vec<Arc<LogFile>>) -> Result<u64> {
         let written = {
             let mut writer = self.writer.lock();
             let written = self.write_pending(&mut writer, true)?;
@@ -398,12 +369,11 @@ impl Log {
             self.syncs.fetch_add(1, Ordering::Relaxed);
             file.file.sync().map_err(|error| self.poison.set(error.into()))?;
         }
-        self.durable.store(written, Ordering::Release);
         if let Some(start) = start {
             let (files, micros) = (syncing.len(), events::micros(start));
             trace!(target: events::LOG, sequence = written, files, micros, "log synced");
         }
-        Ok(())
+        Ok(written)
     }
 
     /// Writes what is pending; returns the last sequence number written.

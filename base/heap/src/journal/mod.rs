@@ -12,6 +12,7 @@ mod poison;
 mod log_file;
 mod files;
 mod chain;
+mod group;
 mod pending;
 mod log;
 mod by_page;
