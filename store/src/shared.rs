@@ -84,13 +84,16 @@ impl KeyspaceState {
 /// Is told of a key that a commit will change.
 pub(crate) type KeyVisitor<'v> = dyn FnMut(&KeyspaceState, &[u8]) -> Result<()> + 'v;
 
+/// The keyspaces in use, by name.
+type List = BTreeMap<Box<str>, Arc<KeyspaceState>>;
+
 /// What all handles of a store point to. Dropping it closes the heap.
 pub(crate) struct Shared {
     heap: Heap,
     catalogue: Catalogue,
     durability: Durability,
     closed: AtomicBool,
-    keyspaces: Mutex<BTreeMap<Box<str>, Arc<KeyspaceState>>>,
+    keyspaces: Mutex<List>,
     /// What the last batch left, for the next one.
     spare_content: Mutex<Option<Content>>,
     versions: Versions,
@@ -404,6 +407,23 @@ impl Shared {
         Ok((states, found))
     }
 
+    /// Changes which keyspaces there are, by one transaction; `done` is told what came of it before
+    /// anybody else looks at the list. The turn to write comes first: who has it may wait for the list,
+    /// to open a keyspace.
+    fn change_list<T>(
+        &self,
+        durability: Durability,
+        body: impl FnOnce(&mut Transaction<'_>, &List) -> Result<T>,
+        done: impl FnOnce(&mut List, &T),
+    ) -> Result<T> {
+        let turn = self.take_turn()?;
+        let mut keyspaces = self.keyspaces.lock();
+        let body = |transaction: &mut Transaction<'_>| body(transaction, &keyspaces);
+        let changed = self.transaction_in(Some(turn), durability, body)?;
+        done(&mut keyspaces, &changed);
+        Ok(changed)
+    }
+
     /// Makes a keyspace; `None` if there is one of that name.
     pub(crate) fn create_keyspace(
         &self,
@@ -411,70 +431,60 @@ impl Shared {
         engine: Engine,
     ) -> Result<Option<Arc<KeyspaceState>>> {
         check_name(name)?;
-        self.check_not_held()?;
-        // First: who has it may wait for the list, to open a keyspace.
-        let turn = self.take_turn()?;
-        let mut keyspaces = self.keyspaces.lock();
-        let added = self.transaction_in(Some(turn), Durability::Sync, |transaction| {
+        let add = |transaction: &mut Transaction<'_>, _: &List| {
             if self.catalogue.find(transaction, name)?.is_some() {
                 return Ok(None);
             }
             let entry = self.catalogue.add(transaction, name, engine)?;
             KeyspaceState::new(transaction, name, &entry).map(Some)
-        })?;
-        let Some(state) = added else { return Ok(None) };
-        keyspaces.insert(name.into(), Arc::clone(&state));
-        Ok(Some(state))
+        };
+        self.change_list(Durability::Sync, add, |keyspaces, added| {
+            if let Some(state) = added {
+                keyspaces.insert(name.into(), Arc::clone(state));
+            }
+        })
     }
 
     /// Makes a keyspace one of another engine; false if it is one already.
     pub(crate) fn convert_keyspace(&self, name: &str, engine: Engine) -> Result<bool> {
         check_name(name)?;
-        self.check_not_held()?;
-        // First: who has it may wait for the list, to open a keyspace.
-        let turn = self.take_turn()?;
-        let mut keyspaces = self.keyspaces.lock();
-        let converted = self.transaction_in(Some(turn), Durability::Sync, |transaction| {
+        let convert = |transaction: &mut Transaction<'_>, keyspaces: &List| {
             let Some(entry) = self.catalogue.find(transaction, name)? else {
                 return Err(Error::UnknownKeyspace { name: name.into() });
             };
             if Tree::open(transaction, name, &entry)?.engine() == engine {
                 return Ok(false);
             }
-            if let Some(state) = keyspaces.get(name) {
-                state.in_doubt.store(true, Ordering::Release);
-            }
+            put_in_doubt(keyspaces, name);
             self.catalogue.convert(transaction, name, &entry, engine)?;
             Ok(true)
-        })?;
-        if converted {
-            // Handles from now on know the new tree; those from before ask the catalogue.
-            keyspaces.remove(name);
-        }
-        Ok(converted)
+        };
+        self.change_list(Durability::Sync, convert, |keyspaces, converted| {
+            if *converted {
+                // Handles from now on know the new tree; those from before ask the catalogue.
+                keyspaces.remove(name);
+            }
+        })
     }
 
     /// Gives a keyspace another name, which none has.
     pub(crate) fn rename_keyspace(&self, name: &str, new_name: &str) -> Result<()> {
         check_name(name)?;
         check_name(new_name)?;
-        self.check_not_held()?;
-        let mut keyspaces = self.keyspaces.lock();
-        self.transaction(Durability::Sync, |transaction| {
+        let rename = |transaction: &mut Transaction<'_>, keyspaces: &List| {
             let Some(entry) = self.catalogue.find(transaction, name)? else {
                 return Err(Error::UnknownKeyspace { name: name.into() });
             };
             if self.catalogue.find(transaction, new_name)?.is_some() {
                 return Err(Error::KeyspaceExists { name: new_name.into() });
             }
-            if let Some(state) = keyspaces.get(name) {
-                state.in_doubt.store(true, Ordering::Release);
-            }
+            put_in_doubt(keyspaces, name);
             self.catalogue.rename(transaction, name, new_name, &entry)
-        })?;
-        // Handles from now on know the new name; those from before ask the catalogue.
-        keyspaces.remove(name);
-        Ok(())
+        };
+        self.change_list(Durability::Sync, rename, |keyspaces, ()| {
+            // Handles from now on know the new name; those from before ask the catalogue.
+            keyspaces.remove(name);
+        })
     }
 
     /// Takes all entries out of a keyspace, whatever it is called now.
@@ -483,9 +493,7 @@ impl Shared {
         state: &KeyspaceState,
         durability: Durability,
     ) -> Result<()> {
-        self.check_not_held()?;
-        let mut keyspaces = self.keyspaces.lock();
-        let (name, unseen) = self.transaction(durability, |transaction| {
+        let clear = |transaction: &mut Transaction<'_>, keyspaces: &List| {
             let Some((name, entry)) = self.catalogue.find_by_id(transaction, state.id)? else {
                 return Err(Error::KeyspaceDropped { name: state.name.to_string() });
             };
@@ -494,19 +502,18 @@ impl Shared {
                 return Ok((name, None));
             }
             state.in_doubt.store(true, Ordering::Release);
-            if let Some(state) = keyspaces.get(&*name) {
-                state.in_doubt.store(true, Ordering::Release);
-            }
+            put_in_doubt(keyspaces, &name);
             self.catalogue.clear(transaction, &name, &entry, tree.engine())?;
             if self.versions.any() {
                 self.versions.drop_keyspace(entry.id.get(), tree);
                 return Ok((name, None));
             }
             Ok((name, Some(tree.head())))
+        };
+        let (_, unseen) = self.change_list(durability, clear, |keyspaces, (name, _)| {
+            // Handles from now on know the new tree; those from before ask the catalogue.
+            keyspaces.remove(&**name);
         })?;
-        // Handles from now on know the new tree; those from before ask the catalogue.
-        keyspaces.remove(&*name);
-        drop(keyspaces);
         self.destroy_retired(unseen.into_iter().collect());
         Ok(())
     }
@@ -514,17 +521,11 @@ impl Shared {
     /// Drops a keyspace and frees what it held; false if there is none of that name.
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<bool> {
         check_name(name)?;
-        self.check_not_held()?;
-        // First: who has it may wait for the list, to open a keyspace.
-        let turn = self.take_turn()?;
-        let mut keyspaces = self.keyspaces.lock();
-        let dropped = self.transaction_in(Some(turn), Durability::Sync, |transaction| {
+        let drop = |transaction: &mut Transaction<'_>, keyspaces: &List| {
             let Some(entry) = self.catalogue.find(transaction, name)? else {
                 return Ok(false);
             };
-            if let Some(state) = keyspaces.get(name) {
-                state.in_doubt.store(true, Ordering::Release);
-            }
+            put_in_doubt(keyspaces, name);
             if self.versions.any() {
                 let tree = Tree::open(transaction, name, &entry)?;
                 self.catalogue.retire(transaction, name, &entry)?;
@@ -533,17 +534,25 @@ impl Shared {
                 self.catalogue.drop(transaction, name, &entry)?;
             }
             Ok(true)
-        })?;
-        if dropped {
-            keyspaces.remove(name);
-        }
-        Ok(dropped)
+        };
+        self.change_list(Durability::Sync, drop, |keyspaces, dropped| {
+            if *dropped {
+                keyspaces.remove(name);
+            }
+        })
+    }
+}
+
+/// Handles of a keyspace, if it is in use, ask the catalogue from now on.
+fn put_in_doubt(keyspaces: &List, name: &str) {
+    if let Some(state) = keyspaces.get(name) {
+        state.in_doubt.store(true, Ordering::Release);
     }
 }
 
 /// What all handles of a keyspace share, given its entry.
 fn state_of<R: Read>(
-    keyspaces: &mut BTreeMap<Box<str>, Arc<KeyspaceState>>,
+    keyspaces: &mut List,
     heap: &R,
     name: &str,
     entry: &KeyspaceEntry,

@@ -44,6 +44,9 @@ fn others_wait_for_its_end_and_readers_do_not() {
         store.keyspace_with(engine.name(), KeyspaceOptions::new().engine(engine)).unwrap()
     });
     all[0].insert("key", "before").unwrap();
+    store.keyspace("old name").unwrap();
+    let cleared = store.keyspace("cleared").unwrap();
+    cleared.insert("key", "value").unwrap();
     let is_written = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let mut only = store.begin_exclusive().unwrap();
@@ -55,6 +58,9 @@ fn others_wait_for_its_end_and_readers_do_not() {
             store.keyspace("new").unwrap();
         });
         let creator = scope.spawn(|| store.keyspace("other").map(|_| ()).unwrap());
+        // As do all that change the list of keyspaces.
+        let renamer = scope.spawn(|| store.rename_keyspace("old name", "new name").unwrap());
+        let clearer = scope.spawn(|| cleared.clear().unwrap());
         std::thread::sleep(Duration::from_millis(20));
         assert!(!is_written.load(Ordering::SeqCst));
         // Readers and snapshots of this thread and of others.
@@ -77,8 +83,11 @@ fn others_wait_for_its_end_and_readers_do_not() {
         assert!(!is_written.load(Ordering::SeqCst));
         only.commit().unwrap();
         writer.join().unwrap();
-        creator.join().unwrap();
+        for changer in [creator, renamer, clearer] {
+            changer.join().unwrap();
+        }
     });
+    assert!(store.open_keyspace("new name").is_ok() && cleared.is_empty().unwrap());
     assert_eq!(all[0].get("key").unwrap(), Some("by another".into()));
     assert_eq!(all[3].len().unwrap(), 400);
 }
