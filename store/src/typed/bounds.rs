@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-use super::key::KeyFor;
+use super::key::{KeyFor, encode_key};
 
 /// A lower and an upper bound, as bytes.
 pub type EncodedBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -13,39 +13,33 @@ pub trait KeyBoundsFor<K> {
     fn encoded(&self) -> EncodedBounds;
 }
 
-fn bytes<K>(key: &impl KeyFor<K>) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(32);
-    key.encode_last(&mut bytes);
-    bytes
-}
-
 impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for Range<Q> {
     fn encoded(&self) -> EncodedBounds {
-        (Bound::Included(bytes(&self.start)), Bound::Excluded(bytes(&self.end)))
+        (Bound::Included(encode_key(&self.start)), Bound::Excluded(encode_key(&self.end)))
     }
 }
 
 impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for RangeInclusive<Q> {
     fn encoded(&self) -> EncodedBounds {
-        (Bound::Included(bytes(self.start())), Bound::Included(bytes(self.end())))
+        (Bound::Included(encode_key(self.start())), Bound::Included(encode_key(self.end())))
     }
 }
 
 impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for RangeFrom<Q> {
     fn encoded(&self) -> EncodedBounds {
-        (Bound::Included(bytes(&self.start)), Bound::Unbounded)
+        (Bound::Included(encode_key(&self.start)), Bound::Unbounded)
     }
 }
 
 impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for RangeTo<Q> {
     fn encoded(&self) -> EncodedBounds {
-        (Bound::Unbounded, Bound::Excluded(bytes(&self.end)))
+        (Bound::Unbounded, Bound::Excluded(encode_key(&self.end)))
     }
 }
 
 impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for RangeToInclusive<Q> {
     fn encoded(&self) -> EncodedBounds {
-        (Bound::Unbounded, Bound::Included(bytes(&self.end)))
+        (Bound::Unbounded, Bound::Included(encode_key(&self.end)))
     }
 }
 
@@ -57,6 +51,6 @@ impl<K> KeyBoundsFor<K> for RangeFull {
 
 impl<K, Q: KeyFor<K>> KeyBoundsFor<K> for (Bound<Q>, Bound<Q>) {
     fn encoded(&self) -> EncodedBounds {
-        (self.0.as_ref().map(bytes), self.1.as_ref().map(bytes))
+        (self.0.as_ref().map(encode_key), self.1.as_ref().map(encode_key))
     }
 }

@@ -69,6 +69,29 @@ pub trait Key: KeyFor<Self> + Sized {
     }
 }
 
+/// What keys of type `K` can begin with: some characters of a text, or the first parts of a tuple.
+pub trait PrefixFor<K: ?Sized> {
+    /// Appends the bytes that all these keys begin with.
+    fn encode_prefix(&self, bytes: &mut Vec<u8>);
+}
+
+/// Bytes of a key, most of which are short.
+const KEY_BYTES_SHORT: usize = 32;
+
+/// A whole key.
+pub(super) fn encode_key<K, Q: KeyFor<K> + ?Sized>(key: &Q) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(KEY_BYTES_SHORT);
+    key.encode_last(&mut bytes);
+    bytes
+}
+
+/// What keys begin with.
+pub(super) fn encode_prefix<K, P: PrefixFor<K> + ?Sized>(prefix: &P) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(KEY_BYTES_SHORT);
+    prefix.encode_prefix(&mut bytes);
+    bytes
+}
+
 impl<K, Q: KeyFor<K> + ?Sized> KeyFor<K> for &Q {
     fn encode(&self, bytes: &mut Vec<u8>) {
         (**self).encode(bytes);

@@ -9,9 +9,8 @@ use std::marker::PhantomData;
 use adamant_slice::Slice;
 
 use super::bounds::KeyBoundsFor;
-use super::key::{Key, KeyFor};
+use super::key::{Key, KeyFor, PrefixFor, encode_key, encode_prefix};
 use super::malformed::Malformed;
-use super::tuple::PrefixFor;
 use super::value::{Value, ValueFor};
 use crate::batch::Batch;
 use crate::error::{Error, Result};
@@ -190,18 +189,6 @@ impl<K, V> fmt::Debug for TypedKeyspace<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("TypedKeyspace").field(&self.keyspace).finish()
     }
-}
-
-pub(super) fn encode_key<K, Q: KeyFor<K> + ?Sized>(key: &Q) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(32);
-    key.encode_last(&mut bytes);
-    bytes
-}
-
-pub(super) fn encode_prefix<K, P: PrefixFor<K> + ?Sized>(prefix: &P) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(32);
-    prefix.encode_prefix(&mut bytes);
-    bytes
 }
 
 /// The entries of an iterator, decoded. An entry that cannot be is an error, and the next one comes

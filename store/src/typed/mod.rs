@@ -47,9 +47,8 @@ mod tests;
 #[cfg(feature = "serde")]
 pub use self::serde::Serde;
 pub use bounds::{EncodedBounds, KeyBoundsFor};
-pub use key::{Key, KeyFor};
+pub use key::{Key, KeyFor, PrefixFor};
 pub use keyspace::{Decoded, TypedKeyspace};
 pub use malformed::Malformed;
-pub use tuple::PrefixFor;
 pub use value::{Value, ValueFor};
 pub use within::{TypedSnapshot, TypedTransaction};

@@ -6,7 +6,7 @@
 
 use adamant_slice::Slice;
 
-use super::key::{Key, KeyFor};
+use super::key::{Key, KeyFor, PrefixFor};
 use super::malformed::Malformed;
 
 /// Behind a zero that belongs to the text.
@@ -56,6 +56,12 @@ macro_rules! bytes_for {
             }
 
             fn encode_last(&self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(self.as_ref());
+            }
+        }
+
+        impl PrefixFor<$key> for $lent {
+            fn encode_prefix(&self, bytes: &mut Vec<u8>) {
                 bytes.extend_from_slice(self.as_ref());
             }
         }

@@ -3,32 +3,8 @@
 //! Purpose: a tuple is its parts one behind the other, so tuples compare as they do in memory, and
 //! the first parts of a tuple are a prefix that exactly the tuples which begin so have.
 
-use adamant_slice::Slice;
-
-use super::key::{Key, KeyFor};
+use super::key::{Key, KeyFor, PrefixFor};
 use super::malformed::Malformed;
-
-/// What keys of type `K` can begin with: some characters of a text, or the first parts of a tuple.
-pub trait PrefixFor<K: ?Sized> {
-    /// Appends the bytes that all these keys begin with.
-    fn encode_prefix(&self, bytes: &mut Vec<u8>);
-}
-
-macro_rules! text_prefixes {
-    ($($key:ty: $($lent:ty),*;)*) => {$($(
-        impl PrefixFor<$key> for $lent {
-            fn encode_prefix(&self, bytes: &mut Vec<u8>) {
-                bytes.extend_from_slice(self.as_ref());
-            }
-        }
-    )*)*};
-}
-
-text_prefixes! {
-    String: String, str;
-    Vec<u8>: Vec<u8>, [u8], Slice;
-    Slice: Slice, [u8], Vec<u8>;
-}
 
 macro_rules! tuples {
     ($(($($key:ident $part:ident $number:tt),*) $last:ident $last_part:ident $last_number:tt;)*) => {$(

@@ -1,9 +1,8 @@
 //! Typed keyspaces through snapshots and within transactions.
 
 use super::bounds::KeyBoundsFor;
-use super::key::{Key, KeyFor};
-use super::keyspace::{Decoded, TypedKeyspace, encode_key, encode_prefix};
-use super::tuple::PrefixFor;
+use super::key::{Key, KeyFor, PrefixFor, encode_key, encode_prefix};
+use super::keyspace::{Decoded, TypedKeyspace};
 use super::value::{Value, ValueFor};
 use crate::error::Result;
 use crate::iterate::Iter;
