@@ -9,7 +9,7 @@
 use std::ops::{Bound, ControlFlow};
 
 use adamant_heap::access::{Read, Write};
-use adamant_heap::layout::ROOT_COUNT;
+use adamant_heap::layout::{DIRECTORY_ROOT, ROOT_COUNT};
 use adamant_heap::ptr::Ptr;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -270,6 +270,9 @@ pub(crate) fn hidden_name(head: u64) -> String {
 pub(crate) fn is_visible(name: &str) -> bool {
     name.len() <= NAME_BYTES_MAX
 }
+
+// Objects that have names are others', too.
+const _: () = assert!(DIRECTORY_ROOT != STORE_ROOT);
 
 /// Whether a heap with these root words holds objects beside the store's.
 pub(crate) fn has_other_objects(root: impl FnMut(usize) -> u64) -> bool {

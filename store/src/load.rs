@@ -13,6 +13,7 @@ use crate::content::Content;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
+use crate::pieces::piece_len;
 use crate::shared::KeyVisitor;
 
 /// Entries and bytes of a piece: some 500 microseconds during which readers wait.
@@ -133,7 +134,8 @@ impl Keyspace {
         let mut replaced = (entries - pairs.len()) as u64;
         let mut rest = &pairs[..];
         loop {
-            let (piece, behind) = rest.split_at(piece_len(rest));
+            let bytes = rest.iter().map(|(key, value)| key.len() + value.len());
+            let (piece, behind) = rest.split_at(piece_len(bytes, PIECE_ENTRIES, PIECE_BYTES));
             let durability = if behind.is_empty() { durability } else { Durability::Deferred };
             replaced += self.load_piece(piece, durability)?;
             if behind.is_empty() {
@@ -155,15 +157,4 @@ impl Keyspace {
             tree.load_sorted(transaction, pairs)
         })
     }
-}
-
-/// How many of some pairs make up a piece.
-fn piece_len(pairs: &[Pair<'_>]) -> usize {
-    let mut bytes = 0;
-    let is_within = |(key, value): &&Pair<'_>| {
-        let is_within = bytes < PIECE_BYTES;
-        bytes += key.len() + value.len();
-        is_within
-    };
-    pairs.iter().take(PIECE_ENTRIES).take_while(is_within).count()
 }

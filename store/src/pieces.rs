@@ -31,18 +31,30 @@ pub(crate) fn is_large(operations: usize, bytes: usize) -> bool {
     operations >= LARGE_OPERATIONS || bytes >= LARGE_BYTES
 }
 
+/// How many of some things, whose bytes are given, make up a piece: up to so many, and to where the
+/// bytes come to a bound.
+pub(crate) fn piece_len(
+    bytes_of_each: impl Iterator<Item = usize>,
+    count_max: usize,
+    bytes_max: usize,
+) -> usize {
+    let mut bytes = 0;
+    let is_within = |of_this: &usize| {
+        let is_within = bytes < bytes_max;
+        bytes += of_this;
+        is_within
+    };
+    bytes_of_each.take(count_max).take_while(is_within).count()
+}
+
 /// The operations of the next piece, and those behind it.
 pub(crate) fn split_piece<'o, 'b>(
     operations: &'o [Operation<'b>],
 ) -> (&'o [Operation<'b>], &'o [Operation<'b>]) {
-    let mut bytes = 0;
-    let is_within = |operation: &&Operation<'_>| {
-        let is_within = bytes < PIECE_BYTES;
-        bytes += operation.key.len() + operation.value.map_or(0, <[u8]>::len);
-        is_within
-    };
-    let count = operations.iter().take(PIECE_OPERATIONS).take_while(is_within).count();
-    operations.split_at(count)
+    let bytes = operations
+        .iter()
+        .map(|operation| operation.key.len() + operation.value.map_or(0, <[u8]>::len));
+    operations.split_at(piece_len(bytes, PIECE_OPERATIONS, PIECE_BYTES))
 }
 
 /// How far a commit in pieces is. `keys` gives the keys that it changes, in the order in which it does.

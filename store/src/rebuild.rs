@@ -14,14 +14,9 @@ use crate::catalogue::has_other_objects;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::keyspace_options::KeyspaceOptions;
-use crate::layout::STORE_ROOT;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
-
-/// The root word of the heap's directory of named roots.
-const DIRECTORY_ROOT: usize = adamant_heap::layout::DIRECTORY_ROOT;
-const _: () = assert!(DIRECTORY_ROOT != STORE_ROOT);
 
 /// Copies all entries of the source, as they are at one moment, to an empty store, and makes them
 /// durable there. O(n).
