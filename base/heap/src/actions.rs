@@ -260,7 +260,7 @@ impl Heap {
     /// What every commit does first.
     fn prepare(&self) -> Result<()> {
         self.refuse_child()?;
-        if self.is_within() {
+        if self.has_turn() {
             return Err(Error::Misuse {
                 what: "not within a transaction: it would wait for itself; use the transaction",
             });

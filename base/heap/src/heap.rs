@@ -309,7 +309,7 @@ impl Heap {
     /// it](Heap::take_turn).
     #[inline]
     pub fn has_turn(&self) -> bool {
-        self.is_within()
+        self.owner.load(Ordering::Relaxed) == thread_token()
     }
 
     /// Says whether this thread has the turn.
@@ -319,18 +319,12 @@ impl Heap {
 
     /// Refuses what would wait for the turn that this thread has.
     fn refuse_within(&self) -> Result<()> {
-        if self.is_within() {
+        if self.has_turn() {
             return Err(Error::Misuse {
                 what: "not while this thread has the turn to write: it would wait for itself",
             });
         }
         Ok(())
-    }
-
-    /// Whether this thread has the turn to write.
-    #[inline]
-    pub(crate) fn is_within(&self) -> bool {
-        self.owner.load(Ordering::Relaxed) == thread_token()
     }
 
     #[inline]
@@ -408,7 +402,7 @@ impl Heap {
     #[inline]
     pub(crate) fn wait_for_turn(&self) -> Result<Turn<'_, Writer>> {
         self.refuse_child()?;
-        if self.is_within() {
+        if self.has_turn() {
             return Err(Error::Misuse {
                 what: "a transaction cannot begin within another one; use a savepoint",
             });
