@@ -12,10 +12,9 @@ use std::time::{Duration, Instant};
 use adamant_bench::data::Data;
 use adamant_bench::engine::Durability;
 use adamant_bench::error::Result;
-use adamant_bench::raw::RawDisk;
 use adamant_bench::workload::load::put_in_batches;
 use adamant_bench::workload::session::Session;
-use adamant_bench::workload::soak::{Soaked, soak, waits};
+use adamant_bench::workload::soak::{Soaked, raw_waits, soak};
 use hdrhistogram::Histogram;
 use serde_json::Value;
 
@@ -71,7 +70,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
             }
         }
     }
-    let raw = raw(&settings, directory.path())?;
+    let time = Duration::from_secs((settings.seconds / 4).clamp(1, 60));
+    let raw = raw_waits(directory.path(), time)?;
     let (others, _) = Ticks::now()?.others_since(&before);
     let machine = machine::describe(&settings.path)?;
     let minutes = start.elapsed().as_secs_f64() / 60.0;
@@ -118,22 +118,6 @@ impl Task for Piece<'_> {
         let (name, survives) = (P::NAME, survives.name());
         Ok(Outcome { name, version, survives, how, seconds, commits, gets })
     }
-}
-
-/// Writes of records of a log beside a thread that syncs them, and those syncs.
-fn raw(settings: &Settings, directory: &Path) -> Result<[Histogram<u64>; 2]> {
-    let folder = directory.join("raw");
-    fs::create_dir(&folder)?;
-    let disk = RawDisk::create(&folder)?;
-    let all = [waits()?, waits()?].map(std::sync::Mutex::new);
-    let time = Duration::from_secs((settings.seconds / 4).clamp(1, 60));
-    disk.write_beside_syncs(time, &|thread, time| {
-        if let Some(Ok(mut waits)) = all.get(thread).map(std::sync::Mutex::lock) {
-            waits.saturating_record(time.as_nanos() as u64);
-        }
-    })?;
-    let [written, synced] = all.map(|waits| waits.into_inner().map_err(|_| "a thread panicked"));
-    Ok([written?, synced?])
 }
 
 /// Where and how it ran.

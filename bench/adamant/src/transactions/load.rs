@@ -1,18 +1,16 @@
 //! How long commits take under a load that lasts, beside what the raw disk does then.
 
 use std::path::Path;
-use std::sync::Mutex;
 
 use crate::engine::Durability;
 use crate::engine::Engine;
 use crate::engines::adamant::AdamantEngine;
 use crate::error::Result;
-use crate::raw::RawDisk;
 use crate::report::{Report, Unit};
 use crate::transactions::settings::Settings;
 use crate::workload::durable::RAW;
 use crate::workload::session::Session;
-use crate::workload::soak::{add_waits, soak, waits};
+use crate::workload::soak::{add_waits, raw_waits, soak};
 
 /// Rows `put.buffered...` and `get.under_load...`, rates of both, and of the raw disk
 /// `raw.write...`: writes of records beside a thread that syncs them, and `raw.fdatasync...`.
@@ -37,20 +35,9 @@ pub(super) fn measure(
         add_waits(report, row, AdamantEngine::NAME, entries, waits);
     }
 
-    let folder = directory.join("raw");
-    std::fs::create_dir(&folder)?;
-    let raw = RawDisk::create(&folder)?;
-    let [written, synced] = [Mutex::new(waits()?), Mutex::new(waits()?)];
-    raw.write_beside_syncs(settings.load_time / 4, &|thread, time| {
-        let waits = if thread == 0 { &written } else { &synced };
-        if let Ok(mut waits) = waits.lock() {
-            waits.saturating_record(time.as_nanos() as u64);
-        }
-    })?;
-    for (row, waits) in [("raw.write", written), ("raw.fdatasync", synced)] {
-        let waits = waits.into_inner().map_err(|_| "a measuring thread panicked")?;
-        add_waits(report, row, RAW, entries, &waits);
+    let raw = raw_waits(directory, settings.load_time / 4)?;
+    for (row, waits) in ["raw.write", "raw.fdatasync"].into_iter().zip(&raw) {
+        add_waits(report, row, RAW, entries, waits);
     }
-    std::fs::remove_dir_all(&folder)?;
     Ok(())
 }

@@ -3,6 +3,9 @@
 //! Purpose: how long commits and gets take at worst, while logs fill, checkpoints run and tables are
 //! merged: what a mean hides.
 
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -12,6 +15,7 @@ use crate::engine::{Direction, Engine};
 use crate::error::{Result, ensure};
 use crate::key::Key;
 use crate::measure::on_threads;
+use crate::raw::RawDisk;
 use crate::report::{Report, Unit};
 use crate::workload::read::look_at;
 use crate::workload::session::Session;
@@ -58,6 +62,26 @@ pub fn add_waits(
     }
 }
 
+/// How long writes of records over a file took beside a thread that syncs it, and how long these syncs
+/// did: nanoseconds. Works in a new folder of `directory`, which is removed.
+///
+/// # Errors
+/// Those of the file system.
+pub fn raw_waits(directory: &Path, time: Duration) -> Result<[Histogram<u64>; 2]> {
+    let folder = directory.join("raw");
+    fs::create_dir(&folder)?;
+    let disk = RawDisk::create(&folder)?;
+    let all = [waits()?, waits()?].map(Mutex::new);
+    disk.write_beside_syncs(time, &|thread, time| {
+        if let Some(Ok(mut waits)) = all.get(thread).map(Mutex::lock) {
+            waits.saturating_record(time.as_nanos() as u64);
+        }
+    })?;
+    fs::remove_dir_all(&folder)?;
+    let [written, synced] = all.map(|waits| waits.into_inner().map_err(|_| "a thread panicked"));
+    Ok([written?, synced?])
+}
+
 /// One thread overwrites records, one by one and now and then many in one commit, as durable as
 /// the session is open for; another one gets them, and scans now and then.
 ///
@@ -66,7 +90,7 @@ pub fn add_waits(
 pub fn soak<E: Engine>(session: &mut Session<'_, E>, time: Duration) -> Result<Soaked> {
     let first = session.newer_version();
     session.set_versions(session.oldest_version()..=first + VERSIONS - 1);
-    let histograms = [waits()?, waits()?].map(std::sync::Mutex::new);
+    let histograms = [waits()?, waits()?].map(Mutex::new);
     let shared = &*session;
     let measured = on_threads(2, |thread| {
         let seed = shared.seed ^ (thread as u64 + 1) << 32;
