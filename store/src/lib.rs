@@ -68,6 +68,9 @@ mod keyspace_options;
 
 mod catalogue;
 
+mod kept;
+mod lent_values;
+mod seen;
 mod versions;
 
 mod shared;

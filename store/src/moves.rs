@@ -14,9 +14,9 @@ use adamant_trees::{Moved, Piece};
 use crate::bounds::{Direction, KeyBounds, KeyRange};
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
+use crate::lent_values::Lent;
 use crate::limits::check_key;
 use crate::shared::KeyVisitor;
-use crate::versions::Lent;
 
 /// Entries of a range that move in one commit: 200 to 500 microseconds during which readers wait.
 const PIECE_ENTRIES: usize = 256;

@@ -24,10 +24,11 @@ use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::guard;
 use crate::layout::{KeyspaceEntry, STORE_ROOT};
+use crate::lent_values::Lent;
 use crate::limits::check_name;
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::versions::{Lent, Versions};
+use crate::versions::Versions;
 
 /// Entries of a tree that nobody sees that are freed by one commit: some 5 milliseconds.
 const PIECE_ENTRIES: usize = 16 << 10;

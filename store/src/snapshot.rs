@@ -21,8 +21,8 @@ use crate::error::{Error, Result};
 use crate::guard::{self, Guard};
 use crate::keyspace::Keyspace;
 use crate::limits::check_key;
+use crate::seen::{SeenKeyspace, SeenVersions};
 use crate::shared::Shared;
-use crate::versions::{SeenKeyspace, SeenVersions};
 
 /// Keys with versions that are looked at under one hold of the lock.
 const VERSIONS_MAX: usize = 1024;

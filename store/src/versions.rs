@@ -10,30 +10,21 @@
 //! Thread safety: lock order: the heap's, then `state`. Snapshots are opened under the heap's shared
 //! lock, so that none falls into a commit which saw none open; they are closed under no lock.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::ops::Bound;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use adamant_heap::access::Read;
 use adamant_heap::{View, events};
 use adamant_slice::Slice;
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use tracing::warn;
 
-use crate::bounds::{Direction, KeyRange};
-use crate::catalogue::Catalogue;
+use crate::bounds::KeyRange;
 use crate::engine::Tree;
 use crate::error::{Error, Result};
-
-/// Bytes that a version takes beside its key and value, about.
-const VERSION_BYTES: u64 = 160;
-/// Versions that are let go under one hold of the lock: some 100 microseconds.
-const FORGET_STEP: usize = 1024;
-/// Versions of a key beyond two for each snapshot, before those that none sees are let go.
-const VERSIONS_SPARE: usize = 8;
-/// Entries of the queue that may be of versions which are gone, at least.
-const QUEUE_SPARE: usize = 1024;
+use crate::kept::{Opened, State, Version, bytes_of};
+use crate::seen::Seen;
 
 /// Figures of the snapshots that are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,62 +42,6 @@ pub struct SnapshotStats {
     pub keyspaces: u64,
     /// Snapshots that were ended because the versions took too many bytes.
     pub expired: u64,
-}
-
-/// A snapshot's number, and when it was opened.
-#[derive(Clone, Copy, Debug)]
-struct Opened {
-    count: u64,
-    first: Instant,
-}
-
-/// What was there before a commit: its number, and the value, `None` for no such key.
-type Version = (u64, Option<Slice>);
-
-/// Keys in order, and what a snapshot sees under them; the key where looking at them stopped.
-pub(crate) type SeenVersions = (VecDeque<(Slice, Option<Slice>)>, Option<Slice>);
-
-/// The versions of one keyspace.
-#[derive(Debug, Default)]
-struct Keyspace {
-    /// By key, the oldest first.
-    keys: BTreeMap<Slice, VecDeque<Version>>,
-    /// Entries before a commit, the oldest first.
-    lens: VecDeque<(u64, u64)>,
-    /// The commits that cleared the keyspace, or dropped it, if they succeeded, and the trees that are
-    /// kept, the oldest first.
-    dropped: Vec<(u64, Tree)>,
-}
-
-impl Keyspace {
-    /// Takes the oldest version of a key out, if it has this number.
-    fn take_version(&mut self, key: &[u8], number: u64) -> Option<Option<Slice>> {
-        let versions = self.keys.get_mut(key)?;
-        versions.front().filter(|(oldest, _)| *oldest == number)?;
-        let (_, value) = versions.pop_front()?;
-        if versions.is_empty() {
-            self.keys.remove(key);
-        }
-        Some(value)
-    }
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Of the last commit that found a snapshot open.
-    number: u64,
-    open: BTreeMap<u64, Opened>,
-    keyspaces: HashMap<u64, Keyspace>,
-    /// Versions by number: which are let go first.
-    queue: VecDeque<(u64, u64, Slice)>,
-    /// How many of the queue are gone already.
-    stale: usize,
-    /// Trees that are to be destroyed.
-    unseen: Vec<Tree>,
-    bytes: u64,
-    expired: u64,
-    /// Handles of snapshots that were ended, and not dropped yet.
-    expired_open: u64,
 }
 
 /// The versions of a store.
@@ -383,102 +318,6 @@ impl Versions {
     }
 }
 
-impl State {
-    /// The number of the oldest snapshot.
-    fn oldest(&self) -> Option<u64> {
-        self.open.first_key_value().map(|(number, _)| *number)
-    }
-
-    /// Lets go what is kept of whole keyspaces up to a number.
-    fn forget_trees(&mut self, oldest: u64) {
-        self.keyspaces.retain(|_, keyspace| {
-            keyspace.lens.retain(|(number, _)| *number > oldest);
-            let dropped = keyspace.dropped.extract_if(.., |(number, _)| *number <= oldest);
-            self.unseen.extend(dropped.map(|(_, tree)| tree));
-            !(keyspace.keys.is_empty() && keyspace.lens.is_empty() && keyspace.dropped.is_empty())
-        });
-    }
-
-    /// Lets go some versions up to a number; whether there may be more.
-    fn forget_some(&mut self, oldest: u64) -> bool {
-        for _ in 0..FORGET_STEP {
-            if self.queue.front().is_none_or(|(number, ..)| *number > oldest) {
-                return false;
-            }
-            let Some((number, id, key)) = self.queue.pop_front() else { return false };
-            let keyspace = self.keyspaces.get_mut(&id);
-            match keyspace.and_then(|keyspace| keyspace.take_version(&key, number)) {
-                Some(value) => self.bytes -= bytes_of(&key, value.as_ref()),
-                None => self.stale -= 1,
-            }
-        }
-        true
-    }
-
-    /// Lets go versions of a key that no snapshot sees, though older ones are seen: of a key that is
-    /// written time and again, while one snapshot stays and others come and go.
-    fn thin(&mut self, id: u64, key: &[u8]) {
-        let Some(keyspace) = self.keyspaces.get_mut(&id) else { return };
-        let Some(versions) = keyspace.keys.get_mut(key) else { return };
-        if versions.len() < VERSIONS_SPARE + 2 * self.open.len() {
-            return;
-        }
-        let mut before = 0;
-        versions.retain(|(number, value)| {
-            let is_seen = self.open.range(before..*number).next().is_some();
-            before = *number;
-            if !is_seen {
-                self.bytes -= bytes_of(key, value.as_ref());
-                self.stale += 1;
-            }
-            is_seen
-        });
-        if self.stale > QUEUE_SPARE && self.stale > self.queue.len() / 2 {
-            let Self { queue, keyspaces, stale, .. } = self;
-            queue.retain(|(number, id, key)| {
-                let versions = keyspaces.get(id).and_then(|keyspace| keyspace.keys.get(&key[..]));
-                versions.is_some_and(|it| it.binary_search_by_key(number, |(at, _)| *at).is_ok())
-            });
-            *stale = 0;
-        }
-    }
-}
-
-/// The oldest of what has a number above that of a snapshot, and below `until`: what it sees.
-fn oldest_within<T>(all: &VecDeque<(u64, T)>, number: u64, until: u64) -> Option<&T> {
-    let (at, found) = all.get(all.partition_point(|(at, _)| *at <= number))?;
-    (*at < until).then_some(found)
-}
-
-fn bytes_of(key: &[u8], value: Option<&Slice>) -> u64 {
-    VERSION_BYTES + key.len() as u64 + value.map_or(0, |value| value.len() as u64)
-}
-
-/// Values that were lent just before the heap was locked for a commit, by their blocks: it spares
-/// copying them.
-#[derive(Debug, Default)]
-pub(crate) struct Lent(HashMap<u64, Slice>);
-
-impl Lent {
-    /// Lends the value of a key if it has a block of its own.
-    ///
-    /// # Errors
-    /// Those of looking for the key.
-    pub(crate) fn add(&mut self, view: &View<'_>, tree: &Tree, key: &[u8]) -> Result<()> {
-        if let Some((value, Some(block))) = tree.find_with_block(view, key)? {
-            self.0.insert(block, view.lend(block, value.len())?);
-        }
-        Ok(())
-    }
-
-    /// A value, which may lie in a block of its own: lent before, or copied. A block that is lent is not
-    /// used for anything else meanwhile.
-    pub(crate) fn get(&self, value: &[u8], block: Option<u64>) -> Slice {
-        let lent = block.and_then(|block| self.0.get(&block));
-        lent.cloned().unwrap_or_else(|| value.into())
-    }
-}
-
 /// What a commit puts here before it changes anything.
 pub(crate) struct Recorder<'v> {
     state: RwLockWriteGuard<'v, State>,
@@ -557,87 +396,4 @@ impl Recorder<'_> {
 pub(crate) struct ReadSet {
     pub(crate) keys: BTreeSet<Slice>,
     pub(crate) ranges: Vec<KeyRange>,
-}
-
-/// What a snapshot sees beside the trees.
-pub(crate) struct Seen<'v> {
-    state: RwLockReadGuard<'v, State>,
-    number: u64,
-}
-
-impl Seen<'_> {
-    /// What it sees of one keyspace.
-    ///
-    /// # Errors
-    /// Those of asking the catalogue, for a keyspace that may have been dropped or converted.
-    pub(crate) fn keyspace<R: Read>(
-        &self,
-        heap: &R,
-        catalogue: &Catalogue,
-        id: u64,
-    ) -> Result<SeenKeyspace<'_>> {
-        let keyspace = self.state.keyspaces.get(&id);
-        let (mut until, mut tree) = (u64::MAX, None);
-        let dropped = keyspace.into_iter().flat_map(|keyspace| &keyspace.dropped);
-        for (number, dropped) in dropped.filter(|(number, _)| *number > self.number) {
-            // The commit that was to drop it may have failed.
-            if catalogue.is_retired(heap, id, dropped)? {
-                (until, tree) = (*number, Some(*dropped));
-                break;
-            }
-        }
-        Ok(SeenKeyspace { keyspace, number: self.number, until, tree })
-    }
-}
-
-/// What a snapshot sees of a keyspace beside its tree.
-pub(crate) struct SeenKeyspace<'s> {
-    keyspace: Option<&'s Keyspace>,
-    number: u64,
-    /// The commit that took the tree away: what later ones changed was in another one.
-    until: u64,
-    tree: Option<Tree>,
-}
-
-impl SeenKeyspace<'_> {
-    /// The tree that the keyspace had, if it was dropped or cleared since.
-    pub(crate) fn tree(&self) -> Option<Tree> {
-        self.tree
-    }
-
-    /// Entries that the keyspace had, if the tree does not say.
-    pub(crate) fn len(&self) -> Option<u64> {
-        oldest_within(&self.keyspace?.lens, self.number, self.until).copied()
-    }
-
-    /// What a key had, if the tree does not say: `Some(None)` when it was not there.
-    pub(crate) fn version(&self, key: &[u8]) -> Option<Option<Slice>> {
-        oldest_within(self.keyspace?.keys.get(key)?, self.number, self.until).cloned()
-    }
-
-    /// Versions of keys within bounds, in order, after looking at up to `keys_max` keys; with the
-    /// key where it stopped if there may be more beyond it.
-    pub(crate) fn versions(
-        &self,
-        direction: Direction,
-        bounds: (Bound<&[u8]>, Bound<&[u8]>),
-        keys_max: usize,
-    ) -> SeenVersions {
-        let mut found = VecDeque::new();
-        let Some(keyspace) = self.keyspace else { return (found, None) };
-        let mut range = keyspace.keys.range::<[u8], _>(bounds);
-        for looked_at in 1.. {
-            let next = match direction {
-                Direction::Up => range.next(),
-                Direction::Down => range.next_back(),
-            };
-            let Some((key, versions)) = next else { break };
-            let seen = oldest_within(versions, self.number, self.until);
-            found.extend(seen.map(|value| (key.clone(), value.clone())));
-            if looked_at == keys_max {
-                return (found, Some(key.clone()));
-            }
-        }
-        (found, None)
-    }
 }

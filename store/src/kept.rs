@@ -1,0 +1,142 @@
+//! The old values that commits kept for snapshots, and which snapshots are open.
+//!
+//! Purpose: by keyspace and key what was there before which commit; what is let go, and when.
+//! Invariants: numbers of the versions of a key rise. Each version is in the queue once, and a place of
+//! the queue whose version is gone is counted. See `versions.rs` for what the numbers mean.
+//! Thread safety: none of its own; `versions.rs` has a lock around it.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Instant;
+
+use adamant_slice::Slice;
+
+use crate::engine::Tree;
+
+/// Bytes that a version takes beside its key and value, about.
+const VERSION_BYTES: u64 = 160;
+/// Versions that are let go under one hold of the lock: some 100 microseconds.
+const FORGET_STEP: usize = 1024;
+/// Versions of a key beyond two for each snapshot, before those that none sees are let go.
+const VERSIONS_SPARE: usize = 8;
+/// Entries of the queue that may be of versions which are gone, at least.
+const QUEUE_SPARE: usize = 1024;
+
+/// A snapshot's number, and when it was opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opened {
+    pub(crate) count: u64,
+    pub(crate) first: Instant,
+}
+
+/// What was there before a commit: its number, and the value, `None` for no such key.
+pub(crate) type Version = (u64, Option<Slice>);
+
+/// The versions of one keyspace.
+#[derive(Debug, Default)]
+pub(crate) struct Keyspace {
+    /// By key, the oldest first.
+    pub(crate) keys: BTreeMap<Slice, VecDeque<Version>>,
+    /// Entries before a commit, the oldest first.
+    pub(crate) lens: VecDeque<(u64, u64)>,
+    /// The commits that cleared the keyspace, or dropped it, if they succeeded, and the trees that are
+    /// kept, the oldest first.
+    pub(crate) dropped: Vec<(u64, Tree)>,
+}
+
+impl Keyspace {
+    /// Takes the oldest version of a key out, if it has this number.
+    fn take_version(&mut self, key: &[u8], number: u64) -> Option<Option<Slice>> {
+        let versions = self.keys.get_mut(key)?;
+        versions.front().filter(|(oldest, _)| *oldest == number)?;
+        let (_, value) = versions.pop_front()?;
+        if versions.is_empty() {
+            self.keys.remove(key);
+        }
+        Some(value)
+    }
+}
+
+/// All that is kept, and what is open.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Of the last commit that found a snapshot open.
+    pub(crate) number: u64,
+    pub(crate) open: BTreeMap<u64, Opened>,
+    pub(crate) keyspaces: HashMap<u64, Keyspace>,
+    /// Versions by number: which are let go first.
+    pub(crate) queue: VecDeque<(u64, u64, Slice)>,
+    /// How many of the queue are gone already.
+    pub(crate) stale: usize,
+    /// Trees that are to be destroyed.
+    pub(crate) unseen: Vec<Tree>,
+    pub(crate) bytes: u64,
+    pub(crate) expired: u64,
+    /// Handles of snapshots that were ended, and not dropped yet.
+    pub(crate) expired_open: u64,
+}
+
+impl State {
+    /// The number of the oldest snapshot.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        self.open.first_key_value().map(|(number, _)| *number)
+    }
+
+    /// Lets go what is kept of whole keyspaces up to a number.
+    pub(crate) fn forget_trees(&mut self, oldest: u64) {
+        self.keyspaces.retain(|_, keyspace| {
+            keyspace.lens.retain(|(number, _)| *number > oldest);
+            let dropped = keyspace.dropped.extract_if(.., |(number, _)| *number <= oldest);
+            self.unseen.extend(dropped.map(|(_, tree)| tree));
+            !(keyspace.keys.is_empty() && keyspace.lens.is_empty() && keyspace.dropped.is_empty())
+        });
+    }
+
+    /// Lets go some versions up to a number; whether there may be more.
+    pub(crate) fn forget_some(&mut self, oldest: u64) -> bool {
+        for _ in 0..FORGET_STEP {
+            if self.queue.front().is_none_or(|(number, ..)| *number > oldest) {
+                return false;
+            }
+            let Some((number, id, key)) = self.queue.pop_front() else { return false };
+            let keyspace = self.keyspaces.get_mut(&id);
+            match keyspace.and_then(|keyspace| keyspace.take_version(&key, number)) {
+                Some(value) => self.bytes -= bytes_of(&key, value.as_ref()),
+                None => self.stale -= 1,
+            }
+        }
+        true
+    }
+
+    /// Lets go versions of a key that no snapshot sees, though older ones are seen: of a key that is
+    /// written time and again, while one snapshot stays and others come and go.
+    pub(crate) fn thin(&mut self, id: u64, key: &[u8]) {
+        let Some(keyspace) = self.keyspaces.get_mut(&id) else { return };
+        let Some(versions) = keyspace.keys.get_mut(key) else { return };
+        if versions.len() < VERSIONS_SPARE + 2 * self.open.len() {
+            return;
+        }
+        let mut before = 0;
+        versions.retain(|(number, value)| {
+            let is_seen = self.open.range(before..*number).next().is_some();
+            before = *number;
+            if !is_seen {
+                self.bytes -= bytes_of(key, value.as_ref());
+                self.stale += 1;
+            }
+            is_seen
+        });
+        if self.stale > QUEUE_SPARE && self.stale > self.queue.len() / 2 {
+            let Self { queue, keyspaces, stale, .. } = self;
+            queue.retain(|(number, id, key)| {
+                let versions = keyspaces.get(id).and_then(|keyspace| keyspace.keys.get(&key[..]));
+                versions.is_some_and(|it| it.binary_search_by_key(number, |(at, _)| *at).is_ok())
+            });
+            *stale = 0;
+        }
+    }
+}
+
+/// What a version takes, about.
+pub(crate) fn bytes_of(key: &[u8], value: Option<&Slice>) -> u64 {
+    VERSION_BYTES + key.len() as u64 + value.map_or(0, |value| value.len() as u64)
+}
