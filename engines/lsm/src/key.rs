@@ -1,0 +1,178 @@
+//! Entries: versions of keys, and the order they are kept in.
+//!
+//! Purpose: what a memtable holds, a table stores and a merge compares.
+//! Invariants: entries are ordered by key, ascending, and those of one key by sequence number,
+//! descending: the newest version comes first. There is one entry at most of a key and a sequence
+//! number.
+//! Thread safety: plain data.
+
+use std::cmp::Ordering;
+
+use adamant_slice::Slice;
+
+use crate::error::{Error, Result};
+
+/// Bytes that a key may have; it has at least 1.
+pub const KEY_BYTES_MAX: usize = 65_535;
+/// Bytes that a value may have that lies in a table: 64 MiB. Longer ones go to blob files, because
+/// a block is read as a whole.
+pub const VALUE_BYTES_MAX: usize = 64 << 20;
+/// The largest sequence number: 62 bits, for tables keep it in one number with the kind.
+pub const SEQUENCE_MAX: u64 = (1 << 62) - 1;
+
+/// What an entry says about its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum EntryKind {
+    /// It has this value.
+    Value = 0,
+    /// It is absent from this commit on.
+    Tombstone = 1,
+    /// It has the value that the [`BlobPointer`] leads to.
+    Blob = 2,
+}
+
+impl EntryKind {
+    /// The kind of that number, if there is one.
+    #[inline]
+    pub fn from_number(number: u64) -> Option<Self> {
+        match number {
+            0 => Some(Self::Value),
+            1 => Some(Self::Tombstone),
+            2 => Some(Self::Blob),
+            _ => None,
+        }
+    }
+}
+
+/// What was said about a key by one commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Sequence number of the commit.
+    pub sequence: u64,
+    /// What the value is.
+    pub kind: EntryKind,
+    /// The value, nothing, or an encoded [`BlobPointer`].
+    pub value: Slice,
+}
+
+/// One version of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The user's key.
+    pub key: Slice,
+    /// What was said about it.
+    pub version: Version,
+}
+
+impl Entry {
+    /// Where the entry stands beside another: by key, then the newer one first.
+    #[inline]
+    pub fn order(&self, other: &Self) -> Ordering {
+        let newer = other.version.sequence.cmp(&self.version.sequence);
+        self.key.cmp(&other.key).then(newer)
+    }
+}
+
+/// All keys from `start` on and below `end` are absent from a commit on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeTombstone {
+    /// The first key.
+    pub start: Slice,
+    /// The first key beyond them.
+    pub end: Slice,
+    /// Sequence number of the commit; entries of larger ones are not touched.
+    pub sequence: u64,
+}
+
+impl RangeTombstone {
+    /// Whether it lies over the key, whatever the commit.
+    #[inline]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        &*self.start <= key && key < &*self.end
+    }
+}
+
+/// Where a value lies in a blob file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlobPointer {
+    /// Number of the blob file.
+    pub file: u64,
+    /// Byte offset of the record in it.
+    pub offset: u64,
+    /// Bytes of the value as it is stored, which may be compressed.
+    pub stored_bytes: u32,
+}
+
+impl BlobPointer {
+    /// Bytes of an encoded pointer: what a [`Slice`] holds without an allocation.
+    pub const BYTES: usize = 20;
+
+    /// File, offset and length, little-endian, one behind the other.
+    pub fn to_bytes(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&self.file.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.stored_bytes.to_le_bytes());
+        bytes
+    }
+
+    /// The pointer that these bytes are; `None` if they are not 20.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (file, rest) = bytes.split_first_chunk()?;
+        let (offset, rest) = rest.split_first_chunk()?;
+        Some(Self {
+            file: u64::from_le_bytes(*file),
+            offset: u64::from_le_bytes(*offset),
+            stored_bytes: u32::from_le_bytes(rest.try_into().ok()?),
+        })
+    }
+}
+
+/// Refuses what is no key.
+///
+/// # Errors
+/// `KeyEmpty` and `KeyTooLong`.
+pub fn check_key(key: &[u8]) -> Result<()> {
+    if key.is_empty() {
+        return Err(Error::KeyEmpty);
+    }
+    if key.len() > KEY_BYTES_MAX {
+        return Err(Error::KeyTooLong { bytes: key.len(), bytes_max: KEY_BYTES_MAX });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_come_back_and_no_other_length_is_one() {
+        let pointer = BlobPointer { file: 1 << 40, offset: u64::MAX, stored_bytes: 77 };
+        let mut bytes = pointer.to_bytes().to_vec();
+        assert_eq!(BlobPointer::from_bytes(&bytes), Some(pointer));
+        bytes.push(0);
+        assert_eq!(BlobPointer::from_bytes(&bytes), None);
+        assert_eq!(BlobPointer::from_bytes(&bytes[..19]), None);
+        assert_eq!(BlobPointer::from_bytes(&[]), None);
+    }
+
+    #[test]
+    fn newer_versions_come_first() {
+        let entry = |key: &[u8], sequence| Entry {
+            key: Slice::new(key),
+            version: Version { sequence, kind: EntryKind::Tombstone, value: Slice::EMPTY },
+        };
+        assert_eq!(entry(b"a", 1).order(&entry(b"b", 9)), Ordering::Less);
+        assert_eq!(entry(b"a", 2).order(&entry(b"a", 1)), Ordering::Less);
+        assert_eq!(entry(b"a", 2).order(&entry(b"a", 2)), Ordering::Equal);
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        assert!(matches!(check_key(b""), Err(Error::KeyEmpty)));
+        assert!(matches!(check_key(&[1; 65_536]), Err(Error::KeyTooLong { bytes: 65_536, .. })));
+        assert!(check_key(&[1; 65_535]).is_ok());
+    }
+}
