@@ -15,12 +15,12 @@ use crate::error::{Error, Result};
 use crate::extents::Extents;
 use crate::image::Image;
 use crate::journal::RecordBuilder;
-use crate::keyed::OffsetMap;
 use crate::layout::{
     KIND_EXTENT, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN, KIND_RUN_CONTINUED, KIND_SYSTEM,
     PAGE_BYTES, ZONE_PAGES,
 };
 use crate::range_set::RangeSet;
+use crate::runs::{Run, Runs};
 use crate::shard::Active;
 
 /// Partly full runs are kept by how full they are, in quarters. Finer steps would move a run at
@@ -31,31 +31,11 @@ const SCORES: usize = 4;
 /// new pages fill cache lines, and space that is given back is worth a system call.
 pub(crate) const CHUNK_PAGES: u64 = 64;
 
-/// A run whose bitmap is known.
-#[derive(Debug)]
-struct Run {
-    class: u8,
-    /// Whether threads without the image's exclusive lock reserve its blocks.
-    is_open: bool,
-    /// Whether a shard takes blocks from it. It has taken all that were available then.
-    is_owned: bool,
-    /// Which list of `ClassRuns` it is in.
-    score: Option<u8>,
-    /// Blocks in all.
-    count: u32,
-    /// Blocks that can be reserved: the bits of `words`.
-    available: u32,
-    /// One bit for every available block.
-    words: Box<[u64]>,
-}
-
-impl Run {
-    /// The fullest come first: so the others have time to empty.
-    fn wanted_score(&self) -> Option<u8> {
-        let is_listed = self.available > 0 && !self.is_owned;
-        let score = u64::from(self.available) * SCORES as u64 / (u64::from(self.count) + 1);
-        is_listed.then_some(score as u8)
-    }
+/// Which list a run belongs in: the fullest come first, so the others have time to empty.
+fn wanted_score(run: &Run) -> Option<u8> {
+    let is_listed = run.available > 0 && !run.is_owned;
+    let score = u64::from(run.available) * SCORES as u64 / (u64::from(run.count) + 1);
+    is_listed.then_some(score as u8)
 }
 
 /// Loaded runs of one class with available blocks that no shard owns, by score. Of one score the
@@ -122,7 +102,7 @@ pub(crate) struct Arena {
     /// chunks, or on to the end of the file; none that is in use.
     pub(crate) holes: RangeSet,
     classes: Vec<ClassRuns>,
-    runs: OffsetMap<Run>,
+    runs: Runs,
     /// Oldest first, by and large: (sequence number of the commit that freed it, what).
     retired: VecDeque<(u64, Retired)>,
     /// Runs that may have become empty.
@@ -153,7 +133,7 @@ impl Arena {
             free: Extents::default(),
             holes,
             classes: (0..classes.len()).map(|_| ClassRuns::default()).collect(),
-            runs: OffsetMap::default(),
+            runs: Runs::default(),
             retired: VecDeque::new(),
             emptied: Vec::new(),
             record,
@@ -171,18 +151,19 @@ impl Arena {
     /// Gives a shard that has used up its run of a class more blocks: what came back to that run,
     /// else another run of the kind. Returns whether there were any.
     pub(crate) fn refill(&mut self, active: &mut Active, class: u8, is_open: bool) -> bool {
-        if let Some(run) = self.runs.get_mut(&active.run()) {
+        if let Some(run) = self.runs.get_mut(active.run()) {
             if run.available > 0 {
                 active.take_over(active.run(), &mut run.words);
                 run.available = 0;
                 return true;
             }
             run.is_owned = false;
+            self.runs.fold(active.run());
             active.disown();
         }
         let Some(runs) = self.classes.get_mut(usize::from(class)) else { return false };
         let Some(page) = runs.partial(is_open).first() else { return false };
-        let Some(run) = self.runs.get_mut(&page) else { return false };
+        let Some(run) = self.runs.get_mut(page) else { return false };
         active.take_over(page, &mut run.words);
         run.available = 0;
         run.is_owned = true;
@@ -197,7 +178,7 @@ impl Arena {
 
     /// Makes a run that no shard owns an open one. Its descriptors must say so already.
     pub(crate) fn open_run(&mut self, page: u64) {
-        let Some(run) = self.runs.get_mut(&page) else { return };
+        let Some(run) = self.runs.get_mut(page) else { return };
         debug_assert!(!run.is_owned, "its owner would go on as if nobody else could reserve");
         if let Some(score) = run.score.take()
             && let Some(runs) = self.classes.get_mut(usize::from(run.class))
@@ -210,8 +191,8 @@ impl Arena {
 
     /// Puts a run into the list that its state asks for.
     fn list(&mut self, page: u64) {
-        let Some(run) = self.runs.get_mut(&page) else { return };
-        let wanted = run.wanted_score();
+        let Some(run) = self.runs.get_mut(page) else { return };
+        let wanted = wanted_score(run);
         if run.score == wanted {
             return;
         }
@@ -230,7 +211,7 @@ impl Arena {
     pub(crate) fn take_unloaded(&mut self, class: u8) -> Option<u64> {
         let runs = self.classes.get_mut(usize::from(class))?;
         while let Some(page) = runs.unloaded.pop() {
-            if !self.runs.contains_key(&page) {
+            if !self.runs.contains(page) {
                 return Some(page);
             }
         }
@@ -239,7 +220,7 @@ impl Arena {
 
     /// Whether the bitmap of a run is known.
     pub(crate) fn is_loaded(&self, run: u64) -> bool {
-        self.runs.contains_key(&run)
+        self.runs.contains(run)
     }
 
     /// Takes in a run; `allocated` tells each word of its bitmap.
@@ -270,10 +251,8 @@ impl Arena {
 
     /// Takes in a new run, all of whose blocks the caller hands to a shard.
     pub(crate) fn add_run(&mut self, page: u64, class: u8, shape: &Class, is_open: bool) {
-        let words = vec![0; shape.bitmap_words()].into_boxed_slice();
-        let count = shape.block_count as u32;
-        let run = Run { class, is_open, is_owned: true, score: None, count, available: 0, words };
-        self.runs.insert(page, run);
+        let full = Run::full(class, is_open, shape.block_count as u32);
+        self.runs.insert(page, Run { is_owned: true, ..full });
     }
 
     /// Finds the runs that are empty and that no shard owns: first page and class of each,
@@ -281,8 +260,7 @@ impl Arena {
     pub(crate) fn take_emptied(&mut self, found: &mut Vec<(u64, u8)>) {
         found.clear();
         for page in self.emptied.drain(..) {
-            if let Some(run) = self.runs.get(&page)
-                && run.available == run.count
+            if let Some(run) = self.runs.empty(page)
                 && !run.is_owned
             {
                 found.push((page, run.class));
@@ -300,7 +278,7 @@ impl Arena {
 
     /// Forgets an empty run; its pages are free.
     pub(crate) fn remove_run(&mut self, page: u64, pages: u64) {
-        if let Some(run) = self.runs.remove(&page)
+        if let Some(run) = self.runs.remove(page)
             && let Some(runs) = self.classes.get_mut(usize::from(run.class))
             && let Some(score) = run.score
         {
@@ -373,22 +351,20 @@ impl Arena {
     }
 
     fn make_available(&mut self, page: u64, word: u32, mask: u64) {
-        let Some(run) = self.runs.get_mut(&page) else { return };
+        let Some(run) = self.runs.get_mut(page) else { return };
         if let Some(word) = run.words.get_mut(word as usize) {
             debug_assert!(*word & mask == 0, "a block comes back once");
             *word |= mask;
             run.available += mask.count_ones();
         }
-        if run.score != run.wanted_score() {
+        if run.score != wanted_score(run) {
             self.list(page);
         }
         self.note_empty(page);
     }
 
     fn note_empty(&mut self, page: u64) {
-        if let Some(run) = self.runs.get(&page)
-            && run.available == run.count
-        {
+        if self.runs.empty(page).is_some() {
             self.emptied.push(page);
         }
     }
@@ -503,7 +479,7 @@ impl Arena {
             self.holes.add(first, last);
         }
         for (page, class) in runs {
-            if !self.runs.contains_key(&page)
+            if !self.runs.contains(page)
                 && let Some(runs) = self.classes.get_mut(usize::from(class))
             {
                 runs.unloaded.push(page);

@@ -70,6 +70,7 @@ mod lanes;
 mod read_only;
 mod journals;
 mod shard;
+mod runs;
 mod arena;
 mod settled;
 mod space;
