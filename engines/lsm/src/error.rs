@@ -44,6 +44,13 @@ pub enum Error {
         /// How many entries come before the one that is not above the entry before it.
         position: u64,
     },
+    /// The value of an entry of kind `Blob` is no pointer.
+    NotPointer {
+        /// Bytes of the value.
+        bytes: usize,
+    },
+    /// A table that was to be finished holds nothing.
+    TableEmpty,
     /// The start of a range is not below its end.
     RangeEmpty,
     /// A file that belongs to the store is not there.
@@ -115,6 +122,12 @@ impl fmt::Display for Error {
                 "expected entries that ascend by key and descend by sequence number, found that \
                  number {position} (counted from 0) for {} is at or below the one before it",
                 file.display()
+            ),
+            Self::NotPointer { bytes } => {
+                write!(f, "expected a blob pointer of 20 bytes, found {bytes} bytes")
+            }
+            Self::TableEmpty => f.write_str(
+                "expected a table with an entry or range tombstone, found nothing to write; drop it",
             ),
             Self::RangeEmpty => {
                 f.write_str("expected a range that starts below its end, found an empty one")

@@ -9,6 +9,7 @@
 use std::cmp::Ordering;
 
 use adamant_slice::Slice;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 
@@ -71,6 +72,34 @@ impl Entry {
     pub fn order(&self, other: &Self) -> Ordering {
         let newer = other.version.sequence.cmp(&self.version.sequence);
         self.key.cmp(&other.key).then(newer)
+    }
+}
+
+/// The hash of a key that filters and hash indexes are made with: XXH3, 64 bits, without a seed.
+#[inline]
+pub(crate) fn key_hash(key: &[u8]) -> u64 {
+    xxh3_64(key)
+}
+
+/// A key that is searched for in many tables; its hash is computed once.
+#[derive(Clone, Copy, Debug)]
+pub struct Lookup<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) hash: u64,
+    pub(crate) sequence_max: u64,
+}
+
+impl<'a> Lookup<'a> {
+    /// The newest version of the key that is not newer than `sequence_max`.
+    #[inline]
+    pub fn new(key: &'a [u8], sequence_max: u64) -> Self {
+        Self { key, hash: key_hash(key), sequence_max }
+    }
+
+    /// The key.
+    #[inline]
+    pub fn key(&self) -> &'a [u8] {
+        self.key
     }
 }
 
@@ -156,6 +185,14 @@ mod tests {
         assert_eq!(BlobPointer::from_bytes(&bytes), None);
         assert_eq!(BlobPointer::from_bytes(&bytes[..19]), None);
         assert_eq!(BlobPointer::from_bytes(&[]), None);
+    }
+
+    #[test]
+    fn the_hash_is_the_one_that_is_on_the_media() {
+        // The first is from the specification of XXH3, the others are what this code wrote first.
+        assert_eq!(key_hash(b""), 0x2D06_8005_38D3_94C2);
+        assert_eq!(key_hash(b"key"), 0xBBEA_0D63_A051_65E3);
+        assert_eq!(key_hash(&[7; 300]), 0x8AEC_4A54_14DA_D453);
     }
 
     #[test]

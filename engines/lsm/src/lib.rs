@@ -8,8 +8,22 @@ pub mod error;
 
 mod key;
 
+mod file;
+
+mod block;
+
+mod filter;
+
+mod cache;
+
+mod table;
+
+pub use block::Compression;
+pub use cache::{Cache, CacheOptions};
 pub use error::{Error, Result};
+pub use file::{Identity, file_name, number_of};
 pub use key::{
-    BlobPointer, Entry, EntryKind, KEY_BYTES_MAX, RangeTombstone, SEQUENCE_MAX, VALUE_BYTES_MAX,
-    Version, check_key,
+    BlobPointer, Entry, EntryKind, KEY_BYTES_MAX, Lookup, RangeTombstone, SEQUENCE_MAX,
+    VALUE_BYTES_MAX, Version, check_key,
 };
+pub use table::{BlobReference, Table, TableMeta, TableOptions, TableRange, TableWriter};

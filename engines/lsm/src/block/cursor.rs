@@ -1,0 +1,199 @@
+//! Walking through the entries of one payload, forward and backward.
+//!
+//! Purpose: keys put together again, one after the other.
+//! Invariants: of a payload that cannot have been written the walk ends with an error, after at most
+//! as many steps as the payload has bytes; a key put together is never longer than a key may be, and
+//! not more than the keys between two restarts are held.
+//! Thread safety: one thread at a time.
+
+use adamant_slice::Slice;
+
+use super::layout::RESTART_INTERVAL_MAX;
+use super::reader::{EntryAt, EntryBlock, Malformed, Read};
+use crate::key::{Entry, KEY_BYTES_MAX, Version};
+
+/// Bytes of the longest key in an index: one that is just above a key.
+const INDEX_KEY_BYTES_MAX: usize = KEY_BYTES_MAX + 1;
+
+/// Walks forward.
+#[derive(Debug)]
+pub(crate) struct Forward {
+    block: EntryBlock,
+    /// Where the next entry begins.
+    next: usize,
+    /// Entries from here on are left out.
+    end: usize,
+    key: Vec<u8>,
+    current: Option<EntryAt>,
+}
+
+impl Forward {
+    /// From the entry at `start`, which must begin one, up to `end`.
+    pub(crate) fn new(block: EntryBlock, start: usize, end: usize) -> Read<Self> {
+        let next = if start < block.entries_bytes() { block.restart_before(start)? } else { start };
+        let end = end.min(block.entries_bytes());
+        let mut cursor = Self { block, next, end, key: Vec::new(), current: None };
+        while cursor.next < start {
+            cursor.step()?;
+        }
+        cursor.current = None;
+        Ok(cursor)
+    }
+
+    /// All entries.
+    pub(crate) fn all(block: EntryBlock) -> Self {
+        let end = block.entries_bytes();
+        Self { block, next: 0, end, key: Vec::new(), current: None }
+    }
+
+    /// Goes to the next entry; false if there is none.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Read<bool> {
+        if self.next >= self.end {
+            self.current = None;
+            return Ok(false);
+        }
+        self.step()?;
+        Ok(true)
+    }
+
+    fn step(&mut self) -> Read<()> {
+        let entry = self.block.entry(self.next)?;
+        extend_key(&mut self.key, 0, &self.block, &entry)?;
+        self.next = entry.end;
+        self.current = Some(entry);
+        Ok(())
+    }
+
+    /// The entry that was gone to.
+    pub(crate) fn current(&self) -> Option<&EntryAt> {
+        self.current.as_ref()
+    }
+
+    /// Its key.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Its value, borrowed.
+    pub(crate) fn value(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], |at| &self.block.bytes()[at.value()])
+    }
+
+    /// The entry that was gone to, with its value if asked for. Shares the payload's memory: the
+    /// value always, the key where it lies there as a whole.
+    pub(crate) fn entry(&self, has_value: bool) -> Option<Entry> {
+        let at = self.current.as_ref()?;
+        Some(entry_at(&self.block, at, &self.key, has_value))
+    }
+}
+
+/// Walks backward, a run of entries between two restarts at a time.
+#[derive(Debug)]
+pub(crate) struct Backward {
+    block: EntryBlock,
+    /// Entries before this are left out.
+    start: usize,
+    /// Where the entries end that are not in `run` and were not handed out.
+    end: usize,
+    /// Entries to be handed out from the back, and where the keys of each begin and end in `keys`.
+    run: Vec<(EntryAt, usize, usize)>,
+    keys: Vec<u8>,
+    current: Option<(EntryAt, usize, usize)>,
+}
+
+impl Backward {
+    /// From the last entry before `end`, which must end one, down to that at `start`.
+    pub(crate) fn new(block: EntryBlock, start: usize, end: usize) -> Self {
+        let end = end.min(block.entries_bytes());
+        Self { block, start, end, run: Vec::new(), keys: Vec::new(), current: None }
+    }
+
+    /// Goes to the entry before; false if there is none.
+    pub(crate) fn advance(&mut self) -> Read<bool> {
+        if self.run.is_empty() && self.start < self.end {
+            self.load_run()?;
+        }
+        self.current = self.run.pop().filter(|(entry, ..)| entry.offset >= self.start);
+        if self.current.is_none() {
+            self.run.clear();
+            self.end = self.start;
+        }
+        Ok(self.current.is_some())
+    }
+
+    fn load_run(&mut self) -> Read<()> {
+        let restart = self.block.restart_before(self.end - 1)?;
+        self.keys.clear();
+        let (mut offset, mut key_start) = (restart, 0);
+        while offset < self.end {
+            let entry = self.block.entry(offset)?;
+            let previous = self.keys.len() - key_start;
+            if entry.shared > previous {
+                return Err(SHARES_TOO_MUCH);
+            }
+            if self.run.len() == RESTART_INTERVAL_MAX {
+                return Err(Malformed("expected a restart after at most 256 entries"));
+            }
+            let from = key_start;
+            key_start = self.keys.len();
+            self.keys.extend_from_within(from..from + entry.shared);
+            let base = key_start;
+            extend_key(&mut self.keys, base, &self.block, &entry)?;
+            self.run.push((entry, key_start, self.keys.len()));
+            offset = entry.end;
+        }
+        self.end = restart;
+        Ok(())
+    }
+
+    /// The entry that was gone to.
+    pub(crate) fn current(&self) -> Option<&EntryAt> {
+        self.current.as_ref().map(|(entry, ..)| entry)
+    }
+
+    /// Its key.
+    pub(crate) fn key(&self) -> &[u8] {
+        self.current.map_or(&[], |(_, start, end)| &self.keys[start..end])
+    }
+
+    /// Its value, borrowed.
+    pub(crate) fn value(&self) -> &[u8] {
+        self.current().map_or(&[], |at| &self.block.bytes()[at.value()])
+    }
+
+    /// As [`Forward::entry`].
+    pub(crate) fn entry(&self, has_value: bool) -> Option<Entry> {
+        let at = self.current()?;
+        Some(entry_at(&self.block, at, self.key(), has_value))
+    }
+}
+
+const SHARES_TOO_MUCH: Malformed =
+    Malformed("expected a key that shares bytes with the one before it, found that one shorter");
+
+/// Makes what begins at `base` of `keys`, the key before or its start, the key of `entry`.
+#[inline]
+fn extend_key(keys: &mut Vec<u8>, base: usize, block: &EntryBlock, entry: &EntryAt) -> Read<()> {
+    let suffix = &block.bytes()[entry.suffix()];
+    if entry.shared > keys.len() - base {
+        return Err(SHARES_TOO_MUCH);
+    }
+    if entry.shared + suffix.len() > INDEX_KEY_BYTES_MAX {
+        return Err(Malformed("expected a key of at most 65536 bytes, found a longer one"));
+    }
+    keys.truncate(base + entry.shared);
+    keys.extend_from_slice(suffix);
+    Ok(())
+}
+
+#[inline]
+fn entry_at(block: &EntryBlock, at: &EntryAt, key: &[u8], has_value: bool) -> Entry {
+    let key = if at.shared == 0 { block.bytes().slice(at.suffix()) } else { Slice::new(key) };
+    let version = if has_value {
+        block.version(at)
+    } else {
+        Version { sequence: at.sequence, kind: at.kind, value: Slice::EMPTY }
+    };
+    Entry { key, version }
+}

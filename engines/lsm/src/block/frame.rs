@@ -1,0 +1,227 @@
+//! Blocks as they lie in a file: a header with a checksum, and the payload.
+//!
+//! Purpose: sealing payloads, and opening them again without believing anything.
+//! Invariants: a block opens only where it was sealed: pool, file and offset are in its checksum.
+//! No length is used before it was compared with bytes that exist or with what a block may have.
+//! Thread safety: pure functions; a sealer belongs to one thread.
+
+use std::fmt;
+
+use adamant_medium::storage::File;
+use adamant_slice::{Builder, Slice};
+use adamant_wire::checksum::crc32c;
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::compression::{Compression, Compressor, decompress};
+use super::layout::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, PAYLOAD_BYTES_MAX};
+use crate::error::{Error, Result};
+
+/// Where a block lies in its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BlockHandle {
+    pub(crate) offset: u64,
+    /// With the header.
+    pub(crate) bytes: u32,
+}
+
+impl BlockHandle {
+    pub(crate) fn end(&self) -> u64 {
+        self.offset.saturating_add(u64::from(self.bytes))
+    }
+}
+
+/// Makes blocks of payloads.
+#[derive(Debug)]
+pub(crate) struct Sealer {
+    seed: u32,
+    compressor: Compressor,
+}
+
+impl Sealer {
+    /// For the blocks of the file with that seed.
+    pub(crate) fn new(seed: u32) -> Self {
+        Self { seed, compressor: Compressor::new() }
+    }
+
+    /// Appends the block of `payload`, which will lie at `offset` of the file, to `out`.
+    pub(crate) fn seal(
+        &mut self,
+        out: &mut Vec<u8>,
+        offset: u64,
+        kind: BlockKind,
+        compression: Compression,
+        payload: &[u8],
+    ) -> BlockHandle {
+        debug_assert!(payload.len() <= PAYLOAD_BYTES_MAX, "checked when entries were added");
+        let (stored, compression) = self.compressor.compress(payload, compression);
+        let mut header = BlockHeader {
+            checksum: 0.into(),
+            stored_bytes: (stored.len() as u32).into(),
+            plain_bytes: (payload.len() as u32).into(),
+            kind: kind as u8,
+            compression: compression as u8,
+        };
+        header.checksum = block_checksum(self.seed, offset, &header, stored).into();
+        out.extend_from_slice(header.as_bytes());
+        out.extend_from_slice(stored);
+        BlockHandle { offset, bytes: (BLOCK_HEADER_BYTES + stored.len()) as u32 }
+    }
+}
+
+fn block_checksum(seed: u32, offset: u64, header: &BlockHeader, stored: &[u8]) -> u32 {
+    let seed = crc32c(seed, &offset.to_le_bytes());
+    crc32c(crc32c(seed, &header.as_bytes()[size_of::<u32>()..]), stored)
+}
+
+/// Why bytes are not the block that was sealed there.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Length { expected: u64, found: u64 },
+    TooLong { found: u64 },
+    Checksum { expected: u32, found: u32 },
+    Kind { expected: BlockKind, found: u8 },
+    Compression { found: u8 },
+    Compressed,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length { expected, found } => {
+                write!(f, "expected a block of {expected} bytes, found {found}")
+            }
+            Self::TooLong { found } => {
+                write!(f, "expected a block of at most {PAYLOAD_BYTES_MAX} bytes, found {found}")
+            }
+            Self::Checksum { expected, found } => {
+                write!(f, "expected the block's checksum {expected:#010x}, found {found:#010x}")
+            }
+            Self::Kind { expected, found } => {
+                write!(f, "expected a block of kind {}, found {found}", *expected as u8)
+            }
+            Self::Compression { found } => {
+                write!(f, "expected a block of compression 0 or 1, found {found}")
+            }
+            Self::Compressed => f.write_str("expected compressed bytes, found others"),
+        }
+    }
+}
+
+/// The header at the start of `bytes`, if all of it is there, and the bytes of the whole block.
+/// Nothing is verified but that the lengths may be those of a block.
+pub(crate) fn peek(bytes: &[u8]) -> std::result::Result<Option<(BlockHeader, usize)>, Fault> {
+    let Ok((header, _)) = BlockHeader::read_from_prefix(bytes) else { return Ok(None) };
+    let longest = header.stored_bytes.get().max(header.plain_bytes.get());
+    if longest as usize > PAYLOAD_BYTES_MAX {
+        return Err(Fault::TooLong { found: longest.into() });
+    }
+    Ok(Some((header, BLOCK_HEADER_BYTES + header.stored_bytes.get() as usize)))
+}
+
+/// The payload of a block, and its kind. `frame` is exactly the block, which lies at `offset`.
+/// Shares the frame's memory unless it was compressed.
+pub(crate) fn open_any(
+    frame: &Slice,
+    seed: u32,
+    offset: u64,
+) -> std::result::Result<(Slice, BlockKind), Fault> {
+    let found = frame.len() as u64;
+    let short = Fault::Length { expected: BLOCK_HEADER_BYTES as u64, found };
+    let (header, bytes) = peek(frame)?.ok_or(short)?;
+    if bytes != frame.len() {
+        return Err(Fault::Length { expected: bytes as u64, found });
+    }
+    let stored = &frame[BLOCK_HEADER_BYTES..];
+    let expected = block_checksum(seed, offset, &header, stored);
+    if header.checksum.get() != expected {
+        return Err(Fault::Checksum { expected, found: header.checksum.get() });
+    }
+    let Some(kind) = BlockKind::from_byte(header.kind) else {
+        return Err(Fault::Kind { expected: BlockKind::Data, found: header.kind });
+    };
+    let plain_bytes = header.plain_bytes.get() as usize;
+    let payload = match Compression::from_byte(header.compression) {
+        Some(Compression::None) if plain_bytes == stored.len() => frame.slice(BLOCK_HEADER_BYTES..),
+        Some(Compression::None) => {
+            let (expected, found) = (plain_bytes as u64, stored.len() as u64);
+            return Err(Fault::Length { expected, found });
+        }
+        Some(Compression::Lz4) => decompress(stored, plain_bytes).ok_or(Fault::Compressed)?,
+        None => return Err(Fault::Compression { found: header.compression }),
+    };
+    Ok((payload, kind))
+}
+
+/// Reads the payload of a block of that kind.
+///
+/// # Errors
+/// `Damaged`; those of the medium.
+pub(crate) fn read(
+    file: &dyn File,
+    seed: u32,
+    handle: BlockHandle,
+    kind: BlockKind,
+) -> Result<Slice> {
+    let damaged = |fault: Fault| Error::damaged(file.path(), handle.offset, fault.to_string());
+    if handle.bytes as usize > BLOCK_HEADER_BYTES + PAYLOAD_BYTES_MAX {
+        return Err(damaged(Fault::TooLong { found: handle.bytes.into() }));
+    }
+    let frame = read_bytes(file, handle.offset, handle.bytes as usize)?;
+    let (payload, found) = open_any(&frame, seed, handle.offset).map_err(damaged)?;
+    if found != kind {
+        return Err(damaged(Fault::Kind { expected: kind, found: found as u8 }));
+    }
+    Ok(payload)
+}
+
+/// So many bytes of a file. The caller has bounded `bytes`.
+///
+/// # Errors
+/// Those of the medium.
+pub(crate) fn read_bytes(file: &dyn File, offset: u64, bytes: usize) -> Result<Slice> {
+    let mut buffer = Builder::zeroed(bytes).expect("bounded below 4 GiB");
+    file.read_at(&mut buffer, offset)?;
+    Ok(buffer.freeze())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEED: u32 = 0x1234_5678;
+
+    fn sealed(compression: Compression, payload: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let handle = Sealer::new(SEED).seal(&mut out, 40, BlockKind::Data, compression, payload);
+        assert_eq!(handle, BlockHandle { offset: 40, bytes: out.len() as u32 });
+        out
+    }
+
+    #[test]
+    fn a_block_opens_where_it_was_sealed_and_nowhere_else() {
+        let payload = [7; 500];
+        for compression in [Compression::None, Compression::Lz4] {
+            let frame = Slice::from(sealed(compression, &payload));
+            let (found, kind) = open_any(&frame, SEED, 40).unwrap();
+            assert_eq!((found, kind), (Slice::new(&payload), BlockKind::Data));
+            assert!(open_any(&frame, SEED, 41).is_err());
+            assert!(open_any(&frame, SEED ^ 1, 40).is_err());
+            assert!(open_any(&frame.slice(..frame.len() - 1), SEED, 40).is_err());
+        }
+    }
+
+    #[test]
+    fn no_bit_can_flip_and_no_length_is_believed() {
+        for compression in [Compression::None, Compression::Lz4] {
+            let mut frame = sealed(compression, &[7; 100]);
+            for bit in 0..frame.len() * 8 {
+                frame[bit / 8] ^= 1 << (bit % 8);
+                assert!(open_any(&Slice::new(&frame), SEED, 40).is_err(), "bit {bit}");
+                frame[bit / 8] ^= 1 << (bit % 8);
+            }
+        }
+        let mut huge = sealed(Compression::None, b"x");
+        huge[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(matches!(peek(&huge), Err(Fault::TooLong { .. })));
+    }
+}

@@ -1,0 +1,23 @@
+//! Blocks: the pieces that a table is read in.
+//!
+//! A block is a header with a checksum, and a payload, which may be compressed. The payload of most
+//! kinds of block is entries, with keys cut to what they do not share with the one before.
+
+mod layout;
+
+mod compression;
+
+mod frame;
+
+mod reader;
+
+mod cursor;
+
+mod writer;
+
+pub use compression::Compression;
+pub(crate) use cursor::{Backward, Forward};
+pub(crate) use frame::{BlockHandle, Sealer, peek, read, read_bytes};
+pub(crate) use layout::{BLOCK_HEADER_BYTES, BlockKind};
+pub(crate) use reader::{EntryBlock, Malformed, Read, common_prefix};
+pub(crate) use writer::EntriesWriter;

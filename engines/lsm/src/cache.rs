@@ -1,0 +1,208 @@
+//! What a store keeps in memory of its tables and blob files.
+//!
+//! Purpose: one cache of blocks, bounded in bytes, and one of open files, bounded in number, for
+//! all keyspaces. Both are Clock-PRO (`quick_cache`): what is looked at once, as by a scan, goes
+//! before what is looked at often.
+//! Invariants: a block is verified before it is cached, and never changes. The numbers of files are
+//! never used again, so nothing in here is ever wrong.
+//! Thread safety: shared freely. A block that several threads miss is read once.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+use adamant_medium::storage::File;
+use adamant_slice::Slice;
+use quick_cache::sync::{Cache as QuickCache, DefaultLifecycle};
+use quick_cache::{UnitWeighter, Weighter};
+
+use crate::block::EntryBlock;
+use crate::error::Result;
+
+/// Bytes that a block takes in the cache beside its own.
+const OVERHEAD_BYTES: u64 = 100;
+/// Bytes of a block, about; only for the first size of a hash table.
+const BLOCK_BYTES_GUESS: u64 = 4096;
+
+/// How much a [`Cache`] holds.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheOptions {
+    /// Bytes of blocks.
+    pub block_bytes: u64,
+    /// Open files.
+    pub file_count: usize,
+}
+
+impl Default for CacheOptions {
+    fn default() -> Self {
+        Self { block_bytes: 64 << 20, file_count: 256 }
+    }
+}
+
+/// What is in a directory of files that have numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Shelf {
+    Tables = 0,
+}
+
+/// A file in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FileKey {
+    pub(crate) shelf: Shelf,
+    pub(crate) number: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BlockKey {
+    file: FileKey,
+    offset: u64,
+}
+
+impl std::hash::Hash for BlockKey {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Two words, for a hasher that takes words.
+        state.write_u64(self.file.number << 1 | self.file.shelf as u64);
+        state.write_u64(self.offset);
+    }
+}
+
+/// A block in memory.
+#[derive(Clone, Debug)]
+pub(crate) enum CachedBlock {
+    /// A payload of entries.
+    Entries(EntryBlock),
+    /// Another payload, or a value.
+    Bytes(Slice),
+}
+
+#[derive(Clone, Debug)]
+struct ByBytes;
+
+impl Weighter<BlockKey, CachedBlock> for ByBytes {
+    fn weight(&self, _key: &BlockKey, block: &CachedBlock) -> u64 {
+        let bytes = match block {
+            CachedBlock::Entries(block) => block.bytes().len(),
+            CachedBlock::Bytes(bytes) => bytes.len(),
+        };
+        bytes as u64 + OVERHEAD_BYTES
+    }
+}
+
+/// Hashes words by a multiplication each; keys are numbers that nobody chooses.
+#[derive(Clone, Debug, Default)]
+struct Mixing;
+
+struct Mixer(u64);
+
+impl BuildHasher for Mixing {
+    type Hasher = Mixer;
+
+    #[inline]
+    fn build_hasher(&self) -> Mixer {
+        Mixer(0)
+    }
+}
+
+impl Hasher for Mixer {
+    #[inline]
+    fn write_u64(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word ^ 0x9E37_79B9_7F4A_7C15)
+            * u128::from(0xD6E8_FEB8_6659_FD93_u64);
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(byte.into());
+        }
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Blocks and open files of a store.
+pub struct Cache {
+    blocks: QuickCache<BlockKey, CachedBlock, ByBytes, Mixing>,
+    files: QuickCache<FileKey, Arc<dyn File>>,
+}
+
+impl Cache {
+    /// An empty cache.
+    pub fn new(options: CacheOptions) -> Self {
+        let block_count = usize::try_from(options.block_bytes / BLOCK_BYTES_GUESS).unwrap_or(0);
+        let blocks = QuickCache::with(
+            block_count.max(1),
+            options.block_bytes,
+            ByBytes,
+            Mixing,
+            DefaultLifecycle::default(),
+        );
+        let file_count = options.file_count.max(1);
+        let files = QuickCache::with(
+            file_count,
+            file_count as u64,
+            UnitWeighter,
+            Default::default(),
+            DefaultLifecycle::default(),
+        );
+        Self { blocks, files }
+    }
+
+    /// The block at `offset` of a file; read by `load` if it is not here.
+    ///
+    /// # Errors
+    /// Those of `load`; then nothing is kept.
+    #[inline]
+    pub(crate) fn block(
+        &self,
+        file: FileKey,
+        offset: u64,
+        load: impl FnOnce() -> Result<CachedBlock>,
+    ) -> Result<CachedBlock> {
+        let key = BlockKey { file, offset };
+        match self.blocks.get(&key) {
+            Some(block) => Ok(block),
+            None => self.blocks.get_or_insert_with(&key, load),
+        }
+    }
+
+    /// The open file; opened by `open` if it is not here.
+    ///
+    /// # Errors
+    /// Those of `open`; then nothing is kept.
+    pub(crate) fn file(
+        &self,
+        key: FileKey,
+        open: impl FnOnce() -> Result<Arc<dyn File>>,
+    ) -> Result<Arc<dyn File>> {
+        self.files.get_or_insert_with(&key, open)
+    }
+
+    /// Closes a file that is about to be removed. Its blocks go when others need their place.
+    pub(crate) fn forget_file(&self, key: FileKey) {
+        self.files.remove(&key);
+    }
+
+    /// Bytes of the blocks in here, with what they take beside their own.
+    pub fn block_bytes(&self) -> u64 {
+        self.blocks.weight()
+    }
+
+    /// Files that are kept open.
+    pub fn file_count(&self) -> usize {
+        self.files.len()
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("block_bytes", &self.block_bytes())
+            .field("file_count", &self.file_count())
+            .finish()
+    }
+}

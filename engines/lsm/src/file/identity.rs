@@ -1,0 +1,172 @@
+//! Whose file it is, and which.
+//!
+//! Purpose: names of files, their headers, and the seed of all checksums in them.
+//! Invariants: a file of another kind, pool or number is refused, whatever its name says.
+//! Thread safety: pure functions.
+
+use std::sync::Arc;
+
+use adamant_medium::storage::{Directory, File};
+use adamant_wire::checksum::crc32c;
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::layout::{FILE_HEADER_BYTES, FileHeader};
+use crate::error::{Error, Result};
+
+/// A kind of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileKind {
+    pub(crate) magic: [u8; 8],
+    pub(crate) version: u32,
+    /// For messages.
+    pub(crate) name: &'static str,
+}
+
+/// Which file of which pool: part of every checksum in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// Identity of the pool.
+    pub uuid: [u8; 16],
+    /// Number of the file; never used for another one of the same kind.
+    pub number: u64,
+}
+
+impl Identity {
+    /// What the checksums of the file's blocks and records start from.
+    pub(crate) fn seed(&self) -> u32 {
+        crc32c(crc32c(0, &self.uuid), &self.number.to_le_bytes())
+    }
+
+    /// Name of the finished file.
+    pub(crate) fn name(&self) -> String {
+        file_name(self.number)
+    }
+
+    /// Name of the file while it is being written.
+    pub(crate) fn name_new(&self) -> String {
+        format!("{:04}{NEW_SUFFIX}", self.number)
+    }
+
+    pub(crate) fn header(&self, kind: FileKind) -> [u8; FILE_HEADER_BYTES] {
+        let mut header = FileHeader {
+            magic: kind.magic,
+            version: kind.version.into(),
+            uuid: self.uuid,
+            number: self.number.into(),
+            checksum: 0.into(),
+        };
+        header.checksum = checksum(&header).into();
+        let mut bytes = [0; FILE_HEADER_BYTES];
+        bytes.copy_from_slice(header.as_bytes());
+        bytes
+    }
+
+    /// Opens the file of this number and looks whether it is what it should be.
+    ///
+    /// # Errors
+    /// `Missing`, `Unsupported`, `Damaged`; those of the medium.
+    pub(crate) fn open(&self, directory: &dyn Directory, kind: FileKind) -> Result<Arc<dyn File>> {
+        let name = self.name();
+        let Some(file) = directory.open(&name)? else {
+            return Err(Error::Missing { file: directory.path().join(name) });
+        };
+        self.judge(&*file, kind)?;
+        Ok(file)
+    }
+
+    /// Looks whether the file is what it should be.
+    ///
+    /// # Errors
+    /// `Unsupported`, `Damaged`; those of the medium.
+    pub(crate) fn judge(&self, file: &dyn File, kind: FileKind) -> Result<()> {
+        let found = read_identity(file, kind)?;
+        let unsupported = |what| Err(Error::Unsupported { file: file.path().into(), what });
+        if found.uuid != self.uuid {
+            return unsupported(format!(
+                "expected a {} of pool {:032x}, found one of pool {:032x}; put the file back that \
+                 belongs to this pool",
+                kind.name,
+                u128::from_le_bytes(self.uuid),
+                u128::from_le_bytes(found.uuid)
+            ));
+        }
+        if found.number != self.number {
+            return unsupported(format!(
+                "expected {} {}, found {} {} under its name; put the files back under their own \
+                 names",
+                kind.name, self.number, kind.name, found.number
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The identity in the header of a file.
+///
+/// # Errors
+/// `Damaged` for a file that is too short or no such file, `Unsupported` for one of another format;
+/// those of the medium.
+pub(crate) fn read_identity(file: &dyn File, kind: FileKind) -> Result<Identity> {
+    let mut bytes = [0; FILE_HEADER_BYTES];
+    file.read_at(&mut bytes, 0)?;
+    let damaged = |what: String| Err(Error::damaged(file.path(), 0, what));
+    let Ok(header) = FileHeader::read_from_bytes(&bytes) else {
+        return damaged("expected a header".into());
+    };
+    if header.magic != kind.magic {
+        let (expected, found) = (kind.magic.escape_ascii(), header.magic.escape_ascii());
+        return damaged(format!("expected a {} ({expected}), found {found}", kind.name));
+    }
+    let expected = checksum(&header);
+    if header.checksum.get() != expected {
+        let found = header.checksum.get();
+        return damaged(format!("expected the checksum {expected:#010x}, found {found:#010x}"));
+    }
+    if header.version.get() != kind.version {
+        let what = format!(
+            "expected a {} of format {}, found format {}; open it with the version of this program \
+             that wrote it",
+            kind.name, kind.version, header.version
+        );
+        return Err(Error::Unsupported { file: file.path().into(), what });
+    }
+    Ok(Identity { uuid: header.uuid, number: header.number.get() })
+}
+
+fn checksum(header: &FileHeader) -> u32 {
+    let bytes = header.as_bytes();
+    crc32c(0, &bytes[..bytes.len() - size_of::<u32>()])
+}
+
+/// What is at the end of the name of a file that is being written.
+pub(crate) const NEW_SUFFIX: &str = ".new";
+
+/// Name of the finished file of that number, in the directory of its kind.
+pub fn file_name(number: u64) -> String {
+    format!("{number:04}")
+}
+
+/// The number of a file of that name, and whether it is finished; `None` for a name that is none
+/// of a table or a blob file.
+pub fn number_of(name: &str) -> Option<(u64, bool)> {
+    let digits = name.strip_suffix(NEW_SUFFIX).unwrap_or(name);
+    let number = digits.parse().ok().filter(|&number| file_name(number) == digits)?;
+    Some((number, digits.len() == name.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers() {
+        for number in [0, 1, 9_999, 10_000, u64::MAX] {
+            let identity = Identity { uuid: [1; 16], number };
+            assert_eq!(number_of(&identity.name()), Some((number, true)));
+            assert_eq!(number_of(&identity.name_new()), Some((number, false)));
+        }
+        for name in ["", "1", "00001", "+001", "0001.old", "0001.new.new", "x001", ".new"] {
+            assert_eq!(number_of(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What every table and every blob file begins with. See `docs/format/table.md`.
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The first bytes of a file.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct FileHeader {
+    /// What kind of file it is.
+    pub(crate) magic: [u8; 8],
+    /// Format version of that kind of file.
+    pub(crate) version: U32,
+    /// Identity of the pool that the file belongs to.
+    pub(crate) uuid: [u8; 16],
+    /// The file's number, which is its name, too.
+    pub(crate) number: U64,
+    /// CRC32C of all bytes before this field.
+    pub(crate) checksum: U32,
+}
+
+/// Bytes of a file before its first block or record.
+pub(crate) const FILE_HEADER_BYTES: usize = size_of::<FileHeader>();
+
+const _: () = assert!(FILE_HEADER_BYTES == 40);

@@ -1,0 +1,12 @@
+//! What tables and blob files have in common: names, headers, and how they come to be.
+
+mod layout;
+
+mod identity;
+
+mod writer;
+
+pub(crate) use identity::FileKind;
+pub use identity::{Identity, file_name, number_of};
+pub(crate) use layout::FILE_HEADER_BYTES;
+pub(crate) use writer::FileWriter;

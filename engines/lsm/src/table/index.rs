@@ -1,0 +1,150 @@
+//! The index of a table: which blocks hold which keys.
+//!
+//! Purpose: separators and handles. A separator is at or behind the last entry of its block and
+//! before the first of the next, and as short as that allows.
+//! Invariants: separators ascend like entries, by key and then by descending sequence number. So the
+//! block of an entry is the first whose separator is at or behind it.
+//! Thread safety: pure functions.
+
+use adamant_wire::varint;
+
+use crate::block::{BlockHandle, EntryBlock, Malformed, Read, common_prefix};
+
+/// Where the index block and the filter of a part of the table lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Partition {
+    pub(crate) index: BlockHandle,
+    /// `None` in a table without filters.
+    pub(crate) filter: Option<BlockHandle>,
+}
+
+pub(crate) fn put_handle(out: &mut Vec<u8>, handle: BlockHandle) {
+    varint::put(out, handle.offset);
+    varint::put(out, handle.bytes.into());
+}
+
+/// A handle, and what is behind it.
+fn take_handle(input: &mut &[u8]) -> Option<BlockHandle> {
+    let offset = varint::take(input)?;
+    let bytes = u32::try_from(varint::take(input)?).ok()?;
+    Some(BlockHandle { offset, bytes })
+}
+
+/// The value of an entry of an index block.
+///
+/// # Errors
+/// `Malformed` if it is none.
+#[inline]
+pub(crate) fn handle_of(mut value: &[u8]) -> Read<BlockHandle> {
+    take_handle(&mut value)
+        .filter(|_| value.is_empty())
+        .ok_or(Malformed("expected the place of a block, found other bytes"))
+}
+
+pub(crate) fn put_partition(out: &mut Vec<u8>, partition: &Partition) {
+    put_handle(out, partition.index);
+    if let Some(filter) = partition.filter {
+        put_handle(out, filter);
+    }
+}
+
+/// The value of an entry of the top.
+///
+/// # Errors
+/// `Malformed` if it is none.
+#[inline]
+pub(crate) fn partition_of(mut value: &[u8]) -> Read<Partition> {
+    let taken = take_handle(&mut value).and_then(|index| match value {
+        [] => Some(Partition { index, filter: None }),
+        _ => Some(Partition { index, filter: Some(take_handle(&mut value)?) }),
+    });
+    taken
+        .filter(|_| value.is_empty())
+        .ok_or(Malformed("expected the places of a part of the index, found other bytes"))
+}
+
+/// The value of the first entry of an index block or the top at or behind (`key`, `sequence`).
+#[inline]
+pub(crate) fn lookup<'a>(
+    block: &'a EntryBlock,
+    key: &[u8],
+    sequence: u64,
+) -> Read<Option<&'a [u8]>> {
+    Ok(block.seek(key, sequence)?.map(|found| &block.bytes()[found.entry.value()]))
+}
+
+/// A key and sequence number at or behind (`last`, `sequence`) and before any version of `next`, or
+/// the next version of `last` itself; the key is as short as may be.
+pub(crate) fn separator<'a>(
+    last: &'a [u8],
+    sequence: u64,
+    next: Option<&[u8]>,
+    scratch: &'a mut Vec<u8>,
+) -> (&'a [u8], u64) {
+    let Some(next) = next else { return (last, 0) };
+    let common = common_prefix(last, next);
+    if common == last.len() && common == next.len() {
+        return (last, sequence);
+    }
+    scratch.clear();
+    if next.len() > common + 1 {
+        // One byte of the next key more than both share: behind `last`, and a part of `next`.
+        scratch.extend_from_slice(&next[..=common]);
+    } else {
+        // The first byte after it that can be one higher makes `last` shorter and higher.
+        let Some(at) = (common + 1..last.len()).find(|&at| last[at] < u8::MAX) else {
+            return (last, 0);
+        };
+        scratch.extend_from_slice(&last[..=at]);
+        scratch[at] += 1;
+    }
+    if scratch.len() < last.len() { (scratch, 0) } else { (last, 0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_come_back() {
+        let index = BlockHandle { offset: 1 << 50, bytes: u32::MAX };
+        let filter = BlockHandle { offset: 3, bytes: 200 };
+        let mut value = Vec::new();
+        put_handle(&mut value, index);
+        assert_eq!(handle_of(&value), Ok(index));
+        assert_eq!(partition_of(&value), Ok(Partition { index, filter: None }));
+        put_handle(&mut value, filter);
+        assert!(handle_of(&value).is_err());
+        assert_eq!(partition_of(&value), Ok(Partition { index, filter: Some(filter) }));
+        assert!(partition_of(&value[..value.len() - 1]).is_err());
+        value.push(0);
+        assert!(partition_of(&value).is_err());
+    }
+
+    #[test]
+    fn separators_stand_between_their_neighbours() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut scratch = Vec::new();
+        let mut shorter = 0;
+        for _ in 0..200_000 {
+            let mut key = || -> Vec<u8> {
+                let length = random.usize(1..6);
+                (0..length).map(|_| [0, 1, 7, 254, 255][random.usize(0..5)]).collect()
+            };
+            let (last, next) = (key(), key());
+            if last > next {
+                continue;
+            }
+            let (found, sequence) = separator(&last, 5, Some(&next), &mut scratch);
+            if last == next {
+                assert_eq!((found, sequence), (&last[..], 5));
+                continue;
+            }
+            assert!(last.as_slice() <= found && found < next.as_slice(), "{last:?} {next:?}");
+            assert_eq!(sequence, 0, "behind all versions of its key");
+            shorter += usize::from(found.len() < last.len());
+        }
+        assert!(shorter > 20_000, "only {shorter} were shorter");
+        assert_eq!(separator(b"abc", 5, None, &mut scratch), (&b"abc"[..], 0));
+    }
+}

@@ -1,0 +1,344 @@
+//! Reading a table: ranges of keys, from both ends.
+//!
+//! Purpose: all versions of all keys between two bounds, a block at a time.
+//! Invariants: bounds are looked for once, in the blocks they fall into; within others no key is
+//! compared. The two ends know where they are by the offsets of block and entry, so they never hand
+//! out an entry twice. After an error, or where the ends met, nothing more comes.
+//! Thread safety: one thread at a time.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::index;
+use super::reader::Table;
+use crate::block::{Backward, BlockHandle, BlockKind, EntryBlock, Forward, Read};
+use crate::error::Result;
+use crate::key::Entry;
+
+/// Versions newer than any.
+const NEWEST: u64 = u64::MAX;
+
+/// Offsets of the block of an entry in the file, and of the entry in the block's payload.
+type Place = (u64, usize);
+
+/// Entries of a table between two bounds, in order; all versions, the newest of a key first.
+#[derive(Debug)]
+pub struct TableRange {
+    table: Arc<Table>,
+    /// The first key of the range, if it has one.
+    lower: Option<Vec<u8>>,
+    /// The first key beyond it, if there is one.
+    upper: Option<Vec<u8>>,
+    is_keys_only: bool,
+    front: Option<Ascent>,
+    back: Option<Descent>,
+    /// What the ends handed out last.
+    front_at: Option<Place>,
+    back_at: Option<Place>,
+    is_over: bool,
+}
+
+impl Table {
+    /// The entries with keys between the bounds, all versions of them. Reads nothing yet.
+    pub fn range(self: &Arc<Self>, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> TableRange {
+        // Keys are bytes, so what is just above a key is the key and a zero.
+        let above = |key: &[u8]| [key, &[0]].concat();
+        let lower = match lower {
+            Bound::Included(key) => Some(key.to_vec()),
+            Bound::Excluded(key) => Some(above(key)),
+            Bound::Unbounded => None,
+        };
+        let upper = match upper {
+            Bound::Included(key) => Some(above(key)),
+            Bound::Excluded(key) => Some(key.to_vec()),
+            Bound::Unbounded => None,
+        };
+        let is_empty = matches!((&lower, &upper), (Some(lower), Some(upper)) if lower >= upper);
+        TableRange {
+            table: Arc::clone(self),
+            lower,
+            upper,
+            is_keys_only: false,
+            front: None,
+            back: None,
+            front_at: None,
+            back_at: None,
+            is_over: is_empty || self.top().is_none(),
+        }
+    }
+}
+
+impl TableRange {
+    /// Leaves values empty.
+    pub fn keys_only(mut self) -> Self {
+        self.is_keys_only = true;
+        self
+    }
+
+    fn step(&mut self) -> Result<Option<Entry>> {
+        let Self { table, front, back_at, front_at, .. } = self;
+        let (lower, upper) = (self.lower.as_deref(), self.upper.as_deref());
+        let front = match front {
+            Some(front) => front,
+            None => front.insert(Ascent::new(table, lower)?),
+        };
+        match front.advance(table, lower, upper)? {
+            Some(place) if back_at.is_none_or(|back| place < back) => {
+                *front_at = Some(place);
+                Ok(front.data.as_ref().and_then(|data| data.cursor.entry(!self.is_keys_only)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn step_back(&mut self) -> Result<Option<Entry>> {
+        let Self { table, back, back_at, front_at, .. } = self;
+        let (lower, upper) = (self.lower.as_deref(), self.upper.as_deref());
+        let back = match back {
+            Some(back) => back,
+            None => back.insert(Descent::new(table, upper)?),
+        };
+        match back.advance(table, lower, upper)? {
+            Some(place) if front_at.is_none_or(|front| place > front) => {
+                *back_at = Some(place);
+                Ok(back.data.as_ref().and_then(|data| data.cursor.entry(!self.is_keys_only)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn hand_out(&mut self, entry: Result<Option<Entry>>) -> Option<Result<Entry>> {
+        let entry = entry.transpose();
+        if !matches!(entry, Some(Ok(_))) {
+            self.is_over = true;
+            // Blocks are not kept longer than they are needed.
+            (self.front, self.back) = (None, None);
+        }
+        entry
+    }
+}
+
+impl Iterator for TableRange {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let entry = self.step();
+        self.hand_out(entry)
+    }
+}
+
+impl DoubleEndedIterator for TableRange {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let entry = self.step_back();
+        self.hand_out(entry)
+    }
+}
+
+/// A cursor in the block at that offset of the file.
+#[derive(Debug)]
+struct Level<Cursor> {
+    cursor: Cursor,
+    offset: u64,
+}
+
+/// The way up through a range.
+#[derive(Debug)]
+struct Ascent {
+    top: Level<Forward>,
+    index: Option<Level<Forward>>,
+    data: Option<Level<Forward>>,
+    /// Whether the lower bound has to be looked for in the block that comes next.
+    is_seeking: bool,
+    /// Whether the range ends in the block that is open.
+    is_last: bool,
+}
+
+/// Where the first entry begins that is not below the bound; the end of the entries if all are.
+fn seek_start(block: &EntryBlock, bound: Option<&[u8]>) -> Read<usize> {
+    let Some(bound) = bound else { return Ok(0) };
+    let found = block.seek(bound, NEWEST)?;
+    Ok(found.map_or(block.entries_bytes(), |found| found.entry.offset))
+}
+
+impl Ascent {
+    fn new(table: &Table, lower: Option<&[u8]>) -> Result<Self> {
+        let (block, offset) = table.top().expect("a range of a table without entries is over");
+        let cursor = seek_start(block, lower)
+            .and_then(|start| Forward::new(block.clone(), start, usize::MAX))
+            .map_err(table.damaged(*offset))?;
+        let top = Level { cursor, offset: *offset };
+        Ok(Self { top, index: None, data: None, is_seeking: true, is_last: false })
+    }
+
+    /// Goes to the next entry; `None` if there is none below `upper`.
+    fn advance(
+        &mut self,
+        table: &Table,
+        lower: Option<&[u8]>,
+        upper: Option<&[u8]>,
+    ) -> Result<Option<Place>> {
+        loop {
+            if let Some(data) = &mut self.data {
+                if data.cursor.advance().map_err(table.damaged(data.offset))? {
+                    let entry = data.cursor.current().map(|entry| (data.offset, entry.offset));
+                    return Ok(entry);
+                }
+                self.data = None;
+            }
+            if self.is_last {
+                return Ok(None);
+            }
+            if let Some(index) = &mut self.index {
+                let damaged = table.damaged(index.offset);
+                if index.cursor.advance().map_err(&damaged)? {
+                    let handle = index::handle_of(index.cursor.value()).map_err(&damaged)?;
+                    self.is_last = upper.is_some_and(|upper| index.cursor.key() >= upper);
+                    self.open_data(table, handle, lower, upper)?;
+                    continue;
+                }
+                self.index = None;
+            }
+            let damaged = table.damaged(self.top.offset);
+            if !self.top.cursor.advance().map_err(&damaged)? {
+                return Ok(None);
+            }
+            let partition = index::partition_of(self.top.cursor.value()).map_err(&damaged)?;
+            let block = table.entries(partition.index, BlockKind::Index)?;
+            let offset = partition.index.offset;
+            let cursor = seek_start(&block, lower.filter(|_| self.is_seeking))
+                .and_then(|start| Forward::new(block, start, usize::MAX))
+                .map_err(table.damaged(offset))?;
+            self.index = Some(Level { cursor, offset });
+        }
+    }
+
+    fn open_data(
+        &mut self,
+        table: &Table,
+        handle: BlockHandle,
+        lower: Option<&[u8]>,
+        upper: Option<&[u8]>,
+    ) -> Result<()> {
+        let block = table.entries(handle, BlockKind::Data)?;
+        let open = |block: EntryBlock| {
+            let start = seek_start(&block, lower.filter(|_| self.is_seeking))?;
+            let end = match upper.filter(|_| self.is_last) {
+                Some(upper) => seek_start(&block, Some(upper))?,
+                None => usize::MAX,
+            };
+            Forward::new(block, start, end)
+        };
+        let cursor = open(block).map_err(table.damaged(handle.offset))?;
+        self.data = Some(Level { cursor, offset: handle.offset });
+        self.is_seeking = false;
+        Ok(())
+    }
+}
+
+/// The way down through a range.
+#[derive(Debug)]
+struct Descent {
+    top: Level<Backward>,
+    index: Option<Level<Backward>>,
+    data: Option<Level<Backward>>,
+    /// Whether the upper bound has to be looked for in the block that comes next.
+    is_seeking: bool,
+    /// Whether the range begins in the block that is open.
+    is_last: bool,
+}
+
+/// Where the entry of the index ends whose block the bound falls into.
+fn seek_end(block: &EntryBlock, bound: Option<&[u8]>) -> Read<usize> {
+    let Some(bound) = bound else { return Ok(usize::MAX) };
+    Ok(block.seek(bound, NEWEST)?.map_or(usize::MAX, |found| found.entry.end))
+}
+
+impl Descent {
+    fn new(table: &Table, upper: Option<&[u8]>) -> Result<Self> {
+        let (block, offset) = table.top().expect("a range of a table without entries is over");
+        let end = seek_end(block, upper).map_err(table.damaged(*offset))?;
+        let top = Level { cursor: Backward::new(block.clone(), 0, end), offset: *offset };
+        Ok(Self { top, index: None, data: None, is_seeking: true, is_last: false })
+    }
+
+    /// Goes to the entry before; `None` if there is none from `lower` on.
+    fn advance(
+        &mut self,
+        table: &Table,
+        lower: Option<&[u8]>,
+        upper: Option<&[u8]>,
+    ) -> Result<Option<Place>> {
+        loop {
+            if let Some(data) = &mut self.data {
+                if data.cursor.advance().map_err(table.damaged(data.offset))? {
+                    let entry = data.cursor.current().map(|entry| (data.offset, entry.offset));
+                    return Ok(entry);
+                }
+                self.data = None;
+            }
+            if self.is_last {
+                return Ok(None);
+            }
+            if let Some(index) = &mut self.index {
+                let damaged = table.damaged(index.offset);
+                if index.cursor.advance().map_err(&damaged)? {
+                    let handle = index::handle_of(index.cursor.value()).map_err(&damaged)?;
+                    if is_below(index.cursor.key(), lower) {
+                        return Ok(None);
+                    }
+                    self.open_data(table, handle, lower, upper)?;
+                    continue;
+                }
+                self.index = None;
+            }
+            let damaged = table.damaged(self.top.offset);
+            if !self.top.cursor.advance().map_err(&damaged)?
+                || is_below(self.top.cursor.key(), lower)
+            {
+                return Ok(None);
+            }
+            let partition = index::partition_of(self.top.cursor.value()).map_err(&damaged)?;
+            let block = table.entries(partition.index, BlockKind::Index)?;
+            let offset = partition.index.offset;
+            let end = seek_end(&block, upper.filter(|_| self.is_seeking))
+                .map_err(table.damaged(offset))?;
+            self.index = Some(Level { cursor: Backward::new(block, 0, end), offset });
+        }
+    }
+
+    fn open_data(
+        &mut self,
+        table: &Table,
+        handle: BlockHandle,
+        lower: Option<&[u8]>,
+        upper: Option<&[u8]>,
+    ) -> Result<()> {
+        let block = table.entries(handle, BlockKind::Data)?;
+        let damaged = table.damaged(handle.offset);
+        let end = match upper.filter(|_| self.is_seeking) {
+            Some(upper) => seek_start(&block, Some(upper)).map_err(&damaged)?,
+            None => usize::MAX,
+        };
+        let start = match lower {
+            Some(lower) => seek_start(&block, Some(lower)).map_err(&damaged)?,
+            None => 0,
+        };
+        // Something of the block is below the bound, so all before it is.
+        self.is_last = start > 0;
+        let cursor = Backward::new(block, start, end);
+        self.data = Some(Level { cursor, offset: handle.offset });
+        self.is_seeking = false;
+        Ok(())
+    }
+}
+
+/// Whether a separator, and so all of its block, is below the range.
+fn is_below(separator: &[u8], lower: Option<&[u8]>) -> bool {
+    lower.is_some_and(|lower| separator < lower)
+}

@@ -1,0 +1,140 @@
+//! The range tombstones of a table.
+//!
+//! Purpose: which is the newest one over a key.
+//! Invariants: kept as they were written, never cut into pieces: n ranges that overlap take the
+//! memory of n, where pieces could be n * n. They are sorted by start; above that lies a tree that
+//! is never built: the middle of each part is its root, and knows how far the ranges of its part
+//! reach and how new they are. (An augmented interval tree: Cormen and others, Introduction to
+//! Algorithms, 14.3.)
+//! Thread safety: immutable.
+
+use std::cmp::Ordering;
+
+use adamant_slice::Slice;
+
+use crate::key::RangeTombstone;
+
+/// What is known of the ranges of a part.
+#[derive(Clone, Debug)]
+struct Reach {
+    /// The largest end.
+    end_max: Slice,
+    sequence_min: u64,
+    sequence_max: u64,
+}
+
+/// Range tombstones, by start and then the newest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ranges {
+    sorted: Vec<RangeTombstone>,
+    /// For each of them as the root of its part.
+    reaches: Vec<Reach>,
+}
+
+/// Where one stands beside another: by start, then the newer one first.
+pub(crate) fn order(left: &RangeTombstone, right: &RangeTombstone) -> Ordering {
+    left.start.cmp(&right.start).then(right.sequence.cmp(&left.sequence))
+}
+
+impl Ranges {
+    /// Takes them in order. O(n).
+    pub(crate) fn new(sorted: Vec<RangeTombstone>) -> Self {
+        let reach = |range: &RangeTombstone| Reach {
+            end_max: range.end.clone(),
+            sequence_min: range.sequence,
+            sequence_max: range.sequence,
+        };
+        let mut reaches: Vec<Reach> = sorted.iter().map(reach).collect();
+        widen(&mut reaches);
+        Self { sorted, reaches }
+    }
+
+    /// All of them, by start and then the newest first.
+    pub(crate) fn all(&self) -> &[RangeTombstone] {
+        &self.sorted
+    }
+
+    /// The largest sequence number up to `sequence_max` of those over the key. O(log n) where few
+    /// ranges overlap, O(n) at worst.
+    pub(crate) fn covers(&self, key: &[u8], sequence_max: u64) -> Option<u64> {
+        let mut newest = None;
+        self.search(0, self.sorted.len(), key, sequence_max, &mut newest);
+        newest
+    }
+
+    /// Recursion is as deep as the tree is high: 64 at most.
+    fn search(
+        &self,
+        start: usize,
+        end: usize,
+        key: &[u8],
+        sequence_max: u64,
+        newest: &mut Option<u64>,
+    ) {
+        if start == end {
+            return;
+        }
+        let middle = start + (end - start) / 2;
+        let reach = &self.reaches[middle];
+        let is_known = newest.is_some_and(|newest| newest >= reach.sequence_max);
+        if is_known || reach.sequence_min > sequence_max || &*reach.end_max <= key {
+            return;
+        }
+        let range = &self.sorted[middle];
+        if range.contains(key) && range.sequence <= sequence_max {
+            *newest = (*newest).max(Some(range.sequence));
+        }
+        self.search(start, middle, key, sequence_max, newest);
+        if &*range.start <= key {
+            self.search(middle + 1, end, key, sequence_max, newest);
+        }
+    }
+}
+
+/// Makes what each root knows of itself what it knows of its part.
+fn widen(reaches: &mut [Reach]) {
+    if reaches.len() < 2 {
+        return;
+    }
+    let middle = reaches.len() / 2;
+    let (left, rest) = reaches.split_at_mut(middle);
+    let (root, right) = rest.split_at_mut(1);
+    for part in [left, right] {
+        widen(part);
+        if let Some(child) = part.get(part.len() / 2) {
+            if child.end_max > root[0].end_max {
+                root[0].end_max = child.end_max.clone();
+            }
+            root[0].sequence_min = root[0].sequence_min.min(child.sequence_min);
+            root[0].sequence_max = root[0].sequence_max.max(child.sequence_max);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_over_a_key_is_found() {
+        let mut random = fastrand::Rng::with_seed(11);
+        for count in [0, 1, 2, 3, 10, 200] {
+            let mut sorted: Vec<RangeTombstone> = (0..count)
+                .map(|_| {
+                    let start = random.u8(0..250);
+                    let end = random.u8(start + 1..=255);
+                    let [start, end] = [start, end].map(|byte| Slice::new(&[byte]));
+                    RangeTombstone { start, end, sequence: random.u64(0..100) }
+                })
+                .collect();
+            sorted.sort_by(order);
+            let ranges = Ranges::new(sorted.clone());
+            for _ in 0..2000 {
+                let (key, sequence_max) = ([random.u8(..)], random.u64(0..110));
+                let over = sorted.iter().filter(|range| range.contains(&key));
+                let visible = over.map(|range| range.sequence).filter(|&s| s <= sequence_max);
+                assert_eq!(ranges.covers(&key, sequence_max), visible.max());
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Reading a table: single keys.
+//!
+//! Purpose: from a key to its version, by the top of the index, a filter, a part of the index and a
+//! data block.
+//! Invariants: meta block, top of the index and range tombstones are held while the table is open;
+//! all else comes through the cache, verified when it was read. What cannot have been written is an
+//! error with its place.
+//! Thread safety: immutable, shared freely.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use adamant_medium::storage::{Directory, File};
+use adamant_slice::Slice;
+
+use super::index::{self, Partition};
+use super::layout::{FOOTER_BYTES, FOOTER_MAGIC, Footer, TABLE};
+use super::meta::{Places, TableMeta};
+use super::ranges::{self, Ranges};
+use super::writer::footer_checksum;
+use crate::block::{
+    self, BLOCK_HEADER_BYTES, BlockHandle, BlockKind, EntryBlock, Forward, Malformed,
+};
+use crate::cache::{Cache, CachedBlock, FileKey, Shelf};
+use crate::error::{Error, Result};
+use crate::file::{FILE_HEADER_BYTES, Identity};
+use crate::filter::Filter;
+use crate::key::{Lookup, RangeTombstone, Version};
+
+/// A table that is open.
+#[derive(Debug)]
+pub struct Table {
+    directory: Arc<dyn Directory>,
+    identity: Identity,
+    seed: u32,
+    path: Box<Path>,
+    cache: Arc<Cache>,
+    meta: TableMeta,
+    /// The top of the index and where it lies; `None` if there are no entries.
+    top: Option<(EntryBlock, u64)>,
+    ranges: Ranges,
+}
+
+/// What the end of a table says, and where its parts lie.
+pub(super) struct Ending {
+    pub(super) meta: TableMeta,
+    pub(super) places: Places,
+}
+
+/// Reads footer and meta block.
+///
+/// # Errors
+/// `Damaged`; those of the medium.
+pub(super) fn read_ending(file: &dyn File, identity: &Identity) -> Result<Ending> {
+    let file_bytes = file.len()?;
+    let damaged = |offset, what: String| Error::damaged(file.path(), offset, what);
+    let Some(offset) = file_bytes.checked_sub(FOOTER_BYTES as u64) else {
+        return Err(damaged(0, format!("expected a table, found {file_bytes} bytes")));
+    };
+    let mut bytes = [0; FOOTER_BYTES];
+    file.read_at(&mut bytes, offset)?;
+    let footer: Footer = zerocopy::transmute!(bytes);
+    let expected = footer_checksum(identity.seed(), &footer);
+    let found = footer.checksum.get();
+    if footer.magic != FOOTER_MAGIC || found != expected {
+        let what = "expected the footer of this table, found other bytes: it was cut or changed";
+        return Err(damaged(offset, what.into()));
+    }
+    if footer.file_bytes.get() != file_bytes {
+        let expected = footer.file_bytes.get();
+        return Err(damaged(offset, format!("expected {expected} bytes, found {file_bytes}")));
+    }
+    let handle = BlockHandle { offset: footer.meta_offset.get(), bytes: footer.meta_bytes.get() };
+    if handle.offset < FILE_HEADER_BYTES as u64 || handle.end() != offset {
+        return Err(damaged(offset, "expected a meta block before the footer".into()));
+    }
+    let payload = block::read(file, identity.seed(), handle, BlockKind::Meta)?;
+    let (meta, places) = TableMeta::decode(&payload, identity.number, file_bytes)
+        .map_err(|malformed| damaged(handle.offset, malformed.to_string()))?;
+    Ok(Ending { meta, places })
+}
+
+impl Table {
+    /// Opens the table of that identity in the directory of tables.
+    ///
+    /// # Errors
+    /// `Missing`, `Unsupported`, `Damaged`; those of the medium.
+    pub fn open(
+        directory: &Arc<dyn Directory>,
+        identity: Identity,
+        cache: &Arc<Cache>,
+    ) -> Result<Self> {
+        let directory = Arc::clone(directory);
+        let (cache, seed) = (Arc::clone(cache), identity.seed());
+        let file = cache.file(key_of(identity), || identity.open(&*directory, TABLE))?;
+        let Ending { meta, places } = read_ending(&*file, &identity)?;
+        let damaged = |offset| {
+            let path = file.path();
+            move |malformed: Malformed| Error::damaged(path, offset, malformed.to_string())
+        };
+        let top = match places.top {
+            Some(handle) => {
+                let payload = block::read(&*file, seed, handle, BlockKind::Top)?;
+                let block = EntryBlock::new(payload).map_err(damaged(handle.offset))?;
+                Some((block, handle.offset))
+            }
+            None => None,
+        };
+        let ranges = Ranges::new(read_ranges(&*file, seed, &places, &meta)?);
+        let path = file.path().into();
+        Ok(Self { directory, identity, seed, path, cache, meta, top, ranges })
+    }
+
+    /// Counts, bounds and references.
+    pub fn meta(&self) -> &TableMeta {
+        &self.meta
+    }
+
+    /// Pool and number.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// For messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes that the table holds while it is open, beside what is in the cache.
+    pub fn memory_bytes(&self) -> usize {
+        let top = self.top.as_ref().map_or(0, |(block, _)| block.bytes().len());
+        let range = |range: &RangeTombstone| range.start.len() + range.end.len() + 128;
+        size_of::<Self>() + top + self.range_tombstones().iter().map(range).sum::<usize>()
+    }
+
+    /// Closes the descriptor that the cache may hold of the file, which is about to be removed.
+    pub fn forget_file(&self) {
+        self.cache.forget_file(key_of(self.identity));
+    }
+
+    /// The newest version of a key that is not newer than `sequence_max`. Its value shares the memory
+    /// of the block. Range tombstones are not looked at: see [`Table::covers`].
+    ///
+    /// # Errors
+    /// As [`Table::find`].
+    pub fn get(&self, key: &[u8], sequence_max: u64) -> Result<Option<Version>> {
+        self.find(&Lookup::new(key, sequence_max))
+    }
+
+    /// As [`Table::get`], for a key that is searched for in several tables. Three blocks are looked
+    /// at, or one where a filter knows that the key is not there.
+    ///
+    /// # Errors
+    /// `Missing`, `Unsupported`, `Damaged`; those of the medium.
+    pub fn find(&self, lookup: &Lookup<'_>) -> Result<Option<Version>> {
+        let Some(partition) = self.partition_for(lookup)? else { return Ok(None) };
+        if !self.filter_passes(&partition, lookup)? {
+            return Ok(None);
+        }
+        let (key, sequence_max) = (lookup.key, lookup.sequence_max);
+        let index = self.entries(partition.index, BlockKind::Index)?;
+        let damaged = self.damaged(partition.index.offset);
+        let Some(value) = index::lookup(&index, key, sequence_max).map_err(&damaged)? else {
+            return Ok(None);
+        };
+        let handle = index::handle_of(value).map_err(&damaged)?;
+        let block = self.entries(handle, BlockKind::Data)?;
+        block.find(key, lookup.hash, sequence_max).map_err(self.damaged(handle.offset))
+    }
+
+    /// Whether the table may have a version of the key that is not newer than `sequence_max`: false
+    /// is certain. Looks at no data.
+    ///
+    /// # Errors
+    /// As [`Table::find`].
+    pub fn may_contain(&self, lookup: &Lookup<'_>) -> Result<bool> {
+        match self.partition_for(lookup)? {
+            Some(partition) => self.filter_passes(&partition, lookup),
+            None => Ok(false),
+        }
+    }
+
+    /// The largest sequence number up to `sequence_max` of the range tombstones over the key.
+    #[inline]
+    pub fn covers(&self, key: &[u8], sequence_max: u64) -> Option<u64> {
+        self.ranges.covers(key, sequence_max)
+    }
+
+    /// All range tombstones, by start and then the newest first.
+    pub fn range_tombstones(&self) -> &[RangeTombstone] {
+        self.ranges.all()
+    }
+
+    /// The part of the index that the version searched for is in, if there is one.
+    fn partition_for(&self, lookup: &Lookup<'_>) -> Result<Option<Partition>> {
+        let Some((top, offset)) = &self.top else { return Ok(None) };
+        if !self.meta.covers_key(lookup.key) || self.meta.sequence_min > lookup.sequence_max {
+            return Ok(None);
+        }
+        let value = index::lookup(top, lookup.key, lookup.sequence_max);
+        let partition = value.and_then(|value| value.map(index::partition_of).transpose());
+        partition.map_err(self.damaged(*offset))
+    }
+
+    fn filter_passes(&self, partition: &Partition, lookup: &Lookup<'_>) -> Result<bool> {
+        let Some(handle) = partition.filter else { return Ok(true) };
+        let block = self.cache.block(key_of(self.identity), handle.offset, || {
+            Ok(CachedBlock::Bytes(self.read(handle, BlockKind::Filter)?))
+        })?;
+        let CachedBlock::Bytes(payload) = block else {
+            return Err(self.damaged(handle.offset)(Malformed("expected a filter")));
+        };
+        let filter = Filter::new(&payload).map_err(self.damaged(handle.offset))?;
+        Ok(filter.may_contain(lookup.hash))
+    }
+
+    /// A block of entries, of the cache or read.
+    #[inline]
+    pub(super) fn entries(&self, handle: BlockHandle, kind: BlockKind) -> Result<EntryBlock> {
+        let block = self.cache.block(key_of(self.identity), handle.offset, || {
+            let payload = self.read(handle, kind)?;
+            let block = EntryBlock::new(payload).map_err(self.damaged(handle.offset))?;
+            Ok(CachedBlock::Entries(block))
+        })?;
+        match block {
+            CachedBlock::Entries(block) => Ok(block),
+            CachedBlock::Bytes(_) => {
+                Err(self.damaged(handle.offset)(Malformed("expected a block of entries")))
+            }
+        }
+    }
+
+    #[cold]
+    fn read(&self, handle: BlockHandle, kind: BlockKind) -> Result<Slice> {
+        let open = || self.identity.open(&*self.directory, TABLE);
+        let file = self.cache.file(key_of(self.identity), open)?;
+        if handle.end() > self.meta.file_bytes {
+            let what = format!("expected a block of {} bytes, found the end", handle.bytes);
+            return Err(Error::damaged(&self.path, handle.offset, what));
+        }
+        block::read(&*file, self.seed, handle, kind)
+    }
+
+    /// The top of the index, and where it lies.
+    pub(super) fn top(&self) -> Option<&(EntryBlock, u64)> {
+        self.top.as_ref()
+    }
+
+    /// Makes the error of what is wrong in the block at `offset`.
+    pub(super) fn damaged(&self, offset: u64) -> impl Fn(Malformed) -> Error {
+        move |malformed| Error::damaged(&self.path, offset, malformed.to_string())
+    }
+}
+
+fn key_of(identity: Identity) -> FileKey {
+    FileKey { shelf: Shelf::Tables, number: identity.number }
+}
+
+/// Reads the blocks of range tombstones, which lie one behind the other.
+fn read_ranges(
+    file: &dyn File,
+    seed: u32,
+    places: &Places,
+    meta: &TableMeta,
+) -> Result<Vec<RangeTombstone>> {
+    let mut found = Vec::new();
+    let mut offset = places.ranges_offset;
+    for _ in 0..places.ranges_blocks {
+        let damaged = |what: &dyn ToString| Error::damaged(file.path(), offset, what.to_string());
+        let head = block::read_bytes(file, offset, BLOCK_HEADER_BYTES)?;
+        let peeked = block::peek(&head).map_err(|fault| damaged(&fault))?;
+        let bytes = peeked.map_or(0, |(_, bytes)| bytes as u32);
+        let handle = BlockHandle { offset, bytes };
+        if handle.end() > meta.file_bytes {
+            return Err(damaged(&"expected a block of range tombstones, found the end"));
+        }
+        let payload = block::read(file, seed, handle, BlockKind::Ranges)?;
+        let block = EntryBlock::new(payload).map_err(|malformed| damaged(&malformed))?;
+        let mut cursor = Forward::all(block);
+        while cursor.advance().map_err(|malformed| damaged(&malformed))? {
+            let Some(entry) = cursor.entry(true) else { break };
+            let (start, end, sequence) = (entry.key, entry.version.value, entry.version.sequence);
+            let range = RangeTombstone { start, end, sequence };
+            if found.last().is_some_and(|last| ranges::order(last, &range).is_ge()) {
+                return Err(damaged(&"expected range tombstones that ascend"));
+            }
+            found.push(range);
+        }
+        offset = handle.end();
+    }
+    if found.len() as u64 != meta.range_tombstones {
+        let what =
+            format!("expected {} range tombstones, found {}", meta.range_tombstones, found.len());
+        return Err(Error::damaged(file.path(), places.ranges_offset, what));
+    }
+    Ok(found)
+}

@@ -1,0 +1,50 @@
+//! The bytes of the worked examples of docs/format: what is on a medium stays readable, or gets
+//! another version.
+
+mod common;
+
+use adamant_lsm::{EntryKind, RangeTombstone, TableOptions, TableWriter, file_name};
+use adamant_slice::Slice;
+use common::*;
+
+/// The table of docs/format/table.md.
+const TABLE: &[&str] = &[
+    // Byte 0: header.
+    "4144414d544142010100000074686520706f6f6c277320757569642e07000000000000003dc1d36d",
+    // Byte 40: data block.
+    "3de201d82c0000002c0000000100000514036170706c6572656405000d020510067269636f746f72",
+    "616e676500000000ffffff01000000050002",
+    // Byte 98: its filter.
+    "b7580a64410000004100000003000000000000000000000000000010000100200000000000100001",
+    "000000000000000000000400000000200000100000000000004000000000100001010000000006",
+    // Byte 177: its part of the index.
+    "0b74aaba160000001600000002000007000261707269636f74283a000001000000000002",
+    // Byte 213: range tombstones.
+    "ce865ccc0f0000000f0000000400000118016263000001000000000002",
+    // Byte 242: top of the index.
+    "24468849190000001900000005000007000561707269636f74b10124624f000001000000000002",
+    // Byte 281: meta block.
+    "47c72a1d630000006300000006000300000000000000010000000000000001000000000000000300",
+    "00000000000006000000000000002c000000000000003a00000000000000f2000000000000002700",
+    "000001000000d500000000000000050000000100000000000000016170706c6563",
+    // Byte 394: footer.
+    "4144414d54454e44aa01000000000000190100000000000071000000444c6a94",
+];
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn a_table_has_the_bytes_of_its_page() {
+    let directory = directory();
+    let options = TableOptions { filter_bits_per_key: 10, hash_index: true, ..Default::default() };
+    let mut writer = TableWriter::create(&directory, identity(7), options).unwrap();
+    writer.add_parts(b"apple", 5, EntryKind::Value, b"red").unwrap();
+    writer.add_parts(b"apple", 3, EntryKind::Tombstone, b"").unwrap();
+    writer.add_parts(b"apricot", 4, EntryKind::Value, b"orange").unwrap();
+    let (start, end) = (Slice::new(b"b"), Slice::new(b"c"));
+    writer.add_range_tombstone(RangeTombstone { start, end, sequence: 6 }).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(hex(&bytes_of(&directory, &file_name(7))), TABLE.concat());
+}
