@@ -43,6 +43,7 @@ impl Default for CacheOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Shelf {
     Tables = 0,
+    Blobs = 1,
 }
 
 /// A file in the cache.

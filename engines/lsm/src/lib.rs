@@ -18,12 +18,17 @@ mod cache;
 
 mod table;
 
+mod blob;
+
+pub use blob::{Blob, BlobFile, BlobMeta, BlobOptions, BlobStream, BlobWriter};
 pub use block::Compression;
 pub use cache::{Cache, CacheOptions};
 pub use error::{Error, Result};
-pub use file::{Identity, file_name, number_of};
+pub use file::{Identity, file_name, number_of, owner_of};
 pub use key::{
     BlobPointer, Entry, EntryKind, KEY_BYTES_MAX, Lookup, RangeTombstone, SEQUENCE_MAX,
     VALUE_BYTES_MAX, Version, check_key,
 };
-pub use table::{BlobReference, Table, TableMeta, TableOptions, TableRange, TableWriter};
+pub use table::{
+    BlobReference, Table, TableMeta, TableOptions, TableRange, TableStream, TableWriter,
+};

@@ -3,7 +3,10 @@
 
 mod common;
 
-use adamant_lsm::{EntryKind, RangeTombstone, TableOptions, TableWriter, file_name};
+use adamant_lsm::{
+    BlobOptions, BlobPointer, BlobWriter, EntryKind, RangeTombstone, TableOptions, TableWriter,
+    file_name,
+};
 use adamant_slice::Slice;
 use common::*;
 
@@ -31,6 +34,16 @@ const TABLE: &[&str] = &[
     "4144414d54454e44aa01000000000000190100000000000071000000444c6a94",
 ];
 
+/// The blob file of docs/format/blob.md.
+const BLOB_FILE: &[&str] = &[
+    // Byte 0: header.
+    "4144414d424c42010100000074686520706f6f6c277320757569642e0900000000000000eec3db91",
+    // Byte 40: record.
+    "7fdaec280d0000000d0000000500006170706c6561206c617267652076616c7565",
+    // Byte 73: footer.
+    "4144414d42454e446d0000000000000001000000000000000d00000000000000c83fe517",
+];
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -47,4 +60,15 @@ fn a_table_has_the_bytes_of_its_page() {
     writer.add_range_tombstone(RangeTombstone { start, end, sequence: 6 }).unwrap();
     writer.finish().unwrap();
     assert_eq!(hex(&bytes_of(&directory, &file_name(7))), TABLE.concat());
+}
+
+#[test]
+fn a_blob_file_has_the_bytes_of_its_page() {
+    let directory = directory();
+    let mut writer = BlobWriter::create(&directory, identity(9), BlobOptions::default()).unwrap();
+    let pointer = writer.add(b"apple", b"a large value").unwrap();
+    writer.finish().unwrap();
+    assert_eq!(pointer, BlobPointer { file: 9, offset: 40, stored_bytes: 13 });
+    assert_eq!(hex(&pointer.to_bytes()), "090000000000000028000000000000000d000000");
+    assert_eq!(hex(&bytes_of(&directory, &file_name(9))), BLOB_FILE.concat());
 }

@@ -5,7 +5,7 @@ mod common;
 
 use std::ops::Bound;
 
-use adamant_lsm::{Entry, EntryKind, Lookup, TableWriter, file_name};
+use adamant_lsm::{Entry, EntryKind, Lookup, TableStream, TableWriter, file_name};
 use common::*;
 
 #[test]
@@ -65,6 +65,24 @@ fn ranges_give_what_the_model_has_from_both_ends() {
             expected.reverse();
             assert_eq!(keys.collect::<Vec<_>>(), expected);
         }
+    }
+}
+
+#[test]
+fn a_stream_gives_all_entries() {
+    let mut random = fastrand::Rng::with_seed(4);
+    for (number, options) in options().into_iter().enumerate() {
+        // More than is read at once.
+        let mut model = model(&mut random, 4000);
+        for (_, value) in model.values_mut().filter(|(kind, _)| *kind == EntryKind::Value) {
+            value.extend_from_slice(&[random.u8(..); 150]);
+        }
+        let directory = directory();
+        let meta = write(&directory, number as u64, options, &model).unwrap();
+        let stream = TableStream::open(&directory, identity(number as u64)).unwrap();
+        assert_eq!(*stream.meta(), meta);
+        let entries: Vec<Entry> = stream.map(Result::unwrap).collect();
+        assert_eq!(entries, between(&model, Bound::Unbounded, Bound::Unbounded));
     }
 }
 

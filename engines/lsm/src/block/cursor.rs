@@ -6,6 +6,8 @@
 //! not more than the keys between two restarts are held.
 //! Thread safety: one thread at a time.
 
+use std::cmp::Ordering;
+
 use adamant_slice::Slice;
 
 use super::layout::RESTART_INTERVAL_MAX;
@@ -34,7 +36,8 @@ impl Forward {
         let end = end.min(block.entries_bytes());
         let mut cursor = Self { block, next, end, key: Vec::new(), current: None };
         while cursor.next < start {
-            cursor.step()?;
+            let entry = cursor.block.entry(cursor.next)?;
+            cursor.go_to(entry)?;
         }
         cursor.current = None;
         Ok(cursor)
@@ -53,12 +56,43 @@ impl Forward {
             self.current = None;
             return Ok(false);
         }
-        self.step()?;
+        let entry = self.block.entry(self.next)?;
+        self.go_to(entry)?;
         Ok(true)
     }
 
-    fn step(&mut self) -> Read<()> {
+    /// All entries of the block behind this one; the key before its first stays known.
+    pub(crate) fn followed_by(mut self, block: EntryBlock) -> Self {
+        self.end = block.entries_bytes();
+        self.next = 0;
+        self.block = block;
+        self
+    }
+
+    /// As [`Forward::advance`]; an entry that is not behind the one before is an error. So is one
+    /// that shares bytes with a key of another block.
+    #[inline]
+    pub(crate) fn advance_in_order(&mut self) -> Read<bool> {
+        if self.next >= self.end {
+            return Ok(false);
+        }
         let entry = self.block.entry(self.next)?;
+        if self.next == 0 && entry.shared > 0 {
+            return Err(SHARES_TOO_MUCH);
+        }
+        if let Some(before) = &self.current {
+            let rest = self.key.get(entry.shared..).ok_or(SHARES_TOO_MUCH)?;
+            let order = rest.cmp(&self.block.bytes()[entry.suffix()]);
+            if order.then(entry.sequence.cmp(&before.sequence)) != Ordering::Less {
+                return Err(Malformed("expected entries that ascend"));
+            }
+        }
+        self.go_to(entry)?;
+        Ok(true)
+    }
+
+    #[inline]
+    fn go_to(&mut self, entry: EntryAt) -> Read<()> {
         extend_key(&mut self.key, 0, &self.block, &entry)?;
         self.next = entry.end;
         self.current = Some(entry);

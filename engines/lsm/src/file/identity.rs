@@ -133,6 +133,23 @@ pub(crate) fn read_identity(file: &dyn File, kind: FileKind) -> Result<Identity>
     Ok(Identity { uuid: header.uuid, number: header.number.get() })
 }
 
+/// The pool that a file says it belongs to, of whatever kind and format; `None` if it does not
+/// say so: a header that was never written in full, or is damaged.
+///
+/// # Errors
+/// Those of the medium.
+pub fn owner_of(directory: &dyn Directory, name: &str) -> Result<Option<[u8; 16]>> {
+    let Some(file) = directory.open(name)? else { return Ok(None) };
+    let mut bytes = [0; FILE_HEADER_BYTES];
+    if file.len()? < bytes.len() as u64 {
+        return Ok(None);
+    }
+    file.read_at(&mut bytes, 0)?;
+    let header = FileHeader::read_from_bytes(&bytes).ok();
+    let header = header.filter(|header| header.checksum.get() == checksum(header));
+    Ok(header.map(|header| header.uuid))
+}
+
 fn checksum(header: &FileHeader) -> u32 {
     let bytes = header.as_bytes();
     crc32c(0, &bytes[..bytes.len() - size_of::<u32>()])
@@ -156,7 +173,53 @@ pub fn number_of(name: &str) -> Option<(u64, bool)> {
 
 #[cfg(test)]
 mod tests {
+    use adamant_medium::memory::MemoryDirectory;
+
     use super::*;
+
+    const KIND: FileKind = FileKind { magic: *b"TESTFILE", version: 1, name: "file" };
+
+    #[test]
+    fn a_file_says_whose_it_is_or_nothing() {
+        let directory = MemoryDirectory::new();
+        let identity = Identity { uuid: [9; 16], number: 3 };
+        let file = directory.create("0003").unwrap();
+        assert_eq!(owner_of(&directory, "0003").unwrap(), None);
+        assert_eq!(owner_of(&directory, "0004").unwrap(), None);
+        let header = identity.header(KIND);
+        file.write_at(&header, 0).unwrap();
+        assert_eq!(owner_of(&directory, "0003").unwrap(), Some([9; 16]));
+        assert!(identity.open(&directory, KIND).is_ok());
+        for bit in 0..header.len() * 8 {
+            let mut changed = header;
+            changed[bit / 8] ^= 1 << (bit % 8);
+            file.write_at(&changed, 0).unwrap();
+            assert_eq!(owner_of(&directory, "0003").unwrap(), None, "bit {bit}");
+            let error = identity.open(&directory, KIND).unwrap_err();
+            assert!(error.is_damage(), "bit {bit}: {error}");
+        }
+    }
+
+    #[test]
+    fn files_of_others_are_refused() {
+        let directory = MemoryDirectory::new();
+        let identity = Identity { uuid: [9; 16], number: 3 };
+        let file = directory.create("0003").unwrap();
+        let error_of = |identity: Identity, kind| {
+            file.write_at(&identity.header(kind), 0).unwrap();
+            Identity { uuid: [9; 16], number: 3 }.open(&directory, KIND).unwrap_err().to_string()
+        };
+        let other_pool = error_of(Identity { uuid: [8; 16], ..identity }, KIND);
+        assert!(other_pool.contains("expected a file of pool 0909"), "{other_pool}");
+        let other_number = error_of(Identity { number: 4, ..identity }, KIND);
+        assert!(other_number.contains("expected file 3, found file 4"), "{other_number}");
+        let newer = error_of(identity, FileKind { version: 2, ..KIND });
+        assert!(newer.contains("expected a file of format 1, found format 2"), "{newer}");
+        let other_kind = error_of(identity, FileKind { magic: *b"OTHERONE", ..KIND });
+        assert!(other_kind.contains("expected a file (TESTFILE), found OTHERONE"), "{other_kind}");
+        let missing = Identity { number: 5, ..identity }.open(&directory, KIND).unwrap_err();
+        assert!(matches!(missing, Error::Missing { .. }));
+    }
 
     #[test]
     fn names_and_numbers() {

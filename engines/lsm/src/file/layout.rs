@@ -1,4 +1,5 @@
-//! What every table and every blob file begins with. See `docs/format/table.md`.
+//! What every table and every blob file begins with. See `docs/format/table.md` and
+//! `docs/format/blob.md`.
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

@@ -86,6 +86,21 @@ impl FileWriter {
         Ok(())
     }
 
+    /// Appends bytes that may be many: these are written without a copy.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() < PIECE_BYTES {
+            self.piece.extend_from_slice(bytes);
+            return self.flush_full();
+        }
+        self.flush()?;
+        self.file.write_at(bytes, self.written_bytes)?;
+        self.written_bytes += bytes.len() as u64;
+        Ok(())
+    }
+
     fn flush(&mut self) -> Result<()> {
         self.file.write_at(&self.piece, self.written_bytes)?;
         self.written_bytes += self.piece.len() as u64;

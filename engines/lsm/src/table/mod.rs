@@ -11,8 +11,10 @@ mod writer;
 mod reader;
 
 mod range;
+mod stream;
 
 pub use meta::{BlobReference, TableMeta};
 pub use range::TableRange;
 pub use reader::Table;
+pub use stream::TableStream;
 pub use writer::{TableOptions, TableWriter};

@@ -45,6 +45,8 @@ pub struct Table {
 pub(super) struct Ending {
     pub(super) meta: TableMeta,
     pub(super) places: Places,
+    /// Where the blocks before the meta block end.
+    pub(super) meta_offset: u64,
 }
 
 /// Reads footer and meta block.
@@ -77,7 +79,7 @@ pub(super) fn read_ending(file: &dyn File, identity: &Identity) -> Result<Ending
     let payload = block::read(file, identity.seed(), handle, BlockKind::Meta)?;
     let (meta, places) = TableMeta::decode(&payload, identity.number, file_bytes)
         .map_err(|malformed| damaged(handle.offset, malformed.to_string()))?;
-    Ok(Ending { meta, places })
+    Ok(Ending { meta, places, meta_offset: handle.offset })
 }
 
 impl Table {
@@ -93,7 +95,7 @@ impl Table {
         let directory = Arc::clone(directory);
         let (cache, seed) = (Arc::clone(cache), identity.seed());
         let file = cache.file(key_of(identity), || identity.open(&*directory, TABLE))?;
-        let Ending { meta, places } = read_ending(&*file, &identity)?;
+        let Ending { meta, places, .. } = read_ending(&*file, &identity)?;
         let damaged = |offset| {
             let path = file.path();
             move |malformed: Malformed| Error::damaged(path, offset, malformed.to_string())

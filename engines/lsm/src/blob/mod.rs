@@ -1,0 +1,15 @@
+//! Blob files: large values, which entries of tables point to.
+
+mod layout;
+
+mod record;
+
+mod writer;
+
+mod reader;
+
+mod stream;
+
+pub use reader::BlobFile;
+pub use stream::{Blob, BlobStream};
+pub use writer::{BlobMeta, BlobOptions, BlobWriter};

@@ -1,0 +1,172 @@
+//! Reading a blob file: single values.
+//!
+//! Purpose: from a pointer to its value, by one read where the value is not huge.
+//! Invariants: a value comes only from a record of that very key, whose checksum is right, and of the
+//! length that the pointer says.
+//! Thread safety: immutable, shared freely.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use adamant_medium::storage::{Directory, File};
+use adamant_slice::Slice;
+use zerocopy::FromBytes;
+
+use super::layout::{BLOB, BLOB_FOOTER_BYTES, RECORD_HEADER_BYTES, RecordHeader};
+use super::record::{Fault, parse_footer, value_of};
+use super::writer::BlobMeta;
+use crate::block::read_bytes;
+use crate::cache::{Cache, CachedBlock, FileKey, Shelf};
+use crate::error::{Error, Result};
+use crate::file::{FILE_HEADER_BYTES, Identity};
+use crate::key::BlobPointer;
+
+/// Larger values are read apart from their keys, so that their memory is theirs alone.
+const TOGETHER_BYTES_MAX: usize = 1 << 20;
+
+/// A blob file that is open.
+#[derive(Debug)]
+pub struct BlobFile {
+    directory: Arc<dyn Directory>,
+    identity: Identity,
+    seed: u32,
+    path: Box<Path>,
+    cache: Arc<Cache>,
+    meta: BlobMeta,
+}
+
+/// Reads the footer.
+///
+/// # Errors
+/// `Damaged`; those of the medium.
+pub(super) fn read_meta(file: &dyn File, identity: &Identity) -> Result<BlobMeta> {
+    let file_bytes = file.len()?;
+    let damaged = |offset, what: String| Err(Error::damaged(file.path(), offset, what));
+    if file_bytes < (FILE_HEADER_BYTES + BLOB_FOOTER_BYTES) as u64 {
+        return damaged(0, format!("expected a blob file, found {file_bytes} bytes"));
+    }
+    let offset = file_bytes - BLOB_FOOTER_BYTES as u64;
+    let mut bytes = [0; BLOB_FOOTER_BYTES];
+    file.read_at(&mut bytes, offset)?;
+    let Some(footer) = parse_footer(identity.seed(), &bytes) else {
+        let what =
+            "expected the footer of this blob file, found other bytes: it was cut or changed";
+        return damaged(offset, what.into());
+    };
+    if footer.file_bytes.get() != file_bytes {
+        let expected = footer.file_bytes.get();
+        return damaged(offset, format!("expected {expected} bytes, found {file_bytes}"));
+    }
+    Ok(BlobMeta {
+        number: identity.number,
+        file_bytes,
+        values: footer.values.get(),
+        stored_bytes: footer.stored_bytes.get(),
+    })
+}
+
+impl BlobFile {
+    /// Opens the file of that identity in the directory of blob files.
+    ///
+    /// # Errors
+    /// `Missing`, `Unsupported`, `Damaged`; those of the medium.
+    pub fn open(
+        directory: &Arc<dyn Directory>,
+        identity: Identity,
+        cache: &Arc<Cache>,
+    ) -> Result<Self> {
+        let (directory, cache) = (Arc::clone(directory), Arc::clone(cache));
+        let file = cache.file(key_of(identity), || identity.open(&*directory, BLOB))?;
+        let meta = read_meta(&*file, &identity)?;
+        let path = file.path().into();
+        Ok(Self { directory, identity, seed: identity.seed(), path, cache, meta })
+    }
+
+    /// Counts.
+    pub fn meta(&self) -> &BlobMeta {
+        &self.meta
+    }
+
+    /// Pool and number.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// For messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Closes the descriptor that the cache may hold of the file, which is about to be removed.
+    pub fn forget_file(&self) {
+        self.cache.forget_file(key_of(self.identity));
+    }
+
+    /// The value of a key, by the cache: read once, then shared.
+    ///
+    /// # Errors
+    /// `Missing`, `Unsupported`, `Damaged`; those of the medium.
+    pub fn get(&self, pointer: &BlobPointer, key: &[u8]) -> Result<Slice> {
+        let read = || Ok(CachedBlock::Bytes(self.get_uncached(pointer, key)?));
+        match self.cache.block(key_of(self.identity), pointer.offset, read)? {
+            CachedBlock::Bytes(value) => Ok(value),
+            CachedBlock::Entries(_) => Err(self.damaged(pointer, &"expected a value")),
+        }
+    }
+
+    /// As [`BlobFile::get`], beside the cache.
+    ///
+    /// # Errors
+    /// As [`BlobFile::get`].
+    pub fn get_uncached(&self, pointer: &BlobPointer, key: &[u8]) -> Result<Slice> {
+        let head_bytes = RECORD_HEADER_BYTES + key.len();
+        let stored_bytes = pointer.stored_bytes as usize;
+        let records_end = self.meta.file_bytes - BLOB_FOOTER_BYTES as u64;
+        let record_bytes = (head_bytes + stored_bytes) as u64;
+        if pointer.file != self.identity.number
+            || pointer.offset.checked_add(record_bytes).is_none_or(|end| end > records_end)
+        {
+            return Err(self.damaged(pointer, &"expected a pointer to a record in this file"));
+        }
+        let open = || self.identity.open(&*self.directory, BLOB);
+        let file = self.cache.file(key_of(self.identity), open)?;
+        let (head, stored) = if stored_bytes <= TOGETHER_BYTES_MAX {
+            let record = read_bytes(&*file, pointer.offset, head_bytes + stored_bytes)?;
+            (record.slice(..head_bytes), record.slice(head_bytes..))
+        } else {
+            let head = read_bytes(&*file, pointer.offset, head_bytes)?;
+            (head, read_bytes(&*file, pointer.offset + head_bytes as u64, stored_bytes)?)
+        };
+        self.judge(pointer, key, &head, stored).map_err(|fault| self.damaged(pointer, &fault))
+    }
+
+    fn judge(
+        &self,
+        pointer: &BlobPointer,
+        key: &[u8],
+        head: &[u8],
+        stored: Slice,
+    ) -> std::result::Result<Slice, Fault> {
+        let (key_bytes, stored_bytes) = (key.len(), pointer.stored_bytes);
+        let lengths = || Fault::Lengths { key_bytes, stored_bytes };
+        let (header, found) = RecordHeader::read_from_prefix(head).map_err(|_| lengths())?;
+        if usize::from(header.key_bytes.get()) != key_bytes
+            || header.stored_bytes.get() != stored_bytes
+        {
+            return Err(lengths());
+        }
+        let value = value_of(self.seed, pointer.offset, &header, found, stored)?;
+        if found != key {
+            return Err(Fault::Key);
+        }
+        Ok(value)
+    }
+
+    fn damaged(&self, pointer: &BlobPointer, what: &dyn ToString) -> Error {
+        Error::damaged(&self.path, pointer.offset, what.to_string())
+    }
+}
+
+fn key_of(identity: Identity) -> FileKey {
+    FileKey { shelf: Shelf::Blobs, number: identity.number }
+}

@@ -1,0 +1,106 @@
+//! Records of a blob file: a header with a checksum, the key, the value.
+//!
+//! Purpose: what writer, reader and stream agree on.
+//! Invariants: a record passes only where it was written: pool, file and offset are in its checksum.
+//! Thread safety: pure functions.
+
+use std::fmt;
+
+use adamant_slice::Slice;
+use adamant_wire::checksum::crc32c;
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::layout::{BLOB_FOOTER_BYTES, BlobFooter, FOOTER_MAGIC, RecordHeader};
+use crate::block::{Compression, decompress};
+
+/// What is wrong with a record.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Lengths { key_bytes: usize, stored_bytes: u32 },
+    Checksum { expected: u32, found: u32 },
+    Key,
+    Value { compression: u8 },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lengths { key_bytes, stored_bytes } => write!(
+                f,
+                "expected a record with a key of {key_bytes} and a value of {stored_bytes} bytes, \
+                 found other lengths"
+            ),
+            Self::Checksum { expected, found } => {
+                write!(f, "expected the record's checksum {expected:#010x}, found {found:#010x}")
+            }
+            Self::Key => {
+                f.write_str("expected a record of the key that points here, found another")
+            }
+            Self::Value { compression } => {
+                write!(f, "expected a value of compression {compression}, found other bytes")
+            }
+        }
+    }
+}
+
+/// The checksum of a record at `offset`; `head` is the header.
+pub(crate) fn record_checksum(
+    seed: u32,
+    offset: u64,
+    header: &RecordHeader,
+    key: &[u8],
+    stored: &[u8],
+) -> u32 {
+    let seed = crc32c(seed, &offset.to_le_bytes());
+    let seed = crc32c(seed, &header.as_bytes()[size_of::<u32>()..]);
+    crc32c(crc32c(seed, key), stored)
+}
+
+/// The value of a record at `offset`, of which all parts were read and have the lengths that the
+/// header says. Shares their memory unless it was compressed.
+pub(crate) fn value_of(
+    seed: u32,
+    offset: u64,
+    header: &RecordHeader,
+    key: &[u8],
+    stored: Slice,
+) -> Result<Slice, Fault> {
+    let expected = record_checksum(seed, offset, header, key, &stored);
+    let found = header.checksum.get();
+    if found != expected {
+        return Err(Fault::Checksum { expected, found });
+    }
+    let plain_bytes = header.plain_bytes.get() as usize;
+    let value = match Compression::from_byte(header.compression) {
+        Some(Compression::None) => Some(stored).filter(|stored| stored.len() == plain_bytes),
+        Some(Compression::Lz4) => decompress(&stored, plain_bytes),
+        None => None,
+    };
+    value.ok_or(Fault::Value { compression: header.compression })
+}
+
+/// The footer of a file of that seed.
+pub(crate) fn footer(seed: u32, file_bytes: u64, values: u64, stored_bytes: u64) -> BlobFooter {
+    let mut footer = BlobFooter {
+        magic: FOOTER_MAGIC,
+        file_bytes: file_bytes.into(),
+        values: values.into(),
+        stored_bytes: stored_bytes.into(),
+        checksum: 0.into(),
+    };
+    footer.checksum = footer_checksum(seed, &footer).into();
+    footer
+}
+
+fn footer_checksum(seed: u32, footer: &BlobFooter) -> u32 {
+    let bytes = footer.as_bytes();
+    crc32c(seed, &bytes[..bytes.len() - size_of::<u32>()])
+}
+
+/// The footer that these bytes are, if they are one of the file of that seed.
+pub(crate) fn parse_footer(seed: u32, bytes: &[u8; BLOB_FOOTER_BYTES]) -> Option<BlobFooter> {
+    let footer = BlobFooter::read_from_bytes(bytes).ok()?;
+    let is_ours =
+        footer.magic == FOOTER_MAGIC && footer.checksum.get() == footer_checksum(seed, &footer);
+    is_ours.then_some(footer)
+}

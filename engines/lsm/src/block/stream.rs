@@ -1,0 +1,51 @@
+//! The blocks of a file from front to back.
+//!
+//! Purpose: what compactions and checks read.
+//! Invariants: every block is verified, of whatever kind it is.
+//! Thread safety: one thread at a time.
+
+use adamant_slice::Slice;
+
+use super::frame::{BlockHandle, open_any, peek};
+use super::layout::{BLOCK_HEADER_BYTES, BlockKind};
+use crate::error::{Error, Result};
+use crate::file::ReadAhead;
+
+/// Reads blocks one behind the other.
+#[derive(Debug)]
+pub(crate) struct BlockStream {
+    bytes: ReadAhead,
+    seed: u32,
+}
+
+impl BlockStream {
+    /// The blocks that `bytes` are, in the file of that seed.
+    pub(crate) fn new(bytes: ReadAhead, seed: u32) -> Self {
+        Self { bytes, seed }
+    }
+
+    /// The payload of the next block, its kind, and where it lies; `None` at the end.
+    ///
+    /// # Errors
+    /// `Damaged`; those of the medium.
+    pub(crate) fn next(&mut self) -> Result<Option<(Slice, BlockKind, BlockHandle)>> {
+        if self.bytes.left() == 0 {
+            return Ok(None);
+        }
+        let offset = self.bytes.offset();
+        let peeked = peek(self.bytes.peek(BLOCK_HEADER_BYTES)?);
+        let bytes = match peeked {
+            Ok(peeked) => peeked.map_or(BLOCK_HEADER_BYTES, |(_, bytes)| bytes),
+            Err(fault) => return Err(self.damaged(offset, &fault)),
+        };
+        let frame = self.bytes.take(bytes)?;
+        let (payload, kind) =
+            open_any(&frame, self.seed, offset).map_err(|fault| self.damaged(offset, &fault))?;
+        Ok(Some((payload, kind, BlockHandle { offset, bytes: bytes as u32 })))
+    }
+
+    /// What is wrong with the block at that offset.
+    pub(crate) fn damaged(&self, offset: u64, what: &dyn ToString) -> Error {
+        Error::damaged(self.bytes.file().path(), offset, what.to_string())
+    }
+}

@@ -1,0 +1,95 @@
+//! Reading a file from front to back.
+//!
+//! Purpose: what follows, in pieces of any length, cut from large pieces that are read at once.
+//! Invariants: a piece shares the memory of what was read, which is never written again while it
+//! lives. Nothing is allocated for bytes that the file does not have.
+//! Thread safety: one thread at a time.
+
+use std::sync::Arc;
+
+use adamant_medium::storage::File;
+use adamant_slice::{Builder, Slice};
+
+use crate::error::{Error, Result};
+
+/// Bytes that are read at once: a call costs 1 us and a disk's latency some 100, 256 KiB take about
+/// as long as that to come from a fast disk.
+const AHEAD_BYTES: usize = 256 << 10;
+
+/// Reads a file from front to back.
+#[derive(Debug)]
+pub(crate) struct ReadAhead {
+    file: Arc<dyn File>,
+    /// What was read, and how much of it was taken.
+    chunk: Slice,
+    taken: usize,
+    /// Where the chunk lies in the file.
+    chunk_offset: u64,
+    end: u64,
+}
+
+impl ReadAhead {
+    /// The bytes from `start` on and before `end`, which must be at or before the file's.
+    pub(crate) fn new(file: Arc<dyn File>, start: u64, end: u64) -> Self {
+        Self { file, chunk: Slice::EMPTY, taken: 0, chunk_offset: start, end }
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> &dyn File {
+        &*self.file
+    }
+
+    /// Where the next byte lies in the file.
+    pub(crate) fn offset(&self) -> u64 {
+        self.chunk_offset + self.taken as u64
+    }
+
+    /// Bytes that are left.
+    pub(crate) fn left(&self) -> u64 {
+        self.end.saturating_sub(self.offset())
+    }
+
+    /// The next bytes, which stay: at least so many.
+    ///
+    /// # Errors
+    /// `Damaged` if the file has fewer; those of the medium.
+    pub(crate) fn peek(&mut self, bytes: usize) -> Result<&[u8]> {
+        self.fill(bytes)?;
+        Ok(&self.chunk[self.taken..])
+    }
+
+    /// Takes so many bytes.
+    ///
+    /// # Errors
+    /// As [`ReadAhead::peek`].
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<Slice> {
+        self.fill(bytes)?;
+        let piece = self.chunk.slice(self.taken..self.taken + bytes);
+        self.taken += bytes;
+        Ok(piece)
+    }
+
+    fn fill(&mut self, bytes: usize) -> Result<()> {
+        if self.chunk.len() - self.taken >= bytes {
+            return Ok(());
+        }
+        let (offset, left) = (self.offset(), self.left());
+        if left < bytes as u64 {
+            let what = format!("expected {bytes} bytes more, found {left}");
+            return Err(Error::damaged(self.file.path(), offset, what));
+        }
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(AHEAD_BYTES).max(bytes);
+        let chunk = std::mem::take(&mut self.chunk);
+        // Memory that nobody shares any more is used again, unless the file ends before it does.
+        let mut builder = match chunk.into_builder() {
+            Ok(builder) if builder.len() == wanted => builder,
+            _ => Builder::zeroed(wanted).map_err(|error| {
+                Error::damaged(self.file.path(), offset, format!("too long a piece: {error}"))
+            })?,
+        };
+        (self.chunk_offset, self.taken) = (offset, 0);
+        self.file.read_at(&mut builder, offset)?;
+        self.chunk = builder.freeze();
+        Ok(())
+    }
+}
