@@ -20,7 +20,7 @@ mod table;
 
 mod blob;
 
-pub use blob::{Blob, BlobFile, BlobMeta, BlobOptions, BlobStream, BlobWriter};
+pub use blob::{Blob, BlobFile, BlobMeta, BlobOptions, BlobStream, BlobWriter, check_blob_file};
 pub use block::Compression;
 pub use cache::{Cache, CacheOptions};
 pub use error::{Error, Result};
@@ -31,4 +31,5 @@ pub use key::{
 };
 pub use table::{
     BlobReference, Table, TableMeta, TableOptions, TableRange, TableStream, TableWriter,
+    check_table,
 };

@@ -5,7 +5,7 @@ mod common;
 
 use std::ops::Bound;
 
-use adamant_lsm::{Entry, EntryKind, Lookup, TableStream, TableWriter, file_name};
+use adamant_lsm::{Entry, EntryKind, Lookup, TableStream, TableWriter, check_table, file_name};
 use common::*;
 
 #[test]
@@ -83,6 +83,7 @@ fn a_stream_gives_all_entries() {
         assert_eq!(*stream.meta(), meta);
         let entries: Vec<Entry> = stream.map(Result::unwrap).collect();
         assert_eq!(entries, between(&model, Bound::Unbounded, Bound::Unbounded));
+        assert_eq!(check_table(&directory, identity(number as u64)).unwrap(), meta);
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use adamant_lsm::{EntryKind, Error, RangeTombstone, TableWriter};
+use adamant_lsm::{EntryKind, Error, RangeTombstone, TableWriter, check_table};
 use adamant_slice::Slice;
 use common::*;
 
@@ -35,6 +35,7 @@ fn the_newest_that_is_visible_covers_a_key() {
         let meta = writer.finish().unwrap();
         let table = open(&directory, number).unwrap();
         assert_eq!(*table.meta(), meta);
+        assert_eq!(check_table(&directory, identity(number)).unwrap(), meta);
         for _ in 0..500 {
             let (key, sequence_max) = (key(&mut random), random.u64(0..1100));
             let over = ranges.iter().filter(|range| range.contains(&key));

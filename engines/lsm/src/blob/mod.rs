@@ -11,5 +11,5 @@ mod reader;
 mod stream;
 
 pub use reader::BlobFile;
-pub use stream::{Blob, BlobStream};
+pub use stream::{Blob, BlobStream, check_blob_file};
 pub use writer::{BlobMeta, BlobOptions, BlobWriter};

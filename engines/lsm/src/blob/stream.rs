@@ -42,6 +42,17 @@ pub struct BlobStream {
     is_over: bool,
 }
 
+/// Reads all of the blob file of that identity in the directory of blob files: checksums and counts.
+///
+/// # Errors
+/// `Missing`, `Unsupported`, `Damaged`, of the first place where something is wrong; those of the
+/// medium.
+pub fn check_blob_file(directory: &Arc<dyn Directory>, identity: Identity) -> Result<BlobMeta> {
+    let mut stream = BlobStream::open(directory, identity)?;
+    stream.try_for_each(|blob| blob.map(drop))?;
+    Ok(stream.meta)
+}
+
 impl BlobStream {
     /// Opens the file of that identity in the directory of blob files.
     ///

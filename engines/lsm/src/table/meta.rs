@@ -11,7 +11,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::layout::{BlobReferenceBytes, MetaHead};
 use crate::block::{BlockHandle, Malformed, Read};
-use crate::key::BlobPointer;
+use crate::key::{BlobPointer, RangeTombstone};
 
 /// How much of a blob file the entries of a table point to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +90,20 @@ impl TableMeta {
         }
         self.sequence_min = self.sequence_min.min(sequence);
         self.sequence_max = self.sequence_max.max(sequence);
+    }
+
+    /// Counts a range tombstone, after all entries.
+    pub(crate) fn cover_range(&mut self, range: &RangeTombstone) {
+        self.cover_sequence(range.sequence);
+        self.range_tombstones += 1;
+        // No key is empty, so this is the first of all.
+        if self.key_min.is_empty() || range.start < self.key_min {
+            self.key_min = range.start.clone();
+        }
+        if range.end > self.key_max {
+            self.key_max = range.end.clone();
+            self.key_max_is_exclusive = true;
+        }
     }
 
     /// Whether the table may say something about the key.

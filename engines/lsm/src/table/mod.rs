@@ -13,6 +13,9 @@ mod reader;
 mod range;
 mod stream;
 
+mod check;
+
+pub use check::check_table;
 pub use meta::{BlobReference, TableMeta};
 pub use range::TableRange;
 pub use reader::Table;

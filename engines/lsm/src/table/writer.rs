@@ -243,8 +243,6 @@ impl TableWriter {
         if range.start >= range.end {
             return Err(Error::RangeEmpty);
         }
-        self.meta.cover_sequence(range.sequence);
-        self.meta.range_tombstones += 1;
         self.ranges.push(range);
         Ok(())
     }
@@ -331,20 +329,9 @@ impl TableWriter {
         // Of two that begin with the same key in the same commit the longer one says all.
         ranges.sort_by(|left, right| ranges::order(left, right).then(right.end.cmp(&left.end)));
         ranges.dedup_by(|next, kept| ranges::order(next, kept).is_eq());
-        self.meta.range_tombstones = ranges.len() as u64;
-        let has_entries = self.meta.entries > 0;
-        if let Some(first) = ranges.first() {
-            let key_min = &mut self.meta.key_min;
-            if !has_entries || first.start < *key_min {
-                *key_min = first.start.clone();
-            }
-        }
         let mut block = EntriesWriter::new(INDEX_RESTART_INTERVAL, false);
         for (position, range) in ranges.iter().enumerate() {
-            if range.end > self.meta.key_max {
-                self.meta.key_max = range.end.clone();
-                self.meta.key_max_is_exclusive = true;
-            }
+            self.meta.cover_range(range);
             block.add(&range.start, 0, range.sequence, EntryKind::Value, &range.end);
             if block.payload_bytes() >= RANGES_BYTES || position + 1 == ranges.len() {
                 block.finish(&mut self.payload);
