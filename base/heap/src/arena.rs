@@ -255,11 +255,12 @@ impl Arena {
         self.runs.insert(page, Run { is_owned: true, ..full });
     }
 
-    /// Finds the runs that are empty and that no shard owns: first page and class of each,
-    /// in order.
-    pub(crate) fn take_emptied(&mut self, found: &mut Vec<(u64, u8)>) {
+    /// Finds runs that are empty and that no shard owns, after looking at up to `count_max`: first page
+    /// and class of each, in order. Returns whether there may be more.
+    pub(crate) fn take_emptied(&mut self, found: &mut Vec<(u64, u8)>, count_max: usize) -> bool {
         found.clear();
-        for page in self.emptied.drain(..) {
+        let rest = self.emptied.len().saturating_sub(count_max);
+        for page in self.emptied.drain(rest..) {
             if let Some(run) = self.runs.empty(page)
                 && !run.is_owned
             {
@@ -269,6 +270,7 @@ impl Arena {
         // A run may have been emptied more than once since the last time.
         found.sort_unstable();
         found.dedup();
+        rest > 0
     }
 
     /// Has `take_emptied` find a run again.
@@ -367,6 +369,11 @@ impl Arena {
         if self.runs.empty(page).is_some() {
             self.emptied.push(page);
         }
+    }
+
+    /// The first page behind all that were ever used.
+    pub(crate) fn tail(&self) -> u64 {
+        self.tail
     }
 
     /// Takes `pages` contiguous pages: of the free ones, else beyond all that were ever used.

@@ -128,12 +128,34 @@ impl Changes {
 
     /// Changes memory as the record said, which was appended.
     pub(crate) fn apply(&self, space: &Space) {
+        self.apply_masks(space, u64::MAX, u64::MAX);
+    }
+
+    /// The same for what was reserved only.
+    pub(crate) fn apply_reserved(&self, space: &Space) {
+        self.apply_masks(space, u64::MAX, 0);
+    }
+
+    /// The same for what was freed only.
+    pub(crate) fn apply_freed(&self, space: &Space) {
+        self.apply_masks(space, 0, u64::MAX);
+    }
+
+    #[inline]
+    fn apply_masks(&self, space: &Space, reserved: u64, freed: u64) {
         for bits in &self.bits {
             let (set, clear) = bits.masks();
-            let changed = space.image.change_bits(bits.offset, set, clear);
-            debug_assert!(changed.is_ok(), "words of known runs exist");
+            let (set, clear) = (set & reserved, clear & freed);
+            if set | clear != 0 {
+                let changed = space.image.change_bits(bits.offset, set, clear);
+                debug_assert!(changed.is_ok(), "words of known runs exist");
+            }
         }
         for written in &self.descriptors {
+            let is_free = written.descriptor.kind == KIND_FREE;
+            if (if is_free { freed } else { reserved }) == 0 {
+                continue;
+            }
             space.settled.settle(written.offset, 8);
             let stored = space.image.store_word(written.offset, written.descriptor.word());
             debug_assert!(stored.is_ok(), "descriptors of known extents exist");

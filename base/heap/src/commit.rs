@@ -38,6 +38,8 @@ impl<'h> Transaction<'h> {
             let appended = journal.append_commit(record, fresh, &mut self.undo, &self.image)?;
             sequence = Some(appended.sequence);
             if self.lets_in {
+                // Readers may be in: nothing that they see leads to these blocks.
+                self.writer.changes.apply_reserved(self.supply.space);
                 last(&mut Ending::of(self));
                 self.image.shut_out();
             }
@@ -202,8 +204,13 @@ impl<'h> Transaction<'h> {
         if !self.writer.levels[0].shadows.is_empty() {
             self.show_copies();
         }
+        if self.lets_in {
+            self.let_in_afterwards();
+            self.writer.changes.apply_freed(self.supply.space);
+        } else {
+            self.writer.changes.apply(self.supply.space);
+        }
         let writer = &*self.writer;
-        writer.changes.apply(self.supply.space);
         if writer.levels[0].freed.is_empty() {
             return;
         }

@@ -47,7 +47,7 @@ use crate::view::View;
 use crate::writer::Writer;
 
 /// Words of bitmaps and extents that are made reusable in one hold of the image: some 200 us.
-const RECYCLED_PART: usize = 256;
+const RECYCLED_PART: usize = 64;
 
 /// How a heap is opened.
 #[derive(Clone, Debug)]
@@ -279,6 +279,7 @@ impl Heap {
         if self.recyclers.take(self.space.waiting()) {
             return;
         }
+        image.shut_out();
         while self.supply().recycle_part(image, self.pins.released(), RECYCLED_PART) {
             image.pause();
         }

@@ -97,7 +97,9 @@ impl Shared<'_> {
         }
         // SAFETY: readers were let in by who has the image exclusively, and who changes nothing of it
         // until this one has left the gate; which it does after the borrow has ended.
-        Some(unsafe { &*self.image.before.0.get() })
+        let before = unsafe { &*self.image.before.0.get() };
+        // Else it is done with changing what readers see.
+        before.is_whole().then_some(before)
     }
 }
 
@@ -136,6 +138,13 @@ impl Exclusive<'_> {
     /// Lets readers in, until `shut_out` or the next change. What was there before must be whole.
     pub(crate) fn let_in(&mut self) {
         debug_assert!(self.before().is_whole(), "readers see what was there before");
+        self.gate.let_in();
+    }
+
+    /// Lets readers in, until `shut_out`: they see all that was changed, and nothing of what they see is
+    /// changed any more.
+    pub(crate) fn let_in_afterwards(&mut self) {
+        debug_assert!(!self.before().is_whole(), "readers see what is there");
         self.gate.let_in();
     }
 
@@ -382,6 +391,20 @@ impl Image {
         Self::commit(&self.tables, table(before), table(pages))?;
         self.pages.store(pages, Ordering::Release);
         Ok(())
+    }
+
+    /// Whether pages are worth touching ahead: not where memory is the file, nor where it is bounded and
+    /// each page is stamped when it is stored to.
+    pub(crate) fn can_touch(&self) -> bool {
+        self.shared.is_none() && self.written.is_none()
+    }
+
+    /// Has the system put memory behind some pages now rather than when they are first stored to. No byte
+    /// changes.
+    pub(crate) fn touch(&self, offset: u64, len: u64) {
+        if let Some((region, start)) = self.resolve(offset, len) {
+            region.populate(start as u64, len);
+        }
     }
 
     fn commit(region: &Region, start: u64, end: u64) -> Result<()> {

@@ -98,6 +98,18 @@ impl<V> Keyed<V> {
         }
     }
 
+    /// Whether so many more keys would have it grow, which takes milliseconds when it is large.
+    pub(crate) fn is_short_of(&self, count: usize) -> bool {
+        let (entries, index) = (&self.entries, &self.index);
+        entries.capacity() - entries.len() < count || index.capacity() - index.len() < count
+    }
+
+    /// Makes room for so many more keys, and for as many as there are.
+    pub(crate) fn make_room(&mut self, count: usize) {
+        self.entries.reserve(count);
+        self.index.reserve(count.max(self.index.len()));
+    }
+
     /// The entries, in the order in which they were added.
     #[inline]
     pub(crate) fn entries(&self) -> &[(u64, V)] {

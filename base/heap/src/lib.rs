@@ -78,6 +78,7 @@ mod changes;
 mod reservation;
 mod lent;
 mod supply;
+mod ahead;
 mod desk;
 mod blocks;
 mod pin;

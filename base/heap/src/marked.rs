@@ -350,6 +350,16 @@ impl Marked {
         }
     }
 
+    /// Whether so many more words need memory.
+    pub(crate) fn is_short_of(&self, count: usize) -> bool {
+        self.words.is_short_of(count)
+    }
+
+    /// Takes the memory for so many more words.
+    pub(crate) fn make_room(&mut self, count: usize) {
+        self.words.make_room(count);
+    }
+
     /// Whether there is nothing.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

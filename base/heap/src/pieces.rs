@@ -23,6 +23,9 @@ use crate::view::lend;
 /// Blocks of more bytes are not copied: no reader is let in after one was changed in place.
 const COPY_BYTES_MAX: u64 = 1 << 20;
 
+/// Lines, and words of bitmaps, that a piece changes at most, about.
+const PIECE_WORDS: usize = 4096;
+
 impl Transaction<'_> {
     /// Copies what is changed from now on, up to so many bytes, so that readers can be let in.
     pub(crate) fn begin_pieces(&mut self, bytes_max: u64) {
@@ -43,10 +46,17 @@ impl Transaction<'_> {
     /// pieces](crate::Heap::transaction_in_pieces), when the data structures in the heap are whole; it
     /// does nothing in others. A load, and where somebody waits the time that their views live.
     pub fn give_way(&mut self) -> bool {
-        if !self.image.are_readers_waiting() || !self.can_give_way() {
+        if !self.can_give_way() {
+            return false;
+        }
+        let is_short = self.is_short_of_memory();
+        if !is_short && !self.image.are_readers_waiting() {
             return false;
         }
         self.image.let_in();
+        if is_short {
+            self.take_memory();
+        }
         // What was written last may be lent by now.
         self.last = (0, 0);
         self.image.shut_out();
@@ -78,6 +88,41 @@ impl Transaction<'_> {
         }
         self.image.before_mut().set_ceiling(journal.last_sequence());
         self.image.let_in();
+    }
+
+    /// Whether the next piece may have to wait for memory: for its own, or that of fresh blocks.
+    fn is_short_of_memory(&self) -> bool {
+        self.writer.levels[self.depth].is_short_of(PIECE_WORDS)
+            || self.supply.is_short_of_touched(self.writer.touched)
+    }
+
+    /// Takes that memory, with readers in: to make an index of half a million lines twice as large takes
+    /// some 5 ms, and so may the first touch of 2 MiB on a virtual machine.
+    fn take_memory(&mut self) {
+        let depth = self.depth;
+        self.writer.levels[depth].make_room(PIECE_WORDS);
+        if self.supply.is_short_of_touched(self.writer.touched) {
+            self.writer.touched = self.supply.touch_ahead(self.writer.touched);
+        }
+    }
+
+    /// Shows what the transaction has changed, and lets readers in for the rest of the commit: words of
+    /// blocks that it freed, to which nothing leads any more and which are not reusable yet, and
+    /// memory of its own. A batch that replaced a million values has some 50 ms of that.
+    pub(crate) fn let_in_afterwards(&mut self) {
+        // Where memory is the medium, what is applied is taken there. Hooks come before anybody sees the
+        // commit.
+        let is_rest_unseen =
+            self.supply.journal.lanes().is_none() && self.writer.levels[0].hooks.is_empty();
+        if is_rest_unseen {
+            self.end_pieces();
+            self.image.let_in_afterwards();
+        }
+    }
+
+    /// Whether what is undone may be undone with readers in now and then: they see the copies.
+    pub(crate) fn can_undo_in_pieces(&self) -> bool {
+        self.can_give_way() && self.supply.journal.lanes().is_none()
     }
 
     /// What was there before is of no interest any more.

@@ -21,6 +21,9 @@ use crate::marked::Finder;
 /// Bytes of a line.
 pub(crate) const LINE_BYTES: u64 = 64;
 
+/// Lines that are put back while readers wait: some 100 microseconds.
+const RESTORED_PART: usize = 512;
+
 /// A line of which something was saved.
 #[derive(Debug)]
 struct Line {
@@ -144,13 +147,22 @@ impl Ranges {
         self.lines.get(line_offset / LINE_BYTES).map_or(0, |known| known.saved)
     }
 
-    /// Puts every saved byte back, and where memory is the medium begins to take it there.
+    /// Puts every saved byte back, and where memory is the medium begins to take it there. With
+    /// `gives_way`, readers that wait are let in now and then.
     pub(crate) fn restore(
         &mut self,
         image: &mut Exclusive<'_>,
         persist: Option<&dyn Persist>,
+        gives_way: bool,
     ) -> Result<()> {
-        for (line, known) in self.lines.drain() {
+        for (count, (line, known)) in self.lines.drain().enumerate() {
+            if gives_way
+                && count % RESTORED_PART == RESTORED_PART - 1
+                && image.are_readers_waiting()
+            {
+                // Until the next byte that is put back.
+                image.let_in();
+            }
             for (at, len) in (Spans { start: 0, left: known.saved }) {
                 let old = &known.old[at as usize..(at + len) as usize];
                 image.bytes_mut(line * LINE_BYTES + at, len)?.copy_from_slice(old);
@@ -195,6 +207,16 @@ impl Ranges {
                 }
             }
         }
+    }
+
+    /// Whether so many more lines need memory.
+    pub(crate) fn is_short_of(&self, count: usize) -> bool {
+        self.lines.is_short_of(count)
+    }
+
+    /// Takes the memory for so many more lines.
+    pub(crate) fn make_room(&mut self, count: usize) {
+        self.lines.make_room(count);
     }
 
     /// Whether nothing was changed.

@@ -291,12 +291,12 @@ impl<'h> Supply<'h> {
     pub(crate) fn recycle(self, image: &Exclusive<'_>, released: u64) {
         let mut arena = self.space.arena();
         self.release(&mut arena, released, usize::MAX);
-        self.unmake_empty_runs(&mut arena, image);
+        self.unmake_empty_runs(&mut arena, image, usize::MAX);
         self.space.note_waiting(&arena);
     }
 
     /// A part of that: at most `count_max` of the words and extents that wait, and when none is left
-    /// the empty runs; whether there may be more.
+    /// as many of the empty runs; whether there may be more.
     pub(crate) fn recycle_part(
         self,
         image: &Exclusive<'_>,
@@ -304,10 +304,8 @@ impl<'h> Supply<'h> {
         count_max: usize,
     ) -> bool {
         let mut arena = self.space.arena();
-        let has_more = self.release(&mut arena, released, count_max);
-        if !has_more {
-            self.unmake_empty_runs(&mut arena, image);
-        }
+        let has_more = self.release(&mut arena, released, count_max)
+            || self.unmake_empty_runs(&mut arena, image, count_max);
         self.space.note_waiting(&arena);
         has_more
     }
@@ -324,10 +322,11 @@ impl<'h> Supply<'h> {
 
     /// Gives the pages of runs that have become empty back, by a record of their own. Nobody may
     /// look at the image: a forged pointer may have led a reader to a block that is free. What
-    /// fails is left for the next time; a journal that is broken says so to the next commit.
-    fn unmake_empty_runs(self, arena: &mut Arena, image: &Exclusive<'_>) {
+    /// fails is left for the next time; a journal that is broken says so to the next commit. At most
+    /// `count_max` of them; whether there may be more.
+    fn unmake_empty_runs(self, arena: &mut Arena, image: &Exclusive<'_>, count_max: usize) -> bool {
         let mut found = std::mem::take(&mut arena.unmaking);
-        arena.take_emptied(&mut found);
+        let has_more = arena.take_emptied(&mut found, count_max);
         let run_pages = |class: u8| self.space.classes.get(class.into()).map_or(0, |s| s.run_pages);
         arena.record.clear();
         for &(run, class) in &found {
@@ -337,6 +336,7 @@ impl<'h> Supply<'h> {
         }
         let appended =
             if found.is_empty() { None } else { self.journal.append(&arena.record, image).ok() };
+        let has_failed = appended.is_none() && !found.is_empty();
         for (run, class) in found.drain(..) {
             if appended.is_none() {
                 arena.keep_emptied(run);
@@ -352,6 +352,7 @@ impl<'h> Supply<'h> {
             self.journal.applied(appended, &arena.record, image);
         }
         arena.unmaking = found;
+        has_more && !has_failed
     }
 
     /// Takes contiguous pages, growing the heap if none are free.
@@ -453,8 +454,9 @@ impl<'h> Supply<'h> {
         Ok(id)
     }
 
-    /// Makes at least `pages` data pages exist: on the medium first (R5), then in memory.
-    fn grow(self, pages: u64) -> Result<()> {
+    /// Makes at least `pages` data pages exist: on the medium first (R5), then in memory. The caller
+    /// has the arena's lock.
+    pub(crate) fn grow(self, pages: u64) -> Result<()> {
         let image = &self.space.image;
         let step = growth_step(image.pages());
         let needed = pages.next_multiple_of(CHUNK_PAGES);

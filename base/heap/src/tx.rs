@@ -249,14 +249,21 @@ impl<'h> Transaction<'h> {
     fn undo_level(&mut self) {
         let depth = self.depth;
         self.last_copy.1 = None;
+        let gives_way = self.can_undo_in_pieces();
         let writer = &mut *self.writer;
         let level = &mut writer.levels[depth];
         self.has_put_back |= self.undo.is_some() && !level.ranges.is_empty();
-        let restored = level.ranges.restore(&mut self.image, self.supply.journal.persist());
+        let persist = self.supply.journal.persist();
+        let restored = level.ranges.restore(&mut self.image, persist, gives_way);
         if let Err(error) = restored {
             // Saved lines lie in pages that exist, and pages never go away; were it otherwise,
             // memory would no longer be what was committed.
             self.supply.journal.poison(error);
+        }
+        if gives_way {
+            // What is left is of no interest to them: blocks that nothing leads to, and memory of
+            // the writer's own.
+            self.image.let_in();
         }
         let mut fresh = std::mem::take(&mut level.fresh);
         writer.shadows.truncate(level.shadows_mark);
@@ -266,6 +273,7 @@ impl<'h> Transaction<'h> {
         }
         fresh.clear();
         self.writer.levels[depth].fresh = fresh;
+        self.image.shut_out();
         if depth == 0 {
             self.end_undo();
         }

@@ -40,6 +40,20 @@ pub(crate) struct Level {
 }
 
 impl Level {
+    /// Whether so many more lines, or words of bitmaps, need memory.
+    pub(crate) fn is_short_of(&self, count: usize) -> bool {
+        self.ranges.is_short_of(count)
+            || self.fresh.is_short_of(count)
+            || self.freed.is_short_of(count)
+    }
+
+    /// Takes the memory for so many more of each.
+    pub(crate) fn make_room(&mut self, count: usize) {
+        self.ranges.make_room(count);
+        self.fresh.make_room(count);
+        self.freed.make_room(count);
+    }
+
     pub(crate) fn clear(&mut self) {
         self.shadows.clear();
         self.in_place.clear();
@@ -122,6 +136,8 @@ pub(crate) struct Writer {
     pub(crate) changes: Changes,
     /// Heap ranges of what is freed.
     pub(crate) stretches: Vec<(u64, u64)>,
+    /// The page up to which those that were never used have been touched for large transactions.
+    pub(crate) touched: u64,
 }
 
 impl Writer {
@@ -138,6 +154,7 @@ impl Writer {
             parts: Vec::new(),
             changes: Changes::default(),
             stretches: Vec::new(),
+            touched: 0,
         }
     }
 }

@@ -199,3 +199,84 @@ fn a_panic_between_two_pieces_leaves_what_was_there() {
     assert!(panicked.is_err());
     assert_eq!(round_of(&heap.view().expect("opens"), &blocks), 0);
 }
+
+/// Bytes of blocks that are replaced, and how many there are.
+const REPLACED_BYTES: usize = 100;
+const REPLACED: usize = 3000;
+
+/// Blocks named by a block, which root 2 names, of one round each.
+fn walk(heap: &Heap) -> u64 {
+    let view = heap.view().expect("opens");
+    let table = view.block(view.root(2)).expect("the table").chunks_exact(8).take(REPLACED);
+    let blocks = table.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
+    let mut round = None;
+    for (at, block) in blocks.enumerate() {
+        // What is lent must be allocated, whatever run it is in.
+        let found = match at % 16 {
+            0 => view.lend(block, REPLACED_BYTES).expect("allocated").to_vec(),
+            _ => view.block(block).expect("a block")[..REPLACED_BYTES].to_vec(),
+        };
+        assert!(found.iter().all(|byte| *byte == found[0]), "block {at} is whole");
+        let first = *round.get_or_insert(found[0]);
+        assert_eq!(found[0], first, "block {at} is of the same round");
+    }
+    u64::from(round.expect("some blocks"))
+}
+
+/// Every block gives way to another one. The old ones become free and the new ones allocated beside
+/// readers, who see either all of the old ones or all of the new ones, also when it fails.
+#[test]
+fn what_is_replaced_is_seen_whole_until_its_commit_and_after_it() {
+    let heap = open();
+    let replace = |round: u64, fails: bool| {
+        heap.transaction_in_pieces(
+            Durability::Buffered,
+            COPIED_BYTES_MAX,
+            |tx| {
+                let old = tx.root(2);
+                let table = if old == 0 { tx.reserve(8 * REPLACED as u64)? } else { old };
+                for at in 0..REPLACED {
+                    let block = tx.reserve(REPLACED_BYTES as u64)?;
+                    tx.write(block, 0, REPLACED_BYTES)?.fill(round as u8);
+                    if old != 0 {
+                        let word = tx.block(table)?[8 * at..][..8].try_into().expect("8 bytes");
+                        tx.free(u64::from_le_bytes(word))?;
+                    }
+                    tx.write(table, 8 * at, 8)?.copy_from_slice(&block.to_le_bytes());
+                    if at % 64 == 0 {
+                        tx.give_way();
+                    }
+                }
+                tx.set_root(2, table)?;
+                if fails { Err(Error::Misuse { what: "on purpose" }) } else { Ok(()) }
+            },
+            |_| (),
+        )
+    };
+    replace(0, false).expect("commits");
+    let (is_over, walks) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut last = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let round = walk(&heap);
+                assert!(round >= last, "{round} after {last}");
+                last = round;
+                walks.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        for round in 1..40 {
+            let fails = round % 4 == 3;
+            assert_eq!(replace(round, fails).is_err(), fails);
+            let expected = if fails { round - 1 } else { round };
+            assert_eq!(walk(&heap), expected);
+            let seen = walks.load(Ordering::Relaxed);
+            while walks.load(Ordering::Relaxed) == seen {
+                std::thread::yield_now();
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let report = heap.check().expect("can be checked");
+    assert!(report.is_clean(), "{:?}", report.findings);
+}
