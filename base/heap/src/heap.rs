@@ -46,7 +46,7 @@ use crate::tx::Transaction;
 use crate::view::View;
 use crate::writer::Writer;
 
-/// Words of bitmaps and extents that are made reusable in one hold of the image: some 200 us.
+/// Words of bitmaps and extents that are made reusable in one hold of the image: some 100 us.
 const RECYCLED_PART: usize = 64;
 
 /// How a heap is opened.

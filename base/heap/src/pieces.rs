@@ -3,8 +3,8 @@
 //! Purpose: a view waits for a piece of a transaction, some 50 us, and not for all of it. Views that are
 //! let in see the heap as the last commit left it (`before.rs`); the record is built and appended while
 //! they are in, since that changes nothing.
-//! Invariants: readers are inside only while the transaction changes nothing: whatever changes the
-//! image shuts them out first. Nobody else enters: no other transaction, and none of the commits without
+//! Invariants: readers are inside only while the transaction changes nothing that they see: whatever
+//! changes blocks shuts them out first; words of the allocator may change if nothing leads to their blocks. Nobody else enters: no other transaction, and none of the commits without
 //! one. What readers see does not change until the transaction has ended, one way or the other.
 
 use adamant_slice::Slice;
