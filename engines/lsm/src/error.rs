@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use adamant_heap::Error as HeapError;
 use adamant_medium::error::Error as MediumError;
 
 /// The result of an operation of the tree or of one of its files.
@@ -14,6 +15,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The medium failed.
     Medium(MediumError),
+    /// The heap failed, or what lies there is not what a tree keeps there.
+    Heap(HeapError),
+    /// One transaction wrote more than a memtable can hold.
+    TransactionTooLarge,
     /// The empty key is no key.
     KeyEmpty,
     /// The key is longer than a key may be.
@@ -84,13 +89,20 @@ impl Error {
 
     /// Whether more space on the device would cure it.
     pub fn is_out_of_space(&self) -> bool {
-        matches!(self, Self::Medium(error) if error.is_out_of_space())
+        match self {
+            Self::Medium(error) => error.is_out_of_space(),
+            Self::Heap(error) => error.is_out_of_space(),
+            _ => false,
+        }
     }
 
     /// Whether a file is missing, cut, or does not hold what was written to it.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Medium(error) => matches!(error, MediumError::Truncated { .. }),
+            Self::Heap(error) => {
+                matches!(error, HeapError::Damaged { .. } | HeapError::InvalidPointer { .. })
+            }
             Self::Missing { .. } | Self::Unsupported { .. } | Self::Damaged { .. } => true,
             _ => false,
         }
@@ -103,10 +115,21 @@ impl From<MediumError> for Error {
     }
 }
 
+impl From<HeapError> for Error {
+    fn from(error: HeapError) -> Self {
+        Self::Heap(error)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Medium(error) => error.fmt(f),
+            Self::Heap(error) => error.fmt(f),
+            Self::TransactionTooLarge => f.write_str(
+                "one transaction writes more to a keyspace than its memtable can hold; make several \
+                 of it, or load sorted entries",
+            ),
             Self::KeyEmpty => f.write_str("the key is empty; a key has at least 1 byte"),
             Self::KeyTooLong { bytes, bytes_max } => {
                 write!(f, "the key has {bytes} bytes, a key may have {bytes_max}")
@@ -147,6 +170,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Medium(error) => Some(error),
+            Self::Heap(error) => Some(error),
             _ => None,
         }
     }

@@ -1,12 +1,18 @@
 //! The log-structured merge tree of Adamant: data much larger than memory.
 //!
-//! An [`Entry`] is one version of one key. Entries that were written are kept in sorted, immutable
-//! files, the tables; large values in files of their own, which entries point into.
+//! An [`Entry`] is one version of one key. What is written goes to a memtable, whose bytes lie on the
+//! heap and are durable as everything there is; full ones are written to sorted, immutable files, the
+//! tables, and these merged with one another in the background. Large values lie in files of their own,
+//! which entries point into. [`Lsm`] is one such tree, [`Environment`] what all trees of a store share.
+//!
+//! A tree has no journal of its own: its writes, and which files it has, are changes of the heap.
 #![forbid(unsafe_code)]
 
 pub mod error;
 
 mod key;
+
+pub mod layout;
 
 mod file;
 
@@ -20,16 +26,40 @@ mod table;
 
 mod blob;
 
+mod options;
+mod sequence;
+
+mod memtable;
+
+mod manifest;
+
+mod cover;
+mod merge;
+mod survivors;
+
+mod environment;
+mod layers;
+mod edit;
+mod look;
+mod compact;
+
+mod tree;
+
 pub use blob::{Blob, BlobFile, BlobMeta, BlobOptions, BlobStream, BlobWriter, check_blob_file};
 pub use block::Compression;
 pub use cache::{Cache, CacheOptions};
+pub use environment::{Environment, FilePin};
 pub use error::{Error, Result};
 pub use file::{Identity, file_name, number_of, owner_of};
 pub use key::{
     BlobPointer, Entry, EntryKind, KEY_BYTES_MAX, Lookup, RangeTombstone, SEQUENCE_MAX,
     VALUE_BYTES_MAX, Version, check_key,
 };
+pub use look::{Look, TableLook, TableScan};
+pub use options::Options;
+pub use sequence::Sequences;
 pub use table::{
     BlobReference, Table, TableMeta, TableOptions, TableRange, TableStream, TableWriter,
     check_table,
 };
+pub use tree::{Lsm, NEWEST};

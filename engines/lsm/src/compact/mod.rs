@@ -1,0 +1,11 @@
+//! Compaction: writing tables, from memtables and from other tables.
+
+mod output;
+
+mod pick;
+
+mod run;
+
+pub(crate) use output::Outcome;
+pub(crate) use pick::{Job, Picker, pick, pick_all};
+pub(crate) use run::{compact, flush, load};

@@ -1,0 +1,245 @@
+//! What a flush or a compaction writes: tables, and blob files beside them.
+//!
+//! Purpose: entries in order, of which nobody sees some, to as many tables as they need; large values to
+//! blob files.
+//! Invariants: the versions of a key are in one table; files that are not taken over are removed.
+//! Thread safety: one thread at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use adamant_slice::Slice;
+
+use crate::blob::{BlobOptions, BlobWriter};
+use crate::block::Compression;
+use crate::edit::Edit;
+use crate::environment::{Environment, Shelf};
+use crate::error::{Error, Result};
+use crate::key::{BlobPointer, Entry, EntryKind, VALUE_BYTES_MAX};
+use crate::layers::Layers;
+use crate::manifest::BlobInfo;
+use crate::survivors::Survivors;
+use crate::table::{TableMeta, TableOptions, TableWriter};
+
+/// What was written.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    environment: Arc<Environment>,
+    pub(crate) tables: Vec<TableMeta>,
+    pub(crate) blobs: Vec<BlobInfo>,
+    /// Values of blob files that were left out: how many, and their bytes.
+    pub(crate) stale: BTreeMap<u64, (u64, u64)>,
+    is_taken: bool,
+}
+
+impl Outcome {
+    /// As an edit that adds the tables to a level.
+    pub(crate) fn edit(&self, level: usize) -> Edit {
+        Edit {
+            added: self.tables.iter().map(|meta| (level, meta.clone())).collect(),
+            blobs: self.blobs.clone(),
+            stale: self.stale.clone(),
+            ..Edit::default()
+        }
+    }
+
+    /// A commit names the files, or may: they stay. If it does not they are orphans, which the next
+    /// opening removes.
+    pub(crate) fn keep(mut self) {
+        self.is_taken = true;
+    }
+
+    /// Bytes of all files.
+    pub(crate) fn bytes(&self) -> u64 {
+        let tables: u64 = self.tables.iter().map(|meta| meta.file_bytes).sum();
+        tables + self.blobs.iter().map(|info| info.file_bytes).sum::<u64>()
+    }
+}
+
+impl Drop for Outcome {
+    fn drop(&mut self) {
+        if self.is_taken {
+            return;
+        }
+        for meta in &self.tables {
+            self.environment.remove(Shelf::Tables, meta.number);
+        }
+        for info in &self.blobs {
+            self.environment.remove(Shelf::Blobs, info.file);
+        }
+    }
+}
+
+/// Writes tables.
+pub(crate) struct Output<'o> {
+    environment: &'o Arc<Environment>,
+    /// Where values are read that are moved from one blob file to another.
+    layers: &'o Layers,
+    level: usize,
+    survivors: Survivors,
+    /// Blob files whose values are moved.
+    moved: BTreeSet<u64>,
+    table: Option<TableWriter>,
+    blob: Option<BlobWriter>,
+    /// Where the table that is being written begins; `None` for the first one.
+    start: Option<Slice>,
+    outcome: Outcome,
+}
+
+impl<'o> Output<'o> {
+    pub(crate) fn new(
+        environment: &'o Arc<Environment>,
+        layers: &'o Layers,
+        level: usize,
+        survivors: Survivors,
+        moved: BTreeSet<u64>,
+    ) -> Self {
+        let outcome = Outcome {
+            environment: Arc::clone(environment),
+            tables: Vec::new(),
+            blobs: Vec::new(),
+            stale: BTreeMap::new(),
+            is_taken: false,
+        };
+        let (table, blob, start) = (None, None, None);
+        Self { environment, layers, level, survivors, moved, table, blob, start, outcome }
+    }
+
+    fn table_options(&self) -> TableOptions {
+        let options = self.environment.options();
+        let is_plain = self.level < options.plain_levels as usize;
+        TableOptions {
+            block_bytes: options.block_bytes,
+            hash_index: options.hash_index,
+            compression: if is_plain { Compression::None } else { options.compression },
+            filter_bits_per_key: options.filter_bits_per_key.into(),
+            ..TableOptions::default()
+        }
+    }
+
+    /// The table that entries are added to.
+    fn table(&mut self) -> Result<&mut TableWriter> {
+        if self.table.is_none() {
+            let directory = self.environment.directory(Shelf::Tables);
+            let identity = self.environment.new_identity();
+            let table = TableWriter::create(directory, identity, self.table_options())?;
+            self.table = Some(table);
+        }
+        self.table.as_mut().ok_or(Error::TransactionTooLarge)
+    }
+
+    /// Adds the next entry, if anybody sees it.
+    pub(crate) fn add(&mut self, mut entry: Entry) -> Result<()> {
+        let is_full = self.table.as_ref().is_some_and(|table| {
+            table.file_bytes() >= self.environment.options().table_bytes_max
+                && *table.last_key() != entry.key[..]
+        });
+        if is_full {
+            self.end_table(Some(entry.key.clone()))?;
+        }
+        if !self.survivors.keeps(&entry) {
+            return self.note_stale(&entry);
+        }
+        match entry.version.kind {
+            EntryKind::Tombstone => {}
+            EntryKind::Value => self.separate(&mut entry)?,
+            EntryKind::Blob => self.relocate(&mut entry)?,
+        }
+        self.table()?.add(&entry)
+    }
+
+    /// Puts a large value into a blob file.
+    fn separate(&mut self, entry: &mut Entry) -> Result<()> {
+        let bytes_min = self.environment.options().blob_bytes_min.unwrap_or(u32::MAX) as usize;
+        if entry.version.value.len() < bytes_min.min(VALUE_BYTES_MAX) {
+            return Ok(());
+        }
+        let pointer = self.add_blob(&entry.key, &entry.version.value)?;
+        entry.version.value = Slice::new(&pointer.to_bytes());
+        entry.version.kind = EntryKind::Blob;
+        Ok(())
+    }
+
+    /// Moves a value out of a blob file that is to go.
+    fn relocate(&mut self, entry: &mut Entry) -> Result<()> {
+        let Some(pointer) = BlobPointer::from_bytes(&entry.version.value) else { return Ok(()) };
+        if !self.moved.contains(&pointer.file) {
+            return Ok(());
+        }
+        let value = self.layers.blob_value(&entry.key, &pointer)?;
+        self.note_stale(entry)?;
+        let pointer = self.add_blob(&entry.key, &value)?;
+        entry.version.value = Slice::new(&pointer.to_bytes());
+        Ok(())
+    }
+
+    fn add_blob(&mut self, key: &[u8], value: &[u8]) -> Result<BlobPointer> {
+        let options = self.environment.options();
+        if self.blob.as_ref().is_some_and(|b| b.file_bytes() >= options.blob_file_bytes_max) {
+            self.end_blob()?;
+        }
+        if self.blob.is_none() {
+            let directory = self.environment.directory(Shelf::Blobs);
+            let identity = self.environment.new_identity();
+            let blob_options = BlobOptions { compression: options.compression };
+            self.blob = Some(BlobWriter::create(directory, identity, blob_options)?);
+        }
+        self.blob.as_mut().ok_or(Error::TransactionTooLarge)?.add(key, value)
+    }
+
+    fn note_stale(&mut self, entry: &Entry) -> Result<()> {
+        if entry.version.kind == EntryKind::Blob
+            && let Some(pointer) = BlobPointer::from_bytes(&entry.version.value)
+        {
+            let (values, bytes) = self.outcome.stale.entry(pointer.file).or_default();
+            *values += 1;
+            *bytes += u64::from(pointer.stored_bytes);
+        }
+        Ok(())
+    }
+
+    /// Completes the table; the next one begins at a key.
+    fn end_table(&mut self, next: Option<Slice>) -> Result<()> {
+        let start = std::mem::replace(&mut self.start, next.clone());
+        let ranges = self.survivors.ranges(start.as_ref(), next.as_ref());
+        if self.table.is_none() && ranges.is_empty() {
+            return Ok(());
+        }
+        let table = self.table()?;
+        for range in ranges {
+            table.add_range_tombstone(range)?;
+        }
+        if let Some(table) = self.table.take() {
+            self.outcome.tables.push(table.finish()?);
+        }
+        Ok(())
+    }
+
+    fn end_blob(&mut self) -> Result<()> {
+        if let Some(blob) = self.blob.take() {
+            let meta = blob.finish()?;
+            self.outcome.blobs.push(BlobInfo {
+                file: meta.number,
+                file_bytes: meta.file_bytes,
+                values: meta.values,
+                stored_bytes: meta.stored_bytes,
+                stale_values: 0,
+                stale_bytes: 0,
+            });
+        }
+        Ok(())
+    }
+
+    /// Completes all files: they are durable, and so are their names.
+    pub(crate) fn finish(mut self) -> Result<Outcome> {
+        self.end_table(None)?;
+        self.end_blob()?;
+        if !self.outcome.blobs.is_empty() {
+            self.environment.directory(Shelf::Blobs).sync()?;
+        }
+        if !self.outcome.tables.is_empty() {
+            self.environment.directory(Shelf::Tables).sync()?;
+        }
+        Ok(self.outcome)
+    }
+}

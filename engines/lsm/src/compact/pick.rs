@@ -1,0 +1,219 @@
+//! Which tables are merged next.
+//!
+//! Purpose: leveled compaction with a base that moves (RocksDB's "dynamic leveled", Dong et al., 2017):
+//! the last level says how large those above it may be, so space is at most some tenth more than that of
+//! the last level. See `docs/lsm.md`.
+//! Invariants: the inputs of a job are all tables of two levels that have a key in common.
+//! Thread safety: pure functions, of layers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use adamant_slice::Slice;
+
+use crate::layers::{LEVELS, Layers, TableFile};
+use crate::options::Options;
+
+/// Tables to be merged.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) inputs: Vec<Arc<TableFile>>,
+    /// The level that the result belongs to.
+    pub(crate) target: usize,
+    /// Whether no table but the inputs has an older version of a key of theirs.
+    pub(crate) is_bottom: bool,
+    /// Whether the inputs can go to their new level as they are.
+    pub(crate) is_move: bool,
+    /// Blob files whose values are moved to others.
+    pub(crate) moved_blobs: BTreeSet<u64>,
+}
+
+/// Where in each level the last job ended: the next one goes on from there, so that all keys have
+/// their turn.
+#[derive(Debug, Default)]
+pub(crate) struct Picker {
+    cursors: BTreeMap<usize, Slice>,
+}
+
+/// How large each level may be, and the first one below level 0 that is used.
+pub(crate) fn targets(layers: &Layers, options: &Options) -> (usize, [u64; LEVELS]) {
+    let mut targets = [u64::MAX; LEVELS];
+    let largest = (1..LEVELS).map(|level| layers.level_bytes(level)).max().unwrap_or(0);
+    let mut target = largest.max(options.base_bytes_min);
+    let mut base = LEVELS - 1;
+    targets[base] = u64::MAX;
+    // The last level may be as large as it is: those above it are a fraction of that.
+    let ratio = options.level_ratio.max(2);
+    while target / ratio >= options.base_bytes_min && base > 1 {
+        base -= 1;
+        target /= ratio;
+        targets[base] = target;
+    }
+    // What is above the base was made when less was there.
+    let first_used = (1..base).find(|&level| !layers.levels[level].is_empty());
+    targets[first_used.unwrap_or(base)..base].fill(0);
+    (base, targets)
+}
+
+/// How much more than it may be a level is, in thousandths.
+fn score(layers: &Layers, level: usize, targets: &[u64; LEVELS], options: &Options) -> u64 {
+    if level == 0 {
+        let tables = layers.levels[0].len() as u64;
+        return tables * 1000 / options.level0_tables_max.max(1) as u64;
+    }
+    let bytes = layers.level_bytes(level);
+    match targets[level] {
+        0 if bytes > 0 => u64::MAX,
+        u64::MAX | 0 => 0,
+        target => (u128::from(bytes) * 1000 / u128::from(target)) as u64,
+    }
+}
+
+/// The job that is most needed, if one is.
+pub(crate) fn pick(layers: &Layers, options: &Options, picker: &mut Picker) -> Option<Job> {
+    let (base, targets) = targets(layers, options);
+    let scores = (0..LEVELS - 1).map(|level| (score(layers, level, &targets, options), level));
+    let (score, level) = scores.max_by_key(|(score, level)| (*score, LEVELS - level))?;
+    if score >= 1000 {
+        let target = if level == 0 { base } else { level + 1 };
+        let first = if level == 0 {
+            layers.levels[0].clone()
+        } else {
+            vec![choose(layers, level, target, picker)?]
+        };
+        return Some(job(layers, first, target));
+    }
+    pick_for_blobs(layers, options).or_else(|| pick_for_absences(layers, base))
+}
+
+/// The table of a level whose merge does most good: what removes most for what is written, in the turn
+/// of the keys.
+fn choose(
+    layers: &Layers,
+    level: usize,
+    target: usize,
+    picker: &mut Picker,
+) -> Option<Arc<TableFile>> {
+    let files = &layers.levels[level];
+    let after = picker.cursors.get(&level);
+    let in_turn = files.iter().find(|file| after.is_none_or(|key| file.meta.key_min > *key));
+    // Of the next few the one that overlaps least.
+    let start = in_turn.and_then(|file| files.iter().position(|other| Arc::ptr_eq(file, other)));
+    let overlap = |file: &&Arc<TableFile>| {
+        let below = layers.overlapping(target, file.bounds());
+        let bytes: u64 = below.map(|below| below.meta.file_bytes).sum();
+        bytes * 1000 / file.meta.file_bytes.max(1)
+    };
+    let few = files.iter().skip(start.unwrap_or(0)).take(4);
+    let chosen =
+        files.iter().find(|file| is_mostly_absences(file)).or_else(|| few.min_by_key(overlap))?;
+    picker.cursors.insert(level, chosen.meta.key_min.clone());
+    Some(Arc::clone(chosen))
+}
+
+/// Tables of a level and all of the target that have keys in common with them. Of level 0 these are all.
+fn job(layers: &Layers, first: Vec<Arc<TableFile>>, target: usize) -> Job {
+    let mut inputs = first;
+    // What is added may reach further; tables of one level other than 0 have no keys in common, so that
+    // ends soon.
+    while let Some((lower, upper)) = bounds(&inputs) {
+        let range = (Bound::Included(&lower[..]), Bound::Included(&upper[..]));
+        let is_new = |file: &&Arc<TableFile>| !inputs.iter().any(|known| Arc::ptr_eq(known, file));
+        let found: Vec<_> = layers.overlapping(target, range).filter(is_new).cloned().collect();
+        if found.is_empty() {
+            break;
+        }
+        inputs.extend(found);
+    }
+    let is_move = inputs.len() == 1 && inputs[0].meta.range_tombstones == 0;
+    let is_bottom = is_bottom(layers, &inputs, target);
+    Job { inputs, target, is_bottom, is_move, moved_blobs: BTreeSet::new() }
+}
+
+/// The lowest and the highest key of tables.
+fn bounds(files: &[Arc<TableFile>]) -> Option<(Slice, Slice)> {
+    let lower = files.iter().map(|file| &file.meta.key_min).min()?;
+    let upper = files.iter().map(|file| &file.meta.key_max).max()?;
+    Some((lower.clone(), upper.clone()))
+}
+
+fn is_bottom(layers: &Layers, inputs: &[Arc<TableFile>], target: usize) -> bool {
+    let Some((lower, upper)) = bounds(inputs) else { return false };
+    let range = (Bound::Included(&lower[..]), Bound::Included(&upper[..]));
+    let is_input = |file: &Arc<TableFile>| inputs.iter().any(|input| Arc::ptr_eq(input, file));
+    // Tables of the target level that are no inputs have none of the keys; of level 0 they may.
+    let deeper = if target == 0 { 0..LEVELS } else { target + 1..LEVELS };
+    !deeper.into_iter().any(|level| layers.overlapping(level, range).any(|file| !is_input(file)))
+}
+
+/// Writes tables again that point into a blob file most of which is stale.
+fn pick_for_blobs(layers: &Layers, options: &Options) -> Option<Job> {
+    let is_stale = |bytes: u64, stale: u64| {
+        stale > 0 && stale * 100 > bytes * u64::from(options.blob_stale_percent_max)
+    };
+    let mut stale = layers
+        .blobs
+        .values()
+        .filter(|listed| is_stale(listed.info.stored_bytes, listed.info.stale_bytes));
+    let moved = stale.next()?.info.file;
+    let points = |file: &&Arc<TableFile>| {
+        file.meta.blob_references.iter().any(|reference| reference.file == moved)
+    };
+    let (level, file) = layers
+        .levels
+        .iter()
+        .enumerate()
+        .skip(1)
+        .find_map(|(level, files)| Some((level, files.iter().find(points)?)))
+        .or_else(|| Some((0, layers.levels[0].iter().find(points)?)))?;
+    let (base, _) = targets(layers, options);
+    let mut job = if level == 0 {
+        job(layers, layers.levels[0].clone(), base)
+    } else {
+        let inputs = vec![Arc::clone(file)];
+        let is_bottom = is_bottom(layers, &inputs, level);
+        Job { inputs, target: level, is_bottom, is_move: false, moved_blobs: BTreeSet::new() }
+    };
+    job.is_move = false;
+    job.moved_blobs.insert(moved);
+    Some(job)
+}
+
+/// Whether merging a table removes more than it writes.
+fn is_mostly_absences(file: &TableFile) -> bool {
+    let meta = &file.meta;
+    meta.range_tombstones > 0 || meta.tombstones * 2 > meta.entries
+}
+
+/// Takes a table down that says mostly of keys that they are absent, though nothing is too large: only
+/// on the last level does that free space.
+fn pick_for_absences(layers: &Layers, base: usize) -> Option<Job> {
+    let last = (0..LEVELS).rev().find(|&level| !layers.levels[level].is_empty())?;
+    let upper = layers.levels.iter().enumerate().take(last);
+    let (level, file) = upper.into_iter().find_map(|(level, files)| {
+        Some((level, files.iter().find(|file| is_mostly_absences(file))?))
+    })?;
+    let job = match level {
+        0 => job(layers, layers.levels[0].clone(), base),
+        _ => job(layers, vec![Arc::clone(file)], level + 1),
+    };
+    Some(job)
+}
+
+/// All tables, to become one ordered run on the last level; `None` if they are already and nothing is
+/// to be dropped of them.
+pub(crate) fn pick_all(layers: &Layers) -> Option<Job> {
+    let inputs: Vec<_> = layers.levels.iter().flatten().cloned().collect();
+    let target = LEVELS - 1;
+    let is_settled = layers.levels[target].len() == inputs.len()
+        && inputs.iter().all(|file| file.meta.tombstones + file.meta.range_tombstones == 0)
+        && layers.blobs.values().all(|listed| listed.info.stale_values == 0);
+    if inputs.is_empty() || is_settled {
+        return None;
+    }
+    let moved_blobs =
+        layers.blobs.values().filter(|listed| listed.info.stale_values > 0).map(|l| l.info.file);
+    let moved_blobs = moved_blobs.collect();
+    Some(Job { inputs, target, is_bottom: true, is_move: false, moved_blobs })
+}

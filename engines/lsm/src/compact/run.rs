@@ -1,0 +1,136 @@
+//! Flushes, compactions and loads: entries from where they are to tables.
+//!
+//! Purpose: the work of the background, one file after the other.
+//! Invariants: memory is bounded, however much is merged. Nothing of it is in the tree before an edit
+//! says so.
+//! Thread safety: any thread; the heap is looked at in short holds.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use adamant_heap::Heap;
+
+use super::output::{Outcome, Output};
+use super::pick::Job;
+use crate::cover::Cover;
+use crate::environment::{Environment, Shelf};
+use crate::error::Result;
+use crate::key::Entry;
+use crate::layers::{Layers, TableFile};
+use crate::memtable::Memtable;
+use crate::merge::{Merge, Run};
+use crate::survivors::Survivors;
+use crate::table::TableStream;
+
+/// Bytes that are copied out of a memtable under one hold of the heap's lock: some 50 us.
+const PIECE_BYTES: usize = 256 << 10;
+/// Entries after which progress is told.
+const PROGRESS_ENTRIES: u64 = 1024;
+
+/// Is told how many bytes were read; an error ends the work.
+pub(crate) type Progress<'p> = dyn Fn(u64) -> Result<()> + Sync + 'p;
+
+/// Writes a memtable, which is frozen, to tables of level 0.
+pub(crate) fn flush(
+    heap: &Heap,
+    environment: &Arc<Environment>,
+    layers: &Layers,
+    memtable: &Memtable,
+    oldest_seen: u64,
+    progress: &Progress<'_>,
+) -> Result<Outcome> {
+    let ranges = memtable.ranges(u64::MAX);
+    let is_bottom = layers.levels.iter().all(Vec::is_empty)
+        && layers.frozen.last().is_some_and(|oldest| std::ptr::eq(&**oldest, memtable));
+    let survivors = Survivors::new(oldest_seen, Cover::new(&ranges), is_bottom);
+    let mut output = Output::new(environment, layers, 0, survivors, BTreeSet::new());
+    let mut last: Option<Entry> = None;
+    loop {
+        let piece = {
+            let view = heap.view()?;
+            memtable.copy_behind(&view, last.as_ref(), PIECE_BYTES)?
+        };
+        if piece.len() == 0 {
+            break;
+        }
+        progress(piece.bytes() as u64)?;
+        for entry in piece.finish() {
+            last = Some(entry.clone());
+            output.add(entry)?;
+        }
+    }
+    output.finish()
+}
+
+/// Merges the inputs of a job.
+pub(crate) fn compact(
+    environment: &Arc<Environment>,
+    layers: &Layers,
+    job: &Job,
+    oldest_seen: u64,
+    progress: &Progress<'_>,
+) -> Result<Outcome> {
+    let mut ranges = Vec::new();
+    let mut runs: Vec<Run<'_>> = Vec::new();
+    for file in &job.inputs {
+        ranges.extend_from_slice(file.open()?.range_tombstones());
+    }
+    for inputs in runs_of(layers, &job.inputs) {
+        let stream = inputs.into_iter().flat_map(|file| stream_of(environment, &file));
+        runs.push(Box::new(stream));
+    }
+    let survivors = Survivors::new(oldest_seen, Cover::new(&ranges), job.is_bottom);
+    let moved = job.moved_blobs.clone();
+    let mut output = Output::new(environment, layers, job.target, survivors, moved);
+    let (mut entries, mut bytes) = (0_u64, 0_u64);
+    for entry in Merge::new(runs, true)? {
+        let entry = entry?;
+        entries += 1;
+        bytes += (entry.key.len() + entry.version.value.len()) as u64;
+        if entries.is_multiple_of(PROGRESS_ENTRIES) {
+            progress(std::mem::take(&mut bytes))?;
+        }
+        output.add(entry)?;
+    }
+    progress(bytes)?;
+    output.finish()
+}
+
+/// Tables as runs: those of a level below 0 one behind the other, each of level 0 alone.
+fn runs_of(layers: &Layers, inputs: &[Arc<TableFile>]) -> Vec<Vec<Arc<TableFile>>> {
+    let mut runs = Vec::new();
+    for (level, files) in layers.levels.iter().enumerate() {
+        let is_input = |file: &&Arc<TableFile>| inputs.iter().any(|i| Arc::ptr_eq(i, file));
+        let of_level: Vec<_> = files.iter().filter(is_input).cloned().collect();
+        if level == 0 {
+            runs.extend(of_level.into_iter().map(|file| vec![file]));
+        } else if !of_level.is_empty() {
+            runs.push(of_level);
+        }
+    }
+    runs
+}
+
+/// The entries of a table, through a descriptor of its own.
+fn stream_of(environment: &Arc<Environment>, file: &TableFile) -> Run<'static> {
+    let identity = environment.identity(file.meta.number);
+    match TableStream::open(environment.directory(Shelf::Tables), identity) {
+        Ok(stream) => Box::new(stream),
+        Err(error) => Box::new(std::iter::once(Err(error))),
+    }
+}
+
+/// Writes entries that ascend, all of them of one commit, to tables of the last level or of level 0.
+pub(crate) fn load(
+    environment: &Arc<Environment>,
+    layers: &Layers,
+    level: usize,
+    entries: impl Iterator<Item = Result<Entry>>,
+) -> Result<Outcome> {
+    let survivors = Survivors::new(0, Cover::default(), false);
+    let mut output = Output::new(environment, layers, level, survivors, BTreeSet::new());
+    for entry in entries {
+        output.add(entry?)?;
+    }
+    output.finish()
+}

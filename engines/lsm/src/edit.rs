@@ -1,0 +1,157 @@
+//! Edits: from some layers to the next, in one heap transaction.
+//!
+//! Purpose: what a flush, a compaction or a load changes of the files of a tree.
+//! Invariants: memory follows the heap: new layers are shown by the commit, and not without it.
+//! Thread safety: made by who has the turn to write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use adamant_heap::Transaction;
+use adamant_heap::access::Write;
+
+use crate::environment::{Doomed, Environment};
+use crate::error::Result;
+use crate::layers::{Blob, Layers, ListedBlob, TableFile};
+use crate::layout::{BUFFER_OLDER_AT, HEAD_BUFFER_AT};
+use crate::manifest::{self, BlobInfo};
+use crate::memtable::{Memtable, create_buffer, destroy_buffer};
+use crate::table::TableMeta;
+
+/// What changes.
+#[derive(Debug, Default)]
+pub(crate) struct Edit {
+    /// Tables that come, and to which level.
+    pub(crate) added: Vec<(usize, TableMeta)>,
+    /// Numbers of tables that go.
+    pub(crate) removed: BTreeSet<u64>,
+    /// Tables that go to another level as they are.
+    pub(crate) moved: BTreeMap<u64, usize>,
+    pub(crate) blobs: Vec<BlobInfo>,
+    /// Values of blob files that nobody points to any more: how many, and their bytes.
+    pub(crate) stale: BTreeMap<u64, (u64, u64)>,
+    /// The oldest memtable is in the tables that come.
+    pub(crate) flushes: bool,
+    /// A new memtable takes what is written from now on.
+    pub(crate) rotates: bool,
+}
+
+impl Edit {
+    /// Makes the changes on the heap. Returns the layers that are to be shown by the commit, and the files
+    /// that may be removed when it is durable.
+    pub(crate) fn apply(
+        self,
+        heap: &mut Transaction<'_>,
+        head: u64,
+        layers: &Layers,
+        environment: &Arc<Environment>,
+    ) -> Result<(Layers, Vec<Arc<dyn Doomed>>)> {
+        let mut next = layers.clone();
+        let mut gone: Vec<Arc<dyn Doomed>> = Vec::new();
+        if self.rotates {
+            rotate(heap, head, &mut next, environment)?;
+        }
+        if self.flushes {
+            drop_oldest(heap, &mut next)?;
+        }
+        if self.changes_files() {
+            self.change_tables(heap, &mut next, environment, &mut gone)?;
+            self.change_blobs(heap, &mut next, environment, &mut gone)?;
+            next.manifest = manifest::write(heap, head, layers.manifest, &next.listed())?;
+            let (root, next_file) = environment.next_file();
+            if heap.root(root) < next_file {
+                heap.set_root(root, next_file)?;
+            }
+            next.finish();
+        }
+        Ok((next, gone))
+    }
+
+    fn changes_files(&self) -> bool {
+        !(self.added.is_empty()
+            && self.removed.is_empty()
+            && self.moved.is_empty()
+            && self.blobs.is_empty()
+            && self.stale.is_empty())
+    }
+
+    fn change_tables(
+        &self,
+        heap: &mut Transaction<'_>,
+        next: &mut Layers,
+        environment: &Arc<Environment>,
+        gone: &mut Vec<Arc<dyn Doomed>>,
+    ) -> Result<()> {
+        let mut moved = Vec::new();
+        for files in &mut next.levels {
+            for file in std::mem::take(files) {
+                let number = file.meta.number;
+                if self.removed.contains(&number) {
+                    heap.free(file.record)?;
+                    gone.push(file);
+                } else if let Some(level) = self.moved.get(&number) {
+                    moved.push((*level, file));
+                } else {
+                    files.push(file);
+                }
+            }
+        }
+        for (level, file) in moved {
+            next.levels[level].push(file);
+        }
+        for (level, meta) in &self.added {
+            let record = manifest::put_table(heap, meta)?;
+            next.sequence_max = next.sequence_max.max(meta.sequence_max);
+            next.levels[*level].push(TableFile::new(environment, meta.clone(), record));
+        }
+        Ok(())
+    }
+
+    fn change_blobs(
+        &self,
+        heap: &mut Transaction<'_>,
+        next: &mut Layers,
+        environment: &Arc<Environment>,
+        gone: &mut Vec<Arc<dyn Doomed>>,
+    ) -> Result<()> {
+        for info in &self.blobs {
+            let record = manifest::put_blob(heap, info)?;
+            let blob = Blob::new(environment, info.file, record);
+            next.blobs.insert(info.file, ListedBlob { blob, info: *info });
+        }
+        for (file, (values, bytes)) in &self.stale {
+            let Some(listed) = next.blobs.get_mut(file) else { continue };
+            listed.info.stale_values += values;
+            listed.info.stale_bytes += bytes;
+            if listed.info.stale_values < listed.info.values {
+                manifest::set_stale(heap, listed.blob.record, &listed.info)?;
+            } else if let Some(listed) = next.blobs.remove(file) {
+                heap.free(listed.blob.record)?;
+                gone.push(listed.blob);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives the tree a new active memtable.
+fn rotate(
+    heap: &mut Transaction<'_>,
+    head: u64,
+    next: &mut Layers,
+    environment: &Arc<Environment>,
+) -> Result<()> {
+    let block = create_buffer(heap, next.active.buffer())?;
+    heap.update_u64(head, HEAD_BUFFER_AT, block)?;
+    let active = Arc::new(Memtable::open(heap, block, environment.sequences())?);
+    next.frozen.insert(0, std::mem::replace(&mut next.active, active));
+    Ok(())
+}
+
+/// Lets the oldest memtable go, which is frozen.
+fn drop_oldest(heap: &mut Transaction<'_>, next: &mut Layers) -> Result<()> {
+    let Some(oldest) = next.frozen.pop() else { return Ok(()) };
+    let newer = next.frozen.last().unwrap_or(&next.active).buffer();
+    heap.update_u64(newer, BUFFER_OLDER_AT, 0)?;
+    destroy_buffer(heap, oldest.buffer())
+}

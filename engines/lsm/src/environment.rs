@@ -1,0 +1,225 @@
+//! What all trees of a store share: directories, cache, clock, options, and what waits to be removed.
+//!
+//! Purpose: everything that a tree needs beside the heap.
+//! Invariants (R9): a file is removed only when a durable commit says that no tree has it, nobody reads
+//! it, and no backup copies files. Numbers of files are never used again.
+//! Thread safety: shared freely. Lock order: `doomed` and `removals` are held for themselves.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use adamant_heap::Heap;
+use adamant_medium::storage::Directory;
+use parking_lot::Mutex;
+
+use crate::cache::Cache;
+use crate::error::Result;
+use crate::file::{Identity, file_name, number_of, owner_of};
+use crate::options::Options;
+use crate::sequence::Sequences;
+
+/// Which directory a file is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shelf {
+    Tables,
+    Blobs,
+}
+
+impl Shelf {
+    /// A file's name in the directory of the store, for messages.
+    pub(crate) fn name(self, number: u64) -> String {
+        match self {
+            Self::Tables => format!("tables/{}", file_name(number)),
+            Self::Blobs => format!("blobs/{}", file_name(number)),
+        }
+    }
+}
+
+/// A file that a commit let go, and that somebody may read yet.
+pub(crate) trait Doomed: Send + Sync + Debug {
+    /// The commit is durable: the file is removed when nobody reads it any more.
+    fn bury(&self);
+}
+
+/// What all trees of a store share.
+#[derive(Debug)]
+pub struct Environment {
+    tables: Arc<dyn Directory>,
+    blobs: Arc<dyn Directory>,
+    /// What all files carry.
+    uuid: [u8; 16],
+    cache: Arc<Cache>,
+    sequences: Arc<Sequences>,
+    options: Options,
+    next_file: AtomicU64,
+    /// Which root of the heap keeps `next_file`.
+    root: usize,
+    /// Files that commits let go which may not be durable yet.
+    doomed: Mutex<Vec<Arc<dyn Doomed>>>,
+    removals: Mutex<Removals>,
+}
+
+/// Files that nobody reads any more.
+#[derive(Debug, Default)]
+struct Removals {
+    /// Backups that copy files.
+    pins: usize,
+    waiting: Vec<(Shelf, u64)>,
+}
+
+impl Environment {
+    /// Of a store: the directories of its tables and blob files, what its files carry, and the root of
+    /// its heap that keeps the number of the next file, with what that holds.
+    pub fn new(
+        (tables, blobs): (Arc<dyn Directory>, Arc<dyn Directory>),
+        uuid: [u8; 16],
+        cache: Arc<Cache>,
+        (options, sequences): (Options, Arc<Sequences>),
+        (root, next_file): (usize, u64),
+    ) -> Self {
+        Self {
+            tables,
+            blobs,
+            uuid,
+            cache,
+            sequences,
+            options,
+            next_file: AtomicU64::new(next_file.max(1)),
+            root,
+            doomed: Mutex::default(),
+            removals: Mutex::default(),
+        }
+    }
+
+    /// The clock of all trees.
+    pub fn sequences(&self) -> &Arc<Sequences> {
+        &self.sequences
+    }
+
+    /// The options.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Blocks and descriptors in memory.
+    pub fn cache(&self) -> &Arc<Cache> {
+        &self.cache
+    }
+
+    pub(crate) fn directory(&self, shelf: Shelf) -> &Arc<dyn Directory> {
+        match shelf {
+            Shelf::Tables => &self.tables,
+            Shelf::Blobs => &self.blobs,
+        }
+    }
+
+    pub(crate) fn uuid(&self) -> [u8; 16] {
+        self.uuid
+    }
+
+    pub(crate) fn identity(&self, number: u64) -> Identity {
+        Identity { uuid: self.uuid, number }
+    }
+
+    /// The identity of a file that is to be made.
+    pub(crate) fn new_identity(&self) -> Identity {
+        self.identity(self.next_file.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The root that keeps the number of the next file, and the number.
+    pub(crate) fn next_file(&self) -> (usize, u64) {
+        (self.root, self.next_file.load(Ordering::Relaxed))
+    }
+
+    /// Removes what was left by changes that never became durable, and looks that no number is used
+    /// again. To be called when the store was opened and recovered, before any tree makes a file;
+    /// `is_listed` says of a file whether a tree has it.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub fn remove_orphans(&self, is_listed: impl Fn(u64) -> bool) -> Result<u64> {
+        let mut removed = 0;
+        for shelf in [Shelf::Tables, Shelf::Blobs] {
+            let directory = self.directory(shelf);
+            let before = removed;
+            for name in directory.list()? {
+                let Some((number, is_finished)) = number_of(&name) else { continue };
+                self.next_file.fetch_max(number.saturating_add(1), Ordering::Relaxed);
+                if is_finished && is_listed(number) {
+                    continue;
+                }
+                // What another store left here by mistake is not ours to remove.
+                let is_ours = owner_of(&**directory, &name)? == Some(self.uuid);
+                if is_ours || !is_finished {
+                    directory.remove(&name)?;
+                    removed += 1;
+                }
+            }
+            if removed > before {
+                directory.sync()?;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Takes files that a commit let go, to be removed when it is durable.
+    pub(crate) fn doom(&self, files: Vec<Arc<dyn Doomed>>) {
+        if !files.is_empty() {
+            self.doomed.lock().extend(files);
+        }
+    }
+
+    /// Makes durable what let files go, and lets these be removed.
+    ///
+    /// # Errors
+    /// Those of making commits durable: then no file is removed.
+    pub fn bury(&self, heap: &Heap) -> Result<()> {
+        let doomed = std::mem::take(&mut *self.doomed.lock());
+        if doomed.is_empty() {
+            return Ok(());
+        }
+        // If it fails the heap is poisoned; the next opening removes them.
+        heap.sync()?;
+        doomed.iter().for_each(|file| file.bury());
+        Ok(())
+    }
+
+    /// Removes a file that nobody reads any more, or has it removed when no backup copies files.
+    pub(crate) fn remove(&self, shelf: Shelf, number: u64) {
+        let mut removals = self.removals.lock();
+        if removals.pins > 0 {
+            removals.waiting.push((shelf, number));
+            return;
+        }
+        drop(removals);
+        // What cannot be removed now is an orphan, which the next opening removes.
+        let _ = self.directory(shelf).remove(&self.identity(number).name());
+    }
+
+    /// Keeps all files that are there, until the pin is dropped.
+    pub fn pin_files(self: &Arc<Self>) -> FilePin {
+        self.removals.lock().pins += 1;
+        FilePin(Arc::clone(self))
+    }
+}
+
+/// Keeps files: for a backup that copies them.
+#[derive(Debug)]
+pub struct FilePin(Arc<Environment>);
+
+impl Drop for FilePin {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut removals = self.0.removals.lock();
+            removals.pins -= 1;
+            if removals.pins > 0 {
+                return;
+            }
+            std::mem::take(&mut removals.waiting)
+        };
+        for (shelf, number) in waiting {
+            self.0.remove(shelf, number);
+        }
+    }
+}

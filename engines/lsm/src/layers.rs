@@ -1,0 +1,291 @@
+//! Layers: the memtables and tables of a tree at one moment.
+//!
+//! Purpose: what a read looks at. It never changes: an edit makes new layers, which share what stayed.
+//! Invariants: memtables and the tables of level 0 are ordered from the newest to the oldest; the tables
+//! of other levels by key, and no two of a level have a key in common.
+//! Thread safety: immutable, shared freely.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use adamant_heap::access::Read;
+use adamant_slice::Slice;
+
+use crate::blob::BlobFile;
+use crate::cover::Cover;
+use crate::environment::{Doomed, Environment, Shelf};
+use crate::error::{Error, Result};
+use crate::key::BlobPointer;
+use crate::layout::Head;
+use crate::manifest::{self, BlobInfo, Listed};
+use crate::memtable::{Memtable, open_buffer};
+use crate::table::{Table, TableMeta};
+
+/// Levels: with ten times the bytes on each, enough for some 2.5 PB.
+pub(crate) const LEVELS: usize = 7;
+
+/// A table of a tree, opened when it is first read.
+#[derive(Debug)]
+pub(crate) struct TableFile {
+    pub(crate) meta: TableMeta,
+    /// Heap offset of its record.
+    pub(crate) record: u64,
+    environment: Arc<Environment>,
+    table: OnceLock<Arc<Table>>,
+    is_buried: AtomicBool,
+}
+
+impl TableFile {
+    pub(crate) fn new(environment: &Arc<Environment>, meta: TableMeta, record: u64) -> Arc<Self> {
+        let (table, is_buried) = (OnceLock::new(), AtomicBool::new(false));
+        Arc::new(Self { meta, record, environment: Arc::clone(environment), table, is_buried })
+    }
+
+    /// The table.
+    pub(crate) fn open(&self) -> Result<&Arc<Table>> {
+        if let Some(table) = self.table.get() {
+            return Ok(table);
+        }
+        let identity = self.environment.identity(self.meta.number);
+        let directory = self.environment.directory(Shelf::Tables);
+        let table = Table::open(directory, identity, self.environment.cache())?;
+        Ok(self.table.get_or_init(|| Arc::new(table)))
+    }
+
+    /// Whether keys of the table lie within bounds.
+    pub(crate) fn overlaps(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
+        let begins = match upper {
+            Bound::Unbounded => true,
+            Bound::Included(key) => self.meta.key_min[..] <= *key,
+            Bound::Excluded(key) => self.meta.key_min[..] < *key,
+        };
+        begins && !self.ends_below(lower)
+    }
+
+    /// Whether all keys of the table lie below a lower bound.
+    pub(crate) fn ends_below(&self, lower: Bound<&[u8]>) -> bool {
+        let last = &self.meta.key_max[..];
+        match lower {
+            Bound::Unbounded => false,
+            Bound::Included(key) if self.meta.key_max_is_exclusive => last <= key,
+            Bound::Included(key) => last < key,
+            Bound::Excluded(key) => last <= key,
+        }
+    }
+
+    /// Bounds that hold all of its keys.
+    pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        let last = &self.meta.key_max[..];
+        let upper = if self.meta.key_max_is_exclusive { Bound::Excluded } else { Bound::Included };
+        (Bound::Included(&self.meta.key_min[..]), upper(last))
+    }
+}
+
+impl Doomed for TableFile {
+    fn bury(&self) {
+        self.is_buried.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for TableFile {
+    fn drop(&mut self) {
+        if self.is_buried.load(Ordering::Acquire) {
+            if let Some(table) = self.table.get() {
+                table.forget_file();
+            }
+            self.environment.remove(Shelf::Tables, self.meta.number);
+        }
+    }
+}
+
+/// A blob file of a tree, opened when it is first read.
+#[derive(Debug)]
+pub(crate) struct Blob {
+    pub(crate) number: u64,
+    /// Heap offset of its record.
+    pub(crate) record: u64,
+    environment: Arc<Environment>,
+    file: OnceLock<BlobFile>,
+    is_buried: AtomicBool,
+}
+
+impl Blob {
+    pub(crate) fn new(environment: &Arc<Environment>, number: u64, record: u64) -> Arc<Self> {
+        let (file, is_buried) = (OnceLock::new(), AtomicBool::new(false));
+        Arc::new(Self { number, record, environment: Arc::clone(environment), file, is_buried })
+    }
+
+    /// The file.
+    pub(crate) fn open(&self) -> Result<&BlobFile> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let identity = self.environment.identity(self.number);
+        let directory = self.environment.directory(Shelf::Blobs);
+        let file = BlobFile::open(directory, identity, self.environment.cache())?;
+        Ok(self.file.get_or_init(|| file))
+    }
+}
+
+impl Doomed for Blob {
+    fn bury(&self) {
+        self.is_buried.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for Blob {
+    fn drop(&mut self) {
+        if self.is_buried.load(Ordering::Acquire) {
+            if let Some(file) = self.file.get() {
+                file.forget_file();
+            }
+            self.environment.remove(Shelf::Blobs, self.number);
+        }
+    }
+}
+
+/// A blob file, and what of it is stale.
+#[derive(Clone, Debug)]
+pub(crate) struct ListedBlob {
+    pub(crate) blob: Arc<Blob>,
+    pub(crate) info: BlobInfo,
+}
+
+/// The layers.
+#[derive(Clone, Debug)]
+pub(crate) struct Layers {
+    pub(crate) active: Arc<Memtable>,
+    pub(crate) frozen: Vec<Arc<Memtable>>,
+    pub(crate) levels: [Vec<Arc<TableFile>>; LEVELS],
+    pub(crate) blobs: BTreeMap<u64, ListedBlob>,
+    /// What tables say of whole ranges.
+    pub(crate) cover: Arc<Cover>,
+    /// Tables that say something of whole ranges and could not be read: nothing is known of their keys.
+    pub(crate) unread: Vec<Arc<TableFile>>,
+    /// Of all tables there ever were.
+    pub(crate) sequence_max: u64,
+    /// Heap offset of the manifest.
+    pub(crate) manifest: u64,
+}
+
+impl Layers {
+    /// What a head names.
+    pub(crate) fn open<R: Read>(
+        heap: &R,
+        head: &Head,
+        environment: &Arc<Environment>,
+    ) -> Result<Self> {
+        let mut memtables = Vec::new();
+        let mut buffer = head.buffer.get();
+        while buffer != 0 {
+            let sequences = environment.sequences();
+            memtables.push(Arc::new(Memtable::open(heap, buffer, sequences)?));
+            buffer = open_buffer(heap, buffer)?.older.get();
+        }
+        let frozen = memtables.split_off(memtables.len().min(1));
+        let Some(active) = memtables.pop() else {
+            return Err(crate::error::Error::Heap(adamant_heap::Error::InvalidPointer {
+                offset: 0,
+                what: "is where a tree's buffer should be",
+            }));
+        };
+        let Listed { sequence_max, tables, blobs } = manifest::read(heap, head.manifest.get())?;
+        environment.sequences().note(sequence_max);
+        let mut layers = Self {
+            active,
+            frozen,
+            levels: Default::default(),
+            blobs: BTreeMap::new(),
+            cover: Arc::default(),
+            unread: Vec::new(),
+            sequence_max,
+            manifest: head.manifest.get(),
+        };
+        for (level, record) in tables {
+            let meta = manifest::read_table(heap, record)?;
+            let level = (level as usize).min(LEVELS - 1);
+            layers.levels[level].push(TableFile::new(environment, meta, record));
+        }
+        for record in blobs {
+            let info = manifest::read_blob(heap, record)?;
+            let blob = Blob::new(environment, info.file, record);
+            layers.blobs.insert(info.file, ListedBlob { blob, info });
+        }
+        layers.finish();
+        Ok(layers)
+    }
+
+    /// Puts the tables in order, and gathers what they say of whole ranges. To be called when tables
+    /// have changed.
+    pub(crate) fn finish(&mut self) {
+        let (first, others) = self.levels.split_at_mut(1);
+        // Flushes come in order; what was loaded at once has no key in common with its like.
+        first[0].sort_by_key(|file| std::cmp::Reverse((file.meta.sequence_max, file.meta.number)));
+        for level in others {
+            level.sort_by(|one, other| one.meta.key_min.cmp(&other.meta.key_min));
+        }
+        let mut ranges = Vec::new();
+        self.unread.clear();
+        for file in self.levels.iter().flatten().filter(|file| file.meta.range_tombstones > 0) {
+            match file.open() {
+                Ok(table) => ranges.extend_from_slice(table.range_tombstones()),
+                Err(_) => self.unread.push(Arc::clone(file)),
+            }
+        }
+        self.cover = Arc::new(Cover::new(&ranges));
+    }
+
+    /// All memtables, the newest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.active).chain(&self.frozen)
+    }
+
+    /// The tables of a level that have keys within bounds.
+    pub(crate) fn overlapping(
+        &self,
+        level: usize,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> impl DoubleEndedIterator<Item = &Arc<TableFile>> {
+        let files = &self.levels[level][..];
+        // Those that end below come first where they are ordered by key.
+        let start = if level == 0 { 0 } else { files.partition_point(|f| f.ends_below(lower)) };
+        let rest = &files[start..];
+        let is_before = |file: &Arc<TableFile>| file.overlaps(Bound::Unbounded, upper);
+        let end = if level == 0 { rest.len() } else { rest.partition_point(is_before) };
+        rest[..end].iter().filter(move |file| file.overlaps(lower, upper))
+    }
+
+    /// A value of a blob file.
+    pub(crate) fn blob_value(&self, key: &[u8], pointer: &BlobPointer) -> Result<Slice> {
+        let Some(listed) = self.blobs.get(&pointer.file) else {
+            let name = Shelf::Blobs.name(pointer.file);
+            return Err(Error::Missing { file: name.into() });
+        };
+        listed.blob.open()?.get(pointer, key)
+    }
+
+    /// Bytes of the tables of a level.
+    pub(crate) fn level_bytes(&self, level: usize) -> u64 {
+        self.levels[level].iter().map(|file| file.meta.file_bytes).sum()
+    }
+
+    /// What the manifest lists.
+    pub(crate) fn listed(&self) -> Listed {
+        let level_of = |(level, files): (usize, &Vec<Arc<TableFile>>)| {
+            files.iter().map(|file| (level as u32, file.record)).collect::<Vec<_>>()
+        };
+        Listed {
+            sequence_max: self.sequence_max,
+            tables: self.levels.iter().enumerate().flat_map(level_of).collect(),
+            blobs: self.blobs.values().map(|listed| listed.blob.record).collect(),
+        }
+    }
+
+    /// Numbers of all files, tables and blob files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = u64> + '_ {
+        let tables = self.levels.iter().flatten().map(|file| file.meta.number);
+        tables.chain(self.blobs.keys().copied())
+    }
+}

@@ -1,0 +1,157 @@
+//! Every persistent byte that a log-structured merge tree keeps on the heap, and nothing volatile.
+//!
+//! Purpose: see `docs/format/lsm.md`. Its files have pages of their own.
+//! Invariants: all integers are little-endian, so that any bytes are valid objects (S3).
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// First bytes of a head.
+pub const HEAD_MAGIC: [u8; 8] = *b"AdaLsm\0\x01";
+/// First bytes of a buffer.
+pub const BUFFER_MAGIC: [u8; 8] = *b"AdaBuf\0\x01";
+
+/// The head of a tree: its offset names the tree.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Head {
+    /// `HEAD_MAGIC`.
+    pub magic: [u8; 8],
+    /// What all of its files carry.
+    pub identity: [u8; 16],
+    /// The newest buffer; each names the one before it.
+    pub buffer: U64,
+    /// The block of the manifest; 0 while there is no file.
+    pub manifest: U64,
+}
+
+/// Chunks that a buffer can have: each is a quarter of those before it, so they do not run out.
+pub const BUFFER_CHUNKS: usize = 120;
+
+/// What a memtable holds, in the order in which it came.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Buffer {
+    /// `BUFFER_MAGIC`.
+    pub magic: [u8; 8],
+    /// The buffer that was filled before this one and is in no table yet; 0 for none.
+    pub older: U64,
+    /// Chunks there are, times 2^40, and bytes used of the last one.
+    pub end: U64,
+    /// Where the chunks are.
+    pub chunks: [U64; BUFFER_CHUNKS],
+}
+
+/// Bits of `Buffer::end` that are bytes: a chunk holds an entry of any size.
+pub const END_BYTES_BITS: u32 = 40;
+
+/// Begins a manifest; `Slot`s of tables and heap offsets of blob records follow.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Manifest {
+    /// The largest sequence number that a file of the tree had ever.
+    pub sequence_max: U64,
+    /// How many tables there are.
+    pub tables: U32,
+    /// How many blob files there are.
+    pub blobs: U32,
+}
+
+/// A table in the manifest.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Slot {
+    /// Heap offset of its record.
+    pub record: U64,
+    /// Its level.
+    pub level: U32,
+    /// Zero.
+    pub reserved: U32,
+}
+
+/// What is known of a table without opening it. The lowest and the highest key follow, and the
+/// `BlobUse`s.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct TableRecord {
+    /// The number of the file.
+    pub file: U64,
+    /// Its bytes.
+    pub file_bytes: U64,
+    /// Entries, tombstones among them.
+    pub entries: U64,
+    /// Those that are tombstones.
+    pub tombstones: U64,
+    /// Tombstones of ranges.
+    pub range_tombstones: U64,
+    /// The lowest sequence number.
+    pub sequence_min: U64,
+    /// The highest one.
+    pub sequence_max: U64,
+    /// Bytes of data blocks before compression.
+    pub data_bytes_plain: U64,
+    /// Bytes of data blocks in the file.
+    pub data_bytes_stored: U64,
+    /// Bytes of the lowest key, or of the start of the first range if that is lower.
+    pub key_min_bytes: U16,
+    /// Bytes of the highest key, or of the end of a range that ends higher.
+    pub key_max_bytes: U16,
+    /// How many blob files its entries point into.
+    pub blob_uses: U32,
+    /// 1 if the highest key is only the end of a range, which does not hold it; else 0.
+    pub key_max_is_exclusive: U64,
+}
+
+/// That entries of a table point into a blob file.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct BlobUse {
+    /// The number of the blob file.
+    pub file: U64,
+    /// Entries that do.
+    pub entries: U64,
+    /// Bytes of their values as they are stored.
+    pub stored_bytes: U64,
+}
+
+/// What is known of a blob file.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct BlobRecord {
+    /// The number of the file.
+    pub file: U64,
+    /// Its bytes.
+    pub file_bytes: U64,
+    /// Values in it.
+    pub values: U64,
+    /// Bytes of the values as they are stored.
+    pub stored_bytes: U64,
+    /// Values that no table points to any more.
+    pub stale_values: U64,
+    /// Their bytes as they are stored.
+    pub stale_bytes: U64,
+}
+
+pub(crate) const HEAD_BUFFER_AT: usize = 24;
+pub(crate) const HEAD_MANIFEST_AT: usize = 32;
+pub(crate) const BUFFER_OLDER_AT: usize = 8;
+pub(crate) const BUFFER_END_AT: usize = 16;
+pub(crate) const BUFFER_CHUNKS_AT: usize = 24;
+pub(crate) const STALE_VALUES_AT: usize = 32;
+pub(crate) const STALE_BYTES_AT: usize = 40;
+
+const _: () = assert!(size_of::<Head>() == 40);
+const _: () = assert!(std::mem::offset_of!(Head, buffer) == HEAD_BUFFER_AT);
+const _: () = assert!(std::mem::offset_of!(Head, manifest) == HEAD_MANIFEST_AT);
+const _: () = assert!(std::mem::offset_of!(Head, manifest) == HEAD_MANIFEST_AT);
+const _: () = assert!(size_of::<Buffer>() == 984);
+const _: () = assert!(std::mem::offset_of!(Buffer, older) == BUFFER_OLDER_AT);
+const _: () = assert!(std::mem::offset_of!(Buffer, end) == BUFFER_END_AT);
+const _: () = assert!(std::mem::offset_of!(Buffer, chunks) == BUFFER_CHUNKS_AT);
+const _: () = assert!(size_of::<Manifest>() == 16);
+const _: () = assert!(size_of::<Slot>() == 16);
+const _: () = assert!(size_of::<TableRecord>() == 88);
+const _: () = assert!(size_of::<BlobUse>() == 24);
+const _: () = assert!(size_of::<BlobRecord>() == 48);
+const _: () = assert!(std::mem::offset_of!(BlobRecord, stale_values) == STALE_VALUES_AT);
+const _: () = assert!(std::mem::offset_of!(BlobRecord, stale_bytes) == STALE_BYTES_AT);

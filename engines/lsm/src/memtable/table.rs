@@ -1,0 +1,392 @@
+//! A memtable: a buffer on the heap and the skip list that finds what is in it.
+//!
+//! Purpose: the newest entries of a tree, from the commit that wrote them to the table that holds them.
+//! Invariants: what a transaction writes is in the list at once, under a number that no reader sees; it
+//! becomes visible with the commit, or is taken out when the transaction is undone.
+//! Thread safety: written by who has the turn to write; read by anybody who holds the heap's lock,
+//! shared or not, for values are read from the heap.
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use adamant_heap::access::{Read, Write};
+use adamant_slice::Slice;
+use parking_lot::RwLock;
+
+use super::buffer::{self, Said, ValuePlace};
+use super::piece::Piece;
+use super::skip_list::{Node, Place, SearchKey, SkipList};
+use crate::error::{Error, Result};
+use crate::key::{Entry, RangeTombstone, Version};
+use crate::layout::BUFFER_CHUNKS;
+use crate::sequence::Sequences;
+
+/// A memtable.
+#[derive(Debug)]
+pub(crate) struct Memtable {
+    /// Heap offset of the buffer.
+    buffer: u64,
+    /// Heap offsets of its chunks.
+    chunks: [AtomicU64; BUFFER_CHUNKS],
+    list: SkipList,
+    ranges: RwLock<Vec<RangeTombstone>>,
+    /// How many there are: mostly none, and then the lock is not asked for.
+    range_count: AtomicUsize,
+    /// Of commits.
+    bytes: AtomicU64,
+    entries: AtomicU64,
+    sequence_max: AtomicU64,
+}
+
+impl Memtable {
+    /// The memtable of a buffer, with all that this holds. O(n log n).
+    pub(crate) fn open<R: Read>(heap: &R, block: u64, sequences: &Sequences) -> Result<Self> {
+        let memtable = Self::empty(block);
+        for (index, chunk) in buffer::chunks(heap, block)?.into_iter().enumerate() {
+            memtable.note_chunk(index, chunk);
+        }
+        buffer::read(heap, block, |record| {
+            let ValuePlace { chunk, at, len } = record.value;
+            match record.said {
+                Said::Entry(kind) => {
+                    let place = Place { sequence: record.sequence, kind, chunk, at, len };
+                    memtable.list.insert(record.key, place).ok_or(Error::TransactionTooLarge)?;
+                }
+                Said::Range => {
+                    let end = Slice::new(memtable.value(heap, &record.value)?);
+                    let (start, sequence) = (Slice::new(record.key), record.sequence);
+                    memtable.add_range(RangeTombstone { start, end, sequence });
+                }
+            }
+            let bytes = record.key.len() as u64 + u64::from(len);
+            memtable.count(record.sequence, bytes, 1);
+            sequences.note(record.sequence);
+            Ok(())
+        })?;
+        Ok(memtable)
+    }
+
+    fn empty(buffer: u64) -> Self {
+        Self {
+            buffer,
+            chunks: [const { AtomicU64::new(0) }; BUFFER_CHUNKS],
+            list: SkipList::new(),
+            ranges: RwLock::default(),
+            range_count: AtomicUsize::new(0),
+            bytes: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
+            sequence_max: AtomicU64::new(0),
+        }
+    }
+
+    /// Heap offset of the buffer.
+    pub(crate) fn buffer(&self) -> u64 {
+        self.buffer
+    }
+
+    /// Bytes of keys and values that commits wrote.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the index.
+    pub(crate) fn index_bytes(&self) -> u64 {
+        self.list.bytes()
+    }
+
+    /// Entries that commits wrote, ranges among them.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries.load(Ordering::Relaxed)
+    }
+
+    /// The largest sequence number that a commit wrote.
+    pub(crate) fn sequence_max(&self) -> u64 {
+        self.sequence_max.load(Ordering::Acquire)
+    }
+
+    fn count(&self, sequence: u64, bytes: u64, entries: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.entries.fetch_add(entries, Ordering::Relaxed);
+        self.sequence_max.fetch_max(sequence, Ordering::AcqRel);
+    }
+
+    fn note_chunk(&self, index: usize, chunk: u64) {
+        if let Some(noted) = self.chunks.get(index) {
+            noted.store(chunk, Ordering::Release);
+        }
+    }
+
+    fn add_range(&self, range: RangeTombstone) {
+        let mut ranges = self.ranges.write();
+        ranges.push(range);
+        self.range_count.store(ranges.len(), Ordering::Release);
+    }
+
+    /// Writes an entry, or that a range is empty; `undo` takes it back.
+    pub(crate) fn write<W: Write>(
+        &self,
+        heap: &mut W,
+        said: Said,
+        (key, value): (&[u8], &[u8]),
+        undo: &mut Undo,
+    ) -> Result<()> {
+        let sequence = undo.sequence;
+        let (place, added) = buffer::append(heap, self.buffer, said, sequence, (key, value))?;
+        if let Some(chunk) = added {
+            self.note_chunk(place.chunk as usize, chunk);
+        }
+        match said {
+            Said::Entry(kind) => {
+                let ValuePlace { chunk, at, len } = place;
+                let place = Place { sequence, kind, chunk, at, len };
+                let node = self.list.insert(key, place).ok_or(Error::TransactionTooLarge)?;
+                undo.nodes.push(node);
+            }
+            Said::Range => {
+                let (start, end) = (Slice::new(key), Slice::new(value));
+                self.add_range(RangeTombstone { start, end, sequence });
+                undo.has_ranges = true;
+            }
+        }
+        undo.bytes += (key.len() + value.len()) as u64;
+        undo.entries += 1;
+        Ok(())
+    }
+
+    fn value<'h, R: Read>(&self, heap: &'h R, place: &ValuePlace) -> Result<&'h [u8]> {
+        let chunk = self.chunks.get(place.chunk as usize);
+        let chunk = chunk.map_or(0, |chunk| chunk.load(Ordering::Acquire));
+        let (start, len) = (place.at as usize, place.len as usize);
+        let bytes = heap.block(chunk)?.get(start..).and_then(|bytes| bytes.get(..len));
+        bytes.ok_or_else(|| {
+            let (offset, what) = (chunk + start as u64, "is beyond the end of a buffer's chunk");
+            Error::Heap(adamant_heap::Error::InvalidPointer { offset, what })
+        })
+    }
+
+    fn node_value<'h, R: Read>(&self, heap: &'h R, place: &Place) -> Result<&'h [u8]> {
+        let Place { chunk, at, len, .. } = *place;
+        self.value(heap, &ValuePlace { chunk, at, len })
+    }
+
+    /// The newest version of a key up to a sequence number. O(log n).
+    pub(crate) fn find<R: Read>(
+        &self,
+        heap: &R,
+        key: &[u8],
+        sequence: u64,
+    ) -> Result<Option<Version>> {
+        let search = SearchKey::new(key);
+        let Some(node) = self.list.seek(&search, sequence) else { return Ok(None) };
+        if node.compare(&search).is_ne() {
+            return Ok(None);
+        }
+        let place = node.place();
+        let value = Slice::new(self.node_value(heap, &place)?);
+        Ok(Some(Version { sequence: place.sequence, kind: place.kind, value }))
+    }
+
+    /// The newest commit up to a sequence number that said of a range with this key in it that it is
+    /// empty; 0 if none did.
+    pub(crate) fn range_over(&self, key: &[u8], sequence: u64) -> u64 {
+        if self.range_count.load(Ordering::Acquire) == 0 {
+            return 0;
+        }
+        let ranges = self.ranges.read();
+        let over = ranges.iter().filter(|range| range.sequence <= sequence && range.contains(key));
+        over.map(|range| range.sequence).max().unwrap_or(0)
+    }
+
+    /// The ranges that commits up to a sequence number made empty.
+    pub(crate) fn ranges(&self, sequence: u64) -> Vec<RangeTombstone> {
+        if self.range_count.load(Ordering::Acquire) == 0 {
+            return Vec::new();
+        }
+        let ranges = self.ranges.read();
+        ranges.iter().filter(|range| range.sequence <= sequence).cloned().collect()
+    }
+
+    /// Whether a commit after one with this number wrote a key between bounds. O(keys between them).
+    pub(crate) fn has_changed_within(
+        &self,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        since: u64,
+    ) -> bool {
+        let mut key = Vec::new();
+        let mut node = self.first_in(lower);
+        while let Some(at) = node {
+            key.clear();
+            at.key_to(&mut key);
+            if !is_below(&key, upper) {
+                break;
+            }
+            if at.sequence() > since {
+                return true;
+            }
+            node = self.list.after(&at);
+        }
+        false
+    }
+
+    /// Copies the newest versions up to a sequence number of keys within bounds, about so many, from the
+    /// low end up or from the high end down. Where it ended, if there may be more: at that key, which
+    /// was copied.
+    pub(crate) fn copy_range<R: Read>(
+        &self,
+        heap: &R,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        forward: bool,
+        sequence: u64,
+        (entries_max, bytes_max): (usize, usize),
+    ) -> Result<(Piece, Option<Slice>)> {
+        let mut piece = Piece::default();
+        let (mut key, mut last) = (Vec::new(), Vec::new());
+        let mut node = if forward { self.first_in(lower) } else { self.last_in(upper) };
+        while let Some(at) = node {
+            key.clear();
+            at.key_to(&mut key);
+            let is_within = if forward { is_below(&key, upper) } else { is_above(&key, lower) };
+            if !is_within {
+                break;
+            }
+            // Of the versions of a key the first one that is old enough, whichever way we come.
+            let search = SearchKey::new(&key);
+            let seen = self.list.seek(&search, sequence);
+            if let Some(seen) = seen.filter(|seen| seen.compare(&search).is_eq()) {
+                if piece.len() >= entries_max || piece.bytes() >= bytes_max {
+                    return Ok((piece, Some(Slice::new(&last))));
+                }
+                let place = seen.place();
+                let value = self.node_value(heap, &place)?;
+                let of = (place.sequence, place.kind);
+                piece.add(|bytes| bytes.extend_from_slice(&key), of, value);
+                last.clone_from(&key);
+            }
+            node = if forward {
+                self.behind(at, &search)
+            } else {
+                self.list.seek_back(&search, u64::MAX)
+            };
+        }
+        Ok((piece, None))
+    }
+
+    /// The first node behind all versions of a key, given one of them.
+    fn behind<'l>(&'l self, node: Node<'l>, key: &SearchKey<'_>) -> Option<Node<'l>> {
+        let mut next = self.list.after(&node);
+        while let Some(at) = next {
+            if at.compare(key).is_ne() {
+                break;
+            }
+            next = self.list.after(&at);
+        }
+        next
+    }
+
+    fn first_in(&self, lower: Bound<&[u8]>) -> Option<Node<'_>> {
+        match lower {
+            Bound::Unbounded => self.list.first(),
+            Bound::Included(key) => self.list.seek(&SearchKey::new(key), u64::MAX),
+            // Numbers begin at 1: behind all versions.
+            Bound::Excluded(key) => self.list.seek(&SearchKey::new(key), 0),
+        }
+    }
+
+    fn last_in(&self, upper: Bound<&[u8]>) -> Option<Node<'_>> {
+        match upper {
+            Bound::Unbounded => self.list.last(),
+            Bound::Included(key) => self.list.seek_back(&SearchKey::new(key), 0),
+            Bound::Excluded(key) => self.list.seek_back(&SearchKey::new(key), u64::MAX),
+        }
+    }
+
+    /// Copies all versions behind an entry, in order, until they have so many bytes. Nothing when it was
+    /// the last one.
+    pub(crate) fn copy_behind<R: Read>(
+        &self,
+        heap: &R,
+        entry: Option<&Entry>,
+        bytes_max: usize,
+    ) -> Result<Piece> {
+        let mut node = match entry {
+            None => self.list.first(),
+            Some(Entry { key, version }) => {
+                self.list.seek(&SearchKey::new(key), version.sequence.saturating_sub(1))
+            }
+        };
+        let mut piece = Piece::default();
+        while let Some(at) = node.filter(|_| piece.bytes() < bytes_max) {
+            let place = at.place();
+            let value = self.node_value(heap, &place)?;
+            piece.add(|bytes| at.key_to(bytes), (place.sequence, place.kind), value);
+            node = self.list.after(&at);
+        }
+        Ok(piece)
+    }
+}
+
+fn is_below(key: &[u8], upper: Bound<&[u8]>) -> bool {
+    match upper {
+        Bound::Unbounded => true,
+        Bound::Included(bound) => key <= bound,
+        Bound::Excluded(bound) => key < bound,
+    }
+}
+
+fn is_above(key: &[u8], lower: Bound<&[u8]>) -> bool {
+    match lower {
+        Bound::Unbounded => true,
+        Bound::Included(bound) => key >= bound,
+        Bound::Excluded(bound) => key > bound,
+    }
+}
+
+/// What a transaction wrote under one number: becomes visible with its commit, or is taken back when it
+/// is dropped before.
+#[derive(Debug)]
+pub(crate) struct Undo {
+    memtable: Arc<Memtable>,
+    sequences: Arc<Sequences>,
+    sequence: u64,
+    nodes: Vec<u32>,
+    has_ranges: bool,
+    bytes: u64,
+    entries: u64,
+}
+
+impl Undo {
+    /// Of a change that is to begin.
+    pub(crate) fn new(memtable: &Arc<Memtable>, sequences: &Arc<Sequences>) -> Self {
+        Self {
+            memtable: Arc::clone(memtable),
+            sequences: Arc::clone(sequences),
+            sequence: sequences.assign(),
+            nodes: Vec::new(),
+            has_ranges: false,
+            bytes: 0,
+            entries: 0,
+        }
+    }
+
+    /// The transaction has committed: readers see the change from now on.
+    pub(crate) fn commit(mut self) {
+        self.nodes.clear();
+        self.has_ranges = false;
+        self.memtable.count(self.sequence, self.bytes, self.entries);
+        self.sequences.show(self.sequence);
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        for node in self.nodes.drain(..) {
+            self.memtable.list.remove(node);
+        }
+        if self.has_ranges {
+            let mut ranges = self.memtable.ranges.write();
+            ranges.retain(|range| range.sequence != self.sequence);
+            self.memtable.range_count.store(ranges.len(), Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! A log-structured merge tree: one keyspace.
+//!
+//! Purpose: what is written goes to the memtable, what is read comes from all layers, and in between
+//! layers are written anew. See `docs/lsm.md`.
+//! Invariants: layers change in commits only, and only by who has the turn to write.
+//! Thread safety: reads from any thread, under the heap's lock where a heap is taken; one flush and one
+//! compaction at a time, which may be on threads of their own.
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use adamant_heap::access::{Read, Write};
+use adamant_heap::{Durability, Heap, Ptr, Transaction};
+use adamant_slice::Slice;
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use crate::compact::{Job, Outcome, Picker, compact, flush, load, pick, pick_all};
+use crate::edit::Edit;
+use crate::environment::{Doomed, Environment};
+use crate::error::{Error, Result};
+use crate::key::{Entry, EntryKind, Version, check_key};
+use crate::layers::{Blob, LEVELS, Layers, TableFile};
+use crate::layout::{HEAD_MAGIC, Head};
+use crate::look::{Look, TableScan, look, scan};
+use crate::memtable::{Said, Undo, create_buffer, destroy_buffer};
+
+/// Sequence numbers above all there are: what a transaction looks at, which sees its own writes.
+pub const NEWEST: u64 = u64::MAX;
+
+/// What the background did.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) flushes: AtomicU64,
+    pub(crate) flushed_bytes: AtomicU64,
+    pub(crate) compactions: AtomicU64,
+    pub(crate) compacted_bytes: AtomicU64,
+    pub(crate) moves: AtomicU64,
+}
+
+/// A tree.
+#[derive(Debug)]
+pub struct Lsm {
+    head: u64,
+    environment: Arc<Environment>,
+    current: ArcSwap<Layers>,
+    /// Held by who flushes.
+    flushing: Mutex<()>,
+    /// Held by who compacts.
+    compacting: Mutex<Picker>,
+    is_destroyed: AtomicBool,
+    pub(crate) work: Work,
+}
+
+impl Lsm {
+    /// Makes an empty tree. Returns the heap offset of its head.
+    ///
+    /// # Errors
+    /// Those of the heap.
+    pub fn create<W: Write>(heap: &mut W, environment: &Environment) -> Result<u64> {
+        let buffer = create_buffer(heap, 0)?;
+        let block = heap.reserve(size_of::<Head>() as u64)?;
+        *heap.write_as(Ptr::new(block))? = Head {
+            magic: HEAD_MAGIC,
+            identity: environment.uuid(),
+            buffer: buffer.into(),
+            manifest: 0.into(),
+        };
+        Ok(block)
+    }
+
+    /// What all files of the tree with this head carry.
+    ///
+    /// # Errors
+    /// Those of the heap, also when there is no head.
+    pub fn identity<R: Read>(heap: &R, head: u64) -> Result<[u8; 16]> {
+        Ok(read_head(heap, head)?.identity)
+    }
+
+    /// The tree with a head. O(n log n) in what memtables hold, O(n) in tables; opens no file but those
+    /// of tables that say something of whole ranges.
+    ///
+    /// # Errors
+    /// Those of the heap, also when there is no head, or what it names is damaged.
+    pub fn open<R: Read>(heap: &R, head: u64, environment: &Arc<Environment>) -> Result<Arc<Self>> {
+        let layers = Layers::open(heap, read_head(heap, head)?, environment)?;
+        Ok(Arc::new(Self {
+            head,
+            environment: Arc::clone(environment),
+            current: ArcSwap::from_pointee(layers),
+            flushing: Mutex::default(),
+            compacting: Mutex::default(),
+            is_destroyed: AtomicBool::new(false),
+            work: Work::default(),
+        }))
+    }
+
+    /// Heap offset of the head.
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// What it shares with other trees.
+    pub fn environment(&self) -> &Arc<Environment> {
+        &self.environment
+    }
+
+    /// The layers as they are now.
+    pub(crate) fn layers(&self) -> Arc<Layers> {
+        self.current.load_full()
+    }
+
+    /// Whether a file of this number is the tree's.
+    pub fn has_file(&self, number: u64) -> bool {
+        self.current.load().files().any(|file| file == number)
+    }
+
+    /// Sets values, or removes keys, of which there is no other in the same call.
+    ///
+    /// # Errors
+    /// Those of keys, and of the heap. Then the transaction, or the savepoint, is to be undone.
+    pub fn write<'w>(
+        &self,
+        heap: &mut Transaction<'_>,
+        changes: impl IntoIterator<Item = (&'w [u8], Option<&'w [u8]>)>,
+    ) -> Result<()> {
+        let active = Arc::clone(&self.current.load().active);
+        let mut undo = Undo::new(&active, self.environment.sequences());
+        for (key, value) in changes {
+            check_key(key)?;
+            let kind = if value.is_some() { EntryKind::Value } else { EntryKind::Tombstone };
+            let pair = (key, value.unwrap_or_default());
+            active.write(heap, Said::Entry(kind), pair, &mut undo)?;
+        }
+        heap.on_commit(move |_| undo.commit());
+        Ok(())
+    }
+
+    /// Removes all keys from `start` on and below `end`, whatever their number: O(1).
+    ///
+    /// # Errors
+    /// `RangeEmpty`; as [`Lsm::write`].
+    pub fn remove_range(&self, heap: &mut Transaction<'_>, start: &[u8], end: &[u8]) -> Result<()> {
+        check_key(start)?;
+        check_key(end)?;
+        if start >= end {
+            return Err(Error::RangeEmpty);
+        }
+        let active = Arc::clone(&self.current.load().active);
+        let mut undo = Undo::new(&active, self.environment.sequences());
+        active.write(heap, Said::Range, (start, end), &mut undo)?;
+        heap.on_commit(move |_| undo.commit());
+        Ok(())
+    }
+
+    /// Looks for a key in memtables, as of a moment.
+    ///
+    /// # Errors
+    /// Those of the heap.
+    #[inline]
+    pub fn look<R: Read>(&self, heap: &R, key: &[u8], sequence: u64) -> Result<Look> {
+        look(&self.current.load(), heap, key, sequence)
+    }
+
+    /// Copies what memtables have of a range, as of a moment, for about so many entries and bytes.
+    ///
+    /// # Errors
+    /// Those of the heap.
+    pub fn scan<R: Read>(
+        &self,
+        heap: &R,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        forward: bool,
+        sequence: u64,
+        copied_max: (usize, usize),
+    ) -> Result<TableScan> {
+        scan(&self.current.load(), heap, bounds, forward, sequence, copied_max)
+    }
+
+    /// Whether a commit after a moment changed a key between bounds.
+    ///
+    /// # Errors
+    /// Those of tables.
+    pub fn has_changed(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>), since: u64) -> Result<bool> {
+        self.current.load().has_changed(bounds, since)
+    }
+
+    /// Frees all that the tree has on the heap; its files are removed when that is durable.
+    ///
+    /// # Errors
+    /// Those of the heap.
+    pub fn destroy(self: &Arc<Self>, heap: &mut Transaction<'_>) -> Result<()> {
+        let layers = self.layers();
+        for memtable in layers.memtables() {
+            destroy_buffer(heap, memtable.buffer())?;
+        }
+        let mut gone: Vec<Arc<dyn Doomed>> = Vec::new();
+        for file in layers.levels.iter().flatten() {
+            heap.free(file.record)?;
+            gone.push(Arc::<TableFile>::clone(file));
+        }
+        for listed in layers.blobs.values() {
+            heap.free(listed.blob.record)?;
+            gone.push(Arc::<Blob>::clone(&listed.blob));
+        }
+        if layers.manifest != 0 {
+            heap.free(layers.manifest)?;
+        }
+        heap.free(self.head)?;
+        let tree = Arc::clone(self);
+        heap.on_commit(move |_| {
+            tree.is_destroyed.store(true, Ordering::Release);
+            tree.environment.doom(gone);
+        });
+        Ok(())
+    }
+
+    /// Makes an edit in a transaction; its layers are shown by the commit. False for a tree that was
+    /// destroyed.
+    fn edit(self: &Arc<Self>, heap: &mut Transaction<'_>, edit: Edit) -> Result<bool> {
+        if self.is_destroyed.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        let layers = self.layers();
+        let (next, gone) = edit.apply(heap, self.head, &layers, &self.environment)?;
+        let tree = Arc::clone(self);
+        heap.on_commit(move |_| {
+            tree.current.store(Arc::new(next));
+            tree.environment.doom(gone);
+        });
+        Ok(true)
+    }
+
+    /// Bytes of memory that memtables take, beside their buffers on the heap.
+    pub fn index_bytes(&self) -> u64 {
+        self.current.load().memtables().map(|memtable| memtable.index_bytes()).sum()
+    }
+
+    /// Whether the active memtable is full.
+    pub fn is_full(&self) -> bool {
+        let layers = self.current.load();
+        layers.active.bytes() >= self.environment.options().memtable_bytes_max
+    }
+
+    /// Whether something waits to be flushed.
+    pub fn has_frozen(&self) -> bool {
+        !self.current.load().frozen.is_empty()
+    }
+
+    /// What is written and not merged yet, in memtables of full size: above 1 per memtable that is to be
+    /// flushed, and per table of level 0 beyond those that are merged at once.
+    pub fn debt(&self) -> f64 {
+        let layers = self.current.load();
+        let options = self.environment.options();
+        let full = layers.active.bytes() as f64 / options.memtable_bytes_max.max(1) as f64;
+        let tables = layers.levels[0].len().saturating_sub(options.level0_tables_max);
+        full + layers.frozen.len() as f64 + tables as f64 / 2.0
+    }
+
+    /// Freezes the active memtable, if anything is in it: what is written from now on goes to a new one.
+    ///
+    /// # Errors
+    /// Those of the heap; nothing is changed.
+    pub fn rotate(self: &Arc<Self>, heap: &Heap) -> Result<()> {
+        heap.transaction(Durability::Deferred, |transaction| {
+            if self.current.load().active.entries() == 0 {
+                return Ok(());
+            }
+            self.edit(transaction, Edit { rotates: true, ..Edit::default() }).map(|_| ())
+        })
+    }
+
+    /// Writes the oldest frozen memtable to tables; false if there is none. `oldest_seen` gives the
+    /// oldest moment that anybody looks at, or will; `progress` is told how many bytes were read, and can
+    /// end the work by an error.
+    ///
+    /// # Errors
+    /// Those of the medium and the heap; nothing is changed, and it can be tried again.
+    pub fn flush(
+        self: &Arc<Self>,
+        heap: &Heap,
+        oldest_seen: &dyn Fn() -> Result<u64>,
+        progress: &(dyn Fn(u64) -> Result<()> + Sync),
+    ) -> Result<bool> {
+        let _one = self.flushing.lock();
+        let layers = self.layers();
+        let Some(oldest) = layers.frozen.last() else { return Ok(false) };
+        let seen = oldest_seen()?;
+        let outcome = flush(heap, &self.environment, &layers, oldest, seen, progress)?;
+        let bytes = outcome.bytes();
+        let edit = Edit { flushes: true, ..outcome.edit(0) };
+        let is_done = self.commit(heap, outcome, edit)?;
+        if is_done {
+            self.work.flushes.fetch_add(1, Ordering::Relaxed);
+            self.work.flushed_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Ok(is_done)
+    }
+
+    /// Commits what was written. Where that fails and might yet be found to have succeeded the files
+    /// stay, for the next opening to judge.
+    fn commit(self: &Arc<Self>, heap: &Heap, outcome: Outcome, edit: Edit) -> Result<bool> {
+        let result =
+            heap.transaction(Durability::Buffered, |transaction| self.edit(transaction, edit));
+        match &result {
+            Ok(false) => drop(outcome),
+            Err(error) if error.is_out_of_space() => drop(outcome),
+            Ok(true) | Err(_) => outcome.keep(),
+        }
+        result
+    }
+
+    /// Merges the tables that need it most; false if none do. As [`Lsm::flush`].
+    ///
+    /// # Errors
+    /// As [`Lsm::flush`].
+    pub fn compact_once(
+        self: &Arc<Self>,
+        heap: &Heap,
+        oldest_seen: &dyn Fn() -> Result<u64>,
+        progress: &(dyn Fn(u64) -> Result<()> + Sync),
+    ) -> Result<bool> {
+        let mut picker = self.compacting.lock();
+        let layers = self.layers();
+        let Some(job) = pick(&layers, self.environment.options(), &mut picker) else {
+            return Ok(false);
+        };
+        self.run(heap, &layers, &job, oldest_seen()?, progress)
+    }
+
+    /// Merges all tables to one ordered run on the last level, without what nobody sees any more. As
+    /// [`Lsm::flush`].
+    ///
+    /// # Errors
+    /// As [`Lsm::flush`].
+    pub fn compact_all(
+        self: &Arc<Self>,
+        heap: &Heap,
+        oldest_seen: &dyn Fn() -> Result<u64>,
+        progress: &(dyn Fn(u64) -> Result<()> + Sync),
+    ) -> Result<()> {
+        self.rotate(heap)?;
+        while self.flush(heap, oldest_seen, progress)? {}
+        let _picker = self.compacting.lock();
+        let layers = self.layers();
+        if let Some(job) = pick_all(&layers) {
+            self.run(heap, &layers, &job, oldest_seen()?, progress)?;
+        }
+        Ok(())
+    }
+
+    fn run(
+        self: &Arc<Self>,
+        heap: &Heap,
+        layers: &Layers,
+        job: &Job,
+        oldest_seen: u64,
+        progress: &(dyn Fn(u64) -> Result<()> + Sync),
+    ) -> Result<bool> {
+        let numbers = job.inputs.iter().map(|file| file.meta.number);
+        if job.is_move {
+            let moved = numbers.map(|number| (number, job.target)).collect();
+            self.work.moves.fetch_add(1, Ordering::Relaxed);
+            return heap.transaction(Durability::Buffered, |transaction| {
+                self.edit(transaction, Edit { moved, ..Edit::default() })
+            });
+        }
+        let outcome = compact(&self.environment, layers, job, oldest_seen, progress)?;
+        let bytes = outcome.bytes();
+        let removed = numbers.collect();
+        let edit = Edit { removed, ..outcome.edit(job.target) };
+        let is_done = self.commit(heap, outcome, edit)?;
+        if is_done {
+            self.work.compactions.fetch_add(1, Ordering::Relaxed);
+            self.work.compacted_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.environment.bury(heap)?;
+        }
+        Ok(is_done)
+    }
+
+    /// Writes pairs whose keys ascend strictly straight to tables, as part of a transaction. They replace
+    /// what is there. False, and nothing is done, where memtables have a key between the first and the
+    /// last of them: what is in tables is older than what is in memtables. If the transaction is undone
+    /// the files are left for the next opening to remove.
+    ///
+    /// # Errors
+    /// `NotAscending`; those of keys, the medium and the heap. Then the transaction is to be undone.
+    pub fn load(
+        self: &Arc<Self>,
+        heap: &mut Transaction<'_>,
+        pairs: &[(Slice, Slice)],
+    ) -> Result<bool> {
+        let (Some((first, _)), Some((last, _))) = (pairs.first(), pairs.last()) else {
+            return Ok(true);
+        };
+        let layers = self.layers();
+        let bounds = (Bound::Included(&first[..]), Bound::Included(&last[..]));
+        if layers.memtables().any(|memtable| memtable.has_changed_within(bounds, 0)) {
+            return Ok(false);
+        }
+        let is_new = (0..LEVELS).all(|level| layers.overlapping(level, bounds).next().is_none());
+        let level = if is_new { LEVELS - 1 } else { 0 };
+        let sequence = self.environment.sequences().assign();
+        let entries = pairs.iter().map(|(key, value)| {
+            let version = Version { sequence, kind: EntryKind::Value, value: value.clone() };
+            Ok(Entry { key: key.clone(), version })
+        });
+        let outcome = load(&self.environment, &layers, level, entries)?;
+        let edit = outcome.edit(level);
+        outcome.keep();
+        self.edit(heap, edit)?;
+        let sequences = Arc::clone(self.environment.sequences());
+        heap.on_commit(move |_| sequences.show(sequence));
+        Ok(true)
+    }
+}
+
+fn read_head<R: Read>(heap: &R, block: u64) -> Result<&Head> {
+    let head = heap.read(Ptr::<Head>::new(block))?;
+    if head.magic != HEAD_MAGIC {
+        return Err(Error::Heap(adamant_heap::Error::InvalidPointer {
+            offset: block,
+            what: "is no head of a log-structured merge tree",
+        }));
+    }
+    Ok(head)
+}

@@ -1,0 +1,263 @@
+//! A tree against ordered maps, one for each moment that is looked at: random changes in transactions
+//! that commit or are undone, flushes, compactions and reopenings in between.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use adamant_heap::{Directory, Durability, Heap, MemoryDirectory, Options as HeapOptions};
+use adamant_lsm::{Cache, CacheOptions, Environment, Error, Look, Lsm, NEWEST, Options};
+use adamant_slice::Slice;
+
+type Pair = (Vec<u8>, Vec<u8>);
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The root that keeps the number of the next file, and the one that names the tree.
+const FILES: usize = 1;
+const TREE: usize = 2;
+
+struct Store {
+    heap: Heap,
+    environment: Arc<Environment>,
+    tree: Arc<Lsm>,
+}
+
+fn options(random: &mut fastrand::Rng) -> Options {
+    let mut options = Options::default();
+    options.memtable_bytes_max = 2_000;
+    options.table_bytes_max = 1_500;
+    options.base_bytes_min = 4_000;
+    options.level_ratio = 3;
+    options.block_bytes = 256;
+    options.blob_bytes_min = random.bool().then_some(60);
+    options.blob_file_bytes_max = 2_000;
+    options
+}
+
+impl Store {
+    fn open(directory: &Arc<dyn Directory>, options: Options) -> Result<Self, Error> {
+        let mut heap_options = HeapOptions::default();
+        heap_options.background = false;
+        let (heap, _) = Heap::open(Arc::clone(directory), heap_options)?;
+        let next_file = heap.view()?.root(FILES);
+        let directories = (directory.subdirectory("tables")?, directory.subdirectory("blobs")?);
+        let cache = Arc::new(Cache::new(CacheOptions { block_bytes: 4_000, file_count: 3 }));
+        let environment = Arc::new(Environment::new(
+            directories,
+            [7; 16],
+            cache,
+            (options, Arc::default()),
+            (FILES, next_file),
+        ));
+        if heap.view()?.root(TREE) == 0 {
+            heap.transaction(Durability::Sync, |transaction| {
+                let head = Lsm::create(transaction, &environment)?;
+                transaction.set_root(TREE, head)?;
+                Ok::<(), Error>(())
+            })?;
+        }
+        let tree = {
+            let view = heap.view()?;
+            Lsm::open(&view, view.root(TREE), &environment)?
+        };
+        environment.remove_orphans(|file| tree.has_file(file))?;
+        Ok(Self { heap, environment, tree })
+    }
+
+    fn get(&self, key: &[u8], sequence: u64) -> Result<Option<Slice>, Error> {
+        let look = self.tree.look(&self.heap.view()?, key, sequence)?;
+        match look {
+            Look::Known(value) => Ok(value),
+            Look::Tables(tables) => tables.finish(key),
+        }
+    }
+
+    fn scan(
+        &self,
+        mut bounds: (Bound<Slice>, Bound<Slice>),
+        forward: bool,
+        sequence: u64,
+        entries_max: usize,
+    ) -> Result<Vec<Pair>, Error> {
+        let mut found = Vec::new();
+        loop {
+            let range = (bounds.0.as_ref().map(|k| &k[..]), bounds.1.as_ref().map(|k| &k[..]));
+            let scan = {
+                let view = self.heap.view()?;
+                self.tree.scan(&view, range, forward, sequence, (entries_max, 300))?
+            };
+            let rest = scan.finish(entries_max, |key, value| {
+                found.push((key.to_vec(), value.to_vec()));
+                ControlFlow::Continue(())
+            })?;
+            match rest {
+                None => return Ok(found),
+                Some(bound) if forward => bounds.0 = bound,
+                Some(bound) => bounds.1 = bound,
+            }
+        }
+    }
+}
+
+fn key(random: &mut fastrand::Rng) -> Vec<u8> {
+    let number = random.u32(0..120);
+    match number % 3 {
+        0 => format!("{number:03}").into_bytes(),
+        1 => format!("common/prefix/of/keys/{number:04}").into_bytes(),
+        _ => vec![b'x'; 1 + number as usize % 9],
+    }
+}
+
+fn value(random: &mut fastrand::Rng) -> Vec<u8> {
+    let len = if random.u8(0..8) == 0 { random.usize(50..400) } else { random.usize(0..40) };
+    vec![random.u8(..); len]
+}
+
+/// A transaction of some changes, half of them within savepoints that may fail.
+fn change(store: &Store, model: &mut Model, random: &mut fastrand::Rng) -> Result<(), Error> {
+    let before = model.clone();
+    let is_undone = random.u8(0..5) == 0;
+    let result = store.heap.transaction(Durability::Buffered, |transaction| {
+        for _ in 0..random.usize(1..12) {
+            match random.u8(0..20) {
+                0 => {
+                    let (one, other) = (key(random), key(random));
+                    let (start, end) = (one.clone().min(other.clone()), one.max(other));
+                    if start < end {
+                        store.tree.remove_range(transaction, &start, &end)?;
+                        model.retain(|key, _| *key < start || *key >= end);
+                    }
+                }
+                1 => {
+                    let saved = model.clone();
+                    let (key, value) = (key(random), value(random));
+                    let fails = random.bool();
+                    let done = transaction.savepoint(|transaction| {
+                        store.tree.write(transaction, [(&key[..], Some(&value[..]))])?;
+                        model.insert(key.clone(), value.clone());
+                        if fails { Err(Error::KeyEmpty) } else { Ok(()) }
+                    });
+                    if done.is_err() {
+                        *model = saved;
+                    }
+                }
+                2..6 => {
+                    let key = key(random);
+                    store.tree.write(transaction, [(&key[..], None)])?;
+                    model.remove(&key);
+                }
+                _ => {
+                    let (key, value) = (key(random), value(random));
+                    store.tree.write(transaction, [(&key[..], Some(&value[..]))])?;
+                    model.insert(key, value);
+                }
+            }
+            let key = key(random);
+            let seen = match store.tree.look(transaction, &key, NEWEST)? {
+                Look::Known(value) => value,
+                Look::Tables(tables) => tables.finish(&key)?,
+            };
+            assert_eq!(seen.as_deref(), model.get(&key).map(|value| &value[..]), "own writes");
+        }
+        if is_undone { Err(Error::KeyEmpty) } else { Ok(()) }
+    });
+    match result {
+        Err(Error::KeyEmpty) if is_undone => *model = before,
+        other => other?,
+    }
+    Ok(())
+}
+
+fn compare(store: &Store, model: &Model, sequence: u64, random: &mut fastrand::Rng, of: &str) {
+    for _ in 0..4 {
+        let key = key(random);
+        let found = store.get(&key, sequence).unwrap();
+        assert_eq!(found.as_deref(), model.get(&key).map(|value| &value[..]), "{of}: {key:?}");
+    }
+    let (one, other) = (key(random), key(random));
+    let bounds = match random.u8(0..4) {
+        0 => (Bound::Unbounded, Bound::Unbounded),
+        1 => (Bound::Excluded(one.clone().min(other.clone())), Bound::Included(one.max(other))),
+        2 => (Bound::Included(one), Bound::Unbounded),
+        _ => (Bound::Unbounded, Bound::Excluded(one)),
+    };
+    if matches!(&bounds, (Bound::Excluded(a), Bound::Included(b)) if a >= b) {
+        return;
+    }
+    let slices = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|key| Slice::new(key));
+    let forward = random.bool();
+    let range = (slices(&bounds.0), slices(&bounds.1));
+    let found = store.scan(range, forward, sequence, random.usize(1..30)).unwrap();
+    let mut expected: Vec<_> =
+        model.range(bounds).map(|(key, value)| (key.clone(), value.clone())).collect();
+    if !forward {
+        expected.reverse();
+    }
+    let text = |pairs: &[Pair]| {
+        let pairs =
+            pairs.iter().map(|(key, value)| format!("{}={}", key.escape_ascii(), value.len()));
+        pairs.collect::<Vec<_>>().join(" ")
+    };
+    let (found, expected) = (text(&found), text(&expected));
+    assert_eq!(found, expected, "{of}, forward {forward}");
+}
+
+fn run(seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let mut store = Store::open(&directory, options(&mut random)).unwrap();
+    let mut model = Model::new();
+    let mut moments: Vec<(u64, Model)> = Vec::new();
+    for step in 0..400 {
+        let of = format!("seed {seed}, step {step}");
+        change(&store, &mut model, &mut random).unwrap();
+        let visible = store.environment.sequences().visible();
+        let oldest = moments.first().map_or(visible, |(sequence, _)| *sequence);
+        let seen = || Ok(oldest);
+        match random.u8(0..40) {
+            0..4 if store.tree.is_full() => store.tree.rotate(&store.heap).unwrap(),
+            4..8 => {
+                store.tree.flush(&store.heap, &seen, &|_| Ok(())).unwrap();
+            }
+            8..16 => {
+                store.tree.compact_once(&store.heap, &seen, &|_| Ok(())).unwrap();
+            }
+            16 => store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap(),
+            17..20 if moments.len() < 4 => moments.push((visible, model.clone())),
+            20..23 if !moments.is_empty() => {
+                moments.remove(random.usize(0..moments.len()));
+            }
+            23 => {
+                moments.clear();
+                store.heap.close().unwrap();
+                drop(store);
+                store = Store::open(&directory, options(&mut random)).unwrap();
+            }
+            24 => {
+                let pairs: Vec<(Slice, Slice)> = (0..random.u32(1..20))
+                    .map(|at| (format!("load/{step:03}/{at:02}"), value(&mut random)))
+                    .map(|(key, value)| (Slice::new(key.as_bytes()), Slice::new(&value)))
+                    .collect();
+                let is_loaded = store
+                    .heap
+                    .transaction(Durability::Buffered, |tx| store.tree.load(tx, &pairs))
+                    .unwrap();
+                assert!(is_loaded, "{of}");
+                model.extend(pairs.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
+            }
+            _ => {}
+        }
+        compare(&store, &model, store.environment.sequences().visible(), &mut random, &of);
+        if !moments.is_empty() {
+            let (sequence, then) = &moments[random.usize(0..moments.len())];
+            compare(&store, then, *sequence, &mut random, &format!("{of}, at {sequence}"));
+        }
+    }
+}
+
+#[test]
+fn it_agrees_with_maps() {
+    for seed in 0..30 {
+        run(seed);
+    }
+}
