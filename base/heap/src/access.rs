@@ -58,6 +58,19 @@ pub trait Write: Read {
     /// `Error::InvalidPointer` when the block or the range in it does not exist.
     fn write(&mut self, block: u64, at: usize, len: usize) -> Result<&mut [u8]>;
 
+    /// As [`Write::write`], of bytes that hold nothing: such as the rest of a buffer to which entries
+    /// are appended, behind a word that says how much of it is in use. They are durable with the commit,
+    /// but what was there is not saved, so that appending costs little more than the entry: if the
+    /// transaction, or a savepoint around the call, is undone, they may hold anything. So nobody may
+    /// read them as they were before the transaction, nor as they were before any savepoint around. In
+    /// a block that this transaction reserved it is `write`. O(1), and `len` for the commit.
+    ///
+    /// # Errors
+    /// As [`Write::write`].
+    fn write_unused(&mut self, block: u64, at: usize, len: usize) -> Result<&mut [u8]> {
+        self.write(block, at, len)
+    }
+
     /// The object at `ptr`, for writing; all of it goes into the record.
     ///
     /// # Errors

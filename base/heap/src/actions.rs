@@ -135,7 +135,7 @@ impl Heap {
         let image = &self.space.image;
         desk.changes.clear();
         desk.record.clear();
-        let mut direct = self.journal.persist().map(|persist| Direct::new(persist, image));
+        let mut direct = self.journal.persist().map(|persist| Direct::new(persist, image, None));
         for reservation in reservations.iter() {
             desk.changes.add(&self.space.classes, Word::of(reservation.place()));
             let (offset, len) = (reservation.offset(), reservation.written_len());
@@ -159,6 +159,9 @@ impl Heap {
         }
         let appended = self.journal.append_commit(&desk.record, fresh, &mut None, image)?;
         let sequence = appended.sequence;
+        if let (Some(lanes), Fresh::Shared(_)) = (self.journal.lanes(), fresh) {
+            lanes.note_unproven();
+        }
         // Before the change, which waits for the fence: until then there is time for this.
         for reservation in reservations {
             reservation.hand_over(desk.shares.as_mut());

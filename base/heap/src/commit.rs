@@ -26,7 +26,7 @@ impl<'h> Transaction<'h> {
         self.let_in_to_the_end();
         self.judge_freed()?;
         self.collect_changes();
-        self.leave_out_freed();
+        self.leave_out();
         let fresh = self.build_record()?;
         let journal = self.supply.journal;
         let mut sequence = None;
@@ -37,6 +37,7 @@ impl<'h> Transaction<'h> {
             let record = &self.writer.record;
             let appended = journal.append_commit(record, fresh, &mut self.undo, &self.image)?;
             sequence = Some(appended.sequence);
+            self.note_unproven(fresh);
             if self.lets_in {
                 // Readers may be in: nothing that they see leads to these blocks.
                 self.writer.changes.apply_reserved(self.supply.space);
@@ -87,15 +88,22 @@ impl<'h> Transaction<'h> {
     }
 
     /// Takes what was written to blocks that are freed as well out of the record: nobody will read
-    /// it.
-    fn leave_out_freed(&mut self) {
+    /// it. And what was written in two ways once.
+    fn leave_out(&mut self) {
         let writer = &mut *self.writer;
         let level = &mut writer.levels[0];
-        let is_untouched = level.ranges.is_empty() && level.shadows.is_empty();
-        if level.freed.is_empty() || is_untouched {
+        let (has_unused, has_ranges) = (!level.unused.is_empty(), !level.ranges.is_empty());
+        writer.stretches.clear();
+        if !level.freed.is_empty() && (has_unused || has_ranges || !level.shadows.is_empty()) {
+            level.freed.stretches(self.blocks.classes, &mut writer.stretches);
+        }
+        if has_unused {
+            level.unused.settle(&writer.stretches);
+            level.ranges.leave_out(level.unused.all());
+        }
+        if writer.stretches.is_empty() {
             return;
         }
-        level.freed.stretches(self.blocks.classes, &mut writer.stretches);
         level.ranges.leave_out(&writer.stretches);
         let mut finder = Finder::new(&writer.stretches);
         for (original, shadow) in level.shadows.all(self.blocks.classes) {
@@ -113,6 +121,8 @@ impl<'h> Transaction<'h> {
         parts.clear();
         let lines = level.ranges.lines();
         parts.extend(lines.map(|(offset, line)| Placed::new(offset, Part::Line(line))));
+        let unused = level.unused.all().iter().zip(0..);
+        parts.extend(unused.map(|((start, _), index)| Placed::new(*start, Part::Unused(index))));
         let fresh = level.fresh.numbered(self.blocks.classes);
         parts.extend(fresh.map(|(block, index)| Placed::new(block, Part::Fresh(index))));
         if !level.shadows.is_empty() {
@@ -141,7 +151,9 @@ impl<'h> Transaction<'h> {
         let writer = &mut *self.writer;
         let level = &writer.levels[0];
         let persist = self.supply.journal.persist();
-        let mut direct = persist.map(|persist| Direct::new(persist, image));
+        writer.named.clear();
+        let mut direct =
+            persist.map(|persist| Direct::new(persist, image, Some(&mut writer.named)));
         writer.record.clear();
         for placed in &writer.parts {
             let offset = placed.offset();
@@ -151,6 +163,14 @@ impl<'h> Transaction<'h> {
                         match &mut direct {
                             Some(direct) => direct.add(start, len, &mut writer.record)?,
                             None => writer.record.bytes(start, image.bytes(start, len)?),
+                        }
+                    }
+                }
+                Part::Unused(index) => {
+                    if let Some(&(start, end)) = level.unused.all().get(index as usize) {
+                        match &mut direct {
+                            Some(direct) => direct.add(start, end - start, &mut writer.record)?,
+                            None => writer.record.bytes(start, image.bytes(start, end - start)?),
                         }
                     }
                 }
@@ -196,6 +216,18 @@ impl<'h> Transaction<'h> {
         match direct {
             None => Ok(Fresh::Durable),
             Some(direct) => direct.finish(&mut writer.record, self.has_put_back),
+        }
+    }
+
+    /// Notes the ranges by which recovery would judge the record that was appended.
+    fn note_unproven(&mut self, fresh: Fresh) {
+        let writer = &mut *self.writer;
+        match fresh {
+            Fresh::Shared(_) => std::mem::swap(&mut writer.named, &mut writer.unproven),
+            Fresh::Durable => writer.unproven.clear(),
+        }
+        if let Some(lanes) = self.supply.journal.lanes() {
+            lanes.note_proven();
         }
     }
 

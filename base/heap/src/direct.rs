@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::image::Image;
 use crate::journal::{Entries, Entry, RecordBuilder};
 use crate::lanes::Fresh;
+use crate::range_list::RangeList;
 
 /// Bytes that share the fence of their record at most: checking more than that by checksum costs
 /// as much as one more fence, about 150 ns.
@@ -24,6 +25,8 @@ const SHARED_BYTES_MAX: u64 = 4096;
 pub(crate) struct Direct<'h, 'i> {
     persist: &'h dyn Persist,
     image: &'i Image,
+    /// Who wants to know the ranges, if anybody does.
+    named: Option<&'i mut RangeList>,
     start: u64,
     end: u64,
     bytes: u64,
@@ -31,8 +34,12 @@ pub(crate) struct Direct<'h, 'i> {
 }
 
 impl<'h, 'i> Direct<'h, 'i> {
-    pub(crate) fn new(persist: &'h dyn Persist, image: &'i Image) -> Self {
-        Self { persist, image, start: 0, end: 0, bytes: 0, crc: 0 }
+    pub(crate) fn new(
+        persist: &'h dyn Persist,
+        image: &'i Image,
+        named: Option<&'i mut RangeList>,
+    ) -> Self {
+        Self { persist, image, named, start: 0, end: 0, bytes: 0, crc: 0 }
     }
 
     /// Adds a range behind those added before.
@@ -51,6 +58,9 @@ impl<'h, 'i> Direct<'h, 'i> {
             return Ok(());
         }
         record.direct(self.start, len);
+        if let Some(named) = &mut self.named {
+            named.add(self.start, len);
+        }
         self.bytes += len;
         if self.bytes <= SHARED_BYTES_MAX {
             self.crc = crc32c(self.crc, self.image.bytes(self.start, len)?);

@@ -21,7 +21,7 @@ use crate::tx::Transaction;
 
 /// Blocks of at most so many bytes are changed in copies: copying one costs less than the fence of
 /// an undo entry.
-const COPY_BYTES_MAX: u64 = 4096;
+pub(crate) const COPY_BYTES_MAX: u64 = 4096;
 
 impl<'h> Transaction<'h> {
     /// Declares ranges of blocks (block, first byte, bytes) that are going to be written, all of

@@ -288,6 +288,7 @@ impl<'h> Transaction<'h> {
         let writer = &mut *self.writer;
         let outer = &mut writer.levels[depth - 1];
         inner.ranges.merge_into(&mut outer.ranges);
+        inner.unused.merge_into(&mut outer.unused);
         inner.in_place.merge_into(&mut outer.in_place);
         outer.hooks.append(&mut inner.hooks);
         let classes = self.blocks.classes;
@@ -343,7 +344,7 @@ impl<'h> Transaction<'h> {
     }
 
     #[inline]
-    fn write_range(
+    pub(crate) fn write_range(
         &mut self,
         block: u64,
         at: usize,
@@ -416,7 +417,7 @@ impl<'h> Transaction<'h> {
     /// Whether a block is the one that was written last, in place and with nothing but memory to
     /// take care of.
     #[inline]
-    fn is_last(&self, block: u64) -> bool {
+    pub(crate) fn is_last(&self, block: u64) -> bool {
         block == self.last.0 && self.supply.journal.lanes().is_none()
     }
 
@@ -571,7 +572,7 @@ impl Drop for Transaction<'_> {
 }
 
 #[cold]
-fn too_short(block: u64) -> Error {
+pub(crate) fn too_short(block: u64) -> Error {
     Error::InvalidPointer { offset: block, what: "is shorter than what is written" }
 }
 
@@ -642,6 +643,11 @@ impl Write for Transaction<'_> {
     #[inline]
     fn write(&mut self, block: u64, at: usize, len: usize) -> Result<&mut [u8]> {
         self.write_range(block, at, len, false)
+    }
+
+    #[inline]
+    fn write_unused(&mut self, block: u64, at: usize, len: usize) -> Result<&mut [u8]> {
+        self.write_in_place_unsaved(block, at as u64, len as u64)
     }
 
     fn write_as<T: FromBytes + IntoBytes + Immutable + KnownLayout>(

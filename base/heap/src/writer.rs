@@ -9,6 +9,7 @@ use crate::block_set::BlockSet;
 use crate::changes::Changes;
 use crate::journal::RecordBuilder;
 use crate::marked::Marked;
+use crate::range_list::RangeList;
 use crate::ranges::Ranges;
 use crate::shadow::{ShadowMemory, Shadows};
 use crate::shard::Shard;
@@ -26,6 +27,8 @@ impl fmt::Debug for Hook {
 #[derive(Debug, Default)]
 pub(crate) struct Level {
     pub(crate) ranges: Ranges,
+    /// What it wrote to bytes that held nothing: not saved, as nobody reads what was there.
+    pub(crate) unused: RangeList,
     /// What it reserved; numbers are the bytes from a block's start that go into the record.
     pub(crate) fresh: Marked,
     pub(crate) freed: Marked,
@@ -58,6 +61,7 @@ impl Level {
         self.shadows.clear();
         self.in_place.clear();
         self.ranges.clear();
+        self.unused.clear();
         self.fresh.clear();
         self.freed.clear();
         self.hooks.clear();
@@ -67,6 +71,8 @@ impl Level {
 /// What goes into a record; bits come after bytes of the same offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
+    /// A range that held nothing before.
+    Unused(u32),
     /// The spans written in a saved line.
     Line(u32),
     /// The written bytes of the fresh blocks of a word.
@@ -96,7 +102,8 @@ impl Placed {
             Part::Shadow(index) => (2, index),
             Part::Descriptor(index) => (3, index),
             Part::Bits(index) => (4, index),
-            Part::Roots => (5, 0),
+            Part::Unused(index) => (5, index),
+            Part::Roots => (6, 0),
         };
         Self(u128::from(offset) << 64 | kind << 32 | u128::from(index))
     }
@@ -117,6 +124,7 @@ impl Placed {
             2 => Part::Shadow(index),
             3 => Part::Descriptor(index),
             4 => Part::Bits(index),
+            5 => Part::Unused(index),
             _ => Part::Roots,
         }
     }
@@ -138,6 +146,11 @@ pub(crate) struct Writer {
     pub(crate) stretches: Vec<(u64, u64)>,
     /// The page up to which those that were never used have been touched for large transactions.
     pub(crate) touched: u64,
+    /// Undo journal: what the record names as written in place.
+    pub(crate) named: RangeList,
+    /// Undo journal: what the last record named, if that shares its fence: until there is another
+    /// entry, recovery judges by these bytes whether it is complete.
+    pub(crate) unproven: RangeList,
 }
 
 impl Writer {
@@ -155,6 +168,8 @@ impl Writer {
             changes: Changes::default(),
             stretches: Vec::new(),
             touched: 0,
+            named: RangeList::default(),
+            unproven: RangeList::default(),
         }
     }
 }

@@ -124,6 +124,76 @@ fn a_write_to_a_large_block_costs_two() {
     assert_eq!(steady(&heap, write), 3, "too much for a checksum: undo entry, new bytes, commit");
 }
 
+/// Appends 120 bytes behind those in use, of which a word in a block of its own tells.
+fn append(
+    heap: &Heap,
+    used: u64,
+    buffer: u64,
+) -> impl FnMut(&mut Transaction<'_>) -> Result<(), Error> {
+    let view = heap.view().expect("ours");
+    let word = view.block(used).expect("a block")[..8].try_into().expect("8 bytes");
+    let mut at = u64::from_le_bytes(word) & 0xFFFF;
+    move |tx| {
+        tx.write_unused(buffer, at as usize, 120)?.fill(at as u8);
+        at += 120;
+        tx.update_u64(used, 0, at)
+    }
+}
+
+#[test]
+fn an_append_to_a_large_block_costs_one() {
+    let heap = open();
+    let (used, buffer) = (make(&heap, 8), make(&heap, 100_000));
+    assert_eq!(steady(&heap, append(&heap, used, buffer)), 1);
+    // An undo entry for the ordinary write proves what was before: no more for the append.
+    let mut more = append(&heap, used, buffer);
+    let both = |tx: &mut Transaction<'_>| {
+        tx.write(buffer, 90_000, 8)?.fill(2);
+        more(tx)
+    };
+    assert_eq!(steady(&heap, both), 2);
+    let failed = |tx: &mut Transaction<'_>| {
+        tx.write_unused(buffer, 50_000, 8)?.fill(3);
+        Err::<(), _>(Error::Misuse { what: "on purpose" })
+    };
+    let before = fences(&heap);
+    assert!(heap.transaction(Durability::Sync, failed).is_err());
+    assert_eq!(fences(&heap) - before, 0, "nothing is put back");
+}
+
+/// By what a commit wrote in place recovery judges whether it was complete, until there is an entry
+/// behind it.
+#[test]
+fn an_append_over_what_was_just_committed_costs_two() {
+    let heap = open();
+    let (used, buffer) = (make(&heap, 8), make(&heap, 100_000));
+    let mut tag = 0;
+    let again = |tx: &mut Transaction<'_>| {
+        tag += 1;
+        tx.write_unused(buffer, 1000, 50)?.fill(tag);
+        tx.update_u64(used, 0, u64::from(tag))
+    };
+    assert_eq!(steady(&heap, again), 2, "an undo entry, too");
+    let mut side = 0;
+    let after_publish = |tx: &mut Transaction<'_>| {
+        side += 1;
+        tx.write_unused(buffer, 2000 + 50 * side, 50)?.fill(1);
+        tx.update_u64(used, 0, side as u64)
+    };
+    let mut after_publish = after_publish;
+    for expected in [2, 2] {
+        let mut reservation = heap.reserve(100).expect("there is room");
+        reservation.fill(1);
+        heap.publish(Durability::Sync, [reservation]).expect("published");
+        let before = fences(&heap);
+        heap.transaction(Durability::Sync, &mut after_publish).expect("commits");
+        assert_eq!(fences(&heap) - before, expected, "nobody knows what was published");
+    }
+    let before = fences(&heap);
+    heap.transaction(Durability::Sync, &mut after_publish).expect("commits");
+    assert_eq!(fences(&heap) - before, 1);
+}
+
 #[test]
 fn many_small_blocks_change_in_place_with_a_fence_each() {
     let heap = open_with(1000);

@@ -66,6 +66,22 @@ fn replace(heap: &Heap, blocks: &mut [u64; 4], round: u64) {
     *blocks = done.expect("there is room");
 }
 
+/// One transaction that appends to a buffer and writes to it, and a savepoint in it that is undone.
+fn append(heap: &Heap, buffer: u64, round: u64) {
+    let done = heap.transaction::<_, Error>(Durability::Buffered, |tx| {
+        let at = 100 + 80 * (round as usize % 100);
+        tx.write_unused(buffer, at, 50)?.fill(round as u8);
+        tx.write_unused(buffer, at + 60, 10)?.fill(round as u8);
+        let undone: Result<(), Error> = tx.savepoint(|tx| {
+            tx.write_unused(buffer, at + 70, 10)?.fill(1);
+            Err(Error::TooLarge { bytes: 1, bytes_max: 0 })
+        });
+        undone.expect_err("on purpose");
+        tx.update_u64(buffer, 0, round)
+    });
+    done.expect("there is room");
+}
+
 /// The same without a transaction.
 fn act(heap: &Heap, round: u64) {
     let mut reservation = heap.reserve(100).expect("there is room");
@@ -82,12 +98,15 @@ fn a_transaction_in_steady_state_allocates_nothing() {
     options.background = false;
     let (heap, _) = Heap::open(Arc::new(MemoryDirectory::new()), options).expect("opens");
     let mut blocks = [0; 4];
+    let buffer = heap.transaction(Durability::Sync, |tx| tx.reserve_zeroed(20_000));
+    let buffer = buffer.expect("there is room");
     // Until both log files were written through: here their bytes take memory when first written.
     let mut first = 0;
     while heap.stats().journal.log_appended_bytes < 4 << 20 {
         for round in first..first + 400 {
             replace(&heap, &mut blocks, round);
             act(&heap, round);
+            append(&heap, buffer, round);
         }
         first += 400;
         heap.checkpoint().expect("applied");
@@ -96,6 +115,7 @@ fn a_transaction_in_steady_state_allocates_nothing() {
     for round in first..first + 400 {
         replace(&heap, &mut blocks, round);
         act(&heap, round);
+        append(&heap, buffer, round);
     }
     assert_eq!(COUNT.get() - before, 0, "allocations of 400 transactions and actions");
     let view = heap.view().expect("ours");

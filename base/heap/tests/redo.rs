@@ -34,5 +34,7 @@ mod shrink;
 mod transactions;
 #[path = "cases/typed.rs"]
 mod typed;
+#[path = "cases/unused.rs"]
+mod unused;
 #[path = "cases/zones.rs"]
 mod zones;

@@ -112,6 +112,11 @@ impl Shared {
 }
 
 impl Undo<'_> {
+    /// Whether there is an entry of it.
+    pub(crate) fn has_entry(&self) -> bool {
+        self.held.state.group != 0
+    }
+
     /// Makes old bytes durable, so that the new ones can be written in place. One fence.
     ///
     /// # Errors

@@ -86,6 +86,7 @@ impl Lanes {
             raising: Mutex::new(()),
             poison: Poison::default(),
             closed: AtomicBool::new(false),
+            has_unproven: AtomicBool::new(false),
             file,
         };
         let fork = ForkGuard::new()?;
@@ -143,6 +144,27 @@ impl Lanes {
         }
         files.into_iter().for_each(|left| shared.large.give_back_left(left));
         Ok(recovery)
+    }
+
+    /// A commit beside transactions shares its fence with what it wrote in place. To be called before
+    /// a transaction can begin.
+    #[inline]
+    pub(crate) fn note_unproven(&self) {
+        self.shared.has_unproven.store(true, Ordering::Release);
+    }
+
+    /// A transaction has appended an entry: it proves all that ended before the transaction began.
+    #[inline]
+    pub(crate) fn note_proven(&self) {
+        if self.has_unproven() {
+            self.shared.has_unproven.store(false, Ordering::Release);
+        }
+    }
+
+    /// Whether there may be such a commit without an entry behind it.
+    #[inline]
+    pub(crate) fn has_unproven(&self) -> bool {
+        self.shared.has_unproven.load(Ordering::Acquire)
     }
 
     /// Refuses to go on once writing has ended.

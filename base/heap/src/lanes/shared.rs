@@ -35,6 +35,9 @@ pub(super) struct Shared {
     pub(super) raising: Mutex<()>,
     pub(super) poison: Poison,
     pub(super) closed: AtomicBool,
+    /// Whether there may be a commit beside transactions that shares its fence with what it wrote in
+    /// place and that no entry of the transactions proves.
+    pub(super) has_unproven: AtomicBool,
 }
 
 /// A lane, held.

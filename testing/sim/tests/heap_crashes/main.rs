@@ -7,6 +7,7 @@
 
 mod backup;
 mod bounded;
+mod buffers;
 mod full;
 mod hooked;
 mod left_out;

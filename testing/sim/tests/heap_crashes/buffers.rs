@@ -1,0 +1,304 @@
+//! Buffers on the heap, to which entries are appended by `write_unused`: what is in use after a crash is
+//! what a commit made of it, whatever aborted transactions and savepoints left behind it.
+//!
+//! A buffer is filled, frozen, freed and made again, its pages used by other blocks meanwhile, and
+//! sometimes emptied and filled anew where it is.
+
+use std::sync::Arc;
+
+use adamant_heap::Read;
+use adamant_heap::{Durability, Error, Heap, JournalKind, Result, Transaction, View, Write};
+use adamant_sim::tally::seed;
+use adamant_sim::{Mark, Promise, SimDisk, Tally};
+
+use crate::model::{commit_of, open, word};
+use crate::workload::ALL;
+
+/// Blocks beside the buffers.
+const SLOTS: usize = 4;
+/// Words of the header: the number of the commit, then block and bytes of the buffer in use, of the
+/// frozen one, and of the others.
+const HEADER_BYTES: usize = 8 + 16 * (2 + SLOTS);
+/// Bytes of a buffer; of smaller ones copies would be made.
+const BUFFER_BYTES: usize = 20_000;
+/// Bytes that are written to a buffer when it is made, before any of them is in use.
+const FIRST_BYTES: usize = 300;
+
+/// What the heap holds after a commit: by place in the header, the buffer in use first.
+#[derive(Clone, Debug, Default)]
+struct State {
+    commit: u64,
+    blocks: [Option<Arc<Vec<u8>>>; 2 + SLOTS],
+    loose: u64,
+}
+
+/// Where the header tells of a block.
+fn place(index: usize) -> usize {
+    8 + 16 * index
+}
+
+impl State {
+    fn verify(&self, view: &View<'_>) {
+        let header = view.root(0);
+        if self.commit == 0 {
+            assert_eq!(header, 0, "nothing was committed");
+            return;
+        }
+        for (index, expected) in self.blocks.iter().enumerate() {
+            let (block, bytes) =
+                (word(view, header, place(index)), word(view, header, place(index) + 8));
+            let Some(expected) = expected else {
+                assert_eq!((block, bytes), (0, 0), "block {index}");
+                continue;
+            };
+            assert_eq!(bytes, expected.len() as u64, "bytes of block {index}");
+            let found = &view.block(block).expect("a block")[..expected.len()];
+            assert!(found == expected.as_slice(), "block {index} of {bytes} bytes differs");
+        }
+    }
+}
+
+/// Opens what is on a disk, and panics unless it is a promised commit, whole. Returns its number.
+fn judge(disk: &SimDisk, journal: JournalKind, states: &[State], promise: Promise) -> u64 {
+    let (heap, _) =
+        open(disk, journal).unwrap_or_else(|error| panic!("recovery failed: {error:?}"));
+    let commit = commit_of(&heap);
+    let promised = promise.least..=promise.most;
+    assert!(promised.contains(&commit), "commit {commit} was recovered, {promise:?}");
+    let state = &states[commit as usize];
+    state.verify(&heap.view().expect("ours"));
+    let report = heap.check().expect("checked");
+    assert!(report.is_clean(), "after commit {commit}: {:#?}", report.findings);
+    let blocks = state.blocks.iter().flatten().count() as u64 + u64::from(commit > 0);
+    let blocks = blocks..=blocks + states.iter().map(|state| state.loose).max().unwrap_or(0);
+    assert!(blocks.contains(&report.blocks), "{} blocks after commit {commit}", report.blocks);
+    commit
+}
+
+/// A scripted user: the same seed does the same.
+struct User {
+    disk: SimDisk,
+    journal: JournalKind,
+    heap: Heap,
+    states: Vec<State>,
+    random: fastrand::Rng,
+}
+
+impl User {
+    fn run(disk: &SimDisk, journal: JournalKind, number: u64, steps: u64) -> Vec<State> {
+        let heap = open(disk, journal).expect("created").0;
+        Mark::Durable.put(disk, 0);
+        let (disk, states) = (disk.clone(), vec![State::default()]);
+        let random = fastrand::Rng::with_seed(seed(number));
+        let mut user = User { disk, journal, heap, states, random };
+        for _ in 0..steps {
+            user.step().expect("nothing fails");
+        }
+        user.states
+    }
+
+    fn last(&self) -> &State {
+        &self.states[self.states.len() - 1]
+    }
+
+    fn step(&mut self) -> Result<()> {
+        match self.random.u8(..40) {
+            0..=2 => self.heap.checkpoint()?,
+            3 => self.heap.sync()?,
+            4 => {
+                self.heap.close()?;
+                Mark::Durable.put(&self.disk, self.last().commit);
+                self.heap = open(&self.disk, self.journal)?.0;
+            }
+            // Beside transactions; nothing points to it, ever.
+            5 => {
+                let mut reservation = self.heap.reserve(self.random.u64(1..9000))?;
+                reservation.fill(5);
+                if let Some(last) = self.states.last_mut() {
+                    last.loose += 1;
+                }
+                return self.heap.publish(Durability::Buffered, [reservation]);
+            }
+            6..=12 => return self.transaction(true),
+            _ => return self.transaction(false),
+        }
+        Mark::Durable.put(&self.disk, self.last().commit);
+        Ok(())
+    }
+
+    /// A transaction, or one that is given up in the end.
+    fn transaction(&mut self, fails: bool) -> Result<()> {
+        let mut state = self.last().clone();
+        state.commit += 1;
+        let durability = *self.random.choice(ALL).expect("some");
+        let mut random = self.random.fork();
+        if !fails {
+            Mark::Begun.put(&self.disk, state.commit);
+        }
+        let done = self.heap.transaction(durability, |tx| {
+            work(tx, &mut state, &mut random)?;
+            if fails { Err(Error::Misuse { what: "given up on purpose" }) } else { Ok(()) }
+        });
+        if fails {
+            assert!(matches!(done, Err(Error::Misuse { .. })), "{done:?}");
+            self.last().verify(&self.heap.view()?);
+            return Ok(());
+        }
+        done?;
+        match durability {
+            _ if self.journal == JournalKind::Undo => Mark::Durable.put(&self.disk, state.commit),
+            Durability::Sync => Mark::Durable.put(&self.disk, state.commit),
+            Durability::Buffered => Mark::Buffered.put(&self.disk, state.commit),
+            Durability::Deferred => {}
+        }
+        self.states.push(state);
+        Ok(())
+    }
+}
+
+/// What is done to the buffer in a transaction: only one of these, as each relies on what was in use
+/// when it began.
+fn work(tx: &mut Transaction<'_>, state: &mut State, random: &mut fastrand::Rng) -> Result<()> {
+    let header = match tx.root(0) {
+        0 => {
+            let header = tx.reserve_zeroed(HEADER_BYTES as u64)?;
+            tx.set_root(0, header)?;
+            header
+        }
+        header => header,
+    };
+    match (random.u8(..20), &state.blocks[0], &state.blocks[1]) {
+        (0, Some(_), _) => {
+            state.blocks[0] = Some(Arc::default());
+            tx.update_u64(header, place(0) + 8, 0)?;
+        }
+        (1..=3, _, Some(_)) => set(tx, header, state, 1, None)?,
+        (4, Some(buffer), _) if !buffer.is_empty() => {
+            let at = random.usize(..buffer.len());
+            let mut bytes = buffer.to_vec();
+            random.fill(&mut bytes[at..]);
+            let block = word(tx, header, place(0));
+            tx.write(block, at, bytes.len() - at)?.copy_from_slice(&bytes[at..]);
+            state.blocks[0] = Some(Arc::new(bytes));
+        }
+        (..16, _, _) => {
+            for _ in 0..random.usize(1..5) {
+                append(tx, header, state, random)?;
+            }
+            if random.u8(..3) == 0 {
+                // Committed, but not in use: what comes next is written over it.
+                let used = state.blocks[0].as_ref().map_or(BUFFER_BYTES, |buffer| buffer.len());
+                let bytes = random.usize(..=300.min(BUFFER_BYTES - used));
+                let block = word(tx, header, place(0));
+                random.fill(tx.write_unused(block, used, bytes)?);
+            }
+            if random.u8(..3) == 0 {
+                let mut inner = state.clone();
+                let undone: Result<()> = tx.savepoint(|tx| {
+                    append(tx, header, &mut inner, random)?;
+                    Err(Error::Misuse { what: "undone on purpose" })
+                });
+                assert!(matches!(undone, Err(Error::Misuse { .. })), "{undone:?}");
+                append(tx, header, state, random)?;
+            }
+        }
+        _ => {}
+    }
+    if random.u8(..3) == 0 {
+        let most = if random.bool() { 300 } else { 30_000 };
+        let bytes = random.usize(1..most);
+        let bytes = (0..bytes).map(|_| random.u8(..)).collect();
+        set(tx, header, state, 2 + random.usize(..SLOTS), Some(bytes))?;
+    }
+    tx.update_u64(header, 0, state.commit)
+}
+
+/// Appends an entry to the buffer; one without room for it is frozen before.
+fn append(
+    tx: &mut Transaction<'_>,
+    header: u64,
+    state: &mut State,
+    random: &mut fastrand::Rng,
+) -> Result<()> {
+    let most = if random.u8(..8) == 0 { 7000 } else { 300 };
+    let entry: Vec<u8> = (0..random.usize(1..most)).map(|_| random.u8(..)).collect();
+    let used = state.blocks[0].as_ref().map_or(BUFFER_BYTES, |buffer| buffer.len());
+    if used + entry.len() > BUFFER_BYTES {
+        set(tx, header, state, 1, None)?;
+        let old = [0, 8].map(|at| word(tx, header, place(0) + at));
+        tx.update_u64(header, place(1), old[0])?;
+        tx.update_u64(header, place(1) + 8, old[1])?;
+        state.blocks[1] = state.blocks[0].take();
+        let made = tx.reserve(BUFFER_BYTES as u64)?;
+        tx.write(made, 0, FIRST_BYTES)?.fill(9);
+        tx.update_u64(header, place(0), made)?;
+        tx.update_u64(header, place(0) + 8, 0)?;
+        state.blocks[0] = Some(Arc::default());
+    }
+    let Some(buffer) = &mut state.blocks[0] else { return Ok(()) };
+    let block = word(tx, header, place(0));
+    tx.write_unused(block, buffer.len(), entry.len())?.copy_from_slice(&entry);
+    Arc::make_mut(buffer).extend(entry);
+    tx.update_u64(header, place(0) + 8, buffer.len() as u64)
+}
+
+/// Another block, or none, in a place; the one that was there is freed.
+fn set(
+    tx: &mut Transaction<'_>,
+    header: u64,
+    state: &mut State,
+    index: usize,
+    bytes: Option<Vec<u8>>,
+) -> Result<()> {
+    if state.blocks[index].is_some() {
+        tx.free(word(tx, header, place(index)))?;
+    }
+    let block = match &bytes {
+        None => 0,
+        Some(bytes) => {
+            let block = tx.reserve(bytes.len() as u64)?;
+            tx.write(block, 0, bytes.len())?.copy_from_slice(bytes);
+            block
+        }
+    };
+    let len = bytes.as_ref().map_or(0, Vec::len) as u64;
+    tx.update_u64(header, place(index), block)?;
+    tx.update_u64(header, place(index) + 8, len)?;
+    state.blocks[index] = bytes.map(Arc::new);
+    Ok(())
+}
+
+/// Power cuts, deaths, and crashes within what recovers from those.
+fn try_all(journal: JournalKind, number: u64, (steps, step): (u64, usize), what: &str) {
+    let disk = SimDisk::new(seed(number));
+    let states = User::run(&disk, journal, number, steps);
+    let frozen = states.iter().filter(|state| state.blocks[1].is_some()).count();
+    assert!(frozen > 3 && frozen < states.len(), "buffers are frozen and freed: {frozen}");
+    let mut tally = Tally::new();
+    tally.power_cuts(&disk, step, 8, |crashed, promise| {
+        judge(&crashed, journal, &states, promise);
+    });
+    tally.deaths(&disk, 3 * step, |killed, promise| {
+        judge(&killed, journal, &states, promise);
+    });
+    let mut cursor = disk.cursor();
+    for point in (cursor.point()..=disk.operation_count()).step_by(29 * step) {
+        cursor.advance_to(point);
+        let (promise, killed) = (Promise::at_power_cut(&disk, point), cursor.kill());
+        drop(open(&killed, journal));
+        tally.cuts_within(&killed, 3, point, |crashed| {
+            judge(&crashed.without_history(), journal, &states, promise);
+        });
+    }
+    tally.print(what);
+}
+
+#[test]
+fn appends_to_buffers_of_the_redo_journal() {
+    try_all(JournalKind::Redo, 61, (120, 3), "buffers, redo journal");
+}
+
+#[test]
+fn appends_to_buffers_of_the_undo_journal() {
+    try_all(JournalKind::Undo, 67, (120, 2), "buffers, undo journal");
+}
