@@ -70,6 +70,8 @@ pub(crate) struct State {
     /// Trees that are to be destroyed.
     pub(crate) unseen: Vec<Tree>,
     pub(crate) bytes: u64,
+    /// Snapshots that were ever opened, and those that were ended.
+    pub(crate) opened: u64,
     pub(crate) expired: u64,
     /// Handles of snapshots that were ended, and not dropped yet.
     pub(crate) expired_open: u64,

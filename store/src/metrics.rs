@@ -89,7 +89,6 @@ pub struct CommitStats {
 pub(crate) struct Metrics {
     commits: AtomicU64,
     conflicts: AtomicU64,
-    snapshots: AtomicU64,
     synced: Mutex<Latencies>,
     unsynced: Mutex<Latencies>,
 }
@@ -99,7 +98,6 @@ impl Metrics {
         Self {
             commits: AtomicU64::new(0),
             conflicts: AtomicU64::new(0),
-            snapshots: AtomicU64::new(0),
             synced: Mutex::new(Latencies::new()),
             unsynced: Mutex::new(Latencies::new()),
         }
@@ -134,18 +132,12 @@ impl Metrics {
         self.conflicts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a snapshot.
-    #[inline]
-    pub(crate) fn snapshot(&self) {
-        self.snapshots.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The figures now.
-    pub(crate) fn stats(&self) -> CommitStats {
+    /// The figures now; snapshots are counted where they are opened.
+    pub(crate) fn stats(&self, snapshots: u64) -> CommitStats {
         CommitStats {
             commits: self.commits.load(Ordering::Relaxed),
             conflicts: self.conflicts.load(Ordering::Relaxed),
-            snapshots: self.snapshots.load(Ordering::Relaxed),
+            snapshots,
             synced: self.synced.lock().clone(),
             unsynced: self.unsynced.lock().clone(),
         }

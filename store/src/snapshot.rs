@@ -55,21 +55,29 @@ type Each<'e> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'e;
 /// assert_eq!(stock.get("apples")?, Some("7".into()));
 /// # Ok::<(), adamant::Error>(())
 /// ```
-#[derive(Clone)]
-pub struct Snapshot(Arc<Opened>);
-
-/// What the handles of a snapshot share.
-struct Opened {
+pub struct Snapshot {
     shared: Arc<Shared>,
     number: u64,
     is_closed: AtomicBool,
 }
 
-impl Drop for Opened {
+impl Clone for Snapshot {
+    fn clone(&self) -> Self {
+        let (shared, number) = (Arc::clone(&self.shared), self.number);
+        let is_closed = self.is_closed.load(Ordering::Relaxed);
+        if !is_closed {
+            shared.versions().open_again(number);
+            trace!(target: events::SNAPSHOT, number, "snapshot cloned");
+        }
+        Self { shared, number, is_closed: AtomicBool::new(is_closed) }
+    }
+}
+
+impl Drop for Snapshot {
     fn drop(&mut self) {
         let versions = self.shared.versions();
         trace!(target: events::SNAPSHOT, number = self.number, "snapshot closed");
-        if self.is_closed.load(Ordering::Relaxed) {
+        if *self.is_closed.get_mut() {
             return self.shared.destroy_unseen();
         }
         if guard::is_held(self.shared.number()) {
@@ -87,26 +95,25 @@ impl Snapshot {
             let view = shared.view()?;
             shared.versions().open(&view)
         };
-        shared.metrics().snapshot();
         trace!(target: events::SNAPSHOT, number, "snapshot opened");
-        let is_closed = AtomicBool::new(false);
-        Ok(Self(Arc::new(Opened { shared: Arc::clone(shared), number, is_closed })))
+        Ok(Self { shared: Arc::clone(shared), number, is_closed: AtomicBool::new(false) })
     }
 
     /// The store that it is of.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.0.shared
+        &self.shared
     }
 
     /// The number of the last commit that it sees.
     pub(crate) fn number(&self) -> u64 {
-        self.0.number
+        self.number
     }
 
-    /// Closes it before it is dropped: nothing is kept for it any more, and it is not to be read.
+    /// Closes it before it is dropped: nothing is kept for this handle any more, and it is not to be
+    /// read.
     pub(crate) fn close(&self) {
-        if !self.0.is_closed.swap(true, Ordering::Relaxed) {
-            self.0.shared.versions().close(self.0.number);
+        if !self.is_closed.swap(true, Ordering::Relaxed) {
+            self.shared.versions().close(self.number);
         }
     }
 
@@ -142,7 +149,7 @@ impl Snapshot {
                 None => tree.find(view, key)?,
             };
             Ok(value.map(|value| {
-                let _guard = Guard::new(self.0.shared.number());
+                let _guard = Guard::new(self.shared.number());
                 reader(value)
             }))
         })
@@ -203,14 +210,14 @@ impl Snapshot {
         reader: impl FnOnce(&View<'_>, Tree, S) -> Result<T>,
     ) -> Result<T> {
         let (shared, state) = (&keyspace.shared, &keyspace.state);
-        if !Arc::ptr_eq(shared, &self.0.shared) {
+        if !Arc::ptr_eq(shared, &self.shared) {
             return Err(Error::OtherStore { name: state.name.to_string() });
         }
         let view = shared.view()?;
         let (catalogue, versions) = (shared.catalogue(), shared.versions());
         let (mut tree, mut found) = (None, S::default());
         if versions.is_changed() {
-            let seen = versions.seen_by(self.0.number)?;
+            let seen = versions.seen_by(self.number)?;
             let seen = seen.keyspace(&view, catalogue, state.id)?;
             (tree, found) = (seen.tree(), look(&seen));
         }
@@ -252,7 +259,7 @@ impl Snapshot {
 
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Snapshot").field("number", &self.0.number).finish_non_exhaustive()
+        f.debug_struct("Snapshot").field("number", &self.number).finish_non_exhaustive()
     }
 }
 

@@ -30,7 +30,7 @@ use crate::seen::Seen;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SnapshotStats {
-    /// Snapshots open.
+    /// Handles of snapshots that are open, clones and those of iterators among them.
     pub open: u64,
     /// Age of the oldest one.
     pub oldest: Duration,
@@ -103,10 +103,25 @@ impl Versions {
         let mut state = self.state.write();
         // A commit in pieces has a number from its beginning.
         let number = state.number - u64::from(view.is_early());
-        let opened = state.open.entry(number).or_insert(Opened { count: 0, first: Instant::now() });
-        opened.count += 1;
-        self.any.store(true, Ordering::Release);
+        match state.open.get_mut(&number) {
+            Some(opened) => opened.count += 1,
+            None => {
+                // Only here: reading the clock takes as long as all the rest.
+                state.open.insert(number, Opened { count: 1, first: Instant::now() });
+                self.any.store(true, Ordering::Release);
+            }
+        }
+        state.opened += 1;
         number
+    }
+
+    /// Opens a snapshot once more that is open, or was ended.
+    pub(crate) fn open_again(&self, number: u64) {
+        let mut state = self.state.write();
+        match state.open.get_mut(&number) {
+            Some(opened) => opened.count += 1,
+            None => state.expired_open += 1,
+        }
     }
 
     /// Closes a snapshot later, because this thread is in a closure that was lent something: the
@@ -301,6 +316,11 @@ impl Versions {
         Ok(ranges.any(|range| {
             keyspace.keys.range::<[u8], _>(range).any(|(_, versions)| is_newer(versions))
         }))
+    }
+
+    /// Snapshots that were ever opened.
+    pub(crate) fn opened(&self) -> u64 {
+        self.state.read().opened
     }
 
     /// Figures.
