@@ -1,5 +1,6 @@
 //! `cargo xtask soundness`: the tools that look for undefined behaviour, on the crate that owes its
-//! speed to unsafe code; and loom on what threads of the heap meet in: the gate of the image, the order of entries.
+//! speed to unsafe code; the fuzzer also on tables made to do harm; and loom on what threads of the heap
+//! meet in: the gate of the image, the order of entries.
 //!
 //! Purpose: one command that runs what can run on this machine, and says what it left out and why.
 //! Loom needs nothing; Miri, the address sanitizer and the fuzzer need a nightly toolchain with the
@@ -91,21 +92,24 @@ pub(crate) fn run() -> Result<bool, String> {
             variables: variables("asan", "RUSTFLAGS", "-Zsanitizer=address"),
             missing: nightly.clone(),
         },
-        Tool {
-            name: "fuzzer",
-            nightly: true,
-            arguments: format!(
-                "run --quiet --release --manifest-path testing/fuzz/Cargo.toml --target {host} \
-                 --bin slice -- -max_total_time={FUZZ_SECONDS} -max_len=4096 -verbosity=0 \
-                 -print_final_stats=1"
-            ),
-            variables: variables("fuzz", "RUSTFLAGS", FUZZ_FLAGS),
-            missing: nightly.clone(),
-        },
+        fuzzer("fuzzer, slices", "slice", &host, nightly.clone()),
+        fuzzer("fuzzer, tables", "table", &host, nightly.clone()),
         valgrind(nightly.is_none(), &host),
     ];
     // All of them, also after one that failed.
     Ok(tools.iter().filter(|tool| !run_tool(tool, &root)).count() == 0)
+}
+
+/// One target of the fuzzer.
+fn fuzzer(name: &'static str, target: &str, host: &str, missing: Option<String>) -> Tool {
+    let arguments = format!(
+        "run --quiet --release --manifest-path testing/fuzz/Cargo.toml --target {host} \
+         --bin {target} -- -max_total_time={FUZZ_SECONDS} -max_len=4096 -verbosity=0 \
+         -print_final_stats=1"
+    );
+    let directory = ("CARGO_TARGET_DIR", "target/soundness/fuzz".to_owned());
+    let variables = vec![directory, ("RUSTFLAGS", FUZZ_FLAGS.to_owned())];
+    Tool { name, nightly: true, arguments, variables, missing }
 }
 
 /// The tests under valgrind, where the sanitizer cannot run.

@@ -7,6 +7,7 @@
 //! Thread safety: one thread at a time.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use adamant_slice::Slice;
 
@@ -114,6 +115,11 @@ impl Forward {
         self.current.as_ref().map_or(&[], |at| &self.block.bytes()[at.value()])
     }
 
+    /// What `read` makes of its value, which lies somewhere in a payload.
+    pub(crate) fn read_value<T>(&self, read: fn(&[u8], Range<usize>) -> Read<T>) -> Read<T> {
+        read_value(&self.block, self.current(), read)
+    }
+
     /// The entry that was gone to, with its value if asked for. Shares the payload's memory: the
     /// value always, the key where it lies there as a whole.
     pub(crate) fn entry(&self, has_value: bool) -> Option<Entry> {
@@ -191,9 +197,9 @@ impl Backward {
         self.current.map_or(&[], |(_, start, end)| &self.keys[start..end])
     }
 
-    /// Its value, borrowed.
-    pub(crate) fn value(&self) -> &[u8] {
-        self.current().map_or(&[], |at| &self.block.bytes()[at.value()])
+    /// As [`Forward::read_value`].
+    pub(crate) fn read_value<T>(&self, read: fn(&[u8], Range<usize>) -> Read<T>) -> Read<T> {
+        read_value(&self.block, self.current(), read)
     }
 
     /// As [`Forward::entry`].
@@ -219,6 +225,15 @@ fn extend_key(keys: &mut Vec<u8>, base: usize, block: &EntryBlock, entry: &Entry
     keys.truncate(base + entry.shared);
     keys.extend_from_slice(suffix);
     Ok(())
+}
+
+fn read_value<T>(
+    block: &EntryBlock,
+    at: Option<&EntryAt>,
+    read: fn(&[u8], Range<usize>) -> Read<T>,
+) -> Read<T> {
+    let at = at.ok_or(Malformed("expected an entry, found the end"))?;
+    read(block.bytes(), at.value())
 }
 
 #[inline]

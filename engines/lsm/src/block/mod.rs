@@ -21,6 +21,6 @@ pub(crate) use compression::{Compressor, decompress};
 pub(crate) use cursor::{Backward, Forward};
 pub(crate) use frame::{BlockHandle, Sealer, peek, read, read_bytes};
 pub(crate) use layout::{BLOCK_HEADER_BYTES, BlockKind};
-pub(crate) use reader::{EntryBlock, Malformed, Read, common_prefix};
+pub(crate) use reader::{EntryBlock, Malformed, Read, common_prefix, take_word};
 pub(crate) use stream::BlockStream;
 pub(crate) use writer::EntriesWriter;

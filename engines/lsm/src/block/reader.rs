@@ -48,8 +48,9 @@ pub(crate) struct EntryAt {
     pub(crate) offset: usize,
     /// Bytes that its key shares with the key before it.
     pub(crate) shared: usize,
-    /// Where the rest of the key begins; it ends where the value begins.
+    /// Where the rest of the key begins and ends.
     suffix_start: usize,
+    suffix_end: usize,
     value_start: usize,
     /// Where the value ends, and the next entry begins.
     pub(crate) end: usize,
@@ -59,7 +60,7 @@ pub(crate) struct EntryAt {
 
 impl EntryAt {
     pub(crate) fn suffix(&self) -> Range<usize> {
-        self.suffix_start..self.value_start
+        self.suffix_start..self.suffix_end
     }
 
     pub(crate) fn value(&self) -> Range<usize> {
@@ -115,15 +116,19 @@ impl EntryBlock {
 
     /// Where the entry of a restart begins.
     #[inline]
-    fn restart(&self, index: u32) -> Read<usize> {
+    fn restart_of(&self, payload: &[u8], index: u32) -> Read<usize> {
         let start = self.entries_bytes();
         let offset = if self.is_wide {
-            le::u32_at(&self.bytes, start + index as usize * 4).map(|offset| offset as usize)
+            le::u32_at(payload, start + index as usize * 4).map(|offset| offset as usize)
         } else {
-            le::u16_at(&self.bytes, start + index as usize * 2).map(usize::from)
+            le::u16_at(payload, start + index as usize * 2).map(usize::from)
         };
-        // Restarts lie within the entries: `entry` judges that.
+        // Restarts lie within the entries: whoever reads one there judges that.
         offset.ok_or(Malformed("expected a restart, found the end of the payload"))
+    }
+
+    fn restart(&self, index: u32) -> Read<usize> {
+        self.restart_of(&self.bytes, index)
     }
 
     /// Where the last restart at or before `offset` begins.
@@ -143,26 +148,45 @@ impl EntryBlock {
     /// The entry that begins at `offset`.
     #[inline]
     pub(crate) fn entry(&self, offset: usize) -> Read<EntryAt> {
-        let entries = &self.bytes.as_bytes()[..self.entries_bytes()];
-        decode(entries, offset).ok_or(Malformed("expected an entry, found other bytes"))
+        decode(&self.bytes, self.entries_bytes(), offset).ok_or(NO_ENTRY)
     }
 
     /// The first entry at or behind (`key`, `sequence`); `None` if there is none in this payload.
     /// O(log restarts + restart interval) comparisons.
     pub(crate) fn seek(&self, key: &[u8], sequence: u64) -> Read<Option<Found>> {
+        let payload = self.bytes.as_bytes();
         let (mut low, mut high) = (0, self.restart_count);
+        let mut before = None;
         // The restarts below `low` begin before what is searched for, those from `high` on do not.
         while low < high {
             let middle = low + (high - low) / 2;
-            let entry = self.entry(self.restart(middle)?)?;
-            let order = self.bytes[entry.suffix()].cmp(key);
-            if order.then(sequence.cmp(&entry.sequence)) == Ordering::Less {
+            let offset = self.restart_of(payload, middle)?;
+            let (_, suffix) = lengths(payload, offset).ok_or(NO_ENTRY)?;
+            let suffix_end = suffix.end;
+            let order = payload.get(suffix).ok_or(NO_ENTRY)?.cmp(key);
+            let is_before = match order {
+                Ordering::Equal => self.entry(offset)?.sequence > sequence,
+                order => order == Ordering::Less,
+            };
+            if is_before {
                 low = middle + 1;
+                before = Some((offset, suffix_end));
             } else {
                 high = middle;
             }
         }
-        self.walk(self.restart(low.saturating_sub(1))?, key, sequence)
+        let Some((start, suffix_end)) = before else {
+            return self.walk(self.restart_of(payload, 0)?, key, sequence);
+        };
+        // Where every key is whole, as in an index, the next restart is the answer.
+        if low < self.restart_count {
+            let end = behind(payload, suffix_end).ok_or(NO_ENTRY)?;
+            if end == self.restart_of(payload, low)? {
+                let entry = self.entry(end)?;
+                return Ok(Some(Found { entry, is_key: &payload[entry.suffix()] == key }));
+            }
+        }
+        self.walk(start, key, sequence)
     }
 
     /// The newest version of the key that is not newer than `sequence_max`. `hash` is the key's.
@@ -197,71 +221,161 @@ impl EntryBlock {
     /// No key is put together. `matched` bytes of `key` are those of the entry before, which is
     /// below what is searched for: an entry that shares more than these with it is below, too.
     fn walk(&self, start: usize, key: &[u8], sequence: u64) -> Read<Option<Found>> {
+        let payload = self.bytes.as_bytes();
         let mut matched = 0;
         let mut offset = start;
         while offset < self.entries_bytes() {
-            let entry = self.entry(offset)?;
-            offset = entry.end;
-            if entry.shared > matched {
-                if matched == key.len() {
-                    // Then the key before is longer than this key, or shares too much.
-                    return Err(Malformed("expected keys that ascend"));
+            let (shared, suffix) = lengths(payload, offset).ok_or(NO_ENTRY)?;
+            let suffix_end = suffix.end;
+            if shared <= matched {
+                let rest = &key[shared..];
+                let suffix = payload.get(suffix).ok_or(NO_ENTRY)?;
+                let common = common_prefix(rest, suffix);
+                match (rest.get(common), suffix.get(common)) {
+                    (Some(wanted), Some(found)) if wanted > found => {}
+                    (Some(_), None) => {}
+                    (None, None) => {
+                        let entry = self.entry(offset)?;
+                        if entry.sequence <= sequence {
+                            return Ok(Some(Found { entry, is_key: true }));
+                        }
+                    }
+                    _ => return Ok(Some(Found { entry: self.entry(offset)?, is_key: false })),
                 }
-                continue;
+                matched = shared + common;
+            } else if matched == key.len() {
+                // Then the key before is longer than this key, or shares too much.
+                return Err(Malformed("expected keys that ascend"));
             }
-            let rest = &key[entry.shared..];
-            let suffix = &self.bytes[entry.suffix()];
-            let common = common_prefix(rest, suffix);
-            match (rest.get(common), suffix.get(common)) {
-                (Some(wanted), Some(found)) if wanted < found => {
-                    return Ok(Some(Found { entry, is_key: false }));
-                }
-                (None, Some(_)) => return Ok(Some(Found { entry, is_key: false })),
-                (None, None) if entry.sequence <= sequence => {
-                    return Ok(Some(Found { entry, is_key: true }));
-                }
-                _ => matched = entry.shared + common,
-            }
+            offset = behind(payload, suffix_end).ok_or(NO_ENTRY)?;
         }
-        Ok(None)
+        if offset > self.entries_bytes() { Err(NO_ENTRY) } else { Ok(None) }
     }
 }
 
-/// The entry at `offset` of `entries`, if one can lie there.
-#[inline]
-fn decode(entries: &[u8], offset: usize) -> Option<EntryAt> {
-    let mut rest = entries.get(offset..)?;
+/// The bit of each byte of a varint that says whether another follows.
+const CONTINUED: u64 = 0x8080_8080_8080_8080;
+
+const NO_ENTRY: Malformed = Malformed("expected an entry, found other bytes");
+
+/// How much the entry at `offset` shares, and where the rest of its key lies. Most lengths are of
+/// one byte.
+#[inline(always)]
+fn lengths(payload: &[u8], offset: usize) -> Option<(usize, Range<usize>)> {
+    if let [shared @ ..0x80, suffix_bytes @ ..0x80, ..] = *payload.get(offset..)? {
+        let start = offset + 2;
+        return Some((shared.into(), start..start + usize::from(suffix_bytes)));
+    }
+    let mut rest = payload.get(offset..)?;
     let shared = varint::take(&mut rest)?;
     let suffix_bytes = varint::take(&mut rest)?;
-    let tag = varint::take(&mut rest)?;
+    let start = payload.len() - rest.len();
+    let end = start.checked_add(usize::try_from(suffix_bytes).ok()?)?;
+    Some((usize::try_from(shared).ok()?, start..end))
+}
+
+/// Where the entry ends, and the next one begins, whose key ends at `at`.
+#[inline(always)]
+fn behind(payload: &[u8], at: usize) -> Option<usize> {
+    let word = u64::from_le_bytes(*payload.get(at..)?.first_chunk()?);
+    let ends = !word & CONTINUED;
+    // The kind is in the lowest two bits.
+    if ends != 0 && word & 3 != EntryKind::Tombstone as u64 {
+        let at = at + ends.trailing_zeros() as usize / 8 + 1;
+        if let short @ ..0x80 = *payload.get(at)? {
+            return Some(at + 1 + usize::from(short));
+        }
+    }
+    behind_slowly(payload, at)
+}
+
+fn behind_slowly(payload: &[u8], at: usize) -> Option<usize> {
+    let (tag, at) = take_word(payload, at)?;
+    match EntryKind::from_number(tag & 3)? {
+        EntryKind::Tombstone => Some(at),
+        EntryKind::Value | EntryKind::Blob => {
+            let (value_bytes, at) = take_word(payload, at)?;
+            at.checked_add(usize::try_from(value_bytes).ok()?)
+        }
+    }
+}
+
+/// The entry at `offset`, if one can lie there: whole, and within the first `entries_bytes`.
+#[inline(always)]
+fn decode(payload: &[u8], entries_bytes: usize, offset: usize) -> Option<EntryAt> {
+    let (shared, suffix) = lengths(payload, offset)?;
+    let (tag, mut value_start) = take_word(payload, suffix.end)?;
     let kind = EntryKind::from_number(tag & 3)?;
-    let value_bytes = if kind == EntryKind::Tombstone { 0 } else { varint::take(&mut rest)? };
-    let suffix_start = entries.len() - rest.len();
-    let left = rest.len() as u64;
-    let value_end = suffix_bytes.checked_add(value_bytes).filter(|&bytes| bytes <= left)?;
+    let mut value_bytes = 0;
+    if kind != EntryKind::Tombstone {
+        match *payload.get(value_start)? {
+            short @ ..0x80 => {
+                value_bytes = u64::from(short);
+                value_start += 1;
+            }
+            _ => {
+                let mut rest = &payload[value_start..];
+                value_bytes = varint::take(&mut rest)?;
+                value_start = payload.len() - rest.len();
+            }
+        }
+    }
+    let left = entries_bytes.checked_sub(value_start)?;
+    let value_bytes = usize::try_from(value_bytes).ok().filter(|&bytes| bytes <= left)?;
     Some(EntryAt {
         offset,
-        shared: usize::try_from(shared).ok()?,
-        suffix_start,
-        value_start: suffix_start + suffix_bytes as usize,
-        end: suffix_start + value_end as usize,
+        shared,
+        suffix_start: suffix.start,
+        suffix_end: suffix.end,
+        value_start,
+        end: value_start + value_bytes,
         sequence: tag >> 2,
         kind,
     })
 }
 
+/// The varint at `at`, and where it ends. Up to 8 bytes of it are taken at once: sequence numbers and
+/// offsets have 3 or 4, of which a loop would guess the end wrong. There are always so many bytes:
+/// restart and tail follow the last entry.
+#[inline(always)]
+pub(crate) fn take_word(payload: &[u8], at: usize) -> Option<(u64, usize)> {
+    let word = u64::from_le_bytes(*payload.get(at..)?.first_chunk()?);
+    let ends = !word & CONTINUED;
+    if ends == 0 {
+        let mut rest = &payload[at..];
+        let tag = varint::take(&mut rest)?;
+        return Some((tag, payload.len() - rest.len()));
+    }
+    let end_bit = ends.trailing_zeros();
+    // Groups of 7 bits, up to the last one, are moved together: pairs, pairs of these, and both halves.
+    let groups = word & (u64::MAX >> (63 - end_bit)) & 0x7F7F_7F7F_7F7F_7F7F;
+    let pairs = groups & 0x007F_007F_007F_007F | (groups & 0x7F00_7F00_7F00_7F00) >> 1;
+    let fours = pairs & 0x0000_3FFF_0000_3FFF | (pairs & 0x3FFF_0000_3FFF_0000) >> 2;
+    let tag = fours & 0x0FFF_FFFF | (fours & 0x0FFF_FFFF_0000_0000) >> 4;
+    Some((tag, at + end_bit as usize / 8 + 1))
+}
+
 /// Bytes at the start that both have.
 #[inline]
 pub(crate) fn common_prefix(left: &[u8], right: &[u8]) -> usize {
-    let mut common = 0;
-    for (left, right) in left.chunks_exact(8).zip(right.chunks_exact(8)) {
+    let bytes = left.len().min(right.len());
+    let (left, right) = (&left[..bytes], &right[..bytes]);
+    let (words, left_rest) = left.as_chunks::<8>();
+    let (others, right_rest) = right.as_chunks::<8>();
+    for (index, (word, other)) in words.iter().zip(others).enumerate() {
+        let differing = u64::from_le_bytes(*word) ^ u64::from_le_bytes(*other);
+        if differing != 0 {
+            return index * 8 + differing.trailing_zeros() as usize / 8;
+        }
+    }
+    let mut common = bytes - left_rest.len();
+    for (left, right) in left_rest.iter().zip(right_rest) {
         if left != right {
             break;
         }
-        common += 8;
+        common += 1;
     }
-    let tails = left[common..].iter().zip(&right[common..]);
-    common + tails.take_while(|(left, right)| left == right).count()
+    common
 }
 
 /// The bucket of a key's hash. Of its upper half the filters use other bits.
@@ -269,4 +383,42 @@ pub(crate) fn common_prefix(left: &[u8], right: &[u8]) -> usize {
 pub(crate) fn bucket_of(hash: u64, bucket_count: u16) -> usize {
     let upper = (hash.rotate_left(16)) >> 32;
     ((upper * u64::from(bucket_count)) >> 32) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_of_all_lengths_are_taken_like_varints() {
+        for shift in 0..64 {
+            for tag in [(1_u64 << shift) - 1, 1 << shift, (1 << shift) + 1, u64::MAX >> shift] {
+                for behind in [0, 0x7F, 0x80, 0xFF] {
+                    let mut bytes = vec![0xAA];
+                    varint::put(&mut bytes, tag);
+                    let end = bytes.len();
+                    bytes.extend([behind; 9]);
+                    assert_eq!(take_word(&bytes, 1), Some((tag, end)), "{tag:#x}");
+                }
+            }
+        }
+        assert_eq!(take_word(&[0xFF; 20], 3), None);
+        assert_eq!(take_word(&[1; 7], 0), None);
+        assert_eq!(take_word(&[1; 7], 8), None);
+    }
+
+    #[test]
+    fn common_prefixes_of_all_lengths() {
+        let bytes: Vec<u8> = (0..40).collect();
+        for length in 0..40 {
+            for differing in 0..=length {
+                let mut other = bytes[..length].to_vec();
+                if let Some(byte) = other.get_mut(differing) {
+                    *byte ^= 0x80;
+                }
+                assert_eq!(common_prefix(&bytes, &other), differing);
+                assert_eq!(common_prefix(&other, &bytes), differing);
+            }
+        }
+    }
 }

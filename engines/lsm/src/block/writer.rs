@@ -79,12 +79,10 @@ impl EntriesWriter {
         }
         varint::put(&mut self.bytes, shared as u64);
         varint::put(&mut self.bytes, (key.len() - shared) as u64);
+        self.bytes.extend_from_slice(&key[shared..]);
         varint::put(&mut self.bytes, sequence << 2 | kind as u64);
         if kind != EntryKind::Tombstone {
             varint::put(&mut self.bytes, value.len() as u64);
-        }
-        self.bytes.extend_from_slice(&key[shared..]);
-        if kind != EntryKind::Tombstone {
             self.bytes.extend_from_slice(value);
         }
         self.last_key.truncate(shared);

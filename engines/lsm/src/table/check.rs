@@ -152,7 +152,7 @@ impl Seen {
             Malformed("expected an index of all data blocks before it that no other names");
         let mut index = Forward::all(EntryBlock::new(payload)?);
         for unnamed in self.unnamed.drain(..) {
-            if !index.advance_in_order()? || index::handle_of(index.value())? != unnamed.handle {
+            if !index.advance_in_order()? || index.read_value(index::handle_at)? != unnamed.handle {
                 return Err(ELSEWHERE);
             }
             let separator = Mark::of(&index);
@@ -202,7 +202,7 @@ impl Seen {
         let mut top = Forward::all(EntryBlock::new(payload)?);
         for (separator, partition) in self.partitions.drain(..) {
             if !top.advance_in_order()?
-                || index::partition_of(top.value())? != partition
+                || top.read_value(index::partition_at)? != partition
                 || top.key() != separator.key
                 || top.current().is_none_or(|entry| entry.sequence != separator.sequence)
             {

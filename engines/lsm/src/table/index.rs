@@ -6,9 +6,11 @@
 //! block of an entry is the first whose separator is at or behind it.
 //! Thread safety: pure functions.
 
+use std::ops::Range;
+
 use adamant_wire::varint;
 
-use crate::block::{BlockHandle, EntryBlock, Malformed, Read, common_prefix};
+use crate::block::{BlockHandle, Malformed, Read, common_prefix, take_word};
 
 /// Where the index block and the filter of a part of the table lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,22 +25,24 @@ pub(crate) fn put_handle(out: &mut Vec<u8>, handle: BlockHandle) {
     varint::put(out, handle.bytes.into());
 }
 
-/// A handle, and what is behind it.
-fn take_handle(input: &mut &[u8]) -> Option<BlockHandle> {
-    let offset = varint::take(input)?;
-    let bytes = u32::try_from(varint::take(input)?).ok()?;
-    Some(BlockHandle { offset, bytes })
+/// The handle at `at` of a payload of entries, and where it ends.
+#[inline]
+fn take_handle(payload: &[u8], at: usize) -> Option<(BlockHandle, usize)> {
+    let (offset, at) = take_word(payload, at)?;
+    let (bytes, at) = take_word(payload, at)?;
+    Some((BlockHandle { offset, bytes: u32::try_from(bytes).ok()? }, at))
 }
 
-/// The value of an entry of an index block.
+/// The handle that lies at `value` of an index block.
 ///
 /// # Errors
 /// `Malformed` if it is none.
 #[inline]
-pub(crate) fn handle_of(mut value: &[u8]) -> Read<BlockHandle> {
-    take_handle(&mut value)
-        .filter(|_| value.is_empty())
-        .ok_or(Malformed("expected the place of a block, found other bytes"))
+pub(crate) fn handle_at(payload: &[u8], value: Range<usize>) -> Read<BlockHandle> {
+    match take_handle(payload, value.start) {
+        Some((handle, end)) if end == value.end => Ok(handle),
+        _ => Err(Malformed("expected the place of a block, found other bytes")),
+    }
 }
 
 pub(crate) fn put_partition(out: &mut Vec<u8>, partition: &Partition) {
@@ -48,29 +52,20 @@ pub(crate) fn put_partition(out: &mut Vec<u8>, partition: &Partition) {
     }
 }
 
-/// The value of an entry of the top.
+/// What lies at `value` of the top.
 ///
 /// # Errors
 /// `Malformed` if it is none.
 #[inline]
-pub(crate) fn partition_of(mut value: &[u8]) -> Read<Partition> {
-    let taken = take_handle(&mut value).and_then(|index| match value {
-        [] => Some(Partition { index, filter: None }),
-        _ => Some(Partition { index, filter: Some(take_handle(&mut value)?) }),
+pub(crate) fn partition_at(payload: &[u8], value: Range<usize>) -> Read<Partition> {
+    let taken = take_handle(payload, value.start).and_then(|(index, at)| {
+        if at == value.end {
+            return Some(Partition { index, filter: None });
+        }
+        let (filter, end) = take_handle(payload, at)?;
+        (end == value.end).then_some(Partition { index, filter: Some(filter) })
     });
-    taken
-        .filter(|_| value.is_empty())
-        .ok_or(Malformed("expected the places of a part of the index, found other bytes"))
-}
-
-/// The value of the first entry of an index block or the top at or behind (`key`, `sequence`).
-#[inline]
-pub(crate) fn lookup<'a>(
-    block: &'a EntryBlock,
-    key: &[u8],
-    sequence: u64,
-) -> Read<Option<&'a [u8]>> {
-    Ok(block.seek(key, sequence)?.map(|found| &block.bytes()[found.entry.value()]))
+    taken.ok_or(Malformed("expected the places of a part of the index, found other bytes"))
 }
 
 /// A key and sequence number at or behind (`last`, `sequence`) and before any version of `next`, or
@@ -109,16 +104,21 @@ mod tests {
     fn handles_come_back() {
         let index = BlockHandle { offset: 1 << 50, bytes: u32::MAX };
         let filter = BlockHandle { offset: 3, bytes: 200 };
-        let mut value = Vec::new();
-        put_handle(&mut value, index);
-        assert_eq!(handle_of(&value), Ok(index));
-        assert_eq!(partition_of(&value), Ok(Partition { index, filter: None }));
-        put_handle(&mut value, filter);
-        assert!(handle_of(&value).is_err());
-        assert_eq!(partition_of(&value), Ok(Partition { index, filter: Some(filter) }));
-        assert!(partition_of(&value[..value.len() - 1]).is_err());
-        value.push(0);
-        assert!(partition_of(&value).is_err());
+        let mut payload = Vec::new();
+        put_handle(&mut payload, index);
+        let one = payload.len();
+        put_partition(&mut payload, &Partition { index: filter, filter: Some(index) });
+        let end = payload.len();
+        payload.extend([0xFF; 9]);
+        assert_eq!(handle_at(&payload, 0..one), Ok(index));
+        assert_eq!(partition_at(&payload, 0..one), Ok(Partition { index, filter: None }));
+        let both = Partition { index: filter, filter: Some(index) };
+        assert_eq!(partition_at(&payload, one..end), Ok(both));
+        for end in (one..end + 9).filter(|&other| other != end && other != one + 3) {
+            assert!(partition_at(&payload, one..end).is_err(), "{end}");
+        }
+        assert!(handle_at(&payload, 0..one - 1).is_err());
+        assert!(handle_at(&payload, end..end + 9).is_err());
     }
 
     #[test]

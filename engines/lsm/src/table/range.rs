@@ -3,7 +3,7 @@
 //! Purpose: all versions of all keys between two bounds, a block at a time.
 //! Invariants: bounds are looked for once, in the blocks they fall into; within others no key is
 //! compared. The two ends know where they are by the offsets of block and entry, so they never hand
-//! out an entry twice. After an error, or where the ends met, nothing more comes.
+//! out an entry twice. Blocks that an index names out of order are an error, so every walk ends. After an error, or where the ends met, nothing more comes.
 //! Thread safety: one thread at a time.
 
 use std::ops::Bound;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::index;
 use super::reader::Table;
-use crate::block::{Backward, BlockHandle, BlockKind, EntryBlock, Forward, Read};
+use crate::block::{Backward, BlockHandle, BlockKind, EntryBlock, Forward, Malformed, Read};
 use crate::error::Result;
 use crate::key::Entry;
 
@@ -153,11 +153,17 @@ struct Ascent {
     top: Level<Forward>,
     index: Option<Level<Forward>>,
     data: Option<Level<Forward>>,
+    /// Where the last data block and the last index block lie that were open.
+    data_offset: u64,
+    index_offset: u64,
     /// Whether the lower bound has to be looked for in the block that comes next.
     is_seeking: bool,
     /// Whether the range ends in the block that is open.
     is_last: bool,
 }
+
+/// What an index says that no writer wrote.
+const OUT_OF_ORDER: Malformed = Malformed("expected blocks that the index names in their order");
 
 /// Where the first entry begins that is not below the bound; the end of the entries if all are.
 fn seek_start(block: &EntryBlock, bound: Option<&[u8]>) -> Read<usize> {
@@ -172,8 +178,15 @@ impl Ascent {
         let cursor = seek_start(block, lower)
             .and_then(|start| Forward::new(block.clone(), start, usize::MAX))
             .map_err(table.damaged(*offset))?;
-        let top = Level { cursor, offset: *offset };
-        Ok(Self { top, index: None, data: None, is_seeking: true, is_last: false })
+        Ok(Self {
+            top: Level { cursor, offset: *offset },
+            index: None,
+            data: None,
+            data_offset: 0,
+            index_offset: 0,
+            is_seeking: true,
+            is_last: false,
+        })
     }
 
     /// Goes to the next entry; `None` if there is none below `upper`.
@@ -197,7 +210,11 @@ impl Ascent {
             if let Some(index) = &mut self.index {
                 let damaged = table.damaged(index.offset);
                 if index.cursor.advance().map_err(&damaged)? {
-                    let handle = index::handle_of(index.cursor.value()).map_err(&damaged)?;
+                    let handle = index.cursor.read_value(index::handle_at).map_err(&damaged)?;
+                    if handle.offset <= self.data_offset {
+                        return Err(damaged(OUT_OF_ORDER));
+                    }
+                    self.data_offset = handle.offset;
                     self.is_last = upper.is_some_and(|upper| index.cursor.key() >= upper);
                     self.open_data(table, handle, lower, upper)?;
                     continue;
@@ -208,9 +225,13 @@ impl Ascent {
             if !self.top.cursor.advance().map_err(&damaged)? {
                 return Ok(None);
             }
-            let partition = index::partition_of(self.top.cursor.value()).map_err(&damaged)?;
-            let block = table.entries(partition.index, BlockKind::Index)?;
+            let partition = self.top.cursor.read_value(index::partition_at).map_err(&damaged)?;
             let offset = partition.index.offset;
+            if offset <= self.index_offset {
+                return Err(damaged(OUT_OF_ORDER));
+            }
+            self.index_offset = offset;
+            let block = table.entries(partition.index, BlockKind::Index)?;
             let cursor = seek_start(&block, lower.filter(|_| self.is_seeking))
                 .and_then(|start| Forward::new(block, start, usize::MAX))
                 .map_err(table.damaged(offset))?;
@@ -247,6 +268,9 @@ struct Descent {
     top: Level<Backward>,
     index: Option<Level<Backward>>,
     data: Option<Level<Backward>>,
+    /// Where the last data block and the last index block lie that were open.
+    data_offset: u64,
+    index_offset: u64,
     /// Whether the upper bound has to be looked for in the block that comes next.
     is_seeking: bool,
     /// Whether the range begins in the block that is open.
@@ -263,8 +287,15 @@ impl Descent {
     fn new(table: &Table, upper: Option<&[u8]>) -> Result<Self> {
         let (block, offset) = table.top().expect("a range of a table without entries is over");
         let end = seek_end(block, upper).map_err(table.damaged(*offset))?;
-        let top = Level { cursor: Backward::new(block.clone(), 0, end), offset: *offset };
-        Ok(Self { top, index: None, data: None, is_seeking: true, is_last: false })
+        Ok(Self {
+            top: Level { cursor: Backward::new(block.clone(), 0, end), offset: *offset },
+            index: None,
+            data: None,
+            data_offset: u64::MAX,
+            index_offset: u64::MAX,
+            is_seeking: true,
+            is_last: false,
+        })
     }
 
     /// Goes to the entry before; `None` if there is none from `lower` on.
@@ -288,7 +319,11 @@ impl Descent {
             if let Some(index) = &mut self.index {
                 let damaged = table.damaged(index.offset);
                 if index.cursor.advance().map_err(&damaged)? {
-                    let handle = index::handle_of(index.cursor.value()).map_err(&damaged)?;
+                    let handle = index.cursor.read_value(index::handle_at).map_err(&damaged)?;
+                    if handle.offset >= self.data_offset {
+                        return Err(damaged(OUT_OF_ORDER));
+                    }
+                    self.data_offset = handle.offset;
                     if is_below(index.cursor.key(), lower) {
                         return Ok(None);
                     }
@@ -303,9 +338,13 @@ impl Descent {
             {
                 return Ok(None);
             }
-            let partition = index::partition_of(self.top.cursor.value()).map_err(&damaged)?;
-            let block = table.entries(partition.index, BlockKind::Index)?;
+            let partition = self.top.cursor.read_value(index::partition_at).map_err(&damaged)?;
             let offset = partition.index.offset;
+            if offset >= self.index_offset {
+                return Err(damaged(OUT_OF_ORDER));
+            }
+            self.index_offset = offset;
+            let block = table.entries(partition.index, BlockKind::Index)?;
             let end = seek_end(&block, upper.filter(|_| self.is_seeking))
                 .map_err(table.damaged(offset))?;
             self.index = Some(Level { cursor: Backward::new(block, 0, end), offset });

@@ -162,10 +162,10 @@ impl Table {
         let (key, sequence_max) = (lookup.key, lookup.sequence_max);
         let index = self.entries(partition.index, BlockKind::Index)?;
         let damaged = self.damaged(partition.index.offset);
-        let Some(value) = index::lookup(&index, key, sequence_max).map_err(&damaged)? else {
+        let Some(found) = index.seek(key, sequence_max).map_err(&damaged)? else {
             return Ok(None);
         };
-        let handle = index::handle_of(value).map_err(&damaged)?;
+        let handle = index::handle_at(index.bytes(), found.entry.value()).map_err(&damaged)?;
         let block = self.entries(handle, BlockKind::Data)?;
         block.find(key, lookup.hash, sequence_max).map_err(self.damaged(handle.offset))
     }
@@ -199,9 +199,10 @@ impl Table {
         if !self.meta.covers_key(lookup.key) || self.meta.sequence_min > lookup.sequence_max {
             return Ok(None);
         }
-        let value = index::lookup(top, lookup.key, lookup.sequence_max);
-        let partition = value.and_then(|value| value.map(index::partition_of).transpose());
-        partition.map_err(self.damaged(*offset))
+        let found = top.seek(lookup.key, lookup.sequence_max).map_err(self.damaged(*offset))?;
+        let Some(found) = found else { return Ok(None) };
+        let partition = index::partition_at(top.bytes(), found.entry.value());
+        partition.map(Some).map_err(self.damaged(*offset))
     }
 
     fn filter_passes(&self, partition: &Partition, lookup: &Lookup<'_>) -> Result<bool> {
