@@ -51,7 +51,7 @@ impl<'h> Transaction<'h> {
         self.end_pieces();
         let hooks = std::mem::take(&mut self.writer.levels[0].hooks);
         self.writer.levels[0].clear();
-        self.writer.shadows.truncate(0);
+        self.writer.clear_copies();
         if self.supply.space.has_waiting() {
             recycle(&self.image);
         }
@@ -155,6 +155,7 @@ impl<'h> Transaction<'h> {
         let mut direct =
             persist.map(|persist| Direct::new(persist, image, Some(&mut writer.named)));
         writer.record.clear();
+        writer.spans.clear();
         for placed in &writer.parts {
             let offset = placed.offset();
             match placed.part() {
@@ -183,19 +184,21 @@ impl<'h> Transaction<'h> {
                     }
                 }
                 Part::Shadow(index) => {
-                    let record = &mut writer.record;
+                    let (record, known) = (&mut writer.record, &mut writer.spans);
                     for (block, shadow) in level.shadows.of_word(index, self.blocks.classes) {
-                        writer.shadows.spans(block, shadow, |start, bytes| {
-                            record.bytes(start, bytes);
+                        writer.shadows.spans(block, shadow, |span, bytes| {
+                            record.bytes(span.offset, bytes);
+                            known.push(span);
                         });
                     }
                 }
                 Part::Roots => {
                     let (roots, _) = level.shadows.words(self.blocks.classes);
-                    let record = &mut writer.record;
+                    let (record, known) = (&mut writer.record, &mut writer.spans);
                     if let Some((original, shadow)) = roots {
-                        writer.shadows.spans(original.offset, shadow, |start, bytes| {
-                            record.bytes(start, bytes);
+                        writer.shadows.spans(original.offset, shadow, |span, bytes| {
+                            record.bytes(span.offset, bytes);
+                            known.push(span);
                         });
                     }
                 }
@@ -233,8 +236,9 @@ impl<'h> Transaction<'h> {
 
     /// Applies to the image what the record says about the allocator, and retires what was freed.
     fn show(&mut self, sequence: u64) {
-        if !self.writer.levels[0].shadows.is_empty() {
-            self.show_copies();
+        let writer = &*self.writer;
+        for span in &writer.spans {
+            put(&mut self.image, span.offset, writer.shadows.span(*span));
         }
         if self.lets_in {
             self.let_in_afterwards();
@@ -257,13 +261,19 @@ impl<'h> Transaction<'h> {
     pub(crate) fn show_copies(&mut self) {
         let writer = &*self.writer;
         for (original, shadow) in writer.levels[0].shadows.all(self.blocks.classes) {
-            writer.shadows.spans(original.offset, shadow, |start, bytes| {
-                let target = self.image.bytes_mut(start, bytes.len() as u64);
-                debug_assert!(target.is_ok(), "blocks with copies exist");
-                if let Ok(target) = target {
-                    target.copy_from_slice(bytes);
-                }
+            writer.shadows.spans(original.offset, shadow, |span, bytes| {
+                put(&mut self.image, span.offset, bytes);
             });
         }
+    }
+}
+
+/// Writes bytes of a copy to its block.
+#[inline]
+fn put(image: &mut Exclusive<'_>, offset: u64, bytes: &[u8]) {
+    let target = image.bytes_mut(offset, bytes.len() as u64);
+    debug_assert!(target.is_ok(), "blocks with copies exist");
+    if let Ok(target) = target {
+        target.copy_from_slice(bytes);
     }
 }

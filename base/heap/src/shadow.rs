@@ -56,6 +56,16 @@ impl Shadow {
     }
 }
 
+/// A range that was written to a copy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// Heap offset of its first byte.
+    pub(crate) offset: u64,
+    /// Where in the memory of copies it lies.
+    from: usize,
+    bytes: usize,
+}
+
 /// The copy of something, whose first line is that.
 #[inline]
 fn copy_of(original: Original, first: u32) -> Shadow {
@@ -265,16 +275,24 @@ impl ShadowMemory {
         &mut self.bytes_mut(shadow)[at..at + len]
     }
 
-    /// Tells of what was written to the copy of the block at a heap offset: heap offset and bytes of
-    /// each range, in order. Ranges are joined over lines.
-    pub(crate) fn spans(&self, offset: u64, shadow: Shadow, mut span: impl FnMut(u64, &[u8])) {
+    /// The bytes of a range that [`ShadowMemory::spans`] told of.
+    #[inline]
+    pub(crate) fn span(&self, span: Span) -> &[u8] {
+        &self.lines.as_bytes()[span.from..][..span.bytes]
+    }
+
+    /// Tells of what was written to the copy of the block at a heap offset: each range and its bytes,
+    /// in order. Ranges are joined over lines.
+    pub(crate) fn spans(&self, offset: u64, shadow: Shadow, mut span: impl FnMut(Span, &[u8])) {
         let lines = shadow.lines();
         let bytes = self.lines[lines.clone()].as_bytes();
         let line_offset = offset - u64::from(shadow.start);
+        let first = lines.start * LINE_BYTES;
         let (mut start, mut end) = (0, 0);
         let mut give = |start: usize, end: usize| {
             if start < end {
-                span(line_offset + start as u64, &bytes[start..end]);
+                let (offset, from) = (line_offset + start as u64, first + start);
+                span(Span { offset, from, bytes: end - start }, &bytes[start..end]);
             }
         };
         for (line, &written) in self.written[lines].iter().enumerate() {
@@ -365,7 +383,9 @@ mod tests {
                 assert_eq!(memory.bytes(shadow), model);
                 let mut found = vec![false; block.len()];
                 let mut last = None;
-                memory.spans(original.offset, shadow, |at, bytes| {
+                memory.spans(original.offset, shadow, |span, bytes| {
+                    let at = span.offset;
+                    assert_eq!(memory.span(span), bytes);
                     assert!(last.is_none_or(|last| last < at), "in order, and joined");
                     last = Some(at + bytes.len() as u64);
                     let at = (at - original.offset) as usize;

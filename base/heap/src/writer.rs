@@ -11,8 +11,11 @@ use crate::journal::RecordBuilder;
 use crate::marked::Marked;
 use crate::range_list::RangeList;
 use crate::ranges::Ranges;
-use crate::shadow::{ShadowMemory, Shadows};
+use crate::shadow::{ShadowMemory, Shadows, Span};
 use crate::shard::Shard;
+
+/// More ranges of copies than these are given back when the transaction ends: 1.5 MiB.
+const SPANS_KEEP_MAX: usize = 1 << 16;
 
 /// Something to be done when a transaction has committed, with its sequence number.
 pub(crate) struct Hook(pub(crate) Box<dyn FnOnce(u64) + Send + Sync>);
@@ -140,6 +143,8 @@ pub(crate) struct Writer {
     /// Undo journal: the old bytes of what is to be changed in place.
     pub(crate) old: RecordBuilder,
     pub(crate) shadows: ShadowMemory,
+    /// What of the copies is in the record: it goes to memory after it.
+    pub(crate) spans: Vec<Span>,
     pub(crate) parts: Vec<Placed>,
     pub(crate) changes: Changes,
     /// Heap ranges of what is freed.
@@ -164,12 +169,23 @@ impl Writer {
             record,
             old,
             shadows: ShadowMemory::new(copies_bytes_max),
+            spans: Vec::new(),
             parts: Vec::new(),
             changes: Changes::default(),
             stretches: Vec::new(),
             touched: 0,
             named: RangeList::default(),
             unproven: RangeList::default(),
+        }
+    }
+    /// Forgets the copies and what of them is in the record.
+    #[inline]
+    pub(crate) fn clear_copies(&mut self) {
+        self.shadows.truncate(0);
+        if self.spans.capacity() > SPANS_KEEP_MAX {
+            self.spans = Vec::new();
+        } else {
+            self.spans.clear();
         }
     }
 }
