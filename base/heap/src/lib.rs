@@ -109,6 +109,9 @@ mod leaks;
 pub mod guide;
 mod salvage;
 
+#[cfg(all(test, loom))]
+mod every_order;
+
 pub use adamant_medium::memory::MemoryDirectory;
 pub use adamant_medium::os::OsDirectory;
 pub use adamant_medium::storage::Directory;

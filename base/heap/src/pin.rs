@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 /// Sequence numbers that somebody still looks at, with how many do.
 #[derive(Debug, Default)]

@@ -1,7 +1,8 @@
 //! The locks and atomics of what loom looks into, in one place so that it can stand in for them.
 //!
 //! Purpose: `RUSTFLAGS="--cfg loom" cargo test -p adamant-heap --lib every_order` explores the orders in
-//! which lanes take numbers and threads go through the gate of the image, as readers and otherwise.
+//! which lanes take numbers and threads go through the gate of the image, as readers and otherwise, and pin
+//! what they see.
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{
