@@ -416,7 +416,8 @@ impl Lsm {
     }
 }
 
-fn read_head<R: Read>(heap: &R, block: u64) -> Result<&Head> {
+/// The head at a heap offset, if one is there.
+pub(crate) fn read_head<R: Read>(heap: &R, block: u64) -> Result<&Head> {
     let head = heap.read(Ptr::<Head>::new(block))?;
     if head.magic != HEAD_MAGIC {
         return Err(Error::Heap(adamant_heap::Error::InvalidPointer {

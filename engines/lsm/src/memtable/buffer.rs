@@ -162,6 +162,16 @@ pub(crate) fn chunks<R: Read>(heap: &R, block: u64) -> Result<Vec<u64>> {
     Ok(buffer.chunks[..chunks].iter().map(|chunk| chunk.get()).collect())
 }
 
+/// How many blocks a buffer has, and how many records are in it. Reads all of it.
+pub(crate) fn blocks<R: Read>(heap: &R, block: u64) -> Result<(u64, u64)> {
+    let mut records = 0;
+    read(heap, block, |_| {
+        records += 1;
+        Ok(())
+    })?;
+    Ok((1 + chunks(heap, block)?.len() as u64, records))
+}
+
 /// Reads all records back, in the order in which they were appended.
 pub(crate) fn read<R: Read>(
     heap: &R,

@@ -15,6 +15,6 @@ mod piece;
 
 mod table;
 
-pub(crate) use buffer::destroy as destroy_buffer;
 pub(crate) use buffer::{Said, create as create_buffer, open as open_buffer};
+pub(crate) use buffer::{blocks as buffer_blocks, destroy as destroy_buffer};
 pub(crate) use table::{Memtable, Undo};

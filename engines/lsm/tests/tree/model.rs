@@ -1,102 +1,19 @@
 //! A tree against ordered maps, one for each moment that is looked at: random changes in transactions
 //! that commit or are undone, flushes, compactions and reopenings in between.
 
-use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::sync::Arc;
 
-use adamant_heap::{Directory, Durability, Heap, MemoryDirectory, Options as HeapOptions};
-use adamant_lsm::{Cache, CacheOptions, Environment, Error, Look, Lsm, NEWEST, Options};
+use adamant_heap::{Directory, Durability, MemoryDirectory};
+use adamant_lsm::{Error, Look, NEWEST, Options};
 use adamant_slice::Slice;
 
-type Pair = (Vec<u8>, Vec<u8>);
-type Model = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// The root that keeps the number of the next file, and the one that names the tree.
-const FILES: usize = 1;
-const TREE: usize = 2;
-
-struct Store {
-    heap: Heap,
-    environment: Arc<Environment>,
-    tree: Arc<Lsm>,
-}
+use crate::store::{Model, Pair, Store, small_options};
 
 fn options(random: &mut fastrand::Rng) -> Options {
-    let mut options = Options::default();
-    options.memtable_bytes_max = 2_000;
-    options.table_bytes_max = 1_500;
-    options.base_bytes_min = 4_000;
-    options.level_ratio = 3;
-    options.block_bytes = 256;
+    let mut options = small_options();
     options.blob_bytes_min = random.bool().then_some(60);
-    options.blob_file_bytes_max = 2_000;
     options
-}
-
-impl Store {
-    fn open(directory: &Arc<dyn Directory>, options: Options) -> Result<Self, Error> {
-        let mut heap_options = HeapOptions::default();
-        heap_options.background = false;
-        let (heap, _) = Heap::open(Arc::clone(directory), heap_options)?;
-        let next_file = heap.view()?.root(FILES);
-        let directories = (directory.subdirectory("tables")?, directory.subdirectory("blobs")?);
-        let cache = Arc::new(Cache::new(CacheOptions { block_bytes: 4_000, file_count: 3 }));
-        let environment = Arc::new(Environment::new(
-            directories,
-            [7; 16],
-            cache,
-            (options, Arc::default()),
-            (FILES, next_file),
-        ));
-        if heap.view()?.root(TREE) == 0 {
-            heap.transaction(Durability::Sync, |transaction| {
-                let head = Lsm::create(transaction, &environment)?;
-                transaction.set_root(TREE, head)?;
-                Ok::<(), Error>(())
-            })?;
-        }
-        let tree = {
-            let view = heap.view()?;
-            Lsm::open(&view, view.root(TREE), &environment)?
-        };
-        environment.remove_orphans(|file| tree.has_file(file))?;
-        Ok(Self { heap, environment, tree })
-    }
-
-    fn get(&self, key: &[u8], sequence: u64) -> Result<Option<Slice>, Error> {
-        let look = self.tree.look(&self.heap.view()?, key, sequence)?;
-        match look {
-            Look::Known(value) => Ok(value),
-            Look::Tables(tables) => tables.finish(key),
-        }
-    }
-
-    fn scan(
-        &self,
-        mut bounds: (Bound<Slice>, Bound<Slice>),
-        forward: bool,
-        sequence: u64,
-        entries_max: usize,
-    ) -> Result<Vec<Pair>, Error> {
-        let mut found = Vec::new();
-        loop {
-            let range = (bounds.0.as_ref().map(|k| &k[..]), bounds.1.as_ref().map(|k| &k[..]));
-            let scan = {
-                let view = self.heap.view()?;
-                self.tree.scan(&view, range, forward, sequence, (entries_max, 300))?
-            };
-            let rest = scan.finish(entries_max, |key, value| {
-                found.push((key.to_vec(), value.to_vec()));
-                ControlFlow::Continue(())
-            })?;
-            match rest {
-                None => return Ok(found),
-                Some(bound) if forward => bounds.0 = bound,
-                Some(bound) => bounds.1 = bound,
-            }
-        }
-    }
 }
 
 fn key(random: &mut fastrand::Rng) -> Vec<u8> {
@@ -248,6 +165,14 @@ fn run(seed: u64) {
             _ => {}
         }
         compare(&store, &model, store.environment.sequences().visible(), &mut random, &of);
+        if step % 20 == 0 {
+            let report = store.check();
+            assert!(report.is_clean(), "{of}: {:#?}", report.findings);
+            let stats = store.tree.stats();
+            let entries: u64 = stats.memtables.iter().map(|memtable| memtable.entries).sum();
+            let of_tables: u64 = stats.levels.iter().map(|level| level.entries).sum();
+            assert_eq!(entries + of_tables, report.entries, "{of}");
+        }
         if !moments.is_empty() {
             let (sequence, then) = &moments[random.usize(0..moments.len())];
             compare(&store, then, *sequence, &mut random, &format!("{of}, at {sequence}"));

@@ -1,0 +1,376 @@
+//! Looking at a tree: what it is made of, and whether all of it is as it should be.
+//!
+//! Purpose: figures for operators, and a check that reads everything: each file by its own check, the
+//! manifest beside the files, the levels beside their rules, counters of blob files beside what tables
+//! say of them.
+//! Invariants: nothing is changed. A check goes on after what it finds, so its report names all of it.
+//! Thread safety: any thread. The heap is looked at in the first part of a check; files, which take
+//! long, in the second, under no lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use adamant_heap::access::Read;
+
+use crate::blob::check_blob_file;
+use crate::environment::{Environment, Shelf};
+use crate::error::{Error, Result};
+use crate::layers::{LEVELS, Layers, TableFile};
+use crate::manifest::{self, BlobInfo};
+use crate::memtable::{buffer_blocks, open_buffer};
+use crate::table::{TableMeta, check_table};
+use crate::tree::{Lsm, read_head};
+
+/// A memtable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemtableStats {
+    /// Bytes of keys and values.
+    pub bytes: u64,
+    /// Entries, ranges that were made empty among them.
+    pub entries: u64,
+    /// Bytes of memory that its index takes.
+    pub index_bytes: u64,
+}
+
+/// A level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// Tables.
+    pub tables: u64,
+    /// Bytes of their files.
+    pub bytes: u64,
+    /// Their entries, tombstones among them.
+    pub entries: u64,
+    /// Their tombstones.
+    pub tombstones: u64,
+    /// Their range tombstones.
+    pub range_tombstones: u64,
+    /// Bytes of their data blocks before compression.
+    pub data_bytes_plain: u64,
+    /// Bytes of their data blocks in the files.
+    pub data_bytes_stored: u64,
+}
+
+/// All blob files of a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlobStats {
+    /// Files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Values in them, stale ones among these.
+    pub values: u64,
+    /// Bytes of the values as they are stored.
+    pub stored_bytes: u64,
+    /// Values that no table points to any more.
+    pub stale_values: u64,
+    /// Their bytes as they are stored.
+    pub stale_bytes: u64,
+}
+
+/// What a tree is made of, and what its background did since it was opened.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct LsmStats {
+    /// Memtables, the active one first, then the frozen ones from the newest to the oldest.
+    pub memtables: Vec<MemtableStats>,
+    /// Levels.
+    pub levels: [LevelStats; LEVELS],
+    /// Blob files.
+    pub blobs: BlobStats,
+    /// Memtables that were written to tables.
+    pub flushes: u64,
+    /// Bytes of the files that this made.
+    pub flushed_bytes: u64,
+    /// Merges of tables.
+    pub compactions: u64,
+    /// Bytes of the files that these made.
+    pub compacted_bytes: u64,
+    /// Tables that went to another level as they are.
+    pub moves: u64,
+    /// What is written and not merged yet: [`Lsm::debt`].
+    pub debt: f64,
+}
+
+impl Lsm {
+    /// The tables of each level, from level 0 on: that from the newest to the oldest, the others by key.
+    pub fn levels(&self) -> Vec<Vec<TableMeta>> {
+        let metas = |files: &Vec<Arc<TableFile>>| files.iter().map(|f| f.meta.clone()).collect();
+        self.layers().levels.iter().map(metas).collect()
+    }
+
+    /// What the tree is made of. O(tables), reads no file.
+    pub fn stats(&self) -> LsmStats {
+        let (layers, work) = (self.layers(), &self.work);
+        let memtables = layers.memtables().map(|memtable| MemtableStats {
+            bytes: memtable.bytes(),
+            entries: memtable.entries(),
+            index_bytes: memtable.index_bytes(),
+        });
+        let mut levels = [LevelStats::default(); LEVELS];
+        for (level, files) in levels.iter_mut().zip(&layers.levels) {
+            for TableFile { meta, .. } in files.iter().map(|file| &**file) {
+                level.tables += 1;
+                level.bytes += meta.file_bytes;
+                level.entries += meta.entries;
+                level.tombstones += meta.tombstones;
+                level.range_tombstones += meta.range_tombstones;
+                level.data_bytes_plain += meta.data_bytes_plain;
+                level.data_bytes_stored += meta.data_bytes_stored;
+            }
+        }
+        let mut blobs = BlobStats::default();
+        for BlobInfo { file_bytes, values, stored_bytes, stale_values, stale_bytes, .. } in
+            layers.blobs.values().map(|listed| &listed.info)
+        {
+            blobs.files += 1;
+            blobs.bytes += file_bytes;
+            blobs.values += values;
+            blobs.stored_bytes += stored_bytes;
+            blobs.stale_values += stale_values;
+            blobs.stale_bytes += stale_bytes;
+        }
+        LsmStats {
+            memtables: memtables.collect(),
+            levels,
+            blobs,
+            flushes: work.flushes.load(Ordering::Relaxed),
+            flushed_bytes: work.flushed_bytes.load(Ordering::Relaxed),
+            compactions: work.compactions.load(Ordering::Relaxed),
+            compacted_bytes: work.compacted_bytes.load(Ordering::Relaxed),
+            moves: work.moves.load(Ordering::Relaxed),
+            debt: self.debt(),
+        }
+    }
+
+    /// The first part of a check: of what the tree has on the heap. O(memtables and tables).
+    ///
+    /// # Errors
+    /// Those of the heap, also when the head or a buffer is none: then there is nothing to go on with.
+    pub fn check<R: Read>(&self, heap: &R) -> Result<LsmCheck> {
+        let layers = self.layers();
+        let environment = Arc::clone(self.environment());
+        let head = read_head(heap, self.head())?;
+        let mut findings = Vec::new();
+        let mut wrong = |offset, what| {
+            findings.push(Error::Heap(adamant_heap::Error::InvalidPointer { offset, what }));
+        };
+        if head.identity != environment.uuid() {
+            wrong(self.head(), "is the head of a tree whose files have another identity");
+        }
+        if head.manifest.get() != layers.manifest {
+            wrong(self.head(), "names another manifest than the one that was read");
+        }
+        // The head, the manifest, the record of each file.
+        let mut blocks = 1 + layers.files().count() as u64 + u64::from(layers.manifest != 0);
+        let mut buffer = head.buffer.get();
+        for memtable in layers.memtables() {
+            if buffer != memtable.buffer() {
+                wrong(buffer, "is where another buffer of the tree should be");
+                break;
+            }
+            let (held, records) = buffer_blocks(heap, buffer)?;
+            if records != memtable.entries() {
+                wrong(buffer, "is a buffer with another number of records than its memtable has");
+            }
+            blocks += held;
+            buffer = open_buffer(heap, buffer)?.older.get();
+        }
+        // A manifest lists tables in whatever order.
+        let (mut listed, mut used) = (manifest::read(heap, layers.manifest)?, layers.listed());
+        listed.tables.sort_unstable();
+        used.tables.sort_unstable();
+        if layers.manifest != 0 && listed != used {
+            wrong(layers.manifest, "is a manifest of other files than those in use");
+        }
+        for file in layers.levels.iter().flatten() {
+            if manifest::read_table(heap, file.record)? != file.meta {
+                wrong(file.record, "is the record of a table other than the one in use");
+            }
+        }
+        for listed in layers.blobs.values() {
+            if manifest::read_blob(heap, listed.blob.record)? != listed.info {
+                wrong(listed.blob.record, "is the record of a blob file other than the one in use");
+            }
+        }
+        Ok(LsmCheck { environment, layers, blocks, findings })
+    }
+}
+
+/// A check of which the first part is done.
+#[derive(Debug)]
+pub struct LsmCheck {
+    environment: Arc<Environment>,
+    layers: Arc<Layers>,
+    blocks: u64,
+    findings: Vec<Error>,
+}
+
+/// What a check found.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct LsmReport {
+    /// Blocks of the heap that the tree has: head, buffers and their chunks, manifest, records.
+    pub blocks: u64,
+    /// Entries in memtables and tables: versions of keys, tombstones among them.
+    pub entries: u64,
+    /// Tables that were read.
+    pub tables: u64,
+    /// Blob files that were read.
+    pub blob_files: u64,
+    /// Bytes of all files that were read.
+    pub file_bytes: u64,
+    /// What is wrong. Each names the file, or the place on the heap.
+    pub findings: Vec<Error>,
+}
+
+impl LsmReport {
+    /// Whether nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+impl LsmCheck {
+    /// Blocks of the heap that the tree has.
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// The second part: reads all files. They stay as long as it runs, whatever else is done.
+    pub fn finish(self) -> LsmReport {
+        let Self { environment, layers, blocks, findings } = self;
+        let entries = layers.memtables().map(|memtable| memtable.entries()).sum();
+        let mut report = LsmReport { blocks, entries, findings, ..LsmReport::default() };
+        check_levels(&environment, &layers, &mut report.findings);
+        check_counters(&environment, &layers, &mut report.findings);
+        for file in layers.levels.iter().flatten() {
+            let identity = environment.identity(file.meta.number);
+            match check_table(environment.directory(Shelf::Tables), identity) {
+                Ok(meta) if meta != file.meta => {
+                    let what = "expected the counts, keys and references that the manifest has";
+                    report.findings.push(wrong_file(
+                        &environment,
+                        Shelf::Tables,
+                        meta.number,
+                        what,
+                    ));
+                }
+                Ok(_) => {}
+                Err(error) => report.findings.push(error),
+            }
+            report.tables += 1;
+            report.entries += file.meta.entries;
+            report.file_bytes += file.meta.file_bytes;
+        }
+        for listed in layers.blobs.values() {
+            let info = listed.info;
+            let identity = environment.identity(info.file);
+            match check_blob_file(environment.directory(Shelf::Blobs), identity) {
+                Ok(meta)
+                    if (meta.file_bytes, meta.values, meta.stored_bytes)
+                        != (info.file_bytes, info.values, info.stored_bytes) =>
+                {
+                    let what = "expected the bytes and values that the manifest has";
+                    report.findings.push(wrong_file(&environment, Shelf::Blobs, info.file, what));
+                }
+                Ok(_) => {}
+                Err(error) => report.findings.push(error),
+            }
+            report.blob_files += 1;
+            report.file_bytes += info.file_bytes;
+        }
+        report
+    }
+}
+
+fn wrong_file(
+    environment: &Environment,
+    shelf: Shelf,
+    number: u64,
+    what: impl Into<String>,
+) -> Error {
+    let name = environment.identity(number).name();
+    Error::damaged(&environment.directory(shelf).path().join(name), 0, what)
+}
+
+/// Looks whether the tables are where they belong.
+fn check_levels(environment: &Environment, layers: &Layers, findings: &mut Vec<Error>) {
+    let (_, next_file) = environment.next_file();
+    for number in layers.blobs.keys().filter(|number| **number >= next_file) {
+        let what = format!("expected the number of a blob file below {next_file}");
+        findings.push(wrong_file(environment, Shelf::Blobs, *number, what));
+    }
+    let mut wrong = |number, what: String| {
+        findings.push(wrong_file(environment, Shelf::Tables, number, what));
+    };
+    let mut numbers = BTreeSet::new();
+    for TableFile { meta, .. } in layers.levels.iter().flatten().map(|file| &**file) {
+        let has_order = if meta.key_max_is_exclusive {
+            meta.key_min < meta.key_max
+        } else {
+            meta.key_min <= meta.key_max
+        };
+        if !has_order || meta.key_min.is_empty() {
+            wrong(meta.number, "expected a lowest key that is not above the highest".into());
+        }
+        if meta.sequence_min > meta.sequence_max || meta.sequence_max > layers.sequence_max {
+            let of = (meta.sequence_min, meta.sequence_max, layers.sequence_max);
+            wrong(
+                meta.number,
+                format!("expected sequence numbers up to {}, found {} to {}", of.2, of.0, of.1),
+            );
+        }
+        if !numbers.insert(meta.number) || meta.number >= next_file {
+            wrong(meta.number, format!("expected a number of its own, below {next_file}"));
+        }
+    }
+    for (level, files) in layers.levels.iter().enumerate().skip(1) {
+        for pair in files.windows(2) {
+            let [one, other] = pair else { continue };
+            if !one.ends_below(other.bounds().0) {
+                let what = format!(
+                    "expected keys above those of table {}, which is on level {level} too",
+                    one.meta.number
+                );
+                wrong(other.meta.number, what);
+            }
+        }
+    }
+}
+
+/// Looks whether counters of blob files say what tables point to.
+fn check_counters(environment: &Environment, layers: &Layers, findings: &mut Vec<Error>) {
+    let mut used: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for file in layers.levels.iter().flatten() {
+        for reference in &file.meta.blob_references {
+            let (values, bytes) = used.entry(reference.file).or_default();
+            *values += reference.entries;
+            *bytes += reference.stored_bytes;
+            if !layers.blobs.contains_key(&reference.file) {
+                let what = format!("points into blob file {}, which is not listed", reference.file);
+                findings.push(wrong_file(environment, Shelf::Tables, file.meta.number, what));
+            }
+        }
+    }
+    for listed in layers.blobs.values() {
+        let info = &listed.info;
+        let (values, bytes) = used.get(&info.file).copied().unwrap_or_default();
+        let live = (
+            info.values.checked_sub(info.stale_values),
+            info.stored_bytes.checked_sub(info.stale_bytes),
+        );
+        if live != (Some(values), Some(bytes)) {
+            let what = format!(
+                "expected {values} values of {bytes} bytes that are not stale, as many as tables \
+                 point to, found {} less {} of {} less {} bytes",
+                info.values, info.stale_values, info.stored_bytes, info.stale_bytes
+            );
+            findings.push(wrong_file(environment, Shelf::Blobs, info.file, what));
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A heap with one tree on it, and what its tests ask of it.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use adamant_heap::{Directory, Durability, Heap, Options as HeapOptions};
+use adamant_lsm::{Cache, CacheOptions, Environment, Error, Look, Lsm, LsmReport, Options};
+use adamant_slice::Slice;
+
+pub(crate) type Pair = (Vec<u8>, Vec<u8>);
+pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The root that keeps the number of the next file, and the one that names the tree.
+const FILES: usize = 1;
+const TREE: usize = 2;
+
+/// Of everything little, so that a few hundred entries make many tables on several levels.
+pub(crate) fn small_options() -> Options {
+    let mut options = Options::default();
+    options.memtable_bytes_max = 2_000;
+    options.table_bytes_max = 1_500;
+    options.base_bytes_min = 4_000;
+    options.level_ratio = 3;
+    options.block_bytes = 256;
+    options.blob_bytes_min = Some(60);
+    options.blob_file_bytes_max = 2_000;
+    options
+}
+
+pub(crate) struct Store {
+    pub(crate) heap: Heap,
+    pub(crate) environment: Arc<Environment>,
+    pub(crate) tree: Arc<Lsm>,
+}
+
+impl Store {
+    pub(crate) fn open(directory: &Arc<dyn Directory>, options: Options) -> Result<Self, Error> {
+        let mut heap_options = HeapOptions::default();
+        heap_options.background = false;
+        Self::open_with(directory, options, heap_options)
+    }
+
+    pub(crate) fn open_with(
+        directory: &Arc<dyn Directory>,
+        options: Options,
+        heap_options: HeapOptions,
+    ) -> Result<Self, Error> {
+        let (heap, _) = Heap::open(Arc::clone(directory), heap_options)?;
+        let next_file = heap.view()?.root(FILES);
+        let directories = (directory.subdirectory("tables")?, directory.subdirectory("blobs")?);
+        let cache = Arc::new(Cache::new(CacheOptions { block_bytes: 4_000, file_count: 3 }));
+        let environment = Arc::new(Environment::new(
+            directories,
+            [7; 16],
+            cache,
+            (options, Arc::default()),
+            (FILES, next_file),
+        ));
+        if heap.view()?.root(TREE) == 0 {
+            heap.transaction(Durability::Sync, |transaction| {
+                let head = Lsm::create(transaction, &environment)?;
+                transaction.set_root(TREE, head)?;
+                Ok::<(), Error>(())
+            })?;
+        }
+        let tree = {
+            let view = heap.view()?;
+            Lsm::open(&view, view.root(TREE), &environment)?
+        };
+        environment.remove_orphans(|file| tree.has_file(file))?;
+        Ok(Self { heap, environment, tree })
+    }
+
+    pub(crate) fn get(&self, key: &[u8], sequence: u64) -> Result<Option<Slice>, Error> {
+        let look = self.tree.look(&self.heap.view()?, key, sequence)?;
+        match look {
+            Look::Known(value) => Ok(value),
+            Look::Tables(tables) => tables.finish(key),
+        }
+    }
+
+    pub(crate) fn scan(
+        &self,
+        mut bounds: (Bound<Slice>, Bound<Slice>),
+        forward: bool,
+        sequence: u64,
+        entries_max: usize,
+    ) -> Result<Vec<Pair>, Error> {
+        let mut found = Vec::new();
+        loop {
+            let range = (bounds.0.as_ref().map(|k| &k[..]), bounds.1.as_ref().map(|k| &k[..]));
+            let scan = {
+                let view = self.heap.view()?;
+                self.tree.scan(&view, range, forward, sequence, (entries_max, 300))?
+            };
+            let rest = scan.finish(entries_max, |key, value| {
+                found.push((key.to_vec(), value.to_vec()));
+                ControlFlow::Continue(())
+            })?;
+            match rest {
+                None => return Ok(found),
+                Some(bound) if forward => bounds.0 = bound,
+                Some(bound) => bounds.1 = bound,
+            }
+        }
+    }
+
+    /// Checks the tree, and that it has all blocks of the heap.
+    pub(crate) fn check(&self) -> LsmReport {
+        let (check, allocated) = {
+            let report = self.heap.check().unwrap();
+            assert!(report.is_clean(), "{:#?}", report.findings);
+            (self.tree.check(&self.heap.view().unwrap()).unwrap(), report.blocks)
+        };
+        let report = check.finish();
+        assert_eq!(report.blocks, allocated, "blocks that the tree has, and that are allocated");
+        report
+    }
+}
