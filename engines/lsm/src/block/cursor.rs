@@ -11,8 +11,9 @@ use std::ops::Range;
 
 use adamant_slice::Slice;
 
+use super::entry::{EntryAt, Malformed, Read};
 use super::layout::RESTART_INTERVAL_MAX;
-use super::reader::{EntryAt, EntryBlock, Malformed, Read};
+use super::reader::EntryBlock;
 use crate::key::{Entry, KEY_BYTES_MAX, Version};
 
 /// Bytes of the longest key in an index: one that is just above a key.

@@ -8,11 +8,11 @@
 use adamant_wire::{le, varint};
 use zerocopy::IntoBytes;
 
+use super::entry::{bucket_of, common_prefix};
 use super::layout::{
     BUCKET_EMPTY, BUCKET_RESTARTS_MAX, BUCKET_SHARED, ENTRIES_TAIL_BYTES, EntriesTail,
     RESTART_INTERVAL_MAX,
 };
-use super::reader::{bucket_of, common_prefix};
 use crate::key::EntryKind;
 
 /// Four buckets for three keys: about half of the keys that are not there meet an empty one.
