@@ -184,11 +184,9 @@ impl Seen {
         }
         let mut cursor = Forward::all(EntryBlock::new(payload)?);
         while cursor.advance_in_order()? {
-            let Some(entry) = cursor.entry(true) else { break };
-            let (start, end, sequence) = (entry.key, entry.version.value, entry.version.sequence);
-            let range = RangeTombstone { start, end, sequence };
+            let range = ranges::range_at(&cursor)?;
             let is_behind = |last: &RangeTombstone| ranges::order(last, &range).is_lt();
-            if range.start >= range.end || !self.last_range.as_ref().is_none_or(is_behind) {
+            if !self.last_range.as_ref().is_none_or(is_behind) {
                 return Err(Malformed("expected range tombstones that ascend"));
             }
             self.meta.cover_range(&range);

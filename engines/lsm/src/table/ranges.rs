@@ -12,7 +12,8 @@ use std::cmp::Ordering;
 
 use adamant_slice::Slice;
 
-use crate::key::RangeTombstone;
+use crate::block::{Forward, Malformed, Read};
+use crate::key::{EntryKind, RangeTombstone};
 
 /// What is known of the ranges of a part.
 #[derive(Clone, Debug)]
@@ -34,6 +35,24 @@ pub(crate) struct Ranges {
 /// Where one stands beside another: by start, then the newer one first.
 pub(crate) fn order(left: &RangeTombstone, right: &RangeTombstone) -> Ordering {
     left.start.cmp(&right.start).then(right.sequence.cmp(&left.sequence))
+}
+
+/// The range tombstone that a cursor in a block of them is at. Its key is whole: so all of them take
+/// no more memory than the blocks.
+///
+/// # Errors
+/// `Malformed` if it is none.
+pub(crate) fn range_at(cursor: &Forward) -> Read<RangeTombstone> {
+    let is_whole = cursor.current().is_some_and(|entry| entry.shared == 0);
+    match cursor.entry(true).filter(|_| is_whole) {
+        Some(entry)
+            if entry.version.kind == EntryKind::Value && entry.key < entry.version.value =>
+        {
+            let (start, end, sequence) = (entry.key, entry.version.value, entry.version.sequence);
+            Ok(RangeTombstone { start, end, sequence })
+        }
+        _ => Err(Malformed("expected a range tombstone with a whole key below its end")),
+    }
 }
 
 impl Ranges {

@@ -281,9 +281,7 @@ fn read_ranges(
         let block = EntryBlock::new(payload).map_err(|malformed| damaged(&malformed))?;
         let mut cursor = Forward::all(block);
         while cursor.advance().map_err(|malformed| damaged(&malformed))? {
-            let Some(entry) = cursor.entry(true) else { break };
-            let (start, end, sequence) = (entry.key, entry.version.value, entry.version.sequence);
-            let range = RangeTombstone { start, end, sequence };
+            let range = ranges::range_at(&cursor).map_err(|malformed| damaged(&malformed))?;
             if found.last().is_some_and(|last| ranges::order(last, &range).is_ge()) {
                 return Err(damaged(&"expected range tombstones that ascend"));
             }

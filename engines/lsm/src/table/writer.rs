@@ -29,11 +29,10 @@ use crate::key::{
 /// Smallest and largest size that a block is cut at.
 const BLOCK_BYTES: (usize, usize) = (64, 8 << 20);
 /// Entries from one whole key of an index to the next: every search begins there, and whole keys are
-/// found by binary search alone. With keys of 20 bytes an index takes 0.7 % of the data for that,
+/// found by binary search alone. (So it is with range tombstones, which are held in memory: whole keys
+/// take no more there than in the file.) With keys of 20 bytes an index takes 0.7 % of the data for that,
 /// where it could take 0.4 %.
 const INDEX_RESTART_INTERVAL: usize = 1;
-/// The same of range tombstones, which are read from front to back.
-const RANGES_RESTART_INTERVAL: usize = 4;
 /// Bytes of a block of range tombstones.
 const RANGES_BYTES: usize = 64 << 10;
 /// A filter may be so many times as large as the index of its keys' blocks.
@@ -332,7 +331,7 @@ impl TableWriter {
         // Of two that begin with the same key in the same commit the longer one says all.
         ranges.sort_by(|left, right| ranges::order(left, right).then(right.end.cmp(&left.end)));
         ranges.dedup_by(|next, kept| ranges::order(next, kept).is_eq());
-        let mut block = EntriesWriter::new(RANGES_RESTART_INTERVAL, false);
+        let mut block = EntriesWriter::new(INDEX_RESTART_INTERVAL, false);
         for (position, range) in ranges.iter().enumerate() {
             self.meta.cover_range(range);
             block.add(&range.start, 0, range.sequence, EntryKind::Value, &range.end);
