@@ -76,6 +76,33 @@ fn an_operation_that_fails_leaves_no_file_and_the_number_can_be_used_again() {
     }
 }
 
+/// A sync that failed says nothing of what the next one writes: whoever goes on after an error, which
+/// only comes from one of many calls, must not end with a file that passes for durable.
+#[test]
+fn a_writer_that_goes_on_after_an_error_never_finishes() {
+    let write_on = |directory: &Arc<dyn Directory>| {
+        let mut writer = BlobWriter::create(directory, identity(1), BlobOptions::default())?;
+        for index in 0..12_u8 {
+            // Synced in between, and with pieces of both kinds: copied, and as they are.
+            let value = vec![index; if index % 2 == 0 { 1 << 20 } else { 100_000 }];
+            let _ = writer.add(&[index], &value);
+        }
+        writer.finish()
+    };
+    let disk = SimDisk::new(1);
+    write_on(&root(&disk)).unwrap();
+    let operation_count = disk.operation_count();
+    let syncs = (0..operation_count).filter(|&n| disk.describe(n).unwrap().contains("sync"));
+    assert!(syncs.count() >= 2, "one in between, and one at the end");
+    for number in 0..operation_count {
+        let disk = SimDisk::new(1);
+        let directory = root(&disk);
+        disk.fail(number..number + 1);
+        assert!(write_on(&directory).is_err(), "operation {number}: {:?}", disk.describe(number));
+        assert!(directory.list().unwrap().is_empty());
+    }
+}
+
 #[test]
 fn a_disk_that_is_full_refuses_and_takes_more_when_there_is_space() {
     let model = large_model();

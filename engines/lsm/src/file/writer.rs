@@ -3,12 +3,15 @@
 //! Purpose: bytes in large pieces to a file of a temporary name, which gets its own name when it is
 //! complete and durable.
 //! Invariants: a file under its own name is complete and synced. One that is dropped before is
-//! removed. Nothing follows a failed sync.
+//! removed. Nothing follows a write or sync that failed: what a sync that failed should have written is
+//! not written by the next one either.
 //! Thread safety: one thread at a time.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::{Directory, File};
 
 use super::identity::{FileKind, Identity};
@@ -16,6 +19,11 @@ use crate::error::{Error, Result};
 
 /// Bytes of the pieces: a call costs some 20 us with the copy, so this is far from counting.
 const PIECE_BYTES: usize = 256 << 10;
+
+/// Bytes after which what was written is synced, without waiting for the end: a commit that is synced
+/// beside it waits for what the device has to write at that time. Beside tables of 64 MiB the longest
+/// of such waits was 36 ms with one sync at the end, and 17 ms with one for each 8 MiB or less.
+const SYNC_BYTES: u64 = 4 << 20;
 
 /// A file that is being written.
 #[derive(Debug)]
@@ -26,6 +34,8 @@ pub(crate) struct FileWriter {
     /// What follows the bytes that were written.
     piece: Vec<u8>,
     written_bytes: u64,
+    synced_bytes: u64,
+    is_failed: bool,
     is_finished: bool,
 }
 
@@ -55,9 +65,16 @@ impl FileWriter {
             directory.remove(&name_new)?;
         }
         let file = directory.create(&name_new)?;
-        let piece = identity.header(kind).to_vec();
-        let directory = Arc::clone(directory);
-        Ok(Self { directory, identity, file, piece, written_bytes: 0, is_finished: false })
+        Ok(Self {
+            directory: Arc::clone(directory),
+            identity,
+            file,
+            piece: identity.header(kind).to_vec(),
+            written_bytes: 0,
+            synced_bytes: 0,
+            is_failed: false,
+            is_finished: false,
+        })
     }
 
     /// For messages.
@@ -96,17 +113,33 @@ impl FileWriter {
             return self.flush_full();
         }
         self.flush()?;
-        self.file.write_at(bytes, self.written_bytes)?;
-        self.written_bytes += bytes.len() as u64;
-        Ok(())
+        self.write(bytes)
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.file.write_at(&self.piece, self.written_bytes)?;
-        self.written_bytes += self.piece.len() as u64;
-        self.piece.clear();
+        let mut piece = std::mem::take(&mut self.piece);
+        let written = self.write(&piece);
+        piece.clear();
         // One large value is no reason to keep memory for ever.
-        self.piece.shrink_to(2 * PIECE_BYTES);
+        piece.shrink_to(2 * PIECE_BYTES);
+        self.piece = piece;
+        written
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.is_failed {
+            let source = io::Error::other("writing it failed before");
+            return Err(MediumError::io("write", self.file.path(), None, 0, source).into());
+        }
+        // Unless all of it succeeds.
+        self.is_failed = true;
+        self.file.write_at(bytes, self.written_bytes)?;
+        self.written_bytes += bytes.len() as u64;
+        if self.written_bytes - self.synced_bytes >= SYNC_BYTES {
+            self.file.sync()?;
+            self.synced_bytes = self.written_bytes;
+        }
+        self.is_failed = false;
         Ok(())
     }
 
