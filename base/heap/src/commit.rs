@@ -252,6 +252,7 @@ impl<'h> Transaction<'h> {
         }
         let mut arena = self.supply.space.arena();
         for freed in writer.changes.freed() {
+            self.supply.space.note_freed(sequence, freed);
             arena.retire(sequence, freed);
         }
         self.supply.space.note_waiting(&arena);

@@ -59,6 +59,10 @@ pub struct Options {
     pub flushing: Flushing,
     /// Bytes of log files above which commits wait for a checkpoint. At least 4 MiB.
     pub log_bytes_max: u64,
+    /// Redo journal: bytes of the log that are kept for what of blocks reserved by
+    /// [`Transaction::reserve_held`] is held back of the pool file, at most, and at most half of
+    /// `log_bytes_max`. Beyond that it is taken there after all.
+    pub log_held_bytes_max: u64,
     /// Milliseconds after which a deferred commit is made durable at the latest.
     pub deferred_ms_max: u64,
     /// Bytes of deferred commits kept in memory at most.
@@ -107,6 +111,7 @@ impl Default for Options {
             journal: JournalKind::Redo,
             flushing: Flushing::Auto,
             log_bytes_max: 128 << 20,
+            log_held_bytes_max: u64::MAX,
             deferred_ms_max: 100,
             deferred_bytes_max: 4 << 20,
             background: true,
@@ -192,7 +197,8 @@ impl Heap {
         let (classes, pages_end) = load_root(&journal, &image, &settled)?;
         let (journal, pins) = (Arc::new(journal), Arc::new(Pins::default()));
         let record = || journal.record();
-        let space = Arc::new(Space::new(image, classes, settled, pages_end, record()));
+        let space =
+            Arc::new(Space::new(image, classes, settled, journal.holds(), pages_end, record()));
         let writer = Writer::new(record(), record(), options.copies_bytes_max);
         let lock = Arc::new(lock);
         let lent = Arc::new(Lent::new(Holder::new(Arc::clone(&space), Arc::clone(&lock))));
@@ -295,6 +301,7 @@ impl Heap {
             }
             let mut arena = self.space.arena();
             for (sequence, freed) in desk.retired.drain(..) {
+                self.space.note_freed(sequence, freed);
                 arena.retire(sequence, freed);
             }
             self.space.note_waiting(&arena);
@@ -479,7 +486,8 @@ impl Heap {
         self.journal.finish(self.journal.last_sequence(), Durability::Sync)
     }
 
-    /// Applies everything committed so far to the pool file, and empties the log.
+    /// Applies everything committed so far to the pool file, and empties the log; but for what is held
+    /// back of blocks that [`Transaction::reserve_held`] reserved.
     ///
     /// # Errors
     /// `Error::Poisoned` if that fails or failed.
@@ -628,6 +636,7 @@ fn open_writable(directory: &Arc<dyn Directory>, options: &Options) -> Result<Fo
     let lock = directory.lock("lock")?;
     let journal_options = JournalOptions {
         log_bytes_max: options.log_bytes_max,
+        held_bytes_max: options.log_held_bytes_max,
         background: options.background,
         deferred_ms_max: options.deferred_ms_max,
         deferred_bytes_max: options.deferred_bytes_max,

@@ -14,7 +14,9 @@ use adamant_medium::storage::{Directory, File};
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::image::{Image, Mapping};
-use crate::journal::{Journal as Redo, JournalOptions, JournalStats, RecordBuilder, Recovery};
+use crate::journal::{
+    Holds, Journal as Redo, JournalOptions, JournalStats, RecordBuilder, Recovery,
+};
 use crate::lanes::{self, Fresh, Lanes, Undo};
 use crate::layout::{INCOMPAT_UNDO_JOURNAL, PAGE_BYTES};
 use crate::pool_file::PoolFile;
@@ -489,6 +491,25 @@ impl Journal {
             Self::Redo(redo) => redo.checkpoint(),
             Self::Undo(lanes) => lanes.checkpoint(image),
             Self::ReadOnly(_) => Ok(()),
+        }
+    }
+
+    /// As [`Journal::checkpoint`], of what the applier holds back, too: it is not held any more.
+    ///
+    /// # Errors
+    /// As [`Journal::checkpoint`].
+    pub(crate) fn checkpoint_held(&self, image: &Image) -> Result<()> {
+        match self {
+            Self::Redo(redo) => redo.checkpoint_held(),
+            Self::Undo(_) | Self::ReadOnly(_) => self.checkpoint(image),
+        }
+    }
+
+    /// The extents whose bytes the applier holds back, where there is one.
+    pub(crate) fn holds(&self) -> Option<&Arc<Holds>> {
+        match self {
+            Self::Redo(redo) => Some(redo.holds()),
+            Self::Undo(_) | Self::ReadOnly(_) => None,
         }
     }
 

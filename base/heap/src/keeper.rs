@@ -207,7 +207,13 @@ impl Estate {
         let Some(written) = image.written() else { return Ok(()) };
         let Some((epoch, sequence)) = self.end_epoch(written) else { return Ok(()) };
         if self.makes_checkpoint() {
-            self.journal.checkpoint(image)?;
+            // What the file does not have cannot be dropped.
+            if self.space.held_bytes() > self.bytes_max / 2 {
+                self.journal.checkpoint_held(image)?;
+            } else {
+                self.journal.checkpoint(image)?;
+            }
+            self.space.let_go_of_held(&self.space.arena());
             if self.journal.stats().applied_sequence < sequence {
                 // It is being closed.
                 return Ok(());

@@ -87,7 +87,8 @@ impl Supply<'_> {
             // Memory may hold a copy of what was there, and the sum is that of zeros now.
             self.space.settled.settle(start * PAGE_BYTES, (end - start) * PAGE_BYTES);
         }
-        self.journal.checkpoint(image)?;
+        // The checkpoint must lie behind all that names pages which are cut off.
+        self.journal.checkpoint_held(image)?;
         self.journal.punch(&plan.holes)?;
         if plan.pages < before {
             image.cut(plan.pages)?;

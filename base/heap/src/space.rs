@@ -5,14 +5,16 @@
 //! Thread safety: any thread. Lock order: the image's lock, a shard, the arena, then whatever the
 //! journal locks inside `append`. `Image::try_write` never waits, so it is asked under any of them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::arena::Arena;
+use crate::arena::{Arena, Retired};
 use crate::class::ClassTable;
 use crate::image::{Image, Place};
-use crate::journal::RecordBuilder;
+use crate::journal::{Holds, RecordBuilder};
+use crate::layout::PAGE_BYTES;
 use crate::marked::Word;
 use crate::settled::Settled;
 
@@ -22,6 +24,8 @@ pub(crate) struct Space {
     pub(crate) image: Image,
     pub(crate) classes: ClassTable,
     pub(crate) settled: Settled,
+    /// Extents whose bytes the file does not get, under the redo journal.
+    holds: Arc<Holds>,
     arena: Mutex<Arena>,
     /// How much waits in the arena to become reusable. A hint that spares a commit the
     /// lock; whoever it misleads is followed by another commit.
@@ -36,6 +40,7 @@ impl Space {
         image: Image,
         classes: ClassTable,
         settled: Settled,
+        holds: Option<&Arc<Holds>>,
         pages_end: u64,
         record: RecordBuilder,
     ) -> Self {
@@ -44,6 +49,7 @@ impl Space {
             image,
             classes,
             settled,
+            holds: holds.map(Arc::clone).unwrap_or_default(),
             arena,
             waiting: AtomicUsize::new(0),
             short: AtomicBool::new(false),
@@ -60,7 +66,47 @@ impl Space {
     pub(crate) fn take_back(&self, word: Word) {
         match word.place {
             Place::Run { run, index, .. } => self.arena().give_back(run, index / 64, word.mask),
-            Place::Extent { page, pages } => self.arena().give_pages(page, pages),
+            Place::Extent { page, pages } => {
+                if self.holds.cancel(page) {
+                    self.let_go(page, pages);
+                }
+                self.arena().give_pages(page, pages);
+            }
+        }
+    }
+
+    /// Has the applier hold back what records after `since` say of an extent that a transaction has just
+    /// reserved. Its memory is kept (R6).
+    pub(crate) fn hold(&self, page: u64, pages: u64, since: u64) {
+        if let Some(written) = self.image.written() {
+            written.hold(page * PAGE_BYTES, pages * PAGE_BYTES);
+        }
+        self.holds.add(page, pages, since);
+    }
+
+    /// Something was freed by that record.
+    #[inline]
+    pub(crate) fn note_freed(&self, sequence: u64, freed: Retired) {
+        if let Retired::Pages { start, .. } = freed {
+            self.holds.free(start, sequence);
+        }
+    }
+
+    /// Lets go of memory that was kept for extents whose bytes the file did not have: now it has, or
+    /// nobody looks at their pages any more, which are free.
+    pub(crate) fn let_go_of_held(&self, arena: &Arena) {
+        let is_free = |page, pages| arena.has_free(page, pages);
+        self.holds.let_go(is_free, |page, pages| self.let_go(page, pages));
+    }
+
+    /// Bytes of such memory.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.holds.kept_bytes()
+    }
+
+    fn let_go(&self, page: u64, pages: u64) {
+        if let Some(written) = self.image.written() {
+            written.let_go(page * PAGE_BYTES, pages * PAGE_BYTES);
         }
     }
 

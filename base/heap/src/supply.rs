@@ -315,9 +315,13 @@ impl<'h> Supply<'h> {
         if self.lent.has_any() {
             // All at once: what is lent stays in front, and would be all that a part gets to.
             let is_lent = |page, index| self.lent.is_on_loan((page, index));
-            return arena.release(released, usize::MAX, is_lent);
+            let has_more = arena.release(released, usize::MAX, is_lent);
+            self.space.let_go_of_held(arena);
+            return has_more;
         }
-        arena.release(released, count_max, |_, _| false)
+        let has_more = arena.release(released, count_max, |_, _| false);
+        self.space.let_go_of_held(arena);
+        has_more
     }
 
     /// Gives the pages of runs that have become empty back, by a record of their own. Nobody may

@@ -20,6 +20,7 @@ use zerocopy::FromBytes;
 use super::by_page::ByPage;
 use super::chain::{ChainReader, Cursor, Step};
 use super::files::Used;
+use super::holds::Filter;
 use super::record::{CommitHead, Entries, Entry};
 use crate::error::{Error, Result};
 use crate::layout::{
@@ -50,8 +51,8 @@ pub(super) enum Purpose {
     },
 }
 
-/// Applies all records from `start` to `end`, both ends of records. Syncs nothing. Returns the
-/// bytes written to the pool.
+/// Applies all records from `start` to `end`, both ends of records, as far as `filter` takes what
+/// they say. Syncs nothing. Returns the bytes written to the pool.
 ///
 /// # Errors
 /// `Error::Damaged` for a log that does not hold them or a page that is not what was written;
@@ -63,7 +64,9 @@ pub(super) fn apply(
     start: &Cursor,
     end: &Cursor,
     purpose: Purpose,
+    filter: &mut Filter,
 ) -> Result<u64> {
+    let mut before = *start;
     let mut reader = ChainReader::new(files, seed, start);
     let mut window = Window::new(pool, purpose);
     let mut sequence = start.sequence;
@@ -78,8 +81,12 @@ pub(super) fn apply(
             sequence += 1;
         }
         let at = reader.cursor(sequence);
-        window.add(payload, &|what| damaged_record(files, &at, header.sequence, what))?;
+        let damaged = |what: &str| damaged_record(files, &at, header.sequence, what);
+        window.add(payload, &before, filter, &damaged)?;
         window.write_if_full()?;
+        if header.kind == Kind::Commit {
+            before = at;
+        }
     }
     window.write()?;
     Ok(window.written_bytes)
@@ -145,10 +152,23 @@ impl<'p> Window<'p> {
         }
     }
 
-    /// Adds the entries of a frame; `damaged` makes an error of what is wrong with one.
-    fn add(&mut self, payload: &[u8], damaged: &dyn Fn(&str) -> Error) -> Result<()> {
+    /// Adds the entries of a frame of the record after `before`; `damaged` makes an error of what is
+    /// wrong with one.
+    fn add(
+        &mut self,
+        payload: &[u8],
+        before: &Cursor,
+        filter: &mut Filter,
+        damaged: &dyn Fn(&str) -> Error,
+    ) -> Result<()> {
         for entry in Entries::new(payload) {
             let added = match entry.map_err(damaged)? {
+                Entry::Bytes { offset, bytes } if !filter.is_all() => {
+                    filter.take(before, (offset, bytes), |offset, bytes| {
+                        self.add_change(Action::Write, offset, bytes)
+                    })
+                }
+                _ if filter.is_of_extents() => Ok(()),
                 Entry::Bytes { offset, bytes } => {
                     if self.purpose != Purpose::Checkpoint {
                         self.allocated.add(offset, bytes);

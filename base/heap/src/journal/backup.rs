@@ -18,6 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::apply::{Purpose, apply};
 use super::checkpoint::Applied;
 use super::files::Files;
+use super::holds::Filter;
 use super::log::Log;
 use super::tail::Tail;
 use crate::error::{Error, Result};
@@ -59,7 +60,7 @@ pub(super) fn back_up(
     let (start, generation) = {
         let applied = applied.lock();
         log.files.hold();
-        (applied.cursor, applied.generation)
+        (applied.needed(), applied.generation)
     };
     let _held = Held(&log.files);
     let go_on = || go_on().and_then(|()| log.poison.check());
@@ -70,7 +71,8 @@ pub(super) fn back_up(
     let Some(files) = log.files.held() else { return Err(let_go(log)) };
     let seed = log_seed(pool.uuid(), generation);
     let purpose = Purpose::Recovery { torn: false };
-    if let Err(error) = apply(target, &files, seed, &start, &end, purpose) {
+    let mut all = Filter::default();
+    if let Err(error) = apply(target, &files, seed, &start, &end, purpose, &mut all) {
         // What is let go is written over, which looks like damage.
         return Err(if log.files.held().is_none() { let_go(log) } else { error });
     }
@@ -94,7 +96,8 @@ pub(crate) fn back_up_still(
     copy_pages(pool, None, target, &mut judge, go_on)?;
     if let Some((tail, torn)) = tail {
         let purpose = Purpose::Recovery { torn };
-        apply(target, &tail.files, tail.seed, &tail.start, &tail.end, purpose)?;
+        let mut all = Filter::default();
+        apply(target, &tail.files, tail.seed, &tail.start, &tail.end, purpose, &mut all)?;
     }
     finish(target, last_sequence)
 }

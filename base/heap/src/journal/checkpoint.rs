@@ -14,6 +14,7 @@ use adamant_wire::frame::log_seed;
 use super::apply::{Purpose, apply};
 use super::chain::Cursor;
 use super::files::Used;
+use super::holds::{Filter, GivingUp, Holds, Kept};
 use super::log::Log;
 use super::log_file::LogFile;
 use crate::error::{Error, Result};
@@ -32,6 +33,9 @@ pub(super) struct Applied {
     pub(super) generation: u64,
     /// After the last record in the pool; until the log is started, the highest ordinal ever seen.
     pub(super) cursor: Cursor,
+    /// After the last record of which all that came before is in the pool, too, where something of later
+    /// ones is held back.
+    pub(super) held: Option<Kept>,
     /// Whether this process made the newest checkpoint durable. One that was only read may be in
     /// the page cache alone, after a sync that failed (R4).
     pub(super) is_durable: bool,
@@ -43,7 +47,30 @@ pub(super) struct Applied {
     pub(super) pool_bytes: u64,
 }
 
+/// What a checkpoint is made for.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    /// No record follows if nothing is left behind.
+    pub(super) is_last: bool,
+    /// Which holds are given up.
+    pub(super) gives_up: GivingUp,
+    /// Bytes of the log that they may keep.
+    pub(super) held_bytes_max: u64,
+    /// Whether somebody waits.
+    pub(super) is_waited: &'a dyn Fn() -> bool,
+}
+
 impl Applied {
+    /// From where on the log is needed.
+    pub(super) fn needed(&self) -> Cursor {
+        self.held.map_or(self.cursor, |held| held.cursor)
+    }
+
+    /// Bytes of the log that are in the pool but for what is held back, and kept for that.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.held.map_or(0, |held| self.appended_bytes.saturating_sub(held.appended_bytes))
+    }
+
     /// Writes the next checkpoint, which says what `self` says, and makes it durable. `applying`
     /// says that pages are changed next.
     ///
@@ -51,16 +78,17 @@ impl Applied {
     /// Those of the medium.
     pub(super) fn publish(&mut self, pool: &PoolFile, durable: u64, applying: bool) -> Result<()> {
         self.number += 1;
+        let needed = self.needed();
         pool.write_checkpoint(Checkpoint {
             number: self.number.into(),
             generation: self.generation.into(),
-            applied: self.cursor.sequence.into(),
+            applied: needed.sequence.into(),
             durable: durable.into(),
-            ordinal: self.cursor.ordinal.into(),
-            position: self.cursor.position.into(),
+            ordinal: needed.ordinal.into(),
+            position: needed.position.into(),
             pages: self.pages.into(),
             applying: u64::from(applying).into(),
-            previous: self.cursor.previous.into(),
+            previous: needed.previous.into(),
             checksum: 0.into(),
         })?;
         pool.file().sync()?;
@@ -93,9 +121,9 @@ impl Applied {
 
     /// Takes what is appended by now to the pool, durably, and gives the log files back that nothing
     /// needs any more; only a piece of it, up to where the log went on to another file, once
-    /// `is_waited` says that somebody waits for that. Not always: a page that is changed by
-    /// several pieces is written to the device once if they are synced together. Returns whether
-    /// there was anything. With `is_last`, says that no record follows if nothing is left behind.
+    /// somebody waits for that. Not always: a page that is changed by several pieces is written to the
+    /// device once if they are synced together. What is held back is left out, unless it is given up.
+    /// Returns whether there was anything to do.
     ///
     /// # Errors
     /// `Error::Poisoned`; `Error::Damaged` for a page or a record that is not what was written;
@@ -104,13 +132,14 @@ impl Applied {
         &mut self,
         pool: &PoolFile,
         log: &Log,
-        is_last: bool,
-        is_waited: &dyn Fn() -> bool,
+        holds: &Holds,
+        asked: Asked<'_>,
     ) -> Result<bool> {
         log.poison.check()?;
+        let Asked { is_last, is_waited, .. } = asked;
         let last = log.stats().last;
         if last == self.cursor.sequence && !is_last {
-            return Ok(false);
+            return self.checkpoint_held(pool, log, holds, asked);
         }
         let (end, mut appended_bytes) = log.next_stop(self.cursor.sequence);
         log.sync(end.sequence)?;
@@ -124,21 +153,79 @@ impl Applied {
             Ok(Some((stop, log.files.in_use())))
         };
         let (seed, files) = (log_seed(pool.uuid(), self.generation), log.files.in_use());
-        let applied = self.replay(pool, files, seed, end, Purpose::Checkpoint, &mut go_on);
-        let made = applied.and_then(|()| self.give_back(pool, log, is_last));
-        made.map_err(|error| log.poison.set(error))?;
+        let purpose = Purpose::Checkpoint;
+        let applied = self.replay(pool, (files, seed), end, purpose, Some(holds), &mut go_on);
         self.appended_bytes = appended_bytes;
+        let applied = applied.and_then(|()| self.give_up(pool, log, holds, asked).map(|_| ()));
+        let made = applied.and_then(|()| self.give_back(pool, log, holds, is_last));
+        made.map_err(|error| log.poison.set(error))?;
+        Ok(true)
+    }
+
+    /// A checkpoint that has no record to apply: only what is held back, if that is given up or need not
+    /// be any more. Returns whether there was anything to do.
+    fn checkpoint_held(
+        &mut self,
+        pool: &PoolFile,
+        log: &Log,
+        holds: &Holds,
+        asked: Asked<'_>,
+    ) -> Result<bool> {
+        let place = |kept: Option<Kept>| kept.map(|kept| kept.cursor);
+        let made = self.give_up(pool, log, holds, asked).and_then(|has_given_up| {
+            let oldest = holds.oldest(log.stats().durable);
+            let moves = has_given_up || place(self.held) != place(oldest);
+            if moves {
+                self.give_back(pool, log, holds, false)?;
+            }
+            Ok(moves)
+        });
+        made.map_err(|error| log.poison.set(error))
+    }
+
+    /// Takes what was held back of holds that are given up to the pool, and syncs it. Nobody reads the
+    /// pages in the file meanwhile: memory keeps its own. Returns whether there was any.
+    fn give_up(
+        &mut self,
+        pool: &PoolFile,
+        log: &Log,
+        holds: &Holds,
+        asked: Asked<'_>,
+    ) -> Result<bool> {
+        let durable = log.stats().durable;
+        let which = if asked.is_last { GivingUp::All } else { asked.gives_up };
+        let given_up = holds.to_give_up(which, durable, self.appended_bytes, asked.held_bytes_max);
+        let Some((mut filter, start)) = given_up else { return Ok(false) };
+        // As in `replay`: recovery begins before all that is written here. What the last records made it
+        // hold back was not published yet.
+        self.held = holds.oldest(durable);
+        self.publish(pool, durable, true)?;
+        let (seed, files) = (log_seed(pool.uuid(), self.generation), log.files.in_use());
+        let (end, purpose) = (self.cursor, Purpose::Checkpoint);
+        self.pool_bytes += apply(pool, &files, seed, &start, &end, purpose, &mut filter)?;
+        pool.file().sync()?;
+        holds.end(&filter);
         Ok(true)
     }
 
     /// Says durably how far the pool is, and only then gives log files back.
-    fn give_back(&mut self, pool: &PoolFile, log: &Log, is_last: bool) -> Result<()> {
+    fn give_back(
+        &mut self,
+        pool: &PoolFile,
+        log: &Log,
+        holds: &Holds,
+        is_last: bool,
+    ) -> Result<()> {
+        let durable = log.stats().durable;
+        self.held = holds.oldest(durable);
+        holds.settle(durable, self.cursor.sequence);
         if is_last {
+            debug_assert!(self.held.is_none(), "all holds were given up");
             debug_assert_eq!(self.cursor.sequence, log.stats().last, "nothing is left behind");
             self.cursor.position = 0;
         }
-        self.publish(pool, log.stats().durable, false)?;
-        log.files.recycle(if is_last { u64::MAX } else { self.cursor.ordinal })
+        self.publish(pool, durable, false)?;
+        log.files.recycle(if is_last { u64::MAX } else { self.needed().ordinal })
     }
 
     /// Applies the records up to `end`, all of which are durable, then those up to where `go_on` says,
@@ -153,17 +240,22 @@ impl Applied {
     pub(super) fn replay(
         &mut self,
         pool: &PoolFile,
-        mut files: Vec<Used>,
-        seed: u32,
+        (mut files, seed): (Vec<Used>, u32),
         mut end: Cursor,
         purpose: Purpose,
+        holds: Option<&Holds>,
         go_on: &mut dyn FnMut(u64) -> Result<Option<(Cursor, Vec<Used>)>>,
     ) -> Result<()> {
         if end.sequence > self.cursor.sequence {
             self.publish(pool, end.sequence, true)?;
             let mut start = self.cursor;
             let applied = loop {
-                let applied = apply(pool, &files, seed, &start, &end, purpose);
+                // Who holds an extent says so before a record names it: after `end` was found.
+                let mut filter = holds.map_or_else(Filter::default, Holds::to_hold_back);
+                let applied = apply(pool, &files, seed, &start, &end, purpose, &mut filter);
+                if let Some(holds) = holds {
+                    holds.note(&filter, self.appended_bytes);
+                }
                 self.pool_bytes += *applied.as_ref().unwrap_or(&0);
                 if applied.is_err() {
                     break applied;

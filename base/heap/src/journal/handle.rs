@@ -17,8 +17,9 @@ use parking_lot::{Mutex, MutexGuard};
 use tracing::{Level, debug, enabled};
 
 use super::backup::{Source, back_up};
-use super::checkpoint::Applied;
+use super::checkpoint::{Applied, Asked};
 use super::files::Files;
+use super::holds::{GivingUp, Holds};
 use super::log::Log;
 use super::log_file::{remove_abandoned, remove_if_there};
 use super::options::JournalOptions;
@@ -61,6 +62,9 @@ struct Shared {
     /// What `applied` was after the last checkpoint, for those who must not wait for the next.
     applied_last: Mutex<Applied>,
     applied_bytes: AtomicU64,
+    /// Bytes of the log that are kept for what the applier holds back.
+    held_bytes: AtomicU64,
+    holds: Arc<Holds>,
     /// Callers that cannot go on before log files are given back.
     waiting: AtomicU64,
     started: AtomicBool,
@@ -123,6 +127,8 @@ impl Journal {
             applied: Mutex::new(applied),
             applied_last: Mutex::new(applied),
             applied_bytes: AtomicU64::new(0),
+            held_bytes: AtomicU64::new(0),
+            holds: Arc::default(),
             waiting: AtomicU64::new(0),
             started: AtomicBool::new(false),
             checkpoint_wanted: Arc::default(),
@@ -174,7 +180,8 @@ impl Journal {
         let (sequence, switched) = shared.log.append(record, &make_room)?;
         if shared.options.background {
             let used = shared.used_bytes();
-            if used > shared.log.files.bytes_max() / 2 {
+            let held = shared.held_bytes.load(Ordering::Acquire);
+            if used > shared.log.files.bytes_max().saturating_sub(held) / 2 {
                 shared.checkpoint_wanted.raise();
             }
             if switched && shared.log.files.spare_bytes() == 0 {
@@ -303,12 +310,26 @@ impl Journal {
         back_up(Source { pool, log, applied }, target, go_on)
     }
 
-    /// Takes everything appended before the call to the pool file, durably (R1).
+    /// Takes everything appended before the call to the pool file, durably (R1), but for what is held
+    /// back.
     ///
     /// # Errors
     /// `Error::Poisoned`, `Error::Damaged`; those of the medium, which poison.
     pub(crate) fn checkpoint(&self) -> Result<()> {
-        self.shared.checkpoint(&mut self.shared.applied.lock())
+        self.shared.checkpoint(&mut self.shared.applied.lock(), GivingUp::Beyond)
+    }
+
+    /// The same, of all that is held back, too: it is not held any more.
+    ///
+    /// # Errors
+    /// As [`Journal::checkpoint`].
+    pub(crate) fn checkpoint_held(&self) -> Result<()> {
+        self.shared.checkpoint(&mut self.shared.applied.lock(), GivingUp::All)
+    }
+
+    /// The extents whose bytes the applier holds back.
+    pub(crate) fn holds(&self) -> &Arc<Holds> {
+        &self.shared.holds
     }
 
     /// Makes everything appended before the call durable.
@@ -334,6 +355,7 @@ impl Journal {
             applied_sequence: applied.cursor.sequence,
             log_appended_bytes: log.appended_bytes,
             log_used_bytes: log.appended_bytes.saturating_sub(applied.appended_bytes),
+            log_held_bytes: applied.held_bytes(),
             log_allocated_bytes: self.shared.log.files.bytes(),
             records: log.records,
             syncs: log.syncs,
@@ -356,7 +378,7 @@ impl Journal {
         if !was_open || !shared.started.load(Ordering::Acquire) {
             return shared.log.poison.check();
         }
-        shared.take_to_pool(&mut shared.applied.lock(), true).map(|_| ())
+        shared.take_to_pool(&mut shared.applied.lock(), true, GivingUp::All).map(|_| ())
     }
 }
 
@@ -397,39 +419,51 @@ impl Shared {
 
     /// Takes everything appended before the call to the pool. Between two pieces whoever waits for
     /// one of them has its turn.
-    fn checkpoint(&self, applied: &mut MutexGuard<'_, Applied>) -> Result<()> {
+    fn checkpoint(&self, applied: &mut MutexGuard<'_, Applied>, gives_up: GivingUp) -> Result<()> {
         let last = self.log.stats().last;
-        while self.checkpoint_piece(applied)? && applied.cursor.sequence < last {
+        while self.checkpoint_piece(applied, gives_up)? && applied.cursor.sequence < last {
             MutexGuard::bump(applied);
         }
         Ok(())
     }
 
     /// Waits for a piece of a checkpoint, or makes one; false if that gave nothing, or if `is_made`
-    /// found meanwhile that none is needed.
+    /// found meanwhile that none is needed. What is held back is given up when nothing else is left.
     fn make_room(&self, is_made: impl Fn() -> bool) -> Result<bool> {
         self.waiting.fetch_add(1, Ordering::AcqRel);
         debug!(target: events::LOG, "a commit waits for space in the log");
         let mut applied = self.applied.lock();
-        let made = if is_made() { Ok(false) } else { self.checkpoint_piece(&mut applied) };
+        let mut made = Ok(false);
+        for gives_up in [GivingUp::Beyond, GivingUp::Oldest] {
+            if matches!(made, Ok(false)) && !is_made() {
+                made = self.checkpoint_piece(&mut applied, gives_up);
+            }
+        }
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         made
     }
 
     /// Takes the log to the pool, only a piece of it if somebody waits; false if there was none.
-    fn checkpoint_piece(&self, applied: &mut Applied) -> Result<bool> {
+    fn checkpoint_piece(&self, applied: &mut Applied, gives_up: GivingUp) -> Result<bool> {
         self.log.poison.check()?;
         if !self.started.load(Ordering::Acquire) || self.log.is_closed() {
             return Ok(false);
         }
-        self.take_to_pool(applied, false)
+        self.take_to_pool(applied, false, gives_up)
     }
 
-    fn take_to_pool(&self, applied: &mut Applied, is_last: bool) -> Result<bool> {
+    fn take_to_pool(
+        &self,
+        applied: &mut Applied,
+        is_last: bool,
+        gives_up: GivingUp,
+    ) -> Result<bool> {
         let is_waited = || !is_last && self.waiting.load(Ordering::Acquire) > 0;
         let start = enabled!(target: events::CHECKPOINT, Level::DEBUG).then(Instant::now);
         let before = *applied;
-        let is_more = applied.checkpoint(&self.pool, &self.log, is_last, &is_waited)?;
+        let held_bytes_max = self.options.held_bytes_max.min(self.log.files.bytes_max() / 2);
+        let asked = Asked { is_last, gives_up, held_bytes_max, is_waited: &is_waited };
+        let is_more = applied.checkpoint(&self.pool, &self.log, &self.holds, asked)?;
         if let (true, Some(start)) = (is_more, start) {
             debug!(
                 target: events::CHECKPOINT,
@@ -442,6 +476,7 @@ impl Shared {
         }
         *self.applied_last.lock() = *applied;
         self.applied_bytes.store(applied.appended_bytes, Ordering::Release);
+        self.held_bytes.store(applied.held_bytes(), Ordering::Release);
         Ok(is_more)
     }
 
@@ -460,7 +495,7 @@ fn spawn_workers(shared: &Arc<Shared>) -> std::io::Result<Vec<Worker>> {
         Worker::spawn("adamant-applier", &shared.checkpoint_wanted, move |signal| {
             while signal.wait() {
                 signal.lower();
-                let _ = applier.checkpoint(&mut applier.applied.lock());
+                let _ = applier.checkpoint(&mut applier.applied.lock(), GivingUp::Beyond);
             }
         })?,
         Worker::spawn("adamant-files", &shared.file_wanted, move |signal| {

@@ -15,6 +15,7 @@ mod chain;
 mod group;
 mod pending;
 mod log;
+mod holds;
 mod by_page;
 mod apply;
 mod checkpoint;
@@ -31,6 +32,7 @@ mod tests;
 
 pub(crate) use backup::back_up_still;
 pub(crate) use handle::Journal;
+pub(crate) use holds::Holds;
 pub(crate) use options::JournalOptions;
 pub(crate) use poison::Poison;
 pub(crate) use record::{Entries, Entry, RecordBuilder};

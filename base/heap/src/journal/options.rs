@@ -12,6 +12,9 @@ pub(crate) struct JournalOptions {
     /// Bytes of all log files at most, 4 MiB at least; only a record that alone needs more may
     /// exceed it, until it is in the pool.
     pub(crate) log_bytes_max: u64,
+    /// Bytes of the log that are kept for what the applier holds back, at most, and at most half of the
+    /// log.
+    pub(crate) held_bytes_max: u64,
     /// Whether checkpoints, log files and deferred commits are taken care of by threads. Without
     /// them it happens within the calls, and a deferred commit waits for the next call that writes.
     pub(crate) background: bool,
@@ -25,6 +28,7 @@ impl Default for JournalOptions {
     fn default() -> Self {
         Self {
             log_bytes_max: 128 << 20,
+            held_bytes_max: u64::MAX,
             background: true,
             deferred_ms_max: 100,
             deferred_bytes_max: 1 << 20,

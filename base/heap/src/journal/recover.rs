@@ -66,6 +66,7 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
         number: newest.number.get(),
         generation,
         cursor: start,
+        held: None,
         is_durable: false,
         pages: newest.pages.get(),
         appended_bytes: 0,
@@ -76,7 +77,8 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
         let Tail { files: used, seed, end, .. } = find(pool, &newest, &headed, &headless)?;
         make_durable(&used, &start, &end)?;
         let torn = newest.applying.get() != 0;
-        applied.replay(pool, used, seed, end, Purpose::Recovery { torn }, &mut |_| Ok(None))?;
+        let purpose = Purpose::Recovery { torn };
+        applied.replay(pool, (used, seed), end, purpose, None, &mut |_| Ok(None))?;
     }
     // Never one that was used before, so that no file is ever taken for another.
     let seen =

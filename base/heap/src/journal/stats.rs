@@ -14,6 +14,10 @@ pub struct JournalStats {
     pub log_appended_bytes: u64,
     /// Bytes of frames that are not in the pool yet.
     pub log_used_bytes: u64,
+    /// Bytes of frames that are in the pool but for what of blocks reserved by
+    /// [`Transaction::reserve_held`](crate::Transaction::reserve_held) is held back, and that the log
+    /// keeps for that.
+    pub log_held_bytes: u64,
     /// Bytes of all log files.
     pub log_allocated_bytes: u64,
     /// Records appended.

@@ -63,7 +63,11 @@ impl User {
         let mut is_written = false;
         let done = self.heap.transaction(Durability::Buffered, |tx| {
             for bytes in &new {
-                let block = tx.reserve(bytes.len() as u64)?;
+                // Held back of the file, if it is large.
+                let block = match byte % 2 {
+                    0 => tx.reserve_held(bytes.len() as u64)?,
+                    _ => tx.reserve(bytes.len() as u64)?,
+                };
                 tx.write(block, 0, bytes.len())?.copy_from_slice(bytes);
                 made.push(block);
             }

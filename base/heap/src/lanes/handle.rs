@@ -309,6 +309,7 @@ impl Lanes {
             applied_sequence: shared.covered(),
             log_appended_bytes: shared.order.sum(|slot| &slot.bytes),
             log_used_bytes: 0,
+            log_held_bytes: 0,
             log_allocated_bytes: lanes_bytes + shared.large.bytes(),
             records: shared.order.sum(|slot| &slot.records),
             syncs: 0,

@@ -25,6 +25,7 @@ pub(crate) fn run(args: &StatArgs, output: &Output) -> Result<()> {
         ("memory_promoted_bytes", heap.memory.promoted_bytes),
         ("log_bytes", heap.journal.log_allocated_bytes),
         ("log_used_bytes", heap.journal.log_used_bytes),
+        ("log_held_bytes", heap.journal.log_held_bytes),
         ("last_sequence", heap.journal.last_sequence),
         ("durable_sequence", heap.journal.durable_sequence),
         ("applied_sequence", heap.journal.applied_sequence),

@@ -2,6 +2,7 @@
 
 mod disk;
 mod model;
+mod holds;
 mod records;
 mod recovery;
 mod space;

@@ -1,0 +1,284 @@
+//! Extents that are held back: whatever happens, what is in use of them is there after a crash, and two
+//! planted mistakes are noticed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use fastrand::Rng;
+
+use super::disk::Disk;
+use super::model::{PAGES, create, open, options, small_log};
+use crate::durability::Durability;
+use crate::journal::holds::Holds;
+use crate::journal::{Journal, JournalOptions, RecordBuilder};
+use crate::layout::{PAGE_BYTES, file_offset};
+
+const DATA_BYTES: usize = (PAGES * PAGE_BYTES) as usize;
+/// First pages and pages of what is reserved and freed.
+const EXTENTS: [(u64, u64); 3] = [(8, 4), (12, 8), (20, 8)];
+
+/// The data pages after a record, and which bytes of them anybody reads.
+#[derive(Clone)]
+struct State {
+    data: Vec<u8>,
+    matters: Vec<bool>,
+}
+
+/// What an extent is used for.
+#[derive(Clone, Copy)]
+enum Use {
+    Free,
+    /// So many bytes of it are written.
+    Filled(usize),
+}
+
+struct World {
+    disk: Arc<Disk>,
+    journal: Arc<Journal>,
+    rng: Rng,
+    states: Vec<State>,
+    uses: [Use; EXTENTS.len()],
+}
+
+fn range(extent: usize) -> std::ops::Range<usize> {
+    let (page, pages) = EXTENTS[extent];
+    (page * PAGE_BYTES) as usize..((page + pages) * PAGE_BYTES) as usize
+}
+
+impl World {
+    fn new(seed: u64, options: JournalOptions) -> World {
+        let disk = Disk::new();
+        let journal = Arc::new(create(&disk, options));
+        let mut data = vec![0; DATA_BYTES];
+        data[..PAGE_BYTES as usize].fill(7);
+        let matters = (0..DATA_BYTES).map(|at| (0..3).all(|one| !range(one).contains(&at)));
+        let states = vec![State { data, matters: matters.collect() }];
+        let uses = [Use::Free; EXTENTS.len()];
+        World { disk, journal, rng: Rng::with_seed(seed), states, uses }
+    }
+
+    fn last(&self) -> State {
+        self.states[self.states.len() - 1].clone()
+    }
+
+    fn commit(&mut self, record: &RecordBuilder, state: State) -> u64 {
+        let all = [Durability::Sync, Durability::Buffered, Durability::Deferred];
+        let durability = all[self.rng.usize(..3)];
+        self.journal.wait_for_space().expect("space");
+        let sequence = self.journal.append(record).expect("append");
+        self.states.push(state);
+        assert_eq!(sequence + 1, self.states.len() as u64);
+        self.journal.finish(sequence, durability).expect("finish");
+        sequence
+    }
+
+    /// A record of some bytes.
+    fn write(&mut self, state: &mut State, record: &mut RecordBuilder, at: usize, len: usize) {
+        self.rng.fill(&mut state.data[at..at + len]);
+        state.matters[at..at + len].fill(true);
+        record.bytes(at as u64, &state.data[at..at + len]);
+    }
+
+    /// A record that frees an extent.
+    fn free(&mut self, extent: usize) -> (RecordBuilder, State) {
+        let (mut state, mut record) = (self.last(), RecordBuilder::new());
+        self.write(&mut state, &mut record, 5000, 10);
+        state.matters[range(extent)].fill(false);
+        self.uses[extent] = Use::Free;
+        (record, state)
+    }
+
+    fn step(&mut self) {
+        let extent = self.rng.usize(..EXTENTS.len());
+        let (page, pages) = EXTENTS[extent];
+        let (mut state, mut record) = (self.last(), RecordBuilder::new());
+        match (self.rng.u8(..12), self.uses[extent]) {
+            (0..2, _) => self.checkpoint(),
+            (2, _) if self.rng.u8(..4) == 0 => self.journal.checkpoint_held().expect("checkpoint"),
+            (2, Use::Free) => {
+                self.journal.holds().add(page, pages, self.journal.last_sequence());
+                assert!(self.journal.holds().cancel(page), "it was not published");
+            }
+            (2..5, _) => {
+                let (at, len) = (self.rng.usize(4096..30_000), self.rng.usize(1..2000));
+                self.write(&mut state, &mut record, at, len);
+                self.commit(&record, state);
+            }
+            (_, Use::Free) => {
+                if self.rng.u8(..3) > 0 {
+                    self.journal.holds().add(page, pages, self.journal.last_sequence());
+                }
+                self.uses[extent] = Use::Filled(0);
+            }
+            (5..11, Use::Filled(used)) if used + 3000 < range(extent).len() => {
+                let len = self.rng.usize(1..3000);
+                self.write(&mut state, &mut record, range(extent).start + used, len);
+                if self.rng.bool() {
+                    let at = range(extent).start + self.rng.usize(..used + 1);
+                    let len = self.rng.usize(1..100).min(range(extent).start + used + len - at);
+                    self.write(&mut state, &mut record, at, len);
+                }
+                self.commit(&record, state);
+                self.uses[extent] = Use::Filled(used + len);
+            }
+            (_, Use::Filled(_)) => {
+                let (record, state) = self.free(extent);
+                let sequence = self.commit(&record, state);
+                self.journal.holds().free(page, sequence);
+            }
+        }
+    }
+
+    /// A checkpoint; sometimes an extent is freed while it is made, which is not durable then.
+    fn checkpoint(&mut self) {
+        let extent = self.rng.usize(..EXTENTS.len());
+        let freed = Arc::new(AtomicU64::new(0));
+        let is_filled = matches!(self.uses[extent], Use::Filled(_));
+        let before = self.uses[extent];
+        let made = (is_filled && self.rng.bool()).then(|| self.free(extent));
+        let made = made.map(|(record, state)| {
+            let (journal, freed) = (Arc::clone(&self.journal), Arc::clone(&freed));
+            *self.journal.holds().meanwhile.0.lock() = Some(Box::new(move || {
+                let sequence = journal.append(&record).expect("append");
+                journal.holds().free(EXTENTS[extent].0, sequence);
+                freed.store(sequence, Ordering::Relaxed);
+            }));
+            state
+        });
+        self.journal.checkpoint().expect("checkpoint");
+        *self.journal.holds().meanwhile.0.lock() = None;
+        match made {
+            Some(state) if freed.load(Ordering::Relaxed) > 0 => self.states.push(state),
+            // There was nothing to apply.
+            _ => self.uses[extent] = before,
+        }
+    }
+
+    /// The process dies: what it had handed to the system is there, and no less than was durable.
+    fn judge_crash(&self) {
+        let copy = self.disk.copy();
+        let durable = self.journal.stats().durable_sequence;
+        let (journal, recovery) = open(&copy).expect("recovered");
+        assert!(recovery.last_sequence >= durable, "{recovery:?}, {durable} was durable");
+        self.judge(&copy, recovery.last_sequence);
+        journal.verify(&mut |error| panic!("{error}")).expect("verified");
+        journal.close().expect("closed");
+    }
+
+    fn judge(&self, disk: &Disk, sequence: u64) {
+        let pool = disk.bytes("pool");
+        let found = &pool[file_offset(0) as usize..][..DATA_BYTES];
+        let state = &self.states[sequence as usize];
+        let wrong = (0..DATA_BYTES).find(|at| state.matters[*at] && found[*at] != state.data[*at]);
+        assert_eq!(wrong, None, "first wrong byte after record {sequence}");
+    }
+}
+
+/// Some hundred steps, each followed by a crash; with a mistake, if one is named.
+fn run(seed: u64, held_bytes_max: u64, mistake: Option<fn(&Holds) -> &AtomicBool>) {
+    let mut world = World::new(seed, JournalOptions { held_bytes_max, ..options() });
+    if let Some(mistake) = mistake {
+        mistake(world.journal.holds()).store(true, Ordering::Relaxed);
+    }
+    let mut held_bytes = 0;
+    for _ in 0..250 {
+        world.step();
+        held_bytes = held_bytes.max(world.journal.stats().log_held_bytes);
+        world.judge_crash();
+    }
+    assert!(held_bytes > 0 || mistake.is_some(), "something is held");
+    world.journal.close().expect("closed");
+    world.judge(&world.disk, world.states.len() as u64 - 1);
+    let (_, recovery) = open(&world.disk.copy()).expect("opened");
+    assert!(recovery.was_closed);
+}
+
+#[test]
+fn what_is_held_back_is_there_after_a_crash() {
+    for seed in 0..4 {
+        println!("seed {seed}");
+        run(seed, u64::MAX, None);
+        run(seed, 20_000, None);
+    }
+}
+
+fn is_noticed(mistake: fn(&Holds) -> &AtomicBool) -> bool {
+    (0..4)
+        .any(|seed| catch_unwind(AssertUnwindSafe(|| run(seed, u64::MAX, Some(mistake)))).is_err())
+}
+
+#[test]
+fn a_checkpoint_that_passes_what_is_held_back_is_noticed() {
+    assert!(is_noticed(|holds| &holds.is_passed));
+}
+
+#[test]
+fn a_hold_that_ends_before_the_free_is_durable_is_noticed() {
+    assert!(is_noticed(|holds| &holds.ends_early));
+}
+
+#[test]
+fn what_is_freed_in_time_is_never_written_to_the_pool() {
+    let mut world = World::new(1, options());
+    let (page, pages) = EXTENTS[2];
+    let journal = Arc::clone(&world.journal);
+    journal.holds().add(page, pages, journal.last_sequence());
+    for round in 0..10 {
+        let (mut state, mut record) = (world.last(), RecordBuilder::new());
+        world.write(&mut state, &mut record, range(2).start + 3000 * round, 3000);
+        world.write(&mut state, &mut record, 5000, 100);
+        world.commit(&record, state);
+        journal.checkpoint().expect("checkpoint");
+        world.judge_crash();
+    }
+    let held = journal.stats();
+    assert!((30_000..40_000).contains(&held.log_held_bytes), "{held:?}");
+    assert_eq!(held.applied_sequence, held.last_sequence);
+    let (record, state) = world.free(2);
+    let sequence = world.commit(&record, state);
+    journal.holds().free(page, sequence);
+    journal.checkpoint().expect("checkpoint");
+    assert_eq!(journal.stats().log_held_bytes, 0);
+    let pool = world.disk.bytes("pool");
+    let found = &pool[file_offset(0) as usize..][range(2)];
+    assert!(found.iter().all(|byte| *byte == 0), "the third write");
+    world.judge_crash();
+}
+
+/// A log that is full takes what is held back to the pool, and goes on.
+#[test]
+fn a_hold_does_not_keep_a_full_log_from_going_on() {
+    for held_bytes_max in [1 << 20, u64::MAX] {
+        let mut world = World::new(2, JournalOptions { held_bytes_max, ..small_log() });
+        for (page, pages) in EXTENTS {
+            world.journal.holds().add(page, pages, world.journal.last_sequence());
+        }
+        let mut held_bytes = 0;
+        for round in 0..3000 {
+            let (mut state, mut record) = (world.last(), RecordBuilder::new());
+            world.write(&mut state, &mut record, 8192, 8000);
+            if round % 100 == 0 {
+                let extent = round / 100 % 3;
+                world.write(&mut state, &mut record, range(extent).start, 5000);
+            }
+            world.states.truncate(1);
+            world.journal.wait_for_space().expect("space");
+            let sequence = world.journal.append(&record).expect("append");
+            world.journal.finish(sequence, Durability::Buffered).expect("finish");
+            world.states[0] = state;
+            if round % 50 == 0 {
+                world.journal.checkpoint().expect("checkpoint");
+            }
+            let stats = world.journal.stats();
+            held_bytes = held_bytes.max(stats.log_held_bytes);
+            assert!(stats.log_allocated_bytes <= 4 << 20, "{stats:?}");
+        }
+        assert!(held_bytes > 300_000 && held_bytes <= 2 << 20, "{held_bytes}");
+        let copy = world.disk.copy();
+        drop(open(&copy).expect("recovered"));
+        world.judge(&copy, 0);
+        world.journal.close().expect("closed");
+        world.judge(&world.disk, 0);
+    }
+}
