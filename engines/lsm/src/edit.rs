@@ -99,10 +99,22 @@ impl Edit {
         for (level, file) in moved {
             next.levels[level].push(file);
         }
+        let mut added = Vec::new();
         for (level, meta) in &self.added {
             let record = manifest::put_table(heap, meta)?;
             next.sequence_max = next.sequence_max.max(meta.sequence_max);
-            next.levels[*level].push(TableFile::new(environment, meta.clone(), record));
+            added.push((*level, TableFile::new(environment, meta.clone(), record)));
+        }
+        // What was loaded between the inputs of a merge while it ran may lie within what came of them.
+        // It is newer than all else that had its keys then, so it may be above all of that.
+        for (level, file) in added.iter().filter(|(level, _)| *level > 0) {
+            let (lower, upper) = file.bounds();
+            let between = next.levels[*level].extract_if(.., |file| file.overlaps(lower, upper));
+            let between: Vec<_> = between.collect();
+            next.levels[0].extend(between);
+        }
+        for (level, file) in added {
+            next.levels[level].push(file);
         }
         Ok(())
     }

@@ -70,7 +70,8 @@ struct Removals {
 
 impl Environment {
     /// Of a store: the directories of its tables and blob files, what its files carry, and the root of
-    /// its heap that keeps the number of the next file, with what that holds.
+    /// its heap that keeps the number of the next file, with what that holds. The names of the
+    /// directories themselves are to be durable before: files in them are synced, they are not.
     pub fn new(
         (tables, blobs): (Arc<dyn Directory>, Arc<dyn Directory>),
         uuid: [u8; 16],

@@ -170,6 +170,10 @@ pub(crate) struct Layers {
     pub(crate) manifest: u64,
 }
 
+fn wrong(offset: u64, what: &'static str) -> Error {
+    Error::Heap(adamant_heap::Error::InvalidPointer { offset, what })
+}
+
 impl Layers {
     /// What a head names.
     pub(crate) fn open<R: Read>(
@@ -180,16 +184,16 @@ impl Layers {
         let mut memtables = Vec::new();
         let mut buffer = head.buffer.get();
         while buffer != 0 {
+            if memtables.iter().any(|known: &Arc<Memtable>| known.buffer() == buffer) {
+                return Err(wrong(buffer, "is a buffer that comes before itself"));
+            }
             let sequences = environment.sequences();
             memtables.push(Arc::new(Memtable::open(heap, buffer, sequences)?));
             buffer = open_buffer(heap, buffer)?.older.get();
         }
         let frozen = memtables.split_off(memtables.len().min(1));
         let Some(active) = memtables.pop() else {
-            return Err(crate::error::Error::Heap(adamant_heap::Error::InvalidPointer {
-                offset: 0,
-                what: "is where a tree's buffer should be",
-            }));
+            return Err(wrong(0, "is where a tree's buffer should be"));
         };
         let Listed { sequence_max, tables, blobs } = manifest::read(heap, head.manifest.get())?;
         environment.sequences().note(sequence_max);
@@ -205,8 +209,10 @@ impl Layers {
         };
         for (level, record) in tables {
             let meta = manifest::read_table(heap, record)?;
-            let level = (level as usize).min(LEVELS - 1);
-            layers.levels[level].push(TableFile::new(environment, meta, record));
+            let Some(files) = layers.levels.get_mut(level as usize) else {
+                return Err(wrong(layers.manifest, "is a manifest with a level that no tree has"));
+            };
+            files.push(TableFile::new(environment, meta, record));
         }
         for record in blobs {
             let info = manifest::read_blob(heap, record)?;

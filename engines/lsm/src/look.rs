@@ -78,7 +78,7 @@ impl TableLook {
     /// The newest version, unless its key is in a range that was made empty later.
     fn version(&self, key: &[u8]) -> Result<Option<Version>> {
         let Some(version) = self.layers.find(key, self.sequence)? else { return Ok(None) };
-        let covered = self.covered.max(self.layers.cover.over(key, self.sequence));
+        let covered = self.covered.max(self.layers.covered(key, self.sequence)?);
         Ok((version.sequence > covered).then_some(version))
     }
 }
@@ -88,10 +88,6 @@ impl Layers {
     /// are not looked at.
     pub(crate) fn find(&self, key: &[u8], sequence: u64) -> Result<Option<Version>> {
         let at = (Bound::Included(key), Bound::Included(key));
-        for file in self.unread.iter().filter(|file| file.overlaps(at.0, at.1)) {
-            // Says what is wrong with it.
-            file.open()?;
-        }
         let lookup = Lookup::new(key, sequence);
         for level in 0..LEVELS {
             for file in self.overlapping(level, at) {
@@ -101,6 +97,20 @@ impl Layers {
             }
         }
         Ok(None)
+    }
+
+    /// The newest commit up to a sequence number that made a range with this key in it empty, as tables
+    /// say; 0 if none did. Fails where one that would have to be asked cannot be read: what it says is
+    /// absent must not come back.
+    fn covered(&self, key: &[u8], sequence: u64) -> Result<u64> {
+        let mut newest = self.cover.over(key, sequence);
+        let at = Bound::Included(key);
+        for file in self.unread.iter().filter(|file| file.overlaps(at, at)) {
+            let ranges = file.open()?.range_tombstones().iter();
+            let over = ranges.filter(|range| range.sequence <= sequence && range.contains(key));
+            newest = newest.max(over.map(|range| range.sequence).max().unwrap_or(0));
+        }
+        Ok(newest)
     }
 
     fn version_value(&self, key: &[u8], version: Version) -> Result<Slice> {
@@ -224,7 +234,7 @@ impl TableScan {
     ) -> Result<Option<Bound<Slice>>> {
         let Self { layers, sequence, forward, lower, upper, copied, cover, stop } = self;
         let bounds = (lower.as_ref().map(|key| &key[..]), upper.as_ref().map(|key| &key[..]));
-        if let Some(file) = layers.unread.iter().find(|file| file.overlaps(bounds.0, bounds.1)) {
+        for file in layers.unread.iter().filter(|file| file.overlaps(bounds.0, bounds.1)) {
             file.open()?;
         }
         let mut runs: Vec<Run<'_>> = Vec::new();
@@ -237,7 +247,7 @@ impl TableScan {
         while let Some(entry) = next_seen(&mut merge, forward, sequence)? {
             let Entry { key, version } = entry;
             let covered = cover.as_ref().map_or(0, |cover| cover.over(&key, sequence));
-            let covered = covered.max(layers.cover.over(&key, sequence));
+            let covered = covered.max(layers.covered(&key, sequence)?);
             if version.kind == EntryKind::Tombstone || version.sequence < covered {
                 continue;
             }

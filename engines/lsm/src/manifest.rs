@@ -12,6 +12,7 @@ use adamant_slice::Slice;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{Error, Result};
+use crate::key::SEQUENCE_MAX;
 use crate::layout::{
     BlobRecord, BlobUse, HEAD_MANIFEST_AT, Manifest, STALE_BYTES_AT, STALE_VALUES_AT, Slot,
     TableRecord,
@@ -69,6 +70,9 @@ pub(crate) fn read<R: Read>(heap: &R, block: u64) -> Result<Listed> {
     let mut bytes = heap.block(block)?;
     let manifest: &Manifest = take(&mut bytes, block)?;
     listed.sequence_max = manifest.sequence_max.get();
+    if listed.sequence_max > SEQUENCE_MAX {
+        return Err(damaged(block, "is a manifest with a sequence number that no commit can have"));
+    }
     for _ in 0..manifest.tables.get() {
         let slot: &Slot = take(&mut bytes, block)?;
         listed.tables.push((slot.level.get(), slot.record.get()));
@@ -145,6 +149,9 @@ pub(crate) fn read_table<R: Read>(heap: &R, block: u64) -> Result<TableMeta> {
         None => Err(damaged(block, "is shorter than the keys that it says it has")),
     };
     let (key_min, key_max) = (key(record.key_min_bytes.get())?, key(record.key_max_bytes.get())?);
+    if key_min.is_empty() || key_min > key_max {
+        return Err(damaged(block, "is the record of a table whose keys are in no order"));
+    }
     let mut blob_references = Vec::new();
     for _ in 0..record.blob_uses.get() {
         let used: &BlobUse = take(&mut bytes, block)?;

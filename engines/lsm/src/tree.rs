@@ -7,8 +7,8 @@
 //! compaction at a time, which may be on threads of their own.
 
 use std::ops::Bound;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use adamant_heap::access::{Read, Write};
 use adamant_heap::{Durability, Heap, Ptr, Transaction};
@@ -28,6 +28,9 @@ use crate::memtable::{Said, Undo, create_buffer, destroy_buffer};
 
 /// Sequence numbers above all there are: what a transaction looks at, which sees its own writes.
 pub const NEWEST: u64 = u64::MAX;
+
+/// Ranges that were made empty in a memtable from which on it is written to a table: reads look at each.
+const MEMTABLE_RANGES_MAX: usize = 1000;
 
 /// What the background did.
 #[derive(Debug, Default)]
@@ -50,6 +53,9 @@ pub struct Lsm {
     /// Held by who compacts.
     compacting: Mutex<Picker>,
     is_destroyed: AtomicBool,
+    /// Layers of edits of the running transaction, the last one last: they are kept by what will show
+    /// them, so those of edits that were undone are gone.
+    pending: Mutex<Vec<Weak<Layers>>>,
     pub(crate) work: Work,
 }
 
@@ -92,6 +98,7 @@ impl Lsm {
             flushing: Mutex::default(),
             compacting: Mutex::default(),
             is_destroyed: AtomicBool::new(false),
+            pending: Mutex::default(),
             work: Work::default(),
         }))
     }
@@ -109,6 +116,18 @@ impl Lsm {
     /// The layers as they are now.
     pub(crate) fn layers(&self) -> Arc<Layers> {
         self.current.load_full()
+    }
+
+    /// The layers as the running transaction has them. To be called by it.
+    fn layers_now(&self) -> Arc<Layers> {
+        let mut pending = self.pending.lock();
+        while let Some(last) = pending.last() {
+            match last.upgrade() {
+                Some(layers) => return layers,
+                None => drop(pending.pop()),
+            }
+        }
+        self.layers()
     }
 
     /// Whether a file of this number is the tree's.
@@ -191,7 +210,7 @@ impl Lsm {
     /// # Errors
     /// Those of the heap.
     pub fn destroy(self: &Arc<Self>, heap: &mut Transaction<'_>) -> Result<()> {
-        let layers = self.layers();
+        let layers = self.layers_now();
         for memtable in layers.memtables() {
             destroy_buffer(heap, memtable.buffer())?;
         }
@@ -222,11 +241,13 @@ impl Lsm {
         if self.is_destroyed.load(Ordering::Acquire) {
             return Ok(false);
         }
-        let layers = self.layers();
+        let layers = self.layers_now();
         let (next, gone) = edit.apply(heap, self.head, &layers, &self.environment)?;
-        let tree = Arc::clone(self);
+        let (tree, next) = (Arc::clone(self), Arc::new(next));
+        self.pending.lock().push(Arc::downgrade(&next));
         heap.on_commit(move |_| {
-            tree.current.store(Arc::new(next));
+            tree.pending.lock().clear();
+            tree.current.store(next);
             tree.environment.doom(gone);
         });
         Ok(true)
@@ -241,6 +262,7 @@ impl Lsm {
     pub fn is_full(&self) -> bool {
         let layers = self.current.load();
         layers.active.bytes() >= self.environment.options().memtable_bytes_max
+            || layers.active.range_count() >= MEMTABLE_RANGES_MAX
     }
 
     /// Whether something waits to be flushed.
@@ -287,7 +309,12 @@ impl Lsm {
         let layers = self.layers();
         let Some(oldest) = layers.frozen.last() else { return Ok(false) };
         let seen = oldest_seen()?;
-        let outcome = flush(heap, &self.environment, &layers, oldest, seen, progress)?;
+        let written = flush(heap, &self.environment, &layers, oldest, seen, progress);
+        if written.is_err() && self.is_destroyed.load(Ordering::Acquire) {
+            // Its buffers were freed meanwhile.
+            return Ok(false);
+        }
+        let outcome = written?;
         let bytes = outcome.bytes();
         let edit = Edit { flushes: true, ..outcome.edit(0) };
         let is_done = self.commit(heap, outcome, edit)?;
@@ -361,10 +388,11 @@ impl Lsm {
         let numbers = job.inputs.iter().map(|file| file.meta.number);
         if job.is_move {
             let moved = numbers.map(|number| (number, job.target)).collect();
-            self.work.moves.fetch_add(1, Ordering::Relaxed);
-            return heap.transaction(Durability::Buffered, |transaction| {
+            let is_done = heap.transaction(Durability::Buffered, |transaction| {
                 self.edit(transaction, Edit { moved, ..Edit::default() })
-            });
+            })?;
+            self.work.moves.fetch_add(is_done.into(), Ordering::Relaxed);
+            return Ok(is_done);
         }
         let outcome = compact(&self.environment, layers, job, oldest_seen, progress)?;
         let bytes = outcome.bytes();
@@ -394,7 +422,7 @@ impl Lsm {
         let (Some((first, _)), Some((last, _))) = (pairs.first(), pairs.last()) else {
             return Ok(true);
         };
-        let layers = self.layers();
+        let layers = self.layers_now();
         let bounds = (Bound::Included(&first[..]), Bound::Included(&last[..]));
         if layers.memtables().any(|memtable| memtable.has_changed_within(bounds, 0)) {
             return Ok(false);
@@ -407,9 +435,9 @@ impl Lsm {
             Ok(Entry { key: key.clone(), version })
         });
         let outcome = load(&self.environment, &layers, level, entries)?;
-        let edit = outcome.edit(level);
+        // Where the edit fails the transaction is undone: nothing names the files.
+        self.edit(heap, outcome.edit(level))?;
         outcome.keep();
-        self.edit(heap, edit)?;
         let sequences = Arc::clone(self.environment.sequences());
         heap.on_commit(move |_| sequences.show(sequence));
         Ok(true)

@@ -126,8 +126,10 @@ fn job(layers: &Layers, first: Vec<Arc<TableFile>>, target: usize) -> Job {
         }
         inputs.extend(found);
     }
-    let is_move = inputs.len() == 1 && inputs[0].meta.range_tombstones == 0;
     let is_bottom = is_bottom(layers, &inputs, target);
+    // What is absent goes for good on the last level, if it is written again.
+    let is_rid = |file: &TableFile| is_bottom && is_mostly_absences(file);
+    let is_move = inputs.len() == 1 && inputs[0].meta.range_tombstones == 0 && !is_rid(&inputs[0]);
     Job { inputs, target, is_bottom, is_move, moved_blobs: BTreeSet::new() }
 }
 

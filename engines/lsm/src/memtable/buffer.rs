@@ -12,7 +12,7 @@ use adamant_wire::varint;
 use zerocopy::FromZeros;
 
 use crate::error::{Error, Result};
-use crate::key::{EntryKind, KEY_BYTES_MAX};
+use crate::key::{EntryKind, KEY_BYTES_MAX, SEQUENCE_MAX};
 use crate::layout::{
     BUFFER_CHUNKS, BUFFER_CHUNKS_AT, BUFFER_END_AT, BUFFER_MAGIC, Buffer, END_BYTES_BITS,
 };
@@ -109,17 +109,20 @@ pub(crate) fn append<W: Write>(
         (chunks, used as usize, buffer.chunks[chunks - 1].get())
     };
     let capacity = heap.block(chunk)?.len();
-    let is_room = used.checked_add(len).is_some_and(|end| end <= capacity);
+    // Where a value lies is kept in 32 bits: only the first of a chunk may end behind that.
+    let end_max = capacity.min(u32::MAX as usize);
+    let is_room = used.checked_add(len).is_some_and(|end| end <= end_max);
     let (index, chunk, start, added) = if is_room {
         (chunks - 1, chunk, used, None)
     } else {
         if used < capacity {
-            heap.write(chunk, used, 1)?.fill(NO_MORE);
+            heap.write_unused(chunk, used, 1)?.fill(NO_MORE);
         }
         let added = add_chunk(heap, block, chunks, len as u64)?;
         (chunks, added, 0, Some(added))
     };
-    let bytes = heap.write(chunk, start, len)?;
+    // Behind what is in use: nobody has to have back what is there.
+    let bytes = heap.write_unused(chunk, start, len)?;
     let (to_head, rest) = bytes.split_at_mut(head_len);
     let (to_key, to_value) = rest.split_at_mut(key.len());
     to_head.copy_from_slice(&head[..head_len]);
@@ -204,15 +207,22 @@ fn take<'b>(rest: &mut &'b [u8], chunk: usize, end: usize) -> Option<Record<'b>>
     *rest = behind;
     let said = match *kind {
         RANGE => Said::Range,
-        kind => Said::Entry(EntryKind::from_number(u64::from(kind).checked_sub(1)?)?),
+        // Values go to blob files when they are written to tables, not before.
+        kind => match EntryKind::from_number(u64::from(kind).checked_sub(1)?)? {
+            EntryKind::Blob => return None,
+            kind => Said::Entry(kind),
+        },
     };
     let key_len = usize::try_from(varint::take(rest)?).ok()?;
     let value_len = u32::try_from(varint::take(rest)?).ok()?;
     let sequence = varint::take(rest)?;
     let (key, behind) = rest.split_at_checked(key_len)?;
     let at = u32::try_from(end - behind.len()).ok()?;
-    *rest = behind.get(value_len as usize..)?;
-    let is_key = (1..=KEY_BYTES_MAX).contains(&key_len);
+    let (end_of_range, behind) = behind.split_at_checked(value_len as usize)?;
+    *rest = behind;
+    let is_key = (1..=KEY_BYTES_MAX).contains(&key_len) && (1..=SEQUENCE_MAX).contains(&sequence);
+    let is_range = key < end_of_range && end_of_range.len() <= KEY_BYTES_MAX;
+    let is_key = is_key && (is_range || said != Said::Range);
     let value = ValuePlace { chunk: chunk as u32, at, len: value_len };
     is_key.then_some(Record { said, sequence, key, value })
 }

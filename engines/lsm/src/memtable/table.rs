@@ -67,7 +67,7 @@ impl Memtable {
         Ok(memtable)
     }
 
-    fn empty(buffer: u64) -> Self {
+    pub(crate) fn empty(buffer: u64) -> Self {
         Self {
             buffer,
             chunks: [const { AtomicU64::new(0) }; BUFFER_CHUNKS],
@@ -98,6 +98,11 @@ impl Memtable {
     /// Entries that commits wrote, ranges among them.
     pub(crate) fn entries(&self) -> u64 {
         self.entries.load(Ordering::Relaxed)
+    }
+
+    /// Ranges that commits made empty.
+    pub(crate) fn range_count(&self) -> usize {
+        self.range_count.load(Ordering::Relaxed)
     }
 
     /// The largest sequence number that a commit wrote.
@@ -254,7 +259,9 @@ impl Memtable {
             let search = SearchKey::new(&key);
             let seen = self.list.seek(&search, sequence);
             if let Some(seen) = seen.filter(|seen| seen.compare(&search).is_eq()) {
-                if piece.len() >= entries_max || piece.bytes() >= bytes_max {
+                // One at least, or who asks for the rest asks for ever.
+                let is_full = piece.len() >= entries_max || piece.bytes() >= bytes_max;
+                if is_full && piece.len() > 0 {
                     return Ok((piece, Some(Slice::new(&last))));
                 }
                 let place = seen.place();

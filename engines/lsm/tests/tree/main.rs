@@ -1,4 +1,7 @@
 //! The tree: on a heap, with files beside it.
 
+mod crashes;
+mod faults;
+mod loads;
 mod model;
 mod store;

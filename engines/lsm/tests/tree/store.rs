@@ -13,7 +13,7 @@ pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The root that keeps the number of the next file, and the one that names the tree.
 const FILES: usize = 1;
-const TREE: usize = 2;
+pub(crate) const TREE: usize = 2;
 
 /// Of everything little, so that a few hundred entries make many tables on several levels.
 pub(crate) fn small_options() -> Options {
@@ -49,6 +49,8 @@ impl Store {
         let (heap, _) = Heap::open(Arc::clone(directory), heap_options)?;
         let next_file = heap.view()?.root(FILES);
         let directories = (directory.subdirectory("tables")?, directory.subdirectory("blobs")?);
+        // Before anything in them is named.
+        directory.sync()?;
         let cache = Arc::new(Cache::new(CacheOptions { block_bytes: 4_000, file_count: 3 }));
         let environment = Arc::new(Environment::new(
             directories,
@@ -70,6 +72,13 @@ impl Store {
         };
         environment.remove_orphans(|file| tree.has_file(file))?;
         Ok(Self { heap, environment, tree })
+    }
+
+    /// Opens the tree that the heap names now.
+    pub(crate) fn reopen_tree(&mut self) -> Result<(), Error> {
+        let view = self.heap.view()?;
+        self.tree = Lsm::open(&view, view.root(TREE), &self.environment)?;
+        Ok(())
     }
 
     pub(crate) fn get(&self, key: &[u8], sequence: u64) -> Result<Option<Slice>, Error> {

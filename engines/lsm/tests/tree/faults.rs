@@ -1,0 +1,234 @@
+//! A tree on a disk that fails once, anywhere, and on one that is full: reads go on, nothing that was
+//! acknowledged is lost, and when the disk is well again so is the tree.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use adamant_heap::{Directory, Durability, Options as HeapOptions};
+use adamant_lsm::{Error, NEWEST, number_of};
+use adamant_sim::{SimDirectory, SimDisk};
+use adamant_slice::Slice;
+
+use crate::store::{Model, Store, small_options};
+
+fn open(disk: &SimDisk) -> Result<Store, Error> {
+    let directory: Arc<dyn Directory> = Arc::new(SimDirectory::root(disk));
+    let mut heap_options = HeapOptions::default();
+    heap_options.log_bytes_max = 4 << 20;
+    heap_options.address_bytes_max = 256 << 20;
+    heap_options.background = false;
+    Store::open_with(&directory, small_options(), heap_options)
+}
+
+/// A store and what it holds.
+struct User {
+    store: Store,
+    model: Model,
+}
+
+impl User {
+    /// One with tables on two levels, blob files, and a memtable.
+    fn new(disk: &SimDisk) -> Self {
+        let mut user = Self { store: open(disk).unwrap(), model: Model::new() };
+        for round in 0..3 {
+            user.write(round).unwrap();
+            user.flush().unwrap();
+            if round == 1 {
+                user.compact().unwrap();
+            }
+        }
+        user.write(3).unwrap();
+        user
+    }
+
+    fn seen(&self) -> impl Fn() -> Result<u64, Error> + use<> {
+        let environment = Arc::clone(&self.store.environment);
+        move || Ok(environment.sequences().visible())
+    }
+
+    /// Some changes as one commit.
+    fn write(&mut self, round: u8) -> Result<(), Error> {
+        let mut model = self.model.clone();
+        let tree = &self.store.tree;
+        self.store.heap.transaction(Durability::Sync, |transaction| {
+            for at in 0..30_u8 {
+                let key = format!("k{:02}", (at * 7 + round * 5) % 60).into_bytes();
+                if at % 5 == 4 {
+                    tree.write(transaction, [(&key[..], None)])?;
+                    model.remove(&key);
+                } else {
+                    let value = vec![round; 10 + 9 * usize::from(at)];
+                    tree.write(transaction, [(&key[..], Some(&value[..]))])?;
+                    model.insert(key, value);
+                }
+            }
+            let (start, end) = (b"k10".to_vec(), b"k13".to_vec());
+            tree.remove_range(transaction, &start, &end)?;
+            model.retain(|key, _| *key < start || *key >= end);
+            Ok::<(), Error>(())
+        })?;
+        self.model = model;
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), Error> {
+        self.store.tree.rotate(&self.store.heap)?;
+        self.store.tree.flush(&self.store.heap, &self.seen(), &|_| Ok(())).map(drop)
+    }
+
+    fn compact(&self) -> Result<(), Error> {
+        self.store.tree.compact_all(&self.store.heap, &self.seen(), &|_| Ok(()))
+    }
+
+    fn load(&mut self) -> Result<(), Error> {
+        let pairs: Vec<_> = (0..40_u8)
+            .map(|at| (Slice::new(&[b'x', at]), Slice::new(&vec![at; 5 * usize::from(at)])))
+            .collect();
+        let is_loaded =
+            self.store.heap.transaction(Durability::Sync, |tx| self.store.tree.load(tx, &pairs))?;
+        assert!(is_loaded);
+        self.model.extend(pairs.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
+        Ok(())
+    }
+
+    /// All kinds of work, one after the other.
+    fn work(&mut self) -> Result<(), Error> {
+        self.flush()?;
+        self.load()?;
+        self.write(4)?;
+        self.flush()?;
+        self.compact()?;
+        self.write(5)
+    }
+
+    fn verify(&self, of: &str) {
+        let found = self.content();
+        assert!(found == self.model, "{of}: {} found, {}", found.len(), self.model.len());
+    }
+
+    fn content(&self) -> Model {
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        self.store.scan(all, true, NEWEST, 50).expect("reads go on").into_iter().collect()
+    }
+
+    fn assert_is_clean(&self, of: &str) {
+        let report = self.store.check();
+        assert!(report.is_clean(), "{of}: {:#?}", report.findings);
+    }
+}
+
+/// Files of the tree's directories that no tree lists.
+fn orphans(disk: &SimDisk, store: &Store) -> BTreeSet<String> {
+    let root = SimDirectory::root(disk);
+    let names = ["tables", "blobs"].map(|shelf| root.subdirectory(shelf).unwrap().list().unwrap());
+    let is_orphan = |name: &String| {
+        let (number, is_finished) = number_of(name).expect("a file of the tree");
+        !(is_finished && store.tree.has_file(number))
+    };
+    names.into_iter().flatten().filter(is_orphan).collect()
+}
+
+/// Whether there is what was there, or also the commit that came next: a load, or changes.
+fn may_follow(before: &Model, after: &Model) -> bool {
+    let is_loaded = |model: &Model| model.keys().any(|key| key.starts_with(b"x"));
+    if before == after || is_loaded(after) && !is_loaded(before) {
+        return true;
+    }
+    (3..6).any(|round| {
+        let disk = SimDisk::new(1).without_history();
+        let mut other = User { store: open(&disk).unwrap(), model: before.clone() };
+        other.write(round).is_ok() && other.model == *after
+    })
+}
+
+#[test]
+fn a_full_disk_refuses_and_goes_on_when_there_is_space() {
+    let before = {
+        let disk = SimDisk::new(1).without_history();
+        let _user = User::new(&disk);
+        disk.space_used_bytes()
+    };
+    let (mut refused, mut of_files) = (0, 0);
+    for bytes_max in (before..before + (1 << 20)).step_by(4 << 10) {
+        let of = format!("{bytes_max} bytes, {before} used");
+        let disk = SimDisk::new(1).without_history();
+        let mut user = User::new(&disk);
+        disk.set_space_bytes(Some(bytes_max));
+        let Err(error) = user.work() else { break };
+        assert!(error.is_out_of_space(), "{of}: {error}");
+        refused += 1;
+        of_files += u32::from(
+            error.to_string().contains("/tables/") || error.to_string().contains("/blobs/"),
+        );
+        user.verify(&of);
+        disk.set_space_bytes(None);
+        user.work().unwrap_or_else(|error| panic!("{of}, then there was space: {error}"));
+        user.verify(&of);
+        user.assert_is_clean(&of);
+        user.store.environment.bury(&user.store.heap).unwrap();
+        let orphans = orphans(&disk, &user.store);
+        assert!(orphans.is_empty(), "{of}: {orphans:?}");
+    }
+    assert!(refused > 5 && of_files > 3, "{refused} refused, {of_files} of them files");
+}
+
+#[test]
+fn an_operation_that_fails_leaves_what_was_there() {
+    let disk = SimDisk::new(1);
+    let mut user = User::new(&disk);
+    let first = disk.operation_count();
+    user.work().unwrap();
+    let operations = disk.operation_count();
+    let ours = ["tables", "blobs"].map(|shelf| {
+        let at = disk.operation_count();
+        SimDirectory::root(&disk).subdirectory(shelf).unwrap().sync().unwrap();
+        disk.describe(at).expect("a sync")
+    });
+    let (mut went_on, mut reopened, mut unnoticed) = (0, 0, 0);
+    for number in first..operations {
+        let operation = disk.describe(number).expect("an operation");
+        let is_of_files =
+            ["sim/tables/", "sim/blobs/", "rename 0"].iter().any(|part| operation.contains(part))
+                || ours.contains(&operation);
+        let of = format!("operation {number}: {operation}");
+        let disk = SimDisk::new(1);
+        let mut user = User::new(&disk);
+        disk.fail(number..number + 1);
+        let outcome = user.work();
+        disk.repair();
+        if outcome.is_ok() {
+            // Such as the removal of a file that nobody needs: an orphan.
+            unnoticed += 1;
+        } else if is_of_files {
+            user.verify(&of);
+        } else {
+            // A commit that could not be written to the log is seen, though nobody was told of it.
+            assert!(may_follow(&user.model, &user.content()), "{of}");
+        }
+        match user.work() {
+            Ok(()) => went_on += 1,
+            Err(error) => {
+                // The heap does not go on behind a log of which it does not know what is durable.
+                assert!(!is_of_files, "{of}: {error}");
+                let before = user.model.clone();
+                drop(user.store);
+                user.store = open(&disk).unwrap();
+                // What was not acknowledged may be there: a load, or a commit of changes.
+                user.model = user.content();
+                assert!(may_follow(&before, &user.model), "{of}");
+                user.work().unwrap();
+                reopened += 1;
+            }
+        }
+        user.verify(&of);
+        user.assert_is_clean(&of);
+        user.store.heap.close().unwrap();
+        drop(user.store);
+        user.store = open(&disk).unwrap();
+        user.verify(&of);
+        assert!(orphans(&disk, &user.store).is_empty(), "{of}");
+    }
+    println!("{went_on} went on, {reopened} reopened, {unnoticed} of all unnoticed");
+    assert!(went_on > 20);
+}

@@ -1,0 +1,130 @@
+//! Loads of sorted pairs: beside merges, several in one transaction, undone ones; and what is absent.
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use adamant_heap::{Directory, Durability, MemoryDirectory, Transaction};
+use adamant_lsm::{Error, NEWEST, Options};
+use adamant_slice::Slice;
+
+use crate::store::{Store, small_options};
+
+fn store(options: Options) -> Store {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    Store::open(&directory, options).unwrap()
+}
+
+fn pairs(keys: &[&str]) -> Vec<(Slice, Slice)> {
+    keys.iter().map(|key| (Slice::new(key.as_bytes()), Slice::new(b"value"))).collect()
+}
+
+fn commit(store: &Store, work: impl FnOnce(&mut Transaction<'_>) -> Result<(), Error>) {
+    store.heap.transaction(Durability::Buffered, work).unwrap();
+}
+
+fn keys(store: &Store) -> Vec<String> {
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let found = store.scan(all, true, NEWEST, 100).unwrap();
+    found.into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect()
+}
+
+fn flush(store: &Store) {
+    let seen = || Ok(store.environment.sequences().visible());
+    store.tree.rotate(&store.heap).unwrap();
+    while store.tree.flush(&store.heap, &seen, &|_| Ok(())).unwrap() {}
+}
+
+fn assert_is_clean(store: &Store) {
+    let report = store.check();
+    assert!(report.is_clean(), "{:#?}", report.findings);
+}
+
+#[test]
+fn a_load_beside_a_merge_whose_inputs_are_around_it() {
+    let store = store(small_options());
+    for key in ["a", "c", "x", "z"] {
+        commit(&store, |tx| store.tree.write(tx, [(key.as_bytes(), Some(&b"1"[..]))]));
+        if key == "c" {
+            flush(&store);
+        }
+    }
+    flush(&store);
+    let seen = || Ok(store.environment.sequences().visible());
+    // Progress is told before the merge commits.
+    let is_loaded = AtomicBool::new(false);
+    store
+        .tree
+        .compact_all(&store.heap, &seen, &|_| {
+            if !is_loaded.swap(true, Ordering::Relaxed) {
+                store.heap.transaction(Durability::Buffered, |tx| {
+                    assert!(store.tree.load(tx, &pairs(&["m", "n"]))?);
+                    Ok::<(), Error>(())
+                })?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert!(is_loaded.into_inner());
+    assert_eq!(keys(&store), ["a", "c", "m", "n", "x", "z"]);
+    for key in ["a", "c", "m", "n", "x", "z"] {
+        assert!(store.get(key.as_bytes(), NEWEST).unwrap().is_some(), "{key}");
+    }
+    assert_is_clean(&store);
+    let seen = || Ok(store.environment.sequences().visible());
+    store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap();
+    assert_eq!(keys(&store).len(), 6);
+    assert_is_clean(&store);
+}
+
+#[test]
+fn several_loads_in_one_transaction() {
+    let store = store(small_options());
+    commit(&store, |tx| {
+        assert!(store.tree.load(tx, &pairs(&["a", "b"]))?);
+        let undone = tx.savepoint(|tx| {
+            assert!(store.tree.load(tx, &pairs(&["c", "d"]))?);
+            Err::<(), Error>(Error::KeyEmpty)
+        });
+        assert!(undone.is_err());
+        assert!(store.tree.load(tx, &pairs(&["e", "f"]))?);
+        // Between the keys of one that is not committed yet.
+        assert!(store.tree.load(tx, &pairs(&["ab", "g"]))?);
+        Ok(())
+    });
+    assert_eq!(keys(&store), ["a", "ab", "b", "e", "f", "g"]);
+    assert_is_clean(&store);
+    let undone = store.heap.transaction(Durability::Buffered, |tx| {
+        store.tree.load(tx, &pairs(&["h"]))?;
+        Err::<(), Error>(Error::KeyEmpty)
+    });
+    assert!(undone.is_err());
+    commit(&store, |tx| store.tree.load(tx, &pairs(&["i"])).map(drop));
+    assert_eq!(keys(&store), ["a", "ab", "b", "e", "f", "g", "i"]);
+    assert_is_clean(&store);
+    commit(&store, |tx| {
+        store.tree.load(tx, &pairs(&["j"]))?;
+        store.tree.destroy(tx)?;
+        tx.set_root(crate::store::TREE, 0)?;
+        Ok(())
+    });
+    store.environment.bury(&store.heap).unwrap();
+    assert_eq!(store.heap.check().unwrap().blocks, 0, "all blocks are free");
+}
+
+#[test]
+fn absences_go_when_nothing_is_below_them() {
+    let mut options = small_options();
+    options.level0_tables_max = 1;
+    let store = store(options);
+    let keys: Vec<Vec<u8>> = (0..50_u8).map(|key| vec![key]).collect();
+    // Something on the last level, so that absences are not dropped when they are flushed.
+    commit(&store, |tx| store.tree.load(tx, &pairs(&["zz"])).map(drop));
+    commit(&store, |tx| store.tree.write(tx, keys.iter().map(|key| (&key[..], None))));
+    flush(&store);
+    let seen = || Ok(store.environment.sequences().visible());
+    while store.tree.compact_once(&store.heap, &seen, &|_| Ok(())).unwrap() {}
+    let tombstones: u64 = store.tree.stats().levels.iter().map(|level| level.tombstones).sum();
+    assert_eq!(tombstones, 0);
+    assert_is_clean(&store);
+}
