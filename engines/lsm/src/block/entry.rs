@@ -66,6 +66,13 @@ pub(super) fn lengths(payload: &[u8], offset: usize) -> Option<(usize, Range<usi
         let start = offset + 2;
         return Some((shared.into(), start..start + usize::from(suffix_bytes)));
     }
+    lengths_slowly(payload, offset)
+}
+
+// What is rare is a function of its own: else the places it needs in memory slow down what is not.
+#[cold]
+#[inline(never)]
+fn lengths_slowly(payload: &[u8], offset: usize) -> Option<(usize, Range<usize>)> {
     let mut rest = payload.get(offset..)?;
     let shared = varint::take(&mut rest)?;
     let suffix_bytes = varint::take(&mut rest)?;
@@ -89,6 +96,8 @@ pub(super) fn behind(payload: &[u8], at: usize) -> Option<usize> {
     behind_slowly(payload, at)
 }
 
+#[cold]
+#[inline(never)]
 fn behind_slowly(payload: &[u8], at: usize) -> Option<usize> {
     let (tag, at) = take_word(payload, at)?;
     match EntryKind::from_number(tag & 3)? {
@@ -98,6 +107,18 @@ fn behind_slowly(payload: &[u8], at: usize) -> Option<usize> {
             at.checked_add(usize::try_from(value_bytes).ok()?)
         }
     }
+}
+
+/// The key of the entry of a restart, and where it ends.
+#[inline(always)]
+pub(super) fn whole_key(payload: &[u8], offset: usize) -> Option<(&[u8], usize)> {
+    if let [0, bytes @ ..0x80, rest @ ..] = payload.get(offset..)? {
+        let bytes = usize::from(*bytes);
+        return Some((rest.get(..bytes)?, offset + 2 + bytes));
+    }
+    let (shared, suffix) = lengths(payload, offset)?;
+    let end = suffix.end;
+    Some((payload.get(suffix).filter(|_| shared == 0)?, end))
 }
 
 /// The entry at `offset`, if one can lie there: whole, and within the first `entries_bytes`.
@@ -113,11 +134,7 @@ pub(super) fn decode(payload: &[u8], entries_bytes: usize, offset: usize) -> Opt
                 value_bytes = u64::from(short);
                 value_start += 1;
             }
-            _ => {
-                let mut rest = &payload[value_start..];
-                value_bytes = varint::take(&mut rest)?;
-                value_start = payload.len() - rest.len();
-            }
+            _ => (value_bytes, value_start) = take_word(payload, value_start)?,
         }
     }
     let left = entries_bytes.checked_sub(value_start)?;
@@ -142,9 +159,7 @@ pub(crate) fn take_word(payload: &[u8], at: usize) -> Option<(u64, usize)> {
     let word = u64::from_le_bytes(*payload.get(at..)?.first_chunk()?);
     let ends = !word & CONTINUED;
     if ends == 0 {
-        let mut rest = &payload[at..];
-        let tag = varint::take(&mut rest)?;
-        return Some((tag, payload.len() - rest.len()));
+        return take_slowly(payload, at);
     }
     let end_bit = ends.trailing_zeros();
     // Groups of 7 bits, up to the last one, are moved together: pairs, pairs of these, and both halves.
@@ -153,6 +168,14 @@ pub(crate) fn take_word(payload: &[u8], at: usize) -> Option<(u64, usize)> {
     let fours = pairs & 0x0000_3FFF_0000_3FFF | (pairs & 0x3FFF_0000_3FFF_0000) >> 2;
     let tag = fours & 0x0FFF_FFFF | (fours & 0x0FFF_FFFF_0000_0000) >> 4;
     Some((tag, at + end_bit as usize / 8 + 1))
+}
+
+#[cold]
+#[inline(never)]
+fn take_slowly(payload: &[u8], at: usize) -> Option<(u64, usize)> {
+    let mut rest = payload.get(at..)?;
+    let value = varint::take(&mut rest)?;
+    Some((value, payload.len() - rest.len()))
 }
 
 /// Where `wanted` stands beside `found`, and how many bytes at their start are the same. In a run of

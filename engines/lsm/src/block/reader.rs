@@ -9,11 +9,10 @@
 use std::cmp::Ordering;
 
 use adamant_slice::Slice;
-use adamant_wire::le;
 use zerocopy::FromBytes;
 
 use super::entry::{
-    EntryAt, Malformed, NO_ENTRY, Read, behind, bucket_of, decode, key_order, lengths,
+    EntryAt, Malformed, NO_ENTRY, Read, behind, bucket_of, decode, key_order, lengths, whole_key,
 };
 use super::layout::{BUCKET_EMPTY, BUCKET_SHARED, ENTRIES_TAIL_BYTES, EntriesTail};
 use crate::key::Version;
@@ -78,11 +77,12 @@ impl EntryBlock {
     /// Where the entry of a restart begins.
     #[inline]
     fn restart_of(&self, payload: &[u8], index: u32) -> Read<usize> {
-        let start = self.entries_bytes();
+        let restarts = payload.get(self.entries_bytes()..).unwrap_or_default();
+        let index = index as usize;
         let offset = if self.is_wide {
-            le::u32_at(payload, start + index as usize * 4).map(|offset| offset as usize)
+            restarts.as_chunks().0.get(index).map(|&bytes| u32::from_le_bytes(bytes) as usize)
         } else {
-            le::u16_at(payload, start + index as usize * 2).map(usize::from)
+            restarts.as_chunks().0.get(index).map(|&bytes| u16::from_le_bytes(bytes).into())
         };
         // Restarts lie within the entries: whoever reads one there judges that.
         offset.ok_or(Malformed("expected a restart, found the end of the payload"))
@@ -116,31 +116,14 @@ impl EntryBlock {
     /// O(log restarts + restart interval) comparisons.
     pub(crate) fn seek(&self, key: &[u8], sequence: u64) -> Read<Option<Found>> {
         let payload = self.bytes.as_bytes();
-        let (mut low, mut high) = (0, self.restart_count);
-        let mut before = None;
-        // The restarts below `low` begin before what is searched for, those from `high` on do not.
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let offset = self.restart_of(payload, middle)?;
-            let (_, suffix) = lengths(payload, offset).ok_or(NO_ENTRY)?;
-            let suffix_end = suffix.end;
-            let order = payload.get(suffix).ok_or(NO_ENTRY)?.cmp(key);
-            let is_before = match order {
-                Ordering::Equal => self.entry(offset)?.sequence > sequence,
-                order => order == Ordering::Less,
-            };
-            if is_before {
-                low = middle + 1;
-                before = Some((offset, suffix_end));
-            } else {
-                high = middle;
-            }
-        }
-        let Some((start, suffix_end)) = before else {
+        let low = self.restarts_before(key, sequence)?;
+        let Some(before) = low.checked_sub(1) else {
             return self.walk(self.restart_of(payload, 0)?, key, sequence);
         };
+        let start = self.restart_of(payload, before)?;
         // Where every key is whole, as in an index, the next restart is the answer.
         if low < self.restart_count {
+            let (_, suffix_end) = whole_key(payload, start).ok_or(NO_ENTRY)?;
             let end = behind(payload, suffix_end).ok_or(NO_ENTRY)?;
             if end == self.restart_of(payload, low)? {
                 let entry = self.entry(end)?;
@@ -148,6 +131,31 @@ impl EntryBlock {
             }
         }
         self.walk(start, key, sequence)
+    }
+
+    /// How many restarts begin before what is searched for. In a function of its own, and what is
+    /// rare in another, so that the loop is in registers.
+    #[inline(never)]
+    fn restarts_before(&self, key: &[u8], sequence: u64) -> Read<u32> {
+        let payload = self.bytes.as_bytes();
+        let (mut low, mut high) = (0, self.restart_count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let offset = self.restart_of(payload, middle)?;
+            let (found, _) = whole_key(payload, offset).ok_or(NO_ENTRY)?;
+            let is_before = match found.cmp(key) {
+                Ordering::Equal => self.sequence_at(offset)? > sequence,
+                order => order == Ordering::Less,
+            };
+            if is_before { low = middle + 1 } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn sequence_at(&self, offset: usize) -> Read<u64> {
+        Ok(self.entry(offset)?.sequence)
     }
 
     /// The newest version of the key that is not newer than `sequence_max`. `hash` is the key's.
