@@ -49,6 +49,19 @@ pub trait Write: Read {
         Ok(block)
     }
 
+    /// As [`Write::reserve`], a buffer that is to be freed again before long: what
+    /// commits write to it is in the log, and not taken from there to the pool file as long as the log
+    /// has room for it ([`Options::log_held_bytes_max`](crate::Options::log_held_bytes_max);
+    /// [`JournalStats::log_held_bytes`](crate::JournalStats::log_held_bytes) says how much it is). If the buffer is freed by then, its bytes are never written there. It makes no
+    /// difference to what is read, nor after a crash. Blocks of at most 40 KiB,
+    /// and all of them where memory is the medium, are as any others.
+    ///
+    /// # Errors
+    /// As [`Write::reserve`].
+    fn reserve_held(&mut self, bytes: u64) -> Result<u64> {
+        self.reserve(bytes)
+    }
+
     /// Bytes `at..at + len` of a block, to be overwritten in full by the caller. In a block
     /// that this transaction reserved nothing is saved, and all bytes up to the highest one
     /// asked for are made durable once, by the commit. In another block the old bytes are saved

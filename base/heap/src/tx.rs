@@ -645,6 +645,10 @@ impl Write for Transaction<'_> {
         self.write_range(block, at, len, false)
     }
 
+    fn reserve_held(&mut self, bytes: u64) -> Result<u64> {
+        self.reserve_and_hold(bytes)
+    }
+
     #[inline]
     fn write_unused(&mut self, block: u64, at: usize, len: usize) -> Result<&mut [u8]> {
         self.write_in_place_unsaved(block, at as u64, len as u64)

@@ -18,16 +18,8 @@ use crate::planned::COPY_BYTES_MAX;
 use crate::tx::{Transaction, too_short};
 
 impl<'h> Transaction<'h> {
-    /// As [`Write::reserve`](crate::Write::reserve), a buffer that is to be freed again before long: what
-    /// commits write to it is in the log, and not taken from there to the pool file as long as the log
-    /// has room for it (`Options::log_held_bytes_max`; `JournalStats::log_held_bytes` says how much it
-    /// is). If the buffer is freed by then, its bytes are never written there. It makes no
-    /// difference to what is read, nor after a crash. Blocks of at most 40 KiB,
-    /// and all of them where memory is the medium, are as any others.
-    ///
-    /// # Errors
-    /// As [`Write::reserve`](crate::Write::reserve).
-    pub fn reserve_held(&mut self, bytes: u64) -> Result<u64> {
+    /// See [`crate::Write::reserve_held`].
+    pub(crate) fn reserve_and_hold(&mut self, bytes: u64) -> Result<u64> {
         let block = self.reserve(bytes)?;
         let journal = self.supply.journal;
         if let (Place::Extent { page, pages }, Some(_)) = (self.find(block)?.0, journal.holds()) {

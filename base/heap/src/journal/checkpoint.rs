@@ -202,10 +202,28 @@ impl Applied {
         self.publish(pool, durable, true)?;
         let (seed, files) = (log_seed(pool.uuid(), self.generation), log.files.in_use());
         let (end, purpose) = (self.cursor, Purpose::Checkpoint);
-        self.pool_bytes += apply(pool, &files, seed, &start, &end, purpose, &mut filter)?;
+        let applied = apply(pool, &files, seed, &start, &end, purpose, &mut filter);
+        self.judge(pool, durable, purpose, &applied)?;
+        self.pool_bytes += applied?;
         pool.file().sync()?;
         holds.end(&filter);
         Ok(true)
+    }
+
+    /// Looks for damage that an applier has met. What was written until then is whole, so what is judged
+    /// again next time is, too: else the damage would pass for a torn page and get a checksum of its own.
+    fn judge(
+        &mut self,
+        pool: &PoolFile,
+        durable: u64,
+        purpose: Purpose,
+        applied: &Result<u64>,
+    ) -> Result<()> {
+        if let (Err(Error::Damaged { .. }), true) = (applied, purpose != TORN) {
+            pool.file().sync()?;
+            self.publish(pool, durable, false)?;
+        }
+        Ok(())
     }
 
     /// Says durably how far the pool is, and only then gives log files back.
@@ -264,12 +282,7 @@ impl Applied {
                 start = end;
                 (end, files) = next;
             };
-            if let (Err(Error::Damaged { .. }), true) = (&applied, purpose != TORN) {
-                // What was written until then is whole, so what is judged again next time is, too:
-                // else the damage would pass for a torn page and get a checksum of its own.
-                pool.file().sync()?;
-                self.publish(pool, end.sequence, false)?;
-            }
+            self.judge(pool, end.sequence, purpose, &applied)?;
             applied?;
             if purpose != Purpose::Checkpoint {
                 // What was allocated but not written is named by no record.

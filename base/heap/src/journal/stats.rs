@@ -15,7 +15,7 @@ pub struct JournalStats {
     /// Bytes of frames that are not in the pool yet.
     pub log_used_bytes: u64,
     /// Bytes of frames that are in the pool but for what of blocks reserved by
-    /// [`Transaction::reserve_held`](crate::Transaction::reserve_held) is held back, and that the log
+    /// [`Write::reserve_held`](crate::Write::reserve_held) is held back, and that the log
     /// keeps for that.
     pub log_held_bytes: u64,
     /// Bytes of all log files.

@@ -11,7 +11,7 @@ use adamant_heap::{
     Directory, Durability, Error, Heap, JournalKind, MemoryDirectory, Options, Read, Recovery,
     Result, Transaction, View, Write,
 };
-use adamant_sim::tally::seed;
+use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Mark, Promise, SimDirectory, SimDisk, Tally};
 
 use crate::model::{commit_of, word};
@@ -104,12 +104,16 @@ struct User {
 }
 
 impl User {
-    fn run(disk: &SimDisk, journal: JournalKind, number: u64, steps: u64) -> Vec<State> {
-        let heap = open(disk, journal).expect("created").0;
+    fn create(disk: &SimDisk, journal: JournalKind, number: u64) -> Result<User> {
+        let heap = open(disk, journal)?.0;
         Mark::Durable.put(disk, 0);
         let (disk, states) = (disk.clone(), vec![State::default()]);
         let random = fastrand::Rng::with_seed(seed(number));
-        let mut user = User { disk, journal, heap, states, random };
+        Ok(User { disk, journal, heap, states, random })
+    }
+
+    fn run(disk: &SimDisk, journal: JournalKind, number: u64, steps: u64) -> Vec<State> {
+        let mut user = User::create(disk, journal, number).expect("created");
         let (mut dropped, mut held) = (false, false);
         for _ in 0..steps {
             user.step().expect("nothing fails");
@@ -181,12 +185,18 @@ impl User {
             work(tx, &mut state, &mut random)?;
             if fails { Err(Error::Misuse { what: "given up on purpose" }) } else { Ok(()) }
         });
-        if fails {
-            assert!(matches!(done, Err(Error::Misuse { .. })), "{done:?}");
-            self.last().verify(&self.heap.view()?);
-            return Ok(());
+        match done {
+            Err(Error::Misuse { .. }) if fails => {
+                self.last().verify(&self.heap.view()?);
+                return Ok(());
+            }
+            // Whether it is visible or not, it may be there after a crash.
+            Err(error) => {
+                self.states.push(state);
+                return Err(error);
+            }
+            Ok(()) => assert!(!fails, "it was given up"),
         }
-        done?;
         match durability {
             _ if self.journal == JournalKind::Undo => Mark::Durable.put(&self.disk, state.commit),
             Durability::Sync => Mark::Durable.put(&self.disk, state.commit),
@@ -333,6 +343,36 @@ fn try_all(journal: JournalKind, number: u64, (steps, step): (u64, usize), what:
         });
     }
     tally.print(what);
+}
+
+/// An operation of the disk fails, and later the power.
+#[test]
+fn what_fails_beside_held_buffers_loses_nothing() {
+    let (journal, number, steps) = (JournalKind::Redo, 83, 80);
+    let sound = SimDisk::new(seed(number));
+    User::run(&sound, journal, number, steps);
+    let (mut tally, mut failed) = (Tally::new(), 0);
+    for fault in (0..sound.operation_count()).step_by(3) {
+        let disk = SimDisk::new(seed(number));
+        disk.fail(fault..fault + 1);
+        let Ok(mut user) = User::create(&disk, journal, number) else { continue };
+        failed += u64::from((0..steps).any(|_| user.step().is_err()));
+        tally.points += 1;
+        let mut cursor = disk.cursor();
+        cursor.advance_to(disk.operation_count());
+        let promise = Promise::at_power_cut(&disk, cursor.point());
+        for choice in cursor.choices(states_max(4), fault) {
+            tally.state(&disk, fault, &choice, || {
+                judge(&cursor.crash(&mut choice.clone()), journal, &user.states, promise);
+            });
+        }
+        tally.state(&disk, fault, &"killed", || {
+            let promise = Promise::at_death(&disk, cursor.point());
+            judge(&cursor.kill(), journal, &user.states, promise);
+        });
+    }
+    assert!(failed > 10, "{failed} operations ended the run");
+    tally.print("buffers, failing operations");
 }
 
 #[test]

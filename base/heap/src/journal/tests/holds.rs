@@ -10,6 +10,7 @@ use fastrand::Rng;
 use super::disk::Disk;
 use super::model::{PAGES, create, open, options, small_log};
 use crate::durability::Durability;
+use crate::error::Error;
 use crate::journal::holds::Holds;
 use crate::journal::{Journal, JournalOptions, RecordBuilder};
 use crate::layout::{PAGE_BYTES, file_offset};
@@ -246,15 +247,40 @@ fn what_is_freed_in_time_is_never_written_to_the_pool() {
     world.judge_crash();
 }
 
+#[test]
+fn a_damaged_page_that_is_given_up_is_never_given_a_new_checksum() {
+    let mut world = World::new(3, options());
+    let (page, pages) = EXTENTS[0];
+    world.journal.holds().add(page, pages, world.journal.last_sequence());
+    let (mut state, mut record) = (world.last(), RecordBuilder::new());
+    world.write(&mut state, &mut record, range(0).start, 100);
+    world.commit(&record, state);
+    world.journal.checkpoint().expect("nothing of the page is looked at");
+    let damaged = file_offset(page * PAGE_BYTES);
+    world.disk.change("pool", |pool| pool[damaged as usize + 200] = 1);
+    let is_it =
+        |error: &Error| matches!(error, Error::Damaged { offset, .. } if *offset == damaged);
+    let error = world.journal.checkpoint_held().expect_err("damaged");
+    assert!(is_it(&error), "{error}");
+    assert!(matches!(world.journal.checkpoint(), Err(Error::Poisoned { .. })));
+    for _ in 0..2 {
+        let error = open(&world.disk.copy()).expect_err("still damaged");
+        assert!(is_it(&error), "{error}");
+    }
+}
+
 /// A log that is full takes what is held back to the pool, and goes on.
 #[test]
 fn a_hold_does_not_keep_a_full_log_from_going_on() {
-    for held_bytes_max in [1 << 20, u64::MAX] {
+    for (held_bytes_max, is_disk_full) in [(1 << 20, false), (u64::MAX, false), (u64::MAX, true)] {
         let mut world = World::new(2, JournalOptions { held_bytes_max, ..small_log() });
         for (page, pages) in EXTENTS {
             world.journal.holds().add(page, pages, world.journal.last_sequence());
         }
         let mut held_bytes = 0;
+        if is_disk_full {
+            world.disk.faults().free_bytes.store(0, Ordering::Relaxed);
+        }
         for round in 0..3000 {
             let (mut state, mut record) = (world.last(), RecordBuilder::new());
             world.write(&mut state, &mut record, 8192, 8000);
