@@ -60,7 +60,7 @@ pub struct Options {
     /// Bytes of log files above which commits wait for a checkpoint. At least 4 MiB.
     pub log_bytes_max: u64,
     /// Redo journal: bytes of the log that are kept for what of blocks reserved by
-    /// [`Write::reserve_held`] is held back of the pool file, at most, and at most half of
+    /// [`crate::Write::reserve_held`] is held back of the pool file, at most, and at most half of
     /// `log_bytes_max`. Beyond that it is taken there after all.
     pub log_held_bytes_max: u64,
     /// Milliseconds after which a deferred commit is made durable at the latest.
@@ -487,7 +487,7 @@ impl Heap {
     }
 
     /// Applies everything committed so far to the pool file, and empties the log; but for what is held
-    /// back of blocks that [`Write::reserve_held`] reserved.
+    /// back of blocks that [`crate::Write::reserve_held`] reserved.
     ///
     /// # Errors
     /// `Error::Poisoned` if that fails or failed.
