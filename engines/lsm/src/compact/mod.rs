@@ -6,6 +6,9 @@ mod pick;
 
 mod run;
 
+#[cfg(test)]
+mod pick_tests;
+
 pub(crate) use output::Outcome;
 pub(crate) use pick::{Job, Picker, pick, pick_all};
 pub(crate) use run::{compact, flush, load};
