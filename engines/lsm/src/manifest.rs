@@ -39,6 +39,15 @@ pub(crate) struct Listed {
     pub(crate) blobs: Vec<u64>,
 }
 
+/// Bytes or entries that no file can have: figures that are larger are damage, and smaller ones can be
+/// summed up.
+const FIGURE_MAX: u64 = 1 << 44;
+
+/// Whether these can be figures of a file.
+fn are_figures<const COUNT: usize>(figures: [zerocopy::little_endian::U64; COUNT]) -> bool {
+    figures.iter().all(|figure| figure.get() <= FIGURE_MAX)
+}
+
 fn damaged(offset: u64, what: &'static str) -> Error {
     Error::Heap(adamant_heap::Error::InvalidPointer { offset, what })
 }
@@ -152,14 +161,29 @@ pub(crate) fn read_table<R: Read>(heap: &R, block: u64) -> Result<TableMeta> {
     if key_min.is_empty() || key_min > key_max {
         return Err(damaged(block, "is the record of a table whose keys are in no order"));
     }
+    let mut are_whole = are_figures([
+        record.file_bytes,
+        record.entries,
+        record.tombstones,
+        record.range_tombstones,
+        record.data_bytes_plain,
+        record.data_bytes_stored,
+    ]);
+    are_whole &= record.tombstones.get() <= record.entries.get();
+    are_whole &= record.sequence_min.get() <= record.sequence_max.get();
+    are_whole &= record.sequence_max.get() <= SEQUENCE_MAX;
     let mut blob_references = Vec::new();
     for _ in 0..record.blob_uses.get() {
         let used: &BlobUse = take(&mut bytes, block)?;
+        are_whole &= are_figures([used.entries, used.stored_bytes]);
         blob_references.push(BlobReference {
             file: used.file.get(),
             entries: used.entries.get(),
             stored_bytes: used.stored_bytes.get(),
         });
+    }
+    if !are_whole {
+        return Err(damaged(block, "is the record of a table with figures that none can have"));
     }
     Ok(TableMeta {
         number: record.file.get(),
@@ -194,6 +218,12 @@ pub(crate) fn put_blob<W: Write>(heap: &mut W, info: &BlobInfo) -> Result<u64> {
 /// Reads the record of a blob file.
 pub(crate) fn read_blob<R: Read>(heap: &R, block: u64) -> Result<BlobInfo> {
     let record = heap.read(Ptr::<BlobRecord>::new(block))?;
+    let are_whole = are_figures([record.file_bytes, record.values, record.stored_bytes])
+        && record.stale_values.get() <= record.values.get()
+        && record.stale_bytes.get() <= record.stored_bytes.get();
+    if !are_whole {
+        return Err(damaged(block, "is the record of a blob file with figures that none can have"));
+    }
     Ok(BlobInfo {
         file: record.file.get(),
         file_bytes: record.file_bytes.get(),

@@ -56,7 +56,8 @@ pub(crate) struct Record<'b> {
 /// Makes an empty buffer. Returns its heap offset.
 pub(crate) fn create<W: Write>(heap: &mut W, older: u64) -> Result<u64> {
     let block = heap.reserve(size_of::<Buffer>() as u64)?;
-    let chunk = heap.reserve(CHUNK_BYTES_MIN)?;
+    // What is in tables before the log is full is never written to the pool.
+    let chunk = heap.reserve_held(CHUNK_BYTES_MIN)?;
     let mut buffer = Buffer::new_zeroed();
     buffer.magic = BUFFER_MAGIC;
     buffer.older = older.into();
@@ -144,7 +145,7 @@ fn add_chunk<W: Write>(heap: &mut W, block: u64, chunks: usize, bytes_min: u64) 
         held += heap.block(chunk.get())?.len() as u64;
     }
     let bytes = (held / 4).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX).max(bytes_min);
-    let chunk = heap.reserve(bytes)?;
+    let chunk = heap.reserve_held(bytes)?;
     heap.update_u64(block, BUFFER_CHUNKS_AT + 8 * chunks, chunk)?;
     Ok(chunk)
 }

@@ -1,8 +1,10 @@
 //! The tree: on a heap, with files beside it.
 
+mod costs;
 mod crashes;
 mod damage;
 mod faults;
+mod heap_damage;
 mod loads;
 mod model;
 mod store;
