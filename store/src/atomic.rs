@@ -8,6 +8,7 @@ use adamant_slice::Slice;
 use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
+use crate::map::Found;
 
 /// What came of a comparison: `Err` says what was found instead of what was expected.
 pub type Swapped = std::result::Result<(), Option<Slice>>;
@@ -58,15 +59,12 @@ impl Keyspace {
             (expected.as_ref().map(AsRef::as_ref), value.as_ref().map(AsRef::as_ref));
         check_key(key)?;
         check_value(value.unwrap_or_default())?;
-        self.change(key, |transaction, tree| {
-            let found = tree.find(transaction, key)?;
-            if found != expected {
-                return Ok(Err(found.map(Slice::from)));
+        self.change(key, |transaction, map| {
+            let found = map.find(transaction, key)?;
+            if found.as_deref() != expected {
+                return Ok(Err(found.map(Found::into_slice)));
             }
-            match value {
-                Some(value) => tree.insert(transaction, key, value)?,
-                None => tree.remove(transaction, key)?,
-            };
+            map.write(transaction, key, value)?;
             Ok(Ok(()))
         })
     }

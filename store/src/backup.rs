@@ -76,7 +76,13 @@ impl Store {
     pub fn backup_into(&self, directory: &Arc<dyn Directory>) -> Result<()> {
         let heap = self.shared.heap()?;
         if heap.journal_kind() == JournalKind::Redo {
+            let forest = self.shared.catalogue().forest();
+            // From before the copy of the heap on, so that no file goes which that names.
+            let pin = forest.environment().map(|environment| environment.pin_files());
             heap.back_up(directory.as_ref())?;
+            if pin.is_some() {
+                forest.copy_files(directory.as_ref())?;
+            }
             return Ok(());
         }
         let journal = journal_for(directory.as_ref(), JournalKind::Undo)?;

@@ -7,7 +7,9 @@
 //! Thread safety: as of the tree: a view reads, a transaction writes.
 
 use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
 
+use adamant_heap::Transaction;
 use adamant_heap::access::{Read, Write};
 use adamant_heap::layout::{DIRECTORY_ROOT, ROOT_COUNT};
 use adamant_heap::ptr::Ptr;
@@ -16,14 +18,17 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::bounds::Direction;
 use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
+use crate::forest::Forest;
 use crate::layout::{KeyspaceEntry, STORE_FORMAT, STORE_MAGIC, STORE_ROOT, StoreHead};
 use crate::limits::NAME_BYTES_MAX;
+use crate::map::Map;
 
 /// Where the catalogue is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Catalogue {
     head: Ptr<StoreHead>,
     tree: Tree,
+    forest: Arc<Forest>,
 }
 
 impl Catalogue {
@@ -34,15 +39,15 @@ impl Catalogue {
         *heap.write_as(Ptr::<StoreHead>::new(block))? = StoreHead {
             magic: STORE_MAGIC,
             format: STORE_FORMAT.into(),
-            reserved: 0.into(),
+            next_file: 0.into(),
             next_keyspace: 1.into(),
-            catalogue: tree.entry(0).head,
+            catalogue: tree.head().into(),
         };
         Ok(block)
     }
 
     /// The catalogue whose head the heap's root names.
-    pub(crate) fn open<R: Read>(heap: &R, root: u64) -> Result<Self> {
+    pub(crate) fn open<R: Read>(heap: &R, root: u64, forest: Arc<Forest>) -> Result<Self> {
         let pointer = Ptr::<StoreHead>::new(root);
         let head = heap.read(pointer)?;
         if head.magic != STORE_MAGIC {
@@ -62,7 +67,18 @@ impl Catalogue {
                 ),
             });
         }
-        Ok(Self { head: pointer, tree: Tree::open_as(heap, Engine::Bplus, head.catalogue.get())? })
+        let tree = Tree::open_as(heap, Engine::Bplus, head.catalogue.get())?;
+        Ok(Self { head: pointer, tree, forest })
+    }
+
+    /// What keeps the keyspace of an entry.
+    pub(crate) fn map<R: Read>(&self, heap: &R, name: &str, entry: &KeyspaceEntry) -> Result<Map> {
+        Map::open((&self.forest, self.head.offset()), heap, name, entry)
+    }
+
+    /// The log-structured merge trees.
+    pub(crate) fn forest(&self) -> &Arc<Forest> {
+        &self.forest
     }
 
     /// The tree of entries.
@@ -111,39 +127,43 @@ impl Catalogue {
     }
 
     /// Makes a keyspace; there is none of that name.
-    pub(crate) fn add<W: Write>(
+    pub(crate) fn add(
         &self,
-        heap: &mut W,
+        heap: &mut Transaction<'_>,
         name: &str,
         engine: Engine,
     ) -> Result<KeyspaceEntry> {
         let head = heap.write_as(self.head)?;
         let id = head.next_keyspace.get();
         head.next_keyspace = (id + 1).into();
-        let tree = Tree::create(engine, heap)?;
-        let entry = tree.entry(id);
+        let entry = Map::create(&self.forest, name, engine, heap)?.entry(id);
         let replaced = self.tree.insert(heap, name.as_bytes(), entry.as_bytes())?;
         assert!(!replaced, "a keyspace is added where none was found under the same lock");
         Ok(entry)
     }
 
-    /// Makes a keyspace one of another engine, with the same number and entries, and frees what
-    /// it was before.
-    pub(crate) fn convert<W: Write>(
+    /// Makes a keyspace one of another engine, with the same number and entries. Of two trees on the heap
+    /// the old one is freed; else it is kept, as `retire` does, and returned: old versions may be in it,
+    /// and its bytes are copied.
+    pub(crate) fn convert(
         &self,
-        heap: &mut W,
+        heap: &mut Transaction<'_>,
         name: &str,
         entry: &KeyspaceEntry,
         engine: Engine,
-    ) -> Result<KeyspaceEntry> {
-        let source = Tree::open(heap, name, entry)?;
-        let target = Tree::create(engine, heap)?;
+    ) -> Result<Option<Map>> {
+        let source = self.map(heap, name, entry)?;
+        let id = entry.id.get();
+        if source.lsm().is_some() || engine == Engine::Lsm {
+            self.clear(heap, name, entry, engine)?.fill(heap, &source)?;
+            return Ok(Some(source));
+        }
+        let target = Map::create(&self.forest, name, engine, heap)?;
         target.fill(heap, &source)?;
-        source.destroy(heap)?;
-        let entry = target.entry(entry.id.get());
-        let replaced = self.tree.insert(heap, name.as_bytes(), entry.as_bytes())?;
+        source.destroy(&self.forest, heap)?;
+        let replaced = self.tree.insert(heap, name.as_bytes(), target.entry(id).as_bytes())?;
         assert!(replaced, "a keyspace is converted that was found under the same lock");
-        Ok(entry)
+        Ok(None)
     }
 
     /// Gives a keyspace another name, which none has. O(log keyspaces).
@@ -189,31 +209,32 @@ impl Catalogue {
 
     /// Gives a keyspace an empty tree of the same engine, and keeps the one that it had, as `retire`
     /// does. O(log keyspaces).
-    pub(crate) fn clear<W: Write>(
+    pub(crate) fn clear(
         &self,
-        heap: &mut W,
+        heap: &mut Transaction<'_>,
         name: &str,
         entry: &KeyspaceEntry,
         engine: Engine,
-    ) -> Result<()> {
+    ) -> Result<Map> {
         self.retire(heap, name, entry)?;
-        let tree = Tree::create(engine, heap)?;
-        let replaced =
-            self.tree.insert(heap, name.as_bytes(), tree.entry(entry.id.get()).as_bytes())?;
+        let map = Map::create(&self.forest, name, engine, heap)?;
+        let entry = map.entry(entry.id.get());
+        let replaced = self.tree.insert(heap, name.as_bytes(), entry.as_bytes())?;
         assert!(!replaced, "its entry was just taken away");
-        Ok(())
+        Ok(map)
     }
 
     /// Takes some entries out of a tree that was kept for snapshots; whether there may be more.
-    pub(crate) fn thin_retired<W: Write>(
+    pub(crate) fn thin_retired(
         &self,
-        heap: &mut W,
+        heap: &mut Transaction<'_>,
         head: u64,
         entries_max: usize,
     ) -> Result<bool> {
         let hidden = hidden_name(head);
         let Some(entry) = self.find(heap, &hidden)? else { return Ok(false) };
-        let tree = Tree::open(heap, &hidden, &entry)?;
+        // A log-structured tree goes at once.
+        let Map::Tree(tree) = self.map(heap, &hidden, &entry)? else { return Ok(false) };
         if tree.len(heap)? <= entries_max as u64 {
             return Ok(false);
         }
@@ -224,13 +245,13 @@ impl Catalogue {
     }
 
     /// Whether a tree of a keyspace is kept for snapshots only.
-    pub(crate) fn is_retired<R: Read>(&self, heap: &R, id: u64, tree: &Tree) -> Result<bool> {
-        let entry = self.find(heap, &hidden_name(tree.head()))?;
+    pub(crate) fn is_retired<R: Read>(&self, heap: &R, id: u64, map: &Map) -> Result<bool> {
+        let entry = self.find(heap, &hidden_name(map.head()))?;
         Ok(entry.is_some_and(|entry| entry.id.get() == id))
     }
 
     /// Frees a tree that was kept for snapshots, if it is one.
-    pub(crate) fn destroy_retired<W: Write>(&self, heap: &mut W, head: u64) -> Result<()> {
+    pub(crate) fn destroy_retired(&self, heap: &mut Transaction<'_>, head: u64) -> Result<()> {
         let hidden = hidden_name(head);
         match self.find(heap, &hidden)? {
             Some(entry) => self.drop(heap, &hidden, &entry),
@@ -248,13 +269,13 @@ impl Catalogue {
     }
 
     /// Takes a keyspace out and frees all it holds.
-    pub(crate) fn drop<W: Write>(
+    pub(crate) fn drop(
         &self,
-        heap: &mut W,
+        heap: &mut Transaction<'_>,
         name: &str,
         entry: &KeyspaceEntry,
     ) -> Result<()> {
-        Tree::open(heap, name, entry)?.destroy(heap)?;
+        self.map(heap, name, entry)?.destroy(&self.forest, heap)?;
         let removed = self.tree.remove(heap, name.as_bytes())?;
         assert!(removed, "a keyspace is dropped that was found under the same lock");
         Ok(())

@@ -6,6 +6,7 @@
 //! Invariants: all of a batch is one heap transaction, hence one record of the log; an `Err` means
 //! that none of it is there, unless the store says that it is poisoned.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 use adamant_heap::Transaction;
@@ -13,8 +14,8 @@ use adamant_trees::Operation;
 
 use crate::batch::Batch;
 use crate::content::{MoveKind, Step};
-use crate::engine::Tree;
 use crate::error::Result;
+use crate::map::Map;
 use crate::pieces::{Progress, is_large, split_piece};
 use crate::shared::{KeyVisitor, KeyspaceState};
 
@@ -41,8 +42,8 @@ impl Batch {
             for step in &steps {
                 match step {
                     Step::Apply { keyspace, operations: range } => {
-                        let tree = self.tree(transaction, *keyspace)?;
-                        tree.apply(transaction, &operations[range.clone()], &mut present)?;
+                        let map = self.map(transaction, *keyspace)?;
+                        map.apply(transaction, &operations[range.clone()], &mut present)?;
                     }
                     Step::Move { kind, source, target } => {
                         self.move_one(transaction, *kind, *source, *target)?;
@@ -65,13 +66,13 @@ impl Batch {
             for step in steps {
                 match step {
                     Step::Apply { keyspace, operations: range } => {
-                        let tree = self.tree(transaction, *keyspace)?;
+                        let map = self.map(transaction, *keyspace)?;
                         let mut rest = &operations[range.clone()];
                         while !rest.is_empty() {
                             let (piece, behind) = split_piece(rest);
                             keys += piece.len();
                             progress.borrow_mut().advance(transaction, keys)?;
-                            tree.apply(transaction, piece, present)?;
+                            map.apply(transaction, piece, present)?;
                             rest = behind;
                         }
                     }
@@ -96,8 +97,8 @@ impl Batch {
         (source, key): (usize, &[u8]),
         (target, new_key): (usize, &[u8]),
     ) -> Result<()> {
-        let source = self.tree(transaction, source)?;
-        let target = self.tree(transaction, target)?;
+        let source = self.map(transaction, source)?;
+        let target = self.map(transaction, target)?;
         match kind {
             MoveKind::Move => {
                 source.move_to(transaction, key, &target, new_key)?;
@@ -129,7 +130,7 @@ impl Batch {
         })
     }
 
-    fn tree(&self, transaction: &Transaction<'_>, keyspace: usize) -> Result<Tree> {
-        self.keyspaces[keyspace].tree(transaction, self.shared.catalogue())
+    fn map(&self, transaction: &Transaction<'_>, keyspace: usize) -> Result<Cow<'_, Map>> {
+        self.keyspaces[keyspace].map(transaction, self.shared.catalogue())
     }
 }

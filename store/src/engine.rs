@@ -20,7 +20,9 @@ use adamant_trees::{
 
 use crate::bounds::Direction;
 use crate::error::{Error, Result};
-use crate::layout::{ENGINE_BPLUS, ENGINE_BTREE, ENGINE_CRITBIT, ENGINE_REDBLACK, KeyspaceEntry};
+use crate::layout::{
+    ENGINE_BPLUS, ENGINE_BTREE, ENGINE_CRITBIT, ENGINE_LSM, ENGINE_REDBLACK, KeyspaceEntry,
+};
 
 /// Pairs whose keys are in memory beside the trees while one is filled from another.
 const FILL_PAIRS: usize = 1024;
@@ -38,11 +40,14 @@ pub enum Engine {
     Critbit,
     /// A red-black tree.
     Redblack,
+    /// A log-structured merge tree: for data much larger than memory, whose files it keeps beside the
+    /// pool.
+    Lsm,
 }
 
 impl Engine {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Bplus, Self::Btree, Self::Critbit, Self::Redblack];
+    pub const ALL: [Self; 5] = [Self::Bplus, Self::Btree, Self::Critbit, Self::Redblack, Self::Lsm];
 
     /// The name that the command and messages use.
     pub fn name(self) -> &'static str {
@@ -51,6 +56,7 @@ impl Engine {
             Self::Btree => "btree",
             Self::Critbit => "critbit",
             Self::Redblack => "redblack",
+            Self::Lsm => "lsm",
         }
     }
 
@@ -61,6 +67,7 @@ impl Engine {
             ENGINE_BTREE => Self::Btree,
             ENGINE_CRITBIT => Self::Critbit,
             ENGINE_REDBLACK => Self::Redblack,
+            ENGINE_LSM => Self::Lsm,
             _ => return None,
         };
         (format == FORMAT).then_some(engine)
@@ -72,6 +79,18 @@ impl Engine {
             Self::Btree => ENGINE_BTREE,
             Self::Critbit => ENGINE_CRITBIT,
             Self::Redblack => ENGINE_REDBLACK,
+            Self::Lsm => ENGINE_LSM,
+        }
+    }
+
+    /// What the catalogue says of a map of this engine with that head.
+    pub(crate) fn entry(self, id: u64, head: u64) -> KeyspaceEntry {
+        KeyspaceEntry {
+            id: id.into(),
+            head: head.into(),
+            engine: self.number().into(),
+            format: FORMAT.into(),
+            reserved: 0.into(),
         }
     }
 }
@@ -124,16 +143,8 @@ impl Tree {
             Engine::Btree => Self::Btree(Btree::create(heap)?),
             Engine::Critbit => Self::Critbit(Critbit::create(heap)?),
             Engine::Redblack => Self::Redblack(Redblack::create(heap)?),
+            Engine::Lsm => return Err(no_tree()),
         })
-    }
-
-    /// The tree that an entry of the catalogue names.
-    pub(crate) fn open<R: Read>(heap: &R, name: &str, entry: &KeyspaceEntry) -> Result<Self> {
-        let (engine, format) = (entry.engine.get(), entry.format.get());
-        match Engine::numbered(engine, format) {
-            Some(engine) => Self::open_as(heap, engine, entry.head.get()),
-            None => Err(Error::UnknownEngine { name: name.into(), engine, format }),
-        }
     }
 
     /// The tree of an engine with this head.
@@ -143,23 +154,13 @@ impl Tree {
             Engine::Btree => Self::Btree(Btree::open(heap, head)?),
             Engine::Critbit => Self::Critbit(Critbit::open(heap, head)?),
             Engine::Redblack => Self::Redblack(Redblack::open(heap, head)?),
+            Engine::Lsm => return Err(no_tree()),
         })
     }
 
     /// Heap offset of the head.
     pub(crate) fn head(&self) -> u64 {
         with!(self, tree => tree.head())
-    }
-
-    /// What the catalogue says of this tree.
-    pub(crate) fn entry(&self, id: u64) -> KeyspaceEntry {
-        KeyspaceEntry {
-            id: id.into(),
-            head: self.head().into(),
-            engine: self.engine().number().into(),
-            format: FORMAT.into(),
-            reserved: 0.into(),
-        }
     }
 
     /// Hands out what can be read of a damaged tree. `leaves` grows by the leaves that were read
@@ -176,6 +177,8 @@ impl Tree {
             Engine::Btree => Btree::salvage(heap, head, each),
             Engine::Critbit => Critbit::salvage(heap, head, each),
             Engine::Redblack => Redblack::salvage(heap, head, each),
+            // Has its own way.
+            Engine::Lsm => {}
         }
     }
 
@@ -349,6 +352,11 @@ impl Tree {
     pub(crate) fn check<R: Read>(&self, heap: &R) -> Result<Report> {
         with!(self, tree => Ok(tree.check(heap)?))
     }
+}
+
+/// Trees on the heap are what this file knows.
+fn no_tree() -> Error {
+    Error::Damaged { what: "expected the head of a tree, found one of the engine lsm".into() }
 }
 
 /// As [`Tree::scan`], by a cursor of whatever tree.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use adamant_heap::error::Error as HeapError;
+use adamant_lsm::Error as LsmError;
 use adamant_medium::error::Error as MediumError;
 use adamant_trees::error::Error as TreeError;
 
@@ -168,6 +169,13 @@ pub enum Error {
     Heap(HeapError),
     /// A tree failed.
     Tree(TreeError),
+    /// A log-structured merge tree or one of its files failed.
+    Lsm {
+        /// The keyspace that it keeps; empty where none was asked for.
+        keyspace: String,
+        /// What failed.
+        error: LsmError,
+    },
 }
 
 impl Error {
@@ -209,6 +217,7 @@ impl Error {
             Self::Tree(error) => {
                 matches!(error, TreeError::Damaged { .. } | TreeError::NotThisTree { .. })
             }
+            Self::Lsm { error, .. } => error.is_damage(),
             _ => false,
         }
     }
@@ -243,6 +252,17 @@ impl From<HeapError> for Error {
         match error {
             HeapError::Medium(error) => Self::from(error),
             other => Self::Heap(other),
+        }
+    }
+}
+
+impl Error {
+    /// Makes the errors of a log-structured merge tree the store's, with the name of the keyspace.
+    pub(crate) fn of_lsm(keyspace: &str) -> impl Fn(LsmError) -> Self {
+        move |error| match error {
+            LsmError::Heap(error) => Self::from(error),
+            LsmError::Medium(error) => Self::from(error),
+            other => Self::Lsm { keyspace: keyspace.into(), error: other },
         }
     }
 }
@@ -380,6 +400,8 @@ impl fmt::Display for Error {
             Self::Medium(error) => error.fmt(f),
             Self::Heap(error) => error.fmt(f),
             Self::Tree(error) => error.fmt(f),
+            Self::Lsm { keyspace, error } if keyspace.is_empty() => error.fmt(f),
+            Self::Lsm { keyspace, error } => write!(f, "keyspace {keyspace:?}: {error}"),
         }
     }
 }
@@ -390,6 +412,7 @@ impl std::error::Error for Error {
             Self::Medium(error) => Some(error),
             Self::Heap(error) => Some(error),
             Self::Tree(error) => Some(error),
+            Self::Lsm { error, .. } => Some(error),
             _ => None,
         }
     }

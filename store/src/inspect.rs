@@ -5,15 +5,19 @@
 //! the next part.
 
 use std::fmt;
+use std::sync::Arc;
 
 use adamant_heap::Salvage;
 use adamant_heap::access::Read;
+use adamant_lsm::{Error as LsmError, LsmCheck};
 use adamant_trees::Report;
 
 use crate::catalogue::{Catalogue, has_other_objects, is_visible};
 use crate::engine::{Engine, Tree};
-use crate::error::Result;
-use crate::layout::{KeyspaceEntry, STORE_ROOT};
+use crate::error::{Error, Result};
+use crate::forest::Forest;
+use crate::layout::STORE_ROOT;
+use crate::map::Map;
 use crate::metrics::CommitStats;
 use crate::shared::Shared;
 use crate::versions::SnapshotStats;
@@ -62,6 +66,14 @@ impl CheckReport {
     /// Whether nothing is wrong.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
+    }
+
+    /// What a check of a log-structured merge tree and its files finds.
+    fn take_all(&mut self, name: &str, check: LsmCheck) {
+        let place = format!("keyspace {name:?}");
+        let found = check.finish().findings.into_iter();
+        let finding = |error: LsmError| Finding { place: place.clone(), what: error.to_string() };
+        self.findings.extend(found.map(finding));
     }
 
     /// What came of looking at a place; a failure becomes a finding.
@@ -117,8 +129,12 @@ pub(crate) fn keyspaces(shared: &Shared) -> Result<Vec<KeyspaceInfo>> {
     let mut found = Vec::new();
     let list = shared.catalogue().list(&view)?.into_iter();
     for (name, entry) in list.filter(|(name, _)| is_visible(name)) {
-        let tree = Tree::open(&view, &name, &entry)?;
-        found.push(KeyspaceInfo { name, engine: tree.engine(), entries: tree.len(&view)? });
+        let map = shared.catalogue().map(&view, &name, &entry)?;
+        let entries = match map.len(&view)? {
+            Some(entries) => entries,
+            None => map.lsm().map_or(0, |tree| tree.entries_about()),
+        };
+        found.push(KeyspaceInfo { name, engine: map.engine(), entries });
     }
     Ok(found)
 }
@@ -168,9 +184,24 @@ pub(crate) fn check(shared: &Shared) -> Result<CheckReport> {
             // Dropped meanwhile: nothing to check.
             _ => continue,
         };
-        let walked = walk(&view, &name, &now);
-        if let Some((tree, check)) = report.take(&format!("keyspace {name:?}"), walked) {
-            blocks += tree.blocks(&check.tree);
+        let walked = match shared.catalogue().map(&view, &name, &now) {
+            Ok(Map::Lsm(log)) => {
+                let (check, count) = (log.check(&view), log.tree.count());
+                drop(view);
+                check.and_then(|check| {
+                    let blocks = check.blocks();
+                    report.take_all(&name, check);
+                    let entries = count.finish().map_err(Error::of_lsm(&name))?;
+                    let mut tree = Report::default();
+                    tree.pairs = entries;
+                    Ok((blocks, KeyspaceCheck { name: name.clone(), entries, tree }))
+                })
+            }
+            Ok(Map::Tree(tree)) => walk(&view, &name, &tree),
+            Err(error) => Err(error),
+        };
+        if let Some((of_keyspace, check)) = report.take(&format!("keyspace {name:?}"), walked) {
+            blocks += of_keyspace;
             if is_visible(&name) {
                 report.keyspaces.push(check);
             }
@@ -198,13 +229,13 @@ fn wrong_blocks(expected: u64, found: u64, others: bool) -> Option<Finding> {
 
 /// What is wrong with the catalogue and the keyspaces of a heap that is only read, beside what its
 /// own findings say.
-pub(crate) fn check_salvage(salvage: &Salvage) -> Vec<Finding> {
+pub(crate) fn check_salvage(salvage: &Salvage, forest: &Arc<Forest>) -> Vec<Finding> {
     let heap = adamant_heap::CheckReport::default();
     let mut report = CheckReport { findings: Vec::new(), keyspaces: Vec::new(), heap };
     let opened = match salvage.root(STORE_ROOT) {
         // Its first user died before there was anything.
         Ok(0) => return Vec::new(),
-        Ok(root) => Catalogue::open(salvage, root),
+        Ok(root) => Catalogue::open(salvage, root, Arc::clone(forest)),
         Err(error) => Err(error.into()),
     };
     let Some(catalogue) = report.take("the catalogue", opened) else { return report.findings };
@@ -214,10 +245,16 @@ pub(crate) fn check_salvage(salvage: &Salvage) -> Vec<Finding> {
         catalogue.list(salvage)
     });
     for (name, entry) in report.take("the catalogue", walked).unwrap_or_default() {
-        let walked = walk(salvage, &name, &entry);
-        if let Some((tree, check)) = report.take(&format!("keyspace {name:?}"), walked) {
-            blocks += tree.blocks(&check.tree);
-        }
+        let walked = match catalogue.map(salvage, &name, &entry) {
+            Ok(Map::Lsm(log)) => log.check(salvage).map(|check| {
+                let blocks = check.blocks();
+                report.take_all(&name, check);
+                blocks
+            }),
+            Ok(Map::Tree(tree)) => walk(salvage, &name, &tree).map(|(blocks, _)| blocks),
+            Err(error) => Err(error),
+        };
+        blocks += report.take(&format!("keyspace {name:?}"), walked).unwrap_or(0);
     }
     if let (true, Some(found)) = (report.is_clean(), salvage.allocated_blocks()) {
         let others = has_other_objects(|index| salvage.root(index).unwrap_or(0));
@@ -226,9 +263,9 @@ pub(crate) fn check_salvage(salvage: &Salvage) -> Vec<Finding> {
     report.findings
 }
 
-fn walk<R: Read>(heap: &R, name: &str, entry: &KeyspaceEntry) -> Result<(Tree, KeyspaceCheck)> {
-    let tree = Tree::open(heap, name, entry)?;
+/// Walks a tree to its end: blocks of the heap that it takes, and what is in it.
+fn walk<R: Read>(heap: &R, name: &str, tree: &Tree) -> Result<(u64, KeyspaceCheck)> {
     let check =
         KeyspaceCheck { name: name.into(), entries: tree.len(heap)?, tree: tree.check(heap)? };
-    Ok((tree, check))
+    Ok((tree.blocks(&check.tree), check))
 }

@@ -179,10 +179,8 @@ impl Iter {
             Some(snapshot) => snapshot.scan(keyspace, direction, bounds, entries_min, &mut each)?,
             None => {
                 let view = keyspace.shared.view()?;
-                let tree = keyspace.state.tree(&view, keyspace.shared.catalogue())?;
-                let rest = tree
-                    .scan(&view, direction, bounds, entries_min, |(key, value)| each(key, value))?;
-                rest.map(|bound| bound.map(Slice::from))
+                let map = keyspace.state.map(&view, keyspace.shared.catalogue())?;
+                map.scan(view, direction, bounds, entries_min, None, each)?
             }
         };
         self.middle = rest.and_then(|bound| middle.rest(direction, bound));
@@ -190,6 +188,16 @@ impl Iter {
         self.entry_bytes = filler.bytes() * 5 / 4 / filler.len().max(1);
         *bunch = filler.finish();
         Ok(())
+    }
+
+    /// Counts the entries that are left.
+    pub(crate) fn count_all(self) -> Result<u64> {
+        let mut count = 0;
+        for entry in self {
+            entry?;
+            count += 1;
+        }
+        Ok(count)
     }
 
     /// Ends the iteration with an error: what was fetched is let go, the middle already was.

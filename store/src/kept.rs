@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use adamant_slice::Slice;
 
-use crate::engine::Tree;
+use crate::map::Map;
 
 /// Bytes that a version takes beside its key and value, about.
 const VERSION_BYTES: u64 = 160;
@@ -40,7 +40,7 @@ pub(crate) struct Keyspace {
     pub(crate) lens: VecDeque<(u64, u64)>,
     /// The commits that cleared the keyspace, or dropped it, if they succeeded, and the trees that are
     /// kept, the oldest first.
-    pub(crate) dropped: Vec<(u64, Tree)>,
+    pub(crate) dropped: Vec<(u64, Map)>,
 }
 
 impl Keyspace {
@@ -62,13 +62,15 @@ pub(crate) struct State {
     /// Of the last commit that found a snapshot open.
     pub(crate) number: u64,
     pub(crate) open: BTreeMap<u64, Opened>,
+    /// What was complete of all that keeps versions itself, when commits with higher numbers began.
+    pub(crate) moments: BTreeMap<u64, u64>,
     pub(crate) keyspaces: HashMap<u64, Keyspace>,
     /// Versions by number: which are let go first.
     pub(crate) queue: VecDeque<(u64, u64, Slice)>,
     /// How many of the queue are gone already.
     pub(crate) stale: usize,
     /// Trees that are to be destroyed.
-    pub(crate) unseen: Vec<Tree>,
+    pub(crate) unseen: Vec<Map>,
     pub(crate) bytes: u64,
     /// Snapshots that were ever opened, and those that were ended.
     pub(crate) opened: u64,
@@ -78,6 +80,14 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Gives a commit the next number. `visible` is what is complete before it.
+    pub(crate) fn advance(&mut self, visible: u64) {
+        let open = &self.open;
+        self.moments.retain(|number, _| open.contains_key(number));
+        self.moments.insert(self.number, visible);
+        self.number += 1;
+    }
+
     /// The number of the oldest snapshot.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.open.first_key_value().map(|(number, _)| *number)

@@ -21,13 +21,16 @@ pub struct StoreHead {
     pub magic: [u8; 8],
     /// `STORE_FORMAT`.
     pub format: U32,
-    /// Zero.
-    pub reserved: U32,
+    /// The number that the next file of the engine `lsm` gets; 0 while there was none.
+    pub next_file: U32,
     /// The number that the next keyspace gets; none is given twice.
     pub next_keyspace: U64,
     /// Heap offset of the head of the catalogue, a bplus tree.
     pub catalogue: U64,
 }
+
+/// Where in the head the number of the next file is.
+pub(crate) const HEAD_NEXT_FILE_AT: usize = 12;
 
 /// What the catalogue holds under the name of a keyspace.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -53,8 +56,11 @@ pub const ENGINE_BTREE: u16 = 2;
 pub const ENGINE_CRITBIT: u16 = 3;
 /// The engine `redblack`.
 pub const ENGINE_REDBLACK: u16 = 4;
+/// The engine `lsm`.
+pub const ENGINE_LSM: u16 = 5;
 
 const _: () = assert!(size_of::<StoreHead>() == 32);
 const _: () = assert!(size_of::<KeyspaceEntry>() == 24);
+const _: () = assert!(std::mem::offset_of!(StoreHead, next_file) == HEAD_NEXT_FILE_AT);
 const _: () = assert!(std::mem::offset_of!(StoreHead, catalogue) == 24);
 const _: () = assert!(std::mem::offset_of!(KeyspaceEntry, engine) == 16);

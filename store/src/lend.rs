@@ -126,11 +126,9 @@ impl Iter {
             }
             None => {
                 let view = keyspace.shared.view()?;
-                let tree = keyspace.state.tree(&view, keyspace.shared.catalogue())?;
+                let map = keyspace.state.map(&view, keyspace.shared.catalogue())?;
                 let _guard = Guard::new(keyspace.shared.number());
-                let rest =
-                    tree.scan(&view, direction, bounds, hold, |(key, value)| each(key, value))?;
-                rest.map(|bound| bound.map(Slice::from))
+                map.scan(view, direction, bounds, hold, None, each)?
             }
         };
         Ok((rest.and_then(|bound| range.rest(direction, bound)), broken))

@@ -66,12 +66,17 @@ mod options;
 mod engine;
 mod keyspace_options;
 
+mod pulse;
+mod forest;
+mod map;
+
 mod catalogue;
 
 mod kept;
 mod lent_values;
 mod seen;
 mod versions;
+mod maintain;
 
 mod shared;
 
@@ -120,6 +125,7 @@ pub use adamant_heap::{
     CheckReport as HeapCheckReport, ClassOccupancy, Flushing, JournalKind, MemoryStats, Occupancy,
     Recovery, Shrunk, Stats as HeapStats, Stretch, Usage,
 };
+pub use adamant_lsm::{Compression, Options as LsmOptions};
 pub use adamant_medium::storage::Directory;
 pub use adamant_slice::Slice;
 pub use adamant_trees::{Moved, Report as TreeReport};

@@ -153,8 +153,8 @@ impl Keyspace {
             pairs.iter().try_for_each(|(key, _)| each(&self.state, key))
         };
         self.shared.change(durability, keys, |transaction| {
-            let tree = self.state.tree(transaction, self.shared.catalogue())?;
-            tree.load_sorted(transaction, pairs)
+            let map = self.state.map(transaction, self.shared.catalogue())?;
+            map.load_sorted(transaction, pairs)
         })
     }
 }

@@ -85,8 +85,8 @@ impl Keyspace {
             each(&target.state, new_key)
         };
         self.shared.change(self.durability, keys, |transaction| {
-            let source = self.state.tree(transaction, self.shared.catalogue())?;
-            let target = target.state.tree(transaction, self.shared.catalogue())?;
+            let source = self.state.map(transaction, self.shared.catalogue())?;
+            let target = target.state.map(transaction, self.shared.catalogue())?;
             source.move_to(transaction, key, &target, new_key)
         })
     }
@@ -122,9 +122,9 @@ impl Keyspace {
             each(&other.state, other_key)
         };
         self.shared.change(self.durability, keys, |transaction| {
-            let tree = self.state.tree(transaction, self.shared.catalogue())?;
-            let other = other.state.tree(transaction, self.shared.catalogue())?;
-            tree.swap(transaction, key, &other, other_key)
+            let map = self.state.map(transaction, self.shared.catalogue())?;
+            let other = other.state.map(transaction, self.shared.catalogue())?;
+            map.swap(transaction, key, &other, other_key)
         })
     }
 
@@ -172,25 +172,29 @@ impl Keyspace {
         let mut lent = Lent::default();
         if versions.any() {
             let view = self.shared.view()?;
-            let source = self.state.tree(&view, catalogue)?;
-            let target = target.state.tree(&view, catalogue)?;
+            let source = self.state.map(&view, catalogue)?;
+            let target = target.state.map(&view, catalogue)?;
             for key in source.keys(&view, range.bounds(), PIECE_ENTRIES)? {
-                lent.add(&view, &source, &key)?;
-                lent.add(&view, &target, &key)?;
+                for tree in [&source, &target].into_iter().filter_map(|map| map.tree()) {
+                    lent.add(&view, tree, &key)?;
+                }
             }
         }
         self.shared.transaction(self.durability, |transaction| {
-            let source = self.state.tree(transaction, catalogue)?;
-            let target_tree = target.state.tree(transaction, catalogue)?;
+            let source = self.state.map(transaction, catalogue)?;
+            let target_map = target.state.map(transaction, catalogue)?;
             if let Some(mut recorder) = versions.recorder() {
                 for key in source.keys(transaction, range.bounds(), PIECE_ENTRIES)? {
                     let lend = |value: &[u8], block| Ok(lent.get(value, block));
-                    recorder.keep(transaction, (self.state.id, source), &key, lend)?;
-                    recorder.keep(transaction, (target.state.id, target_tree), &key, lend)?;
+                    for (id, map) in [(self.state.id, &source), (target.state.id, &target_map)] {
+                        if let Some(&tree) = map.tree() {
+                            recorder.keep(transaction, (id, tree), &key, lend)?;
+                        }
+                    }
                 }
                 recorder.finish();
             }
-            source.move_range(transaction, range.bounds(), &target_tree, PIECE_ENTRIES)
+            source.move_range(transaction, range.bounds(), &target_map, PIECE_ENTRIES)
         })
     }
 

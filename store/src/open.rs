@@ -8,11 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adamant_heap::{Flushing, Heap, JournalKind, Recovery};
+use adamant_lsm::CacheOptions;
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::os::OsDirectory;
 use adamant_medium::storage::Directory;
 
 use crate::error::{Error, Result};
+use crate::forest::Forest;
 use crate::options::Options;
 
 /// The file that makes a directory a store.
@@ -68,6 +70,13 @@ pub(crate) fn heap_in(
     heap_options.memory_bytes_max = options.memory_bytes_max;
     heap_options.huge_bytes_max = options.huge_bytes_max;
     Ok(Heap::open(directory, heap_options)?)
+}
+
+/// The log-structured merge trees in a directory.
+pub(crate) fn forest_in(directory: Arc<dyn Directory>, options: &Options) -> Forest {
+    let cache =
+        CacheOptions { block_bytes: options.cache_bytes_max, file_count: options.open_files_max };
+    Forest::new(directory, options.lsm.clone(), cache)
 }
 
 /// The journal of a new store in a directory that is made from one of some journal: the same, unless

@@ -2,6 +2,7 @@
 
 use adamant_heap::durability::Durability;
 use adamant_heap::{Flushing, JournalKind};
+use adamant_lsm::Options as LsmOptions;
 
 /// Options of a store, set one after the other.
 ///
@@ -30,6 +31,9 @@ pub struct Options {
     pub(crate) memory_bytes_max: u64,
     pub(crate) huge_bytes_max: u64,
     pub(crate) snapshot_bytes_max: u64,
+    pub(crate) cache_bytes_max: u64,
+    pub(crate) open_files_max: usize,
+    pub(crate) lsm: LsmOptions,
 }
 
 impl Options {
@@ -49,6 +53,9 @@ impl Options {
             memory_bytes_max: u64::MAX,
             huge_bytes_max: 0,
             snapshot_bytes_max: 1 << 30,
+            cache_bytes_max: 64 << 20,
+            open_files_max: 256,
+            lsm: LsmOptions::default(),
         }
     }
 
@@ -164,6 +171,29 @@ impl Options {
     #[must_use]
     pub fn snapshot_bytes_max(mut self, bytes: u64) -> Self {
         self.snapshot_bytes_max = bytes;
+        self
+    }
+
+    /// Bytes of blocks of the engine `lsm` that are kept in memory, of all its keyspaces together.
+    /// Default: 64 MiB.
+    #[must_use]
+    pub fn cache_bytes_max(mut self, bytes: u64) -> Self {
+        self.cache_bytes_max = bytes;
+        self
+    }
+
+    /// Files of the engine `lsm` that are open at once. Default: 256.
+    #[must_use]
+    pub fn open_files_max(mut self, files: usize) -> Self {
+        self.open_files_max = files;
+        self
+    }
+
+    /// How the keyspaces of the engine `lsm` behave: sizes of memtables, tables and levels, compression,
+    /// blob files. None of it is part of the format.
+    #[must_use]
+    pub fn lsm(mut self, options: LsmOptions) -> Self {
+        self.lsm = options;
         self
     }
 }

@@ -171,8 +171,10 @@ where
         let wanted = keys.saturating_sub(self.kept);
         let mut kept = 0;
         for (state, key) in rest.take(wanted.min(keys_max)) {
-            let tree = state.tree(heap, self.shared.catalogue())?;
-            recorder.keep(heap, (state.id, tree), key, &lend)?;
+            let map = state.map(heap, self.shared.catalogue())?;
+            if let Some(&tree) = map.tree() {
+                recorder.keep(heap, (state.id, tree), key, &lend)?;
+            }
             kept += 1;
         }
         self.kept += kept;

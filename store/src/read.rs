@@ -31,8 +31,8 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         let view = self.shared.view()?;
-        let tree = self.state.tree(&view, self.shared.catalogue())?;
-        tree.get(&view, key)
+        let map = self.state.map(&view, self.shared.catalogue())?;
+        map.get(view, key, None)
     }
 
     /// What the closure makes of the value of a key, or `None` without calling it. The bytes are
@@ -61,12 +61,11 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         let view = self.shared.view()?;
-        let tree = self.state.tree(&view, self.shared.catalogue())?;
-        let value = tree.find(&view, key)?;
-        Ok(value.map(|value| {
+        let map = self.state.map(&view, self.shared.catalogue())?;
+        map.get_with(view, key, None, |value| {
             let _guard = Guard::new(self.shared.number());
             reader(value)
-        }))
+        })
     }
 
     /// Whether the key has a value. O(log n).
@@ -77,8 +76,8 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         let view = self.shared.view()?;
-        let tree = self.state.tree(&view, self.shared.catalogue())?;
-        Ok(tree.find(&view, key)?.is_some())
+        let map = self.state.map(&view, self.shared.catalogue())?;
+        map.contains(view, key, None)
     }
 
     /// The entry with the lowest key. O(log n).
@@ -97,30 +96,30 @@ impl Keyspace {
         self.end(Direction::Down)
     }
 
-    /// Entries in the keyspace. O(1).
+    /// Entries in the keyspace. O(1), but O(n) of the engine `lsm`, which counts them as they
+    /// are at one moment.
     ///
     /// # Errors
     /// As [`Keyspace::get`].
     pub fn len(&self) -> Result<u64> {
         let view = self.shared.view()?;
-        let tree = self.state.tree(&view, self.shared.catalogue())?;
-        tree.len(&view)
+        self.state.map(&view, self.shared.catalogue())?.count(view)
     }
 
-    /// Whether there is no entry. O(1).
+    /// Whether there is no entry. O(1), O(log n) of the engine `lsm`.
     ///
     /// # Errors
     /// As [`Keyspace::get`].
     pub fn is_empty(&self) -> Result<bool> {
-        Ok(self.len()? == 0)
+        Ok(self.first()?.is_none())
     }
 
     fn end(&self, direction: Direction) -> Result<Option<(Slice, Slice)>> {
         use std::ops::Bound::Unbounded;
         let view = self.shared.view()?;
-        let tree = self.state.tree(&view, self.shared.catalogue())?;
+        let map = self.state.map(&view, self.shared.catalogue())?;
         let mut found = None;
-        tree.scan(&view, direction, (Unbounded, Unbounded), 1, |(key, value)| {
+        map.scan(view, direction, (Unbounded, Unbounded), 1, None, |key, value| {
             found = Some((Slice::from(key), Slice::from(value)));
             ControlFlow::Break(())
         })?;

@@ -15,8 +15,10 @@ use adamant_medium::os::OsDirectory;
 use adamant_medium::storage::Directory;
 
 use crate::error::{Error, Result};
+use crate::forest::Forest;
 use crate::inspect::check_salvage;
-use crate::open::{journal_for, options_for};
+use crate::open::{forest_in, journal_for, options_for};
+use crate::options::Options;
 use crate::rescue::{RepairReport, rescue};
 use crate::store::Store;
 
@@ -46,7 +48,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     let salvage = Salvage::open(&source)?;
     let journal = journal_for(source.as_ref(), salvage.journal())?;
     let is_usable = journal == salvage.journal() && salvage.findings().is_empty();
-    let is_readable = is_usable && check_salvage(&salvage).is_empty();
+    let is_readable = is_usable && check_salvage(&salvage, &forest_at(&source)).is_empty();
     drop(salvage);
     // Only files that are whole are opened as a store, which recovers: damaged ones are kept as
     // they are.
@@ -62,7 +64,8 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     refuse_taken(&parent.join(&unfinished))?;
     let salvage = Salvage::open(&source)?;
     let target = Store::open_with(parent.join(&unfinished), options_for(journal))?;
-    let saved = rescue(&salvage, &target).and_then(|report| target.close().map(|()| report));
+    let saved = rescue(&salvage, &forest_at(&source), &target)
+        .and_then(|report| target.close().map(|()| report));
     let mut report = match saved {
         Ok(report) => report,
         Err(error) => {
@@ -74,6 +77,11 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     take_place(&OsDirectory::open(parent)?, &unfinished, name, &damaged)?;
     report.damaged_path = Some(parent.join(damaged));
     Ok(report)
+}
+
+/// The log-structured merge trees of the damaged store.
+fn forest_at(source: &Arc<dyn Directory>) -> Arc<Forest> {
+    Arc::new(forest_in(Arc::clone(source), &Options::default()))
 }
 
 /// Gives the new store the name of the damaged one, which gets another. Where two names can be

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ use adamant_heap::durability::Durability;
 use adamant_heap::layout::ROOT_COUNT;
 use adamant_heap::ptr::Ptr;
 use adamant_heap::{JournalKind, Salvage};
+use adamant_lsm::{Error as LsmError, Lsm, NEWEST};
+use adamant_slice::Slice;
 use adamant_trees::{Bplus, Salvaged};
 use zerocopy::FromBytes;
 
@@ -23,6 +26,7 @@ use crate::batch::Batch;
 use crate::catalogue::{hidden_name, is_visible};
 use crate::engine::{Engine, Tree};
 use crate::error::Result;
+use crate::forest::Forest;
 use crate::inspect::{Finding, check_salvage};
 use crate::keyspace::Keyspace;
 use crate::keyspace_options::KeyspaceOptions;
@@ -96,12 +100,16 @@ impl KeyspaceRepair {
 ///
 /// # Errors
 /// Those of the target.
-pub(crate) fn rescue(salvage: &Salvage, target: &Store) -> Result<RepairReport> {
+pub(crate) fn rescue(
+    salvage: &Salvage,
+    forest: &Arc<Forest>,
+    target: &Store,
+) -> Result<RepairReport> {
     let mut findings: Vec<_> = salvage.findings().iter().map(Finding::of_heap).collect();
     if findings.is_empty() {
-        findings = check_salvage(salvage);
+        findings = check_salvage(salvage, forest);
     }
-    let mut work = Rescue::new(salvage, target);
+    let mut work = Rescue::new(salvage, forest, target);
     let mut report = RepairReport {
         findings,
         last_sequence: salvage.last_sequence(),
@@ -159,6 +167,7 @@ impl LostRange {
 
 struct Rescue<'s> {
     salvage: &'s Salvage,
+    forest: &'s Arc<Forest>,
     target: &'s Store,
     /// Leaves that a tree referred to.
     leaves: HashSet<u64>,
@@ -168,8 +177,9 @@ struct Rescue<'s> {
 }
 
 impl<'s> Rescue<'s> {
-    fn new(salvage: &'s Salvage, target: &'s Store) -> Self {
-        Self { salvage, target, leaves: HashSet::new(), lost: Vec::new(), lost_trees: false }
+    fn new(salvage: &'s Salvage, forest: &'s Arc<Forest>, target: &'s Store) -> Self {
+        let (leaves, lost) = (HashSet::new(), Vec::new());
+        Self { salvage, forest, target, leaves, lost, lost_trees: false }
     }
 
     /// Name and place of every tree: by the catalogue, and those that nothing names.
@@ -255,6 +265,9 @@ impl<'s> Rescue<'s> {
         name: &str,
         (engine, head): TreePlace,
     ) -> Result<KeyspaceRepair> {
+        if engine == Engine::Lsm {
+            return self.log(name, head);
+        }
         let tree = Tree::open_as(self.salvage, engine, head);
         let expected = tree.and_then(|tree| tree.len(self.salvage)).ok();
         let mut writer = Writer::new(self.target, name, engine, expected)?;
@@ -278,6 +291,36 @@ impl<'s> Rescue<'s> {
             self.lost.push(LostRange { keyspace: index, lower: None, upper: None });
         }
         Ok(report)
+    }
+
+    /// Saves a log-structured merge tree: from the low end to what cannot be read, and from the high end
+    /// down to it.
+    fn log(&self, name: &str, head: u64) -> Result<KeyspaceRepair> {
+        let mut writer = Writer::new(self.target, name, Engine::Lsm, None)?;
+        let store = self.salvage.root(STORE_ROOT).unwrap_or(0);
+        match self.forest.tree(self.salvage, store, name, head) {
+            Err(error) => writer.note(Some(format!("all pairs: {error}"))),
+            Ok(tree) => {
+                let mut last = None;
+                let each = |writer: &mut Writer, key: &Slice, value: &Slice| {
+                    writer.add(key, value);
+                };
+                if let Some(error) = salvage_from(self.salvage, &tree, true, None, |key, value| {
+                    last = Some(key.clone());
+                    each(&mut writer, key, value);
+                }) {
+                    let first = last.clone();
+                    let mut end = None;
+                    salvage_from(self.salvage, &tree, false, first.as_ref(), |key, value| {
+                        end = Some(key.clone());
+                        each(&mut writer, key, value);
+                    });
+                    let between = Between(last.as_deref(), end.as_deref());
+                    writer.note(Some(format!("the pairs {between}: {error}")));
+                }
+            }
+        }
+        writer.finish()
     }
 
     /// Saves the leaves that no tree refers to any more: into the keyspace that lost such keys,
@@ -334,6 +377,35 @@ impl<'s> Rescue<'s> {
             keyspaces.push(fresh);
         }
         Ok(())
+    }
+}
+
+/// Reads a log-structured merge tree from one end, down to a key where it comes from the high one, until
+/// something cannot be read: that is returned.
+fn salvage_from(
+    salvage: &Salvage,
+    tree: &Lsm,
+    forward: bool,
+    until: Option<&Slice>,
+    mut each: impl FnMut(&Slice, &Slice),
+) -> Option<LsmError> {
+    let mut bounds = (until.cloned().map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+    loop {
+        let range =
+            (bounds.0.as_ref().map(|key| &key[..]), bounds.1.as_ref().map(|key: &Slice| &key[..]));
+        let scan = tree.scan(salvage, range, forward, NEWEST, (BATCH_PAIRS, BATCH_BYTES));
+        let rest = scan.and_then(|scan| {
+            scan.finish(BATCH_PAIRS, |key, value| {
+                each(key, value);
+                ControlFlow::Continue(())
+            })
+        });
+        match rest {
+            Err(error) => return Some(error),
+            Ok(None) => return None,
+            Ok(Some(bound)) if forward => bounds.0 = bound,
+            Ok(Some(bound)) => bounds.1 = bound,
+        }
     }
 }
 

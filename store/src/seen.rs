@@ -14,9 +14,9 @@ use parking_lot::RwLockReadGuard;
 
 use crate::bounds::Direction;
 use crate::catalogue::Catalogue;
-use crate::engine::Tree;
 use crate::error::Result;
 use crate::kept::{Keyspace, State};
+use crate::map::Map;
 
 /// Keys in order, and what a snapshot sees under them; the key where looking at them stopped.
 pub(crate) type SeenVersions = (VecDeque<(Slice, Option<Slice>)>, Option<Slice>);
@@ -44,7 +44,7 @@ impl Seen<'_> {
         for (number, dropped) in dropped.filter(|(number, _)| *number > self.number) {
             // The commit that was to drop it may have failed.
             if catalogue.is_retired(heap, id, dropped)? {
-                (until, tree) = (*number, Some(*dropped));
+                (until, tree) = (*number, Some(dropped.clone()));
                 break;
             }
         }
@@ -58,13 +58,13 @@ pub(crate) struct SeenKeyspace<'s> {
     number: u64,
     /// The commit that took the tree away: what later ones changed was in another one.
     until: u64,
-    tree: Option<Tree>,
+    tree: Option<Map>,
 }
 
 impl SeenKeyspace<'_> {
     /// The tree that the keyspace had, if it was dropped or cleared since.
-    pub(crate) fn tree(&self) -> Option<Tree> {
-        self.tree
+    pub(crate) fn map(&self) -> Option<Map> {
+        self.tree.clone()
     }
 
     /// Entries that the keyspace had, if the tree does not say.

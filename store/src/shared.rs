@@ -9,6 +9,7 @@
 //! keyspace is created or dropped, which waits for the device; operations on a keyspace that is
 //! open never touch it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,12 +21,15 @@ use parking_lot::Mutex;
 
 use crate::catalogue::{Catalogue, is_visible};
 use crate::content::Content;
-use crate::engine::{Engine, Tree};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::forest::Forest;
 use crate::guard;
 use crate::layout::{KeyspaceEntry, STORE_ROOT};
 use crate::lent_values::Lent;
 use crate::limits::check_name;
+use crate::maintain::Caretaker;
+use crate::map::Map;
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::versions::Versions;
@@ -38,44 +42,49 @@ const PIECE_ENTRIES: usize = 16 << 10;
 pub(crate) struct KeyspaceState {
     pub(crate) name: Box<str>,
     pub(crate) id: u64,
-    tree: Tree,
+    map: Map,
     /// Set within the transaction that drops, converts or renames the keyspace. That transaction may
     /// yet fail, so from then on handles ask the catalogue, which is right under every lock.
     in_doubt: AtomicBool,
 }
 
 impl KeyspaceState {
-    fn new<R: Read>(heap: &R, name: &str, entry: &KeyspaceEntry) -> Result<Arc<Self>> {
+    fn new<R: Read>(
+        heap: &R,
+        catalogue: &Catalogue,
+        name: &str,
+        entry: &KeyspaceEntry,
+    ) -> Result<Arc<Self>> {
         Ok(Arc::new(Self {
             name: name.into(),
             id: entry.id.get(),
-            tree: Tree::open(heap, name, entry)?,
+            map: catalogue.map(heap, name, entry)?,
             in_doubt: AtomicBool::new(false),
         }))
     }
 
     /// The engine that kept the keyspace when it was opened.
     pub(crate) fn engine(&self) -> Engine {
-        self.tree.engine()
+        self.map.engine()
     }
 
-    /// The keyspace's tree, unless it was dropped. To be called under the lock that `heap` stands
+    /// What keeps the keyspace, unless it was dropped. To be called under the lock that `heap` stands
     /// for.
     #[inline]
-    pub(crate) fn tree<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<Tree> {
+    pub(crate) fn map<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<Cow<'_, Map>> {
         if !self.in_doubt.load(Ordering::Acquire) {
-            return Ok(self.tree);
+            return Ok(Cow::Borrowed(&self.map));
         }
-        self.tree_in_doubt(heap, catalogue)
+        self.map_in_doubt(heap, catalogue).map(Cow::Owned)
     }
 
     #[cold]
-    fn tree_in_doubt<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<Tree> {
+    fn map_in_doubt<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<Map> {
         match catalogue.find(heap, &self.name)? {
-            Some(entry) if entry.id.get() == self.id => Tree::open(heap, &self.name, &entry),
+            Some(entry) if entry.id.get() == self.id => catalogue.map(heap, &self.name, &entry),
             // It may have another name now.
             _ => match catalogue.find_by_id(heap, self.id)? {
-                Some((name, entry)) => Tree::open(heap, &name, &entry),
+                Some((name, entry)) => catalogue.map(heap, &name, &entry),
                 None => Err(Error::KeyspaceDropped { name: self.name.to_string() }),
             },
         }
@@ -90,22 +99,33 @@ type List = BTreeMap<Box<str>, Arc<KeyspaceState>>;
 
 /// What all handles of a store point to. Dropping it closes the heap.
 pub(crate) struct Shared {
-    heap: Heap,
+    heap: Arc<Heap>,
     catalogue: Catalogue,
     durability: Durability,
     closed: AtomicBool,
     keyspaces: Mutex<List>,
     /// What the last batch left, for the next one.
     spare_content: Mutex<Option<Content>>,
-    versions: Versions,
+    versions: Arc<Versions>,
     /// Bytes of blocks that a commit in pieces copies at most.
     copied_bytes_max: u64,
     metrics: Metrics,
+    caretaker: Arc<Caretaker>,
 }
 
 impl Shared {
     /// The store on a heap; its head is created if there is none.
-    pub(crate) fn new(heap: Heap, options: &Options) -> Result<Self> {
+    pub(crate) fn new(heap: Heap, forest: Forest, options: &Options) -> Result<Self> {
+        let forest = Arc::new(forest);
+        let sequences = Arc::clone(forest.sequences());
+        let heap = Arc::new(heap);
+        let versions = Arc::new(Versions::new(options.snapshot_bytes_max, sequences));
+        let caretaker = Caretaker::new(
+            Arc::clone(&heap),
+            Arc::clone(&versions),
+            Arc::clone(&forest),
+            options.background && !options.read_only,
+        );
         let root = heap.view()?.root(STORE_ROOT);
         if root == 0 {
             heap.transaction(Durability::Sync, |transaction: &mut Transaction| {
@@ -117,7 +137,7 @@ impl Shared {
         let catalogue = {
             let view = heap.view()?;
             let root = view.root(STORE_ROOT);
-            Catalogue::open(&view, root)?
+            Catalogue::open(&view, root, forest)?
         };
         let shared = Self {
             heap,
@@ -126,11 +146,14 @@ impl Shared {
             closed: AtomicBool::new(false),
             keyspaces: Mutex::new(BTreeMap::new()),
             spare_content: Mutex::new(None),
-            versions: Versions::new(options.snapshot_bytes_max),
+            versions,
             copied_bytes_max: options.snapshot_bytes_max,
             metrics: Metrics::new(),
+            caretaker,
         };
+        shared.open_trees()?;
         if !options.read_only {
+            shared.catalogue.forest().remove_orphans()?;
             let retired = shared.catalogue.list_retired(&shared.view()?);
             // What is damaged there keeps nobody from the rest.
             shared.destroy_retired(retired.unwrap_or_default());
@@ -138,10 +161,26 @@ impl Shared {
         Ok(shared)
     }
 
+    /// Opens all log-structured merge trees: what their memtables hold is found by nothing on the heap.
+    fn open_trees(&self) -> Result<()> {
+        let view = self.view()?;
+        for (name, entry) in self.catalogue.list(&view)? {
+            if Engine::numbered(entry.engine.get(), entry.format.get()) == Some(Engine::Lsm) {
+                self.catalogue.map(&view, &name, &entry)?;
+            }
+        }
+        Ok(())
+    }
+
     /// What open snapshots see beside the trees.
     #[inline]
     pub(crate) fn versions(&self) -> &Versions {
         &self.versions
+    }
+
+    /// What looks after log-structured merge trees.
+    pub(crate) fn caretaker(&self) -> &Arc<Caretaker> {
+        &self.caretaker
     }
 
     /// What is counted and timed.
@@ -163,7 +202,7 @@ impl Shared {
         // Else they are freed after a later commit.
         if !guard::is_held(self.number()) && !self.heap.has_turn() {
             let trees = self.versions.take_unseen();
-            self.destroy_retired(trees.iter().map(Tree::head).collect());
+            self.destroy_retired(trees.iter().map(Map::head).collect());
         }
     }
 
@@ -179,6 +218,8 @@ impl Shared {
                 self.catalogue.destroy_retired(transaction, head)
             });
         }
+        // Files of trees that went are removed now, or by the next opening.
+        let _ = self.catalogue.forest().bury(&self.heap);
     }
 
     /// As [`Shared::transaction`], for one that changes keys: `keys` names them all, to each closure
@@ -207,13 +248,17 @@ impl Shared {
         let mut lent = Lent::default();
         if lends {
             let view = self.view()?;
-            keys(&mut |state, key| lent.add(&view, &state.tree(&view, &self.catalogue)?, key))?;
+            keys(&mut |state, key| match state.map(&view, &self.catalogue)?.tree() {
+                Some(tree) => lent.add(&view, tree, key),
+                None => Ok(()),
+            })?;
         }
         self.transaction_in(turn, durability, |transaction| {
             check(transaction)?;
             if let Some(mut recorder) = self.versions.recorder() {
                 keys(&mut |state, key| {
-                    let tree = state.tree(transaction, &self.catalogue)?;
+                    let map = state.map(transaction, &self.catalogue)?;
+                    let Some(&tree) = map.tree() else { return Ok(()) };
                     let lend = |value: &[u8], block| Ok(lent.get(value, block));
                     recorder.keep(transaction, (state.id, tree), key, lend)
                 })?;
@@ -334,6 +379,9 @@ impl Shared {
         let done = self.metrics.commit(durability, commit);
         // It may have closed snapshots that were dropped within a closure, or ended some.
         self.destroy_unseen();
+        if !self.heap.has_turn() {
+            self.caretaker.settle();
+        }
         done
     }
 
@@ -344,6 +392,7 @@ impl Shared {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Err(Error::Closed);
         }
+        self.caretaker.end();
         let closed = self.heap.close();
         self.versions.end();
         Ok(closed?)
@@ -386,7 +435,7 @@ impl Shared {
         let Some(entry) = self.catalogue.find(&view, name)? else {
             return Ok(None);
         };
-        state_of(&mut keyspaces, &view, name, &entry).map(Some)
+        state_of(&mut keyspaces, &view, &self.catalogue, name, &entry).map(Some)
     }
 
     /// All keyspaces, and a moment at which they are just these: none is made, dropped or renamed
@@ -402,7 +451,7 @@ impl Shared {
         let mut states = Vec::new();
         for (name, entry) in self.catalogue.list(&view)? {
             if is_visible(&name) {
-                states.push(state_of(&mut keyspaces, &view, &name, &entry)?);
+                states.push(state_of(&mut keyspaces, &view, &self.catalogue, &name, &entry)?);
             }
         }
         Ok((states, found))
@@ -437,7 +486,7 @@ impl Shared {
                 return Ok(None);
             }
             let entry = self.catalogue.add(transaction, name, engine)?;
-            KeyspaceState::new(transaction, name, &entry).map(Some)
+            KeyspaceState::new(transaction, &self.catalogue, name, &entry).map(Some)
         };
         self.change_list(Durability::Sync, add, |keyspaces, added| {
             if let Some(state) = added {
@@ -453,19 +502,29 @@ impl Shared {
             let Some(entry) = self.catalogue.find(transaction, name)? else {
                 return Err(Error::UnknownKeyspace { name: name.into() });
             };
-            if Tree::open(transaction, name, &entry)?.engine() == engine {
-                return Ok(false);
+            if self.catalogue.map(transaction, name, &entry)?.engine() == engine {
+                return Ok((false, None));
             }
             put_in_doubt(keyspaces, name);
-            self.catalogue.convert(transaction, name, &entry, engine)?;
-            Ok(true)
-        };
-        self.change_list(Durability::Sync, convert, |keyspaces, converted| {
-            if *converted {
-                // Handles from now on know the new tree; those from before ask the catalogue.
-                keyspaces.remove(name);
+            let kept = self.catalogue.convert(transaction, name, &entry, engine)?;
+            let unseen = kept.as_ref().map(Map::head);
+            match kept {
+                Some(kept) if self.versions.any() => {
+                    self.versions.drop_keyspace(entry.id.get(), kept);
+                    Ok((true, None))
+                }
+                _ => Ok((true, unseen)),
             }
-        })
+        };
+        let (converted, unseen) =
+            self.change_list(Durability::Sync, convert, |keyspaces, (converted, _)| {
+                if *converted {
+                    // Handles from now on know the new tree; those from before ask the catalogue.
+                    keyspaces.remove(name);
+                }
+            })?;
+        self.destroy_retired(unseen.into_iter().collect());
+        Ok(converted)
     }
 
     /// Gives a keyspace another name, which none has.
@@ -498,18 +557,18 @@ impl Shared {
             let Some((name, entry)) = self.catalogue.find_by_id(transaction, state.id)? else {
                 return Err(Error::KeyspaceDropped { name: state.name.to_string() });
             };
-            let tree = Tree::open(transaction, &name, &entry)?;
-            if tree.len(transaction)? == 0 {
+            let map = self.catalogue.map(transaction, &name, &entry)?;
+            if map.is_empty(transaction)? {
                 return Ok((name, None));
             }
             state.in_doubt.store(true, Ordering::Release);
             put_in_doubt(keyspaces, &name);
-            self.catalogue.clear(transaction, &name, &entry, tree.engine())?;
+            self.catalogue.clear(transaction, &name, &entry, map.engine())?;
             if self.versions.any() {
-                self.versions.drop_keyspace(entry.id.get(), tree);
+                self.versions.drop_keyspace(entry.id.get(), map);
                 return Ok((name, None));
             }
-            Ok((name, Some(tree.head())))
+            Ok((name, Some(map.head())))
         };
         let (_, unseen) = self.change_list(durability, clear, |keyspaces, (name, _)| {
             // Handles from now on know the new tree; those from before ask the catalogue.
@@ -528,19 +587,21 @@ impl Shared {
             };
             put_in_doubt(keyspaces, name);
             if self.versions.any() {
-                let tree = Tree::open(transaction, name, &entry)?;
+                let map = self.catalogue.map(transaction, name, &entry)?;
                 self.catalogue.retire(transaction, name, &entry)?;
-                self.versions.drop_keyspace(entry.id.get(), tree);
+                self.versions.drop_keyspace(entry.id.get(), map);
             } else {
                 self.catalogue.drop(transaction, name, &entry)?;
             }
             Ok(true)
         };
-        self.change_list(Durability::Sync, drop, |keyspaces, dropped| {
+        let dropped = self.change_list(Durability::Sync, drop, |keyspaces, dropped| {
             if *dropped {
                 keyspaces.remove(name);
             }
-        })
+        })?;
+        self.catalogue.forest().bury(&self.heap)?;
+        Ok(dropped)
     }
 }
 
@@ -555,6 +616,7 @@ fn put_in_doubt(keyspaces: &List, name: &str) {
 fn state_of<R: Read>(
     keyspaces: &mut List,
     heap: &R,
+    catalogue: &Catalogue,
     name: &str,
     entry: &KeyspaceEntry,
 ) -> Result<Arc<KeyspaceState>> {
@@ -563,7 +625,7 @@ fn state_of<R: Read>(
     {
         return Ok(Arc::clone(state));
     }
-    let state = KeyspaceState::new(heap, name, entry)?;
+    let state = KeyspaceState::new(heap, catalogue, name, entry)?;
     keyspaces.insert(name.into(), Arc::clone(&state));
     Ok(state)
 }
@@ -571,6 +633,7 @@ fn state_of<R: Read>(
 impl Drop for Shared {
     fn drop(&mut self) {
         if !self.closed.load(Ordering::Acquire) {
+            self.caretaker.end();
             // Nobody is left to be told of a failure; what it kept from the pool is recovered
             // from the log by the next open.
             let _ = self.heap.close();

@@ -5,6 +5,7 @@
 //! Invariants: the tree and the versions are looked at in one hold of the shared lock.
 //! Thread safety: a snapshot can be sent, shared and dropped by any thread; it holds no lock.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
@@ -16,11 +17,11 @@ use adamant_slice::Slice;
 use tracing::trace;
 
 use crate::bounds::Direction;
-use crate::engine::Tree;
 use crate::error::{Error, Result};
 use crate::guard::{self, Guard};
 use crate::keyspace::Keyspace;
 use crate::limits::check_key;
+use crate::map::Map;
 use crate::seen::{SeenKeyspace, SeenVersions};
 use crate::shared::Shared;
 
@@ -125,9 +126,9 @@ impl Snapshot {
     /// the snapshot was opened; [`Error::SnapshotExpired`].
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
-        self.look(keyspace, key, |view, tree, seen| match seen {
+        self.look(keyspace, key, |view, map, at, seen| match seen {
             Some(value) => Ok(value),
-            None => tree.get(view, key),
+            None => map.get(view, key, Some(at)),
         })
     }
 
@@ -143,15 +144,13 @@ impl Snapshot {
         reader: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
         let key = key.as_ref();
-        self.look(keyspace, key, |view, tree, seen| {
-            let value = match &seen {
-                Some(value) => value.as_deref(),
-                None => tree.find(view, key)?,
-            };
-            Ok(value.map(|value| {
-                let _guard = Guard::new(self.shared.number());
-                reader(value)
-            }))
+        let guarded = |value: &[u8]| {
+            let _guard = Guard::new(self.shared.number());
+            reader(value)
+        };
+        self.look(keyspace, key, |view, map, at, seen| match seen {
+            Some(value) => Ok(value.as_deref().map(guarded)),
+            None => map.get_with(view, key, Some(at), guarded),
         })
     }
 
@@ -161,53 +160,57 @@ impl Snapshot {
     /// As [`Snapshot::get`].
     pub fn contains(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
-        self.look(keyspace, key, |view, tree, seen| match seen {
+        self.look(keyspace, key, |view, map, at, seen| match seen {
             Some(value) => Ok(value.is_some()),
-            None => Ok(tree.find(view, key)?.is_some()),
+            None => map.contains(view, key, Some(at)),
         })
     }
 
-    /// Entries that the keyspace had. O(1).
+    /// Entries that the keyspace had. O(1), but O(n) of the engine `lsm`, which counts them.
     ///
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn len(&self, keyspace: &Keyspace) -> Result<u64> {
-        self.with(
+        let known = self.with(
             keyspace,
             |seen| seen.len(),
-            |view, tree, seen| match seen {
-                Some(len) => Ok(len),
-                None => tree.len(view),
+            |view, map, _, seen| match seen {
+                Some(len) => Ok(Some(len)),
+                None => map.len(&view),
             },
-        )
+        )?;
+        match known {
+            Some(len) => Ok(len),
+            None => self.iter(keyspace).count_all(),
+        }
     }
 
-    /// Whether the keyspace had no entry. O(1).
+    /// Whether the keyspace had no entry. As [`Snapshot::first`].
     ///
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn is_empty(&self, keyspace: &Keyspace) -> Result<bool> {
-        Ok(self.len(keyspace)? == 0)
+        Ok(self.first(keyspace)?.is_none())
     }
 
     fn look<T>(
         &self,
         keyspace: &Keyspace,
         key: &[u8],
-        reader: impl FnOnce(&View<'_>, Tree, Option<Option<Slice>>) -> Result<T>,
+        reader: impl FnOnce(View<'_>, &Map, u64, Option<Option<Slice>>) -> Result<T>,
     ) -> Result<T> {
         check_key(key)?;
         self.with(keyspace, |seen| seen.version(key), reader)
     }
 
-    /// What a closure makes of a keyspace: the tree that it had, and what `look` finds that
-    /// overrides it. The closure runs under the heap's shared lock only: so nobody who opens or
+    /// What a closure makes of a keyspace: what kept it, the moment to look at where that keeps versions
+    /// itself, and what `look` finds that overrides it. The closure runs under the heap's shared lock only: so nobody who opens or
     /// closes a snapshot waits for it.
     fn with<S: Default, T>(
         &self,
         keyspace: &Keyspace,
         look: impl FnOnce(&SeenKeyspace<'_>) -> S,
-        reader: impl FnOnce(&View<'_>, Tree, S) -> Result<T>,
+        reader: impl FnOnce(View<'_>, &Map, u64, S) -> Result<T>,
     ) -> Result<T> {
         let (shared, state) = (&keyspace.shared, &keyspace.state);
         if !Arc::ptr_eq(shared, &self.shared) {
@@ -215,17 +218,18 @@ impl Snapshot {
         }
         let view = shared.view()?;
         let (catalogue, versions) = (shared.catalogue(), shared.versions());
-        let (mut tree, mut found) = (None, S::default());
+        let (mut map, mut found) = (None, S::default());
         if versions.is_changed() {
             let seen = versions.seen_by(self.number)?;
             let seen = seen.keyspace(&view, catalogue, state.id)?;
-            (tree, found) = (seen.tree(), look(&seen));
+            (map, found) = (seen.map(), look(&seen));
         }
-        let tree = match tree {
-            Some(tree) => tree,
-            None => state.tree(&view, catalogue)?,
+        let map = match map {
+            Some(map) => Cow::Owned(map),
+            None => state.map(&view, catalogue)?,
         };
-        reader(&view, tree, found)
+        let at = if map.lsm().is_some() { versions.moment_of(self.number) } else { 0 };
+        reader(view, &map, at, found)
     }
 
     /// As [`Tree::scan`], of what the keyspace had; under one hold of the lock.
@@ -239,7 +243,7 @@ impl Snapshot {
     ) -> Result<Option<Bound<Slice>>> {
         let keys_max = entries_min.saturating_mul(2).min(VERSIONS_MAX);
         let look = |seen: &SeenKeyspace<'_>| seen.versions(direction, bounds, keys_max);
-        self.with(keyspace, look, |view, tree, (versions, stop): SeenVersions| {
+        self.with(keyspace, look, |view, map, at, (versions, stop): SeenVersions| {
             let stop = stop.as_ref();
             let bounds = match (direction, stop) {
                 (_, None) => bounds,
@@ -247,10 +251,9 @@ impl Snapshot {
                 (Direction::Down, Some(stop)) => (Bound::Included(&stop[..]), bounds.1),
             };
             let mut merge = Merge { direction, versions, broken: None, each };
-            let rest = tree.scan(view, direction, bounds, entries_min, |(key, value)| {
-                merge.entry(key, value)
-            })?;
-            let rest = nearest(direction, rest.map(|bound| bound.map(Slice::from)), stop);
+            let each = |key: &[u8], value: &[u8]| merge.entry(key, value);
+            let rest = map.scan(view, direction, bounds, entries_min, Some(at), each)?;
+            let rest = nearest(direction, rest, stop);
             let _ = merge.up_to(rest.as_ref());
             Ok(merge.broken.map(Bound::Excluded).or(rest))
         })

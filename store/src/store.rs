@@ -120,8 +120,10 @@ impl Store {
     /// As [`Store::open_with`].
     pub fn open_directory(directory: Arc<dyn Directory>, options: Options) -> Result<Self> {
         let path = directory.path().to_path_buf();
-        let (heap, recovery) = open::heap_in(directory, &options)?;
-        let shared = Arc::new(Shared::new(heap, &options)?);
+        let (heap, recovery) = open::heap_in(Arc::clone(&directory), &options)?;
+        let forest = open::forest_in(directory, &options);
+        let shared = Arc::new(Shared::new(heap, forest, &options)?);
+        shared.caretaker().start()?;
         info!(
             target: events::STORE,
             path = %path.display(),
@@ -156,6 +158,7 @@ impl Store {
             // Another thread may create it just now: then it is there in the next round.
             let engine = options.engine.unwrap_or_default();
             if let Some(state) = self.shared.create_keyspace(name, engine)? {
+                self.shared.caretaker().start()?;
                 return Ok(Keyspace::new(&self.shared, state));
             }
         }
@@ -186,7 +189,10 @@ impl Store {
     /// As [`Store::create_keyspace`].
     pub fn create_keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
         match self.shared.create_keyspace(name, options.engine.unwrap_or_default())? {
-            Some(state) => Ok(Keyspace::new(&self.shared, state)),
+            Some(state) => {
+                self.shared.caretaker().start()?;
+                Ok(Keyspace::new(&self.shared, state))
+            }
             None => Err(Error::KeyspaceExists { name: name.into() }),
         }
     }
@@ -252,7 +258,9 @@ impl Store {
     /// [`Error::UnknownKeyspace`] if there is none of that name; the name is empty or too long, the
     /// store is closed, or there is no space: then nothing was changed.
     pub fn convert_keyspace(&self, name: &str, engine: Engine) -> Result<bool> {
-        self.shared.convert_keyspace(name, engine)
+        let converted = self.shared.convert_keyspace(name, engine)?;
+        self.shared.caretaker().start()?;
+        Ok(converted)
     }
 
     /// An empty batch: changes to any keyspaces of this store that become one commit.

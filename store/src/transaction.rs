@@ -272,9 +272,13 @@ impl Transaction {
     fn validate(&self, shared: &Shared, transaction: &HeapTransaction<'_>) -> Result<()> {
         for table in &self.tables {
             let (id, read) = (table.keyspace.state.id, table.read.borrow());
-            let changed = shared.versions().has_changed(self.snapshot.number(), id, &read)?;
+            let number = self.snapshot.number();
+            let mut changed = shared.versions().has_changed(number, id, &read)?;
             // One that was dropped since cannot be what it was.
-            table.keyspace.state.tree(transaction, shared.catalogue())?;
+            let map = table.keyspace.state.map(transaction, shared.catalogue())?;
+            if !changed && map.lsm().is_some() {
+                changed = read.has_changed(&map, shared.versions().moment_of(number))?;
+            }
             if changed {
                 shared.metrics().conflict();
                 debug!(target: events::TRANSACTION, keyspace = table.keyspace.name(), "conflict");
@@ -300,11 +304,11 @@ impl Transaction {
             let writes = table.writes.iter();
             let operations: Vec<Operation<'_>> =
                 writes.map(|(key, value)| Operation { key, value: value.as_deref() }).collect();
-            let tree = table.keyspace.state.tree(transaction, shared.catalogue())?;
+            let map = table.keyspace.state.map(transaction, shared.catalogue())?;
             let mut rest = &operations[..];
             while !rest.is_empty() {
                 let (piece, behind) = split(transaction, rest)?;
-                tree.apply(transaction, piece, &mut present)?;
+                map.apply(transaction, piece, &mut present)?;
                 rest = behind;
             }
         }

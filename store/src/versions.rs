@@ -11,11 +11,14 @@
 //! lock, so that none falls into a commit which saw none open; they are closed under no lock.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use adamant_heap::access::Read;
 use adamant_heap::{View, events};
+use adamant_lsm::Sequences;
 use adamant_slice::Slice;
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use tracing::warn;
@@ -24,6 +27,7 @@ use crate::bounds::KeyRange;
 use crate::engine::Tree;
 use crate::error::{Error, Result};
 use crate::kept::{Opened, State, Version, bytes_of};
+use crate::map::Map;
 use crate::seen::Seen;
 
 /// Figures of the snapshots that are open.
@@ -54,6 +58,8 @@ pub(crate) struct Versions {
     /// Whether there are trees to be destroyed.
     has_unseen: AtomicBool,
     bytes_max: u64,
+    /// The clock of what keeps versions itself.
+    sequences: Arc<Sequences>,
     state: RwLock<State>,
     /// Snapshots closed within a closure that was lent something, and whether there are some.
     closed: Mutex<Vec<u64>>,
@@ -65,12 +71,13 @@ pub(crate) struct Versions {
 
 impl Versions {
     /// None, which may take so many bytes.
-    pub(crate) fn new(bytes_max: u64) -> Self {
+    pub(crate) fn new(bytes_max: u64, sequences: Arc<Sequences>) -> Self {
         Self {
             any: AtomicBool::new(false),
             is_changed: AtomicBool::new(false),
             has_unseen: AtomicBool::new(false),
             bytes_max,
+            sequences,
             state: RwLock::default(),
             closed: Mutex::default(),
             has_closed: AtomicBool::new(false),
@@ -206,7 +213,7 @@ impl Versions {
     }
 
     /// Trees that were kept for snapshots and that none sees any more.
-    pub(crate) fn take_unseen(&self) -> Vec<Tree> {
+    pub(crate) fn take_unseen(&self) -> Vec<Map> {
         let mut state = self.state.write();
         self.has_unseen.store(false, Ordering::Release);
         std::mem::take(&mut state.unseen)
@@ -224,7 +231,9 @@ impl Versions {
         self.close_late();
         let number = {
             let mut state = self.state.write();
-            state.number += u64::from(!state.open.is_empty());
+            if !state.open.is_empty() {
+                state.advance(self.sequences.visible());
+            }
             state.number
         };
         self.resume_recorder(number)
@@ -234,7 +243,7 @@ impl Versions {
     pub(crate) fn begin_pieces(&self) -> u64 {
         self.close_late();
         let mut state = self.state.write();
-        state.number += 1;
+        state.advance(self.sequences.visible());
         state.number
     }
 
@@ -264,17 +273,31 @@ impl Versions {
 
     /// Keeps the tree of a keyspace that is dropped or cleared, if the commit succeeds. To be called under the
     /// heap's exclusive lock.
-    pub(crate) fn drop_keyspace(&self, id: u64, tree: Tree) {
+    pub(crate) fn drop_keyspace(&self, id: u64, map: Map) {
         let mut state = self.state.write();
         if state.open.is_empty() {
-            state.unseen.push(tree);
+            state.unseen.push(map);
             self.note_unseen(&state);
             return;
         }
         self.is_changed.store(true, Ordering::Release);
-        state.number += 1;
+        state.advance(self.sequences.visible());
         let number = state.number;
-        state.keyspaces.entry(id).or_default().dropped.push((number, tree));
+        state.keyspaces.entry(id).or_default().dropped.push((number, map));
+    }
+
+    /// The moment that a snapshot sees of what keeps versions itself. To be called under the heap's shared
+    /// lock.
+    pub(crate) fn moment_of(&self, number: u64) -> u64 {
+        let moment = self.state.read().moments.get(&number).copied();
+        moment.unwrap_or_else(|| self.sequences.visible())
+    }
+
+    /// The oldest moment that a snapshot sees, or will. To be called under the heap's shared lock.
+    pub(crate) fn oldest_moment(&self) -> u64 {
+        let state = self.state.read();
+        let oldest = state.oldest().and_then(|number| state.moments.get(&number).copied());
+        oldest.unwrap_or_else(|| self.sequences.visible())
     }
 
     /// What a snapshot sees beside the trees. To be called under the heap's shared lock.
@@ -416,4 +439,21 @@ impl Recorder<'_> {
 pub(crate) struct ReadSet {
     pub(crate) keys: BTreeSet<Slice>,
     pub(crate) ranges: Vec<KeyRange>,
+}
+
+impl ReadSet {
+    /// Whether any of it was changed after a moment, in a map that keeps versions itself.
+    pub(crate) fn has_changed(&self, map: &Map, since: u64) -> Result<bool> {
+        for key in &self.keys {
+            if map.has_changed((Bound::Included(key), Bound::Included(key)), since)? {
+                return Ok(true);
+            }
+        }
+        for range in &self.ranges {
+            if map.has_changed(range.bounds(), since)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }

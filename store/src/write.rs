@@ -7,10 +7,10 @@
 use adamant_heap::Transaction;
 use adamant_slice::Slice;
 
-use crate::engine::Tree;
 use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
+use crate::map::{Found, Map};
 use crate::shared::KeyVisitor;
 
 impl Keyspace {
@@ -33,7 +33,41 @@ impl Keyspace {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         check_value(value)?;
-        self.change(key, |transaction, tree| tree.insert(transaction, key, value))
+        self.change(key, |transaction, map| map.insert(transaction, key, value))
+    }
+
+    /// Sets the value of a key, whatever it had. As [`Keyspace::insert`], which says whether there was one: a
+    /// keyspace of the engine `lsm` has to look for that, on the device if need be, and here does not.
+    ///
+    /// ```
+    /// use adamant::{Engine, KeyspaceOptions, Store};
+    ///
+    /// let store = Store::in_memory()?;
+    /// let readings = store.keyspace_with("readings", KeyspaceOptions::new().engine(Engine::Lsm))?;
+    /// readings.put("2024-05-01 12:00", "17.5")?;
+    /// assert_eq!(readings.get("2024-05-01 12:00")?, Some("17.5".into()));
+    /// readings.delete("2024-05-01 12:00")?;
+    /// assert!(readings.is_empty()?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::insert`].
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check_key(key)?;
+        check_value(value)?;
+        self.change(key, |transaction, map| map.write(transaction, key, Some(value)))
+    }
+
+    /// Takes a key out, if it is there. As [`Keyspace::remove`], without saying whether it was.
+    ///
+    /// # Errors
+    /// As [`Keyspace::insert`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        check_key(key)?;
+        self.change(key, |transaction, map| map.write(transaction, key, None))
     }
 
     /// Takes a key and its value out; true if it was there. O(log n) and one commit.
@@ -43,7 +77,7 @@ impl Keyspace {
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
         check_key(key)?;
-        self.change(key, |transaction, tree| tree.remove(transaction, key))
+        self.change(key, |transaction, map| map.remove(transaction, key))
     }
 
     /// Takes a key out and returns its value. O(log n) and one commit.
@@ -62,12 +96,11 @@ impl Keyspace {
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
         check_key(key)?;
-        self.change(key, |transaction, tree| {
-            let Some(value) = tree.find(transaction, key)?.map(Slice::from) else {
+        self.change(key, |transaction, map| {
+            let Some(value) = map.find(transaction, key)?.map(Found::into_slice) else {
                 return Ok(None);
             };
-            let removed = tree.remove(transaction, key)?;
-            assert!(removed, "a key that was found under the same lock is there to be removed");
+            map.write(transaction, key, None)?;
             Ok(Some(value))
         })
     }
@@ -101,12 +134,12 @@ impl Keyspace {
     pub(crate) fn change<T>(
         &self,
         key: &[u8],
-        body: impl FnOnce(&mut Transaction<'_>, Tree) -> Result<T>,
+        body: impl FnOnce(&mut Transaction<'_>, &Map) -> Result<T>,
     ) -> Result<T> {
         let keys = |each: &mut KeyVisitor<'_>| each(&self.state, key);
         self.shared.change(self.durability, keys, |transaction| {
-            let tree = self.state.tree(transaction, self.shared.catalogue())?;
-            body(transaction, tree)
+            let map = self.state.map(transaction, self.shared.catalogue())?;
+            body(transaction, &map)
         })
     }
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use adamant_heap::Transaction;
 use adamant_heap::access::Write;
 
-use crate::environment::{Doomed, Environment};
-use crate::error::Result;
+use crate::environment::{Doomed, Environment, FileCounter};
+use crate::error::{Error, Result};
 use crate::layers::{Blob, Layers, ListedBlob, TableFile};
 use crate::layout::{BUFFER_OLDER_AT, HEAD_BUFFER_AT};
 use crate::manifest::{self, BlobInfo};
@@ -58,10 +58,7 @@ impl Edit {
             self.change_tables(heap, &mut next, environment, &mut gone)?;
             self.change_blobs(heap, &mut next, environment, &mut gone)?;
             next.manifest = manifest::write(heap, head, layers.manifest, &next.listed())?;
-            let (root, next_file) = environment.next_file();
-            if heap.root(root) < next_file {
-                heap.set_root(root, next_file)?;
-            }
+            keep_next_file(heap, environment)?;
             next.finish();
         }
         Ok((next, gone))
@@ -144,6 +141,15 @@ impl Edit {
         }
         Ok(())
     }
+}
+
+/// Writes down the number of the next file, if it has changed.
+fn keep_next_file(heap: &mut Transaction<'_>, environment: &Environment) -> Result<()> {
+    let FileCounter { block, at } = environment.counter();
+    let next_file = u32::try_from(environment.next_file()).map_err(|_| Error::FilesExhausted)?;
+    let bytes = heap.write(block, at, size_of::<u32>())?;
+    bytes.copy_from_slice(&next_file.to_le_bytes());
+    Ok(())
 }
 
 /// Gives the tree a new active memtable.

@@ -42,6 +42,16 @@ pub(crate) trait Doomed: Send + Sync + Debug {
     fn bury(&self);
 }
 
+/// Four bytes of a block of the heap that keep the number of the next file, little-endian; 0 while there
+/// was none.
+#[derive(Clone, Copy, Debug)]
+pub struct FileCounter {
+    /// Heap offset of the block.
+    pub block: u64,
+    /// Where in it.
+    pub at: usize,
+}
+
 /// What all trees of a store share.
 #[derive(Debug)]
 pub struct Environment {
@@ -53,8 +63,8 @@ pub struct Environment {
     sequences: Arc<Sequences>,
     options: Options,
     next_file: AtomicU64,
-    /// Which root of the heap keeps `next_file`.
-    root: usize,
+    /// What on the heap keeps `next_file`.
+    counter: FileCounter,
     /// Files that commits let go which may not be durable yet.
     doomed: Mutex<Vec<Arc<dyn Doomed>>>,
     removals: Mutex<Removals>,
@@ -69,15 +79,15 @@ struct Removals {
 }
 
 impl Environment {
-    /// Of a store: the directories of its tables and blob files, what its files carry, and the root of
-    /// its heap that keeps the number of the next file, with what that holds. The names of the
+    /// Of a store: the directories of its tables and blob files, what its files carry, and what
+    /// on its heap keeps the number of the next file, with what that holds. The names of the
     /// directories themselves are to be durable before: files in them are synced, they are not.
     pub fn new(
         (tables, blobs): (Arc<dyn Directory>, Arc<dyn Directory>),
         uuid: [u8; 16],
         cache: Arc<Cache>,
         (options, sequences): (Options, Arc<Sequences>),
-        (root, next_file): (usize, u64),
+        (counter, next_file): (FileCounter, u32),
     ) -> Self {
         Self {
             tables,
@@ -86,8 +96,8 @@ impl Environment {
             cache,
             sequences,
             options,
-            next_file: AtomicU64::new(next_file.max(1)),
-            root,
+            next_file: AtomicU64::new(u64::from(next_file.max(1))),
+            counter,
             doomed: Mutex::default(),
             removals: Mutex::default(),
         }
@@ -128,9 +138,14 @@ impl Environment {
         self.identity(self.next_file.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The root that keeps the number of the next file, and the number.
-    pub(crate) fn next_file(&self) -> (usize, u64) {
-        (self.root, self.next_file.load(Ordering::Relaxed))
+    /// What on the heap keeps the number of the next file.
+    pub(crate) fn counter(&self) -> FileCounter {
+        self.counter
+    }
+
+    /// The number of the next file.
+    pub(crate) fn next_file(&self) -> u64 {
+        self.next_file.load(Ordering::Relaxed)
     }
 
     /// Removes what was left by changes that never became durable, and looks that no number is used

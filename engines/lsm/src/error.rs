@@ -17,6 +17,10 @@ pub enum Error {
     Medium(MediumError),
     /// The heap failed, or what lies there is not what a tree keeps there.
     Heap(HeapError),
+    /// There are no more numbers for files.
+    FilesExhausted,
+    /// The work was told to end.
+    Stopped,
     /// One transaction wrote more than a memtable can hold.
     TransactionTooLarge,
     /// The empty key is no key.
@@ -126,6 +130,10 @@ impl fmt::Display for Error {
         match self {
             Self::Medium(error) => error.fmt(f),
             Self::Heap(error) => error.fmt(f),
+            Self::FilesExhausted => f.write_str(
+                "the store has made 2^32 files, as many as have numbers; a compacted copy begins anew",
+            ),
+            Self::Stopped => f.write_str("the work was ended, for the store is being closed"),
             Self::TransactionTooLarge => f.write_str(
                 "one transaction writes more to a keyspace than its memtable can hold; make several \
                  of it, or load sorted entries",

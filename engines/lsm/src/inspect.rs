@@ -300,7 +300,7 @@ fn wrong_file(
 
 /// Looks whether the tables are where they belong.
 fn check_levels(environment: &Environment, layers: &Layers, findings: &mut Vec<Error>) {
-    let (_, next_file) = environment.next_file();
+    let next_file = environment.next_file();
     for number in layers.blobs.keys().filter(|number| **number >= next_file) {
         let what = format!("expected the number of a blob file below {next_file}");
         findings.push(wrong_file(environment, Shelf::Blobs, *number, what));

@@ -50,7 +50,7 @@ mod inspect;
 pub use blob::{Blob, BlobFile, BlobMeta, BlobOptions, BlobStream, BlobWriter, check_blob_file};
 pub use block::Compression;
 pub use cache::{Cache, CacheOptions};
-pub use environment::{Environment, FilePin};
+pub use environment::{Environment, FileCounter, FilePin};
 pub use error::{Error, Result};
 pub use file::{Identity, file_name, number_of, owner_of};
 pub use inspect::{BlobStats, LevelStats, LsmCheck, LsmReport, LsmStats, MemtableStats};
@@ -58,7 +58,7 @@ pub use key::{
     BlobPointer, Entry, EntryKind, KEY_BYTES_MAX, Lookup, RangeTombstone, SEQUENCE_MAX,
     VALUE_BYTES_MAX, Version, check_key,
 };
-pub use look::{Look, TableLook, TableScan};
+pub use look::{Count, Look, TableLook, TableScan};
 pub use options::Options;
 pub use sequence::Sequences;
 pub use table::{

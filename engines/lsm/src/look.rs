@@ -279,6 +279,44 @@ fn next_seen(merge: &mut Merge<'_>, forward: bool, sequence: u64) -> Result<Opti
     Ok(None)
 }
 
+/// Counts the entries of a tree at one moment.
+pub struct Count {
+    layers: Arc<Layers>,
+    sequence: u64,
+}
+
+impl Count {
+    pub(crate) fn new(layers: Arc<Layers>, sequence: u64) -> Self {
+        Self { layers, sequence }
+    }
+
+    /// How many there are. O(n); holds no lock, looks at no value.
+    ///
+    /// # Errors
+    /// Those of tables.
+    pub fn finish(self) -> Result<u64> {
+        let Self { layers, sequence } = self;
+        if let Some(file) = layers.unread.first() {
+            file.open()?;
+        }
+        let mut runs: Vec<Run<'_>> = Vec::new();
+        let mut ranges = Vec::new();
+        for memtable in layers.memtables() {
+            runs.push(Box::new(memtable.keys().map(Ok)));
+            ranges.extend(memtable.ranges(sequence));
+        }
+        layers.add_runs((Bound::Unbounded, Bound::Unbounded), true, &mut runs);
+        let (cover, mut count) = (Cover::new(&ranges), 0);
+        let mut merge = Merge::new(runs, true)?;
+        while let Some(Entry { key, version }) = next_seen(&mut merge, true, sequence)? {
+            let covered = cover.over(&key, sequence).max(layers.cover.over(&key, sequence));
+            let is_there = version.kind != EntryKind::Tombstone && version.sequence > covered;
+            count += u64::from(is_there);
+        }
+        Ok(count)
+    }
+}
+
 impl Layers {
     /// The tables' entries within bounds, as runs.
     fn add_runs<'l>(

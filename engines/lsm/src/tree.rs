@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::key::{Entry, EntryKind, Version, check_key};
 use crate::layers::{Blob, LEVELS, Layers, TableFile};
 use crate::layout::{HEAD_MAGIC, Head};
-use crate::look::{Look, TableScan, look, scan};
+use crate::look::{Count, Look, TableScan, look, scan};
 use crate::memtable::{Said, Undo, create_buffer, destroy_buffer};
 
 /// Sequence numbers above all there are: what a transaction looks at, which sees its own writes.
@@ -182,6 +182,11 @@ impl Lsm {
         look(&self.current.load(), heap, key, sequence)
     }
 
+    /// Begins to count the entries as they are now. To be called under the heap's lock.
+    pub fn count(&self) -> Count {
+        Count::new(self.layers(), self.environment.sequences().visible())
+    }
+
     /// Copies what memtables have of a range, as of a moment, for about so many entries and bytes.
     ///
     /// # Errors
@@ -195,6 +200,13 @@ impl Lsm {
         copied_max: (usize, usize),
     ) -> Result<TableScan> {
         scan(&self.current.load(), heap, bounds, forward, sequence, copied_max)
+    }
+
+    /// Whether there may be an entry between bounds: false is certain.
+    pub fn may_hold(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
+        let layers = self.current.load();
+        layers.memtables().any(|memtable| memtable.has_changed_within(bounds, 0))
+            || (0..LEVELS).any(|level| layers.overlapping(level, bounds).next().is_some())
     }
 
     /// Whether a commit after a moment changed a key between bounds.
@@ -251,6 +263,15 @@ impl Lsm {
             tree.environment.doom(gone);
         });
         Ok(true)
+    }
+
+    /// Entries, about: versions of a key that were not merged yet count one by one.
+    pub fn entries_about(&self) -> u64 {
+        let layers = self.current.load();
+        let memtables: u64 = layers.memtables().map(|memtable| memtable.entries()).sum();
+        let tables = layers.levels.iter().flatten();
+        let live = tables.map(|file| file.meta.entries.saturating_sub(2 * file.meta.tombstones));
+        memtables + live.sum::<u64>()
     }
 
     /// Bytes of memory that memtables take, beside their buffers on the heap.

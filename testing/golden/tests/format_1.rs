@@ -18,7 +18,7 @@ fn expected_keyspaces(set: Set) -> Vec<(&'static str, Engine)> {
             names.map(|name| (name, Engine::Bplus)).into()
         }
         Set::Engines | Set::Undo => {
-            let mut all = Engine::ALL.map(|engine| (engine.name(), engine)).to_vec();
+            let mut all = content::TREES.map(|engine| (engine.name(), engine)).to_vec();
             all.push(("converted", Engine::Redblack));
             all.sort_unstable_by_key(|(name, _)| *name);
             all

@@ -115,7 +115,7 @@ pub fn engines_are_kept(place: &dyn Place) {
     }
     assert_eq!(store.open_keyspace("main").unwrap().engine(), engine);
     assert_eq!(store.keyspaces().unwrap()[0].engine, engine);
-    assert!(matches!("lsm".parse::<Engine>(), Err(Error::EngineName { .. })));
+    assert!(matches!("heap".parse::<Engine>(), Err(Error::EngineName { .. })));
     assert_eq!(engine.name().parse::<Engine>().unwrap(), engine);
     assert_whole(&store);
 }

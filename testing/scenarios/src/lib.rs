@@ -25,4 +25,4 @@ pub mod snapshots;
 pub mod threads;
 pub mod transactions;
 
-pub use place::{Disk, Kept, Memory, Place, Undo};
+pub use place::{Disk, Kept, Memory, Place, Tiny, Undo};

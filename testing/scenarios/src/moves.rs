@@ -55,7 +55,8 @@ pub fn between_keyspaces(place: &dyn Place) {
                 assert!(other.get(&key).unwrap().unwrap() == value);
                 at = (other, key);
             }
-            assert_eq!(store.stats().unwrap().entries, 1, "the value is in one place");
+            let all = others.iter().chain([&keyspace]).map(|one| one.len().unwrap());
+            assert_eq!(all.sum::<u64>(), 1, "the value is in one place");
         }
         assert!(keyspace.take(at.1).unwrap().unwrap() == value);
     }
@@ -186,7 +187,10 @@ pub fn lent_values_stay(place: &dyn Place) {
     let held = keyspace.get("k").unwrap().unwrap();
     assert_eq!(keyspace.rename("k", "l").unwrap(), Moved::Placed);
     let again = keyspace.get("l").unwrap().unwrap();
-    assert_eq!(held.as_ptr(), again.as_ptr(), "the value has not moved in memory");
+    if place.engine() != Engine::Lsm {
+        // That one copies.
+        assert_eq!(held.as_ptr(), again.as_ptr(), "the value has not moved in memory");
+    }
     keyspace.move_to("l", &others[2], "m").unwrap();
     others[2].insert("n", vec![1; 100_000]).unwrap();
     others[2].swap("m", &others[2], "n").unwrap();
@@ -212,7 +216,7 @@ pub fn are_there_after_reopening(place: &dyn Place) {
         let others = of_each_engine(&store);
         for number in 0..60 {
             let key = format!("{number:02}");
-            keyspace.move_to(&key, &others[number % 4], key.repeat(2)).unwrap();
+            keyspace.move_to(&key, &others[number % others.len()], key.repeat(2)).unwrap();
         }
         if place.engine() == Engine::Btree {
             store.close().unwrap();
@@ -221,8 +225,8 @@ pub fn are_there_after_reopening(place: &dyn Place) {
     let store = place.open();
     assert!(place.keyspace(&store, "main").is_empty().unwrap());
     for (at, other) in of_each_engine(&store).iter().enumerate() {
-        assert_eq!(other.len().unwrap(), 15);
-        for number in (at..60).step_by(4) {
+        assert_eq!(other.len().unwrap(), 60 / Engine::ALL.len() as u64);
+        for number in (at..60).step_by(Engine::ALL.len()) {
             let found = other.get(format!("{number:02}").repeat(2)).unwrap().unwrap();
             assert!(found == value(number), "{number}");
         }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adamant::{Engine, Flushing, JournalKind, Keyspace, KeyspaceOptions, Options, Result, Store};
+use adamant::{
+    Engine, Flushing, JournalKind, Keyspace, KeyspaceOptions, LsmOptions, Options, Result, Store,
+};
 use adamant_medium::memory::MemoryDirectory;
 
 /// Opens the same store again and again.
@@ -101,6 +103,29 @@ impl<P: Place> Place for Kept<P> {
 
     fn engine(&self) -> Engine {
         self.1
+    }
+}
+
+/// A place whose keyspaces are log-structured merge trees with the smallest of memtables, tables and
+/// levels, so that a few entries go through all of what happens to many.
+#[derive(Debug)]
+pub struct Tiny<P>(pub P);
+
+impl<P: Place> Place for Tiny<P> {
+    fn open_with(&self, options: Options) -> Result<Store> {
+        let mut lsm = LsmOptions::default();
+        lsm.memtable_bytes_max = 2 << 10;
+        lsm.table_bytes_max = 2 << 10;
+        lsm.block_bytes = 512;
+        lsm.base_bytes_min = 8 << 10;
+        lsm.level_ratio = 3;
+        lsm.blob_bytes_min = Some(100);
+        lsm.blob_file_bytes_max = 4 << 10;
+        self.0.open_with(options.lsm(lsm).cache_bytes_max(16 << 10).open_files_max(4))
+    }
+
+    fn engine(&self) -> Engine {
+        Engine::Lsm
     }
 }
 

@@ -2,7 +2,7 @@
 //! system.
 
 use adamant::Engine;
-use adamant_scenarios::{Disk, Kept, Memory, Place, Undo};
+use adamant_scenarios::{Disk, Kept, Memory, Place, Tiny, Undo};
 
 macro_rules! scenarios {
     ($($group:ident { $($name:ident)+ })+) => {
@@ -33,6 +33,18 @@ macro_rules! scenarios {
                 #[test]
                 fn by_redblack() {
                     crate::by_engine(crate::Engine::Redblack, adamant_scenarios::$group::$name);
+                }
+
+                #[test]
+                fn by_lsm() {
+                    crate::by_engine(crate::Engine::Lsm, adamant_scenarios::$group::$name);
+                }
+
+                #[test]
+                fn by_tiny_lsm() {
+                    let scenario = adamant_scenarios::$group::$name;
+                    scenario(&crate::Tiny(crate::Memory::new()));
+                    scenario(&crate::Undo(crate::Tiny(crate::Memory::new())));
                 }
 
                 #[test]

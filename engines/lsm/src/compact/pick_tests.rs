@@ -9,7 +9,7 @@ use adamant_slice::Slice;
 
 use super::pick::{Job, Picker, pick, pick_all, targets};
 use crate::cache::{Cache, CacheOptions};
-use crate::environment::Environment;
+use crate::environment::{Environment, FileCounter};
 use crate::layers::{Blob, LEVELS, Layers, ListedBlob, TableFile};
 use crate::manifest::BlobInfo;
 use crate::memtable::Memtable;
@@ -58,7 +58,7 @@ impl Tree {
             [1; 16],
             Arc::new(Cache::new(CacheOptions::default())),
             (options.clone(), Arc::default()),
-            (1, 1),
+            (FileCounter { block: 0, at: 0 }, 1),
         );
         let layers = Layers {
             active: Arc::new(Memtable::empty(0)),

@@ -279,6 +279,20 @@ impl Memtable {
         Ok((piece, None))
     }
 
+    /// All versions in order, without their values: looks at nothing on the heap.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Entry> + '_ {
+        let mut node = self.list.first();
+        std::iter::from_fn(move || {
+            let at = node?;
+            node = self.list.after(&at);
+            let mut key = Vec::new();
+            at.key_to(&mut key);
+            let Place { sequence, kind, .. } = at.place();
+            let version = Version { sequence, kind, value: Slice::default() };
+            Some(Entry { key: Slice::new(&key), version })
+        })
+    }
+
     /// The first node behind all versions of a key, given one of them.
     fn behind<'l>(&'l self, node: Node<'l>, key: &SearchKey<'_>) -> Option<Node<'l>> {
         let mut next = self.list.after(&node);

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
+use adamant_heap::access::{Read, Write};
 use adamant_heap::{Directory, Durability, Heap, Options as HeapOptions};
-use adamant_lsm::{Cache, CacheOptions, Environment, Error, Look, Lsm, LsmReport, Options};
+use adamant_lsm::{
+    Cache, CacheOptions, Environment, Error, FileCounter, Look, Lsm, LsmReport, Options,
+};
 use adamant_slice::Slice;
 
 pub(crate) type Pair = (Vec<u8>, Vec<u8>);
@@ -47,7 +50,18 @@ impl Store {
         heap_options: HeapOptions,
     ) -> Result<Self, Error> {
         let (heap, _) = Heap::open(Arc::clone(directory), heap_options)?;
-        let next_file = heap.view()?.root(FILES);
+        if heap.view()?.root(FILES) == 0 {
+            heap.transaction(Durability::Sync, |transaction| {
+                let block = transaction.reserve_zeroed(8)?;
+                transaction.set_root(FILES, block)
+            })?;
+        }
+        let (counter, next_file) = {
+            let view = heap.view()?;
+            let block = view.root(FILES);
+            let bytes = view.block(block)?.first_chunk().copied().unwrap_or_default();
+            (FileCounter { block, at: 0 }, u32::from_le_bytes(bytes))
+        };
         let directories = (directory.subdirectory("tables")?, directory.subdirectory("blobs")?);
         // Before anything in them is named.
         directory.sync()?;
@@ -57,7 +71,7 @@ impl Store {
             [7; 16],
             cache,
             (options, Arc::default()),
-            (FILES, next_file),
+            (counter, next_file),
         ));
         if heap.view()?.root(TREE) == 0 {
             heap.transaction(Durability::Sync, |transaction| {
@@ -123,7 +137,9 @@ impl Store {
             (self.tree.check(&self.heap.view().unwrap()).unwrap(), report.blocks)
         };
         let report = check.finish();
-        assert_eq!(report.blocks, allocated, "blocks that the tree has, and that are allocated");
+        // And the one that counts files.
+        let has = report.blocks + 1;
+        assert_eq!(has, allocated, "blocks that the tree has, and that are allocated");
         report
     }
 }

@@ -1,0 +1,185 @@
+//! What the background of log-structured merge trees is told, and what those who write are told by it.
+//!
+//! Purpose: wakes the threads that flush and merge when a memtable is full, and makes who writes wait in
+//! proportion to what is to be done yet.
+//! Invariants: nobody waits under a lock of the store, nor longer than `WAIT_MAX` for each 64 KiB of what it
+//! wrote; nobody waits when the background cannot go on.
+//! Thread safety: `state` is held for itself.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+/// Debts, in thousandths of a memtable, from which on writers wait, and at which they go no faster than
+/// the background allows at least.
+const DEBT_SOFT: u64 = 2_500;
+const DEBT_HARD: u64 = 8_000;
+/// How long a writer waits at most, for each so many bytes.
+const WAIT_MAX: Duration = Duration::from_millis(5);
+const WAIT_BYTES: u64 = 64 << 10;
+/// How long threads wait before they try again what failed.
+const RETRY: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Default)]
+struct State {
+    is_stopped: bool,
+    /// Grows with each reason to look for work.
+    generation: u64,
+    /// Bytes that may be written before somebody waits; below zero for what was written beyond.
+    credit: i64,
+}
+
+/// The pulse.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse {
+    /// Whether there is work that nobody was woken for.
+    is_wanted: AtomicBool,
+    /// Bytes of changes that are not paid for.
+    written: AtomicU64,
+    /// In thousandths of a memtable.
+    debt: AtomicU64,
+    is_failing: AtomicBool,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Pulse {
+    /// Takes note of a change that was committed; `is_full`: of a memtable that is full now. Waits for
+    /// nothing.
+    pub(crate) fn note(&self, bytes: u64, is_full: bool) {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
+        if is_full {
+            self.is_wanted.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether there is work, and takes note that it is being done.
+    #[inline]
+    pub(crate) fn take_wanted(&self) -> bool {
+        self.is_wanted.load(Ordering::Acquire) && self.is_wanted.swap(false, Ordering::AcqRel)
+    }
+
+    /// Wakes the threads.
+    pub(crate) fn wake(&self) {
+        self.state.lock().generation += 1;
+        self.changed.notify_all();
+    }
+
+    /// Ends the threads, and all waits.
+    pub(crate) fn stop(&self) {
+        self.state.lock().is_stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether the threads are to end.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.state.lock().is_stopped
+    }
+
+    /// Waits for a reason to look for work that is newer than the last one, which it becomes; false when
+    /// it is time to end. Who failed last time waits for some time only.
+    pub(crate) fn wait(&self, last: &mut u64, has_failed: bool) -> bool {
+        let mut state = self.state.lock();
+        while !state.is_stopped && state.generation == *last {
+            if has_failed {
+                self.changed.wait_for(&mut state, RETRY);
+                break;
+            }
+            self.changed.wait(&mut state);
+        }
+        *last = state.generation;
+        !state.is_stopped
+    }
+
+    /// Says how much there is to be done, and whether it can be.
+    pub(crate) fn set_debt(&self, debt: f64, is_failing: bool) {
+        self.debt.store((debt * 1_000.0) as u64, Ordering::Release);
+        self.is_failing.store(is_failing, Ordering::Release);
+        if debt * 1_000.0 < DEBT_SOFT as f64 || is_failing {
+            self.state.lock().credit = 0;
+            self.changed.notify_all();
+        }
+    }
+
+    /// The background has read so many bytes: as many may be written, fewer where the debt is high. False
+    /// when it is to end.
+    pub(crate) fn progress(&self, bytes: u64) -> bool {
+        let debt = self.debt.load(Ordering::Acquire).clamp(DEBT_SOFT, DEBT_HARD);
+        let share = bytes * (DEBT_HARD - debt) / (DEBT_HARD - DEBT_SOFT);
+        let mut state = self.state.lock();
+        state.credit = state.credit.saturating_add(share as i64).min(WAIT_BYTES as i64);
+        if state.credit >= 0 {
+            self.changed.notify_all();
+        }
+        !state.is_stopped
+    }
+
+    /// Waits, if the debt is high, until the background has done its share for what was written.
+    #[inline]
+    pub(crate) fn pay(&self) {
+        if self.written.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let written = self.written.swap(0, Ordering::Relaxed);
+        if self.debt.load(Ordering::Acquire) > DEBT_SOFT && !self.is_failing.load(Ordering::Acquire)
+        {
+            self.wait_for_credit(written);
+        }
+    }
+
+    #[cold]
+    fn wait_for_credit(&self, written: u64) {
+        let pieces = u32::try_from(written.div_ceil(WAIT_BYTES)).unwrap_or(u32::MAX);
+        let until = Instant::now() + WAIT_MAX.saturating_mul(pieces);
+        let mut state = self.state.lock();
+        state.credit = state.credit.saturating_sub(written as i64);
+        while state.credit < 0 && !state.is_stopped {
+            if self.changed.wait_until(&mut state, until).timed_out() {
+                // What was not paid is forgiven: who comes next shall not wait for it.
+                state.credit = 0;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn who_writes_waits_for_progress_and_no_longer_than_said() {
+        let pulse = Arc::new(Pulse::default());
+        pulse.note(1000, false);
+        pulse.pay();
+        assert!(!pulse.take_wanted());
+        pulse.note(1000, true);
+        assert!(pulse.take_wanted() && !pulse.take_wanted());
+        pulse.set_debt(5.0, false);
+        let started = Instant::now();
+        pulse.pay();
+        assert!(started.elapsed() >= WAIT_MAX, "nobody made progress");
+        pulse.note(1 << 30, false);
+        let other = Arc::clone(&pulse);
+        let worker = std::thread::spawn(move || while other.progress(64 << 20) {});
+        pulse.pay();
+        pulse.stop();
+        worker.join().unwrap();
+        pulse.set_debt(9.0, true);
+        pulse.note(1 << 30, false);
+        pulse.pay();
+    }
+
+    #[test]
+    fn a_reason_is_seen_once_by_each_thread() {
+        let pulse = Pulse::default();
+        let mut last = 0;
+        pulse.wake();
+        assert!(pulse.wait(&mut last, false));
+        assert!(pulse.wait(&mut last, true), "after a while");
+        pulse.stop();
+        assert!(!pulse.wait(&mut last, false));
+    }
+}
