@@ -79,11 +79,13 @@ impl Cover {
     }
 
     /// What lies from one key on and below another, as tombstones that are disjoint for each sequence
-    /// number; `None` for no bound.
+    /// number; `None` for no bound. Where several lie over one another, only what somebody sees who looks
+    /// at `oldest_seen` or later: so as long as nobody looks back, there are no more than edges.
     pub(crate) fn between(
         &self,
         start: Option<&Slice>,
         end: Option<&Slice>,
+        oldest_seen: u64,
     ) -> Vec<RangeTombstone> {
         let mut found: Vec<RangeTombstone> = Vec::new();
         for piece in &self.pieces {
@@ -92,7 +94,8 @@ impl Cover {
             if from >= to {
                 continue;
             }
-            for &sequence in &piece.sequences {
+            let newer = piece.sequences.partition_point(|sequence| *sequence > oldest_seen);
+            for &sequence in piece.sequences.iter().take(newer + 1) {
                 let longer = found.iter_mut().rev().find(|one| one.sequence == sequence);
                 match longer.filter(|one| one.end == *from) {
                     Some(one) => one.end = to.clone(),
@@ -136,8 +139,9 @@ mod tests {
             let tombstones = random_tombstones(&mut random);
             let cover = Cover::new(&tombstones);
             let cut = (Slice::new(b"d"), Slice::new(b"j"));
-            let between = cover.between(Some(&cut.0), Some(&cut.1));
-            let all = cover.between(None, None);
+            let between = cover.between(Some(&cut.0), Some(&cut.1), 0);
+            let all = cover.between(None, None, 0);
+            let seen = cover.between(None, None, 17);
             for byte in b'a'..=b'q' {
                 for sequence in [0, 5, 17, 40] {
                     let key = [byte];
@@ -145,11 +149,31 @@ mod tests {
                     let of = format!("seed {seed}, round {round}, {byte}, {sequence}");
                     assert_eq!(cover.over(&key, sequence), expected, "{of}");
                     assert_eq!(newest(&all, &key, sequence), expected, "{of}");
+                    if sequence >= 17 {
+                        assert_eq!(newest(&seen, &key, sequence), expected, "{of}");
+                    }
                     let is_cut = (b'd'..b'j').contains(&byte);
                     let expected = if is_cut { expected } else { 0 };
                     assert_eq!(newest(&between, &key, sequence), expected, "{of}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn ranges_over_one_another_are_as_many_as_their_edges() {
+        let mut random = fastrand::Rng::with_seed(6);
+        let tombstones: Vec<_> = (1..=400)
+            .map(|sequence| {
+                let (one, other) = (random.u16(..), random.u16(..));
+                let key = |number: u16| Slice::new(&number.to_le_bytes());
+                let (one, other) = (key(one), key(other));
+                let (start, end) = (one.clone().min(other.clone()), one.max(other));
+                RangeTombstone { start, end, sequence }
+            })
+            .collect();
+        let cover = Cover::new(&tombstones);
+        assert!(cover.between(None, None, 400).len() <= 2 * 400);
+        assert!(cover.between(None, None, 0).len() >= 400, "all are seen by who looks back");
     }
 }

@@ -55,7 +55,7 @@ impl Survivors {
         start: Option<&Slice>,
         end: Option<&Slice>,
     ) -> Vec<crate::key::RangeTombstone> {
-        let mut ranges = self.cover.between(start, end);
+        let mut ranges = self.cover.between(start, end, self.oldest_seen);
         if self.is_bottom {
             ranges.retain(|range| range.sequence > self.oldest_seen);
         }

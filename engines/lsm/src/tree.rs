@@ -457,8 +457,9 @@ impl Lsm {
         });
         let outcome = load(&self.environment, &layers, level, entries)?;
         // Where the edit fails the transaction is undone: nothing names the files.
-        self.edit(heap, outcome.edit(level))?;
-        outcome.keep();
+        if self.edit(heap, outcome.edit(level))? {
+            outcome.keep();
+        }
         let sequences = Arc::clone(self.environment.sequences());
         heap.on_commit(move |_| sequences.show(sequence));
         Ok(true)

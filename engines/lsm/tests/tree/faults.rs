@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use adamant_heap::{Directory, Durability, Options as HeapOptions};
+use adamant_heap::{Directory, Durability, JournalKind, Options as HeapOptions};
 use adamant_lsm::{Error, NEWEST, number_of};
 use adamant_sim::{SimDirectory, SimDisk};
 use adamant_slice::Slice;
 
 use crate::store::{Model, Store, small_options};
 
-fn open(disk: &SimDisk) -> Result<Store, Error> {
+fn open(disk: &SimDisk, journal: JournalKind) -> Result<Store, Error> {
     let directory: Arc<dyn Directory> = Arc::new(SimDirectory::root(disk));
     let mut heap_options = HeapOptions::default();
+    heap_options.journal = journal;
     heap_options.log_bytes_max = 4 << 20;
     heap_options.address_bytes_max = 256 << 20;
     heap_options.background = false;
@@ -29,8 +30,8 @@ struct User {
 
 impl User {
     /// One with tables on two levels, blob files, and a memtable.
-    fn new(disk: &SimDisk) -> Self {
-        let mut user = Self { store: open(disk).unwrap(), model: Model::new() };
+    fn new(disk: &SimDisk, journal: JournalKind) -> Self {
+        let mut user = Self { store: open(disk, journal).unwrap(), model: Model::new() };
         for round in 0..3 {
             user.write(round).unwrap();
             user.flush().unwrap();
@@ -137,23 +138,28 @@ fn may_follow(before: &Model, after: &Model) -> bool {
     }
     (3..6).any(|round| {
         let disk = SimDisk::new(1).without_history();
-        let mut other = User { store: open(&disk).unwrap(), model: before.clone() };
+        let mut other =
+            User { store: open(&disk, JournalKind::Redo).unwrap(), model: before.clone() };
         other.write(round).is_ok() && other.model == *after
     })
 }
 
 #[test]
 fn a_full_disk_refuses_and_goes_on_when_there_is_space() {
+    [JournalKind::Redo, JournalKind::Undo].into_iter().for_each(fill_disk);
+}
+
+fn fill_disk(journal: JournalKind) {
     let before = {
         let disk = SimDisk::new(1).without_history();
-        let _user = User::new(&disk);
+        let _user = User::new(&disk, journal);
         disk.space_used_bytes()
     };
     let (mut refused, mut of_files) = (0, 0);
     for bytes_max in (before..before + (1 << 20)).step_by(4 << 10) {
         let of = format!("{bytes_max} bytes, {before} used");
         let disk = SimDisk::new(1).without_history();
-        let mut user = User::new(&disk);
+        let mut user = User::new(&disk, journal);
         disk.set_space_bytes(Some(bytes_max));
         let Err(error) = user.work() else { break };
         assert!(error.is_out_of_space(), "{of}: {error}");
@@ -175,8 +181,12 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_space() {
 
 #[test]
 fn an_operation_that_fails_leaves_what_was_there() {
+    [JournalKind::Redo, JournalKind::Undo].into_iter().for_each(fail_each);
+}
+
+fn fail_each(journal: JournalKind) {
     let disk = SimDisk::new(1);
-    let mut user = User::new(&disk);
+    let mut user = User::new(&disk, journal);
     let first = disk.operation_count();
     user.work().unwrap();
     let operations = disk.operation_count();
@@ -193,7 +203,7 @@ fn an_operation_that_fails_leaves_what_was_there() {
                 || ours.contains(&operation);
         let of = format!("operation {number}: {operation}");
         let disk = SimDisk::new(1);
-        let mut user = User::new(&disk);
+        let mut user = User::new(&disk, journal);
         disk.fail(number..number + 1);
         let outcome = user.work();
         disk.repair();
@@ -213,7 +223,7 @@ fn an_operation_that_fails_leaves_what_was_there() {
                 assert!(!is_of_files, "{of}: {error}");
                 let before = user.model.clone();
                 drop(user.store);
-                user.store = open(&disk).unwrap();
+                user.store = open(&disk, journal).unwrap();
                 // What was not acknowledged may be there: a load, or a commit of changes.
                 user.model = user.content();
                 assert!(may_follow(&before, &user.model), "{of}");
@@ -225,7 +235,7 @@ fn an_operation_that_fails_leaves_what_was_there() {
         user.assert_is_clean(&of);
         user.store.heap.close().unwrap();
         drop(user.store);
-        user.store = open(&disk).unwrap();
+        user.store = open(&disk, journal).unwrap();
         user.verify(&of);
         assert!(orphans(&disk, &user.store).is_empty(), "{of}");
     }

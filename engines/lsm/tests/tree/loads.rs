@@ -132,3 +132,23 @@ fn absences_go_when_nothing_is_below_them() {
     assert_eq!(tombstones, 0);
     assert_is_clean(&store);
 }
+
+#[test]
+fn ranges_that_were_made_empty_fill_a_memtable_and_become_few() {
+    let mut options = small_options();
+    options.memtable_bytes_max = 1 << 20;
+    let store = store(options);
+    let mut removed = 0_u64;
+    while !store.tree.is_full() {
+        let (start, end) = ([b'a' + (removed % 20) as u8], [b'b' + (removed % 20) as u8]);
+        commit(&store, |tx| store.tree.remove_range(tx, &start, &end));
+        removed += 1;
+        assert!(removed <= 1_000, "reads look at each of them");
+    }
+    // Something below, so that they are kept.
+    commit(&store, |tx| store.tree.load(tx, &pairs(&["zz"])).map(drop));
+    flush(&store);
+    let kept: u64 = store.tree.stats().levels.iter().map(|level| level.range_tombstones).sum();
+    assert!((1..=20).contains(&kept), "{kept} of {removed}");
+    assert_is_clean(&store);
+}
