@@ -4,9 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use adamant_heap::durability::Durability;
+use adamant_lsm::{LsmStats, TableMeta as LsmTable};
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::map::Map;
 use crate::shared::{KeyspaceState, Shared};
 
 /// A handle to one keyspace of a store: cheap to clone, to be shared between threads.
@@ -52,16 +54,47 @@ impl Keyspace {
     /// # Errors
     /// No space, damage, a store that is closed, poisoned or read-only.
     pub fn compact(&self) -> Result<()> {
-        let map = {
-            let view = self.shared.view()?;
-            self.state.map(&view, self.shared.catalogue())?.into_owned()
-        };
-        match map.lsm() {
+        match self.map()?.lsm() {
             Some(tree) => {
                 self.shared.caretaker().compact_all(tree).map_err(Error::of_lsm(self.name()))
             }
             None => Ok(()),
         }
+    }
+
+    /// What a keyspace of the engine `lsm` is made of, and what was done to it since the store was opened;
+    /// `None` of other engines. O(tables), reads no file.
+    ///
+    /// ```
+    /// use adamant::{Engine, KeyspaceOptions, Store};
+    ///
+    /// let store = Store::in_memory()?;
+    /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
+    /// visits.insert("today", "1")?;
+    /// let stats = visits.lsm_stats()?.expect("it is of that engine");
+    /// assert_eq!(stats.memtables[0].entries, 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Damage, a keyspace that was dropped, a store that is closed.
+    pub fn lsm_stats(&self) -> Result<Option<LsmStats>> {
+        Ok(self.map()?.lsm().map(|tree| tree.stats()))
+    }
+
+    /// The tables of a keyspace of the engine `lsm` by level: those of level 0 from the newest to the
+    /// oldest, the others by key; `None` of other engines. O(tables), reads no file.
+    ///
+    /// # Errors
+    /// Damage, a keyspace that was dropped, a store that is closed.
+    pub fn lsm_levels(&self) -> Result<Option<Vec<Vec<LsmTable>>>> {
+        Ok(self.map()?.lsm().map(|tree| tree.levels()))
+    }
+
+    /// What keeps it now.
+    fn map(&self) -> Result<Map> {
+        let view = self.shared.view()?;
+        Ok(self.state.map(&view, self.shared.catalogue())?.into_owned())
     }
 
     /// This keyspace by another handle, whose writes wait for `durability`.

@@ -125,7 +125,10 @@ pub use adamant_heap::{
     CheckReport as HeapCheckReport, ClassOccupancy, Flushing, JournalKind, MemoryStats, Occupancy,
     Recovery, Shrunk, Stats as HeapStats, Stretch, Usage,
 };
-pub use adamant_lsm::{Compression, Options as LsmOptions};
+pub use adamant_lsm::{
+    BlobStats as LsmBlobs, Compression, LevelStats as LsmLevel, LsmStats, MemtableStats,
+    Options as LsmOptions, TableMeta as LsmTable,
+};
 pub use adamant_medium::storage::Directory;
 pub use adamant_slice::Slice;
 pub use adamant_trees::{Moved, Report as TreeReport};

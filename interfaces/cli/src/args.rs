@@ -65,6 +65,8 @@ pub(crate) enum Verb {
     Repair(RepairArgs),
     /// Look at the heap below a store: figures, a map, a check
     Heap(HeapArgs),
+    /// Look at keyspaces of the engine lsm: figures, levels; merge their tables
+    Lsm(LsmArgs),
     /// Print what a shell needs to complete this command's words
     Completions(CompletionsArgs),
 }
@@ -287,7 +289,7 @@ pub(crate) enum KeyspaceAction {
         store: PathBuf,
         /// Its name: 1 to 255 bytes, any characters
         name: String,
-        /// The engine that keeps it: bplus, btree, critbit or redblack
+        /// The engine that keeps it: bplus, btree, critbit, redblack or lsm
         #[arg(long, default_value_t)]
         engine: Engine,
     },
@@ -297,7 +299,7 @@ pub(crate) enum KeyspaceAction {
         store: PathBuf,
         /// Its name
         name: String,
-        /// The engine that is to keep it: bplus, btree, critbit or redblack
+        /// The engine that is to keep it: bplus, btree, critbit, redblack or lsm
         #[arg(long)]
         engine: Engine,
     },
@@ -407,6 +409,37 @@ pub(crate) enum HeapAction {
         /// Folder of the store
         store: PathBuf,
     },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct LsmArgs {
+    #[command(subcommand)]
+    pub(crate) action: LsmAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LsmAction {
+    /// Memtables, levels and blob files of each keyspace
+    Stat(LsmTarget),
+    /// The tables of each level, with the keys that they span; with --json an object a table
+    Levels {
+        #[command(flatten)]
+        target: LsmTarget,
+        /// Draw the levels over the order of the keys as SVG into this file instead
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
+    },
+    /// Merge all tables of each keyspace to one ordered run, without what nobody sees any more
+    Compact(LsmTarget),
+}
+
+/// Keyspaces of the engine lsm.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LsmTarget {
+    /// Folder of the store
+    pub(crate) store: PathBuf,
+    /// Only the keyspace of this name; all of the engine lsm if not said
+    pub(crate) name: Option<String>,
 }
 
 /// How keys and values on the command line are written.

@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Verb::Compact(args) => cmd::compact::run(&args, &output),
         Verb::Repair(args) => cmd::repair::run(&args, &output),
         Verb::Heap(args) => cmd::heap::run(&args, &output),
+        Verb::Lsm(args) => cmd::lsm::run(&args, &output),
         Verb::Completions(args) => cmd::completions::run(&args, &output),
     };
     match outcome.and_then(|()| output.finish()) {

@@ -70,3 +70,37 @@ impl Output {
         ExitCode::from(failure.code as u8)
     }
 }
+
+/// Bytes as text of one line, `\t`, `\n`, `\r`, `\\` and `\xNN` for what would break it or is no UTF-8.
+pub(crate) fn escape(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '\t' => text.push_str("\\t"),
+                '\n' => text.push_str("\\n"),
+                '\r' => text.push_str("\\r"),
+                '\\' => text.push_str("\\\\"),
+                control if control.is_ascii_control() => {
+                    text.push_str(&format!("\\x{:02x}", u32::from(control)));
+                }
+                other => text.push(other),
+            }
+        }
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_stays_a_line() {
+        assert_eq!(escape(b"a\tb\nc\\d\x00\xffe"), "a\\tb\\nc\\\\d\\x00\\xffe");
+        assert_eq!(escape("\u{e9}".as_bytes()), "\u{e9}");
+    }
+}

@@ -17,5 +17,7 @@ pub(crate) mod repair;
 pub(crate) mod completions;
 pub(crate) mod heap_map;
 pub(crate) mod heap;
+pub(crate) mod lsm_map;
+pub(crate) mod lsm;
 pub(crate) mod demo_child;
 pub(crate) mod demo;

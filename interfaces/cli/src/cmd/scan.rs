@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::args::ScanArgs;
 use crate::failure::Result;
-use crate::output::Output;
+use crate::output::{Output, escape};
 use crate::{opening, progress, record};
 
 /// First key and end of a range.
@@ -103,28 +103,6 @@ fn successor(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     None
 }
 
-fn escape(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for character in chunk.valid().chars() {
-            match character {
-                '\t' => text.push_str("\\t"),
-                '\n' => text.push_str("\\n"),
-                '\r' => text.push_str("\\r"),
-                '\\' => text.push_str("\\\\"),
-                control if control.is_ascii_control() => {
-                    text.push_str(&format!("\\x{:02x}", u32::from(control)));
-                }
-                other => text.push(other),
-            }
-        }
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,11 +124,5 @@ mod tests {
             intersect(some(b"abc"), some(b"x"), some(b"ab")),
             (included(b"abc"), excluded(b"ac"))
         );
-    }
-
-    #[test]
-    fn a_line_stays_a_line() {
-        assert_eq!(escape(b"a\tb\nc\\d\x00\xffe"), "a\\tb\\nc\\\\d\\x00\\xffe");
-        assert_eq!(escape("\u{e9}".as_bytes()), "\u{e9}");
     }
 }

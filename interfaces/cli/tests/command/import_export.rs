@@ -123,12 +123,12 @@ fn keyspaces_have_engines() {
         listed["engine"].as_str().expect("a name").to_owned()
     };
     assert_eq!(engine(), "critbit");
-    for to in ["redblack", "btree", "bplus", "bplus"] {
+    for to in ["redblack", "btree", "lsm", "lsm", "bplus", "bplus"] {
         shell.ok(["keyspace", "convert", "store", "words", "--engine", to]);
         assert_eq!(engine(), to);
         assert_eq!(shell.ok(["get", "store", "k", "--keyspace", "words"]), b"v");
     }
-    let unknown = shell.fails(2, ["keyspace", "create", "store", "other", "--engine", "lsm"]);
+    let unknown = shell.fails(2, ["keyspace", "create", "store", "other", "--engine", "hash"]);
     assert!(unknown.contains("critbit"), "{unknown}");
     shell.fails(3, ["keyspace", "convert", "store", "none", "--engine", "btree"]);
     shell.ok(["check", "store"]);

@@ -8,3 +8,4 @@ mod csv;
 mod full_disk;
 mod heap_and_repair;
 mod import_export;
+mod lsm;

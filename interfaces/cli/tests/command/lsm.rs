@@ -1,0 +1,107 @@
+//! Keyspaces of the engine lsm: figures, levels, merging.
+
+use serde_json::Value;
+
+use crate::support::{SAMPLE, Shell};
+
+fn objects(bytes: &[u8]) -> Vec<Value> {
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).expect("a JSON object")).collect()
+}
+
+fn sum(objects: &[Value], field: &str) -> u64 {
+    objects.iter().map(|object| object[field].as_u64().expect(field)).sum()
+}
+
+/// A store with the sample in a keyspace of lsm, merged, changed after that, and in one of bplus.
+fn with_levels() -> Shell {
+    let shell = Shell::with_sample();
+    shell.ok(["keyspace", "create", "store", "log", "--engine", "lsm"]);
+    shell.ok(["import", "store", SAMPLE, "--keyspace", "log"]);
+    shell.ok(["lsm", "compact", "store", "log"]);
+    shell.ok(["set", "store", "one more", "value", "--keyspace", "log"]);
+    shell.ok(["del", "store", "python3-can", "--keyspace", "log"]);
+    shell
+}
+
+#[test]
+fn stat_and_levels_agree() {
+    let shell = with_levels();
+    let stats = objects(&shell.ok(["lsm", "stat", "store", "--json"]));
+    let [stat] = &stats[..] else { panic!("{stats:?}") };
+    assert_eq!(stat["keyspace"], "log");
+    let memtables = stat["memtables"].as_array().expect("memtables");
+    assert_eq!(sum(memtables, "entries"), 2, "a value and a tombstone: {stat}");
+    let levels = stat["levels"].as_array().expect("levels");
+    assert_eq!(sum(levels, "entries"), 1000, "{stat}");
+    let tables = objects(&shell.ok(["lsm", "levels", "store", "log", "--json"]));
+    assert!(!tables.is_empty());
+    for (field, tables_field) in [("bytes", "bytes"), ("entries", "entries")] {
+        assert_eq!(sum(levels, field), sum(&tables, tables_field), "{stat}, {tables:?}");
+    }
+    assert_eq!(sum(levels, "tables"), tables.len() as u64);
+    let first = &tables[0]["first"]["key"];
+    let lowest = objects(&shell.ok(["scan", "store", "--limit", "1", "--json"]));
+    assert_eq!(*first, lowest[0]["key"]);
+    let words = shell.run(["lsm", "stat", "store"]);
+    assert!(words.text().contains("active") && words.text().contains("\"log\""));
+    let words = shell.run(["lsm", "levels", "store", "log"]).text();
+    assert!(words.contains(first.as_str().expect("a text")), "{words}");
+}
+
+#[test]
+fn levels_are_drawn() {
+    let shell = with_levels();
+    shell.ok(["keyspace", "create", "store", "<none> & \n", "--engine", "lsm"]);
+    shell.ok(["lsm", "levels", "store", "--svg", "levels.svg"]);
+    let picture = std::fs::read_to_string(shell.path("levels.svg")).expect("a file");
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
+    assert!(picture.contains("&lt;none&gt; &amp; \\n"), "{picture}");
+    assert_eq!(picture.matches("<title>table ").count(), 1, "{picture}");
+}
+
+#[test]
+fn merging_drops_what_nobody_sees() {
+    let shell = with_levels();
+    let kept = shell.ok(["export", "store", "--keyspace", "log"]);
+    let done = objects(&shell.ok(["lsm", "compact", "store", "--json"]));
+    assert_eq!(done.len(), 1);
+    assert_eq!(done[0]["compacted"], "log");
+    assert!(done[0]["bytes_after"].as_u64().expect("bytes") > 0);
+    let tables = objects(&shell.ok(["lsm", "levels", "store", "--json"]));
+    assert_eq!((sum(&tables, "entries"), sum(&tables, "tombstones")), (1000, 0), "{tables:?}");
+    let stats = objects(&shell.ok(["lsm", "stat", "store", "--json"]));
+    let memtables = stats[0]["memtables"].as_array().expect("memtables");
+    assert_eq!(sum(memtables, "entries"), 0);
+    assert_eq!(shell.ok(["export", "store", "--keyspace", "log"]), kept);
+    shell.ok(["check", "store"]);
+}
+
+#[test]
+fn what_is_no_lsm_is_refused() {
+    let shell = Shell::with_sample();
+    for action in ["stat", "levels", "compact"] {
+        assert!(shell.fails(3, ["lsm", action, "store"]).contains("lsm"));
+        assert!(shell.fails(4, ["lsm", action, "store", "default"]).contains("bplus"));
+        shell.fails(3, ["lsm", action, "store", "none"]);
+        shell.fails(3, ["lsm", action, "nowhere"]);
+    }
+}
+
+#[test]
+fn a_keyspace_is_converted_to_lsm_and_back() {
+    let shell = Shell::with_sample();
+    let kept = shell.ok(["export", "store"]);
+    for engine in ["lsm", "btree", "lsm"] {
+        shell.ok(["keyspace", "convert", "store", "default", "--engine", engine]);
+        assert_eq!(shell.ok(["export", "store"]), kept, "{engine}");
+        shell.ok(["check", "store"]);
+    }
+    shell.ok(["lsm", "compact", "store"]);
+    shell.ok(["backup", "store", "copy"]);
+    shell.ok(["compact", "store"]);
+    for path in ["store", "copy"] {
+        assert_eq!(shell.ok(["export", path]), kept, "{path}");
+        shell.ok(["check", path]);
+    }
+}
