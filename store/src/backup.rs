@@ -78,9 +78,9 @@ impl Store {
         if heap.journal_kind() == JournalKind::Redo {
             let forest = self.shared.catalogue().forest();
             // From before the copy of the heap on, so that no file goes which that names.
-            let pin = forest.environment().map(|environment| environment.pin_files());
+            let _pin = forest.pin_files();
             heap.back_up(directory.as_ref())?;
-            if pin.is_some() {
+            if forest.environment().is_some() {
                 forest.copy_files(directory.as_ref())?;
             }
             return Ok(());

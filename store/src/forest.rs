@@ -38,6 +38,8 @@ pub(crate) struct Forest {
     environment: OnceLock<Arc<Environment>>,
     trees: Mutex<HashMap<u64, Arc<Lsm>>>,
     pulse: Arc<Pulse>,
+    /// Backups that are being made.
+    pins: Mutex<usize>,
 }
 
 impl fmt::Debug for Forest {
@@ -61,6 +63,7 @@ impl Forest {
             environment: OnceLock::new(),
             trees: Mutex::default(),
             pulse: Arc::default(),
+            pins: Mutex::default(),
         }
     }
 
@@ -96,8 +99,9 @@ impl Forest {
             return Ok(environment);
         }
         let next_file = heap.read(Ptr::<StoreHead>::new(head))?.next_file.get();
-        let tables = self.directory.subdirectory(TABLES_NAME)?;
-        let blobs = self.directory.subdirectory(BLOBS_NAME)?;
+        let is_first = next_file == 0;
+        let tables = self.subdirectory(TABLES_NAME, is_first)?;
+        let blobs = self.subdirectory(BLOBS_NAME, is_first)?;
         self.directory.sync()?;
         let environment = Environment::new(
             (tables, blobs),
@@ -106,7 +110,35 @@ impl Forest {
             (self.options.clone(), Arc::clone(&self.sequences)),
             (FileCounter { block: head, at: HEAD_NEXT_FILE_AT }, next_file),
         );
-        Ok(self.environment.get_or_init(|| Arc::new(environment)))
+        // A backup that began before there was anything to keep keeps all of it from the start.
+        let pins = self.pins.lock();
+        Ok(self.environment.get_or_init(|| {
+            (0..*pins).for_each(|_| environment.pin_files());
+            Arc::new(environment)
+        }))
+    }
+
+    /// The directory of a name, made if need be; durable when the directory of the store was synced.
+    /// `is_first`: nothing was ever kept in it.
+    fn subdirectory(&self, name: &str, is_first: bool) -> Result<Arc<dyn Directory>> {
+        if is_first && self.directory.list()?.iter().any(|known| known == name) {
+            // Left by an attempt whose sync failed: it may look as if its name was durable. A name that is
+            // given again is written again.
+            let again = format!("{name}.new");
+            self.directory.rename(name, &again)?;
+            self.directory.rename(&again, name)?;
+        }
+        Ok(self.directory.subdirectory(name)?)
+    }
+
+    /// Keeps all files that are there, or come to be, until the pin is dropped: for a backup.
+    pub(crate) fn pin_files(&self) -> FilePin<'_> {
+        let mut pins = self.pins.lock();
+        *pins += 1;
+        if let Some(environment) = self.environment.get() {
+            environment.pin_files();
+        }
+        FilePin(self)
     }
 
     /// Makes a tree. It is in the list unless the transaction is undone.
@@ -197,6 +229,19 @@ impl Forest {
         match self.environment.get() {
             Some(environment) => environment.bury(heap).map_err(Error::of_lsm("")),
             None => Ok(()),
+        }
+    }
+}
+
+/// Keeps files.
+pub(crate) struct FilePin<'f>(&'f Forest);
+
+impl Drop for FilePin<'_> {
+    fn drop(&mut self) {
+        let mut pins = self.0.pins.lock();
+        *pins -= 1;
+        if let Some(environment) = self.0.environment.get() {
+            environment.unpin_files();
         }
     }
 }

@@ -30,7 +30,7 @@ pub struct KeyspaceInfo {
     pub name: String,
     /// The engine that keeps it.
     pub engine: Engine,
-    /// Entries in it.
+    /// Entries in it; of the engine `lsm` about, since versions that were not merged yet count one by one.
     pub entries: u64,
 }
 

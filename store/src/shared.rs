@@ -151,9 +151,11 @@ impl Shared {
             metrics: Metrics::new(),
             caretaker,
         };
-        shared.open_trees()?;
+        let are_all_open = shared.open_trees()?;
         if !options.read_only {
-            shared.catalogue.forest().remove_orphans()?;
+            if are_all_open {
+                shared.catalogue.forest().remove_orphans()?;
+            }
             let retired = shared.catalogue.list_retired(&shared.view()?);
             // What is damaged there keeps nobody from the rest.
             shared.destroy_retired(retired.unwrap_or_default());
@@ -161,15 +163,20 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Opens all log-structured merge trees: what their memtables hold is found by nothing on the heap.
-    fn open_trees(&self) -> Result<()> {
+    /// Opens all log-structured merge trees: what their memtables hold is found by nothing on the heap. False
+    /// if one is damaged: that keeps nobody from the others, but which files are its own is not known.
+    fn open_trees(&self) -> Result<bool> {
+        let mut are_all_open = true;
         let view = self.view()?;
         for (name, entry) in self.catalogue.list(&view)? {
             if Engine::numbered(entry.engine.get(), entry.format.get()) == Some(Engine::Lsm) {
-                self.catalogue.map(&view, &name, &entry)?;
+                match self.catalogue.map(&view, &name, &entry) {
+                    Err(error) if error.is_damaged() => are_all_open = false,
+                    outcome => drop(outcome?),
+                }
             }
         }
-        Ok(())
+        Ok(are_all_open)
     }
 
     /// What open snapshots see beside the trees.

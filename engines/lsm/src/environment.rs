@@ -213,21 +213,16 @@ impl Environment {
         let _ = self.directory(shelf).remove(&self.identity(number).name());
     }
 
-    /// Keeps all files that are there, until the pin is dropped.
-    pub fn pin_files(self: &Arc<Self>) -> FilePin {
+    /// Keeps all files that are there, for a backup that copies them, until as many calls of
+    /// [`Environment::unpin_files`].
+    pub fn pin_files(&self) {
         self.removals.lock().pins += 1;
-        FilePin(Arc::clone(self))
     }
-}
 
-/// Keeps files: for a backup that copies them.
-#[derive(Debug)]
-pub struct FilePin(Arc<Environment>);
-
-impl Drop for FilePin {
-    fn drop(&mut self) {
+    /// Removes files that were let go meanwhile, if nobody else keeps them.
+    pub fn unpin_files(&self) {
         let waiting = {
-            let mut removals = self.0.removals.lock();
+            let mut removals = self.removals.lock();
             removals.pins -= 1;
             if removals.pins > 0 {
                 return;
@@ -235,7 +230,7 @@ impl Drop for FilePin {
             std::mem::take(&mut removals.waiting)
         };
         for (shelf, number) in waiting {
-            self.0.remove(shelf, number);
+            self.remove(shelf, number);
         }
     }
 }

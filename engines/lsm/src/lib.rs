@@ -50,7 +50,7 @@ mod inspect;
 pub use blob::{Blob, BlobFile, BlobMeta, BlobOptions, BlobStream, BlobWriter, check_blob_file};
 pub use block::Compression;
 pub use cache::{Cache, CacheOptions};
-pub use environment::{Environment, FileCounter, FilePin};
+pub use environment::{Environment, FileCounter};
 pub use error::{Error, Result};
 pub use file::{Identity, file_name, number_of, owner_of};
 pub use inspect::{BlobStats, LevelStats, LsmCheck, LsmReport, LsmStats, MemtableStats};

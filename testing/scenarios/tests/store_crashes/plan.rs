@@ -20,6 +20,7 @@ fn engine_of(name: &str) -> Engine {
         "second" => Engine::Btree,
         ".." => Engine::Critbit,
         "/" => Engine::Redblack,
+        "log" => Engine::Lsm,
         _ => Engine::Bplus,
     }
 }

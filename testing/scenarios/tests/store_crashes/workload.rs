@@ -9,7 +9,7 @@ use crate::model::{Content, open};
 use crate::plan::{Change, Move, Plan};
 
 /// Keyspaces that come and go.
-const NAMES: [&str; 4] = ["first", "second", "..", "/"];
+const NAMES: [&str; 5] = ["first", "second", "..", "/", "log"];
 /// Bytes of a value too large for one frame of the log, by far.
 const LARGE_BYTES: std::ops::Range<usize> = 1_100_000..1_500_000;
 /// Keys that values so large have.
