@@ -6,10 +6,15 @@
 //! Invariants: all entries of pieces that were committed are there, nothing of the others. What came
 //! before stays as it is but for the keys that were loaded.
 
+use std::ops::Bound;
+
+use adamant_heap::Transaction;
 use adamant_heap::durability::Durability;
+use adamant_slice::Slice;
 use adamant_trees::Pair;
 
 use crate::content::Content;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
@@ -19,6 +24,10 @@ use crate::shared::KeyVisitor;
 /// Entries and bytes of a piece: some 500 microseconds during which readers wait.
 const PIECE_ENTRIES: usize = 1024;
 const PIECE_BYTES: usize = 1 << 20;
+/// Bytes of entries that are written to a table of the engine `lsm` at once, and from which on it is worth
+/// one of its own.
+const TABLE_BYTES_MAX: usize = 32 << 20;
+const TABLE_BYTES_MIN: usize = 1 << 20;
 /// Bytes and entries that `extend` sorts at once: with the entries' places some 100 MiB.
 const SORTED_BYTES: usize = 64 << 20;
 const SORTED_ENTRIES: usize = 1 << 20;
@@ -38,7 +47,9 @@ impl Keyspace {
     /// fastest way to fill a keyspace, and the one that leaves it smallest. It need not be empty:
     /// runs of keys that fall between two neighbours go in as new leaves, others one by one.
     ///
-    /// The entries are committed in pieces of up to 1,024, or 1 MiB, so the whole is not atomic: what
+    /// The entries are committed in pieces of up to 1,024, or 1 MiB, so the whole is not atomic (of the engine
+    /// `lsm` up to 32 MiB, which become tables where nothing is between the first and the last of them; others
+    /// that write wait for each): what
     /// an error or a crash leaves is a start of the entries, in whole pieces. All of them are as
     /// durable as this handle asks for when it returns `Ok`; the pieces before the last one do not
     /// wait for the device. Loading the same entries again is harmless.
@@ -62,6 +73,7 @@ impl Keyspace {
         &self,
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Loaded> {
+        let is_tree = self.engine() != Engine::Lsm;
         let mut loaded = Loaded::default();
         let mut piece = Content::default();
         let mut last = Vec::new();
@@ -70,10 +82,18 @@ impl Keyspace {
             check_key(key)?;
             check_value(value)?;
             if key <= &last[..] {
+                if !is_tree {
+                    // Its pieces are large: what came before shall not be lost with them.
+                    self.load_pairs(&piece.pairs(), Durability::Deferred)?;
+                }
                 return Err(Error::NotAscending { position: loaded.entries });
             }
-            if piece.len() >= PIECE_ENTRIES || piece.bytes() >= PIECE_BYTES {
-                loaded.replaced += self.load_piece(&piece.pairs(), Durability::Deferred)?;
+            let is_full = match is_tree {
+                true => piece.len() >= PIECE_ENTRIES || piece.bytes() >= PIECE_BYTES,
+                false => piece.bytes() >= TABLE_BYTES_MAX,
+            };
+            if is_full {
+                loaded.replaced += self.load_pairs(&piece.pairs(), Durability::Deferred)?;
                 piece.clear();
             }
             last.clear();
@@ -81,7 +101,7 @@ impl Keyspace {
             piece.push(0, key, Some(value));
             loaded.entries += 1;
         }
-        loaded.replaced += self.load_piece(&piece.pairs(), self.durability)?;
+        loaded.replaced += self.load_pairs(&piece.pairs(), self.durability)?;
         Ok(loaded)
     }
 
@@ -131,20 +151,59 @@ impl Keyspace {
         let entries = run.len();
         run.sort();
         let pairs = run.pairs();
-        let mut replaced = (entries - pairs.len()) as u64;
-        let mut rest = &pairs[..];
+        let replaced = (entries - pairs.len()) as u64 + self.load_pairs(&pairs, durability)?;
+        run.clear();
+        Ok(replaced)
+    }
+
+    /// Commits pairs, whose keys ascend, in pieces; how many replaced one.
+    fn load_pairs(&self, pairs: &[Pair<'_>], durability: Durability) -> Result<u64> {
+        if self.load_table(pairs, durability)? {
+            return Ok(0);
+        }
+        let (mut replaced, mut rest) = (0, pairs);
         loop {
             let bytes = rest.iter().map(|(key, value)| key.len() + value.len());
             let (piece, behind) = rest.split_at(piece_len(bytes, PIECE_ENTRIES, PIECE_BYTES));
             let durability = if behind.is_empty() { durability } else { Durability::Deferred };
             replaced += self.load_piece(piece, durability)?;
             if behind.is_empty() {
-                break;
+                return Ok(replaced);
             }
             rest = behind;
         }
-        run.clear();
-        Ok(replaced)
+    }
+
+    /// Commits pairs as a table of the engine `lsm`, where nothing is between the first and the last of them,
+    /// and they are many; else false. Others that write wait until the table is on the device.
+    fn load_table(&self, pairs: &[Pair<'_>], durability: Durability) -> Result<bool> {
+        let (Some((first, _)), Some((last, _))) = (pairs.first(), pairs.last()) else {
+            return Ok(false);
+        };
+        let bytes: usize = pairs.iter().map(|(key, value)| key.len() + value.len()).sum();
+        if bytes < TABLE_BYTES_MIN || self.engine() != Engine::Lsm {
+            return Ok(false);
+        }
+        let turn = self.shared.take_turn()?;
+        let map = {
+            let view = self.shared.view()?;
+            self.state.map(&view, self.shared.catalogue())?.into_owned()
+        };
+        let bounds = (Bound::Included(*first), Bound::Included(*last));
+        let Some(tree) = map.lsm().filter(|tree| !tree.may_hold(bounds)) else {
+            return Ok(false);
+        };
+        let pairs: Vec<_> =
+            pairs.iter().map(|(key, value)| (Slice::from(*key), Slice::from(*value))).collect();
+        let load = tree.prepare_load(&pairs).map_err(Error::of_lsm(self.name()))?;
+        let Some(load) = load else { return Ok(false) };
+        let commit = |transaction: &mut Transaction<'_>| {
+            load.commit(transaction).map_err(Error::of_lsm(self.name()))
+        };
+        let (no_keys, no_check) =
+            (|_: &mut KeyVisitor<'_>| Ok(()), |_: &mut Transaction<'_>| Ok(()));
+        self.shared.change_after(Some(turn), durability, false, no_keys, no_check, commit)?;
+        Ok(true)
     }
 
     /// Commits pairs, whose keys ascend; how many replaced one.

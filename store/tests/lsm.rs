@@ -143,6 +143,39 @@ fn a_commit_over_all_engines_is_seen_whole_or_not_at_all() {
 }
 
 #[test]
+fn large_loads_go_straight_to_tables_and_are_seen_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    let before = store.snapshot().unwrap();
+    let pair = |number: u32| (format!("{number:08}"), vec![number as u8; 300]);
+    let loaded = data.load_sorted((10_000..20_000).map(pair)).unwrap();
+    assert_eq!((loaded.entries, loaded.replaced), (10_000, 0));
+    let log_bytes = store.stats().unwrap().heap.journal.log_appended_bytes;
+    assert_eq!(before.iter(&data).count(), 0);
+    let among = store.snapshot().unwrap();
+    // Behind, before, and over what is there.
+    assert_eq!(data.load_sorted((20_000..30_000).map(pair)).unwrap().replaced, 0);
+    assert_eq!(data.load_sorted((0..10_000).map(pair)).unwrap().replaced, 0);
+    assert_eq!(data.load_sorted((5_000..15_000).map(pair)).unwrap().replaced, 10_000);
+    assert_eq!(data.extend((25_000..35_000).rev().map(pair)).unwrap().replaced, 5_000);
+    assert_eq!(among.iter(&data).count(), 10_000);
+    let model: BTreeMap<_, _> =
+        (0..35_000).map(pair).map(|(key, value)| (key.into_bytes(), value)).collect();
+    assert_holds(&data, &model);
+    assert!(log_bytes < 64 << 10, "the log of the first load has {log_bytes} bytes");
+    data.put("00000007", "new").unwrap();
+    assert_eq!(data.get("00000007").unwrap(), Some("new".into()));
+    drop((before, among, data));
+    store.close().unwrap();
+    let store = Store::open_with(&path, small()).unwrap();
+    assert_eq!(keyspace(&store, "data").len().unwrap(), 35_000);
+    let report = store.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
+}
+
+#[test]
 fn stores_without_it_have_none_of_its_directories() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");

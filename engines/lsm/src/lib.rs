@@ -65,4 +65,4 @@ pub use table::{
     BlobReference, Table, TableMeta, TableOptions, TableRange, TableStream, TableWriter,
     check_table,
 };
-pub use tree::{Lsm, NEWEST};
+pub use tree::{Load, Lsm, NEWEST};

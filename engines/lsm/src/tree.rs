@@ -440,13 +440,35 @@ impl Lsm {
         heap: &mut Transaction<'_>,
         pairs: &[(Slice, Slice)],
     ) -> Result<bool> {
-        let (Some((first, _)), Some((last, _))) = (pairs.first(), pairs.last()) else {
+        if pairs.is_empty() {
             return Ok(true);
+        }
+        match self.prepare_load_on(&self.layers_now(), pairs)? {
+            Some(load) => load.commit(heap).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// The first part of [`Lsm::load`], which waits for the device: to be called by who has the turn to write,
+    /// under no lock, and followed by [`Load::commit`] in that turn. `None` where `load` does nothing.
+    ///
+    /// # Errors
+    /// As [`Lsm::load`].
+    pub fn prepare_load(self: &Arc<Self>, pairs: &[(Slice, Slice)]) -> Result<Option<Load>> {
+        self.prepare_load_on(&self.layers(), pairs)
+    }
+
+    fn prepare_load_on(
+        self: &Arc<Self>,
+        layers: &Layers,
+        pairs: &[(Slice, Slice)],
+    ) -> Result<Option<Load>> {
+        let (Some((first, _)), Some((last, _))) = (pairs.first(), pairs.last()) else {
+            return Ok(None);
         };
-        let layers = self.layers_now();
         let bounds = (Bound::Included(&first[..]), Bound::Included(&last[..]));
         if layers.memtables().any(|memtable| memtable.has_changed_within(bounds, 0)) {
-            return Ok(false);
+            return Ok(None);
         }
         let is_new = (0..LEVELS).all(|level| layers.overlapping(level, bounds).next().is_none());
         let level = if is_new { LEVELS - 1 } else { 0 };
@@ -455,14 +477,34 @@ impl Lsm {
             let version = Version { sequence, kind: EntryKind::Value, value: value.clone() };
             Ok(Entry { key: key.clone(), version })
         });
-        let outcome = load(&self.environment, &layers, level, entries)?;
+        let outcome = load(&self.environment, layers, level, entries)?;
+        Ok(Some(Load { tree: Arc::clone(self), outcome, level, sequence }))
+    }
+}
+
+/// Pairs that are in tables, and in no tree yet.
+#[derive(Debug)]
+pub struct Load {
+    tree: Arc<Lsm>,
+    outcome: Outcome,
+    level: usize,
+    sequence: u64,
+}
+
+impl Load {
+    /// Makes them part of the tree with the transaction.
+    ///
+    /// # Errors
+    /// Those of the heap. Then the transaction is to be undone.
+    pub fn commit(self, heap: &mut Transaction<'_>) -> Result<()> {
+        let Self { tree, outcome, level, sequence } = self;
         // Where the edit fails the transaction is undone: nothing names the files.
-        if self.edit(heap, outcome.edit(level))? {
+        if tree.edit(heap, outcome.edit(level))? {
             outcome.keep();
         }
-        let sequences = Arc::clone(self.environment.sequences());
+        let sequences = Arc::clone(tree.environment.sequences());
         heap.on_commit(move |_| sequences.show(sequence));
-        Ok(true)
+        Ok(())
     }
 }
 
