@@ -1,5 +1,5 @@
 //! Adamant's tasks: `cargo xtask layers`, `cargo xtask tidy`, `cargo xtask test`,
-//! `cargo xtask soundness`, `cargo xtask peers`.
+//! `cargo xtask soundness`, `cargo xtask stress`, `cargo xtask peers`.
 //!
 //! Purpose: what the compiler and clippy cannot check, and one command that runs every test.
 //! The checks read the sources with `syn`; they build nothing.
@@ -17,6 +17,7 @@ mod tidy;
 mod parts;
 mod test;
 mod soundness;
+mod stress;
 mod pmdk;
 mod peers;
 
@@ -27,6 +28,7 @@ usage: cargo xtask layers                 one-way order of crates, no cycle betw
        cargo xtask tidy                   what must not be in the sources, and the longest of them
        cargo xtask test [--kill-rounds N] every test, in parts, with seconds and a summary
        cargo xtask soundness              Miri, loom, sanitizer and fuzzer on the slice, what there is
+       cargo xtask stress lsm [options]   kills at random moments, verified: --seconds N, --seed N
        cargo xtask peers [options]            Adamant beside other stores: --quick, --full, --help;
                                               --features sled,rocksdb builds more of them
        cargo xtask peers heap [options]       the heap beside libpmemobj, where it is installed
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
             Err(_) => Err(format!("--kill-rounds takes a number, found {rounds:?}")),
         },
         ["soundness"] => soundness::run(),
+        ["stress", "lsm", ref options @ ..] => stress::run(options),
         ["peers", ..] => peers::run(&arguments[1..]),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

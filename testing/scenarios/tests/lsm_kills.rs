@@ -1,0 +1,324 @@
+//! A process that writes to keyspaces of the engine lsm is killed at any moment, again and again, with
+//! other options every time, and nothing is lost.
+//!
+//! A child commits batches over two keyspaces of lsm and one of bplus, merges one now and then, and notes
+//! in a file of its own which commit it begins and which has returned: the expected state. The parent kills
+//! it with SIGKILL after a random time, sometimes while it still recovers, opens the store with options
+//! rolled anew (sizes of memtables, tables, blocks, levels and blob files, compression, caches, threads or
+//! none) and compares all that is there with a model: exactly the batches 1 to n, in all keyspaces, where n
+//! is at least the last one that returned and at most the last one that began. A kill leaves what the
+//! system has, so this holds for `Sync` and for `Buffered` commits; a `Deferred` one may be lost, but never
+//! in part and never before an earlier one. Stores of both journals take turns.
+//!
+//! Twenty kills by default. `ADAMANT_STRESS_SECONDS` and `ADAMANT_STRESS_SEED`, which
+//! `cargo xtask stress lsm` sets, change what is tried.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use adamant::{
+    Compression, Durability, Engine, Flushing, JournalKind, Keyspace, KeyspaceOptions, LsmOptions,
+    Options, Store,
+};
+use fastrand::Rng;
+
+/// Names, engines and bytes of the longest values.
+const KEYSPACES: [(&str, Engine, usize); 3] =
+    [("large", Engine::Lsm, 12_000), ("small", Engine::Lsm, 90), ("tree", Engine::Bplus, 400)];
+/// Keys of a keyspace: few, so that most changes overwrite or remove.
+const KEY_COUNT: u32 = 1_500;
+/// The key that each commit sets in each keyspace, so that half of one would be seen.
+const LAST_KEY: &[u8] = b"last commit";
+/// Kills of a short run.
+const KILLS: u64 = 20;
+/// Tmpfs, as most Linux systems have one: files there are memory.
+const MEMORY: &str = "/dev/shm";
+
+type Model = [BTreeMap<Vec<u8>, Vec<u8>>; 3];
+
+/// One batch: which keyspace, which key, and its value or none to remove it.
+struct Commit {
+    changes: Vec<(usize, Vec<u8>, Option<Vec<u8>>)>,
+    durability: Durability,
+    /// The keyspace that is merged when this has returned.
+    merged: Option<usize>,
+}
+
+/// The batch of that number, from 1 on: the same for child and parent.
+fn commit(seed: u64, number: u64) -> Commit {
+    let mut random = Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut changes = Vec::new();
+    for _ in 0..random.usize(..24) {
+        let keyspace = random.usize(..KEYSPACES.len());
+        let key = format!("key {:05}", random.u32(..KEY_COUNT)).into_bytes();
+        let bytes_max = if random.u8(..8) == 0 { KEYSPACES[keyspace].2 } else { 90 };
+        let mut value = vec![0; random.usize(..bytes_max)];
+        // Half of a value is noise: neither LZ4 nor a wrong reader gets it right by chance.
+        let half = value.len() / 2;
+        random.fill(&mut value[half..]);
+        changes.push((keyspace, key, (random.u8(..5) > 0).then_some(value)));
+    }
+    for keyspace in 0..KEYSPACES.len() {
+        changes.push((keyspace, LAST_KEY.to_vec(), Some(number.to_string().into_bytes())));
+    }
+    let durability = match random.u8(..8) {
+        0..4 => Durability::Buffered,
+        4 => Durability::Deferred,
+        _ => Durability::Sync,
+    };
+    let merged = (random.u16(..400) == 0).then(|| random.usize(..2));
+    Commit { changes, durability, merged }
+}
+
+/// How a store is opened this time.
+fn roll(random: &mut Rng, journal: JournalKind) -> Options {
+    let mut lsm = LsmOptions::default();
+    lsm.memtable_bytes_max = random.u64(4 << 10..200 << 10);
+    lsm.table_bytes_max = random.u64(4 << 10..100 << 10);
+    lsm.block_bytes = random.usize(512..8 << 10);
+    lsm.filter_bits_per_key = random.u8(1..16);
+    lsm.hash_index = random.bool();
+    lsm.compression = if random.bool() { Compression::Lz4 } else { Compression::None };
+    lsm.plain_levels = random.u32(..4);
+    lsm.level0_tables_max = random.usize(1..6);
+    lsm.base_bytes_min = random.u64(8 << 10..400 << 10);
+    lsm.level_ratio = random.u64(2..11);
+    lsm.blob_bytes_min = (random.u8(..4) > 0).then(|| random.u32(64..6_000));
+    lsm.blob_file_bytes_max = random.u64(8 << 10..200 << 10);
+    lsm.blob_stale_percent_max = random.u8(1..90);
+    Options::default()
+        .journal(journal)
+        .flushing(Flushing::Volatile)
+        .background(random.u8(..4) > 0)
+        .log_bytes_max(random.u64(1 << 20..8 << 20))
+        .cache_bytes_max(random.u64(..1 << 20))
+        .open_files_max(random.usize(4..64))
+        .lsm(lsm)
+}
+
+fn open(path: &Path, options: Options) -> (Store, Vec<Keyspace>) {
+    let store = Store::open_with(path, options).expect("open the store");
+    let keyspace = |(name, engine, _)| {
+        store.keyspace_with(name, KeyspaceOptions::new().engine(engine)).expect("a keyspace")
+    };
+    let keyspaces = KEYSPACES.map(keyspace).into();
+    (store, keyspaces)
+}
+
+/// The number of the last commit that a keyspace has.
+fn last_commit(keyspace: &Keyspace) -> u64 {
+    let found = keyspace.get(LAST_KEY).expect("read the number");
+    found.map_or(0, |text| String::from_utf8_lossy(&text).parse().expect("a number"))
+}
+
+/// The expected state: a word for the last commit that began, one for the last that returned. It is as
+/// durable as the process is not: what it wrote to a file stays when it is killed.
+struct Notes(File);
+
+impl Notes {
+    const BEGUN: u64 = 0;
+    const RETURNED: u64 = 8;
+
+    fn open(path: &Path) -> Self {
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        Self(options.open(path).expect("the notes"))
+    }
+
+    fn write(&self, at: u64, number: u64) {
+        self.0.write_all_at(&number.to_le_bytes(), at).expect("write a note");
+    }
+
+    /// Zero before there is a note.
+    fn read(&self, at: u64) -> u64 {
+        let mut bytes = [0; 8];
+        match self.0.read_exact_at(&mut bytes, at) {
+            Ok(()) => u64::from_le_bytes(bytes),
+            Err(_) => 0,
+        }
+    }
+}
+
+/// Commits until it is killed.
+fn child(trial: &Trial, seed: u64, round: u64) {
+    let mut random = Rng::with_seed(seed ^ round);
+    let notes = Notes::open(&trial.notes());
+    let (store, keyspaces) = open(&trial.store(), roll(&mut random, trial.journal));
+    for number in last_commit(&keyspaces[0]) + 1.. {
+        let Commit { changes, durability, merged } = commit(seed, number);
+        let mut batch = store.batch();
+        for (keyspace, key, value) in changes {
+            let keyspace = &keyspaces[keyspace];
+            match value {
+                Some(value) => batch.insert(keyspace, key, value).expect("insert"),
+                None => batch.remove(keyspace, key).expect("remove"),
+            }
+        }
+        batch.durability(durability);
+        notes.write(Notes::BEGUN, number);
+        batch.commit().expect("commit");
+        if durability != Durability::Deferred {
+            notes.write(Notes::RETURNED, number);
+        }
+        if let Some(merged) = merged {
+            keyspaces[merged].compact().expect("merge");
+        }
+    }
+}
+
+/// A store that is killed again and again.
+struct Trial {
+    folder: PathBuf,
+    journal: JournalKind,
+    model: Model,
+    last: u64,
+}
+
+impl Trial {
+    fn new(folder: &Path, journal: JournalKind) -> Self {
+        Self { folder: folder.into(), journal, model: Model::default(), last: 0 }
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.join("store")
+    }
+
+    fn notes(&self) -> PathBuf {
+        self.folder.join("notes")
+    }
+
+    /// Starts the child and kills it after a while, counted from its start, or from its first commit.
+    fn kill(&self, seed: u64, round: u64, random: &mut Rng) {
+        let mut child = Command::new(std::env::current_exe().expect("this program"))
+            .args(["killed_at_random_moments", "--exact", "--nocapture"])
+            .env("ADAMANT_STRESS_FOLDER", &self.folder)
+            .env("ADAMANT_STRESS_JOURNAL", format!("{:?}", self.journal))
+            .env("ADAMANT_STRESS_SEED", seed.to_string())
+            .env("ADAMANT_STRESS_ROUND", round.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("start the child");
+        // One in four hits the start of the process: its recovery, or before.
+        let microseconds = if random.u8(..4) > 0 {
+            let (notes, start) = (Notes::open(&self.notes()), Instant::now());
+            let before = notes.read(Notes::BEGUN);
+            while notes.read(Notes::BEGUN) == before {
+                assert!(start.elapsed() < Duration::from_secs(60), "nothing in a minute");
+                assert_eq!(child.try_wait().expect("the child"), None, "ended, seed {seed}");
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            random.u64(..600_000)
+        } else {
+            random.u64(..12_000)
+        };
+        std::thread::sleep(Duration::from_micros(microseconds));
+        child.kill().expect("kill the child");
+        let status = child.wait().expect("wait for the child");
+        assert_eq!(status.code(), None, "ended by itself: {status}, round {round}, seed {seed}");
+    }
+
+    /// Brings the model to a commit.
+    fn advance(&mut self, seed: u64, to: u64) {
+        for number in self.last + 1..=to {
+            for (keyspace, key, value) in commit(seed, number).changes {
+                match value {
+                    Some(value) => self.model[keyspace].insert(key, value),
+                    None => self.model[keyspace].remove(&key),
+                };
+            }
+        }
+        self.last = to;
+    }
+
+    /// Opens the store and compares all of it.
+    fn verify(&mut self, seed: u64, round: u64, random: &mut Rng) {
+        let (store, keyspaces) = open(&self.store(), roll(random, self.journal));
+        let there = last_commit(&keyspaces[0]);
+        let notes = Notes::open(&self.notes());
+        let (begun, returned) = (notes.read(Notes::BEGUN), notes.read(Notes::RETURNED));
+        let context = format!("round {round}, {:?}, seed {seed}", self.journal);
+        assert!(there >= self.last, "{there} commits there, {} before, {context}", self.last);
+        assert!(
+            (returned..=begun).contains(&there),
+            "{there} commits there, {returned} returned, {begun} began, {context}"
+        );
+        self.advance(seed, there);
+        for (keyspace, model) in keyspaces.iter().zip(&self.model) {
+            compare(keyspace, model, &format!("{:?}, {context}", keyspace.name()));
+        }
+        let report = store.check().expect("check the store");
+        assert!(report.is_clean(), "{:?}, {context}", report.findings);
+        store.close().expect("close the store");
+    }
+}
+
+/// All entries in both directions, all by their keys, and keys that are not there.
+fn compare(keyspace: &Keyspace, model: &BTreeMap<Vec<u8>, Vec<u8>>, context: &str) {
+    let is_same = |entry: adamant::Result<(adamant::Slice, adamant::Slice)>, expected| {
+        let (key, value) = entry.expect("read an entry");
+        let (expected_key, expected_value): (&Vec<u8>, &Vec<u8>) = expected;
+        let found = String::from_utf8_lossy(&key).into_owned();
+        assert_eq!(found, String::from_utf8_lossy(expected_key), "{context}");
+        assert!(value[..] == expected_value[..], "the value of {found}, {context}");
+    };
+    let mut upwards = keyspace.iter();
+    for expected in model {
+        is_same(upwards.next().expect(context), expected);
+    }
+    assert!(upwards.next().is_none(), "{context}");
+    let mut downwards = keyspace.iter().rev();
+    for expected in model.iter().rev() {
+        is_same(downwards.next().expect(context), expected);
+    }
+    assert!(downwards.next().is_none(), "{context}");
+    for number in 0..KEY_COUNT {
+        let key = format!("key {number:05}").into_bytes();
+        let found = keyspace.get(&key).expect("get");
+        assert!(found.as_deref() == model.get(&key).map(|it| &it[..]), "{number}, {context}");
+    }
+    assert_eq!(keyspace.len().expect("count"), model.len() as u64, "{context}");
+}
+
+fn number_of(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+#[test]
+fn killed_at_random_moments() {
+    let seed = number_of("ADAMANT_STRESS_SEED").unwrap_or(20_261_122);
+    if let Some(folder) = std::env::var_os("ADAMANT_STRESS_FOLDER") {
+        let is_undo = std::env::var("ADAMANT_STRESS_JOURNAL").is_ok_and(|name| name == "Undo");
+        let journal = if is_undo { JournalKind::Undo } else { JournalKind::Redo };
+        let round = number_of("ADAMANT_STRESS_ROUND").expect("a round");
+        return child(&Trial::new(Path::new(&folder), journal), seed, round);
+    }
+    let seconds = number_of("ADAMANT_STRESS_SECONDS").map(Duration::from_secs);
+    let (mut random, start) = (Rng::with_seed(seed), Instant::now());
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut trials = vec![Trial::new(folder.path(), JournalKind::Redo)];
+    let memory = Path::new(MEMORY).is_dir().then(|| tempfile::tempdir_in(MEMORY));
+    let memory = memory.map(|folder| folder.expect("a temporary folder"));
+    trials.extend(memory.iter().map(|folder| Trial::new(folder.path(), JournalKind::Undo)));
+    let mut rounds = 0;
+    while seconds.map_or(rounds < KILLS, |seconds| start.elapsed() < seconds) {
+        rounds += 1;
+        let turn = rounds as usize % trials.len();
+        let trial = &mut trials[turn];
+        trial.kill(seed, rounds, &mut random);
+        trial.verify(seed, rounds, &mut random);
+    }
+    for trial in &trials {
+        println!(
+            "{:?}: {} commits, none of those that returned was lost",
+            trial.journal, trial.last
+        );
+        // Or nothing was tried.
+        assert!(trial.last > 0 || seconds.is_some_and(|seconds| seconds.as_secs() < 10));
+    }
+    println!("{rounds} kills in {:.1} s; seed {seed}", start.elapsed().as_secs_f64());
+}
