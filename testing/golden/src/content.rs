@@ -98,3 +98,50 @@ pub fn fill_engines(store: &Store) -> Result<()> {
     store.convert_keyspace("converted", Engine::Redblack)?;
     Ok(())
 }
+
+/// Puts into an empty store two keyspaces of the engine lsm and one of bplus, changed by the same batches:
+/// tables of several levels, tombstones in them, long values in blob files of which some are stale, and a
+/// memtable with entries, values, tombstones and a long value among them.
+///
+/// # Errors
+/// Those of writing to the store.
+pub fn fill_lsm(store: &Store) -> Result<()> {
+    let options = KeyspaceOptions::new().engine(Engine::Lsm);
+    let (log, blobs) =
+        (store.keyspace_with("log", options)?, store.keyspace_with("blobs", options)?);
+    let tree = store.keyspace("tree")?;
+    for round in 0..30_u32 {
+        let mut batch = store.batch();
+        for step in 0..16 {
+            let number = (round * 16 + step) * 77 % 300;
+            batch.insert(&log, format!("key {number:03}"), noise(number + round, 60))?;
+            batch.insert(&tree, format!("key {number:03}"), format!("{round}"))?;
+        }
+        for step in 0..2 {
+            let number = (round * 2 + step) * 7 % 40;
+            let bytes = [0, 599, 600, 900][number as usize % 4];
+            batch.insert(&blobs, format!("blob {number:02}"), noise(number + round, bytes))?;
+        }
+        batch.commit()?;
+        let mut batch = store.batch();
+        for step in 0..4 {
+            batch.remove(&log, format!("key {:03}", (round * 31 + step * 11) % 300))?;
+        }
+        batch.remove(&blobs, format!("blob {:02}", round * 3 % 40))?;
+        batch.commit()?;
+    }
+    // The long ones fill memtables; those after them stay in the next ones.
+    for keyspace in [&log, &blobs] {
+        keyspace.insert("long", noise(1, 4_000))?;
+        keyspace.insert("in the memtable", "a value")?;
+        keyspace.insert("in the memtable too", noise(2, 1_000))?;
+        keyspace.remove("blob 01")?;
+    }
+    store.keyspace_with("empty", options)?;
+    Ok(())
+}
+
+/// Bytes of which no two pieces are alike, so that LZ4 leaves their number as it is.
+fn noise(seed: u32, bytes: u32) -> Vec<u8> {
+    (0..bytes).map(|at| ((at + 1) * (at + 7 * seed + 3) % 251) as u8).collect()
+}

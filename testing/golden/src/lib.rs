@@ -5,8 +5,9 @@
 //! - `clean.runs`: closed, everything is in the pool file.
 //! - `crashed.runs`: the process died, the log has to be replayed.
 //! - `content.txt`: every entry of both.
-//! - `engines/`: the same three of a store with keyspaces of every engine; `undo/`: of one that has
-//!   the undo journal; `words/`: of a heap with typed maps whose nodes hold pairs of words.
+//! - `engines/`: the same three of a store with keyspaces of every tree; `undo/`: of one that has
+//!   the undo journal; `lsm/` and `lsm-undo/`: of one with log-structured merge trees, by either;
+//!   `words/`: of a heap with typed maps whose nodes hold pairs of words.
 //!
 //! An image is a text file, see [`image`], so that a store with holes of a mebibyte takes little
 //! room and a change of one shows in a review. Stores are compared by content.

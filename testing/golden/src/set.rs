@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use adamant::{Flushing, JournalKind, Options, Result, Store};
+use adamant::{Flushing, JournalKind, LsmOptions, Options, Result, Store};
 
-use crate::content::{fill, fill_engines};
+use crate::content::{fill, fill_engines, fill_lsm};
 
 /// Tmpfs, as most Linux systems have one: files there are memory.
 const MEMORY: &str = "/dev/shm";
@@ -14,15 +14,19 @@ const MEMORY: &str = "/dev/shm";
 pub enum Set {
     /// The default engine in several keyspaces.
     First,
-    /// Every engine.
+    /// Every engine that is a tree on the heap.
     Engines,
-    /// Every engine, by the undo journal.
+    /// Every engine that is a tree on the heap, by the undo journal.
     Undo,
+    /// Log-structured merge trees of several levels, with blob files, beside a tree on the heap.
+    Lsm,
+    /// The same by the undo journal.
+    LsmUndo,
 }
 
 impl Set {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::First, Self::Engines, Self::Undo];
+    pub const ALL: [Self; 5] = [Self::First, Self::Engines, Self::Undo, Self::Lsm, Self::LsmUndo];
 
     /// The folder of its images.
     pub fn folder(self) -> PathBuf {
@@ -31,22 +35,40 @@ impl Set {
             Self::First => format,
             Self::Engines => format.join("engines"),
             Self::Undo => format.join("undo"),
+            Self::Lsm => format.join("lsm"),
+            Self::LsmUndo => format.join("lsm-undo"),
         }
     }
 
-    /// How its stores are opened.
-    pub fn options(self) -> Options {
+    /// How commits of its stores become durable.
+    pub fn journal(self) -> JournalKind {
         match self {
-            Self::Undo => Options::new().journal(JournalKind::Undo).flushing(Flushing::Volatile),
-            Self::First | Self::Engines => Options::new(),
+            Self::Undo | Self::LsmUndo => JournalKind::Undo,
+            Self::First | Self::Engines | Self::Lsm => JournalKind::Redo,
         }
+    }
+
+    /// How its stores are opened. Sizes of log-structured merge trees are small, so that little data
+    /// makes many files.
+    pub fn options(self) -> Options {
+        let mut lsm = LsmOptions::default();
+        lsm.memtable_bytes_max = 3 << 10;
+        lsm.table_bytes_max = 2 << 10;
+        lsm.block_bytes = 512;
+        lsm.level0_tables_max = 2;
+        lsm.base_bytes_min = 2 << 10;
+        lsm.level_ratio = 2;
+        lsm.blob_bytes_min = Some(600);
+        lsm.blob_file_bytes_max = 4 << 10;
+        lsm.blob_stale_percent_max = 95;
+        Options::new().journal(self.journal()).flushing(Flushing::Volatile).lsm(lsm)
     }
 
     /// Where its stores can be; `None` where this system has no such place.
     pub fn place(self) -> Option<PathBuf> {
-        match self {
-            Self::Undo => Path::new(MEMORY).is_dir().then(|| MEMORY.into()),
-            Self::First | Self::Engines => Some(std::env::temp_dir()),
+        match self.journal() {
+            JournalKind::Undo => Path::new(MEMORY).is_dir().then(|| MEMORY.into()),
+            JournalKind::Redo => Some(std::env::temp_dir()),
         }
     }
 
@@ -58,6 +80,7 @@ impl Set {
         match self {
             Self::First => fill(store),
             Self::Engines | Self::Undo => fill_engines(store),
+            Self::Lsm | Self::LsmUndo => fill_lsm(store),
         }
     }
 }

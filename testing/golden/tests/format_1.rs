@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use adamant::{Engine, JournalKind, Store};
+use adamant::{Engine, Store};
 use adamant_golden::{Set, content, image};
 
 fn stored(set: Set, name: &str) -> String {
@@ -23,6 +23,12 @@ fn expected_keyspaces(set: Set) -> Vec<(&'static str, Engine)> {
             all.sort_unstable_by_key(|(name, _)| *name);
             all
         }
+        Set::Lsm | Set::LsmUndo => vec![
+            ("blobs", Engine::Lsm),
+            ("empty", Engine::Lsm),
+            ("log", Engine::Lsm),
+            ("tree", Engine::Bplus),
+        ],
     }
 }
 
@@ -44,8 +50,7 @@ fn opens_and_holds_what_it_held(set: Set, name: &str) {
     assert!(image::pack(&path).unwrap() == packed, "{name} was changed by a reader");
 
     let store = Store::open_with(&path, set.options()).unwrap();
-    let undo = store.journal().unwrap() == JournalKind::Undo;
-    assert_eq!(undo, set == Set::Undo);
+    assert_eq!(store.journal().unwrap(), set.journal());
     // Not by `assert_eq`: the texts are long.
     assert!(content::describe(&store).unwrap() == expected, "{name} holds something else");
     let report = store.check().unwrap();
@@ -103,6 +108,50 @@ fn undo_journal_closed() {
 #[test]
 fn undo_journal_crashed() {
     opens_and_holds_what_it_held(Set::Undo, "crashed.runs");
+}
+
+#[test]
+fn lsm_closed() {
+    opens_and_holds_what_it_held(Set::Lsm, "clean.runs");
+}
+
+#[test]
+fn lsm_crashed() {
+    opens_and_holds_what_it_held(Set::Lsm, "crashed.runs");
+}
+
+#[test]
+fn lsm_by_the_undo_journal_closed() {
+    opens_and_holds_what_it_held(Set::LsmUndo, "clean.runs");
+}
+
+#[test]
+fn lsm_by_the_undo_journal_crashed() {
+    opens_and_holds_what_it_held(Set::LsmUndo, "crashed.runs");
+}
+
+/// The images show what they are for: several levels, blob files of which part is stale, tombstones in
+/// tables, entries in a memtable.
+#[test]
+fn lsm_images_show_all_of_its_parts() {
+    for (set, name) in [
+        (Set::Lsm, "clean.runs"),
+        (Set::Lsm, "crashed.runs"),
+        (Set::LsmUndo, "clean.runs"),
+        (Set::LsmUndo, "crashed.runs"),
+    ] {
+        let Some(place) = set.place() else { continue };
+        let directory = tempfile::tempdir_in(place).unwrap();
+        let path = directory.path().join("store");
+        image::unpack(&stored(set, name), &path).unwrap();
+        let store = Store::open_with(&path, set.options().read_only(true)).unwrap();
+        let stats = |name| store.open_keyspace(name).unwrap().lsm_stats().unwrap().unwrap();
+        let (log, blobs) = (stats("log"), stats("blobs"));
+        assert!(log.levels.iter().filter(|level| level.tables > 0).count() >= 3, "{log:?}");
+        assert!(log.levels.iter().any(|level| level.tombstones > 0), "{log:?}");
+        assert!(blobs.blobs.files >= 2 && blobs.blobs.stale_values > 0, "{blobs:?}");
+        assert!(log.memtables[0].entries > 0 && blobs.memtables[0].entries > 0, "{log:?}");
+    }
 }
 
 /// What writes golden stores today and what reads them agree; also before there are any.
