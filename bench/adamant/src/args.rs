@@ -7,6 +7,7 @@ use adamant_bench::bounded;
 use adamant_bench::bplus;
 use adamant_bench::heap::{self, Journal};
 use adamant_bench::kv::Settings;
+use adamant_bench::lsm;
 use adamant_bench::maps;
 use adamant_bench::slice;
 use adamant_bench::splits;
@@ -23,6 +24,7 @@ usage: adamant-bench kv [options]
        adamant-bench slice [options]
        adamant-bench transactions [options]
        adamant-bench memory [options]
+       adamant-bench lsm [options]
 
 kv            a keyspace of byte strings, beside the raw disk and a BTreeMap
 
@@ -88,6 +90,12 @@ memory        a store of three times the memory that it may take, beside one wit
 
 --quick             a bound of 32 MiB instead of 128
 --memory-bytes N    the bound
+--rounds N (default 1), --seed N, --path DIR, --json FILE: as above
+
+lsm           the log-structured merge tree, with a cache of a tenth of the data
+
+--quick             a tenth of everything
+--entries N         entries of 20 + 100 bytes (default 5,000,000); of 20 + 1,024 a fifth of that
 --rounds N (default 1), --seed N, --path DIR, --json FILE: as above";
 
 /// What to do.
@@ -102,6 +110,8 @@ pub(crate) enum Command {
     Slice(SliceArguments),
     Transactions(TransactionsArguments),
     Bounded(BoundedArguments),
+    Lsm(LsmArguments),
+    LsmChild { engine: String, task: Vec<String> },
     KillChild { engine: String, task: Vec<String> },
     MemoryChild { engine: String, task: Vec<String> },
     BplusMemoryChild { task: Vec<String> },
@@ -167,6 +177,13 @@ pub(crate) struct BoundedArguments {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// How to run `lsm`.
+#[derive(Debug)]
+pub(crate) struct LsmArguments {
+    pub(crate) settings: lsm::Settings,
+    pub(crate) json: Option<PathBuf>,
+}
+
 /// The least bound of memory that is measured.
 const MEMORY_BYTES_MIN: u64 = 4 << 20;
 
@@ -189,6 +206,10 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
             let task = arguments[2..].to_vec();
             Ok(Command::MemoryChild { engine: (*engine).to_owned(), task })
         }
+        [lsm::CHILD_COMMAND, engine, ..] => {
+            let task = arguments[2..].to_vec();
+            Ok(Command::LsmChild { engine: (*engine).to_owned(), task })
+        }
         [bplus::CHILD_COMMAND, ..] => {
             Ok(Command::BplusMemoryChild { task: arguments[1..].to_vec() })
         }
@@ -200,6 +221,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
         ["slice", options @ ..] => parse_slice(options),
         ["transactions", options @ ..] => parse_transactions(options),
         ["memory", options @ ..] => parse_bounded(options),
+        ["lsm", options @ ..] => parse_lsm(options),
         [other, ..] => Err(format!("there is no subcommand {other}")),
     }
 }
@@ -403,6 +425,27 @@ fn parse_bounded(options: &[&str]) -> Result<Command, String> {
     })?;
     let Options::Read { json } = read else { return Ok(Command::Help) };
     Ok(Command::Bounded(BoundedArguments { settings, json }))
+}
+
+fn parse_lsm(options: &[&str]) -> Result<Command, String> {
+    let path = PathBuf::from(".");
+    let is_quick = options.contains(&"--quick");
+    let mut settings =
+        if is_quick { lsm::Settings::quick(path) } else { lsm::Settings::full(path) };
+    let read = read_options(options, |option, value| {
+        match option {
+            "--entries" => {
+                settings = settings.clone().with_entries(number(option, value()?, ENTRIES_MIN)?);
+            }
+            "--rounds" => settings.rounds = number(option, value()?, 1)?,
+            "--seed" => settings.seed = number(option, value()?, 0)?,
+            "--path" => settings.path = value()?.into(),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let Options::Read { json } = read else { return Ok(Command::Help) };
+    Ok(Command::Lsm(LsmArguments { settings, json }))
 }
 
 /// A whole number of at least `least`; commas and underscores may stand between digits.

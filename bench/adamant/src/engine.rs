@@ -176,3 +176,28 @@ pub trait Engine: Send + Sync + Sized {
     /// When the directory cannot be read.
     fn space(directory: &Path) -> Result<Option<Space>>;
 }
+
+/// How a log-structured merge tree is opened, alike for all engines.
+#[derive(Clone, Copy, Debug)]
+pub struct LsmSetup {
+    /// Bytes of blocks that are kept in memory.
+    pub cache_bytes: u64,
+    /// Bytes of a memtable, and of a table, from which on the next one is begun.
+    pub memtable_bytes: u64,
+}
+
+/// An engine that is a log-structured merge tree, or has one. Its writes survive the death of the
+/// process; blocks are compressed by LZ4 but for those of the newest tables.
+pub trait LsmEngine: Engine {
+    /// Opens it in a directory of its own, creating it if there is nothing.
+    ///
+    /// # Errors
+    /// The engine's, as everywhere in this trait.
+    fn open_lsm(directory: &Path, setup: LsmSetup) -> Result<Self>;
+
+    /// Merges everything to one ordered run.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn compact(&self) -> Result<()>;
+}

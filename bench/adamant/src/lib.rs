@@ -37,3 +37,5 @@ pub mod slice;
 pub mod transactions;
 
 pub mod bounded;
+
+pub mod lsm;

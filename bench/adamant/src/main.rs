@@ -19,6 +19,7 @@ use adamant_bench::engines::btree_map::BTreeMapEngine;
 use adamant_bench::error::Result;
 use adamant_bench::heap::{self, Journal};
 use adamant_bench::kv;
+use adamant_bench::lsm;
 use adamant_bench::maps;
 use adamant_bench::slice;
 use adamant_bench::splits;
@@ -26,8 +27,8 @@ use adamant_bench::transactions;
 use adamant_bench::workload::{kill, memory};
 
 use crate::args::{
-    BoundedArguments, BplusArguments, Command, HeapArguments, KvArguments, MapsArguments,
-    SliceArguments, SplitsArguments, TransactionsArguments, USAGE,
+    BoundedArguments, BplusArguments, Command, HeapArguments, KvArguments, LsmArguments,
+    MapsArguments, SliceArguments, SplitsArguments, TransactionsArguments, USAGE,
 };
 
 fn main() -> ExitCode {
@@ -52,6 +53,8 @@ fn main() -> ExitCode {
         Command::Slice(arguments) => run_slice(arguments),
         Command::Transactions(arguments) => run_transactions(arguments),
         Command::Bounded(arguments) => run_bounded(arguments),
+        Command::Lsm(arguments) => run_lsm(arguments),
+        Command::LsmChild { engine, task } => run_lsm_child(&engine, &task),
         Command::KillChild { engine, task } => run_kill_child(&engine, &task),
         Command::BplusMemoryChild { task } => bplus::child(&task),
         Command::MemoryChild { engine, task } => run_memory_child(&engine, &task),
@@ -223,6 +226,31 @@ fn run_bounded(arguments: BoundedArguments) -> Result<()> {
     );
     print!("{}", report.table(&asked));
     report.check_complete(&asked)
+}
+
+/// Measures the log-structured merge tree, prints the table, writes the JSON lines.
+fn run_lsm(arguments: LsmArguments) -> Result<()> {
+    let asked = AskedRows::of("lsm")?;
+    let json = arguments.json.map(File::create).transpose()?;
+    let settings = arguments.settings;
+    let report = with_progress(|tell| lsm::run::<AdamantEngine>(&settings, tell))?;
+    if let Some(mut file) = json {
+        file.write_all(report.json_lines(&asked).as_bytes())?;
+    }
+    for set in &settings.sets {
+        println!("{} entries of 20 + {} B", set.entries, set.value_bytes);
+    }
+    println!("{} rounds, seed {}, {}", settings.rounds, settings.seed, machine()?);
+    print!("{}", report.table(&asked));
+    report.check_complete(&asked)
+}
+
+/// The side of opening after SIGKILL that is killed.
+fn run_lsm_child(engine: &str, task: &[String]) -> Result<()> {
+    if engine != AdamantEngine::NAME {
+        return Err(format!("there is no engine {engine} to be killed").into());
+    }
+    lsm::child::<AdamantEngine>(task)
 }
 
 /// Runs `work`, showing what it tells in one line if there is somebody to see it.

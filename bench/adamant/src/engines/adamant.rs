@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use ::adamant::{Keyspace, Options, Slice, Store};
+use ::adamant::{Engine as Kind, Keyspace, KeyspaceOptions, LsmOptions, Options, Slice, Store};
 
-use crate::engine::{Direction, Durability, Engine, Setup, Space};
+use crate::engine::{Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space};
 use crate::error::Result;
 use crate::key::Key;
 use crate::measure::disk_bytes;
@@ -53,8 +53,7 @@ impl Engine for AdamantEngine {
     }
 
     fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
-        self.keyspace.insert(key, value)?;
-        Ok(())
+        Ok(self.keyspace.put(key, value)?)
     }
 
     fn put_batch(&self, entries: &[(Key, &[u8])]) -> Result<()> {
@@ -127,8 +126,31 @@ impl Engine for AdamantEngine {
     }
 
     fn space(directory: &Path) -> Result<Option<Space>> {
-        let data_bytes = disk_bytes(&directory.join("pool"))?;
         let log_bytes = disk_bytes(&directory.join("log"))?;
+        let data_bytes = disk_bytes(directory)? - log_bytes;
         Ok(Some(Space { data_bytes, log_bytes }))
+    }
+}
+
+/// Bytes of the first level below level 0, in memtables: as by default.
+const BASE_MEMTABLES: u64 = 4;
+
+impl LsmEngine for AdamantEngine {
+    fn open_lsm(directory: &Path, setup: LsmSetup) -> Result<Self> {
+        let mut lsm = LsmOptions::default();
+        lsm.memtable_bytes_max = setup.memtable_bytes;
+        lsm.table_bytes_max = setup.memtable_bytes;
+        lsm.base_bytes_min = BASE_MEMTABLES * setup.memtable_bytes;
+        let options = Options::default()
+            .durability(::adamant::Durability::Buffered)
+            .cache_bytes_max(setup.cache_bytes)
+            .lsm(lsm);
+        let store = Store::open_with(directory, options)?;
+        let keyspace = store.keyspace_with("bench", KeyspaceOptions::new().engine(Kind::Lsm))?;
+        Ok(Self { store, keyspace })
+    }
+
+    fn compact(&self) -> Result<()> {
+        Ok(self.keyspace.compact()?)
     }
 }
