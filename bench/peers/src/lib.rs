@@ -35,3 +35,5 @@ pub mod heap;
 pub mod slice;
 
 pub mod soak;
+
+pub mod lsm;

@@ -7,7 +7,7 @@ use adamant_bench::error::Result;
 use adamant_peers::figures::Figures;
 use adamant_peers::notes::Notes;
 use adamant_peers::settings::{Settings, USAGE};
-use adamant_peers::{child, goals, heap, plots, report, rounds, rows, slice, soak};
+use adamant_peers::{child, goals, heap, lsm, plots, report, rounds, rows, slice, soak};
 
 /// Folder of the pictures and rows, beside the report.
 const FOLDER: &str = "benchmarks";
@@ -24,7 +24,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[String]) -> Result<()> {
-    if child::run(arguments)? || heap::rounds::run_child(arguments)? {
+    let is_child = child::run(arguments)? || heap::rounds::run_child(arguments)?;
+    if is_child || lsm::run_child(arguments)? {
         return Ok(());
     }
     if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "heap") {
@@ -35,6 +36,9 @@ fn run(arguments: &[String]) -> Result<()> {
     }
     if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "soak") {
         return soak::run(rest);
+    }
+    if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "lsm") {
+        return lsm::run(rest);
     }
     let Some(settings) = Settings::parse(arguments)? else {
         println!("{USAGE}");

@@ -142,7 +142,8 @@ fn lz4_bytes(data: &Data, entries: u64) -> u64 {
     // Eight bytes of random keys order them as well as twenty do.
     let mut order: Vec<(u64, u64)> = (0..entries)
         .map(|index| {
-            let start = data.key(index).first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+            let start =
+                data.key(index)[..8].iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
             (start, index)
         })
         .collect();

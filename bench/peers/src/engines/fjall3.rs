@@ -4,9 +4,11 @@
 //! memory, else defaults (LZ4, bloom filters, leveled compaction, as many workers as processors).
 
 use std::path::Path;
+use std::sync::Arc;
 
+use ::fjall::compaction::Leveled;
 use ::fjall::{Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
-use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
+use adamant_bench::engine::{Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space};
 use adamant_bench::error::Result;
 use adamant_bench::key::Key;
 
@@ -146,5 +148,24 @@ impl Engine for Fjall3Engine {
 
     fn space(directory: &Path) -> Result<Option<Space>> {
         space_of(directory, &|path| is_log_file(path, "jnl"))
+    }
+}
+
+impl LsmEngine for Fjall3Engine {
+    fn open_lsm(directory: &Path, setup: LsmSetup) -> Result<Self> {
+        let database = Database::builder(directory).cache_size(setup.cache_bytes).open()?;
+        let sized = || {
+            let strategy = Leveled::default().with_table_target_size(setup.memtable_bytes);
+            KeyspaceCreateOptions::default()
+                .max_memtable_size(setup.memtable_bytes)
+                .compaction_strategy(Arc::new(strategy))
+        };
+        let keyspace = database.keyspace("bench", sized)?;
+        Ok(Self { database, keyspace, durability: Durability::Buffered })
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.keyspace.rotate_memtable_and_wait()?;
+        Ok(self.keyspace.major_compact()?)
     }
 }
