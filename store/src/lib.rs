@@ -36,6 +36,7 @@
 //!   nothing. [`Durability`] says what a commit waits for.
 //! - [`Keyspace::rename`], [`Keyspace::move_to`], [`Keyspace::swap`] and [`Keyspace::move_range`] move
 //!   values of any size without copying them, also between keyspaces and engines.
+//! - [`Keyspace::remove_range`] removes a range, from a keyspace of [`Engine::Lsm`] in one small commit.
 //! - [`Keyspace::load_sorted`] and [`Keyspace::extend`] fill keyspaces from iterators of any length.
 //! - A [`Snapshot`] is all of the store at one moment: nobody waits for it, nor it for anybody.
 //! - A [`Transaction`] reads and writes as if nobody else was there, or fails and is run again.
@@ -93,6 +94,7 @@ mod iterate;
 mod lend;
 mod load;
 mod moves;
+mod remove_range;
 mod open;
 mod read;
 mod transaction;

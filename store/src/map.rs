@@ -21,6 +21,7 @@ use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::forest::Forest;
 use crate::layout::KeyspaceEntry;
+use crate::limits::KEY_BYTES_MAX;
 use crate::pulse::Pulse;
 
 /// Bytes that a scan copies out of each memtable under one hold of the lock.
@@ -79,6 +80,80 @@ impl Log {
         Ok(())
     }
 
+    /// Removes all keys within bounds by one range tombstone. O(log n): without an upper bound the highest
+    /// key is looked for.
+    pub(crate) fn remove_range(
+        &self,
+        heap: &mut Transaction<'_>,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> Result<()> {
+        let start = match range.0 {
+            Bound::Unbounded => Some(vec![0]),
+            Bound::Included(key) => Some(key.to_vec()),
+            Bound::Excluded(key) => next_key(key),
+        };
+        let last = match range.1 {
+            Bound::Excluded(key) => {
+                return self.remove_between(heap, start, Some(key.to_vec()), key);
+            }
+            Bound::Included(key) => Some(Slice::from(key)),
+            Bound::Unbounded => self.last(heap, range)?,
+        };
+        match last {
+            Some(last) => self.remove_between(heap, start, next_key(&last), &last),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the keys from `start` on and below `end`; no `end`: up to `last`, which no key is above.
+    fn remove_between(
+        &self,
+        heap: &mut Transaction<'_>,
+        start: Option<Vec<u8>>,
+        end: Option<Vec<u8>>,
+        last: &[u8],
+    ) -> Result<()> {
+        let Some(start) = start else { return Ok(()) };
+        if end.is_none() {
+            self.write(heap, [(last, None)])?;
+        }
+        let end = end.as_deref().unwrap_or(last);
+        if start[..] >= *end {
+            return Ok(());
+        }
+        self.tree.remove_range(heap, &start, end).map_err(self.wrong())?;
+        let bytes = (start.len() + end.len()) as u64;
+        let (tree, pulse) = (Arc::clone(&self.tree), Arc::clone(&self.pulse));
+        heap.on_commit(move |_| pulse.note(bytes, tree.is_full()));
+        Ok(())
+    }
+
+    /// The highest key within bounds.
+    fn last(
+        &self,
+        heap: &Transaction<'_>,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> Result<Option<Slice>> {
+        let mut found = None;
+        let mut upper = range.1.map(Slice::from);
+        loop {
+            let bounds = (range.0, upper.as_ref().map(|key| &key[..]));
+            let scan = self.tree.scan(heap, bounds, false, NEWEST, (1, COPIED_BYTES));
+            let rest = scan
+                .and_then(|scan| {
+                    scan.finish(1, |key, _| {
+                        found = Some(key.clone());
+                        ControlFlow::Break(())
+                    })
+                })
+                .map_err(self.wrong())?;
+            match rest {
+                Some(bound) if found.is_none() => upper = bound,
+                _ => return Ok(found),
+            }
+        }
+    }
+
     /// How many of these keys, which ascend, have a value. Looked for only where there may be some: who loads
     /// behind all there is pays nothing.
     fn count_there(&self, heap: &Transaction<'_>, pairs: &[Pair<'_>]) -> Result<u64> {
@@ -133,6 +208,23 @@ impl Log {
             }
         }
     }
+}
+
+/// The lowest key above another one; `None` above the highest of all.
+fn next_key(key: &[u8]) -> Option<Vec<u8>> {
+    let mut next = key.to_vec();
+    if next.len() < KEY_BYTES_MAX {
+        next.push(0);
+        return Some(next);
+    }
+    // No key is longer, so what begins with it is no key.
+    while let Some(last) = next.pop() {
+        if last < u8::MAX {
+            next.push(last + 1);
+            return Some(next);
+        }
+    }
+    None
 }
 
 /// A value that was found.

@@ -104,6 +104,14 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         self.keyspace.take(encode_key(key))?.map(|bytes| self.value(bytes)).transpose()
     }
 
+    /// Takes all entries in a range of keys out; as [`Keyspace::remove_range`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::remove_range`].
+    pub fn remove_range(&self, range: impl KeyBoundsFor<K>) -> Result<()> {
+        self.keyspace.remove_range(range.encoded())
+    }
+
     /// The entry with the lowest key. O(log n).
     ///
     /// # Errors

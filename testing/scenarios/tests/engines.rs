@@ -74,6 +74,10 @@ fn by_engine(engine: Engine, scenario: fn(&dyn Place)) {
 }
 
 scenarios! {
+    removals {
+        ranges
+        ranges_conflict
+    }
     point {
         insert_get_replace_remove
         take_returns_the_value

@@ -1,0 +1,122 @@
+//! Ranges that are removed.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use adamant::{Durability, Options};
+use fastrand::Rng;
+
+use crate::place::{Place, assert_whole, entries};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Mostly short keys; one in so many is of a length where bounds are special.
+fn key(random: &mut Rng, special_of: u16) -> Vec<u8> {
+    if random.u16(..special_of) > 0 {
+        return format!("{:03}", random.u16(..700)).into_bytes();
+    }
+    match random.u8(..4) {
+        0 => vec![0],
+        1 => vec![0xff; 65_535],
+        2 => [&vec![b'4'; 65_534][..], &[random.u8(..)]].concat(),
+        _ => vec![0xff; random.usize(1..4)],
+    }
+}
+
+fn bound(random: &mut Rng) -> Bound<Vec<u8>> {
+    match random.u8(..8) {
+        0 => Bound::Unbounded,
+        1..4 => Bound::Included(key(random, 5)),
+        _ => Bound::Excluded(key(random, 5)),
+    }
+}
+
+/// Ranges with all kinds of bounds leave what a model has, also after reopening; snapshots go on seeing
+/// what they saw.
+pub fn ranges(place: &dyn Place) {
+    let mut random = Rng::with_seed(7);
+    let (mut store, mut model) = (place.open(), Map::new());
+    let mut keyspace = place.keyspace(&store, "main").with_durability(Durability::Buffered);
+    for round in 0..40_u8 {
+        let mut batch = store.batch();
+        for _ in 0..random.usize(..200) {
+            let (key, bytes) =
+                (key(&mut random, 150), if random.u8(..30) == 0 { 6_000 } else { 9 });
+            batch.insert(&keyspace, &key, vec![round; bytes]).unwrap();
+            model.insert(key, vec![round; bytes]);
+        }
+        batch.commit().unwrap();
+        let (before, snapshot) = (entries(&keyspace), store.snapshot().unwrap());
+        let range = (bound(&mut random), bound(&mut random));
+        keyspace.remove_range(range.clone()).unwrap();
+        let lower_is_met = |key: &Vec<u8>| match &range.0 {
+            Bound::Unbounded => true,
+            Bound::Included(lower) => key >= lower,
+            Bound::Excluded(lower) => key > lower,
+        };
+        let upper_is_met = |key: &Vec<u8>| match &range.1 {
+            Bound::Unbounded => true,
+            Bound::Included(upper) => key <= upper,
+            Bound::Excluded(upper) => key < upper,
+        };
+        model.retain(|key, _| !(lower_is_met(key) && upper_is_met(key)));
+        assert!(entries(&keyspace).into_iter().eq(model.clone()), "round {round}");
+        assert_eq!(keyspace.len().unwrap(), model.len() as u64);
+        let seen: Vec<_> = snapshot.iter(&keyspace).map(Result::unwrap).collect();
+        assert!(
+            seen.iter()
+                .map(|(key, value)| (&key[..], &value[..]))
+                .eq(before.iter().map(|(key, value)| (&key[..], &value[..]))),
+            "the snapshot of round {round}"
+        );
+        drop(snapshot);
+        if round % 10 == 9 {
+            assert_whole(&store);
+            store.close().unwrap();
+            store = place.open_with(Options::default()).unwrap();
+            keyspace = place.keyspace(&store, "main").with_durability(Durability::Buffered);
+            assert!(entries(&keyspace).into_iter().eq(model.clone()), "reopened in {round}");
+        }
+    }
+    keyspace.remove_range(..).unwrap();
+    assert!(keyspace.is_empty().unwrap() && keyspace.first().unwrap().is_none());
+    keyspace.remove_range("b".."a").unwrap();
+    assert_whole(&store);
+}
+
+/// Transactions that read within a removed range conflict, also if they found nothing changed there by
+/// name; others do not.
+pub fn ranges_conflict(place: &dyn Place) {
+    let store = place.open();
+    let keyspace = place.keyspace(&store, "main");
+    for number in 0..600 {
+        keyspace.put(format!("{number:03}"), "v").unwrap();
+    }
+    let outcome = |read: &dyn Fn(&mut adamant::Transaction), removed: &str| {
+        for key in ["100", "150", "199"] {
+            keyspace.put(key, "v").unwrap();
+        }
+        let mut transaction = store.begin().unwrap();
+        read(&mut transaction);
+        transaction.insert(&keyspace, "written", "1").unwrap();
+        let (start, end) = removed.split_once(' ').unwrap();
+        keyspace.remove_range(start..end).unwrap();
+        transaction.commit()
+    };
+    let get = |tx: &mut adamant::Transaction| {
+        tx.get(&keyspace, "150").unwrap();
+    };
+    let scan = |tx: &mut adamant::Transaction| {
+        assert!(tx.range(&keyspace, "120".."160").unwrap().count() > 0);
+    };
+    let elsewhere = |tx: &mut adamant::Transaction| {
+        tx.get(&keyspace, "250").unwrap();
+        assert!(tx.range(&keyspace, "300".."310").unwrap().count() > 0);
+    };
+    assert!(outcome(&get, "100 200").unwrap_err().is_conflict());
+    assert!(outcome(&scan, "100 200").unwrap_err().is_conflict());
+    outcome(&elsewhere, "100 200").unwrap();
+    outcome(&get, "151 200").unwrap();
+    assert_eq!(keyspace.get("written").unwrap(), Some("1".into()));
+    assert_whole(&store);
+}
