@@ -133,6 +133,13 @@ fn a_keyspace_of_types_is_the_keyspace() -> Result<(), Error> {
     assert_eq!(scores.first()?.map(|entry| entry.0), Some((String::new(), 1)));
     assert_eq!(scores.last()?.map(|entry| entry.0), Some(("bob".into(), 0)));
 
+    let copy = store.keyspace("copy")?.typed::<(String, i32), Slice>();
+    for (name, round) in &all {
+        copy.insert(&(&**name, *round), "")?;
+    }
+    copy.remove_range(("ad", i32::MIN)..("ada", 2))?;
+    assert_eq!(names(copy.iter())?, own(&[("", 1), ("ada", 2), ("bob", 0)]));
+
     let before = store.snapshot()?;
     let mut batch = store.batch();
     scores.remove_from(&mut batch, &("bob", 0))?;
