@@ -121,15 +121,11 @@ impl Rows {
         Some(adamant_bench::measure::median(samples.clone()))
     }
 
-    /// How many times better Adamant is than the peer in each round, the median of these.
+    /// How many times better Adamant's figure is than the peer's.
     fn ratio(&self, row: &str, is_higher_better: bool) -> Option<f64> {
-        let of = |engine: &str| self.samples.get(&(row.to_owned(), engine.to_owned()));
-        let (ours, theirs) = (of(AdamantEngine::NAME)?, of(Fjall3Engine::NAME)?);
-        let ratios = ours
-            .iter()
-            .zip(theirs)
-            .map(|(&ours, &theirs)| if is_higher_better { ours / theirs } else { theirs / ours });
-        Some(adamant_bench::measure::median(ratios.collect()))
+        let ours = self.median(row, AdamantEngine::NAME)?;
+        let theirs = self.median(row, Fjall3Engine::NAME)?;
+        Some(if is_higher_better { ours / theirs } else { theirs / ours })
     }
 }
 
