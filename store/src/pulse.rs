@@ -2,7 +2,7 @@
 //!
 //! Purpose: wakes the threads that flush and merge when a memtable is full, and makes who writes wait in
 //! proportion to what is to be done yet.
-//! Invariants: nobody waits under a lock of the store, nor longer than `WAIT_MAX` for each 64 KiB of what it
+//! Invariants: nobody waits under a lock of the store, nor longer than `WAIT_MAX` for each MiB of what it
 //! wrote; nobody waits when the background cannot go on.
 //! Thread safety: `state` is held for itself.
 
@@ -16,8 +16,8 @@ use parking_lot::{Condvar, Mutex};
 const DEBT_SOFT: u64 = 2_500;
 const DEBT_HARD: u64 = 8_000;
 /// How long a writer waits at most, for each so many bytes.
-const WAIT_MAX: Duration = Duration::from_millis(5);
-const WAIT_BYTES: u64 = 64 << 10;
+const WAIT_MAX: Duration = Duration::from_millis(8);
+const WAIT_BYTES: u64 = 1 << 20;
 /// How long threads wait before they try again what failed.
 const RETRY: Duration = Duration::from_millis(500);
 
