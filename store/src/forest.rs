@@ -88,18 +88,17 @@ impl Forest {
     }
 
     /// What the trees share, made if need be: with the identity of the store's files, and the head of the
-    /// store, which keeps the number of the next one.
+    /// store, which keeps the number of the next one. `is_first`: no tree is there yet.
     fn environment_or_new<R: Read>(
         &self,
         heap: &R,
-        head: u64,
+        (head, is_first): (u64, bool),
         uuid: impl FnOnce() -> Result<[u8; 16]>,
     ) -> Result<&Arc<Environment>> {
         if let Some(environment) = self.environment.get() {
             return Ok(environment);
         }
         let next_file = heap.read(Ptr::<StoreHead>::new(head))?.next_file.get();
-        let is_first = next_file == 0;
         let tables = self.subdirectory(TABLES_NAME, is_first)?;
         let blobs = self.subdirectory(BLOBS_NAME, is_first)?;
         self.directory.sync()?;
@@ -149,7 +148,7 @@ impl Forest {
             Ok(uuid)
         };
         let store = heap.root(STORE_ROOT);
-        let environment = self.environment_or_new(heap, store, random)?;
+        let environment = self.environment_or_new(heap, (store, true), random)?;
         let head = Lsm::create(heap, environment).map_err(Error::of_lsm(""))?;
         let tree = Lsm::open(heap, head, environment).map_err(Error::of_lsm(""))?;
         self.trees.lock().insert(head, Arc::clone(&tree));
@@ -171,7 +170,7 @@ impl Forest {
             return Ok(Arc::clone(tree));
         }
         let uuid = || Lsm::identity(heap, head).map_err(Error::of_lsm(name));
-        let environment = self.environment_or_new(heap, store, uuid)?;
+        let environment = self.environment_or_new(heap, (store, false), uuid)?;
         let tree = Lsm::open(heap, head, environment).map_err(Error::of_lsm(name))?;
         trees.insert(head, Arc::clone(&tree));
         Ok(tree)
