@@ -245,10 +245,7 @@ impl<'s> Rescue<'s> {
         bplus.map(|(_, head)| *head).find(|head| {
             let (mut keyspaces, mut others) = (0, 0);
             Bplus::salvage(self.salvage, *head, &mut HashSet::new(), &mut |found| match found {
-                Salvaged::Pair((name, bytes))
-                    if keyspace_entry(name, bytes)
-                        .is_some_and(|(_, place)| heads.contains(&place)) =>
-                {
+                Salvaged::Pair((name, bytes)) if keyspace_entry(name, bytes).is_some() => {
                     keyspaces += 1;
                 }
                 Salvaged::Pair(_) => others += 1,
@@ -332,7 +329,7 @@ impl<'s> Rescue<'s> {
         }
         let mut orphans: BTreeMap<Option<usize>, Vec<u64>> = BTreeMap::new();
         self.salvage.blocks_of(Bplus::ORPHAN_BYTES, &mut |block| {
-            if self.leaves.contains(&block) {
+            if self.leaves.contains(&block) || self.is_of_catalogue(block) {
                 return;
             }
             if let Some((low, high)) = Bplus::orphan_keys(self.salvage, block) {
@@ -346,6 +343,20 @@ impl<'s> Rescue<'s> {
             self.adopt(owner, &leaves, keyspaces)?;
         }
         Ok(())
+    }
+
+    /// Whether all that a leaf holds is keyspaces: names are nobody's entries. Those trees are saved as what
+    /// nothing names.
+    fn is_of_catalogue(&self, leaf: u64) -> bool {
+        let (mut keyspaces, mut others) = (0, 0);
+        let counted = Bplus::salvage_orphan(self.salvage, leaf, &mut |found| match found {
+            Salvaged::Pair((name, bytes)) if keyspace_entry(name, bytes).is_some() => {
+                keyspaces += 1;
+            }
+            Salvaged::Pair(_) => others += 1,
+            _ => {}
+        });
+        counted.is_ok() && keyspaces > 0 && others == 0
     }
 
     fn adopt(
@@ -419,7 +430,8 @@ fn keyspace_entry(name: &[u8], bytes: &[u8]) -> Option<(String, TreePlace)> {
     let is_name = |name: &&str| check_name(name).is_ok() || *name == hidden_name(entry.head.get());
     let name = str::from_utf8(name).ok().filter(is_name)?;
     let engine = Engine::numbered(entry.engine.get(), entry.format.get())?;
-    Some((name.to_owned(), (engine, entry.head.get())))
+    // What else could be 24 bytes long says something there.
+    (entry.reserved.get() == 0).then(|| (name.to_owned(), (engine, entry.head.get())))
 }
 
 /// Puts what was saved into a keyspace of the new store, by batches.

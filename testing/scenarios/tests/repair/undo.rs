@@ -85,7 +85,9 @@ fn a_flipped_bit_costs_no_more_than_what_it_leads_to() {
 
 #[test]
 fn flipped_bits_of_other_engines() {
-    let others = Engine::ALL.into_iter().filter(|engine| *engine != Engine::Bplus);
+    // What lies in memtables of the engine lsm is proved by nothing under this journal, keys neither.
+    let proves_keys = |engine: &Engine| !matches!(engine, Engine::Bplus | Engine::Lsm);
+    let others = Engine::ALL.into_iter().filter(proves_keys);
     for (engine, seed) in others.flat_map(|engine| (0..8).map(move |seed| (engine, seed))) {
         println!("{engine}, seed {seed}");
         let Some((_directory, path, model)) = store_by(engine, seed) else { return };
