@@ -25,7 +25,7 @@ use crate::layout::{
 };
 
 /// Pairs whose keys are in memory beside the trees while one is filled from another.
-const FILL_PAIRS: usize = 1024;
+pub(crate) const FILL_PAIRS: usize = 1024;
 
 /// The data structure that keeps a keyspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@ use adamant_heap::durability::Durability;
 use adamant_lsm::{LsmStats, TableMeta as LsmTable};
 
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::map::Map;
 use crate::shared::{KeyspaceState, Shared};
 
@@ -55,9 +55,7 @@ impl Keyspace {
     /// No space, damage, a store that is closed, poisoned or read-only.
     pub fn compact(&self) -> Result<()> {
         match self.map()?.lsm() {
-            Some(tree) => {
-                self.shared.caretaker().compact_all(tree).map_err(Error::of_lsm(self.name()))
-            }
+            Some(tree) => self.shared.caretaker().compact_all(self.name(), tree),
             None => Ok(()),
         }
     }
@@ -92,7 +90,7 @@ impl Keyspace {
     }
 
     /// What keeps it now.
-    fn map(&self) -> Result<Map> {
+    pub(crate) fn map(&self) -> Result<Map> {
         let view = self.shared.view()?;
         Ok(self.state.map(&view, self.shared.catalogue())?.into_owned())
     }

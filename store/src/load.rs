@@ -185,10 +185,7 @@ impl Keyspace {
             return Ok(false);
         }
         let turn = self.shared.take_turn()?;
-        let map = {
-            let view = self.shared.view()?;
-            self.state.map(&view, self.shared.catalogue())?.into_owned()
-        };
+        let map = self.map()?;
         let bounds = (Bound::Included(*first), Bound::Included(*last));
         let Some(tree) = map.lsm().filter(|tree| !tree.may_hold(bounds)) else {
             return Ok(false);

@@ -203,12 +203,10 @@ impl Caretaker {
         }
     }
 
-    /// Merges all that a tree holds to one ordered run.
-    pub(crate) fn compact_all(&self, tree: &Arc<Lsm>) -> adamant_lsm::Result<()> {
-        tree.compact_all(&self.heap, &|| self.oldest_seen(), &|_| Ok(()))?;
-        match self.forest.environment() {
-            Some(environment) => environment.bury(&self.heap),
-            None => Ok(()),
-        }
+    /// Merges all that the tree of a keyspace holds to one ordered run.
+    pub(crate) fn compact_all(&self, name: &str, tree: &Arc<Lsm>) -> Result<()> {
+        let done = tree.compact_all(&self.heap, &|| self.oldest_seen(), &|_| Ok(()));
+        done.map_err(Error::of_lsm(name))?;
+        self.forest.bury(&self.heap)
     }
 }

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use adamant_heap::access::Read;
 use adamant_heap::{Transaction, View};
-use adamant_lsm::{Error as LsmError, Look, Lsm, LsmCheck, NEWEST};
+use adamant_lsm::{Error as LsmError, Lsm, LsmCheck, NEWEST};
 use adamant_slice::Slice;
 use adamant_trees::{Moved, Operation, Pair, Piece};
 
 use crate::bounds::Direction;
-use crate::engine::{Engine, Tree};
+use crate::engine::{Engine, FILL_PAIRS, Tree};
 use crate::error::{Error, Result};
 use crate::forest::Forest;
 use crate::layout::KeyspaceEntry;
@@ -26,8 +26,6 @@ use crate::pulse::Pulse;
 
 /// Bytes that a scan copies out of each memtable under one hold of the lock.
 const COPIED_BYTES: usize = 64 << 10;
-/// Entries that are moved from one keyspace to another at once.
-const FILL_PAIRS: usize = 1024;
 
 /// What keeps a keyspace.
 #[derive(Clone, Debug)]
@@ -59,10 +57,7 @@ impl Log {
     }
 
     fn find<R: Read>(&self, heap: &R, key: &[u8], at: u64) -> Result<Option<Slice>> {
-        match self.tree.look(heap, key, at).map_err(self.wrong())? {
-            Look::Known(value) => Ok(value),
-            Look::Tables(tables) => tables.finish(key).map_err(self.wrong()),
-        }
+        self.tree.look(heap, key, at).and_then(|look| look.finish(key)).map_err(self.wrong())
     }
 
     fn write<'w>(
@@ -75,9 +70,14 @@ impl Log {
             bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
         });
         self.tree.write(heap, counted).map_err(self.wrong())?;
+        self.note(heap, bytes);
+        Ok(())
+    }
+
+    /// Has the background told of so many bytes, with the commit.
+    fn note(&self, heap: &mut Transaction<'_>, bytes: u64) {
         let (tree, pulse) = (Arc::clone(&self.tree), Arc::clone(&self.pulse));
         heap.on_commit(move |_| pulse.note(bytes, tree.is_full()));
-        Ok(())
     }
 
     /// Removes all keys within bounds by one range tombstone. O(log n): without an upper bound the highest
@@ -122,9 +122,7 @@ impl Log {
             return Ok(());
         }
         self.tree.remove_range(heap, &start, end).map_err(self.wrong())?;
-        let bytes = (start.len() + end.len()) as u64;
-        let (tree, pulse) = (Arc::clone(&self.tree), Arc::clone(&self.pulse));
-        heap.on_commit(move |_| pulse.note(bytes, tree.is_full()));
+        self.note(heap, (start.len() + end.len()) as u64);
         Ok(())
     }
 
@@ -135,23 +133,12 @@ impl Log {
         range: (Bound<&[u8]>, Bound<&[u8]>),
     ) -> Result<Option<Slice>> {
         let mut found = None;
-        let mut upper = range.1.map(Slice::from);
-        loop {
-            let bounds = (range.0, upper.as_ref().map(|key| &key[..]));
-            let scan = self.tree.scan(heap, bounds, false, NEWEST, (1, COPIED_BYTES));
-            let rest = scan
-                .and_then(|scan| {
-                    scan.finish(1, |key, _| {
-                        found = Some(key.clone());
-                        ControlFlow::Break(())
-                    })
-                })
-                .map_err(self.wrong())?;
-            match rest {
-                Some(bound) if found.is_none() => upper = bound,
-                _ => return Ok(found),
-            }
-        }
+        let walked = self.tree.walk(heap, range, false, NEWEST, (1, COPIED_BYTES), |key, _| {
+            found = Some(key.clone());
+            ControlFlow::Break(())
+        });
+        walked.map_err(self.wrong())?;
+        Ok(found)
     }
 
     /// How many of these keys, which ascend, have a value. Looked for only where there may be some: who loads
@@ -165,12 +152,9 @@ impl Log {
         }
         let mut count = 0;
         for (key, _) in pairs {
-            let look = self.tree.look(heap, key, NEWEST).map_err(self.wrong())?;
-            let is_there = match look {
-                Look::Known(value) => value.is_some(),
-                Look::Tables(tables) => tables.is_there(key).map_err(self.wrong())?,
-            };
-            count += u64::from(is_there);
+            let look = self.tree.look(heap, key, NEWEST);
+            let is_there = look.and_then(|look| look.is_there(key));
+            count += u64::from(is_there.map_err(self.wrong())?);
         }
         Ok(count)
     }
@@ -189,24 +173,14 @@ impl Log {
         entries_max: usize,
     ) -> Result<Vec<(Slice, Slice)>> {
         let mut found = Vec::new();
-        let mut lower = range.0.map(Slice::from);
-        loop {
-            let bounds = (lower.as_ref().map(|key| &key[..]), range.1);
-            let copied_max = (entries_max, COPIED_BYTES);
-            let scan = self.tree.scan(heap, bounds, true, at, copied_max);
-            let rest = scan
-                .and_then(|scan| {
-                    scan.finish(entries_max - found.len(), |key, value| {
-                        found.push((key.clone(), value.clone()));
-                        ControlFlow::Continue(())
-                    })
-                })
-                .map_err(self.wrong())?;
-            match rest {
-                Some(bound) if found.len() < entries_max => lower = bound,
-                _ => return Ok(found),
-            }
-        }
+        let copied_max = (entries_max, COPIED_BYTES);
+        let walked = self.tree.walk(heap, range, true, at, copied_max, |key, value| {
+            found.push((key.clone(), value.clone()));
+            let is_full = found.len() >= entries_max;
+            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        walked.map_err(self.wrong())?;
+        Ok(found)
     }
 }
 
@@ -332,12 +306,9 @@ impl Map {
             Self::Tree(tree) => tree.get(&view, key),
             Self::Lsm(log) => {
                 let at = at.unwrap_or_else(|| log.visible());
-                let look = log.tree.look(&view, key, at).map_err(log.wrong())?;
+                let look = log.tree.look(&view, key, at);
                 drop(view);
-                match look {
-                    Look::Known(value) => Ok(value),
-                    Look::Tables(tables) => tables.finish(key).map_err(log.wrong()),
-                }
+                look.and_then(|look| look.finish(key)).map_err(log.wrong())
             }
         }
     }
@@ -362,12 +333,9 @@ impl Map {
             Self::Tree(tree) => Ok(tree.find(&view, key)?.is_some()),
             Self::Lsm(log) => {
                 let at = at.unwrap_or_else(|| log.visible());
-                let look = log.tree.look(&view, key, at).map_err(log.wrong())?;
+                let look = log.tree.look(&view, key, at);
                 drop(view);
-                match look {
-                    Look::Known(value) => Ok(value.is_some()),
-                    Look::Tables(tables) => tables.is_there(key).map_err(log.wrong()),
-                }
+                look.and_then(|look| look.is_there(key)).map_err(log.wrong())
             }
         }
     }

@@ -17,7 +17,7 @@ use adamant_heap::durability::Durability;
 use adamant_heap::layout::ROOT_COUNT;
 use adamant_heap::ptr::Ptr;
 use adamant_heap::{JournalKind, Salvage};
-use adamant_lsm::{Error as LsmError, Lsm, NEWEST};
+use adamant_lsm::{Lsm, NEWEST};
 use adamant_slice::Slice;
 use adamant_trees::{Bplus, Salvaged};
 use zerocopy::FromBytes;
@@ -243,15 +243,7 @@ impl<'s> Rescue<'s> {
         }
         let bplus = heads.iter().filter(|(engine, _)| *engine == Engine::Bplus);
         bplus.map(|(_, head)| *head).find(|head| {
-            let (mut keyspaces, mut others) = (0, 0);
-            Bplus::salvage(self.salvage, *head, &mut HashSet::new(), &mut |found| match found {
-                Salvaged::Pair((name, bytes)) if keyspace_entry(name, bytes).is_some() => {
-                    keyspaces += 1;
-                }
-                Salvaged::Pair(_) => others += 1,
-                _ => {}
-            });
-            keyspaces > 0 && others == 0
+            are_keyspaces(|each| Bplus::salvage(self.salvage, *head, &mut HashSet::new(), each))
         })
     }
 
@@ -298,26 +290,38 @@ impl<'s> Rescue<'s> {
         match self.forest.tree(self.salvage, store, name, head) {
             Err(error) => writer.note(Some(format!("all pairs: {error}"))),
             Ok(tree) => {
-                let mut last = None;
-                let each = |writer: &mut Writer, key: &Slice, value: &Slice| {
-                    writer.add(key, value);
-                };
-                if let Some(error) = salvage_from(self.salvage, &tree, true, None, |key, value| {
-                    last = Some(key.clone());
-                    each(&mut writer, key, value);
-                }) {
-                    let first = last.clone();
-                    let mut end = None;
-                    salvage_from(self.salvage, &tree, false, first.as_ref(), |key, value| {
-                        end = Some(key.clone());
-                        each(&mut writer, key, value);
-                    });
-                    let between = Between(last.as_deref(), end.as_deref());
+                let all = (Bound::Unbounded, Bound::Unbounded);
+                let (mut low, mut high) = (None, None);
+                let forward = self.walk(&tree, all, true, &mut writer, &mut low);
+                if let Err(error) = forward {
+                    let lower = low.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+                    let rest = (lower, Bound::Unbounded);
+                    // It ends where the other one did, if not before: that is told already.
+                    let _ = self.walk(&tree, rest, false, &mut writer, &mut high);
+                    let between = Between(low.as_deref(), high.as_deref());
                     writer.note(Some(format!("the pairs {between}: {error}")));
                 }
             }
         }
         writer.finish()
+    }
+
+    /// Saves what a log-structured merge tree has between bounds, from one end on; `last` is the key that
+    /// was saved last.
+    fn walk(
+        &self,
+        tree: &Lsm,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        forward: bool,
+        writer: &mut Writer,
+        last: &mut Option<Slice>,
+    ) -> adamant_lsm::Result<()> {
+        let copied_max = (BATCH_PAIRS, BATCH_BYTES);
+        tree.walk(self.salvage, bounds, forward, NEWEST, copied_max, |key, value| {
+            writer.add(key, value);
+            *last = Some(key.clone());
+            ControlFlow::Continue(())
+        })
     }
 
     /// Saves the leaves that no tree refers to any more: into the keyspace that lost such keys,
@@ -348,15 +352,11 @@ impl<'s> Rescue<'s> {
     /// Whether all that a leaf holds is keyspaces: names are nobody's entries. Those trees are saved as what
     /// nothing names.
     fn is_of_catalogue(&self, leaf: u64) -> bool {
-        let (mut keyspaces, mut others) = (0, 0);
-        let counted = Bplus::salvage_orphan(self.salvage, leaf, &mut |found| match found {
-            Salvaged::Pair((name, bytes)) if keyspace_entry(name, bytes).is_some() => {
-                keyspaces += 1;
-            }
-            Salvaged::Pair(_) => others += 1,
-            _ => {}
+        let mut is_whole = false;
+        let are_names = are_keyspaces(|each| {
+            is_whole = Bplus::salvage_orphan(self.salvage, leaf, each).is_ok();
         });
-        counted.is_ok() && keyspaces > 0 && others == 0
+        is_whole && are_names
     }
 
     fn adopt(
@@ -391,33 +391,15 @@ impl<'s> Rescue<'s> {
     }
 }
 
-/// Reads a log-structured merge tree from one end, down to a key where it comes from the high one, until
-/// something cannot be read: that is returned.
-fn salvage_from(
-    salvage: &Salvage,
-    tree: &Lsm,
-    forward: bool,
-    until: Option<&Slice>,
-    mut each: impl FnMut(&Slice, &Slice),
-) -> Option<LsmError> {
-    let mut bounds = (until.cloned().map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
-    loop {
-        let range =
-            (bounds.0.as_ref().map(|key| &key[..]), bounds.1.as_ref().map(|key: &Slice| &key[..]));
-        let scan = tree.scan(salvage, range, forward, NEWEST, (BATCH_PAIRS, BATCH_BYTES));
-        let rest = scan.and_then(|scan| {
-            scan.finish(BATCH_PAIRS, |key, value| {
-                each(key, value);
-                ControlFlow::Continue(())
-            })
-        });
-        match rest {
-            Err(error) => return Some(error),
-            Ok(None) => return None,
-            Ok(Some(bound)) if forward => bounds.0 = bound,
-            Ok(Some(bound)) => bounds.1 = bound,
-        }
-    }
+/// Whether all pairs that a visit hands out are keyspaces, and there is one.
+fn are_keyspaces(visit: impl FnOnce(&mut dyn FnMut(Salvaged<'_>))) -> bool {
+    let (mut keyspaces, mut others) = (0, 0);
+    visit(&mut |found| match found {
+        Salvaged::Pair((name, bytes)) if keyspace_entry(name, bytes).is_some() => keyspaces += 1,
+        Salvaged::Pair(_) => others += 1,
+        _ => {}
+    });
+    keyspaces > 0 && others == 0
 }
 
 fn in_catalogue(what: String) -> Finding {

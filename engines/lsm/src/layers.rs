@@ -263,6 +263,16 @@ impl Layers {
         rest[..end].iter().filter(move |file| file.overlaps(lower, upper))
     }
 
+    /// Whether memtables have a key between bounds.
+    pub(crate) fn are_in_memtables(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
+        self.memtables().any(|memtable| memtable.has_changed_within(bounds, 0))
+    }
+
+    /// Whether tables may have a key between bounds.
+    pub(crate) fn are_in_tables(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
+        (0..LEVELS).any(|level| self.overlapping(level, bounds).next().is_some())
+    }
+
     /// A value of a blob file.
     pub(crate) fn blob_value(&self, key: &[u8], pointer: &BlobPointer) -> Result<Slice> {
         let Some(listed) = self.blobs.get(&pointer.file) else {

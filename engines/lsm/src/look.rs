@@ -26,6 +26,30 @@ pub enum Look {
     Tables(TableLook),
 }
 
+impl Look {
+    /// The value of the key, if it has one: asks the tables if need be.
+    ///
+    /// # Errors
+    /// Those of tables and blob files.
+    pub fn finish(self, key: &[u8]) -> Result<Option<Slice>> {
+        match self {
+            Self::Known(value) => Ok(value),
+            Self::Tables(tables) => tables.finish(key),
+        }
+    }
+
+    /// Whether the key has a value. As [`Look::finish`], but values in blob files are not looked at.
+    ///
+    /// # Errors
+    /// Those of tables.
+    pub fn is_there(&self, key: &[u8]) -> Result<bool> {
+        match self {
+            Self::Known(value) => Ok(value.is_some()),
+            Self::Tables(tables) => tables.is_there(key),
+        }
+    }
+}
+
 /// The second part of looking for a key.
 pub struct TableLook {
     layers: Arc<Layers>,
@@ -53,11 +77,7 @@ pub(crate) fn look<R: Read>(
 }
 
 impl TableLook {
-    /// The value of the key, if it has one.
-    ///
-    /// # Errors
-    /// Those of tables and blob files.
-    pub fn finish(&self, key: &[u8]) -> Result<Option<Slice>> {
+    fn finish(&self, key: &[u8]) -> Result<Option<Slice>> {
         let Some(version) = self.version(key)? else { return Ok(None) };
         match version.kind {
             EntryKind::Value => Ok(Some(version.value)),
@@ -66,11 +86,7 @@ impl TableLook {
         }
     }
 
-    /// Whether the key has a value. Values in blob files are not looked at.
-    ///
-    /// # Errors
-    /// Those of tables.
-    pub fn is_there(&self, key: &[u8]) -> Result<bool> {
+    fn is_there(&self, key: &[u8]) -> Result<bool> {
         let version = self.version(key)?;
         Ok(version.is_some_and(|version| version.kind != EntryKind::Tombstone))
     }
@@ -263,17 +279,17 @@ impl TableScan {
 
 /// The version of the next key that is seen at a moment, of those that have one.
 fn next_seen(merge: &mut Merge<'_>, forward: bool, sequence: u64) -> Result<Option<Entry>> {
-    while let Some(entry) = merge.next().transpose()? {
-        let mut seen = (entry.version.sequence <= sequence).then(|| entry.clone());
+    while let Some(mut entry) = merge.next().transpose()? {
+        let mut is_seen = entry.version.sequence <= sequence;
         // The other versions of the key: forward the newest came first, backward it comes last.
         while merge.peek().is_some_and(|next| next.key == entry.key) {
             let Some(next) = merge.next().transpose()? else { break };
-            if next.version.sequence <= sequence && !(forward && seen.is_some()) {
-                seen = Some(next);
+            if next.version.sequence <= sequence && !(forward && is_seen) {
+                (entry, is_seen) = (next, true);
             }
         }
-        if seen.is_some() {
-            return Ok(seen);
+        if is_seen {
+            return Ok(Some(entry));
         }
     }
     Ok(None)

@@ -6,7 +6,7 @@
 //! Thread safety: reads from any thread, under the heap's lock where a heap is taken; one flush and one
 //! compaction at a time, which may be on threads of their own.
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -24,7 +24,7 @@ use crate::key::{Entry, EntryKind, Version, check_key};
 use crate::layers::{Blob, LEVELS, Layers, TableFile};
 use crate::layout::{HEAD_MAGIC, Head};
 use crate::look::{Count, Look, TableScan, look, scan};
-use crate::memtable::{Said, Undo, create_buffer, destroy_buffer};
+use crate::memtable::{Memtable, Said, Undo, create_buffer, destroy_buffer};
 
 /// Sequence numbers above all there are: what a transaction looks at, which sees its own writes.
 pub const NEWEST: u64 = u64::MAX;
@@ -144,16 +144,15 @@ impl Lsm {
         heap: &mut Transaction<'_>,
         changes: impl IntoIterator<Item = (&'w [u8], Option<&'w [u8]>)>,
     ) -> Result<()> {
-        let active = Arc::clone(&self.current.load().active);
-        let mut undo = Undo::new(&active, self.environment.sequences());
-        for (key, value) in changes {
-            check_key(key)?;
-            let kind = if value.is_some() { EntryKind::Value } else { EntryKind::Tombstone };
-            let pair = (key, value.unwrap_or_default());
-            active.write(heap, Said::Entry(kind), pair, &mut undo)?;
-        }
-        heap.on_commit(move |_| undo.commit());
-        Ok(())
+        self.change(heap, |heap, active, undo| {
+            for (key, value) in changes {
+                check_key(key)?;
+                let kind = if value.is_some() { EntryKind::Value } else { EntryKind::Tombstone };
+                let pair = (key, value.unwrap_or_default());
+                active.write(heap, Said::Entry(kind), pair, undo)?;
+            }
+            Ok(())
+        })
     }
 
     /// Removes all keys from `start` on and below `end`, whatever their number: O(1).
@@ -166,9 +165,18 @@ impl Lsm {
         if start >= end {
             return Err(Error::RangeEmpty);
         }
+        self.change(heap, |heap, active, undo| active.write(heap, Said::Range, (start, end), undo))
+    }
+
+    /// Makes a change of the active memtable, under a number of its own: seen with the commit.
+    fn change(
+        &self,
+        heap: &mut Transaction<'_>,
+        work: impl FnOnce(&mut Transaction<'_>, &Memtable, &mut Undo) -> Result<()>,
+    ) -> Result<()> {
         let active = Arc::clone(&self.current.load().active);
         let mut undo = Undo::new(&active, self.environment.sequences());
-        active.write(heap, Said::Range, (start, end), &mut undo)?;
+        work(heap, &active, &mut undo)?;
         heap.on_commit(move |_| undo.commit());
         Ok(())
     }
@@ -202,11 +210,43 @@ impl Lsm {
         scan(&self.current.load(), heap, bounds, forward, sequence, copied_max)
     }
 
+    /// Hands on the entries between bounds, as of a moment, until `each` breaks, by as many scans as that
+    /// takes. For who holds the heap anyhow, in a transaction or of a store that nobody has open.
+    ///
+    /// # Errors
+    /// As [`Lsm::scan`] and [`TableScan::finish`]; what came before was handed on.
+    pub fn walk<R: Read>(
+        &self,
+        heap: &R,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        forward: bool,
+        sequence: u64,
+        copied_max: (usize, usize),
+        mut each: impl FnMut(&Slice, &Slice) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let (mut lower, mut upper) = (lower.map(Slice::new), upper.map(Slice::new));
+        let mut is_broken = false;
+        while !is_broken {
+            let bounds = (lower.as_ref().map(|key| &key[..]), upper.as_ref().map(|key| &key[..]));
+            let scan = self.scan(heap, bounds, forward, sequence, copied_max)?;
+            let rest = scan.finish(usize::MAX, |key, value| {
+                let flow = each(key, value);
+                is_broken = flow.is_break();
+                flow
+            })?;
+            match rest {
+                None => break,
+                Some(bound) if forward => lower = bound,
+                Some(bound) => upper = bound,
+            }
+        }
+        Ok(())
+    }
+
     /// Whether there may be an entry between bounds: false is certain.
     pub fn may_hold(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
         let layers = self.current.load();
-        layers.memtables().any(|memtable| memtable.has_changed_within(bounds, 0))
-            || (0..LEVELS).any(|level| layers.overlapping(level, bounds).next().is_some())
+        layers.are_in_memtables(bounds) || layers.are_in_tables(bounds)
     }
 
     /// Whether a commit after a moment changed a key between bounds.
@@ -284,11 +324,6 @@ impl Lsm {
         let layers = self.current.load();
         layers.active.bytes() >= self.environment.options().memtable_bytes_max
             || layers.active.range_count() >= MEMTABLE_RANGES_MAX
-    }
-
-    /// Whether something waits to be flushed.
-    pub fn has_frozen(&self) -> bool {
-        !self.current.load().frozen.is_empty()
     }
 
     /// What is written and not merged yet, in memtables of full size: above 1 per memtable that is to be
@@ -467,11 +502,10 @@ impl Lsm {
             return Ok(None);
         };
         let bounds = (Bound::Included(&first[..]), Bound::Included(&last[..]));
-        if layers.memtables().any(|memtable| memtable.has_changed_within(bounds, 0)) {
+        if layers.are_in_memtables(bounds) {
             return Ok(None);
         }
-        let is_new = (0..LEVELS).all(|level| layers.overlapping(level, bounds).next().is_none());
-        let level = if is_new { LEVELS - 1 } else { 0 };
+        let level = if layers.are_in_tables(bounds) { 0 } else { LEVELS - 1 };
         let sequence = self.environment.sequences().assign();
         let entries = pairs.iter().map(|(key, value)| {
             let version = Version { sequence, kind: EntryKind::Value, value: value.clone() };

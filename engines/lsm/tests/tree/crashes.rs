@@ -7,7 +7,7 @@ use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use adamant_heap::{Directory, Durability, JournalKind, Options as HeapOptions};
+use adamant_heap::{Directory, Durability, JournalKind};
 use adamant_lsm::{Error, Lsm, NEWEST, number_of};
 use adamant_sim::mutation::{judge as judge_verdicts, verdicts};
 use adamant_sim::site::{Kind, Site};
@@ -15,21 +15,10 @@ use adamant_sim::tally::seed;
 use adamant_sim::{Mark, Promise, SimDirectory, SimDisk, Tally};
 use adamant_slice::Slice;
 
-use crate::store::{Model, Store, small_options};
+use crate::store::{Model, Store, open_on};
 
 /// The root that keeps the number of the last commit.
 const COMMIT: usize = 3;
-
-fn open(disk: &SimDisk, journal: JournalKind) -> Result<Store, Error> {
-    let directory: Arc<dyn Directory> = Arc::new(SimDirectory::root(disk));
-    let mut heap_options = HeapOptions::default();
-    heap_options.journal = journal;
-    heap_options.log_bytes_max = 4 << 20;
-    heap_options.address_bytes_max = 256 << 20;
-    heap_options.deferred_bytes_max = 64 << 10;
-    heap_options.background = false;
-    Store::open_with(&directory, small_options(), heap_options)
-}
 
 /// A scripted user: the same seed does the same.
 struct User {
@@ -43,7 +32,7 @@ struct User {
 
 impl User {
     fn new(disk: &SimDisk, journal: JournalKind, number: u64) -> Self {
-        let store = open(disk, journal).expect("created");
+        let store = open_on(disk, journal).expect("created");
         Mark::Durable.put(disk, 0);
         let random = fastrand::Rng::with_seed(number);
         Self { disk: disk.clone(), journal, store, models: vec![Model::new()], random }
@@ -70,7 +59,7 @@ impl User {
             2 => {
                 heap.close()?;
                 Mark::Durable.put(&self.disk, self.last());
-                self.store = open(&self.disk, self.journal)?;
+                self.store = open_on(&self.disk, self.journal)?;
             }
             3..5 => return tree.rotate(heap),
             5..8 => return tree.flush(heap, &seen, &|_| Ok(())).map(drop),
@@ -197,7 +186,7 @@ fn judge(disk: &SimDisk, journal: JournalKind, models: &[Model], promise: Promis
     let directory = SimDirectory::root(disk);
     let exists = directory.open("pool").unwrap().is_some();
     assert!(exists || !promise.created, "a store that was created is gone");
-    let store = open(disk, journal).unwrap_or_else(|error| panic!("recovery failed: {error}"));
+    let store = open_on(disk, journal).unwrap_or_else(|error| panic!("recovery failed: {error}"));
     let commit = store.heap.view().unwrap().root(COMMIT);
     assert!((promise.least..=promise.most).contains(&commit), "commit {commit}, {promise:?}");
     verify(&store, &models[commit as usize], &format!("commit {commit}"));
@@ -238,7 +227,7 @@ fn try_all(journal: JournalKind, number: u64, (steps, step): (u64, usize), what:
     for point in (cursor.point()..=disk.operation_count()).step_by(97 * step) {
         cursor.advance_to(point);
         let (promise, killed) = (Promise::at_power_cut(&disk, point), cursor.kill());
-        drop(open(&killed, journal));
+        drop(open_on(&killed, journal));
         tally.cuts_within(&killed, 2, point, |crashed| {
             judge(&crashed.without_history(), journal, &models, promise);
         });

@@ -5,22 +5,12 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use adamant_heap::{Directory, Durability, JournalKind, Options as HeapOptions};
+use adamant_heap::{Directory, Durability, JournalKind};
 use adamant_lsm::{Error, NEWEST, number_of};
 use adamant_sim::{SimDirectory, SimDisk};
 use adamant_slice::Slice;
 
-use crate::store::{Model, Store, small_options};
-
-fn open(disk: &SimDisk, journal: JournalKind) -> Result<Store, Error> {
-    let directory: Arc<dyn Directory> = Arc::new(SimDirectory::root(disk));
-    let mut heap_options = HeapOptions::default();
-    heap_options.journal = journal;
-    heap_options.log_bytes_max = 4 << 20;
-    heap_options.address_bytes_max = 256 << 20;
-    heap_options.background = false;
-    Store::open_with(&directory, small_options(), heap_options)
-}
+use crate::store::{Model, Store, open_on};
 
 /// A store and what it holds.
 struct User {
@@ -31,7 +21,7 @@ struct User {
 impl User {
     /// One with tables on two levels, blob files, and a memtable.
     fn new(disk: &SimDisk, journal: JournalKind) -> Self {
-        let mut user = Self { store: open(disk, journal).unwrap(), model: Model::new() };
+        let mut user = Self { store: open_on(disk, journal).unwrap(), model: Model::new() };
         for round in 0..3 {
             user.write(round).unwrap();
             user.flush().unwrap();
@@ -139,7 +129,7 @@ fn may_follow(before: &Model, after: &Model) -> bool {
     (3..6).any(|round| {
         let disk = SimDisk::new(1).without_history();
         let mut other =
-            User { store: open(&disk, JournalKind::Redo).unwrap(), model: before.clone() };
+            User { store: open_on(&disk, JournalKind::Redo).unwrap(), model: before.clone() };
         other.write(round).is_ok() && other.model == *after
     })
 }
@@ -223,7 +213,7 @@ fn fail_each(journal: JournalKind) {
                 assert!(!is_of_files, "{of}: {error}");
                 let before = user.model.clone();
                 drop(user.store);
-                user.store = open(&disk, journal).unwrap();
+                user.store = open_on(&disk, journal).unwrap();
                 // What was not acknowledged may be there: a load, or a commit of changes.
                 user.model = user.content();
                 assert!(may_follow(&before, &user.model), "{of}");
@@ -235,7 +225,7 @@ fn fail_each(journal: JournalKind) {
         user.assert_is_clean(&of);
         user.store.heap.close().unwrap();
         drop(user.store);
-        user.store = open(&disk, journal).unwrap();
+        user.store = open_on(&disk, journal).unwrap();
         user.verify(&of);
         assert!(orphans(&disk, &user.store).is_empty(), "{of}");
     }

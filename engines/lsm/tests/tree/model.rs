@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use adamant_heap::{Directory, Durability, MemoryDirectory};
-use adamant_lsm::{Error, Look, NEWEST, Options};
+use adamant_lsm::{Error, NEWEST, Options};
 use adamant_slice::Slice;
 
 use crate::store::{Model, Pair, Store, small_options};
@@ -70,10 +70,7 @@ fn change(store: &Store, model: &mut Model, random: &mut fastrand::Rng) -> Resul
                 }
             }
             let key = key(random);
-            let seen = match store.tree.look(transaction, &key, NEWEST)? {
-                Look::Known(value) => value,
-                Look::Tables(tables) => tables.finish(&key)?,
-            };
+            let seen = store.tree.look(transaction, &key, NEWEST)?.finish(&key)?;
             assert_eq!(seen.as_deref(), model.get(&key).map(|value| &value[..]), "own writes");
         }
         if is_undone { Err(Error::KeyEmpty) } else { Ok(()) }

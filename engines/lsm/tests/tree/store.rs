@@ -5,10 +5,9 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use adamant_heap::access::{Read, Write};
-use adamant_heap::{Directory, Durability, Heap, Options as HeapOptions};
-use adamant_lsm::{
-    Cache, CacheOptions, Environment, Error, FileCounter, Look, Lsm, LsmReport, Options,
-};
+use adamant_heap::{Directory, Durability, Heap, JournalKind, Options as HeapOptions};
+use adamant_lsm::{Cache, CacheOptions, Environment, Error, FileCounter, Lsm, LsmReport, Options};
+use adamant_sim::{SimDirectory, SimDisk};
 use adamant_slice::Slice;
 
 pub(crate) type Pair = (Vec<u8>, Vec<u8>);
@@ -35,6 +34,18 @@ pub(crate) struct Store {
     pub(crate) heap: Heap,
     pub(crate) environment: Arc<Environment>,
     pub(crate) tree: Arc<Lsm>,
+}
+
+/// The store on a simulated disk, everything within the calls.
+pub(crate) fn open_on(disk: &SimDisk, journal: JournalKind) -> Result<Store, Error> {
+    let directory: Arc<dyn Directory> = Arc::new(SimDirectory::root(disk));
+    let mut heap_options = HeapOptions::default();
+    heap_options.journal = journal;
+    heap_options.log_bytes_max = 4 << 20;
+    heap_options.address_bytes_max = 256 << 20;
+    heap_options.deferred_bytes_max = 64 << 10;
+    heap_options.background = false;
+    Store::open_with(&directory, small_options(), heap_options)
 }
 
 impl Store {
@@ -97,10 +108,7 @@ impl Store {
 
     pub(crate) fn get(&self, key: &[u8], sequence: u64) -> Result<Option<Slice>, Error> {
         let look = self.tree.look(&self.heap.view()?, key, sequence)?;
-        match look {
-            Look::Known(value) => Ok(value),
-            Look::Tables(tables) => tables.finish(key),
-        }
+        look.finish(key)
     }
 
     pub(crate) fn scan(
