@@ -1,7 +1,7 @@
 //! Making stores to directly accessed memory durable: flush cache lines, then fence.
 //!
 //! Purpose: what a journal over a shared mapping of persistent memory is written against; the
-//! processor ([`crate::lines`]) implements it, and so does the simulator of `testing/sim`.
+//! processor (`lines`) implements it, and so does the simulator of `testing/sim`.
 //! Invariants: a byte is durable once a flush of its line, begun after the byte was stored, was
 //! followed by a fence of the same thread. Before that the line may reach the medium at any time,
 //! or never; each aligned 8 bytes of it reach the medium whole or not at all.

@@ -6,6 +6,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg_attr(feature = "mutants", path = "planted.rs")]
+pub mod mutants;
+
 pub mod checksum;
 pub mod le;
 pub mod varint;
