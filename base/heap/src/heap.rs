@@ -686,7 +686,7 @@ fn refuse_strangers(
     names: &[String],
     options: &Options,
 ) -> Result<()> {
-    let ours: BTreeSet<&str> = ["pool.new", "log", "lock", "tables", "blobs"].into();
+    let ours: BTreeSet<&str> = ["pool.new", "log", "log.new", "lock", "tables", "blobs"].into();
     let file = directory.path().join("pool");
     if let Some(stranger) = names.iter().find(|name| !ours.contains(name.as_str())) {
         return Err(Error::Unsupported {

@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use adamant_medium::persist::{Flushing, Persist};
 use adamant_medium::storage::{Directory, File};
+use adamant_wire::mutants::is_planted;
 
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::image::{Image, Mapping};
 use crate::journal::{
-    Holds, Journal as Redo, JournalOptions, JournalStats, RecordBuilder, Recovery,
+    Holds, Journal as Redo, JournalOptions, JournalStats, RecordBuilder, Recovery, remove_abandoned,
 };
 use crate::lanes::{self, Fresh, Lanes, Undo};
 use crate::layout::{INCOMPAT_UNDO_JOURNAL, PAGE_BYTES};
@@ -28,6 +29,8 @@ const POOL_NAME: &str = "pool";
 const LOG_NAME: &str = "log";
 /// Name of a pool file that is being created.
 const POOL_NEW_NAME: &str = "pool.new";
+/// The log directory while it is given its name again.
+const LOG_NEW_NAME: &str = "log.new";
 
 /// How commits become durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +103,25 @@ impl Journal {
         initial_pages: &[(u64, &[u8])],
         data_pages: u64,
     ) -> Result<Self> {
+        name_log_again(directory, kind)?;
+        let made =
+            Self::create_named(directory, kind, flushing, options, (initial_pages, data_pages));
+        if made.is_err() {
+            // The sync of that name may be what failed. It would look durable from then on, and the next
+            // sync would not make it so: commits of a store that nobody finds after a power cut. Best
+            // effort: if this fails too, there is no device to speak of.
+            let _ = directory.rename(POOL_NAME, POOL_NEW_NAME);
+        }
+        made
+    }
+
+    fn create_named(
+        directory: &Arc<dyn Directory>,
+        kind: JournalKind,
+        flushing: Flushing,
+        options: JournalOptions,
+        (initial_pages, data_pages): (&[(u64, &[u8])], u64),
+    ) -> Result<Self> {
         if kind == JournalKind::Redo {
             let redo = Redo::create(directory, options, initial_pages, data_pages)?;
             return Ok(Self::Redo(Box::new(redo)));
@@ -109,6 +131,12 @@ impl Journal {
         Lanes::create(directory, uuid, flushing)?;
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
         let file = directory.create(POOL_NEW_NAME)?;
+        if is_planted("rename.a-mapped-pool-before-it-is-durable") {
+            directory.rename(POOL_NEW_NAME, POOL_NAME)?;
+            directory.sync()?;
+            PoolFile::create(file, uuid, data_pages, initial_pages, INCOMPAT_UNDO_JOURNAL)?;
+            return Ok(Self::open(directory, kind, flushing, options)?.0);
+        }
         PoolFile::create(file, uuid, data_pages, initial_pages, INCOMPAT_UNDO_JOURNAL)?;
         // Everything is durable, names included, before the name that makes it a store.
         directory.sync()?;
@@ -372,6 +400,9 @@ impl Journal {
     /// Whether this is the child of a fork: then nothing of the heap may be touched.
     #[inline]
     pub(crate) fn is_child(&self) -> bool {
+        if is_planted("R6.a-child-goes-on") {
+            return false;
+        }
         match self {
             Self::Redo(redo) => redo.is_child(),
             Self::Undo(lanes) => lanes.is_child(),
@@ -459,6 +490,10 @@ impl Journal {
         // Its name is durable by the sync below; an empty log needs no files.
         directory.subdirectory(LOG_NAME)?;
         let file = directory.create(POOL_NEW_NAME)?;
+        if is_planted("rename.a-copy-before-it-is-durable") {
+            directory.rename(POOL_NEW_NAME, POOL_NAME)?;
+            directory.sync()?;
+        }
         let made = PoolFile::begin(file, uuid, 0).and_then(|pool| match self {
             Self::Redo(redo) => redo.back_up(&pool, go_on),
             Self::ReadOnly(read_only) if read_only.has_sums() => read_only.back_up(&pool, go_on),
@@ -471,13 +506,16 @@ impl Journal {
         });
         let made = made.and_then(|sequence| {
             directory.sync()?;
-            directory.rename(POOL_NEW_NAME, POOL_NAME)?;
+            if !is_planted("rename.a-copy-before-it-is-durable") {
+                directory.rename(POOL_NEW_NAME, POOL_NAME)?;
+            }
             directory.sync()?;
             Ok(sequence)
         });
         if made.is_err() {
-            // Best effort: it is no pool, and its name says so.
+            // Best effort: it is no pool, and its name says so; or the sync of its last name failed.
             let _ = remove_if_there(directory, POOL_NEW_NAME);
+            let _ = remove_if_there(directory, POOL_NAME);
         }
         made
     }
@@ -542,6 +580,33 @@ impl Journal {
             Self::ReadOnly(_) => Ok(()),
         }
     }
+}
+
+/// Gives a log directory that a creation which failed left its name once more, unless it is in use: its
+/// name may look durable since a sync failed on it, and only one that is given again is written again.
+///
+/// # Errors
+/// `Error::Unsupported` when a log with records lies there; those of the medium.
+fn name_log_again(directory: &Arc<dyn Directory>, kind: JournalKind) -> Result<()> {
+    let names = directory.list()?;
+    let has = |name: &str| names.iter().any(|known| known == name);
+    if has(LOG_NAME) {
+        // The pool of that creation may have had its name, and was taken back: it must not come back
+        // when a power cut finds its log in the making.
+        directory.sync()?;
+        remove_abandoned(directory.subdirectory(LOG_NAME)?.as_ref())?;
+        directory.rename(LOG_NAME, LOG_NEW_NAME)?;
+    } else if !has(LOG_NEW_NAME) {
+        return Ok(());
+    }
+    // Or a power cut took the second half of this the last time.
+    directory.rename(LOG_NEW_NAME, LOG_NAME)?;
+    if kind == JournalKind::Redo {
+        // Before there is a pool: whoever opens one looks for no log of the other name. The undo journal
+        // syncs this directory anyway before it names its pool.
+        directory.sync()?;
+    }
+    Ok(())
 }
 
 fn remove_if_there(directory: &dyn Directory, name: &str) -> Result<()> {

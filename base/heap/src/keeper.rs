@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use adamant_medium::huge::HUGE_PAGE_BYTES;
+use adamant_wire::mutants::is_planted;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::Result;
@@ -206,7 +207,7 @@ impl Estate {
         let image = &self.space.image;
         let Some(written) = image.written() else { return Ok(()) };
         let Some((epoch, sequence)) = self.end_epoch(written) else { return Ok(()) };
-        if self.makes_checkpoint() {
+        if self.makes_checkpoint() && !is_planted("R6.drops-what-no-sync-covers") {
             // What the file does not have cannot be dropped.
             if self.space.held_bytes() > self.bytes_max / 2 {
                 self.journal.checkpoint_held(image)?;

@@ -15,7 +15,7 @@
 //! - [`Heap::back_up`] copies a heap that goes on being used.
 //! - [`Salvage`] reads what is left of a damaged heap.
 //! - Formats: `docs/format/pool.md`, `docs/format/heap.md`, `docs/format/roots.md`,
-//!   `docs/format/log.md`, `docs/format/lanes.md`. Where to start: [`guide`].
+//!   `docs/format/log.md`, `docs/format/lanes.md`. Where to start: `docs/heap-guide.md`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -106,7 +106,6 @@ mod shrink;
 mod backup;
 mod trace;
 mod leaks;
-pub mod guide;
 mod salvage;
 
 #[cfg(all(test, loom))]

@@ -10,6 +10,7 @@
 //! is held until the record is appended: so it rises from record to record.
 //! Thread safety: any thread; see `space.rs` for the order of locks.
 
+use adamant_wire::mutants::is_planted;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32};
 
@@ -386,6 +387,9 @@ impl<'h> Supply<'h> {
     /// them (R5). Goes on into the free holes behind them as growth would, so that a load after
     /// a shrink takes a handful of system calls.
     fn back(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
+        if is_planted("R5.holes-are-used-without-space") {
+            return Ok(());
+        }
         let end = start + pages;
         let step = growth_step(self.space.image.pages());
         while let Some((hole, hole_end)) = arena.holes.first_in(start, end) {

@@ -39,7 +39,8 @@ pub(crate) struct Turns<T> {
     /// Sleepers that were told to wake up and did not do so yet.
     woken: Mutex<u32>,
     wake: Condvar,
-    looks: u32,
+    /// How often one who waits looks; 0: nobody has waited yet.
+    looks: AtomicU32,
     value: UnsafeCell<T>,
 }
 
@@ -72,8 +73,6 @@ impl<T> DerefMut for Turn<'_, T> {
 
 impl<T> Turns<T> {
     pub(crate) fn new(value: T) -> Self {
-        // With one processor whoever looks keeps the one it waits for from running.
-        let is_single = std::thread::available_parallelism().is_ok_and(|count| count.get() == 1);
         Self {
             taken: AtomicBool::new(false),
             awake: AtomicU32::new(0),
@@ -81,7 +80,7 @@ impl<T> Turns<T> {
             ended: AtomicU32::new(0),
             woken: Mutex::new(0),
             wake: Condvar::new(),
-            looks: if is_single { 1 } else { LOOKS },
+            looks: AtomicU32::new(0),
             value: UnsafeCell::new(value),
         }
     }
@@ -113,7 +112,11 @@ impl<T> Turns<T> {
 
     /// Tries for a turn for a while.
     fn look(&self) -> bool {
-        for _ in 0..self.looks {
+        let looks = match self.looks.load(Ordering::Relaxed) {
+            0 => self.count_looks(),
+            looks => looks,
+        };
+        for _ in 0..looks {
             if self.take() {
                 return true;
             }
@@ -122,6 +125,17 @@ impl<T> Turns<T> {
             }
         }
         false
+    }
+
+    /// How often it is worth looking here. Asked for by who waits first: the answer takes the system
+    /// some 100 microseconds, which opening a store alone should not cost.
+    #[cold]
+    fn count_looks(&self) -> u32 {
+        // With one processor whoever looks keeps the one it waits for from running.
+        let is_single = std::thread::available_parallelism().is_ok_and(|count| count.get() == 1);
+        let looks = if is_single { 1 } else { LOOKS };
+        self.looks.store(looks, Ordering::Relaxed);
+        looks
     }
 
     /// Sleeps until woken, which counts as awake again, or finds that it has the turn: true.

@@ -10,6 +10,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_wire::le::u64_at;
+use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::access::{Read, Write};
@@ -254,7 +255,11 @@ impl<'h> Transaction<'h> {
         let level = &mut writer.levels[depth];
         self.has_put_back |= self.undo.is_some() && !level.ranges.is_empty();
         let persist = self.supply.journal.persist();
-        let restored = level.ranges.restore(&mut self.image, persist, gives_way);
+        let restored = if is_planted("R5.a-refused-commit-stays") {
+            Ok(())
+        } else {
+            level.ranges.restore(&mut self.image, persist, gives_way)
+        };
         if let Err(error) = restored {
             // Saved lines lie in pages that exist, and pages never go away; were it otherwise,
             // memory would no longer be what was committed.

@@ -16,6 +16,7 @@
 //! Tables of descriptors are neither stamped nor dropped: memory has flags in them that the
 //! file does not have.
 
+use adamant_wire::mutants::is_planted;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
@@ -115,7 +116,7 @@ impl Written {
     /// Stamps the pages of `len` bytes at a heap offset, which are about to be stored to.
     #[inline]
     pub(crate) fn mark(&self, offset: u64, len: u64) {
-        if offset >= TABLE_BASE || len == 0 {
+        if offset >= TABLE_BASE || len == 0 || is_planted("R6.stores-are-not-marked") {
             return;
         }
         let epoch = self.epoch.load(Ordering::Relaxed);
@@ -193,7 +194,7 @@ impl Written {
         let held = self.piece(piece).map_or(0, |piece| piece.held.load(Ordering::SeqCst));
         #[cfg(test)]
         let held = if self.skips_held.load(Ordering::Relaxed) { 0 } else { held };
-        (held == 0).then_some(dropping)
+        (held == 0 || is_planted("R6.drops-what-is-reserved")).then_some(dropping)
     }
 
     /// Ends the epoch, and returns its number. Nobody may be within a change that a record is to tell

@@ -15,6 +15,7 @@
 use adamant_medium::error::Result as MediumResult;
 use adamant_wire::checksum::page_sum;
 use adamant_wire::frame::Kind;
+use adamant_wire::mutants::is_planted;
 use zerocopy::FromBytes;
 
 use super::by_page::ByPage;
@@ -49,6 +50,17 @@ pub(super) enum Purpose {
         /// Whether one was.
         torn: bool,
     },
+}
+
+impl Purpose {
+    /// Whether pages are judged before anything is laid over them.
+    fn judges(self) -> bool {
+        match self {
+            Self::Checkpoint => !is_planted("R7.applier-judges-no-page"),
+            Self::Recovery { torn: false } => !is_planted("R7.recovery-judges-no-page"),
+            Self::Recovery { torn: true } => is_planted("R7.torn-pages-are-damage"),
+        }
+    }
 }
 
 /// Applies all records from `start` to `end`, both ends of records, as far as `filter` takes what
@@ -280,14 +292,16 @@ impl<'p> Window<'p> {
             let page_at = (group[0].page - start) as usize;
             let page = &mut self.run[page_at..page_at + PAGE_BYTES as usize];
             let sum = self.sums.at(group[0].page)?;
-            if self.purpose != (Purpose::Recovery { torn: true }) && !is_overwritten(group) {
+            if self.purpose.judges() && !is_overwritten(group) {
                 self.pool.judge_page(group[0].page, page, u32::from_le_bytes(*sum))?;
             }
             for change in group {
                 let source = &self.bytes[change.source as usize..][..change.len as usize];
                 lay_over(&mut page[change.at as usize..][..change.len as usize], source, change);
             }
-            *sum = page_sum(page).to_le_bytes();
+            if !is_planted("R7.sums-are-not-kept") {
+                *sum = page_sum(page).to_le_bytes();
+            }
         }
         self.pool.file().write_at(&self.run, file_offset(start))?;
         self.written_bytes += self.run.len() as u64;

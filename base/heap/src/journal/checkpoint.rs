@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use adamant_wire::frame::log_seed;
+use adamant_wire::mutants::is_planted;
 
 use super::apply::{Purpose, apply};
 use super::chain::Cursor;
@@ -110,12 +111,15 @@ impl Applied {
     }
 
     fn start_in(&mut self, pool: &PoolFile, log: &Log, file: Arc<LogFile>) -> Result<()> {
-        if !self.is_durable {
+        if !self.is_durable && !is_planted("R4.goes-on-from-a-checkpoint-in-the-cache") {
             // What is overwritten next may be needed by the checkpoint before this one.
             self.publish(pool, self.cursor.sequence, false)?;
         }
-        self.generation += 1;
+        self.generation += u64::from(!is_planted("R4.goes-on-in-the-same-generation"));
         self.cursor = log.start(file, self.generation, self.cursor.ordinal + 1)?;
+        if is_planted("R4.appends-before-the-generation-is-durable") {
+            return Ok(());
+        }
         self.publish(pool, self.cursor.sequence, false)
     }
 
@@ -142,7 +146,11 @@ impl Applied {
             return self.checkpoint_held(pool, log, holds, asked);
         }
         let (end, mut appended_bytes) = log.next_stop(self.cursor.sequence);
-        log.sync(end.sequence)?;
+        if is_planted("R1.applies-before-the-log-is-durable") {
+            log.write(end.sequence)?;
+        } else {
+            log.sync(end.sequence)?;
+        }
         let mut go_on = |sequence| {
             if sequence >= last || is_waited() {
                 return Ok(None);
@@ -219,7 +227,8 @@ impl Applied {
         purpose: Purpose,
         applied: &Result<u64>,
     ) -> Result<()> {
-        if let (Err(Error::Damaged { .. }), true) = (applied, purpose != TORN) {
+        let is_left = is_planted("R7.damage-is-taken-for-a-torn-page");
+        if let (Err(Error::Damaged { .. }), true) = (applied, purpose != TORN && !is_left) {
             pool.file().sync()?;
             self.publish(pool, durable, false)?;
         }
@@ -242,8 +251,13 @@ impl Applied {
             debug_assert_eq!(self.cursor.sequence, log.stats().last, "nothing is left behind");
             self.cursor.position = 0;
         }
+        let free_below = if is_last { u64::MAX } else { self.needed().ordinal };
+        if is_planted("R1.reuses-the-log-before-the-position") {
+            log.files.recycle(free_below)?;
+            return self.publish(pool, durable, false);
+        }
         self.publish(pool, durable, false)?;
-        log.files.recycle(if is_last { u64::MAX } else { self.needed().ordinal })
+        log.files.recycle(free_below)
     }
 
     /// Applies the records up to `end`, all of which are durable, then those up to where `go_on` says,
@@ -290,7 +304,9 @@ impl Applied {
             }
             // The pool may grow meanwhile: what is backed now is durable after the sync.
             let pages = pool.pages_backed();
-            pool.file().sync()?;
+            if !is_planted("R1.position-before-the-pool-is-durable") {
+                pool.file().sync()?;
+            }
             self.pages = pages;
         }
         self.cursor = end;

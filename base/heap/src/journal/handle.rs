@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::fork::ForkGuard;
 use adamant_medium::storage::{Directory, File};
+use adamant_wire::mutants::is_planted;
 use parking_lot::{Mutex, MutexGuard};
 use tracing::{Level, debug, enabled};
 
@@ -93,6 +94,12 @@ impl Journal {
         files.prepare_first()?;
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
         let file = directory.create(POOL_NEW_NAME)?;
+        if is_planted("rename.a-pool-before-it-is-durable") {
+            directory.rename(POOL_NEW_NAME, POOL_NAME)?;
+            directory.sync()?;
+            PoolFile::create(file, uuid, data_pages, initial_pages, 0)?;
+            return Ok(Self::open(directory, options)?.0);
+        }
         PoolFile::create(file, uuid, data_pages, initial_pages, 0)?;
         // The pool is durable before its name. A log that has no name yet holds nothing.
         directory.rename(POOL_NEW_NAME, POOL_NAME)?;

@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use adamant_wire::checksum::crc32c;
 use adamant_wire::frame::{self, FRAME_HEADER_BYTES, Kind};
+use adamant_wire::mutants::is_planted;
 use parking_lot::{Mutex, MutexGuard};
 use tracing::{Level, enabled, trace};
 
@@ -365,9 +366,15 @@ impl Log {
             written
         };
         let start = enabled!(target: events::LOG, Level::TRACE).then(Instant::now);
-        for file in &*syncing {
+        for (index, file) in syncing.iter().enumerate() {
+            if is_planted("R1.syncs-the-newest-file-only") && index + 1 < syncing.len() {
+                continue;
+            }
             self.syncs.fetch_add(1, Ordering::Relaxed);
-            file.file.sync().map_err(|error| self.poison.set(error.into()))?;
+            let synced = file.file.sync();
+            if !is_planted("R1.goes-on-after-a-failed-sync") {
+                synced.map_err(|error| self.poison.set(error.into()))?;
+            }
         }
         if let Some(start) = start {
             let (files, micros) = (syncing.len(), events::micros(start));
@@ -385,7 +392,10 @@ impl Log {
             self.pending_bytes.store(0, Ordering::Relaxed);
             tail.cursor.sequence
         };
-        writer.write_taken(synced_next).map_err(|error| self.poison.set(error.into()))?;
+        let taken = writer.write_taken(synced_next);
+        if !is_planted("R5.goes-on-after-a-failed-write") {
+            taken.map_err(|error| self.poison.set(error.into()))?;
+        }
         self.written.store(sequence, Ordering::Release);
         Ok(sequence)
     }

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use adamant_medium::error::Result as MediumResult;
 use adamant_medium::storage::{Directory, File};
 use adamant_wire::checksum::crc32c;
+use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::layout::{LOG_FILE_BYTES_MAX, LOG_FILE_BYTES_MIN, LOG_HEAD_BYTES, LOG_MAGIC, LogHeader};
@@ -57,8 +58,10 @@ impl LogFile {
     pub(super) fn prepare(directory: &dyn Directory, number: u64, bytes: u64) -> Result<Self> {
         let made = Self::prepare_new(directory, number, bytes);
         if made.is_err() {
-            // Best effort: what is left of it is removed when the next one is made ready.
-            let _ = remove_if_there(directory, NEW_NAME);
+            // Best effort: what is left of it is removed when the next one is made ready. Its name goes
+            // too: if the sync of that failed, it looks durable, and would be used by the next process.
+            let name = format!("{number:04}");
+            let _ = remove_if_there(directory, NEW_NAME).and(remove_if_there(directory, &name));
         }
         made
     }
@@ -66,7 +69,11 @@ impl LogFile {
     fn prepare_new(directory: &dyn Directory, number: u64, bytes: u64) -> Result<Self> {
         remove_if_there(directory, NEW_NAME)?;
         let file = directory.create(NEW_NAME)?;
-        file.allocate(0, bytes)?;
+        if is_planted("R5.log-files-have-no-space") {
+            file.set_len(bytes)?;
+        } else {
+            file.allocate(0, bytes)?;
+        }
         file.sync()?;
         let made = Self { number, file, bytes, written_bytes: AtomicU64::new(0) };
         directory.rename(NEW_NAME, &made.name())?;
@@ -143,7 +150,8 @@ impl LogFile {
         }
         self.file.read_at(&mut bytes, 0)?;
         let header = LogHeader::read_from_bytes(&bytes).ok().filter(|header| {
-            header.magic == LOG_MAGIC && header.checksum.get() == header_checksum(header)
+            let is_sound = header.checksum.get() == header_checksum(header);
+            header.magic == LOG_MAGIC && (is_sound || is_planted("checksum.log-header"))
         });
         // As for a checkpoint: larger counters are not what any program wrote.
         Ok(header.filter(|h| h.generation.get().max(h.ordinal.get()) <= COUNTER_MAX))
@@ -251,7 +259,7 @@ pub(super) fn remove_if_there(directory: &dyn Directory, name: &str) -> Result<(
 ///
 /// # Errors
 /// `Error::Unsupported` for a log with records; those of the medium.
-pub(super) fn remove_abandoned(directory: &dyn Directory) -> Result<()> {
+pub(crate) fn remove_abandoned(directory: &dyn Directory) -> Result<()> {
     for file in list(directory)? {
         let bytes = file.bytes;
         let mut head = [0; LOG_HEAD_BYTES as usize];

@@ -33,6 +33,7 @@ mod tests;
 pub(crate) use backup::back_up_still;
 pub(crate) use handle::Journal;
 pub(crate) use holds::Holds;
+pub(crate) use log_file::remove_abandoned;
 pub(crate) use options::JournalOptions;
 pub(crate) use poison::Poison;
 pub(crate) use record::{Entries, Entry, RecordBuilder};

@@ -13,6 +13,7 @@ use adamant_medium::storage::Directory;
 use adamant_wire::checksum::crc32c;
 use adamant_wire::frame::{FRAME_HEADER_BYTES, Kind, log_seed};
 use adamant_wire::le;
+use adamant_wire::mutants::is_planted;
 
 use super::apply::{Purpose, damaged_record};
 use super::chain::{ChainReader, Cursor, End, Step};
@@ -75,14 +76,18 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
     let was_closed = start.position == 0;
     if !was_closed {
         let Tail { files: used, seed, end, .. } = find(pool, &newest, &headed, &headless)?;
-        make_durable(&used, &start, &end)?;
+        if !is_planted("R4.replays-what-is-not-durable") {
+            make_durable(&used, &start, &end)?;
+        }
         let torn = newest.applying.get() != 0;
         let purpose = Purpose::Recovery { torn };
         applied.replay(pool, (used, seed), end, purpose, None, &mut |_| Ok(None))?;
     }
     // Never one that was used before, so that no file is ever taken for another.
-    let seen =
-        |value: fn(&Headed) -> u64, least: u64| headed.iter().map(value).fold(least, u64::max);
+    let is_left = is_planted("R4.goes-on-in-the-same-generation");
+    let seen = |value: fn(&Headed) -> u64, least: u64| {
+        headed.iter().filter(|_| !is_left).map(value).fold(least, u64::max)
+    };
     applied.generation = seen(|headed| headed.generation, generation);
     applied.cursor.ordinal = seen(|headed| headed.used.ordinal, start.ordinal);
     if !was_closed {
@@ -149,8 +154,10 @@ fn make_durable(files: &[Used], start: &Cursor, end: &Cursor) -> Result<()> {
     for used in files.iter().filter(tail) {
         let from = if used.ordinal == start.ordinal { start.position } else { LOG_HEAD_BYTES };
         let to = if used.ordinal == end.ordinal { end.position } else { used.file.bytes };
-        rewrite(used, 0..LOG_HEAD_BYTES, &mut buffer)?;
-        rewrite(used, from..to, &mut buffer)?;
+        if !is_planted("R4.trusts-the-page-cache") {
+            rewrite(used, 0..LOG_HEAD_BYTES, &mut buffer)?;
+            rewrite(used, from..to, &mut buffer)?;
+        }
         used.file.file.sync()?;
     }
     Ok(())
@@ -199,7 +206,9 @@ fn judge_generations(pool: &PoolFile, newest: &Checkpoint, headed: &[Headed]) ->
     let generation = newest.generation.get();
     for headed in headed.iter().filter(|headed| headed.generation > generation) {
         let seed = log_seed(pool.uuid(), headed.generation);
-        if log_file_begins_with_record(&headed.used, seed)? {
+        if log_file_begins_with_record(&headed.used, seed)?
+            && !is_planted("R4.later-generations-are-forgotten")
+        {
             return Err(Error::Damaged {
                 file: pool.file().path().into(),
                 offset: CHECKPOINT_OFFSETS[0],
@@ -230,7 +239,8 @@ fn log_file_begins_with_record(used: &Used, seed: u32) -> Result<bool> {
 
 /// The file that the newest checkpoint names was durable before the checkpoint was.
 fn judge_first_file(pool: &PoolFile, files: &[Used], newest: &Checkpoint) -> Result<()> {
-    if files.iter().any(|used| used.ordinal == newest.ordinal.get()) {
+    let is_there = files.iter().any(|used| used.ordinal == newest.ordinal.get());
+    if is_there || is_planted("R3.a-log-may-be-missing") {
         return Ok(());
     }
     Err(Error::Damaged {
@@ -275,13 +285,15 @@ impl Scan<'_> {
             Err(error) => return Err(error),
         };
         let expected = self.last.sequence + 1;
-        if expected <= self.durable {
+        if expected <= self.durable && !is_planted("R3.forgets-what-the-checkpoint-knew") {
             return Ok((self.last, Some(end.damaged())));
+        }
+        if is_planted("R3.ends-without-looking-on") {
+            return Ok((self.last, None));
         }
         let why = match search(self.files, headless, self.seed, &end, expected)? {
             Beyond::Nothing => return Ok((self.last, None)),
             Beyond::LaterRecord(later) => format!("record {later} proves that it was there"),
-            Beyond::TooMuch => "too much that looks like records follows".into(),
         };
         let what = format!("{}; {why}", end.what);
         Ok((self.last, Some(End { what, ..end }.damaged())))
@@ -298,6 +310,9 @@ impl Scan<'_> {
                 Step::End(end) => return Ok(end),
             };
             if header.kind == Kind::Part {
+                if is_planted("R2.counts-before-its-commit-frame") {
+                    self.last = reader.cursor(sequence);
+                }
                 parts += 1;
                 parts_crc = crc32c(parts_crc, &header.crc.to_le_bytes());
                 continue;
@@ -305,7 +320,7 @@ impl Scan<'_> {
             let found = CommitHead::take(&mut reader.bytes(range));
             let lag = found.map_or(0, |head| head.lag);
             let expected = CommitHead { lag, parts, parts_crc };
-            if found != Some(expected) {
+            if found != Some(expected) && !is_planted("R2.commit-covers-no-parts") {
                 let what = "the commit frame does not fit the parts before it";
                 return Err(damaged_record(self.files, &reader.cursor(sequence), sequence, what));
             }

@@ -4,6 +4,7 @@
 //! Invariants: the watermark covers an entry only after a fence that followed the flush of all
 //! lines it changed, by the same thread. Costs two fences and those flushes, once a lane's length.
 
+use adamant_wire::mutants::is_planted;
 use std::sync::atomic::Ordering;
 
 use super::lane::State;
@@ -75,7 +76,8 @@ impl Shared {
         let states = others.iter_mut().map(|state| &mut **state);
         let mut states: Vec<&mut State> = states.chain(own).collect();
         let mut flushed = Recent::new();
-        for state in &states {
+        let is_left = is_planted("R8.covers-before-memory-is-durable");
+        for state in states.iter().filter(|_| !is_left) {
             self.flush_ranges(state.pending.iter().copied(), &mut flushed, image);
         }
         self.persist.fence();
@@ -106,7 +108,8 @@ impl Held<'_> {
             if self.shared.covered() < self.state.newest {
                 self.shared.advance(Some(&mut self.state), image);
             }
-            if self.shared.covered() >= self.state.newest {
+            let may_start = is_planted("R8.starts-over-before-it-is-covered");
+            if self.shared.covered() >= self.state.newest || may_start {
                 self.state.position = 0;
                 self.shared.large.remove_covered(self.shared.covered());
                 return true;

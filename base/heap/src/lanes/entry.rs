@@ -5,6 +5,7 @@
 //! Thread safety: pure functions.
 
 use adamant_wire::checksum::crc32c;
+use adamant_wire::mutants::is_planted;
 use adamant_wire::{le, varint};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -106,7 +107,8 @@ pub(super) fn peek(bytes: &[u8]) -> Option<(u8, u64, usize)> {
 pub(super) fn parse(seed: u32, bytes: &[u8]) -> Option<(Head, &[u8])> {
     let (_, _, len) = peek(bytes)?;
     let entry = &bytes[..len];
-    if le::u32_at(entry, 0)? != crc32c(seed, &entry[4..]) {
+    let is_sound = le::u32_at(entry, 0)? == crc32c(seed, &entry[4..]);
+    if !is_sound && !is_planted("checksum.lane-entry") {
         return None;
     }
     decode(entry)

@@ -34,7 +34,7 @@ const LOG_NAME: &str = "log";
 /// The undo journal. Dropping it leaves to the next opening what `close` would have done.
 #[derive(Debug)]
 pub(crate) struct Lanes {
-    shared: Shared,
+    pub(super) shared: Shared,
     directory: Arc<dyn Directory>,
     pool: PoolFile,
     raised: AtomicU64,

@@ -1,6 +1,7 @@
 //! Every persistent byte of the file of lanes, and nothing volatile. See `docs/format/lanes.md`.
 
 use adamant_wire::checksum::crc32c;
+use adamant_wire::mutants::is_planted;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -102,7 +103,8 @@ pub(super) fn watermark_word(uuid: &[u8; 16], sequence: u64) -> u64 {
 /// The sequence number in a stored watermark; `None` when it proves itself wrong.
 pub(super) fn watermark_of(uuid: &[u8; 16], word: u64) -> Option<u64> {
     let sequence = word & SEQUENCE_MAX;
-    (watermark_word(uuid, sequence) == word).then_some(sequence)
+    let is_sound = watermark_word(uuid, sequence) == word || is_planted("checksum.watermark");
+    is_sound.then_some(sequence)
 }
 
 #[cfg(test)]

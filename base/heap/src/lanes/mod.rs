@@ -23,6 +23,8 @@ mod recover;
 mod replay;
 mod salvage;
 mod handle;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use append::{Appended, Fresh, Undo};
 pub(crate) use handle::Lanes;

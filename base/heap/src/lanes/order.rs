@@ -6,6 +6,7 @@
 //! needs before it says that its fence is complete. Both are released by the increment of `next`,
 //! so who has a number sees the state of all lanes with lower ones, or a later state.
 //! Thread safety: any thread; a slot is written by who has its lane.
+use adamant_wire::mutants::is_planted;
 
 use super::layout::SEQUENCE_MAX;
 use crate::sync::{AtomicU64, Ordering, yield_now};
@@ -96,7 +97,7 @@ impl Order {
         in_flight.clear();
         for (other, slot) in self.slots.iter().enumerate().take(self.used()) {
             let found = if other == lane { NONE } else { number_in(&slot.in_flight) };
-            if found < sequence {
+            if found < sequence && !is_planted("R8.names-nobody-in-flight") {
                 in_flight.push(found);
             }
         }
@@ -121,6 +122,7 @@ impl Order {
         for slot in self.slots.iter().take(self.used()) {
             let in_flight = number_in(&slot.in_flight);
             let open = slot.open.load(Ordering::Acquire);
+            let open = if is_planted("R8.open-entries-are-settled") { NONE } else { open };
             settled = settled.min(in_flight.min(open) - 1);
         }
         settled

@@ -16,6 +16,7 @@ use std::collections::{HashMap, HashSet};
 
 use adamant_medium::persist::Persist;
 use adamant_wire::checksum::crc32c;
+use adamant_wire::mutants::is_planted;
 
 use super::layout::{KIND_COMMIT, KIND_UNDO};
 use super::scan::Found;
@@ -65,7 +66,9 @@ pub(super) fn judge<'a>(
     watermark: u64,
     image: &Image,
 ) -> Result<Plan<'a>> {
-    found.sort_by_key(|entry| entry.head.sequence);
+    if !is_planted("R8.replays-lane-by-lane") {
+        found.sort_by_key(|entry| entry.head.sequence);
+    }
     Proofs::new(&found).refuse_gaps(watermark)?;
     plan(found, watermark, image)
 }
@@ -81,7 +84,8 @@ pub(super) fn plan<'a>(found: Vec<Found<'a>>, before: u64, image: &Image) -> Res
     let counts = counts.collect::<Result<Vec<bool>>>()?;
     let mut void = HashSet::new();
     for (entry, counts) in found.iter().zip(&counts) {
-        if *counts && entry.head.kind != KIND_UNDO && entry.head.group != 0 {
+        let is_left = is_planted("R8.undo-entries-outlive-their-commit");
+        if *counts && entry.head.kind != KIND_UNDO && entry.head.group != 0 && !is_left {
             void.insert(entry.head.group);
         }
     }
@@ -134,7 +138,10 @@ impl<'f, 'a> Proofs<'f, 'a> {
     pub(super) fn counts(&self, index: usize, image: &Image) -> Result<bool> {
         let entry = &self.found[index];
         match entry.head.fresh_crc {
-            Some(crc) if !self.is_proven(index + 1, entry.head.sequence) => {
+            Some(crc)
+                if !self.is_proven(index + 1, entry.head.sequence)
+                    && !is_planted("R8.fresh-blocks-need-no-proof") =>
+            {
                 Ok(fresh_crc(entry, image)? == Some(crc))
             }
             _ => Ok(true),
@@ -178,7 +185,7 @@ impl<'f, 'a> Proofs<'f, 'a> {
             } else {
                 (expected..sequence).find(|missing| self.is_proven(index, *missing))
             };
-            if let Some(missing) = missing {
+            if let Some(missing) = missing.filter(|_| !is_planted("R8.gaps-are-no-damage")) {
                 let what =
                     format!("entry {missing} was durable when this one was made, and is gone");
                 return Err(entry.damaged(what));
@@ -186,5 +193,46 @@ impl<'f, 'a> Proofs<'f, 'a> {
             expected = sequence + 1;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::entry::Head;
+    use super::*;
+    use crate::error::Error;
+
+    /// Commits by number, each with the numbers that it names as in flight.
+    fn judged(numbers: &[(u64, &[u64])], watermark: u64) -> Result<()> {
+        let found = numbers.iter().map(|(sequence, in_flight)| {
+            let in_flight = in_flight.to_vec();
+            let head =
+                Head { kind: KIND_COMMIT, sequence: *sequence, in_flight, ..Head::default() };
+            Found { head, changes: &[], path: Path::new("lanes"), offset: 0 }
+        });
+        Proofs::new(&found.collect::<Vec<_>>()).refuse_gaps(watermark)
+    }
+
+    /// An entry of one lane may be lost with its fence, whatever is in the others; but not one that
+    /// was durable when a later one was made, which then does not name it.
+    #[test]
+    fn a_number_that_is_gone_is_damage_unless_all_behind_it_say_that_it_was_in_flight() {
+        judged(&[(8, &[]), (9, &[]), (10, &[])], 7).unwrap();
+        judged(&[(8, &[]), (10, &[9])], 7).unwrap();
+        judged(&[(8, &[]), (10, &[9]), (11, &[9])], 7).unwrap();
+        judged(&[(9, &[8])], 7).unwrap();
+        let gaps: [&[(u64, &[u64])]; 5] = [
+            &[(8, &[]), (10, &[])],
+            &[(9, &[])],
+            &[(8, &[]), (10, &[9]), (11, &[])],
+            &[(8, &[]), (12, &[9, 10])],
+            &[(8, &[]), (900, &[9])],
+        ];
+        for gap in gaps {
+            assert!(matches!(judged(gap, 7), Err(Error::Damaged { .. })), "{gap:?}");
+        }
+        assert!(matches!(judged(&[(8, &[]), (8, &[])], 7), Err(Error::Damaged { .. })), "twice");
     }
 }

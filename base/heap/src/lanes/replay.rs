@@ -9,6 +9,7 @@
 //! Thread safety: runs alone, when a heap is opened.
 
 use adamant_medium::persist::Persist;
+use adamant_wire::mutants::is_planted;
 
 use super::recover::Plan;
 use super::scan::Found;
@@ -45,7 +46,8 @@ pub(super) fn replay(plan: &Plan<'_>, persist: &dyn Persist, image: &Image) -> R
                 apply(&piece, persist, &mut exclusive).map_err(|error| commit.damaged(error))?;
         }
     }
-    for undo in plan.undo.iter().rev() {
+    let is_left = is_planted("R8.undo-entries-are-not-rolled-back");
+    for undo in plan.undo.iter().rev().filter(|_| !is_left) {
         for change in Entries::new(undo.changes) {
             if let Entry::Bytes { offset, bytes } = change.map_err(|what| undo.damaged(what))? {
                 let piece = Piece::Bytes { offset, bytes };
@@ -107,7 +109,9 @@ pub(super) fn visible<'a>(commit: &Found<'a>, covered: &mut Covered) -> Result<V
             Entry::Direct { offset, len } => direct.push((offset, len)),
         }
     }
-    direct.into_iter().for_each(|(offset, len)| covered.add(offset, len));
+    if !is_planted("R8.replays-over-what-came-later") {
+        direct.into_iter().for_each(|(offset, len)| covered.add(offset, len));
+    }
     Ok(pieces)
 }
 
@@ -137,7 +141,40 @@ impl Covered {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use super::super::entry::Head;
     use super::*;
+    use crate::journal::RecordBuilder;
+
+    /// A block was freed and its memory given out again: what a later commit wrote there in place is in
+    /// memory, and in no entry. What earlier ones say of it must not come back.
+    #[test]
+    fn what_a_later_commit_wrote_in_place_is_not_written_over() {
+        let (mut earlier, mut later) = (RecordBuilder::whole(), RecordBuilder::whole());
+        earlier.bytes(1000, &[7; 100]);
+        earlier.set_bits(2000, u64::MAX);
+        later.direct(1020, 40);
+        later.direct(2000, 4);
+        let commit = |sequence: u64, record: &'static RecordBuilder| Found {
+            head: Head { sequence, ..Head::default() },
+            changes: record.payload(),
+            path: Path::new("lanes"),
+            offset: 0,
+        };
+        let (earlier, later) = (&*Box::leak(Box::new(earlier)), &*Box::leak(Box::new(later)));
+        let mut covered = Covered::default();
+        assert_eq!(visible(&commit(2, later), &mut covered).unwrap().len(), 0);
+        let pieces = visible(&commit(1, earlier), &mut covered).unwrap();
+        let pieces: Vec<(u64, u64)> = pieces
+            .iter()
+            .map(|piece| match piece {
+                Piece::Bytes { offset, bytes } => (*offset, bytes.len() as u64),
+                Piece::Bits { offset, set, .. } => (*offset, *set),
+            })
+            .collect();
+        assert_eq!(pieces, [(1000, 20), (1060, 40), (2000, u64::MAX << 32)]);
+    }
 
     #[test]
     fn covered_ranges_are_a_set_of_bytes() {

@@ -7,3 +7,4 @@ mod records;
 mod recovery;
 mod space;
 mod commit;
+mod forged;

@@ -271,3 +271,34 @@ fn a_pool_torn_by_an_applier_is_made_whole() {
         model.assert_pool(&copy, &opened, 30);
     }
 }
+
+/// The applier applies durable records only, and its checkpoint says up to which: where the end of
+/// the log is gone after that, nothing in the log itself could tell it from a tail.
+#[test]
+fn a_log_shorter_than_its_checkpoint_knew_is_damage() {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(9));
+    let journal = create(&disk, options());
+    let mut ends = Vec::new();
+    for _ in 0..8 {
+        model.commit(&mut rng, &journal, 4, Durability::Sync);
+        ends.push(used_bytes(&disk.bytes(LOG)).next_multiple_of(4));
+    }
+    let before = disk.bytes("pool");
+    journal.checkpoint().expect("checkpoint");
+    // The last checkpoint is not there yet: the one before it says that an applier is at work.
+    let applying = disk.copy();
+    applying.change("pool", |pool| {
+        let newest = CHECKPOINT_OFFSETS.into_iter().max_by_key(|&slot| pool[slot as usize]);
+        let newest = newest.expect("two slots") as usize;
+        pool[newest..newest + 512].copy_from_slice(&before[newest..newest + 512]);
+    });
+    assert_eq!(open(&applying.copy()).expect("open").1.records, 8);
+    for kept in 0..8 {
+        let cut = applying.copy();
+        let end = if kept == 0 { LOG_HEAD_BYTES as usize } else { ends[kept - 1] };
+        cut.change(LOG, |log| log[end..].fill(0));
+        let opened = open(&cut).map(|(_, recovery)| recovery);
+        assert!(matches!(opened, Err(Error::Damaged { .. })), "{kept} records: {opened:?}");
+    }
+}
