@@ -171,6 +171,12 @@ impl Cache {
         }
     }
 
+    /// The block at `offset` of a file, if it is here.
+    #[inline]
+    pub(crate) fn known_block(&self, file: FileKey, offset: u64) -> Option<CachedBlock> {
+        self.blocks.get(&BlockKey { file, offset })
+    }
+
     /// The open file; opened by `open` if it is not here.
     ///
     /// # Errors

@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 use adamant_heap::Transaction;
 use adamant_heap::access::Write;
+use adamant_wire::mutants::is_planted;
 
 use crate::environment::{Doomed, Environment, FileCounter};
 use crate::error::{Error, Result};
+use crate::head;
 use crate::layers::{Blob, Layers, ListedBlob, TableFile};
-use crate::layout::{BUFFER_OLDER_AT, HEAD_BUFFER_AT};
+use crate::layout::HEAD_BUFFER_AT;
 use crate::manifest::{self, BlobInfo};
-use crate::memtable::{Memtable, create_buffer, destroy_buffer};
+use crate::memtable::{Memtable, create_buffer, destroy_buffer, forget_older};
 use crate::table::TableMeta;
 
 /// What changes.
@@ -145,6 +147,9 @@ impl Edit {
 
 /// Writes down the number of the next file, if it has changed.
 fn keep_next_file(heap: &mut Transaction<'_>, environment: &Environment) -> Result<()> {
+    if is_planted("R9.numbers-are-used-again") {
+        return Ok(());
+    }
     let FileCounter { block, at } = environment.counter();
     let next_file = u32::try_from(environment.next_file()).map_err(|_| Error::FilesExhausted)?;
     let bytes = heap.write(block, at, size_of::<u32>())?;
@@ -160,7 +165,7 @@ fn rotate(
     environment: &Arc<Environment>,
 ) -> Result<()> {
     let block = create_buffer(heap, next.active.buffer())?;
-    heap.update_u64(head, HEAD_BUFFER_AT, block)?;
+    head::set(heap, head, HEAD_BUFFER_AT, block)?;
     let active = Arc::new(Memtable::open(heap, block, environment.sequences())?);
     next.frozen.insert(0, std::mem::replace(&mut next.active, active));
     Ok(())
@@ -168,8 +173,11 @@ fn rotate(
 
 /// Lets the oldest memtable go, which is frozen.
 fn drop_oldest(heap: &mut Transaction<'_>, next: &mut Layers) -> Result<()> {
+    if is_planted("R9.memtables-flush-in-any-order") && next.frozen.len() > 1 {
+        next.frozen.swap(0, 1);
+    }
     let Some(oldest) = next.frozen.pop() else { return Ok(()) };
     let newer = next.frozen.last().unwrap_or(&next.active).buffer();
-    heap.update_u64(newer, BUFFER_OLDER_AT, 0)?;
+    forget_older(heap, newer)?;
     destroy_buffer(heap, oldest.buffer())
 }

@@ -2,7 +2,7 @@
 //!
 //! Purpose: everything that a tree needs beside the heap.
 //! Invariants (R9): a file is removed only when a durable commit says that no tree has it, nobody reads
-//! it, and no backup copies files. Numbers of files are never used again.
+//! it, no backup copies files, and the store is open. Numbers of files are never used again.
 //! Thread safety: shared freely. Lock order: `doomed` and `removals` are held for themselves.
 
 use std::fmt::Debug;
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_heap::Heap;
 use adamant_medium::storage::Directory;
+use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
 
 use crate::cache::Cache;
@@ -76,6 +77,8 @@ struct Removals {
     /// Backups that copy files.
     pins: usize,
     waiting: Vec<(Shelf, u64)>,
+    /// The store was closed: what lies there may be another's by now.
+    is_ended: bool,
 }
 
 impl Environment {
@@ -161,12 +164,15 @@ impl Environment {
             let before = removed;
             for name in directory.list()? {
                 let Some((number, is_finished)) = number_of(&name) else { continue };
-                self.next_file.fetch_max(number.saturating_add(1), Ordering::Relaxed);
+                if !is_planted("R9.numbers-of-orphans-are-used-again") {
+                    self.next_file.fetch_max(number.saturating_add(1), Ordering::Relaxed);
+                }
                 if is_finished && is_listed(number) {
                     continue;
                 }
                 // What another store left here by mistake is not ours to remove.
-                let is_ours = owner_of(&**directory, &name)? == Some(self.uuid);
+                let is_ours = owner_of(&**directory, &name)? == Some(self.uuid)
+                    || is_planted("R9.orphans-of-others-go");
                 if is_ours || !is_finished {
                     directory.remove(&name)?;
                     removed += 1;
@@ -196,7 +202,9 @@ impl Environment {
             return Ok(());
         }
         // If it fails the heap is poisoned; the next opening removes them.
-        heap.sync()?;
+        if !is_planted("R9.files-go-before-their-commit-is-durable") {
+            heap.sync()?;
+        }
         doomed.iter().for_each(|file| file.bury());
         Ok(())
     }
@@ -204,13 +212,21 @@ impl Environment {
     /// Removes a file that nobody reads any more, or has it removed when no backup copies files.
     pub(crate) fn remove(&self, shelf: Shelf, number: u64) {
         let mut removals = self.removals.lock();
-        if removals.pins > 0 {
+        if removals.pins > 0 && !is_planted("R9.files-go-beside-a-backup") {
             removals.waiting.push((shelf, number));
             return;
         }
-        drop(removals);
-        // What cannot be removed now is an orphan, which the next opening removes.
-        let _ = self.directory(shelf).remove(&self.identity(number).name());
+        // What is not removed now is an orphan, which the next opening removes. Under the lock, so that
+        // none goes behind the end.
+        if !removals.is_ended {
+            let _ = self.directory(shelf).remove(&self.identity(number).name());
+        }
+    }
+
+    /// Removes no file from here on: the store is being closed. Somebody may yet read a file that was let
+    /// go, and be done with it when another store has taken its place.
+    pub fn end_removals(&self) {
+        self.removals.lock().is_ended = true;
     }
 
     /// Keeps all files that are there, for a backup that copies them, until as many calls of

@@ -100,6 +100,17 @@ impl Error {
         }
     }
 
+    /// The file that is damaged, if this is the damage of one.
+    pub(crate) fn damaged_file(&self) -> Option<&Path> {
+        match self {
+            Self::Medium(MediumError::Truncated { path, .. }) => Some(path),
+            Self::Missing { file }
+            | Self::Unsupported { file, .. }
+            | Self::Damaged { file, .. } => Some(file),
+            _ => None,
+        }
+    }
+
     /// Whether a file is missing, cut, or does not hold what was written to it.
     pub fn is_damage(&self) -> bool {
         match self {

@@ -16,11 +16,12 @@ use adamant_heap::access::Read;
 use crate::blob::check_blob_file;
 use crate::environment::{Environment, Shelf};
 use crate::error::{Error, Result};
+use crate::head;
 use crate::layers::{LEVELS, Layers, TableFile};
 use crate::manifest::{self, BlobInfo};
 use crate::memtable::{buffer_blocks, open_buffer};
 use crate::table::{TableMeta, check_table};
-use crate::tree::{Lsm, read_head};
+use crate::tree::Lsm;
 
 /// A memtable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +95,9 @@ pub struct LsmStats {
     pub moves: u64,
     /// What is written and not merged yet: [`Lsm::debt`].
     pub debt: f64,
+    /// Numbers of tables that a merge could not read: they stay where they are until the store is opened
+    /// again or the tree compacted by hand, and others are merged around them.
+    pub damaged_tables: Vec<u64>,
 }
 
 impl Lsm {
@@ -144,6 +148,7 @@ impl Lsm {
             compacted_bytes: work.compacted_bytes.load(Ordering::Relaxed),
             moves: work.moves.load(Ordering::Relaxed),
             debt: self.debt(),
+            damaged_tables: self.parked_tables(),
         }
     }
 
@@ -154,7 +159,7 @@ impl Lsm {
     pub fn check<R: Read>(&self, heap: &R) -> Result<LsmCheck> {
         let layers = self.layers();
         let environment = Arc::clone(self.environment());
-        let head = read_head(heap, self.head())?;
+        let head = head::read(heap, self.head())?;
         let mut findings = Vec::new();
         let mut wrong = |offset, what| {
             findings.push(Error::Heap(adamant_heap::Error::InvalidPointer { offset, what }));

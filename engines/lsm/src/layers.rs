@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use adamant_heap::access::Read;
 use adamant_slice::Slice;
+use adamant_wire::mutants::is_planted;
 
 use crate::blob::BlobFile;
 use crate::cover::Cover;
@@ -21,6 +22,7 @@ use crate::key::BlobPointer;
 use crate::layout::Head;
 use crate::manifest::{self, BlobInfo, Listed};
 use crate::memtable::{Memtable, open_buffer};
+use crate::sum::damaged;
 use crate::table::{Table, TableMeta};
 
 /// Levels: with ten times the bytes on each, enough for some 2.5 PB.
@@ -85,6 +87,9 @@ impl TableFile {
 
 impl Doomed for TableFile {
     fn bury(&self) {
+        if is_planted("R9.files-go-beside-a-reader") {
+            self.environment.remove(Shelf::Tables, self.meta.number);
+        }
         self.is_buried.store(true, Ordering::Release);
     }
 }
@@ -146,6 +151,12 @@ impl Drop for Blob {
     }
 }
 
+/// The value of a key in a blob file, which is listed or not.
+pub(crate) fn read_blob(blob: Option<&Blob>, key: &[u8], pointer: &BlobPointer) -> Result<Slice> {
+    let missing = || Error::Missing { file: Shelf::Blobs.name(pointer.file).into() };
+    blob.ok_or_else(missing)?.open()?.get(pointer, key)
+}
+
 /// A blob file, and what of it is stale.
 #[derive(Clone, Debug)]
 pub(crate) struct ListedBlob {
@@ -164,14 +175,21 @@ pub(crate) struct Layers {
     pub(crate) cover: Arc<Cover>,
     /// Tables that say something of whole ranges and could not be read: nothing is known of their keys.
     pub(crate) unread: Vec<Arc<TableFile>>,
+    /// Entries of all tables, however old.
+    pub(crate) table_entries: u64,
     /// Of all tables there ever were.
     pub(crate) sequence_max: u64,
     /// Heap offset of the manifest.
     pub(crate) manifest: u64,
 }
 
-fn wrong(offset: u64, what: &'static str) -> Error {
-    Error::Heap(adamant_heap::Error::InvalidPointer { offset, what })
+/// Those of the tables of a level, which ascend, that have keys within bounds.
+pub(crate) fn within<'l>(
+    files: &'l [Arc<TableFile>],
+    (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+) -> &'l [Arc<TableFile>] {
+    let rest = &files[files.partition_point(|file| file.ends_below(lower))..];
+    &rest[..rest.partition_point(|file| file.overlaps(Bound::Unbounded, upper))]
 }
 
 impl Layers {
@@ -185,7 +203,7 @@ impl Layers {
         let mut buffer = head.buffer.get();
         while buffer != 0 {
             if memtables.iter().any(|known: &Arc<Memtable>| known.buffer() == buffer) {
-                return Err(wrong(buffer, "is a buffer that comes before itself"));
+                return Err(damaged(buffer, "is a buffer that comes before itself"));
             }
             let sequences = environment.sequences();
             memtables.push(Arc::new(Memtable::open(heap, buffer, sequences)?));
@@ -193,7 +211,7 @@ impl Layers {
         }
         let frozen = memtables.split_off(memtables.len().min(1));
         let Some(active) = memtables.pop() else {
-            return Err(wrong(0, "is where a tree's buffer should be"));
+            return Err(damaged(0, "is where a tree's buffer should be"));
         };
         let Listed { sequence_max, tables, blobs } = manifest::read(heap, head.manifest.get())?;
         environment.sequences().note(sequence_max);
@@ -204,13 +222,17 @@ impl Layers {
             blobs: BTreeMap::new(),
             cover: Arc::default(),
             unread: Vec::new(),
+            table_entries: 0,
             sequence_max,
             manifest: head.manifest.get(),
         };
         for (level, record) in tables {
             let meta = manifest::read_table(heap, record)?;
             let Some(files) = layers.levels.get_mut(level as usize) else {
-                return Err(wrong(layers.manifest, "is a manifest with a level that no tree has"));
+                return Err(damaged(
+                    layers.manifest,
+                    "is a manifest with a level that no tree has",
+                ));
             };
             files.push(TableFile::new(environment, meta, record));
         }
@@ -232,6 +254,7 @@ impl Layers {
         for level in others {
             level.sort_by(|one, other| one.meta.key_min.cmp(&other.meta.key_min));
         }
+        self.table_entries = self.levels.iter().flatten().map(|file| file.meta.entries).sum();
         let mut ranges = Vec::new();
         self.unread.clear();
         for file in self.levels.iter().flatten().filter(|file| file.meta.range_tombstones > 0) {
@@ -255,12 +278,8 @@ impl Layers {
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
     ) -> impl DoubleEndedIterator<Item = &Arc<TableFile>> {
         let files = &self.levels[level][..];
-        // Those that end below come first where they are ordered by key.
-        let start = if level == 0 { 0 } else { files.partition_point(|f| f.ends_below(lower)) };
-        let rest = &files[start..];
-        let is_before = |file: &Arc<TableFile>| file.overlaps(Bound::Unbounded, upper);
-        let end = if level == 0 { rest.len() } else { rest.partition_point(is_before) };
-        rest[..end].iter().filter(move |file| file.overlaps(lower, upper))
+        let files = if level == 0 { files } else { within(files, (lower, upper)) };
+        files.iter().filter(move |file| file.overlaps(lower, upper))
     }
 
     /// Whether memtables have a key between bounds.
@@ -275,11 +294,8 @@ impl Layers {
 
     /// A value of a blob file.
     pub(crate) fn blob_value(&self, key: &[u8], pointer: &BlobPointer) -> Result<Slice> {
-        let Some(listed) = self.blobs.get(&pointer.file) else {
-            let name = Shelf::Blobs.name(pointer.file);
-            return Err(Error::Missing { file: name.into() });
-        };
-        listed.blob.open()?.get(pointer, key)
+        let listed = self.blobs.get(&pointer.file);
+        read_blob(listed.map(|listed| &*listed.blob), key, pointer)
     }
 
     /// Bytes of the tables of a level.

@@ -1,15 +1,16 @@
 //! Every persistent byte that a log-structured merge tree keeps on the heap, and nothing volatile.
 //!
 //! Purpose: see `docs/format/lsm.md`. Its files have pages of their own.
-//! Invariants: all integers are little-endian, so that any bytes are valid objects (S3).
+//! Invariants: all integers are little-endian, so that any bytes are valid objects (S3). Each object
+//! has a checksum: the undo journal has none of pages.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// First bytes of a head.
-pub const HEAD_MAGIC: [u8; 8] = *b"AdaLsm\0\x01";
+pub const HEAD_MAGIC: [u8; 8] = *b"AdaLsm\0\x02";
 /// First bytes of a buffer.
-pub const BUFFER_MAGIC: [u8; 8] = *b"AdaBuf\0\x01";
+pub const BUFFER_MAGIC: [u8; 8] = *b"AdaBuf\0\x02";
 
 /// The head of a tree: its offset names the tree.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -23,6 +24,8 @@ pub struct Head {
     pub buffer: U64,
     /// The block of the manifest; 0 while there is no file.
     pub manifest: U64,
+    /// Checksum of the fields before.
+    pub sum: U64,
 }
 
 /// Chunks that a buffer can have: each is a quarter of those before it, so they do not run out.
@@ -36,14 +39,21 @@ pub struct Buffer {
     pub magic: [u8; 8],
     /// The buffer that was filled before this one and is in no table yet; 0 for none.
     pub older: U64,
-    /// Chunks there are, times 2^40, and bytes used of the last one.
+    /// Checksum of the fields before and of all chunks.
+    pub sum: U64,
+    /// Chunks there are, times 2^56, bytes used of the last one, times 2^16, and the lower half of a
+    /// checksum of both: this changes with every record.
     pub end: U64,
     /// Where the chunks are.
     pub chunks: [U64; BUFFER_CHUNKS],
 }
 
-/// Bits of `Buffer::end` that are bytes: a chunk holds an entry of any size.
-pub const END_BYTES_BITS: u32 = 40;
+/// Where in `Buffer::end` the bytes begin: a chunk holds an entry of any size.
+pub const END_BYTES_SHIFT: u32 = 16;
+/// Where in it the chunks begin.
+pub const END_CHUNKS_SHIFT: u32 = 56;
+/// Bytes of the checksum that each record of a buffer begins with.
+pub const RECORD_SUM_BYTES: usize = 4;
 
 /// Begins a manifest; `Slot`s of tables and heap offsets of blob records follow.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -55,6 +65,8 @@ pub struct Manifest {
     pub tables: U32,
     /// How many blob files there are.
     pub blobs: U32,
+    /// Checksum of the fields before and of what follows.
+    pub sum: U64,
 }
 
 /// A table in the manifest.
@@ -100,6 +112,8 @@ pub struct TableRecord {
     pub blob_uses: U32,
     /// 1 if the highest key is only the end of a range, which does not hold it; else 0.
     pub key_max_is_exclusive: U64,
+    /// Checksum of the fields before and of what follows.
+    pub sum: U64,
 }
 
 /// That entries of a table point into a blob file.
@@ -130,28 +144,39 @@ pub struct BlobRecord {
     pub stale_values: U64,
     /// Their bytes as they are stored.
     pub stale_bytes: U64,
+    /// Checksum of the fields before.
+    pub sum: U64,
 }
 
 pub(crate) const HEAD_BUFFER_AT: usize = 24;
 pub(crate) const HEAD_MANIFEST_AT: usize = 32;
+pub(crate) const HEAD_SUM_AT: usize = 40;
 pub(crate) const BUFFER_OLDER_AT: usize = 8;
-pub(crate) const BUFFER_END_AT: usize = 16;
-pub(crate) const BUFFER_CHUNKS_AT: usize = 24;
+pub(crate) const BUFFER_SUM_AT: usize = 16;
+pub(crate) const BUFFER_END_AT: usize = 24;
+pub(crate) const BUFFER_CHUNKS_AT: usize = 32;
+pub(crate) const MANIFEST_SUM_AT: usize = 16;
+pub(crate) const TABLE_SUM_AT: usize = 88;
 pub(crate) const STALE_VALUES_AT: usize = 32;
 pub(crate) const STALE_BYTES_AT: usize = 40;
+pub(crate) const BLOB_SUM_AT: usize = 48;
 
-const _: () = assert!(size_of::<Head>() == 40);
+const _: () = assert!(size_of::<Head>() == 48);
 const _: () = assert!(std::mem::offset_of!(Head, buffer) == HEAD_BUFFER_AT);
 const _: () = assert!(std::mem::offset_of!(Head, manifest) == HEAD_MANIFEST_AT);
-const _: () = assert!(std::mem::offset_of!(Head, manifest) == HEAD_MANIFEST_AT);
-const _: () = assert!(size_of::<Buffer>() == 984);
+const _: () = assert!(std::mem::offset_of!(Head, sum) == HEAD_SUM_AT);
+const _: () = assert!(size_of::<Buffer>() == 992);
 const _: () = assert!(std::mem::offset_of!(Buffer, older) == BUFFER_OLDER_AT);
+const _: () = assert!(std::mem::offset_of!(Buffer, sum) == BUFFER_SUM_AT);
 const _: () = assert!(std::mem::offset_of!(Buffer, end) == BUFFER_END_AT);
 const _: () = assert!(std::mem::offset_of!(Buffer, chunks) == BUFFER_CHUNKS_AT);
-const _: () = assert!(size_of::<Manifest>() == 16);
+const _: () = assert!(size_of::<Manifest>() == 24);
+const _: () = assert!(std::mem::offset_of!(Manifest, sum) == MANIFEST_SUM_AT);
 const _: () = assert!(size_of::<Slot>() == 16);
-const _: () = assert!(size_of::<TableRecord>() == 88);
+const _: () = assert!(size_of::<TableRecord>() == 96);
+const _: () = assert!(std::mem::offset_of!(TableRecord, sum) == TABLE_SUM_AT);
 const _: () = assert!(size_of::<BlobUse>() == 24);
-const _: () = assert!(size_of::<BlobRecord>() == 48);
+const _: () = assert!(size_of::<BlobRecord>() == 56);
 const _: () = assert!(std::mem::offset_of!(BlobRecord, stale_values) == STALE_VALUES_AT);
 const _: () = assert!(std::mem::offset_of!(BlobRecord, stale_bytes) == STALE_BYTES_AT);
+const _: () = assert!(std::mem::offset_of!(BlobRecord, sum) == BLOB_SUM_AT);

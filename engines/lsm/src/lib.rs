@@ -29,6 +29,9 @@ mod blob;
 mod options;
 mod sequence;
 
+mod sum;
+mod head;
+
 mod memtable;
 
 mod manifest;
@@ -39,8 +42,13 @@ mod survivors;
 
 mod environment;
 mod layers;
+mod later;
 mod edit;
 mod look;
+
+mod sources;
+
+mod scan;
 mod compact;
 
 mod tree;
@@ -58,8 +66,11 @@ pub use key::{
     BlobPointer, Entry, EntryKind, KEY_BYTES_MAX, Lookup, RangeTombstone, SEQUENCE_MAX,
     VALUE_BYTES_MAX, Version, check_key,
 };
-pub use look::{Count, Look, TableLook, TableScan};
+pub use later::{LaterValue, Scanned, ScannedBlob};
+pub use look::{Glance, Look, TableLook};
+pub use memtable::CopyLimits;
 pub use options::Options;
+pub use scan::{Count, TableScan};
 pub use sequence::Sequences;
 pub use table::{
     BlobReference, Table, TableMeta, TableOptions, TableRange, TableStream, TableWriter,

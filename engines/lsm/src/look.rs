@@ -1,4 +1,4 @@
-//! Reading: one key, or the entries of a range, at one moment.
+//! Reading one key at one moment.
 //!
 //! Purpose: reads in two parts. The first looks at memtables, under the heap's lock; the second at
 //! tables, which may wait for the device, under none.
@@ -6,17 +6,15 @@
 //! between them makes no difference.
 //! Thread safety: any thread.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use adamant_heap::access::Read;
 use adamant_slice::Slice;
 
-use crate::cover::Cover;
 use crate::error::Result;
-use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version};
+use crate::key::{BlobPointer, EntryKind, Lookup, RangeTombstone, Version};
 use crate::layers::{LEVELS, Layers};
-use crate::merge::{Merge, Run};
 
 /// What memtables say of a key.
 pub enum Look {
@@ -99,17 +97,40 @@ impl TableLook {
     }
 }
 
+/// Whether a range was made empty after a commit, and keys between bounds with it.
+fn has_emptied(
+    range: &RangeTombstone,
+    (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+    since: u64,
+) -> bool {
+    let starts = match upper {
+        Bound::Unbounded => true,
+        Bound::Included(key) => range.start[..] <= *key,
+        Bound::Excluded(key) => range.start[..] < *key,
+    };
+    let ends = match lower {
+        Bound::Unbounded => true,
+        Bound::Included(key) | Bound::Excluded(key) => range.end[..] > *key,
+    };
+    starts && ends && range.sequence > since
+}
+
 impl Layers {
     /// The newest version of a key in the tables, up to a sequence number. Ranges that were made empty
     /// are not looked at.
     pub(crate) fn find(&self, key: &[u8], sequence: u64) -> Result<Option<Version>> {
-        let at = (Bound::Included(key), Bound::Included(key));
         let lookup = Lookup::new(key, sequence);
-        for level in 0..LEVELS {
-            for file in self.overlapping(level, at) {
-                if let Some(version) = file.open()?.find(&lookup)? {
-                    return Ok(Some(version));
-                }
+        let (first, others) = self.levels.split_at(1);
+        let ordered = others.iter().filter_map(|files| {
+            // Their keys are disjoint: it is the first one that ends at the key or behind it.
+            let at = files.partition_point(|file| file.ends_below(Bound::Included(key)));
+            files.get(at)
+        });
+        for file in first[0].iter().chain(ordered) {
+            if file.overlaps(Bound::Included(key), Bound::Included(key))
+                && let Some(version) = file.open()?.find(&lookup)?
+            {
+                return Ok(Some(version));
             }
         }
         Ok(None)
@@ -118,7 +139,7 @@ impl Layers {
     /// The newest commit up to a sequence number that made a range with this key in it empty, as tables
     /// say; 0 if none did. Fails where one that would have to be asked cannot be read: what it says is
     /// absent must not come back.
-    fn covered(&self, key: &[u8], sequence: u64) -> Result<u64> {
+    pub(crate) fn covered(&self, key: &[u8], sequence: u64) -> Result<u64> {
         let mut newest = self.cover.over(key, sequence);
         let at = Bound::Included(key);
         for file in self.unread.iter().filter(|file| file.overlaps(at, at)) {
@@ -136,31 +157,26 @@ impl Layers {
         }
     }
 
+    /// Whether a commit after one with this number, which memtables have, changed a key between bounds.
+    fn have_memtables_changed(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>), since: u64) -> bool {
+        let mut newer = self.memtables().filter(|memtable| memtable.sequence_max() > since);
+        newer.any(|memtable| {
+            let ranges = memtable.ranges(u64::MAX);
+            memtable.has_changed_within(bounds, since)
+                || ranges.iter().any(|range| has_emptied(range, bounds, since))
+        })
+    }
+
     /// Whether a commit after one with this number changed a key, or one between bounds.
     pub(crate) fn has_changed(
         &self,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         since: u64,
     ) -> Result<bool> {
-        let overlaps = |range: &RangeTombstone| {
-            let starts = match upper {
-                Bound::Unbounded => true,
-                Bound::Included(key) => range.start[..] <= *key,
-                Bound::Excluded(key) => range.start[..] < *key,
-            };
-            let ends = match lower {
-                Bound::Unbounded => true,
-                Bound::Included(key) | Bound::Excluded(key) => range.end[..] > *key,
-            };
-            starts && ends && range.sequence > since
-        };
-        for memtable in self.memtables().filter(|memtable| memtable.sequence_max() > since) {
-            if memtable.has_changed_within((lower, upper), since)
-                || memtable.ranges(u64::MAX).iter().any(overlaps)
-            {
-                return Ok(true);
-            }
+        if self.have_memtables_changed((lower, upper), since) {
+            return Ok(true);
         }
+        let overlaps = |range: &RangeTombstone| has_emptied(range, (lower, upper), since);
         for level in 0..LEVELS {
             for file in self.overlapping(level, (lower, upper)) {
                 if file.meta.sequence_max <= since {
@@ -181,182 +197,28 @@ impl Layers {
     }
 }
 
-/// The second part of looking at a range.
-pub struct TableScan {
-    layers: Arc<Layers>,
-    sequence: u64,
-    forward: bool,
-    lower: Bound<Slice>,
-    upper: Bound<Slice>,
-    /// What memtables have, each ordered, in the direction of the scan.
-    copied: Vec<Vec<Entry>>,
-    cover: Option<Cover>,
-    /// The key up to which memtables were looked at; `None`: all of the range.
-    stop: Option<Slice>,
-}
-
-/// Copies what memtables have of a range, for about so many entries.
-pub(crate) fn scan<R: Read>(
-    layers: &Arc<Layers>,
-    heap: &R,
-    (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
-    forward: bool,
-    sequence: u64,
-    (entries_max, bytes_max): (usize, usize),
-) -> Result<TableScan> {
-    let (mut copied, mut ranges) = (Vec::new(), Vec::new());
-    let mut stop: Option<Slice> = None;
-    for memtable in layers.memtables() {
-        let (piece, end) = memtable.copy_range(
-            heap,
-            (lower, upper),
-            forward,
-            sequence,
-            (entries_max, bytes_max),
-        )?;
-        stop = match (stop, end) {
-            (Some(one), Some(other)) if forward => Some(one.min(other)),
-            (Some(one), Some(other)) => Some(one.max(other)),
-            (one, other) => one.or(other),
-        };
-        copied.push(piece.finish().collect::<Vec<_>>());
-        ranges.extend(memtable.ranges(sequence));
-    }
-    let cover = (!ranges.is_empty()).then(|| Cover::new(&ranges));
-    let (mut lower, mut upper) = (lower.map(Slice::new), upper.map(Slice::new));
-    if let Some(stop) = &stop {
-        *if forward { &mut upper } else { &mut lower } = Bound::Included(stop.clone());
-        for entries in &mut copied {
-            let is_before = |entry: &Entry| {
-                if forward { entry.key <= *stop } else { entry.key >= *stop }
-            };
-            entries.truncate(entries.partition_point(is_before));
-        }
-    }
-    let layers = Arc::clone(layers);
-    Ok(TableScan { layers, sequence, forward, lower, upper, copied, cover, stop })
-}
-
-impl TableScan {
-    /// Hands the entries on, in order, until `each` breaks or has had so many. Where a later scan goes on;
-    /// `None` when nothing is left.
-    ///
-    /// # Errors
-    /// Those of tables and blob files.
-    pub fn finish(
-        self,
-        entries_max: usize,
-        mut each: impl FnMut(&Slice, &Slice) -> ControlFlow<()>,
-    ) -> Result<Option<Bound<Slice>>> {
-        let Self { layers, sequence, forward, lower, upper, copied, cover, stop } = self;
-        let bounds = (lower.as_ref().map(|key| &key[..]), upper.as_ref().map(|key| &key[..]));
-        for file in layers.unread.iter().filter(|file| file.overlaps(bounds.0, bounds.1)) {
-            file.open()?;
-        }
-        let mut runs: Vec<Run<'_>> = Vec::new();
-        for entries in copied {
-            runs.push(Box::new(entries.into_iter().map(Ok)));
-        }
-        layers.add_runs(bounds, forward, &mut runs);
-        let mut merge = Merge::new(runs, forward)?;
-        let mut entries = 0;
-        while let Some(entry) = next_seen(&mut merge, forward, sequence)? {
-            let Entry { key, version } = entry;
-            let covered = cover.as_ref().map_or(0, |cover| cover.over(&key, sequence));
-            let covered = covered.max(layers.covered(&key, sequence)?);
-            if version.kind == EntryKind::Tombstone || version.sequence < covered {
-                continue;
-            }
-            let value = layers.version_value(&key, version)?;
-            entries += 1;
-            if each(&key, &value).is_break() || entries >= entries_max {
-                return Ok(Some(Bound::Excluded(key)));
-            }
-        }
-        Ok(stop.map(Bound::Excluded))
-    }
-}
-
-/// The version of the next key that is seen at a moment, of those that have one.
-fn next_seen(merge: &mut Merge<'_>, forward: bool, sequence: u64) -> Result<Option<Entry>> {
-    while let Some(mut entry) = merge.next().transpose()? {
-        let mut is_seen = entry.version.sequence <= sequence;
-        // The other versions of the key: forward the newest came first, backward it comes last.
-        while merge.peek().is_some_and(|next| next.key == entry.key) {
-            let Some(next) = merge.next().transpose()? else { break };
-            if next.version.sequence <= sequence && !(forward && is_seen) {
-                (entry, is_seen) = (next, true);
-            }
-        }
-        if is_seen {
-            return Ok(Some(entry));
-        }
-    }
-    Ok(None)
-}
-
-/// Counts the entries of a tree at one moment.
-pub struct Count {
+/// The layers and the moment that somebody looked at who is going to write: see [`crate::Lsm::glance`].
+pub struct Glance {
     layers: Arc<Layers>,
     sequence: u64,
 }
 
-impl Count {
+impl Glance {
     pub(crate) fn new(layers: Arc<Layers>, sequence: u64) -> Self {
         Self { layers, sequence }
     }
 
-    /// How many there are. O(n); holds no lock, looks at no value.
+    /// Looks for a key in memtables.
     ///
     /// # Errors
-    /// Those of tables.
-    pub fn finish(self) -> Result<u64> {
-        let Self { layers, sequence } = self;
-        if let Some(file) = layers.unread.first() {
-            file.open()?;
-        }
-        let mut runs: Vec<Run<'_>> = Vec::new();
-        let mut ranges = Vec::new();
-        for memtable in layers.memtables() {
-            runs.push(Box::new(memtable.keys().map(Ok)));
-            ranges.extend(memtable.ranges(sequence));
-        }
-        layers.add_runs((Bound::Unbounded, Bound::Unbounded), true, &mut runs);
-        let (cover, mut count) = (Cover::new(&ranges), 0);
-        let mut merge = Merge::new(runs, true)?;
-        while let Some(Entry { key, version }) = next_seen(&mut merge, true, sequence)? {
-            let covered = cover.over(&key, sequence).max(layers.cover.over(&key, sequence));
-            let is_there = version.kind != EntryKind::Tombstone && version.sequence > covered;
-            count += u64::from(is_there);
-        }
-        Ok(count)
+    /// Those of the heap.
+    pub fn look<R: Read>(&self, heap: &R, key: &[u8]) -> Result<Look> {
+        look(&self.layers, heap, key, self.sequence)
     }
-}
 
-impl Layers {
-    /// The tables' entries within bounds, as runs.
-    fn add_runs<'l>(
-        &'l self,
-        (lower, upper): (Bound<&'l [u8]>, Bound<&'l [u8]>),
-        forward: bool,
-        runs: &mut Vec<Run<'l>>,
-    ) {
-        for level in 0..LEVELS {
-            let files = self.overlapping(level, (lower, upper));
-            let run = move |file: &'l Arc<crate::layers::TableFile>| -> Run<'l> {
-                match file.open() {
-                    Ok(table) if forward => Box::new(table.range(lower, upper)),
-                    Ok(table) => Box::new(table.range(lower, upper).rev()),
-                    Err(error) => Box::new(std::iter::once(Err(error))),
-                }
-            };
-            if level == 0 {
-                runs.extend(files.map(run));
-            } else if forward {
-                runs.push(Box::new(files.flat_map(run)));
-            } else {
-                runs.push(Box::new(files.rev().flat_map(run)));
-            }
-        }
+    /// Whether these are the layers still, and no commit since then wrote a key between bounds. Looks at
+    /// memtables only: what was flushed since then may have left no trace, so other layers are a no.
+    pub(crate) fn holds(&self, now: &Arc<Layers>, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
+        Arc::ptr_eq(&self.layers, now) && !now.have_memtables_changed(bounds, self.sequence)
     }
 }

@@ -4,19 +4,23 @@
 //! `docs/format/lsm.md`. It changes in heap transactions, so what files there are changes as one with
 //! everything else that these do.
 //! Invariants: a record of a table never changes; of a blob file only the counters of what is stale do.
+//! All are proved by their checksums when they are read, and before they are changed.
 //! Thread safety: as of the heap: a view reads, a transaction writes.
 
 use adamant_heap::access::{Read, Write};
 use adamant_heap::ptr::Ptr;
 use adamant_slice::Slice;
+use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::head;
 use crate::key::SEQUENCE_MAX;
 use crate::layout::{
-    BlobRecord, BlobUse, HEAD_MANIFEST_AT, Manifest, STALE_BYTES_AT, STALE_VALUES_AT, Slot,
-    TableRecord,
+    BLOB_SUM_AT, BlobRecord, BlobUse, HEAD_MANIFEST_AT, MANIFEST_SUM_AT, Manifest, STALE_BYTES_AT,
+    STALE_VALUES_AT, Slot, TABLE_SUM_AT, TableRecord,
 };
+use crate::sum::{damaged, sum_of, update_summed};
 use crate::table::{BlobReference, TableMeta};
 
 /// What is known of a blob file.
@@ -48,10 +52,6 @@ fn are_figures<const COUNT: usize>(figures: [zerocopy::little_endian::U64; COUNT
     figures.iter().all(|figure| figure.get() <= FIGURE_MAX)
 }
 
-fn damaged(offset: u64, what: &'static str) -> Error {
-    Error::Heap(adamant_heap::Error::InvalidPointer { offset, what })
-}
-
 /// Takes an object off the front of bytes.
 fn take<'b, T: FromBytes + Immutable + KnownLayout + Unaligned>(
     bytes: &mut &'b [u8],
@@ -63,11 +63,22 @@ fn take<'b, T: FromBytes + Immutable + KnownLayout + Unaligned>(
     Ok(object)
 }
 
-/// Writes bytes as a block of their own.
-fn put<W: Write>(heap: &mut W, bytes: &[u8]) -> Result<u64> {
+/// Writes bytes as a block of their own, with their checksum.
+fn put<W: Write>(heap: &mut W, mut bytes: Vec<u8>, sum_at: usize) -> Result<u64> {
     let block = heap.reserve(bytes.len() as u64)?;
-    heap.write(block, 0, bytes.len())?.copy_from_slice(bytes);
+    let sum = sum_of(block, &bytes, sum_at);
+    bytes[sum_at..sum_at + size_of::<u64>()].copy_from_slice(&sum.to_le_bytes());
+    heap.write(block, 0, bytes.len())?.copy_from_slice(&bytes);
     Ok(block)
+}
+
+/// Refuses a block of which what was read, all but `rest`, is not what its checksum is of.
+fn prove(block: u64, all: &[u8], rest: &[u8], (sum, sum_at): (u64, usize)) -> Result<()> {
+    let read = all.len() - rest.len();
+    if sum_of(block, &all[..read], sum_at) != sum && !is_planted("checksum.manifest") {
+        return Err(damaged(block, "is a manifest or record that has been changed"));
+    }
+    Ok(())
 }
 
 /// What the manifest of a head lists; nothing for 0.
@@ -76,7 +87,8 @@ pub(crate) fn read<R: Read>(heap: &R, block: u64) -> Result<Listed> {
     if block == 0 {
         return Ok(listed);
     }
-    let mut bytes = heap.block(block)?;
+    let all = heap.block(block)?;
+    let mut bytes = all;
     let manifest: &Manifest = take(&mut bytes, block)?;
     listed.sequence_max = manifest.sequence_max.get();
     if listed.sequence_max > SEQUENCE_MAX {
@@ -89,6 +101,7 @@ pub(crate) fn read<R: Read>(heap: &R, block: u64) -> Result<Listed> {
     for _ in 0..manifest.blobs.get() {
         listed.blobs.push(take::<zerocopy::little_endian::U64>(&mut bytes, block)?.get());
     }
+    prove(block, all, bytes, (manifest.sum.get(), MANIFEST_SUM_AT))?;
     Ok(listed)
 }
 
@@ -98,6 +111,7 @@ pub(crate) fn write<W: Write>(heap: &mut W, head: u64, old: u64, listed: &Listed
         sequence_max: listed.sequence_max.into(),
         tables: (listed.tables.len() as u32).into(),
         blobs: (listed.blobs.len() as u32).into(),
+        sum: 0.into(),
     };
     let mut bytes = manifest.as_bytes().to_vec();
     for &(level, record) in &listed.tables {
@@ -107,8 +121,8 @@ pub(crate) fn write<W: Write>(heap: &mut W, head: u64, old: u64, listed: &Listed
     for record in &listed.blobs {
         bytes.extend_from_slice(&record.to_le_bytes());
     }
-    let block = put(heap, &bytes)?;
-    heap.update_u64(head, HEAD_MANIFEST_AT, block)?;
+    let block = put(heap, bytes, MANIFEST_SUM_AT)?;
+    head::set(heap, head, HEAD_MANIFEST_AT, block)?;
     if old != 0 {
         heap.free(old)?;
     }
@@ -131,6 +145,7 @@ pub(crate) fn put_table<W: Write>(heap: &mut W, info: &TableMeta) -> Result<u64>
         key_max_bytes: (info.key_max.len() as u16).into(),
         blob_uses: (info.blob_references.len() as u32).into(),
         key_max_is_exclusive: u64::from(info.key_max_is_exclusive).into(),
+        sum: 0.into(),
     };
     let mut bytes = record.as_bytes().to_vec();
     bytes.extend_from_slice(&info.key_min);
@@ -143,12 +158,13 @@ pub(crate) fn put_table<W: Write>(heap: &mut W, info: &TableMeta) -> Result<u64>
         };
         bytes.extend_from_slice(used.as_bytes());
     }
-    put(heap, &bytes)
+    put(heap, bytes, TABLE_SUM_AT)
 }
 
 /// Reads the record of a table.
 pub(crate) fn read_table<R: Read>(heap: &R, block: u64) -> Result<TableMeta> {
-    let mut bytes = heap.block(block)?;
+    let all = heap.block(block)?;
+    let mut bytes = all;
     let record: &TableRecord = take(&mut bytes, block)?;
     let mut key = |len: u16| match bytes.split_at_checked(len.into()) {
         Some((key, rest)) => {
@@ -182,6 +198,7 @@ pub(crate) fn read_table<R: Read>(heap: &R, block: u64) -> Result<TableMeta> {
             stored_bytes: used.stored_bytes.get(),
         });
     }
+    prove(block, all, bytes, (record.sum.get(), TABLE_SUM_AT))?;
     if !are_whole {
         return Err(damaged(block, "is the record of a table with figures that none can have"));
     }
@@ -211,13 +228,15 @@ pub(crate) fn put_blob<W: Write>(heap: &mut W, info: &BlobInfo) -> Result<u64> {
         stored_bytes: info.stored_bytes.into(),
         stale_values: info.stale_values.into(),
         stale_bytes: info.stale_bytes.into(),
+        sum: 0.into(),
     };
-    put(heap, record.as_bytes())
+    put(heap, record.as_bytes().to_vec(), BLOB_SUM_AT)
 }
 
 /// Reads the record of a blob file.
 pub(crate) fn read_blob<R: Read>(heap: &R, block: u64) -> Result<BlobInfo> {
     let record = heap.read(Ptr::<BlobRecord>::new(block))?;
+    prove(block, record.as_bytes(), &[], (record.sum.get(), BLOB_SUM_AT))?;
     let are_whole = are_figures([record.file_bytes, record.values, record.stored_bytes])
         && record.stale_values.get() <= record.values.get()
         && record.stale_bytes.get() <= record.stored_bytes.get();
@@ -236,6 +255,7 @@ pub(crate) fn read_blob<R: Read>(heap: &R, block: u64) -> Result<BlobInfo> {
 
 /// Sets the counters of what is stale in a blob file.
 pub(crate) fn set_stale<W: Write>(heap: &mut W, block: u64, info: &BlobInfo) -> Result<()> {
-    heap.update_u64(block, STALE_VALUES_AT, info.stale_values)?;
-    Ok(heap.update_u64(block, STALE_BYTES_AT, info.stale_bytes)?)
+    read_blob(heap, block)?;
+    let words = [(STALE_VALUES_AT, info.stale_values), (STALE_BYTES_AT, info.stale_bytes)];
+    update_summed(heap, block, (size_of::<BlobRecord>(), BLOB_SUM_AT), &words)
 }

@@ -1,7 +1,7 @@
 //! Many ordered runs of entries as one.
 //!
-//! Purpose: what scans and compactions read through: a merge by a heap of runs, and of what comes out
-//! of it only the versions that somebody sees.
+//! Purpose: what compactions read through: a merge by a heap of runs. Scans, which take nothing out, walk
+//! through `Sources`.
 //! Invariants: each run is ordered as [`Entry::order`] says, or all of them the other way round; no two
 //! have the same version of a key.
 //! Thread safety: one thread at a time.
@@ -61,11 +61,6 @@ impl<'r> Merge<'r> {
             }
         }
         Ok(Self { heads: heads.into(), failed: None })
-    }
-
-    /// The entry that comes next.
-    pub(crate) fn peek(&self) -> Option<&Entry> {
-        self.heads.peek().filter(|_| self.failed.is_none()).map(|head| &head.entry)
     }
 }
 
@@ -140,7 +135,6 @@ pub(crate) mod tests {
         let runs = [one, other].map(|run| Box::new(run.into_iter()) as Run<'_>);
         let mut merge = Merge::new(runs, true).unwrap();
         assert_eq!(&*merge.next().unwrap().unwrap().key, b"a");
-        assert!(merge.peek().is_none());
         assert!(merge.next().unwrap().is_err());
         assert!(merge.next().is_none());
     }

@@ -7,24 +7,26 @@
 //! compaction at a time, which may be on threads of their own.
 
 use std::ops::{Bound, ControlFlow};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use adamant_heap::access::{Read, Write};
-use adamant_heap::{Durability, Heap, Ptr, Transaction};
+use adamant_heap::{Durability, Heap, Transaction};
 use adamant_slice::Slice;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use crate::compact::{Job, Outcome, Picker, compact, flush, load, pick, pick_all};
+use crate::compact::{Job, Outcome, Parked, Picker, compact, flush, load, pick, pick_all};
 use crate::edit::Edit;
-use crate::environment::{Doomed, Environment};
+use crate::environment::{Doomed, Environment, Shelf};
 use crate::error::{Error, Result};
+use crate::head;
 use crate::key::{Entry, EntryKind, Version, check_key};
 use crate::layers::{Blob, LEVELS, Layers, TableFile};
-use crate::layout::{HEAD_MAGIC, Head};
-use crate::look::{Count, Look, TableScan, look, scan};
-use crate::memtable::{Memtable, Said, Undo, create_buffer, destroy_buffer};
+use crate::look::{Glance, Look, look};
+use crate::memtable::{CopyLimits, Memtable, Said, Undo, create_buffer, destroy_buffer};
+use crate::scan::{Count, TableScan, scan};
 
 /// Sequence numbers above all there are: what a transaction looks at, which sees its own writes.
 pub const NEWEST: u64 = u64::MAX;
@@ -52,6 +54,8 @@ pub struct Lsm {
     flushing: Mutex<()>,
     /// Held by who compacts.
     compacting: Mutex<Picker>,
+    /// Files that a merge could not read, until the tree is opened again or compacted by hand.
+    parked: Mutex<Parked>,
     is_destroyed: AtomicBool,
     /// Layers of edits of the running transaction, the last one last: they are kept by what will show
     /// them, so those of edits that were undone are gone.
@@ -66,14 +70,7 @@ impl Lsm {
     /// Those of the heap.
     pub fn create<W: Write>(heap: &mut W, environment: &Environment) -> Result<u64> {
         let buffer = create_buffer(heap, 0)?;
-        let block = heap.reserve(size_of::<Head>() as u64)?;
-        *heap.write_as(Ptr::new(block))? = Head {
-            magic: HEAD_MAGIC,
-            identity: environment.uuid(),
-            buffer: buffer.into(),
-            manifest: 0.into(),
-        };
-        Ok(block)
+        head::create(heap, environment.uuid(), buffer)
     }
 
     /// What all files of the tree with this head carry.
@@ -81,7 +78,7 @@ impl Lsm {
     /// # Errors
     /// Those of the heap, also when there is no head.
     pub fn identity<R: Read>(heap: &R, head: u64) -> Result<[u8; 16]> {
-        Ok(read_head(heap, head)?.identity)
+        Ok(head::read(heap, head)?.identity)
     }
 
     /// The tree with a head. O(n log n) in what memtables hold, O(n) in tables; opens no file but those
@@ -90,13 +87,14 @@ impl Lsm {
     /// # Errors
     /// Those of the heap, also when there is no head, or what it names is damaged.
     pub fn open<R: Read>(heap: &R, head: u64, environment: &Arc<Environment>) -> Result<Arc<Self>> {
-        let layers = Layers::open(heap, read_head(heap, head)?, environment)?;
+        let layers = Layers::open(heap, head::read(heap, head)?, environment)?;
         Ok(Arc::new(Self {
             head,
             environment: Arc::clone(environment),
             current: ArcSwap::from_pointee(layers),
             flushing: Mutex::default(),
             compacting: Mutex::default(),
+            parked: Mutex::default(),
             is_destroyed: AtomicBool::new(false),
             pending: Mutex::default(),
             work: Work::default(),
@@ -190,6 +188,19 @@ impl Lsm {
         look(&self.current.load(), heap, key, sequence)
     }
 
+    /// What somebody is to look at who is going to write what depends on it, before the turn to write is
+    /// there, so that nobody waits for the device meanwhile; [`Lsm::is_as_seen`] says whether that holds.
+    /// To be called under the heap's lock.
+    pub fn glance(&self) -> Glance {
+        Glance::new(self.layers(), self.environment.sequences().visible())
+    }
+
+    /// Whether what was seen of keys between bounds is what a transaction that has done nothing yet would
+    /// see; false where that is not certain. Looks at no file. O(keys between the bounds in memtables).
+    pub fn is_as_seen(&self, glance: &Glance, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
+        glance.holds(&self.layers(), bounds)
+    }
+
     /// Begins to count the entries as they are now. To be called under the heap's lock.
     pub fn count(&self) -> Count {
         Count::new(self.layers(), self.environment.sequences().visible())
@@ -205,32 +216,35 @@ impl Lsm {
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         forward: bool,
         sequence: u64,
-        copied_max: (usize, usize),
+        limits: CopyLimits,
     ) -> Result<TableScan> {
-        scan(&self.current.load(), heap, bounds, forward, sequence, copied_max)
+        scan(&self.current.load(), heap, bounds, forward, sequence, limits)
     }
 
     /// Hands on the entries between bounds, as of a moment, until `each` breaks, by as many scans as that
     /// takes. For who holds the heap anyhow, in a transaction or of a store that nobody has open.
     ///
     /// # Errors
-    /// As [`Lsm::scan`] and [`TableScan::finish`]; what came before was handed on.
+    /// As [`Lsm::scan`] and [`TableScan::finish`], and those of blob files; what came before was handed on.
     pub fn walk<R: Read>(
         &self,
         heap: &R,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         forward: bool,
         sequence: u64,
-        copied_max: (usize, usize),
-        mut each: impl FnMut(&Slice, &Slice) -> ControlFlow<()>,
+        limits: CopyLimits,
+        mut each: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<()> {
         let (mut lower, mut upper) = (lower.map(Slice::new), upper.map(Slice::new));
-        let mut is_broken = false;
+        let (mut is_broken, mut failed) = (false, Ok(()));
         while !is_broken {
             let bounds = (lower.as_ref().map(|key| &key[..]), upper.as_ref().map(|key| &key[..]));
-            let scan = self.scan(heap, bounds, forward, sequence, copied_max)?;
+            let scan = self.scan(heap, bounds, forward, sequence, limits)?;
             let rest = scan.finish(usize::MAX, |key, value| {
-                let flow = each(key, value);
+                let flow = value.with(key, |value| each(key, value)).unwrap_or_else(|error| {
+                    failed = Err(error);
+                    ControlFlow::Break(())
+                });
                 is_broken = flow.is_break();
                 flow
             })?;
@@ -240,7 +254,7 @@ impl Lsm {
                 Some(bound) => upper = bound,
             }
         }
-        Ok(())
+        failed
     }
 
     /// Whether there may be an entry between bounds: false is certain.
@@ -332,7 +346,9 @@ impl Lsm {
         let layers = self.current.load();
         let options = self.environment.options();
         let full = layers.active.bytes() as f64 / options.memtable_bytes_max.max(1) as f64;
-        let tables = layers.levels[0].len().saturating_sub(options.level0_tables_max);
+        // Nobody waits for what cannot be merged.
+        let tables = self.parked.lock().movable(&layers).len();
+        let tables = tables.saturating_sub(options.level0_tables_max);
         full + layers.frozen.len() as f64 + tables as f64 / 2.0
     }
 
@@ -387,14 +403,18 @@ impl Lsm {
         let result =
             heap.transaction(Durability::Buffered, |transaction| self.edit(transaction, edit));
         match &result {
+            Ok(true) => outcome.keep(),
             Ok(false) => drop(outcome),
             Err(error) if error.is_out_of_space() => drop(outcome),
-            Ok(true) | Err(_) => outcome.keep(),
+            // If it was undone, the next sync says so.
+            Err(_) => outcome.doom(),
         }
         result
     }
 
-    /// Merges the tables that need it most; false if none do. As [`Lsm::flush`].
+    /// Merges the tables that need it most; false if none do. As [`Lsm::flush`]. A file that turns out to be
+    /// damaged is left alone from then on, and others are merged, until the tree is opened again or
+    /// [`Lsm::compact_all`] is called.
     ///
     /// # Errors
     /// As [`Lsm::flush`].
@@ -406,10 +426,33 @@ impl Lsm {
     ) -> Result<bool> {
         let mut picker = self.compacting.lock();
         let layers = self.layers();
-        let Some(job) = pick(&layers, self.environment.options(), &mut picker) else {
+        let parked = self.parked.lock().clone();
+        let Some(job) = pick(&layers, self.environment.options(), &mut picker, &parked) else {
             return Ok(false);
         };
-        self.run(heap, &layers, &job, oldest_seen()?, progress)
+        let done = self.run(heap, &layers, &job, oldest_seen()?, progress);
+        if let Some(file) = done.as_ref().err().and_then(Error::damaged_file) {
+            self.park(&job, file);
+        }
+        done
+    }
+
+    /// Has a file of a job left alone.
+    fn park(&self, job: &Job, file: &Path) {
+        let is_it = |shelf: Shelf, number: u64| {
+            let name = self.environment.identity(number).name();
+            file.ends_with(&name) && file == self.environment.directory(shelf).path().join(name)
+        };
+        let mut parked = self.parked.lock();
+        let tables = job.inputs.iter().map(|input| input.meta.number);
+        parked.tables.extend(tables.filter(|number| is_it(Shelf::Tables, *number)));
+        let blobs = job.moved_blobs.iter().copied();
+        parked.blobs.extend(blobs.filter(|number| is_it(Shelf::Blobs, *number)));
+    }
+
+    /// Numbers of the tables that merges leave alone, because they cannot be read.
+    pub(crate) fn parked_tables(&self) -> Vec<u64> {
+        self.parked.lock().tables.iter().copied().collect()
     }
 
     /// Merges all tables to one ordered run on the last level, without what nobody sees any more. As
@@ -426,6 +469,8 @@ impl Lsm {
         self.rotate(heap)?;
         while self.flush(heap, oldest_seen, progress)? {}
         let _picker = self.compacting.lock();
+        // It reads all of them: an error, or they are whole again.
+        *self.parked.lock() = Parked::default();
         let layers = self.layers();
         if let Some(job) = pick_all(&layers) {
             self.run(heap, &layers, &job, oldest_seen()?, progress)?;
@@ -466,7 +511,7 @@ impl Lsm {
     /// Writes pairs whose keys ascend strictly straight to tables, as part of a transaction. They replace
     /// what is there. False, and nothing is done, where memtables have a key between the first and the
     /// last of them: what is in tables is older than what is in memtables. If the transaction is undone
-    /// the files are left for the next opening to remove.
+    /// the files are removed by the next [`Environment::bury`].
     ///
     /// # Errors
     /// `NotAscending`; those of keys, the medium and the heap. Then the transaction is to be undone.
@@ -533,23 +578,35 @@ impl Load {
     pub fn commit(self, heap: &mut Transaction<'_>) -> Result<()> {
         let Self { tree, outcome, level, sequence } = self;
         // Where the edit fails the transaction is undone: nothing names the files.
-        if tree.edit(heap, outcome.edit(level))? {
-            outcome.keep();
+        if !tree.edit(heap, outcome.edit(level))? {
+            return Ok(());
         }
         let sequences = Arc::clone(tree.environment.sequences());
-        heap.on_commit(move |_| sequences.show(sequence));
+        let unnamed = Unnamed(Some(outcome));
+        heap.on_commit(move |_| {
+            unnamed.keep();
+            sequences.show(sequence);
+        });
         Ok(())
     }
 }
 
-/// The head at a heap offset, if one is there.
-pub(crate) fn read_head<R: Read>(heap: &R, block: u64) -> Result<&Head> {
-    let head = heap.read(Ptr::<Head>::new(block))?;
-    if head.magic != HEAD_MAGIC {
-        return Err(Error::Heap(adamant_heap::Error::InvalidPointer {
-            offset: block,
-            what: "is no head of a log-structured merge tree",
-        }));
+/// Files that are named when the transaction commits; if it is undone they go, as soon as a sync says that
+/// it really is.
+struct Unnamed(Option<Outcome>);
+
+impl Unnamed {
+    fn keep(mut self) {
+        if let Some(outcome) = self.0.take() {
+            outcome.keep();
+        }
     }
-    Ok(head)
+}
+
+impl Drop for Unnamed {
+    fn drop(&mut self) {
+        if let Some(outcome) = self.0.take() {
+            outcome.doom();
+        }
+    }
 }

@@ -163,6 +163,38 @@ fn a_table_that_is_cut_or_longer_is_refused() {
     }
 }
 
+/// A scan reads ahead, and what it reads too much of may be gone.
+#[test]
+fn of_a_table_that_is_cut_while_it_is_open_a_scan_shows_what_is_left() {
+    for options in small_options() {
+        let directory = directory();
+        let written = small_table(&directory, options);
+        let mut entries = between(&written.model, Bound::Unbounded, Bound::Unbounded);
+        let table = Arc::new(Table::open(&directory, identity(NUMBER), &small_cache()).unwrap());
+        let file = directory.open(&file_name(NUMBER)).unwrap().unwrap();
+        let bytes = bytes_of(&directory, &file_name(NUMBER));
+        for len in (0..bytes.len()).rev().step_by(37) {
+            file.set_len(len as u64).unwrap();
+            for forward in [true, false] {
+                // What is read by itself, key by key, from the same end.
+                let is_there = |entry: &Entry| {
+                    table.get(&entry.key, entry.version.sequence).is_ok_and(|found| found.is_some())
+                };
+                let left = entries.iter().take_while(|entry| is_there(entry)).count();
+                let range = table.range(Bound::Unbounded, Bound::Unbounded);
+                let found: Vec<_> = if forward {
+                    range.map_while(Result::ok).collect()
+                } else {
+                    range.rev().map_while(Result::ok).collect()
+                };
+                assert!(found.len() >= left, "{} of {left} at {len}, {forward}", found.len());
+                assert_eq!(found, entries[..found.len()], "at {len}, {forward}");
+                entries.reverse();
+            }
+        }
+    }
+}
+
 #[test]
 fn files_of_others_and_none_are_refused() {
     let directory = directory();

@@ -102,7 +102,8 @@ impl BlobFile {
         self.cache.forget_file(key_of(self.identity));
     }
 
-    /// The value of a key, by the cache: read once, then shared.
+    /// The value of a key, by the cache: read once, then shared. What the cache holds is not compared with
+    /// the key again: pointers come from tables, under their checksums.
     ///
     /// # Errors
     /// `Missing`, `Unsupported`, `Damaged`; those of the medium.

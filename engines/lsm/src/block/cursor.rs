@@ -198,6 +198,11 @@ impl Backward {
         self.current.map_or(&[], |(_, start, end)| &self.keys[start..end])
     }
 
+    /// Its value, borrowed.
+    pub(crate) fn value(&self) -> &[u8] {
+        self.current().map_or(&[], |at| &self.block.bytes()[at.value()])
+    }
+
     /// As [`Forward::read_value`].
     pub(crate) fn read_value<T>(&self, read: fn(&[u8], Range<usize>) -> Read<T>) -> Read<T> {
         read_value(&self.block, self.current(), read)

@@ -7,13 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use adamant_slice::Slice;
 
 use crate::blob::{BlobOptions, BlobWriter};
 use crate::block::Compression;
 use crate::edit::Edit;
-use crate::environment::{Environment, Shelf};
+use crate::environment::{Doomed, Environment, Shelf};
 use crate::error::{Error, Result};
 use crate::key::{BlobPointer, Entry, EntryKind, VALUE_BYTES_MAX};
 use crate::layers::Layers;
@@ -29,7 +30,8 @@ pub(crate) struct Outcome {
     pub(crate) blobs: Vec<BlobInfo>,
     /// Values of blob files that were left out: how many, and their bytes.
     pub(crate) stale: BTreeMap<u64, (u64, u64)>,
-    is_taken: bool,
+    /// Whether a commit names the files, or may.
+    is_taken: AtomicBool,
 }
 
 impl Outcome {
@@ -43,10 +45,17 @@ impl Outcome {
         }
     }
 
-    /// A commit names the files, or may: they stay. If it does not they are orphans, which the next
-    /// opening removes.
-    pub(crate) fn keep(mut self) {
-        self.is_taken = true;
+    /// A commit names the files: they stay.
+    pub(crate) fn keep(self) {
+        self.is_taken.store(true, Ordering::Relaxed);
+    }
+
+    /// The commit that was to name the files failed, and might yet be found in the log: they go when a sync
+    /// says that it is not, else the next opening judges.
+    pub(crate) fn doom(self) {
+        self.is_taken.store(true, Ordering::Relaxed);
+        let environment = Arc::clone(&self.environment);
+        environment.doom(vec![Arc::new(self)]);
     }
 
     /// Bytes of all files.
@@ -56,9 +65,15 @@ impl Outcome {
     }
 }
 
+impl Doomed for Outcome {
+    fn bury(&self) {
+        self.is_taken.store(false, Ordering::Relaxed);
+    }
+}
+
 impl Drop for Outcome {
     fn drop(&mut self) {
-        if self.is_taken {
+        if self.is_taken.load(Ordering::Relaxed) {
             return;
         }
         for meta in &self.tables {
@@ -99,7 +114,7 @@ impl<'o> Output<'o> {
             tables: Vec::new(),
             blobs: Vec::new(),
             stale: BTreeMap::new(),
-            is_taken: false,
+            is_taken: AtomicBool::new(false),
         };
         let (table, blob, start) = (None, None, None);
         Self { environment, layers, level, survivors, moved, table, blob, start, outcome }

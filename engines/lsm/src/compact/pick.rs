@@ -29,6 +29,47 @@ pub(crate) struct Job {
     pub(crate) moved_blobs: BTreeSet<u64>,
 }
 
+/// Files that could not be read: merges leave them where they are, and go on with others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parked {
+    pub(crate) tables: BTreeSet<u64>,
+    pub(crate) blobs: BTreeSet<u64>,
+}
+
+impl Parked {
+    fn has(&self, file: &TableFile) -> bool {
+        self.tables.contains(&file.meta.number)
+    }
+
+    /// Whether a table can be merged to a level: it, and all that it has keys in common with there, are
+    /// readable.
+    fn lets(&self, layers: &Layers, file: &TableFile, target: usize) -> bool {
+        self.tables.is_empty()
+            || !self.has(file)
+                && !layers.overlapping(target, file.bounds()).any(|below| self.has(below))
+    }
+
+    /// Tables of level 0 that can leave it, the newest first: those that lie over no other that stays.
+    pub(crate) fn movable(&self, layers: &Layers) -> Vec<Arc<TableFile>> {
+        let (mut moved, mut stays) = (Vec::new(), Vec::<&Arc<TableFile>>::new());
+        for file in layers.levels[0].iter().rev() {
+            let (lower, upper) = file.bounds();
+            if self.has(file) || stays.iter().any(|other| other.overlaps(lower, upper)) {
+                stays.push(file);
+            } else {
+                moved.push(Arc::clone(file));
+            }
+        }
+        moved.reverse();
+        moved
+    }
+}
+
+/// Tables of a level below 0, one behind the other, that are worth being merged where they are: those of
+/// many small loads, each of less than a quarter of what a table may be.
+const SMALL_TABLES_MIN: usize = 8;
+const SMALL_PART: u64 = 4;
+
 /// Where in each level the last job ended: the next one goes on from there, so that all keys have
 /// their turn.
 #[derive(Debug, Default)]
@@ -70,21 +111,41 @@ fn score(layers: &Layers, level: usize, targets: &[u64; LEVELS], options: &Optio
     }
 }
 
-/// The job that is most needed, if one is.
-pub(crate) fn pick(layers: &Layers, options: &Options, picker: &mut Picker) -> Option<Job> {
+/// The job that is most needed, if one is that reads nothing parked.
+pub(crate) fn pick(
+    layers: &Layers,
+    options: &Options,
+    picker: &mut Picker,
+    parked: &Parked,
+) -> Option<Job> {
     let (base, targets) = targets(layers, options);
     let scores = (0..LEVELS - 1).map(|level| (score(layers, level, &targets, options), level));
-    let (score, level) = scores.max_by_key(|(score, level)| (*score, LEVELS - level))?;
-    if score >= 1000 {
-        let target = if level == 0 { base } else { level + 1 };
-        let first = if level == 0 {
-            layers.levels[0].clone()
-        } else {
-            vec![choose(layers, level, target, picker)?]
-        };
-        return Some(job(layers, first, target));
+    let mut needed: Vec<_> = scores.filter(|(score, _)| *score >= 1000).collect();
+    needed.sort_by_key(|&(score, level)| (std::cmp::Reverse(score), level));
+    let most_needed = needed.into_iter().find_map(|(_, level)| match level {
+        0 => job_of_level0(layers, base, parked),
+        _ => Some(job(layers, vec![choose(layers, level, picker, parked)?], level + 1)),
+    });
+    most_needed
+        .or_else(|| pick_for_blobs(layers, options, parked))
+        .or_else(|| pick_for_absences(layers, base, parked))
+        .or_else(|| pick_for_small(layers, options, parked))
+}
+
+/// Takes level 0 down to the base; around what is parked to a level above it, if there is one.
+fn job_of_level0(layers: &Layers, base: usize, parked: &Parked) -> Option<Job> {
+    if parked.tables.is_empty() {
+        return Some(job(layers, layers.levels[0].clone(), base));
     }
-    pick_for_blobs(layers, options).or_else(|| pick_for_absences(layers, base))
+    let first = parked.movable(layers);
+    let (lower, upper) = bounds(&first)?;
+    let range = (Bound::Included(&lower[..]), Bound::Included(&upper[..]));
+    // What lies between would be older and above.
+    let is_free = |level: usize| layers.overlapping(level, range).next().is_none();
+    let highest = (1..=base).find(|&level| !is_free(level)).unwrap_or(base);
+    let is_readable = |&level: &usize| !layers.overlapping(level, range).any(|f| parked.has(f));
+    let target = (1..=highest).rev().find(is_readable)?;
+    Some(job(layers, first, target))
 }
 
 /// The table of a level whose merge does most good: what removes most for what is written, in the turn
@@ -92,15 +153,17 @@ pub(crate) fn pick(layers: &Layers, options: &Options, picker: &mut Picker) -> O
 fn choose(
     layers: &Layers,
     level: usize,
-    target: usize,
     picker: &mut Picker,
+    parked: &Parked,
 ) -> Option<Arc<TableFile>> {
-    let files = &layers.levels[level];
+    let target = level + 1;
+    let files = layers.levels[level].iter().filter(|file| parked.lets(layers, file, target));
+    let files: Vec<_> = files.collect();
     let after = picker.cursors.get(&level);
     let in_turn = files.iter().find(|file| after.is_none_or(|key| file.meta.key_min > *key));
     // Of the next few the one that overlaps least.
     let start = in_turn.and_then(|file| files.iter().position(|other| Arc::ptr_eq(file, other)));
-    let overlap = |file: &&Arc<TableFile>| {
+    let overlap = |file: &&&Arc<TableFile>| {
         let below = layers.overlapping(target, file.bounds());
         let bytes: u64 = below.map(|below| below.meta.file_bytes).sum();
         bytes * 1000 / file.meta.file_bytes.max(1)
@@ -150,17 +213,19 @@ fn is_bottom(layers: &Layers, inputs: &[Arc<TableFile>], target: usize) -> bool 
 }
 
 /// Writes tables again that point into a blob file most of which is stale.
-fn pick_for_blobs(layers: &Layers, options: &Options) -> Option<Job> {
+fn pick_for_blobs(layers: &Layers, options: &Options, parked: &Parked) -> Option<Job> {
     let is_stale = |bytes: u64, stale: u64| {
         stale > 0 && stale * 100 > bytes * u64::from(options.blob_stale_percent_max)
     };
     let mut stale = layers
         .blobs
         .values()
-        .filter(|listed| is_stale(listed.info.stored_bytes, listed.info.stale_bytes));
+        .filter(|listed| is_stale(listed.info.stored_bytes, listed.info.stale_bytes))
+        .filter(|listed| !parked.blobs.contains(&listed.info.file));
     let moved = stale.next()?.info.file;
     let points = |file: &&Arc<TableFile>| {
-        file.meta.blob_references.iter().any(|reference| reference.file == moved)
+        !parked.has(file)
+            && file.meta.blob_references.iter().any(|reference| reference.file == moved)
     };
     let (level, file) = layers
         .levels
@@ -171,7 +236,7 @@ fn pick_for_blobs(layers: &Layers, options: &Options) -> Option<Job> {
         .or_else(|| Some((0, layers.levels[0].iter().find(points)?)))?;
     let (base, _) = targets(layers, options);
     let mut job = if level == 0 {
-        job(layers, layers.levels[0].clone(), base)
+        job_of_level0(layers, base, parked)?
     } else {
         let inputs = vec![Arc::clone(file)];
         let is_bottom = is_bottom(layers, &inputs, level);
@@ -190,17 +255,42 @@ fn is_mostly_absences(file: &TableFile) -> bool {
 
 /// Takes a table down that says mostly of keys that they are absent, though nothing is too large: only
 /// on the last level does that free space.
-fn pick_for_absences(layers: &Layers, base: usize) -> Option<Job> {
+fn pick_for_absences(layers: &Layers, base: usize, parked: &Parked) -> Option<Job> {
     let last = (0..LEVELS).rev().find(|&level| !layers.levels[level].is_empty())?;
     let upper = layers.levels.iter().enumerate().take(last);
-    let (level, file) = upper.into_iter().find_map(|(level, files)| {
-        Some((level, files.iter().find(|file| is_mostly_absences(file))?))
-    })?;
-    let job = match level {
-        0 => job(layers, layers.levels[0].clone(), base),
-        _ => job(layers, vec![Arc::clone(file)], level + 1),
-    };
-    Some(job)
+    upper.into_iter().find_map(|(level, files)| {
+        let is_worth_it = |file: &&Arc<TableFile>| {
+            is_mostly_absences(file) && (level == 0 || parked.lets(layers, file, level + 1))
+        };
+        let file = files.iter().find(is_worth_it)?;
+        match level {
+            0 => job_of_level0(layers, base, parked),
+            _ => Some(job(layers, vec![Arc::clone(file)], level + 1)),
+        }
+    })
+}
+
+/// Makes one table of many small ones that lie one behind the other on a level: loads leave them where
+/// nothing else would ever merge them.
+fn pick_for_small(layers: &Layers, options: &Options, parked: &Parked) -> Option<Job> {
+    (1..LEVELS).find_map(|level| {
+        let is_small = |file: &Arc<TableFile>| {
+            file.meta.file_bytes < options.table_bytes_max / SMALL_PART && !parked.has(file)
+        };
+        let mut runs = layers.levels[level].split(|file| !is_small(file));
+        let run = runs.find(|run| run.len() >= SMALL_TABLES_MIN)?;
+        let mut bytes = 0;
+        // As many as make a table: so each job leaves fewer of them.
+        let fit = run.iter().take_while(|file| {
+            let is_room = bytes < options.table_bytes_max;
+            bytes += file.meta.file_bytes;
+            is_room
+        });
+        let inputs: Vec<_> = fit.cloned().collect();
+        let is_bottom = is_bottom(layers, &inputs, level);
+        let moved_blobs = BTreeSet::new();
+        Some(Job { inputs, target: level, is_bottom, is_move: false, moved_blobs })
+    })
 }
 
 /// All tables, to become one ordered run on the last level; `None` if they are already and nothing is

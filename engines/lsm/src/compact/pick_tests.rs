@@ -7,7 +7,7 @@ use std::sync::Arc;
 use adamant_medium::memory::MemoryDirectory;
 use adamant_slice::Slice;
 
-use super::pick::{Job, Picker, pick, pick_all, targets};
+use super::pick::{Job, Parked, Picker, pick, pick_all, targets};
 use crate::cache::{Cache, CacheOptions};
 use crate::environment::{Environment, FileCounter};
 use crate::layers::{Blob, LEVELS, Layers, ListedBlob, TableFile};
@@ -40,6 +40,7 @@ struct Tree {
     environment: Arc<Environment>,
     layers: Layers,
     picker: Picker,
+    parked: Parked,
     /// By number of the table.
     tables: BTreeMap<u64, Vec<Version>>,
     next: u64,
@@ -67,13 +68,15 @@ impl Tree {
             blobs: Default::default(),
             cover: Arc::default(),
             unread: Vec::new(),
+            table_entries: 0,
             sequence_max: 0,
             manifest: 0,
         };
         let (environment, picker) = (Arc::new(environment), Picker::default());
+        let parked = Parked::default();
         let (next, sequence, pinned, jobs) = (1, 0, u64::MAX, 0);
         let tables = Default::default();
-        Self { environment, layers, picker, tables, next, sequence, pinned, options, jobs }
+        Self { environment, layers, picker, parked, tables, next, sequence, pinned, options, jobs }
     }
 
     fn number(&mut self) -> u64 {
@@ -172,13 +175,16 @@ impl Tree {
         assert_eq!(others(job.target), 0, "the target has more between the inputs");
         let source = (0..LEVELS).find(|&l| self.layers.levels[l].iter().any(|f| is_input(&f)));
         let source = source.expect("inputs are listed");
-        assert!(source > 0 || others(0) == 0, "all of level 0, or none");
+        let is_parked = !self.parked.tables.is_empty();
+        assert!(source > 0 || others(0) == 0 || is_parked, "all of level 0, or none");
         assert!((source + 1..job.target).all(|level| others(level) == 0), "nothing is jumped over");
         assert!(!job.is_bottom || (job.target + 1..LEVELS).all(|level| others(level) == 0));
         assert!(!job.is_move || job.inputs.len() == 1 && source != job.target, "a move moves");
     }
 
     fn run(&mut self, job: &Job) {
+        let read = job.inputs.iter().map(|file| file.meta.number);
+        assert!(job.is_move || !read.clone().any(|file| self.parked.tables.contains(&file)));
         self.judge(job);
         self.jobs += 1;
         let inputs: BTreeSet<u64> = job.inputs.iter().map(|file| file.meta.number).collect();
@@ -235,7 +241,7 @@ impl Tree {
     /// Does all jobs that are needed.
     fn settle(&mut self, of: &str) {
         for _ in 0..1_000 {
-            let picked = pick(&self.layers, &self.options, &mut self.picker);
+            let picked = pick(&self.layers, &self.options, &mut self.picker, &self.parked);
             let Some(job) = picked else { return };
             self.run(&job);
         }
@@ -249,6 +255,7 @@ fn options() -> Options {
         base_bytes_min: 400,
         level_ratio: 3,
         blob_stale_percent_max: 30,
+        table_bytes_max: TABLE_ENTRIES as u64 * ENTRY_BYTES,
         ..Options::default()
     }
 }
@@ -312,4 +319,64 @@ fn what_is_settled_is_left_alone() {
     tree.settle("settled");
     assert_eq!(tree.jobs, jobs, "one run on the last level needs nothing");
     assert!(pick_all(&tree.layers).is_none());
+}
+
+/// Tables that cannot be read stay where they are, on whatever level; what is merged around them keeps the
+/// order of versions, and merging goes on.
+#[test]
+fn others_are_merged_around_what_is_parked() {
+    let (mut jobs, mut jobs_below) = (0, 0);
+    for seed in 0..40 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut tree = Tree::new(options());
+        let keys = [600, 5_000][seed as usize % 2];
+        for _ in 0..60 {
+            tree.flush(&mut random, keys);
+            tree.settle("before");
+        }
+        let of_level0 = random.bool();
+        if of_level0 {
+            tree.flush(&mut random, keys);
+        }
+        let level = if of_level0 { 0 } else { random.usize(1..LEVELS) };
+        let files = &tree.layers.levels[level];
+        let Some(parked) = random.choice(files).map(|file| file.meta.number) else { continue };
+        tree.parked.tables.insert(parked);
+        let before = tree.jobs;
+        for step in 0..40 {
+            tree.flush(&mut random, keys);
+            tree.settle(&format!("seed {seed}, {parked} of level {level}, step {step}"));
+        }
+        let is_there = tree.layers.levels.iter().flatten().any(|file| file.meta.number == parked);
+        assert!(is_there, "seed {seed}: what cannot be read is not let go");
+        jobs += tree.jobs - before;
+        if level > 1 {
+            jobs_below += tree.jobs - before;
+            let waiting = tree.layers.levels[0].len();
+            assert!(waiting < 3 + 1, "seed {seed}: {waiting} tables wait on level 0");
+        }
+        tree.parked = Parked::default();
+        tree.settle("whole again");
+        assert!(tree.layers.levels[0].len() < tree.options.level0_tables_max);
+    }
+    assert!(jobs > 300 && jobs_below > 100, "{jobs} jobs, {jobs_below} around levels below");
+}
+
+/// Loads one behind the other leave one small table each.
+#[test]
+fn many_small_tables_of_a_level_become_few() {
+    for level in [1, LEVELS - 1] {
+        let mut tree = Tree::new(options());
+        for number in 0..300_u32 {
+            let sequence = u64::from(number) + 1;
+            tree.add(level, vec![Version { key: number, sequence, is_absence: false, blob: None }]);
+            tree.layers.finish();
+            tree.settle("loading");
+            let small = tree.layers.levels.iter().flatten().filter(|f| f.meta.entries < 5).count();
+            assert!(small < 16, "{small} small tables after {number}");
+        }
+        let tables: usize = tree.layers.levels.iter().map(Vec::len).sum();
+        assert!(tables < 50, "{tables} tables of 300 entries");
+        assert_eq!(tree.tables.values().map(Vec::len).sum::<usize>(), 300);
+    }
 }

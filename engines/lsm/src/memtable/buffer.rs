@@ -8,50 +8,22 @@
 
 use adamant_heap::access::{Read, Write};
 use adamant_heap::ptr::Ptr;
-use adamant_wire::varint;
-use zerocopy::FromZeros;
+use adamant_wire::checksum::crc32c;
+use adamant_wire::mutants::is_planted;
+use zerocopy::{FromZeros, IntoBytes};
 
+use super::record::{END_BYTES, Record, RecordHead, RecordPlace, Said, ValuePlace};
 use crate::error::{Error, Result};
-use crate::key::{EntryKind, KEY_BYTES_MAX, SEQUENCE_MAX};
 use crate::layout::{
-    BUFFER_CHUNKS, BUFFER_CHUNKS_AT, BUFFER_END_AT, BUFFER_MAGIC, Buffer, END_BYTES_BITS,
+    BUFFER_CHUNKS, BUFFER_CHUNKS_AT, BUFFER_END_AT, BUFFER_MAGIC, BUFFER_OLDER_AT, BUFFER_SUM_AT,
+    Buffer, END_BYTES_SHIFT, END_CHUNKS_SHIFT,
 };
+use crate::sum::{damaged, sum_of};
 
 /// Bytes of the first chunk: a tree that is hardly used takes no more.
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
 /// Bytes of a chunk at most, but for one that an entry needs for itself.
 const CHUNK_BYTES_MAX: u64 = 256 << 20;
-/// What is in place of a kind where a chunk ends before its last byte.
-const NO_MORE: u8 = 0;
-/// What a record of a range begins with; kinds of entries are 1 higher than their numbers.
-const RANGE: u8 = 9;
-/// Bytes of a record before key and value at most.
-const RECORD_HEAD_BYTES_MAX: usize = 1 + 3 + 10 + 10;
-
-/// What a record says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// An entry of that kind.
-    Entry(EntryKind),
-    /// That a range is empty: the key is its start, the value its end.
-    Range,
-}
-
-/// Where the value of a record lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ValuePlace {
-    pub(crate) chunk: u32,
-    pub(crate) at: u32,
-    pub(crate) len: u32,
-}
-
-/// A record that was read back.
-pub(crate) struct Record<'b> {
-    pub(crate) said: Said,
-    pub(crate) sequence: u64,
-    pub(crate) key: &'b [u8],
-    pub(crate) value: ValuePlace,
-}
 
 /// Makes an empty buffer. Returns its heap offset.
 pub(crate) fn create<W: Write>(heap: &mut W, older: u64) -> Result<u64> {
@@ -61,29 +33,62 @@ pub(crate) fn create<W: Write>(heap: &mut W, older: u64) -> Result<u64> {
     let mut buffer = Buffer::new_zeroed();
     buffer.magic = BUFFER_MAGIC;
     buffer.older = older.into();
-    buffer.end = (1 << END_BYTES_BITS).into();
+    buffer.end = end_word(block, 1, 0).into();
     buffer.chunks[0] = chunk.into();
+    buffer.sum = sum(block, &buffer).into();
     *heap.write_as(Ptr::new(block))? = buffer;
     Ok(block)
 }
 
-/// The buffer at a heap offset, if one is there.
+/// The checksum of a buffer: of all but its end, which has its own, and changes with every record.
+fn sum(block: u64, buffer: &Buffer) -> u64 {
+    let mut unchanging = *buffer;
+    unchanging.end = 0.into();
+    sum_of(block, unchanging.as_bytes(), BUFFER_SUM_AT)
+}
+
+/// The buffer at a heap offset, if one is there, proved but for its records.
 pub(crate) fn open<R: Read>(heap: &R, block: u64) -> Result<&Buffer> {
     let buffer = heap.read(Ptr::<Buffer>::new(block))?;
-    let (chunks, _) = end_of(buffer);
-    if buffer.magic != BUFFER_MAGIC || chunks == 0 || chunks > BUFFER_CHUNKS {
-        return Err(Error::Heap(adamant_heap::Error::InvalidPointer {
-            offset: block,
-            what: "is no buffer of a log-structured merge tree",
-        }));
+    end_of(block, buffer)?;
+    if buffer.sum.get() != sum(block, buffer) && !is_planted("checksum.memtable-buffer") {
+        return Err(damaged(block, "is a buffer and has been changed"));
     }
     Ok(buffer)
 }
 
+/// What says how many chunks a buffer has, and how many bytes are used of the last one.
+fn end_word(block: u64, chunks: usize, used: u64) -> u64 {
+    let word = (chunks as u64) << END_CHUNKS_SHIFT | used << END_BYTES_SHIFT;
+    let sum = crc32c(crc32c(0, &block.to_le_bytes()), &word.to_le_bytes());
+    // Beside the bytes that change anyhow: the log has those that differ, from the first to the last.
+    word | u64::from(sum as u16)
+}
+
 /// Chunks of a buffer, and bytes used of the last one.
-fn end_of(buffer: &Buffer) -> (usize, u64) {
+fn end_of(block: u64, buffer: &Buffer) -> Result<(usize, u64)> {
     let end = buffer.end.get();
-    ((end >> END_BYTES_BITS) as usize, end & ((1 << END_BYTES_BITS) - 1))
+    let chunks = (end >> END_CHUNKS_SHIFT) as usize;
+    let used = (end & ((1 << END_CHUNKS_SHIFT) - 1)) >> END_BYTES_SHIFT;
+    let is_sound = end == end_word(block, chunks, used) || is_planted("checksum.memtable-end");
+    let is_end = is_sound && (1..=BUFFER_CHUNKS).contains(&chunks);
+    if buffer.magic != BUFFER_MAGIC || !is_end {
+        return Err(damaged(block, "is no buffer of a log-structured merge tree"));
+    }
+    Ok((chunks, used))
+}
+
+/// Says that there is no older buffer.
+pub(crate) fn forget_older<W: Write>(heap: &mut W, block: u64) -> Result<()> {
+    change(heap, block, (BUFFER_OLDER_AT, 0))
+}
+
+/// Changes a word of a buffer, and its checksum with it.
+fn change<W: Write>(heap: &mut W, block: u64, (at, word): (usize, u64)) -> Result<()> {
+    open(heap, block)?;
+    heap.update_u64(block, at, word)?;
+    let sum = sum(block, heap.read(Ptr::<Buffer>::new(block))?);
+    Ok(heap.update_u64(block, BUFFER_SUM_AT, sum)?)
 }
 
 /// Appends a record. Returns where its value lies, and a chunk that was added for it.
@@ -94,19 +99,13 @@ pub(crate) fn append<W: Write>(
     sequence: u64,
     (key, value): (&[u8], &[u8]),
 ) -> Result<(ValuePlace, Option<u64>)> {
-    let mut head = [0; RECORD_HEAD_BYTES_MAX];
-    head[0] = match said {
-        Said::Entry(kind) => 1 + kind as u8,
-        Said::Range => RANGE,
-    };
-    let mut at = varint::put_in(&mut head, 1, key.len() as u64);
-    at = varint::put_in(&mut head, at, value.len() as u64);
-    let head_len = varint::put_in(&mut head, at, sequence);
+    let mut head = RecordHead::new(said, sequence, key.len(), value.len());
+    let head_len = head.len();
     let len = head_len + key.len() + value.len();
 
     let (chunks, used, chunk) = {
-        let buffer = open(heap, block)?;
-        let (chunks, used) = end_of(buffer);
+        let buffer = heap.read(Ptr::<Buffer>::new(block))?;
+        let (chunks, used) = end_of(block, buffer)?;
         (chunks, used as usize, buffer.chunks[chunks - 1].get())
     };
     let capacity = heap.block(chunk)?.len();
@@ -116,8 +115,9 @@ pub(crate) fn append<W: Write>(
     let (index, chunk, start, added) = if is_room {
         (chunks - 1, chunk, used, None)
     } else {
-        if used < capacity {
-            heap.write_unused(chunk, used, 1)?.fill(NO_MORE);
+        if capacity.saturating_sub(used) >= END_BYTES {
+            let end = place(block, chunks - 1, used).end();
+            heap.write_unused(chunk, used, END_BYTES)?.copy_from_slice(&end);
         }
         let added = add_chunk(heap, block, chunks, len as u64)?;
         (chunks, added, 0, Some(added))
@@ -126,14 +126,18 @@ pub(crate) fn append<W: Write>(
     let bytes = heap.write_unused(chunk, start, len)?;
     let (to_head, rest) = bytes.split_at_mut(head_len);
     let (to_key, to_value) = rest.split_at_mut(key.len());
-    to_head.copy_from_slice(&head[..head_len]);
+    to_head.copy_from_slice(head.finish(place(block, index, start), key, value));
     to_key.copy_from_slice(key);
     to_value.copy_from_slice(value);
-    let end = (index as u64 + 1) << END_BYTES_BITS | (start + len) as u64;
-    heap.update_u64(block, BUFFER_END_AT, end)?;
+    heap.update_u64(block, BUFFER_END_AT, end_word(block, index + 1, (start + len) as u64))?;
     let value_at = (start + head_len + key.len()) as u32;
     let place = ValuePlace { chunk: index as u32, at: value_at, len: value.len() as u32 };
     Ok((place, added))
+}
+
+/// The place of a record; no chunk is so large that one begins beyond 4 GiB.
+fn place(buffer: u64, chunk: usize, at: usize) -> RecordPlace {
+    RecordPlace { buffer, chunk: chunk as u32, at: at as u32 }
 }
 
 fn add_chunk<W: Write>(heap: &mut W, block: u64, chunks: usize, bytes_min: u64) -> Result<u64> {
@@ -146,7 +150,7 @@ fn add_chunk<W: Write>(heap: &mut W, block: u64, chunks: usize, bytes_min: u64) 
     }
     let bytes = (held / 4).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX).max(bytes_min);
     let chunk = heap.reserve_held(bytes)?;
-    heap.update_u64(block, BUFFER_CHUNKS_AT + 8 * chunks, chunk)?;
+    change(heap, block, (BUFFER_CHUNKS_AT + 8 * chunks, chunk))?;
     Ok(chunk)
 }
 
@@ -162,7 +166,7 @@ pub(crate) fn destroy<W: Write>(heap: &mut W, block: u64) -> Result<()> {
 /// Heap offsets of the chunks.
 pub(crate) fn chunks<R: Read>(heap: &R, block: u64) -> Result<Vec<u64>> {
     let buffer = open(heap, block)?;
-    let (chunks, _) = end_of(buffer);
+    let (chunks, _) = end_of(block, buffer)?;
     Ok(buffer.chunks[..chunks].iter().map(|chunk| chunk.get()).collect())
 }
 
@@ -176,54 +180,54 @@ pub(crate) fn blocks<R: Read>(heap: &R, block: u64) -> Result<(u64, u64)> {
     Ok((1 + chunks(heap, block)?.len() as u64, records))
 }
 
-/// Reads all records back, in the order in which they were appended.
+/// Reads all records back, in the order in which they were appended, and proves each.
 pub(crate) fn read<R: Read>(
     heap: &R,
     block: u64,
     mut each: impl FnMut(Record<'_>) -> Result<()>,
 ) -> Result<()> {
     let buffer = open(heap, block)?;
-    let (chunks, used) = end_of(buffer);
+    let (chunks, used) = end_of(block, buffer)?;
     for (index, chunk) in buffer.chunks[..chunks].iter().enumerate() {
         let bytes = heap.block(chunk.get())?;
         let is_last = index + 1 == chunks;
-        let wrong = |at: usize| {
-            let offset = chunk.get() + at as u64;
-            let what = "is no record of a buffer";
-            Error::Heap(adamant_heap::Error::InvalidPointer { offset, what })
-        };
         let end = if is_last { used as usize } else { bytes.len() };
-        let mut rest = bytes.get(..end).ok_or_else(|| wrong(bytes.len()))?;
-        while rest.first().is_some_and(|kind| *kind != NO_MORE || is_last) {
-            let at = end - rest.len();
-            each(take(&mut rest, index, end).ok_or_else(|| wrong(at))?)?;
+        let is_short = || damaged(chunk.get(), "is a chunk of a buffer that uses more of it");
+        let mut rest = bytes.get(..end).ok_or_else(is_short)?;
+        // What is left behind the last record of a chunk may be too short to say that it was.
+        while !rest.is_empty() && (is_last || rest.len() >= END_BYTES) {
+            let place = place(block, index, end - rest.len());
+            if !is_last && rest.starts_with(&place.end()) {
+                break;
+            }
+            let offset = chunk.get() + (end - rest.len()) as u64;
+            let wrong =
+                || damaged(offset, "is no record of a buffer, or one that has been changed");
+            each(place.take(&mut rest).ok_or_else(wrong)?)?;
         }
     }
     Ok(())
 }
 
-/// Takes a record off the front of a chunk's bytes, which end at `end`.
-fn take<'b>(rest: &mut &'b [u8], chunk: usize, end: usize) -> Option<Record<'b>> {
-    let (kind, behind) = rest.split_first()?;
-    *rest = behind;
-    let said = match *kind {
-        RANGE => Said::Range,
-        // Values go to blob files when they are written to tables, not before.
-        kind => match EntryKind::from_number(u64::from(kind).checked_sub(1)?)? {
-            EntryKind::Blob => return None,
-            kind => Said::Entry(kind),
-        },
+/// The value of a record of which everything else is known, if that is what was appended. `chunk` is the
+/// block that holds it.
+pub(crate) fn prove<'h, R: Read>(
+    heap: &'h R,
+    (block, chunk): (u64, u64),
+    (said, sequence, key): (Said, u64, &[u8]),
+    value: &ValuePlace,
+) -> Result<&'h [u8]> {
+    let (at, len) = (value.at as usize, value.len as usize);
+    let head = RecordHead::new(said, sequence, key.len(), len);
+    let bytes = heap.block(chunk)?;
+    let proved = || {
+        let start = at.checked_sub(head.len() + key.len())?;
+        let sum = bytes.get(start..)?.first_chunk()?;
+        let found = bytes.get(at..)?.get(..len)?;
+        let expected = head.sum(place(block, value.chunk as usize, start), key, found);
+        let is_sound = u32::from_le_bytes(*sum) == expected;
+        (is_sound || is_planted("checksum.memtable-value")).then_some(found)
     };
-    let key_len = usize::try_from(varint::take(rest)?).ok()?;
-    let value_len = u32::try_from(varint::take(rest)?).ok()?;
-    let sequence = varint::take(rest)?;
-    let (key, behind) = rest.split_at_checked(key_len)?;
-    let at = u32::try_from(end - behind.len()).ok()?;
-    let (end_of_range, behind) = behind.split_at_checked(value_len as usize)?;
-    *rest = behind;
-    let is_key = (1..=KEY_BYTES_MAX).contains(&key_len) && (1..=SEQUENCE_MAX).contains(&sequence);
-    let is_range = key < end_of_range && end_of_range.len() <= KEY_BYTES_MAX;
-    let is_key = is_key && (is_range || said != Said::Range);
-    let value = ValuePlace { chunk: chunk as u32, at, len: value_len };
-    is_key.then_some(Record { said, sequence, key, value })
+    let what = "is in a record of a buffer that has been changed";
+    proved().ok_or_else(|| damaged(chunk + at as u64, what))
 }

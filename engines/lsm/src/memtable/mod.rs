@@ -9,12 +9,21 @@ mod words;
 
 mod skip_list;
 
+mod record;
+
 mod buffer;
 
+mod key_walk;
 mod piece;
 
 mod table;
 
-pub(crate) use buffer::{Said, create as create_buffer, open as open_buffer};
 pub(crate) use buffer::{blocks as buffer_blocks, destroy as destroy_buffer};
+pub(crate) use buffer::{create as create_buffer, forget_older, open as open_buffer};
+pub(crate) use key_walk::KeyWalk;
+pub use piece::CopyLimits;
+#[cfg(test)]
+pub(crate) use piece::Piece;
+pub(crate) use piece::PieceWalk;
+pub(crate) use record::Said;
 pub(crate) use table::{Memtable, Undo};

@@ -11,6 +11,17 @@ use crate::key::{Entry, EntryKind, Version};
 /// Values from here on have an allocation of their own, so that one that is kept keeps no others.
 const OWN_BYTES_MIN: usize = 2048;
 
+/// How much a scan copies out of a memtable under one hold of the heap's lock.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyLimits {
+    /// For so many entries, about.
+    pub entries_max: usize,
+    /// So many bytes, about.
+    pub bytes_max: usize,
+    /// Whether values, too. A scan without them looks at no value, and hands on entries without bytes.
+    pub with_values: bool,
+}
+
 /// Entries, being copied.
 #[derive(Debug, Default)]
 pub(crate) struct Piece {
@@ -60,16 +71,82 @@ impl Piece {
         self.bytes.len() + self.own_bytes
     }
 
-    /// The entries.
+    /// The entries, as such.
     pub(crate) fn finish(self) -> impl Iterator<Item = Entry> {
-        let shared = Slice::from_owner(self.bytes, ..).unwrap_or_default();
-        self.entries.into_iter().map(move |copied| Entry {
-            key: shared.slice(copied.start..copied.key_end),
-            version: Version {
-                sequence: copied.sequence,
-                kind: copied.kind,
-                value: copied.own.unwrap_or_else(|| shared.slice(copied.key_end..copied.end)),
-            },
+        let mut walk = self.walk();
+        std::iter::from_fn(move || {
+            walk.advance().then(|| Entry { key: walk.key_slice(), version: walk.version() })
         })
+    }
+
+    /// The entries, one after the other.
+    pub(crate) fn walk(self) -> PieceWalk {
+        let shared = Slice::from_owner(self.bytes, ..).unwrap_or_default();
+        PieceWalk { shared, entries: self.entries, next: 0 }
+    }
+}
+
+/// Walks through a piece.
+#[derive(Debug)]
+pub(crate) struct PieceWalk {
+    shared: Slice,
+    entries: Vec<Copied>,
+    /// The entry that is gone to next.
+    next: usize,
+}
+
+impl PieceWalk {
+    /// Leaves out the entries from the first one on whose key is not within.
+    pub(crate) fn end_where(&mut self, is_within: impl Fn(&[u8]) -> bool) {
+        let shared = &self.shared;
+        let end = self.entries.partition_point(|one| is_within(&shared[one.start..one.key_end]));
+        self.entries.truncate(end);
+    }
+
+    /// Goes to the next entry; false if there is none.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> bool {
+        self.next += 1;
+        self.next <= self.entries.len()
+    }
+
+    /// The entry that was gone to.
+    #[inline]
+    fn at(&self) -> &Copied {
+        &self.entries[self.next - 1]
+    }
+
+    /// Its key.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        let at = self.at();
+        &self.shared[at.start..at.key_end]
+    }
+
+    fn key_slice(&self) -> Slice {
+        let at = self.at();
+        self.shared.slice(at.start..at.key_end)
+    }
+
+    /// Its sequence number and kind.
+    #[inline]
+    pub(crate) fn said(&self) -> (u64, EntryKind) {
+        let at = self.at();
+        (at.sequence, at.kind)
+    }
+
+    /// Its value, borrowed.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        let at = self.at();
+        at.own.as_deref().unwrap_or_else(|| &self.shared[at.key_end..at.end])
+    }
+
+    /// What it says; shares the memory of the piece.
+    pub(crate) fn version(&self) -> Version {
+        let at = self.at();
+        let own = at.own.clone();
+        let value = own.unwrap_or_else(|| self.shared.slice(at.key_end..at.end));
+        Version { sequence: at.sequence, kind: at.kind, value }
     }
 }

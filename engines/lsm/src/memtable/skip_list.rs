@@ -16,7 +16,7 @@
 //! and of keys that are equal so far the shorter one comes first.
 
 use std::cmp::Ordering as Order;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::words::Words;
 use crate::key::EntryKind;
@@ -47,9 +47,12 @@ pub(crate) struct SearchKey<'k> {
 
 impl<'k> SearchKey<'k> {
     pub(crate) fn new(bytes: &'k [u8]) -> Self {
+        let mut padded = [0; 32];
+        let len = bytes.len().min(padded.len());
+        padded[..len].copy_from_slice(&bytes[..len]);
         let mut words = [0; 8];
-        for (word, part) in words.iter_mut().zip(bytes.chunks(4)) {
-            *word = word_of(part);
+        for (word, part) in words.iter_mut().zip(padded.as_chunks().0) {
+            *word = u32::from_le_bytes(*part).swap_bytes();
         }
         Self { bytes, words }
     }
@@ -81,6 +84,11 @@ impl Node<'_> {
     #[inline]
     fn get(&self, at: usize) -> u32 {
         self.words.get(at).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    /// Whether it is the same node.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.index == other.index
     }
 
     fn key_len(&self) -> usize {
@@ -148,6 +156,8 @@ pub(crate) struct SkipList {
     words: Words,
     /// The first node of each level.
     heads: [AtomicU32; LEVELS],
+    /// Levels that have nodes. Who sees fewer finds the same below.
+    height: AtomicUsize,
     /// What heights of nodes are made of: a number that runs through all values.
     seed: AtomicU32,
 }
@@ -157,6 +167,7 @@ impl SkipList {
         Self {
             words: Words::new(),
             heads: [const { AtomicU32::new(0) }; LEVELS],
+            height: AtomicUsize::new(0),
             seed: AtomicU32::new(1),
         }
     }
@@ -164,6 +175,10 @@ impl SkipList {
     /// Bytes of memory taken.
     pub(crate) fn bytes(&self) -> u64 {
         self.words.bytes()
+    }
+
+    fn levels(&self) -> usize {
+        self.height.load(Ordering::Relaxed).clamp(1, LEVELS)
     }
 
     fn node(&self, index: u32) -> Option<Node<'_>> {
@@ -184,7 +199,7 @@ impl SkipList {
     fn before(&self, key: &SearchKey<'_>, sequence: u64) -> [Option<Node<'_>>; LEVELS] {
         let mut found = [None; LEVELS];
         let (mut node, mut not_before) = (None, 0);
-        for level in (0..LEVELS).rev() {
+        for level in (0..self.levels()).rev() {
             // A node that was found too far on one level need not be looked at on the next.
             while let Some(next) = self.next(node.as_ref(), level) {
                 if next.index == not_before || !next.is_before(key, sequence) {
@@ -201,7 +216,7 @@ impl SkipList {
     /// The first node that is not before the versions of a key up to a sequence number. O(log n).
     pub(crate) fn seek(&self, key: &SearchKey<'_>, sequence: u64) -> Option<Node<'_>> {
         let (mut node, mut found) = (None, None);
-        for level in (0..LEVELS).rev() {
+        for level in (0..self.levels()).rev() {
             found = loop {
                 match self.next(node.as_ref(), level) {
                     Some(next) if next.is_before(key, sequence) => node = Some(next),
@@ -230,7 +245,7 @@ impl SkipList {
     /// The last node. O(log n).
     pub(crate) fn last(&self) -> Option<Node<'_>> {
         let mut node = None;
-        for level in (0..LEVELS).rev() {
+        for level in (0..self.levels()).rev() {
             while let Some(next) = self.next(node.as_ref(), level) {
                 node = Some(next);
             }
@@ -255,6 +270,9 @@ impl SkipList {
         set(5, (place.kind as u32) << 24 | (height as u32) << 16 | key.len() as u32);
         for at in 0..key_words {
             set(HEAD_WORDS + height + at, search.word(at));
+        }
+        if height > self.levels() {
+            self.height.store(height, Ordering::Relaxed);
         }
         let before = self.before(&search, place.sequence);
         for (level, before) in before.iter().enumerate().take(height) {

@@ -12,15 +12,21 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use adamant_heap::access::{Read, Write};
 use adamant_slice::Slice;
+use adamant_wire::mutants::is_planted;
 use parking_lot::RwLock;
 
-use super::buffer::{self, Said, ValuePlace};
-use super::piece::Piece;
+use super::buffer;
+use super::key_walk::KeyWalk;
+use super::piece::{CopyLimits, Piece};
+use super::record::{Said, ValuePlace};
 use super::skip_list::{Node, Place, SearchKey, SkipList};
 use crate::error::{Error, Result};
 use crate::key::{Entry, RangeTombstone, Version};
 use crate::layout::BUFFER_CHUNKS;
 use crate::sequence::Sequences;
+
+/// Entries that are copied beyond those that are expected.
+const COPIED_MORE: usize = 4;
 
 /// A memtable.
 #[derive(Debug)]
@@ -159,9 +165,14 @@ impl Memtable {
         Ok(())
     }
 
+    /// Heap offset of a chunk; 0 if there is none.
+    fn chunk(&self, index: u32) -> u64 {
+        let chunk = self.chunks.get(index as usize);
+        chunk.map_or(0, |chunk| chunk.load(Ordering::Acquire))
+    }
+
     fn value<'h, R: Read>(&self, heap: &'h R, place: &ValuePlace) -> Result<&'h [u8]> {
-        let chunk = self.chunks.get(place.chunk as usize);
-        let chunk = chunk.map_or(0, |chunk| chunk.load(Ordering::Acquire));
+        let chunk = self.chunk(place.chunk);
         let (start, len) = (place.at as usize, place.len as usize);
         let bytes = heap.block(chunk)?.get(start..).and_then(|bytes| bytes.get(..len));
         bytes.ok_or_else(|| {
@@ -243,7 +254,7 @@ impl Memtable {
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         forward: bool,
         sequence: u64,
-        (entries_max, bytes_max): (usize, usize),
+        wanted: CopyLimits,
     ) -> Result<(Piece, Option<Slice>)> {
         let mut piece = Piece::default();
         let (mut key, mut last) = (Vec::new(), Vec::new());
@@ -255,54 +266,65 @@ impl Memtable {
             if !is_within {
                 break;
             }
-            // Of the versions of a key the first one that is old enough, whichever way we come.
             let search = SearchKey::new(&key);
-            let seen = self.list.seek(&search, sequence);
-            if let Some(seen) = seen.filter(|seen| seen.compare(&search).is_eq()) {
+            let (seen, next) = if forward {
+                self.seen_from(at, &search, sequence)
+            } else {
+                // The newest that is old enough lies before this one, the oldest of all.
+                let seen = self.list.seek(&search, sequence);
+                let seen = seen.filter(|seen| seen.compare(&search).is_eq());
+                (seen, self.list.seek_back(&search, u64::MAX))
+            };
+            if let Some(seen) = seen {
                 // One at least, or who asks for the rest asks for ever.
-                let is_full = piece.len() >= entries_max || piece.bytes() >= bytes_max;
+                let is_full =
+                    piece.len() >= wanted.entries_max || piece.bytes() >= wanted.bytes_max;
                 if is_full && piece.len() > 0 {
                     return Ok((piece, Some(Slice::new(&last))));
                 }
                 let place = seen.place();
-                let value = self.node_value(heap, &place)?;
+                let value = if wanted.with_values { self.node_value(heap, &place)? } else { &[] };
                 let of = (place.sequence, place.kind);
                 piece.add(|bytes| bytes.extend_from_slice(&key), of, value);
                 last.clone_from(&key);
             }
-            node = if forward {
-                self.behind(at, &search)
-            } else {
-                self.list.seek_back(&search, u64::MAX)
-            };
+            node = next;
         }
         Ok((piece, None))
     }
 
-    /// All versions in order, without their values: looks at nothing on the heap.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = Entry> + '_ {
-        let mut node = self.list.first();
-        std::iter::from_fn(move || {
-            let at = node?;
-            node = self.list.after(&at);
-            let mut key = Vec::new();
-            at.key_to(&mut key);
-            let Place { sequence, kind, .. } = at.place();
-            let version = Version { sequence, kind, value: Slice::default() };
-            Some(Entry { key: Slice::new(&key), version })
-        })
-    }
-
-    /// The first node behind all versions of a key, given one of them.
-    fn behind<'l>(&'l self, node: Node<'l>, key: &SearchKey<'_>) -> Option<Node<'l>> {
-        let mut next = self.list.after(&node);
-        while let Some(at) = next {
-            if at.compare(key).is_ne() {
+    /// Of the versions of a key, of which the newest is given, the first one that is old enough, and the
+    /// first node behind all of them.
+    fn seen_from<'l>(
+        &'l self,
+        newest: Node<'l>,
+        key: &SearchKey<'_>,
+        sequence: u64,
+    ) -> (Option<Node<'l>>, Option<Node<'l>>) {
+        let (mut seen, mut node) = (None, Some(newest));
+        while let Some(at) = node {
+            if !at.is(&newest) && at.compare(key).is_ne() {
                 break;
             }
-            next = self.list.after(&at);
+            if seen.is_none() && at.sequence() <= sequence {
+                seen = Some(at);
+            }
+            node = self.list.after(&at);
         }
-        next
+        (seen, node)
+    }
+
+    /// How many of so many neighbours are this memtable's, about, where its keys lie among those of
+    /// `others` as if by chance; and some more, so that a scan of these need not come back.
+    pub(crate) fn share_of(&self, entries_max: usize, others: u64) -> usize {
+        let entries = self.entries();
+        let share = entries_max as f64 * entries as f64 / (entries + others).max(1) as f64;
+        (share as usize + share as usize / 2 + COPIED_MORE).min(entries_max)
+    }
+
+    /// All versions in order, without their values: looks at nothing on the heap.
+    pub(crate) fn keys(&self) -> KeyWalk<'_> {
+        KeyWalk::new(&self.list)
     }
 
     fn first_in(&self, lower: Bound<&[u8]>) -> Option<Node<'_>> {
@@ -323,7 +345,8 @@ impl Memtable {
     }
 
     /// Copies all versions behind an entry, in order, until they have so many bytes. Nothing when it was
-    /// the last one.
+    /// the last one. Unlike other reads it proves each: what is copied to a table has a checksum there,
+    /// which damage is not to get.
     pub(crate) fn copy_behind<R: Read>(
         &self,
         heap: &R,
@@ -336,11 +359,15 @@ impl Memtable {
                 self.list.seek(&SearchKey::new(key), version.sequence.saturating_sub(1))
             }
         };
-        let mut piece = Piece::default();
+        let (mut piece, mut key) = (Piece::default(), Vec::new());
         while let Some(at) = node.filter(|_| piece.bytes() < bytes_max) {
-            let place = at.place();
-            let value = self.node_value(heap, &place)?;
-            piece.add(|bytes| at.key_to(bytes), (place.sequence, place.kind), value);
+            let Place { sequence, kind, chunk, at: value_at, len } = at.place();
+            key.clear();
+            at.key_to(&mut key);
+            let value = ValuePlace { chunk, at: value_at, len };
+            let said = (Said::Entry(kind), sequence, &key[..]);
+            let value = buffer::prove(heap, (self.buffer, self.chunk(chunk)), said, &value)?;
+            piece.add(|bytes| bytes.extend_from_slice(&key), (sequence, kind), value);
             node = self.list.after(&at);
         }
         Ok(piece)
@@ -401,6 +428,9 @@ impl Undo {
 
 impl Drop for Undo {
     fn drop(&mut self) {
+        if is_planted("R9.an-undone-transaction-leaves-entries") {
+            self.nodes.clear();
+        }
         for node in self.nodes.drain(..) {
             self.memtable.list.remove(node);
         }

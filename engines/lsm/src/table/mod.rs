@@ -10,6 +10,7 @@ mod writer;
 
 mod reader;
 
+mod in_row;
 mod range;
 mod stream;
 

@@ -1,6 +1,7 @@
 //! Reading a table: ranges of keys, from both ends.
 //!
-//! Purpose: all versions of all keys between two bounds, a block at a time.
+//! Purpose: all versions of all keys between two bounds, a block at a time; those of long ranges are read
+//! ahead, and share the memory of what was read at once.
 //! Invariants: bounds are looked for once, in the blocks they fall into; within others no key is
 //! compared. The two ends know where they are by the offsets of block and entry, so they never hand
 //! out an entry twice. Blocks that an index names out of order are an error, so every walk ends. After an error, or where the ends met, nothing more comes.
@@ -9,6 +10,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::in_row::InRow;
 use super::index;
 use super::reader::Table;
 use crate::block::{Backward, BlockHandle, BlockKind, EntryBlock, Forward, Malformed, Read};
@@ -75,7 +77,39 @@ impl TableRange {
         self
     }
 
-    fn step(&mut self) -> Result<Option<Entry>> {
+    /// Goes to the next entry from the front; false if there is none, then or after an error.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<bool> {
+        let gone = if self.is_over { Ok(false) } else { self.step() };
+        if !matches!(gone, Ok(true)) {
+            self.end();
+        }
+        gone
+    }
+
+    /// Goes to the next entry from the back; false if there is none, then or after an error.
+    #[inline]
+    pub(crate) fn advance_back(&mut self) -> Result<bool> {
+        let gone = if self.is_over { Ok(false) } else { self.step_back() };
+        if !matches!(gone, Ok(true)) {
+            self.end();
+        }
+        gone
+    }
+
+    /// The entry that the front has gone to.
+    #[inline]
+    pub(crate) fn front(&self) -> Option<&Forward> {
+        Some(&self.front.as_ref()?.data.as_ref()?.cursor)
+    }
+
+    /// The entry that the back has gone to.
+    #[inline]
+    pub(crate) fn back(&self) -> Option<&Backward> {
+        Some(&self.back.as_ref()?.data.as_ref()?.cursor)
+    }
+
+    fn step(&mut self) -> Result<bool> {
         let Self { table, front, back_at, front_at, .. } = self;
         let (lower, upper) = (self.lower.as_deref(), self.upper.as_deref());
         let front = match front {
@@ -85,13 +119,13 @@ impl TableRange {
         match front.advance(table, lower, upper)? {
             Some(place) if back_at.is_none_or(|back| place < back) => {
                 *front_at = Some(place);
-                Ok(front.data.as_ref().and_then(|data| data.cursor.entry(!self.is_keys_only)))
+                Ok(true)
             }
-            _ => Ok(None),
+            _ => Ok(false),
         }
     }
 
-    fn step_back(&mut self) -> Result<Option<Entry>> {
+    fn step_back(&mut self) -> Result<bool> {
         let Self { table, back, back_at, front_at, .. } = self;
         let (lower, upper) = (self.lower.as_deref(), self.upper.as_deref());
         let back = match back {
@@ -101,20 +135,16 @@ impl TableRange {
         match back.advance(table, lower, upper)? {
             Some(place) if front_at.is_none_or(|front| place > front) => {
                 *back_at = Some(place);
-                Ok(back.data.as_ref().and_then(|data| data.cursor.entry(!self.is_keys_only)))
+                Ok(true)
             }
-            _ => Ok(None),
+            _ => Ok(false),
         }
     }
 
-    fn hand_out(&mut self, entry: Result<Option<Entry>>) -> Option<Result<Entry>> {
-        let entry = entry.transpose();
-        if !matches!(entry, Some(Ok(_))) {
-            self.is_over = true;
-            // Blocks are not kept longer than they are needed.
-            (self.front, self.back) = (None, None);
-        }
-        entry
+    /// Blocks are not kept longer than they are needed.
+    fn end(&mut self) {
+        self.is_over = true;
+        (self.front, self.back) = (None, None);
     }
 }
 
@@ -122,21 +152,19 @@ impl Iterator for TableRange {
     type Item = Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_over {
-            return None;
+        match self.advance() {
+            Ok(_) => self.front().and_then(|at| at.entry(!self.is_keys_only)).map(Ok),
+            Err(error) => Some(Err(error)),
         }
-        let entry = self.step();
-        self.hand_out(entry)
     }
 }
 
 impl DoubleEndedIterator for TableRange {
     fn next_back(&mut self) -> Option<Self::Item> {
-        if self.is_over {
-            return None;
+        match self.advance_back() {
+            Ok(_) => self.back().and_then(|at| at.entry(!self.is_keys_only)).map(Ok),
+            Err(error) => Some(Err(error)),
         }
-        let entry = self.step_back();
-        self.hand_out(entry)
     }
 }
 
@@ -153,6 +181,7 @@ struct Ascent {
     top: Level<Forward>,
     index: Option<Level<Forward>>,
     data: Option<Level<Forward>>,
+    blocks: InRow,
     /// Where the last data block and the last index block lie that were open.
     data_offset: u64,
     index_offset: u64,
@@ -182,6 +211,7 @@ impl Ascent {
             top: Level { cursor, offset: *offset },
             index: None,
             data: None,
+            blocks: InRow::new(true),
             data_offset: 0,
             index_offset: 0,
             is_seeking: true,
@@ -246,7 +276,7 @@ impl Ascent {
         lower: Option<&[u8]>,
         upper: Option<&[u8]>,
     ) -> Result<()> {
-        let block = table.entries(handle, BlockKind::Data)?;
+        let block = self.blocks.entries(table, handle)?;
         let open = |block: EntryBlock| {
             let start = seek_start(&block, lower.filter(|_| self.is_seeking))?;
             let end = match upper.filter(|_| self.is_last) {
@@ -268,6 +298,7 @@ struct Descent {
     top: Level<Backward>,
     index: Option<Level<Backward>>,
     data: Option<Level<Backward>>,
+    blocks: InRow,
     /// Where the last data block and the last index block lie that were open.
     data_offset: u64,
     index_offset: u64,
@@ -291,6 +322,7 @@ impl Descent {
             top: Level { cursor: Backward::new(block.clone(), 0, end), offset: *offset },
             index: None,
             data: None,
+            blocks: InRow::new(false),
             data_offset: u64::MAX,
             index_offset: u64::MAX,
             is_seeking: true,
@@ -358,7 +390,7 @@ impl Descent {
         lower: Option<&[u8]>,
         upper: Option<&[u8]>,
     ) -> Result<()> {
-        let block = table.entries(handle, BlockKind::Data)?;
+        let block = self.blocks.entries(table, handle)?;
         let damaged = table.damaged(handle.offset);
         let end = match upper.filter(|_| self.is_seeking) {
             Some(upper) => seek_start(&block, Some(upper)).map_err(&damaged)?,

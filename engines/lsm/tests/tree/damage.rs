@@ -186,3 +186,61 @@ fn what_is_absent_stays_absent_when_a_table_can_be_read_only_later() {
     assert!(store.scan(all, true, NEWEST, 1000).unwrap().into_iter().eq(model));
     assert!(store.check().is_clean());
 }
+
+/// A table that a merge cannot read is left alone: others go on, it is told of, and merged when it is whole
+/// again and somebody asks for that.
+#[test]
+fn a_damaged_table_holds_no_other_merge_up() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let store = Store::open(&directory, small_options()).unwrap();
+    let seen = || Ok(store.environment.sequences().visible());
+    let mut model = Model::new();
+    let write = |model: &mut Model, round: u32, numbers: std::ops::Range<u32>| {
+        // Noise, which LZ4 leaves as long as it is.
+        let mut random = fastrand::Rng::with_seed(round.into());
+        let mut value = || (0..40).map(|_| random.u8(..)).collect::<Vec<u8>>();
+        let pairs: Vec<_> = numbers.map(|at| (key(at), value())).collect();
+        let done = store.heap.transaction(Durability::Sync, |tx| {
+            store.tree.write(tx, pairs.iter().map(|(key, value)| (&key[..], Some(&value[..]))))
+        });
+        done.unwrap();
+        model.extend(pairs);
+        store.tree.rotate(&store.heap).unwrap();
+        while store.tree.flush(&store.heap, &seen, &|_| Ok(())).unwrap() {}
+    };
+    write(&mut model, 0, 0..400);
+    store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap();
+    let metas = store.tree.levels().concat();
+    assert!(metas.len() > 4);
+    let damaged = format!("{:04}", metas[1].number);
+    let tables = directory.subdirectory("tables").unwrap();
+    tables.rename(&damaged, &format!("{damaged}.away")).unwrap();
+    let mut failures = 0;
+    for round in 1..30 {
+        // Each time over all keys, the damaged table's among them.
+        write(&mut model, round, 0..400);
+        for _ in 0..100 {
+            match store.tree.compact_once(&store.heap, &seen, &|_| Ok(())) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    assert!(error.is_damage() && error.to_string().contains(&damaged), "{error}");
+                    failures += 1;
+                }
+            }
+        }
+        let stats = store.tree.stats();
+        assert!(stats.levels[0].tables <= 4 && stats.debt < 1.0, "round {round}: {stats:?}");
+    }
+    assert_eq!(failures, 1, "it is not tried again and again");
+    let stats = store.tree.stats();
+    assert_eq!(stats.damaged_tables, [metas[1].number]);
+    assert!(stats.compactions > 10);
+    assert!(!store.check().is_clean());
+    tables.rename(&format!("{damaged}.away"), &damaged).unwrap();
+    store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap();
+    assert!(store.tree.stats().damaged_tables.is_empty());
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    assert!(store.scan(all, true, NEWEST, 1000).unwrap().into_iter().eq(model));
+    assert!(store.check().is_clean());
+}

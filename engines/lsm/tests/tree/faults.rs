@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use adamant_heap::{Directory, Durability, JournalKind};
+use adamant_heap::{Directory, Durability, JournalKind, Transaction};
 use adamant_lsm::{Error, NEWEST, number_of};
-use adamant_sim::{SimDirectory, SimDisk};
+use adamant_sim::{Call, Fault, SimDirectory, SimDisk};
 use adamant_slice::Slice;
 
 use crate::store::{Model, Store, open_on};
@@ -231,4 +231,49 @@ fn fail_each(journal: JournalKind) {
     }
     println!("{went_on} went on, {reopened} reopened, {unnoticed} of all unnoticed");
     assert!(went_on > 20);
+}
+
+/// A table that says of a range that it is empty, and could not be read when the tree was opened, is asked
+/// when it is looked at: by reads of keys, by scans, and by who counts.
+#[test]
+fn what_could_not_be_read_at_opening_is_asked_later() {
+    let disk = SimDisk::new(1);
+    let mut user = User { store: open_on(&disk, JournalKind::Redo).unwrap(), model: Model::new() };
+    let tree = |user: &User, work: &dyn Fn(&adamant_lsm::Lsm, &mut Transaction<'_>)| {
+        let done = user.store.heap.transaction(Durability::Sync, |transaction| {
+            work(&user.store.tree, transaction);
+            Ok::<(), Error>(())
+        });
+        done.unwrap();
+    };
+    for number in 0..40_u8 {
+        let key = [b'k', number];
+        tree(&user, &|tree, tx| tree.write(tx, [(&key[..], Some(&key[..]))]).unwrap());
+        if !(10..20).contains(&number) {
+            user.model.insert(key.to_vec(), key.to_vec());
+        }
+    }
+    user.flush().unwrap();
+    user.compact().unwrap();
+    tree(&user, &|tree, tx| tree.remove_range(tx, &[b'k', 10], &[b'k', 20]).unwrap());
+    user.flush().unwrap();
+    let mut unread = 0;
+    for number in 1.. {
+        let first = disk.call_count(Call::Read);
+        disk.fail_call(Call::Read, first + number, Fault::Device);
+        let opened = user.store.reopen_tree();
+        let was_touched = disk.call_count(Call::Read) >= first + number;
+        disk.repair();
+        if opened.is_ok() {
+            unread += u32::from(was_touched);
+            let of = format!("read {number} of the opening failed");
+            assert_eq!(user.store.tree.count().finish().unwrap(), 30, "{of}");
+            user.verify(&of);
+            assert_eq!(user.store.get(&[b'k', 15], NEWEST).unwrap(), None, "{of}");
+        }
+        if !was_touched {
+            break;
+        }
+    }
+    assert!(unread > 0, "an opening goes on without a table");
 }

@@ -152,3 +152,29 @@ fn ranges_that_were_made_empty_fill_a_memtable_and_become_few() {
     assert!((1..=20).contains(&kept), "{kept} of {removed}");
     assert_is_clean(&store);
 }
+
+#[test]
+fn files_of_a_load_that_is_undone_go_without_reopening() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let store = Store::open(&directory, small_options()).unwrap();
+    let files = || directory.subdirectory("tables").unwrap().list().unwrap().len();
+    for is_savepoint in [true, false] {
+        let undone = |tx: &mut Transaction<'_>| {
+            assert!(store.tree.load(tx, &pairs(&["k1", "k2"]))?);
+            Err::<(), Error>(Error::KeyEmpty)
+        };
+        if is_savepoint {
+            commit(&store, |tx| {
+                assert!(tx.savepoint(undone).is_err());
+                assert!(store.tree.load(tx, &pairs(&["a"]))?);
+                Ok(())
+            });
+        } else {
+            assert!(store.heap.transaction(Durability::Buffered, undone).is_err());
+        }
+        assert_eq!(files(), 2, "that of the load, until a sync says that it was undone");
+        store.environment.bury(&store.heap).unwrap();
+        assert_eq!((files(), keys(&store)), (1, vec!["a".to_owned()]));
+    }
+    assert_is_clean(&store);
+}

@@ -7,5 +7,6 @@ mod faults;
 mod heap_damage;
 mod loads;
 mod model;
+mod orphans;
 mod store;
 mod threads;

@@ -101,7 +101,10 @@ fn compare(store: &Store, model: &Model, sequence: u64, random: &mut fastrand::R
     let slices = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|key| Slice::new(key));
     let forward = random.bool();
     let range = (slices(&bounds.0), slices(&bounds.1));
-    let found = store.scan(range, forward, sequence, random.usize(1..30)).unwrap();
+    let entries_max = random.usize(1..30);
+    let keys = store.keys(range.clone(), forward, sequence, entries_max).unwrap();
+    let found = store.scan(range, forward, sequence, entries_max).unwrap();
+    assert!(keys.iter().eq(found.iter().map(|(key, _)| key)), "{of}, forward {forward}");
     let mut expected: Vec<_> =
         model.range(bounds).map(|(key, value)| (key.clone(), value.clone())).collect();
     if !forward {

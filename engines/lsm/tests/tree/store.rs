@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use adamant_heap::access::{Read, Write};
 use adamant_heap::{Directory, Durability, Heap, JournalKind, Options as HeapOptions};
-use adamant_lsm::{Cache, CacheOptions, Environment, Error, FileCounter, Lsm, LsmReport, Options};
+use adamant_lsm::{
+    Cache, CacheOptions, CopyLimits, Environment, Error, FileCounter, Lsm, LsmReport, Options,
+    Scanned,
+};
 use adamant_sim::{SimDirectory, SimDisk};
 use adamant_slice::Slice;
 
@@ -111,26 +114,75 @@ impl Store {
         look.finish(key)
     }
 
+    /// The entries of a range. Values in blob files are read at once, or when the scan is over.
     pub(crate) fn scan(
         &self,
-        mut bounds: (Bound<Slice>, Bound<Slice>),
+        bounds: (Bound<Slice>, Bound<Slice>),
         forward: bool,
         sequence: u64,
         entries_max: usize,
     ) -> Result<Vec<Pair>, Error> {
+        let (mut found, mut later) = (Vec::new(), Vec::new());
+        let reads_later = entries_max % 2 == 1;
+        let limits = CopyLimits { entries_max, bytes_max: 300, with_values: true };
+        self.scan_by(limits, bounds, forward, sequence, |key, value| {
+            found.push((key.to_vec(), Vec::new()));
+            let (_, bytes) = found.last_mut().unwrap();
+            match value {
+                Scanned::Blob(blob) if reads_later => {
+                    later.push((found.len() - 1, blob.later()));
+                    Ok(())
+                }
+                value => value.with(key, |value| bytes.extend_from_slice(value)),
+            }
+        })?;
+        for (index, value) in later {
+            let (key, bytes) = &mut found[index];
+            bytes.extend_from_slice(&value.read(key)?);
+        }
+        Ok(found)
+    }
+
+    /// The keys of a range.
+    pub(crate) fn keys(
+        &self,
+        bounds: (Bound<Slice>, Bound<Slice>),
+        forward: bool,
+        sequence: u64,
+        entries_max: usize,
+    ) -> Result<Vec<Vec<u8>>, Error> {
         let mut found = Vec::new();
+        let limits = CopyLimits { entries_max, bytes_max: 300, with_values: false };
+        self.scan_by(limits, bounds, forward, sequence, |key, value| {
+            assert!(matches!(value, Scanned::Bytes(&[])), "no value was asked for");
+            found.push(key.to_vec());
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn scan_by(
+        &self,
+        limits: CopyLimits,
+        mut bounds: (Bound<Slice>, Bound<Slice>),
+        forward: bool,
+        sequence: u64,
+        mut each: impl FnMut(&[u8], Scanned<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         loop {
             let range = (bounds.0.as_ref().map(|k| &k[..]), bounds.1.as_ref().map(|k| &k[..]));
             let scan = {
                 let view = self.heap.view()?;
-                self.tree.scan(&view, range, forward, sequence, (entries_max, 300))?
+                self.tree.scan(&view, range, forward, sequence, limits)?
             };
-            let rest = scan.finish(entries_max, |key, value| {
-                found.push((key.to_vec(), value.to_vec()));
-                ControlFlow::Continue(())
+            let mut failed = Ok(());
+            let rest = scan.finish(limits.entries_max, |key, value| {
+                failed = each(key, value);
+                if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
+            failed?;
             match rest {
-                None => return Ok(found),
+                None => return Ok(()),
                 Some(bound) if forward => bounds.0 = bound,
                 Some(bound) => bounds.1 = bound,
             }

@@ -28,6 +28,9 @@ struct Moment<'p> {
 
 impl<'p> Moment<'p> {
     fn now(store: &Store, pins: &'p Pins, model: Option<Model>) -> Self {
+        // The changes of a commit become visible one by one, while it has the heap's lock alone: a moment
+        // that is looked up without the shared one may be half of a commit.
+        let _view = store.heap.view().unwrap();
         let mut pinned = pins.lock().unwrap();
         let sequence = store.environment.sequences().visible();
         *pinned.entry(sequence).or_default() += 1;

@@ -1,0 +1,147 @@
+//! Records of a buffer: what a commit said of a key or a range.
+//!
+//! Purpose: how they are written and read back: see `docs/format/lsm.md`.
+//! Invariants: a record is proved by its checksum, which covers where it lies: one that was left there
+//! by another buffer, or that lies elsewhere in this one, never passes for it.
+//! Thread safety: pure functions.
+
+use adamant_wire::checksum::crc32c;
+use adamant_wire::mutants::is_planted;
+use adamant_wire::varint;
+
+use crate::key::{EntryKind, KEY_BYTES_MAX, SEQUENCE_MAX};
+use crate::layout::RECORD_SUM_BYTES;
+
+/// What is in place of a kind where a chunk ends before its last byte.
+const NO_MORE: u8 = 0;
+/// What a record of a range begins with; kinds of entries are 1 higher than their numbers.
+const RANGE: u8 = 9;
+/// Bytes of a record before key and value at most: its checksum, kind, lengths and sequence number.
+const HEAD_BYTES_MAX: usize = RECORD_SUM_BYTES + 1 + 3 + 10 + 10;
+/// Bytes of the record that says that a chunk has no more.
+pub(super) const END_BYTES: usize = RECORD_SUM_BYTES + 1;
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// An entry of that kind.
+    Entry(EntryKind),
+    /// That a range is empty: the key is its start, the value its end.
+    Range,
+}
+
+/// Where the value of a record lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ValuePlace {
+    pub(crate) chunk: u32,
+    pub(crate) at: u32,
+    pub(crate) len: u32,
+}
+
+/// A record that was read back.
+pub(crate) struct Record<'b> {
+    pub(crate) said: Said,
+    pub(crate) sequence: u64,
+    pub(crate) key: &'b [u8],
+    pub(crate) value: ValuePlace,
+}
+
+/// What a record begins with, but for its checksum.
+pub(super) struct RecordHead {
+    bytes: [u8; HEAD_BYTES_MAX],
+    len: usize,
+}
+
+impl RecordHead {
+    pub(super) fn new(said: Said, sequence: u64, key_len: usize, value_len: usize) -> Self {
+        let mut bytes = [0; HEAD_BYTES_MAX];
+        bytes[RECORD_SUM_BYTES] = match said {
+            Said::Entry(kind) => 1 + kind as u8,
+            Said::Range => RANGE,
+        };
+        let mut len = varint::put_in(&mut bytes, RECORD_SUM_BYTES + 1, key_len as u64);
+        len = varint::put_in(&mut bytes, len, value_len as u64);
+        len = varint::put_in(&mut bytes, len, sequence);
+        Self { bytes, len }
+    }
+
+    /// Bytes of it, with the checksum.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All of it, with the checksum of a record that begins at `at`.
+    pub(super) fn finish(&mut self, at: RecordPlace, key: &[u8], value: &[u8]) -> &[u8] {
+        let sum = self.sum(at, key, value);
+        self.bytes[..RECORD_SUM_BYTES].copy_from_slice(&sum.to_le_bytes());
+        &self.bytes[..self.len]
+    }
+
+    /// The checksum of a record that begins at `at`.
+    pub(super) fn sum(&self, at: RecordPlace, key: &[u8], value: &[u8]) -> u32 {
+        let head = crc32c(at.seed(), &self.bytes[RECORD_SUM_BYTES..self.len]);
+        crc32c(crc32c(head, key), value)
+    }
+}
+
+/// Where a record begins.
+#[derive(Clone, Copy)]
+pub(super) struct RecordPlace {
+    /// Heap offset of the buffer.
+    pub(super) buffer: u64,
+    pub(super) chunk: u32,
+    pub(super) at: u32,
+}
+
+impl RecordPlace {
+    /// What its checksum starts from.
+    fn seed(self) -> u32 {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.buffer.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.chunk.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.at.to_le_bytes());
+        crc32c(0, &bytes)
+    }
+
+    /// The record that says that a chunk has no more, if it begins here.
+    pub(super) fn end(self) -> [u8; END_BYTES] {
+        let mut bytes = [NO_MORE; END_BYTES];
+        let sum = crc32c(self.seed(), &bytes[RECORD_SUM_BYTES..]);
+        bytes[..RECORD_SUM_BYTES].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// Takes the record that begins here off the front of bytes; `None` if none does.
+    pub(super) fn take<'b>(self, rest: &mut &'b [u8]) -> Option<Record<'b>> {
+        let all = *rest;
+        let (sum, behind) = rest.split_first_chunk::<RECORD_SUM_BYTES>()?;
+        let (kind, behind) = behind.split_first()?;
+        *rest = behind;
+        let said = match *kind {
+            RANGE => Said::Range,
+            // Values go to blob files when they are written to tables, not before.
+            kind => match EntryKind::from_number(u64::from(kind).checked_sub(1)?)? {
+                EntryKind::Blob => return None,
+                kind => Said::Entry(kind),
+            },
+        };
+        let key_len = usize::try_from(varint::take(rest)?).ok()?;
+        let value_len = u32::try_from(varint::take(rest)?).ok()?;
+        let sequence = varint::take(rest)?;
+        let (key, behind) = rest.split_at_checked(key_len)?;
+        let value_at = u32::try_from(all.len() - behind.len()).ok()?.checked_add(self.at)?;
+        let (value, behind) = behind.split_at_checked(value_len as usize)?;
+        let record = &all[..all.len() - behind.len()];
+        *rest = behind;
+        let expected = crc32c(self.seed(), &record[RECORD_SUM_BYTES..]);
+        if expected != u32::from_le_bytes(*sum) && !is_planted("checksum.memtable-record") {
+            return None;
+        }
+        let is_key =
+            (1..=KEY_BYTES_MAX).contains(&key_len) && (1..=SEQUENCE_MAX).contains(&sequence);
+        let is_range = key < value && value.len() <= KEY_BYTES_MAX;
+        let is_record = is_key && (is_range || said != Said::Range);
+        let value = ValuePlace { chunk: self.chunk, at: value_at, len: value_len };
+        is_record.then_some(Record { said, sequence, key, value })
+    }
+}
