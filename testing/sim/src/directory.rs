@@ -11,7 +11,8 @@ use adamant_medium::persist::{Flushing, Persist};
 use adamant_medium::region::Region;
 use adamant_medium::storage::{Directory, File, Lock, check_name};
 
-use crate::disk::{Inner, SimDisk, failure};
+use crate::calls::Call;
+use crate::disk::{Inner, SimDisk};
 use crate::names::Node;
 use crate::pages::{PAGE_BYTES, SECTOR_BYTES, Space, pages_of};
 use crate::persist::SimPersist;
@@ -71,7 +72,7 @@ impl Directory for SimDirectory {
             return Err(self.error("create", name, io::ErrorKind::AlreadyExists));
         }
         let path = self.path.join(name);
-        inner.check("create", &path)?;
+        inner.check(Call::Create, "create", &path)?;
         let file = inner.state.unused_number();
         let (directory, name) = (self.number, name.to_owned());
         inner.record(Operation::Create { directory, name: name.clone(), file, path: path.into() });
@@ -100,7 +101,7 @@ impl Directory for SimDirectory {
         if source == target {
             return Ok(());
         }
-        inner.check("rename", &self.path.join(source))?;
+        inner.check(Call::Rename, "rename", &self.path.join(source))?;
         let (source, target) = (source.into(), target.into());
         inner.record(Operation::Rename { directory: self.number, source, target });
         Ok(())
@@ -115,7 +116,7 @@ impl Directory for SimDirectory {
                 Err(self.error("remove", name, io::ErrorKind::IsADirectory))
             }
             Some(Node::File(_)) => {
-                inner.check("remove", &self.path.join(name))?;
+                inner.check(Call::Remove, "remove", &self.path.join(name))?;
                 inner.record(Operation::Remove { directory: self.number, name: name.into() });
                 Ok(())
             }
@@ -123,7 +124,9 @@ impl Directory for SimDirectory {
     }
 
     fn list(&self) -> Result<Vec<String>> {
-        Ok(self.disk.inner().state.directory(self.number).visible().keys().cloned().collect())
+        let mut inner = self.disk.inner();
+        inner.check_call(Call::List, "list", &self.path)?;
+        Ok(inner.state.directory(self.number).visible().keys().cloned().collect())
     }
 
     #[track_caller]
@@ -133,12 +136,10 @@ impl Directory for SimDirectory {
         if !inner.sites.meet(site) {
             return Ok(());
         }
-        let failed = inner.is_failing();
+        let fault = inner.fault(Call::SyncDirectory);
+        let failed = fault.is_some();
         inner.record(Operation::SyncDirectory { directory: self.number, failed });
-        if failed {
-            return Err(failure("sync directory", &self.path, None));
-        }
-        Ok(())
+        fault.map_or(Ok(()), |fault| Err(fault.error("sync directory", &self.path, None)))
     }
 
     fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>> {
@@ -151,7 +152,7 @@ impl Directory for SimDirectory {
                 return Err(self.error("open directory", name, io::ErrorKind::NotADirectory));
             }
             None => {
-                inner.check("create directory", &path)?;
+                inner.check(Call::Create, "create directory", &path)?;
                 let created = inner.state.unused_number();
                 let (directory, name) = (self.number, name.into());
                 inner.record(Operation::CreateDirectory { directory, name, created });
@@ -244,7 +245,8 @@ impl SimFile {
         }
     }
 
-    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+    /// Reads; `over_zeros`: what the buffer holds.
+    fn read(&self, buffer: &mut [u8], offset: u64, over_zeros: bool) -> Result<()> {
         let inner = self.disk.inner();
         let file = inner.state.file(self.number);
         let expected_bytes = buffer.len() as u64;
@@ -254,12 +256,11 @@ impl SimFile {
             return Err(Error::Truncated { path, offset, expected_bytes, found_bytes });
         }
         match inner.mapped.content(self.number) {
-            Some(content) => content.read_at(buffer, offset),
-            None => {
-                file.read(buffer, offset);
-                Ok(())
-            }
+            Some(content) => content.read_at(buffer, offset)?,
+            None if over_zeros => file.read_over_zeros(buffer, offset),
+            None => file.read(buffer, offset),
         }
+        Ok(())
     }
 }
 
@@ -286,7 +287,8 @@ impl File for SimFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
-        self.read(buffer, offset)
+        self.disk.inner().check_call(Call::Read, "read", &self.path)?;
+        self.read(buffer, offset, false)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
@@ -295,18 +297,18 @@ impl File for SimFile {
         }
         self.end("write", offset, bytes.len() as u64)?;
         let mut inner = self.disk.inner();
-        let failing = inner.is_failing();
+        let fault = inner.fault(Call::Write);
         let space = inner.state.file(self.number).space();
         let room = bytes_with_room(space, offset, bytes.len() as u64, inner.space_pages_left());
         let half = bytes.len() / 2 / SECTOR_BYTES * SECTOR_BYTES;
-        let written = if failing { half } else { bytes.len() }.min(room as usize);
+        let written = if fault.is_some() { half } else { bytes.len() }.min(room as usize);
         let file = self.number;
         inner.record(Operation::Write { file, offset, bytes: bytes[..written].into() });
         if let Some(content) = inner.mapped.content(file) {
             content.write_at(&bytes[..written], offset)?;
         }
-        if failing {
-            return Err(failure("write", &self.path, Some(offset)));
+        if let Some(fault) = fault {
+            return Err(fault.error("write", &self.path, Some(offset)));
         }
         if written < bytes.len() {
             let missing = (bytes.len() - written) as u64;
@@ -344,7 +346,7 @@ impl File for SimFile {
         let operation = "allocate space in";
         self.end(operation, offset, len)?;
         let mut inner = self.disk.inner();
-        inner.check(operation, &self.path)?;
+        inner.check(Call::Allocate, operation, &self.path)?;
         let needed = inner.state.file(self.number).space().missing(pages_of(offset, len));
         if needed > inner.space_pages_left() {
             inner.record(Operation::Failed { verb: operation });
@@ -363,7 +365,7 @@ impl File for SimFile {
             self.path.display()
         );
         let mut inner = self.disk.inner();
-        inner.check(operation, &self.path)?;
+        inner.check(Call::Punch, operation, &self.path)?;
         inner.record(Operation::Punch { file: self.number, offset, len });
         match inner.mapped.content(self.number) {
             Some(content) => content.punch(offset, len),
@@ -374,7 +376,7 @@ impl File for SimFile {
     fn set_len(&self, len: u64) -> Result<()> {
         self.end("set the length of", len, 0)?;
         let mut inner = self.disk.inner();
-        inner.check("set the length of", &self.path)?;
+        inner.check(Call::SetLen, "set the length of", &self.path)?;
         inner.record(Operation::SetLen { file: self.number, len });
         self.follow_length(&inner)
     }
@@ -386,12 +388,10 @@ impl File for SimFile {
         if !inner.sites.meet(site) {
             return Ok(());
         }
-        let failed = inner.is_failing();
+        let fault = inner.fault(Call::Sync);
+        let failed = fault.is_some();
         inner.record(Operation::Sync { file: self.number, failed });
-        if failed {
-            return Err(failure("sync", &self.path, None));
-        }
-        Ok(())
+        fault.map_or(Ok(()), |fault| Err(fault.error("sync", &self.path, None)))
     }
 
     unsafe fn map_private(
@@ -401,8 +401,13 @@ impl File for SimFile {
         file_offset: u64,
         len: u64,
     ) -> Result<()> {
+        self.disk.inner().check_call(Call::Map, "map", &self.path)?;
+        // Pages that the file does not have are not touched: most of a small pool are such.
         // SAFETY: our caller promises that nobody has a reference into the range.
-        unsafe { region.fill(region_offset, len, |part, at| self.read(part, file_offset + at)) }
+        unsafe { region.release(region_offset, len) }?;
+        let source = |part: &mut [u8], at| self.read(part, file_offset + at, true);
+        // SAFETY: as above; what was released is zero when it is committed again.
+        unsafe { region.fill(region_offset, len, source) }
     }
 
     fn drops_private(&self) -> bool {
@@ -424,8 +429,10 @@ impl File for SimFile {
             "dropped an image of bytes of {} that no successful sync covers",
             self.path.display()
         );
-        // SAFETY: our caller promises the same.
-        unsafe { self.map_private(region, region_offset, file_offset, len) }
+        let source = |part: &mut [u8], at| self.read(part, file_offset + at, false);
+        // SAFETY: who has a reference into the range finds the same bytes in it: our caller promises
+        // that, and that nobody stores to it.
+        unsafe { region.fill(region_offset, len, source) }
     }
 
     unsafe fn map_shared(
@@ -436,7 +443,7 @@ impl File for SimFile {
         len: u64,
     ) -> Result<()> {
         let mut inner = self.disk.inner();
-        inner.check("map", &self.path)?;
+        inner.check(Call::Map, "map", &self.path)?;
         let Inner { mapped, state, .. } = &mut *inner;
         let content = mapped.create_content(self.number, state.file(self.number))?;
         // SAFETY: our caller promises what it asks for.

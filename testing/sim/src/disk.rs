@@ -3,15 +3,15 @@
 //! Thread safety: a disk has one lock, held for the time of one operation; a cursor is a value.
 
 use std::fmt;
-use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::ThreadId;
 
-use adamant_medium::error::{Error, Result};
+use adamant_medium::error::Result;
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::calls::{Call, Calls, Fault};
 use crate::choice::Choice;
 use crate::mapped::Mapped;
 use crate::pages::PAGE_BYTES;
@@ -36,6 +36,7 @@ pub(crate) struct Inner {
     pub(crate) shared: Vec<(u64, String)>,
     pub(crate) mapped: Mapped,
     pub(crate) sites: Sites,
+    pub(crate) calls: Calls,
     /// What happened to mapped memory since the last operation; the state has it already.
     events: Vec<Event>,
     recording: bool,
@@ -64,6 +65,7 @@ impl SimDisk {
             shared: Vec::new(),
             mapped: Mapped::default(),
             sites,
+            calls: Calls::default(),
             events: Vec::new(),
             recording: true,
             seed,
@@ -151,9 +153,21 @@ impl SimDisk {
         self.inner().faults.push(operations);
     }
 
-    /// Lets all operations succeed from now on.
+    /// Makes the call of a kind with this number fail, counted from 1 and from the start of this disk.
+    pub fn fail_call(&self, call: Call, number: u64, fault: Fault) {
+        self.inner().calls.planned = Some((call, number, fault));
+    }
+
+    /// How many calls of a kind there were.
+    pub fn call_count(&self, call: Call) -> u64 {
+        self.inner().calls.count(call)
+    }
+
+    /// Lets everything succeed from now on.
     pub fn repair(&self) {
-        self.inner().faults.clear();
+        let mut inner = self.inner();
+        inner.faults.clear();
+        inner.calls.planned = None;
     }
 
     /// Limits the space that files may take, rounded down to whole pages; `None`: no limit. What
@@ -244,17 +258,23 @@ impl Inner {
         }
     }
 
-    /// Whether the next operation is to fail.
-    pub(crate) fn is_failing(&mut self) -> bool {
+    /// How the next operation is to fail, if it is to.
+    pub(crate) fn fault(&mut self, call: Call) -> Option<Fault> {
         self.settle();
-        self.faults.iter().any(|fault| fault.contains(&self.next_number()))
+        let fails = self.faults.iter().any(|fault| fault.contains(&self.next_number()));
+        self.calls.make(call).or(fails.then_some(Fault::Device))
+    }
+
+    /// Fails a call that is no operation of the history, if it is the one planned.
+    pub(crate) fn check_call(&mut self, call: Call, verb: &'static str, path: &Path) -> Result<()> {
+        self.calls.make(call).map_or(Ok(()), |fault| Err(fault.error(verb, path, None)))
     }
 
     /// Fails the next operation, without an effect, if it is to fail.
-    pub(crate) fn check(&mut self, verb: &'static str, path: &Path) -> Result<()> {
-        if self.is_failing() {
+    pub(crate) fn check(&mut self, call: Call, verb: &'static str, path: &Path) -> Result<()> {
+        if let Some(fault) = self.fault(call) {
             self.record(Operation::Failed { verb });
-            return Err(failure(verb, path, None));
+            return Err(fault.error(verb, path, None));
         }
         Ok(())
     }
@@ -300,11 +320,6 @@ impl Inner {
             Operation::Failed { verb } => format!("{verb}, failing"),
         }
     }
-}
-
-/// What a broken device says.
-pub(crate) fn failure(verb: &'static str, path: &Path, offset: Option<u64>) -> Error {
-    Error::io(verb, path, offset, 0, io::Error::other("the simulated device failed"))
 }
 
 /// A crash point of a history, and the disk at it. Walking costs what the operations did; clones

@@ -85,6 +85,11 @@ impl FileState {
         self.visible.pages.read(buffer, offset);
     }
 
+    /// As `read`, into a buffer of zeros.
+    pub(crate) fn read_over_zeros(&self, buffer: &mut [u8], offset: u64) {
+        self.visible.pages.read_over_zeros(buffer, offset);
+    }
+
     /// The space it takes.
     pub(crate) fn space(&self) -> &Space {
         &self.visible.space

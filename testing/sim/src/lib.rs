@@ -28,7 +28,9 @@
 //! writing it failed.
 //!
 //! *A failed write* leaves its first half in the file, one that runs out of space what had room;
-//! other operations that fail do nothing.
+//! other operations that fail do nothing. Which fails is chosen by its number in the history
+//! ([`SimDisk::fail`]), or by its number among the calls of its kind ([`SimDisk::fail_call`]); so reads,
+//! mappings and listings can fail, too, which are no operations.
 //!
 //! *A store through memory* is two writes, cut at any byte, and never fails; one to bytes that the
 //! file does not have, or that take no space yet, would be a signal and panics.
@@ -57,7 +59,7 @@
 //! them at each operation. A fence is an operation; before it comes one that stands for all that
 //! was stored and flushed since the last.
 //!
-//! Not modelled: decay of what is durable, reads that fail, and a rename of which both names
+//! Not modelled: decay of what is durable, a read through mapped memory that fails, and a rename of which both names
 //! survive.
 //!
 //! # Crash tests
@@ -78,13 +80,16 @@ mod names;
 pub mod site;
 mod state;
 mod mapped;
+pub mod calls;
 pub mod disk;
 mod persist;
 pub mod directory;
+pub mod lanes;
 pub mod promise;
 pub mod tally;
 pub mod mutation;
 
+pub use calls::{Call, Fault};
 pub use choice::Choice;
 pub use directory::SimDirectory;
 pub use disk::{Cursor, SimDisk};

@@ -147,6 +147,18 @@ impl Pages {
         }
     }
 
+    /// As `read`, into a buffer of zeros: what is missing is not written.
+    pub(crate) fn read_over_zeros(&self, buffer: &mut [u8], offset: u64) {
+        for (&number, page) in self.pages.range(pages_of(offset, buffer.len() as u64)) {
+            let start = number * PAGE_BYTES as u64;
+            let first = start.max(offset);
+            let end = (start + PAGE_BYTES as u64).min(offset + buffer.len() as u64);
+            let target = (first - offset) as usize..(end - offset) as usize;
+            let source = (first - start) as usize..(end - start) as usize;
+            buffer[target].copy_from_slice(&page[source]);
+        }
+    }
+
     /// Zeroes all from `len` on.
     pub(crate) fn cut(&mut self, len: u64) {
         self.pages.split_off(&len.div_ceil(PAGE_BYTES as u64));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use adamant_medium::error::Error;
 use adamant_medium::region::Region;
 use adamant_medium::storage::{Directory, File};
-use adamant_sim::{Choice, SimDirectory, SimDisk};
+use adamant_sim::{Call, Choice, Fault, SimDirectory, SimDisk};
 
 fn read(disk: &SimDisk, name: &str) -> Option<Vec<u8>> {
     let file = SimDirectory::root(disk).open(name).unwrap()?;
@@ -181,6 +181,28 @@ fn a_failed_sync_loses() {
     file.write_at(&[4; 512], 0).unwrap();
     file.sync().unwrap();
     assert_eq!(all_states(&disk).len(), 1, "written again it is durable");
+}
+
+#[test]
+fn calls_fail_by_their_number() {
+    let (disk, directory, file) = disk_with_data();
+    let operations = disk.operation_count();
+    let mut seen = [0; 2];
+    disk.fail_call(Call::Read, disk.call_count(Call::Read) + 2, Fault::Device);
+    file.read_at(&mut seen, 0).unwrap();
+    assert!(matches!(file.read_at(&mut seen, 0), Err(Error::Io { operation: "read", .. })));
+    file.read_at(&mut seen, 0).unwrap();
+    disk.fail_call(Call::List, 1, Fault::Device);
+    assert!(directory.list().is_err());
+    assert_eq!(disk.operation_count(), operations, "neither is an operation");
+    disk.fail_call(Call::Write, disk.call_count(Call::Write) + 1, Fault::Full);
+    assert!(file.write_at(&[2; 1024], 0).unwrap_err().is_out_of_space());
+    assert_eq!(read(&disk, "data").unwrap()[511..513], [2, 1], "half of it is written");
+    disk.fail_call(Call::Sync, disk.call_count(Call::Sync) + 1, Fault::Full);
+    assert!(file.sync().unwrap_err().is_out_of_space());
+    file.sync().unwrap();
+    let left = read(&disk.crash(disk.operation_count(), &mut Choice::None), "data").unwrap();
+    assert_eq!(left[0], 1, "what a failed sync should have written looks clean");
 }
 
 #[test]

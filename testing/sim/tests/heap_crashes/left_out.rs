@@ -4,6 +4,7 @@ use adamant_sim::mutation::{judge, verdicts};
 use adamant_sim::site::{Kind, Site};
 use adamant_sim::{Mark, Promise, SimDisk, Tally};
 
+use crate::creation::try_creations;
 use crate::model::{self, Model};
 use crate::shrink::is_of_space;
 use crate::undo;
@@ -18,6 +19,14 @@ fn suite(disk: &SimDisk, mix: Mix) {
     try_new_names(disk, &models, mix);
     try_deaths(disk, &models, 3);
     try_crashes_within(disk, &models, 7, 2);
+    // Enough for each state without one of the names that the two creations gave.
+    try_new_creations(disk, Mix { steps: 1, ..mix }, (1, 64));
+}
+
+/// A creation after one whose sync of the store's directory failed.
+fn try_new_creations(disk: &SimDisk, mix: Mix, (step, count): (usize, u64)) {
+    let is_tried = |operation: &str| operation.starts_with("sync directory 0");
+    try_creations(disk, mix, (step, count), is_tried, &mut Tally::new());
 }
 
 /// The process dies when a file just got its name, and the next one goes on with large commits:
@@ -75,6 +84,7 @@ fn undo_suite(disk: &SimDisk, mix: Mix) {
     // Enough for all combinations of the four names of which a creation must not lose one alone.
     try_power_cuts(disk, &models, 1, 16);
     try_deaths(disk, &models, 1);
+    try_new_creations(disk, Mix { steps: 0, ..created }, (6, 8));
     let disk = &disk.emptied();
     let models = Workload::run(disk, mix);
     try_power_cuts(disk, &models, 1, 24);

@@ -6,8 +6,11 @@
 //! `ADAMANT_SIM_SEED` (default 0) gives other workloads.
 
 mod backup;
+mod beyond;
 mod bounded;
 mod buffers;
+mod closing;
+mod creation;
 mod full;
 mod hooked;
 mod left_out;

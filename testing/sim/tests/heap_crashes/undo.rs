@@ -5,10 +5,8 @@
 //! room in them.
 
 use adamant_heap::JournalKind;
-use adamant_medium::storage::Directory;
+use adamant_sim::SimDisk;
 use adamant_sim::tally::seed;
-use adamant_sim::{SimDirectory, SimDisk};
-use adamant_wire::checksum::crc32c;
 
 use crate::workload::{Mix, Workload};
 use crate::{try_crashes_within, try_deaths, try_power_cuts};
@@ -28,22 +26,6 @@ pub(crate) fn mix(number: u64) -> Mix {
         reopen_one_in: 20,
         ..Mix::default()
     }
-}
-
-/// Replaces the lanes of a closed heap by others, as `docs/format/lanes.md` has them. What is kept for
-/// large entries goes, so that it is made again.
-pub(crate) fn remake_lanes(disk: &SimDisk, count: u32, bytes: u64) {
-    let directory = SimDirectory::root(disk).subdirectory("log").unwrap();
-    let file = directory.open("lanes").unwrap().unwrap();
-    let mut head = [0; 40];
-    file.read_at(&mut head, 0).unwrap();
-    head[12..16].copy_from_slice(&count.to_le_bytes());
-    head[16..24].copy_from_slice(&bytes.to_le_bytes());
-    file.write_at(&head, 0).unwrap();
-    file.write_at(&crc32c(0, &head).to_le_bytes(), 40).unwrap();
-    file.set_len(4096 + u64::from(count) * bytes).unwrap();
-    directory.remove("large-1").unwrap();
-    disk.begin_history();
 }
 
 #[test]
@@ -96,4 +78,11 @@ fn crashes_during_recovery_of_the_undo_journal() {
     let disk = SimDisk::new(seed(41));
     let models = Workload::run(&disk, mix(41));
     try_crashes_within(&disk, &models, 9, 4).print("undo journal, crashes during recovery");
+}
+
+#[test]
+fn every_crash_point_of_a_creation_where_memory_is_the_medium() {
+    let disk = SimDisk::new(seed(71));
+    let models = Workload::run(&disk, Mix { steps: 2, lanes: None, ..mix(71) });
+    try_power_cuts(&disk, &models, 1, 16).print("creation of the undo journal");
 }

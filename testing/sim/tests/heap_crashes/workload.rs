@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::thread;
 
 use adamant_heap::{Durability, Error, Heap, JournalKind, Result, Transaction, Write};
-use adamant_sim::{Mark, SimDisk};
+use adamant_sim::{Mark, SimDisk, lanes};
 
 use crate::model::{HEADER_BYTES, Model, SLOTS, commit_of, is_poisoned, open_with, slot_at};
-use crate::undo;
 
 /// Bytes of a block too large for one frame, by far.
 const LARGE_BYTES: Range<usize> = 1_100_000..1_500_000;
@@ -102,7 +101,7 @@ impl Workload {
         let (mut heap, _) = open()?;
         if let (JournalKind::Undo, Some((count, bytes))) = (mix.journal, mix.lanes) {
             drop(heap);
-            undo::remake_lanes(disk, count, bytes);
+            lanes::remake(disk, count, bytes)?;
             (heap, _) = open()?;
         }
         Mark::Durable.put(disk, 0);
