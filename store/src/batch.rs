@@ -73,6 +73,18 @@ impl Batch {
 
     /// Will remove a key, if it is there.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// towns.insert("Bern", "134,000")?;
+    /// let mut batch = store.batch();
+    /// batch.remove(&towns, "Bern")?;
+    /// batch.insert(&towns, "Bienne", "56,000")?;
+    /// batch.commit()?;
+    /// assert_eq!(towns.len()?, 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Batch::insert`].
     pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
@@ -118,6 +130,19 @@ impl Batch {
     /// Will move the value of a key to a key of another keyspace, by the rules of
     /// [`Batch::rename`]. See [`Keyspace::move_to`].
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// let (waiting, done) = (store.keyspace("waiting")?, store.keyspace("done")?);
+    /// waiting.insert("job 1", "sweep")?;
+    /// let mut batch = store.batch();
+    /// batch.move_to(&waiting, "job 1", &done, "job 1")?;
+    /// batch.insert(&done, "last", "job 1")?;
+    /// batch.commit()?;
+    /// assert!(waiting.is_empty()?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Batch::insert`].
     pub fn move_to(
@@ -131,6 +156,18 @@ impl Batch {
     }
 
     /// Will swap the values of two keys, if both are there then. See [`Keyspace::swap`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// let slots = store.keyspace("slots")?;
+    /// slots.extend([("live", "blue"), ("idle", "green")])?;
+    /// let mut batch = store.batch();
+    /// batch.swap(&slots, "live", &slots, "idle")?;
+    /// batch.commit()?;
+    /// assert_eq!(slots.get("live")?, Some("green".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Batch::insert`].
@@ -169,6 +206,18 @@ impl Batch {
     }
 
     /// What the commit waits for. Default: that of the store.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// use adamant::Durability;
+    ///
+    /// let mut batch = store.batch();
+    /// batch.durability(Durability::Buffered);
+    /// batch.insert(&store.keyspace("visits")?, "today", "1")?;
+    /// batch.commit()?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn durability(&mut self, durability: Durability) -> &mut Self {
         self.durability = durability;
         self

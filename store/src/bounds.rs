@@ -13,6 +13,19 @@ use crate::limits::KEY_BYTES_MAX;
 
 /// What [`Keyspace::range`](crate::Keyspace::range) takes: `a..b`, `a..=b`, `a..`, `..b`, `..=b`,
 /// `..`, and pairs of [`Bound`]s, of anything that is bytes.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// use std::ops::Bound;
+///
+/// let days = store.keyspace("days")?;
+/// days.extend([("2026-03-01", ""), ("2026-03-02", ""), ("2026-04-01", "")])?;
+/// assert_eq!(days.range("2026-03".."2026-04").count(), 2);
+/// assert_eq!(days.range(..=b"2026-03-01".to_vec()).count(), 1);
+/// let after = (Bound::Excluded("2026-03-01"), Bound::Unbounded);
+/// assert_eq!(days.range(after).count(), 2);
+/// # Ok::<(), adamant::Error>(())
+/// ```
 pub trait KeyBounds {
     /// The lower and the upper bound.
     fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>);

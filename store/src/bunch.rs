@@ -5,6 +5,9 @@
 //! would cost more than the walk through the tree.
 //! Invariants: entries lie in the order in which they were fetched.
 
+use std::sync::Arc;
+
+use adamant_lsm::LaterValue;
 use adamant_slice::Slice;
 
 /// Values from here on get an allocation of their own, so that keeping a small one does not keep
@@ -13,19 +16,29 @@ const OWN_BYTES_MIN: usize = 2048;
 
 /// Where an entry lies.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+pub(crate) struct Place {
     /// First byte of the key in the shared bytes; the value follows.
     start: u32,
     key_len: u32,
-    value: Value,
+    value: ValuePlace,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Value {
+enum ValuePlace {
     /// Behind the key, of that many bytes.
     Shared(u32),
     /// In `owned`, at that index.
     Owned(u32),
+    /// In `later`, at that index.
+    Later(u32),
+}
+
+/// A value of a bunch.
+pub(crate) enum Value {
+    /// As it was fetched.
+    Here(Slice),
+    /// One of those to be read later, at that index.
+    Later(Arc<Vec<LaterValue>>, u32),
 }
 
 /// Entries fetched and not yielded.
@@ -33,6 +46,8 @@ enum Value {
 pub(crate) struct Bunch {
     shared: Slice,
     owned: Vec<Slice>,
+    /// Values that are to be read later; `None`: there are none, as mostly.
+    later: Option<Arc<Vec<LaterValue>>>,
     places: Vec<Place>,
     /// Places before it were yielded.
     first: usize,
@@ -50,19 +65,20 @@ impl Bunch {
     }
 
     /// Takes the entry that was fetched first.
-    pub(crate) fn take_first(&mut self) -> Option<(Slice, Slice)> {
+    #[inline]
+    pub(crate) fn take_first(&mut self) -> Option<Place> {
         let place = self.places.get(self.first).copied()?;
         self.first += 1;
-        Some(self.entry(place))
+        Some(place)
     }
 
     /// Takes the entry that was fetched last.
-    pub(crate) fn take_last(&mut self) -> Option<(Slice, Slice)> {
+    #[inline]
+    pub(crate) fn take_last(&mut self) -> Option<Place> {
         if self.is_empty() {
             return None;
         }
-        let place = self.places.pop()?;
-        Some(self.entry(place))
+        self.places.pop()
     }
 
     /// Lets everything go.
@@ -70,14 +86,26 @@ impl Bunch {
         *self = Self::default();
     }
 
-    fn entry(&self, place: Place) -> (Slice, Slice) {
-        let key_end = place.start as usize + place.key_len as usize;
-        let key = self.shared.slice(place.start as usize..key_end);
-        let value = match place.value {
-            Value::Shared(len) => self.shared.slice(key_end..key_end + len as usize),
-            Value::Owned(index) => self.owned.get(index as usize).cloned().unwrap_or_default(),
-        };
-        (key, value)
+    /// The key of an entry that was taken.
+    #[inline]
+    pub(crate) fn key(&self, place: Place) -> Slice {
+        let start = place.start as usize;
+        self.shared.slice(start..start + place.key_len as usize)
+    }
+
+    /// The value of an entry that was taken.
+    #[inline]
+    pub(crate) fn value(&self, place: Place) -> Value {
+        match place.value {
+            ValuePlace::Shared(len) => {
+                let key_end = place.start as usize + place.key_len as usize;
+                Value::Here(self.shared.slice(key_end..key_end + len as usize))
+            }
+            ValuePlace::Owned(index) => {
+                Value::Here(self.owned.get(index as usize).cloned().unwrap_or_default())
+            }
+            ValuePlace::Later(index) => Value::Later(self.later.clone().unwrap_or_default(), index),
+        }
     }
 }
 
@@ -86,6 +114,7 @@ impl Bunch {
 pub(crate) struct Filler {
     bytes: Vec<u8>,
     bunch: Bunch,
+    later: Vec<LaterValue>,
     owned_bytes: usize,
 }
 
@@ -95,24 +124,49 @@ impl Filler {
         debug_assert!(bunch.is_empty(), "what was fetched is yielded first");
         bunch.shared = Slice::default();
         bunch.owned.clear();
+        bunch.later = None;
         bunch.places.clear();
         bunch.places.reserve(entries);
         bunch.first = 0;
-        Self { bytes: Vec::with_capacity(bytes), bunch, owned_bytes: 0 }
+        Self { bytes: Vec::with_capacity(bytes), bunch, later: Vec::new(), owned_bytes: 0 }
     }
 
     /// Copies an entry.
+    #[inline]
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) {
+        if value.len() >= OWN_BYTES_MIN {
+            self.owned_bytes += value.len();
+            return self.add_owned(key, Slice::from(value));
+        }
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(key);
-        let value = if value.len() < OWN_BYTES_MIN {
-            self.bytes.extend_from_slice(value);
-            Value::Shared(value.len() as u32)
-        } else {
-            self.owned_bytes += value.len();
-            self.bunch.owned.push(Slice::from(value));
-            Value::Owned(self.bunch.owned.len() as u32 - 1)
-        };
+        self.bytes.extend_from_slice(value);
+        let value = ValuePlace::Shared(value.len() as u32);
+        self.bunch.places.push(Place { start, key_len: key.len() as u32, value });
+    }
+
+    /// Takes an entry whose value is shared with others.
+    pub(crate) fn add_shared(&mut self, key: &[u8], value: Slice) {
+        if value.len() < OWN_BYTES_MIN {
+            return self.add(key, &value);
+        }
+        self.add_owned(key, value);
+    }
+
+    /// Takes an entry whose value is to be read later.
+    pub(crate) fn add_later(&mut self, key: &[u8], value: LaterValue) {
+        self.later.push(value);
+        self.add_key(key, ValuePlace::Later(self.later.len() as u32 - 1));
+    }
+
+    fn add_owned(&mut self, key: &[u8], value: Slice) {
+        self.bunch.owned.push(value);
+        self.add_key(key, ValuePlace::Owned(self.bunch.owned.len() as u32 - 1));
+    }
+
+    fn add_key(&mut self, key: &[u8], value: ValuePlace) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(key);
         self.bunch.places.push(Place { start, key_len: key.len() as u32, value });
     }
 
@@ -130,6 +184,7 @@ impl Filler {
     pub(crate) fn finish(mut self) -> Bunch {
         // Taken over as it is: a copy would cost as much as filling it did.
         self.bunch.shared = Slice::from_owner(self.bytes, ..).unwrap_or_default();
+        self.bunch.later = (!self.later.is_empty()).then(|| Arc::new(self.later));
         self.bunch
     }
 }

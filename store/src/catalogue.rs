@@ -13,6 +13,7 @@ use adamant_heap::Transaction;
 use adamant_heap::access::{Read, Write};
 use adamant_heap::layout::{DIRECTORY_ROOT, ROOT_COUNT};
 use adamant_heap::ptr::Ptr;
+use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::bounds::Direction;
@@ -50,7 +51,7 @@ impl Catalogue {
     pub(crate) fn open<R: Read>(heap: &R, root: u64, forest: Arc<Forest>) -> Result<Self> {
         let pointer = Ptr::<StoreHead>::new(root);
         let head = heap.read(pointer)?;
-        if head.magic != STORE_MAGIC {
+        if head.magic != STORE_MAGIC && !is_planted("checksum.store-head") {
             return Err(Error::Damaged {
                 what: format!(
                     "the heap's root {root:#x} names no store: expected {STORE_MAGIC:?} there, \
@@ -59,7 +60,7 @@ impl Catalogue {
                 ),
             });
         }
-        if head.format.get() != STORE_FORMAT {
+        if head.format.get() != STORE_FORMAT && !is_planted("checksum.store-format") {
             return Err(Error::Damaged {
                 what: format!(
                     "the store's head has format {}, this version knows {STORE_FORMAT}",
@@ -176,6 +177,9 @@ impl Catalogue {
     ) -> Result<()> {
         let replaced = self.tree.insert(heap, new_name.as_bytes(), entry.as_bytes())?;
         assert!(!replaced, "a keyspace gets a name that was free under the same lock");
+        if is_planted("rename.a-keyspace-keeps-its-old-name") {
+            return Ok(());
+        }
         let removed = self.tree.remove(heap, name.as_bytes())?;
         assert!(removed, "a keyspace is renamed that was found under the same lock");
         Ok(())
@@ -318,4 +322,53 @@ fn parse_both(name: &[u8], bytes: &[u8]) -> Result<(String, KeyspaceEntry)> {
         });
     };
     Ok((name.into(), parse(name, bytes)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use adamant_heap::{Durability, Heap, MemoryDirectory};
+
+    use super::*;
+    use crate::options::Options;
+    use crate::store::Store;
+
+    /// A heap may be whole and hold no store, or one of a later version: nothing of it is read then.
+    #[test]
+    fn a_head_that_is_none_or_of_another_version_is_refused() {
+        let directory: Arc<MemoryDirectory> = Arc::new(MemoryDirectory::new());
+        let open = || Store::open_directory(directory.clone(), Options::new().background(false));
+        let store = open().unwrap();
+        store.keyspace("main").unwrap().insert("key", "value").unwrap();
+        store.close().unwrap();
+        let change = |change: fn(&mut StoreHead)| {
+            let heap = Heap::open(directory.clone(), adamant_heap::Options::default()).unwrap().0;
+            let changed = heap.transaction(Durability::Sync, |tx| {
+                let head = Ptr::<StoreHead>::new(tx.root(STORE_ROOT));
+                tx.write_as(head).map(change)
+            });
+            changed.unwrap();
+            heap.close().unwrap();
+        };
+        for (spoil, mend, expected) in [
+            (
+                (|head| head.magic[0] ^= 1) as fn(&mut StoreHead),
+                (|head| head.magic[0] ^= 1) as fn(&mut StoreHead),
+                "names no store",
+            ),
+            (
+                |head| head.format = (STORE_FORMAT + 1).into(),
+                |head| head.format = STORE_FORMAT.into(),
+                "has format 2",
+            ),
+        ] {
+            change(spoil);
+            let error = open().expect_err("refused").to_string();
+            assert!(error.contains(expected), "{error}");
+            change(mend);
+            let store = open().unwrap();
+            let value = store.open_keyspace("main").unwrap().get("key").unwrap();
+            assert_eq!(value, Some("value".into()));
+            store.close().unwrap();
+        }
+    }
 }

@@ -23,6 +23,19 @@ impl Batch {
     /// Makes all changes in one commit, and returns when it is as durable as asked.
     /// O(n log n) in the operations, O(log of the keyspace) for each.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// let mut batch = store.batch();
+    /// for number in 0..100 {
+    ///     batch.insert(&towns, format!("Village {number}"), "100")?;
+    /// }
+    /// assert!(towns.is_empty()?, "nothing happens before the commit");
+    /// batch.commit()?;
+    /// assert_eq!(towns.len()?, 100);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// A keyspace of the batch was dropped, the store is closed, or there is no space: see
     /// [`Error::is_out_of_space`](crate::Error::is_out_of_space). None of the changes was made.

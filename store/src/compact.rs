@@ -33,6 +33,20 @@ pub struct Compacted {
 /// MiB, beside the store, until it is done. A crash leaves the old store or the new one, whole; what it
 /// leaves beside it is called `NAME.compacting`, and removed by the next call. O(n).
 ///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("app.adamant");
+///
+/// let store = adamant::Store::open(&path)?;
+/// let files = store.keyspace("files")?;
+/// files.insert("large", vec![7; 8 << 20])?;
+/// files.remove("large")?;
+/// store.close()?;
+/// let compacted = adamant::compact(&path)?;
+/// assert!(compacted.bytes_after <= compacted.bytes_before);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Missing`] or [`Error::NotAStore`] for what is no store, [`Error::Locked`] if it is open,
 /// [`Error::OtherObjects`] if its heap holds more than keyspaces; no space, damage, a file system

@@ -28,6 +28,16 @@ use crate::layout::{
 pub(crate) const FILL_PAIRS: usize = 1024;
 
 /// The data structure that keeps a keyspace.
+///
+/// ```
+/// use adamant::Engine;
+///
+/// assert_eq!(Engine::default(), Engine::Bplus);
+/// let engine: Engine = "lsm".parse()?;
+/// assert_eq!((engine, engine.name()), (Engine::Lsm, "lsm"));
+/// assert!("rtree".parse::<Engine>().unwrap_err().to_string().contains("redblack"));
+/// # Ok::<(), adamant::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
@@ -70,7 +80,15 @@ impl Engine {
             ENGINE_LSM => Self::Lsm,
             _ => return None,
         };
-        (format == FORMAT).then_some(engine)
+        (format == engine.format()).then_some(engine)
+    }
+
+    /// The version of its format.
+    fn format(self) -> u16 {
+        match self {
+            Self::Lsm => FORMAT_LSM,
+            Self::Bplus | Self::Btree | Self::Critbit | Self::Redblack => FORMAT,
+        }
     }
 
     fn number(self) -> u16 {
@@ -89,7 +107,7 @@ impl Engine {
             id: id.into(),
             head: head.into(),
             engine: self.number().into(),
-            format: FORMAT.into(),
+            format: self.format().into(),
             reserved: 0.into(),
         }
     }
@@ -111,8 +129,10 @@ impl FromStr for Engine {
     }
 }
 
-/// The version of each engine's format.
+/// The version of the format of each tree on the heap.
 const FORMAT: u16 = 1;
+/// That of the log-structured merge tree. Version 1 had no checksums on the heap.
+const FORMAT_LSM: u16 = 2;
 
 /// An ordered map on the heap.
 #[derive(Clone, Copy, Debug)]

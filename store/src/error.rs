@@ -12,6 +12,18 @@ use adamant_trees::error::Error as TreeError;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A failure of a store: plain data, or the failure of a layer below.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// use adamant::Error;
+///
+/// let error = store.keyspace("towns")?.insert("", "nobody").unwrap_err();
+/// assert!(matches!(error, Error::KeyEmpty));
+/// println!("{error}");
+/// // Those that a program meets without a mistake of its own are sorted by methods.
+/// assert!(!error.is_out_of_space() && !error.is_poisoned() && !error.is_damaged());
+/// # Ok::<(), adamant::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -95,7 +107,8 @@ pub enum Error {
         /// What was found there.
         found: String,
     },
-    /// There is no store, and `Options::create` was set to false.
+    /// There is no store, and `Options::create` was set to false; or no folder for a copy to be made
+    /// in.
     Missing {
         /// The path.
         path: PathBuf,
@@ -152,6 +165,11 @@ pub enum Error {
         /// What is there.
         found: String,
     },
+    /// The keyspace exists, with entries that were not made to end.
+    NotExpiring {
+        /// Its name.
+        name: String,
+    },
     /// The store was closed.
     Closed,
     /// The store was used by a closure that holds its lock.
@@ -190,6 +208,17 @@ impl Error {
     }
 
     /// Whether a transaction failed because of another commit: it did nothing, and may be run again.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// let mut transaction = store.begin()?;
+    /// let apples = transaction.contains(&stock, "apples")?;
+    /// transaction.insert(&stock, "any", if apples { "yes" } else { "no" })?;
+    /// stock.insert("apples", "7")?;
+    /// assert!(transaction.commit().unwrap_err().is_conflict());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict { .. })
     }
@@ -230,6 +259,11 @@ impl Error {
                 | Self::UnknownEngine { .. }
                 | Self::Heap(HeapError::Unsupported { .. })
         )
+    }
+
+    /// Whether the call cannot be made here, whatever its arguments, as in the child of a fork.
+    pub fn is_misuse(&self) -> bool {
+        matches!(self, Self::WithinExclusive | Self::Heap(HeapError::Misuse { .. }))
     }
 
     /// Whether the store's journal needs files that are memory, and these are not.
@@ -335,7 +369,8 @@ impl fmt::Display for Error {
             ),
             Self::Missing { path } => write!(
                 f,
-                "there is no store at {}; check the path, or let it be created",
+                "nothing is at {}: expected a store, or the folder that a copy is to be made in; check \
+                 the path, or let it be created",
                 path.display()
             ),
             Self::TargetExists { path } => write!(
@@ -386,6 +421,12 @@ impl fmt::Display for Error {
                 f,
                 "keyspace {keyspace:?}: expected {expected}, found {found}; use the types that it \
                  was written with"
+            ),
+            Self::NotExpiring { name } => write!(
+                f,
+                "the keyspace {name:?} was asked for with entries that may end, and holds others (there is \
+                 no {:?}); use it as it is, or name another one",
+                format!("{name}.deadlines")
             ),
             Self::Closed => f.write_str("the store was closed; open it again"),
             Self::Reentrant => f.write_str(

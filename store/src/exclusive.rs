@@ -54,6 +54,21 @@ impl Store {
     /// Runs a closure in an [`ExclusiveTransaction`] and commits it: once, since it never conflicts. On
     /// `Err` nothing of it happened.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::Error;
+    ///
+    /// let numbers = store.keyspace("numbers")?.typed::<String, u64>();
+    /// let next = store.exclusive(|tx| {
+    ///     let mut numbers = numbers.within(tx);
+    ///     let next = numbers.get("next")?.unwrap_or(1);
+    ///     numbers.insert("next", &(next + 1))?;
+    ///     Ok::<_, Error>(next)
+    /// })?;
+    /// assert_eq!(next, 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// What the closure returns; as [`Store::begin_exclusive`] and [`ExclusiveTransaction::commit`].
     pub fn exclusive<T, E: From<crate::Error>>(

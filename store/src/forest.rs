@@ -223,6 +223,13 @@ impl Forest {
         Ok(())
     }
 
+    /// Removes no file any more: the store is being closed.
+    pub(crate) fn end(&self) {
+        if let Some(environment) = self.environment.get() {
+            environment.end_removals();
+        }
+    }
+
     /// Removes files that commits let go, which become durable now.
     pub(crate) fn bury(&self, heap: &Heap) -> Result<()> {
         match self.environment.get() {

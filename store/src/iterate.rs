@@ -10,14 +10,17 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use adamant_slice::Slice;
 
 use crate::bounds::{Direction, KeyBounds, KeyRange};
-use crate::bunch::{Bunch, Filler};
+use crate::bunch::{Bunch, Filler, Place};
+use crate::entry::{Entry, Shape};
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
+use crate::met::{Met, Reach};
 use crate::snapshot::Snapshot;
 
 /// Entries of the first bunch: small, since many iterators are asked for a few entries only.
@@ -43,7 +46,23 @@ const BUNCH_BYTES_MAX: usize = 32 << 10;
 /// them is dropped: who keeps few of many entries copies those (`Slice::new(&value)`).
 ///
 /// After an error it yields nothing more.
-pub struct Iter {
+///
+/// It yields pairs of keys and values; [`Iter::keys`] and [`Iter::entries`] make iterators of it that yield
+/// keys only, and entries whose values are read when they are asked for.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// let numbers = store.keyspace("numbers")?;
+/// numbers.load_sorted((0..1000).map(|number| (format!("{number:03}"), "")))?;
+/// let mut entries = numbers.iter();
+/// assert_eq!(entries.next().transpose()?.map(|(key, _)| key), Some("000".into()));
+/// assert_eq!(entries.next_back().transpose()?.map(|(key, _)| key), Some("999".into()));
+/// numbers.clear()?;
+/// // Some were fetched before, and what is gone since is not seen.
+/// assert!(entries.count() < 998);
+/// # Ok::<(), adamant::Error>(())
+/// ```
+pub struct Iter<T = (Slice, Slice)> {
     pub(crate) keyspace: Keyspace,
     /// What it looks at; `None`: what is there when it comes by.
     pub(crate) snapshot: Option<Snapshot>,
@@ -56,7 +75,14 @@ pub struct Iter {
     bunch_entries: usize,
     /// Bytes of an entry, about, with some to spare.
     entry_bytes: usize,
+    yields: PhantomData<fn() -> T>,
 }
+
+/// Keys in their order, from both ends: what [`Iter::keys`] makes.
+pub type Keys = Iter<Slice>;
+
+/// Entries whose values are read when they are asked for, from both ends: what [`Iter::entries`] makes.
+pub type Entries = Iter<Entry>;
 
 impl Keyspace {
     /// All entries, by key.
@@ -126,22 +152,97 @@ impl Snapshot {
     }
 
     /// All entries that the keyspace had, by key, from both ends. The iterator keeps the snapshot.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// stock.insert("apples", "7")?;
+    /// let before = store.snapshot()?;
+    /// stock.clear()?;
+    /// for entry in before.iter(&stock) {
+    ///     let (key, value) = entry?;
+    ///     assert_eq!((&key[..], &value[..]), (&b"apples"[..], &b"7"[..]));
+    /// }
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn iter(&self, keyspace: &Keyspace) -> Iter {
         Iter::new(keyspace.clone(), Some(KeyRange::all()), Some(self.clone()))
     }
 
     /// The entries that the keyspace had in a range of keys.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// stock.insert("apples", "7")?;
+    /// let before = store.snapshot()?;
+    /// stock.clear()?;
+    /// assert_eq!(before.range(&stock, "a"..).count(), 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn range(&self, keyspace: &Keyspace, range: impl KeyBounds) -> Iter {
         Iter::new(keyspace.clone(), KeyRange::new(&range), Some(self.clone()))
     }
 
     /// The entries that the keyspace had under keys that start with `prefix`.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// stock.insert("apples", "7")?;
+    /// let before = store.snapshot()?;
+    /// stock.clear()?;
+    /// assert_eq!(before.prefix(&stock, "app").rev().count(), 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Iter {
         Iter::new(keyspace.clone(), KeyRange::prefix(prefix.as_ref()), Some(self.clone()))
     }
 }
 
 impl Iter {
+    /// The keys that are left, without their values: no value is copied, and of the engine `lsm` no blob file
+    /// is read.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let files = store.keyspace("files")?;
+    /// files.extend([("etc/hosts", "..."), ("usr/bin/ls", "..."), ("usr/bin/mv", "...")])?;
+    /// let names = files.prefix("usr/bin/").keys().collect::<adamant::Result<Vec<_>>>()?;
+    /// assert_eq!(names, ["usr/bin/ls", "usr/bin/mv"].map(adamant::Slice::from));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn keys(self) -> Keys {
+        self.shaped()
+    }
+
+    /// The entries that are left, whose values are read when they are asked for: for who wants large values
+    /// of few of them.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let scans = store.keyspace("scans")?;
+    /// scans.extend([("2025/1", vec![1; 50_000]), ("2026/1", vec![2; 50_000])])?;
+    /// for scan in scans.iter().entries() {
+    ///     let scan = scan?;
+    ///     if scan.key().starts_with(b"2026/") {
+    ///         assert_eq!(scan.value()?.len(), 50_000);
+    ///     }
+    /// }
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn entries(self) -> Entries {
+        self.shaped()
+    }
+
+    fn shaped<T>(self) -> Iter<T> {
+        let Self { keyspace, snapshot, middle, front, back, bunch_entries, entry_bytes, .. } = self;
+        let yields = PhantomData;
+        Iter { keyspace, snapshot, middle, front, back, bunch_entries, entry_bytes, yields }
+    }
+}
+
+impl<T> Iter<T> {
     pub(crate) fn new(
         keyspace: Keyspace,
         middle: Option<KeyRange>,
@@ -155,11 +256,15 @@ impl Iter {
             back: Bunch::default(),
             bunch_entries: BUNCH_ENTRIES_MIN,
             entry_bytes: ENTRY_BYTES,
+            yields: PhantomData,
         }
     }
 
     /// Moves the next bunch of the middle to one of the ends.
-    fn fetch(&mut self, direction: Direction) -> Result<()> {
+    fn fetch(&mut self, direction: Direction) -> Result<()>
+    where
+        T: Shape,
+    {
         let Some(middle) = self.middle.take() else { return Ok(()) };
         let entries_min = self.bunch_entries;
         self.bunch_entries = (entries_min * 4).min(BUNCH_ENTRIES_MAX);
@@ -169,20 +274,28 @@ impl Iter {
         };
         let bytes = (entries_min * self.entry_bytes).clamp(BUNCH_BYTES_MIN, BUNCH_BYTES_MAX);
         let mut filler = Filler::new(std::mem::take(bunch), entries_min, bytes);
-        let mut each = |key: &[u8], value: &[u8]| {
-            filler.add(key, value);
+        let mut failed = None;
+        let mut each = |key: &[u8], met: Met<'_, '_>| {
+            if let Err(error) = T::add(&mut filler, key, met) {
+                failed = Some(error);
+                return ControlFlow::Break(());
+            }
             let is_full = filler.bytes() >= BUNCH_BYTES_MAX;
             if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let (keyspace, bounds) = (&self.keyspace, middle.bounds());
+        let reach = Reach { direction, bounds, entries_min, with_values: T::WITH_VALUES };
         let rest = match &self.snapshot {
-            Some(snapshot) => snapshot.scan(keyspace, direction, bounds, entries_min, &mut each)?,
+            Some(snapshot) => snapshot.scan(keyspace, &reach, &mut each)?,
             None => {
                 let view = keyspace.shared.view()?;
                 let map = keyspace.state.map(&view, keyspace.shared.catalogue())?;
-                map.scan(view, direction, bounds, entries_min, None, each)?
+                map.scan(view, &reach, None, each)?
             }
         };
+        if let Some(error) = failed {
+            return Err(error);
+        }
         self.middle = rest.and_then(|bound| middle.rest(direction, bound));
         // A quarter more than the average: growing would copy all of the next bunch.
         self.entry_bytes = filler.bytes() * 5 / 4 / filler.len().max(1);
@@ -191,7 +304,10 @@ impl Iter {
     }
 
     /// Counts the entries that are left.
-    pub(crate) fn count_all(self) -> Result<u64> {
+    pub(crate) fn count_all(self) -> Result<u64>
+    where
+        T: Shape,
+    {
         let mut count = 0;
         for entry in self {
             entry?;
@@ -200,16 +316,28 @@ impl Iter {
         Ok(count)
     }
 
-    /// Ends the iteration with an error: what was fetched is let go, the middle already was.
+    /// What it yields of an entry that was taken from the bunch of an end.
+    fn yielded(&mut self, taken: Option<(Place, bool)>) -> Option<Result<T>>
+    where
+        T: Shape,
+    {
+        let (place, is_front) = taken?;
+        let bunch = if is_front { &self.front } else { &self.back };
+        let yielded = T::of(bunch, place, &self.keyspace);
+        Some(yielded.map_err(|error| self.fuse(error)))
+    }
+
+    /// Ends the iteration with an error: all that is left is let go.
     pub(crate) fn fuse(&mut self, error: Error) -> Error {
+        self.middle = None;
         self.front.clear();
         self.back.clear();
         error
     }
 }
 
-impl Iterator for Iter {
-    type Item = Result<(Slice, Slice)>;
+impl<T: Shape> Iterator for Iter<T> {
+    type Item = Result<T>;
 
     fn next(&mut self) -> Option<Self::Item> {
         // More than once where a snapshot sees nothing of what is there.
@@ -218,24 +346,28 @@ impl Iterator for Iter {
                 return Some(Err(self.fuse(error)));
             }
         }
-        self.front.take_first().or_else(|| self.back.take_last()).map(Ok)
+        let near = self.front.take_first().map(|place| (place, true));
+        let taken = near.or_else(|| self.back.take_last().map(|place| (place, false)));
+        self.yielded(taken)
     }
 }
 
-impl DoubleEndedIterator for Iter {
+impl<T: Shape> DoubleEndedIterator for Iter<T> {
     fn next_back(&mut self) -> Option<Self::Item> {
         while self.back.is_empty() && self.middle.is_some() {
             if let Err(error) = self.fetch(Direction::Down) {
                 return Some(Err(self.fuse(error)));
             }
         }
-        self.back.take_first().or_else(|| self.front.take_last()).map(Ok)
+        let near = self.back.take_first().map(|place| (place, false));
+        let taken = near.or_else(|| self.front.take_last().map(|place| (place, true)));
+        self.yielded(taken)
     }
 }
 
-impl FusedIterator for Iter {}
+impl<T: Shape> FusedIterator for Iter<T> {}
 
-impl fmt::Debug for Iter {
+impl<T> fmt::Debug for Iter<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Iter")
             .field("keyspace", &self.keyspace)

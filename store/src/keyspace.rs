@@ -51,6 +51,18 @@ impl Keyspace {
     /// more: the smallest that it can be, and the fastest to read. Does nothing for other engines. O(n);
     /// readers and writers go on.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// use adamant::{Engine, KeyspaceOptions};
+    ///
+    /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
+    /// visits.put("today", "1")?;
+    /// visits.compact()?;
+    /// assert_eq!(visits.lsm_stats()?.map(|stats| stats.memtables[0].entries), Some(0));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// No space, damage, a store that is closed, poisoned or read-only.
     pub fn compact(&self) -> Result<()> {
@@ -82,6 +94,19 @@ impl Keyspace {
 
     /// The tables of a keyspace of the engine `lsm` by level: those of level 0 from the newest to the
     /// oldest, the others by key; `None` of other engines. O(tables), reads no file.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// use adamant::{Engine, KeyspaceOptions};
+    ///
+    /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
+    /// visits.put("today", "1")?;
+    /// visits.compact()?;
+    /// let levels = visits.lsm_levels()?.expect("it is of that engine");
+    /// assert_eq!(levels.iter().map(Vec::len).sum::<usize>(), 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Damage, a keyspace that was dropped, a store that is closed.

@@ -10,15 +10,21 @@ use std::ops::ControlFlow;
 use adamant_slice::Slice;
 
 use crate::bounds::{Direction, KeyRange};
-use crate::bunch::Bunch;
+use crate::bunch::{Bunch, Place};
+use crate::engine::Engine;
+use crate::entry::Shape;
 use crate::error::Result;
 use crate::guard::Guard;
 use crate::iterate::Iter;
 use crate::keyspace::Keyspace;
+use crate::met::{Met, Reach};
 
 /// Entries lent under one hold of the lock, give or take a node of the tree: some 10 microseconds
 /// and the time that the closure takes.
 const HOLD_ENTRIES: usize = 256;
+/// Entries of a log-structured keyspace that are lent at once, at most: the lock is held only while
+/// memtables are looked at, and each time all tables are searched again.
+const LOOSE_ENTRIES_MAX: usize = 16 << 10;
 
 impl Iter {
     /// Lends the entries that are left to a closure, from the lowest key up, until it breaks, and
@@ -66,6 +72,20 @@ impl Iter {
 
     /// As [`Iter::lend`], from the highest key down.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use std::ops::ControlFlow;
+    ///
+    /// let log = store.keyspace("log")?;
+    /// log.extend([("1", "started"), ("2", "failed"), ("3", "started")])?;
+    /// let failed = log.iter().lend_back(|key, value| match value {
+    ///     b"failed" => ControlFlow::Break(key.to_vec()),
+    ///     _ => ControlFlow::Continue(()),
+    /// })?;
+    /// assert_eq!(failed, Some(b"2".to_vec()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Iter::lend`].
     pub fn lend_back<B>(
@@ -82,13 +102,21 @@ impl Iter {
     ) -> Result<Option<B>> {
         let forward = direction == Direction::Up;
         let near = if forward { &mut self.front } else { &mut self.back };
-        let broken = self.keyspace.lend_bunch(near, Bunch::take_first, &mut reader);
-        if broken.is_some() {
-            return Ok(broken);
+        match self.keyspace.lend_bunch(near, Bunch::take_first, &mut reader) {
+            Ok(None) => {}
+            Ok(broken) => return Ok(broken),
+            Err(error) => return Err(self.fuse(error)),
         }
+        let mut hold = HOLD_ENTRIES;
         while let Some(range) = self.middle.take() {
-            match self.lend_hold(range, direction, &mut reader) {
-                Ok((rest, None)) => self.middle = rest,
+            match self.lend_hold(range, direction, hold, &mut reader) {
+                Ok((rest, None)) => {
+                    self.middle = rest;
+                    if self.keyspace.engine() == Engine::Lsm {
+                        // Few are wanted of many ranges, all of some.
+                        hold = (4 * hold).min(LOOSE_ENTRIES_MAX);
+                    }
+                }
                 Ok((rest, broken)) => {
                     self.middle = rest;
                     return Ok(broken);
@@ -97,7 +125,8 @@ impl Iter {
             }
         }
         let far = if forward { &mut self.back } else { &mut self.front };
-        Ok(self.keyspace.lend_bunch(far, Bunch::take_last, &mut reader))
+        let lent = self.keyspace.lend_bunch(far, Bunch::take_last, &mut reader);
+        lent.map_err(|error| self.fuse(error))
     }
 
     /// Lends entries of a range under one hold of the lock. Returns what is left of the range.
@@ -105,32 +134,38 @@ impl Iter {
         &self,
         range: KeyRange,
         direction: Direction,
+        hold: usize,
         reader: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<(Option<KeyRange>, Option<B>)> {
         let keyspace = &self.keyspace;
-        let mut broken = None;
-        let mut each = |key: &[u8], value: &[u8]| match reader(key, value) {
-            ControlFlow::Continue(()) => ControlFlow::Continue(()),
-            ControlFlow::Break(with) => {
-                broken = Some(with);
-                ControlFlow::Break(())
-            }
-        };
-        let (bounds, hold) = (range.bounds(), HOLD_ENTRIES);
+        let (mut broken, mut failed) = (None, Ok(()));
+        let mut each =
+            |key: &[u8], met: Met<'_, '_>| match met.with(key, |value| reader(key, value)) {
+                Ok(ControlFlow::Continue(())) => ControlFlow::Continue(()),
+                Ok(ControlFlow::Break(with)) => {
+                    broken = Some(with);
+                    ControlFlow::Break(())
+                }
+                Err(error) => {
+                    failed = Err(error);
+                    ControlFlow::Break(())
+                }
+            };
+        let bounds = range.bounds();
+        let reach = Reach { direction, bounds, entries_min: hold, with_values: true };
         let rest = match &self.snapshot {
-            Some(snapshot) => {
-                snapshot.scan(keyspace, direction, bounds, hold, &mut |key, value| {
-                    let _guard = Guard::new(keyspace.shared.number());
-                    each(key, value)
-                })?
-            }
+            Some(snapshot) => snapshot.scan(keyspace, &reach, &mut |key, met| {
+                let _guard = Guard::new(keyspace.shared.number());
+                each(key, met)
+            })?,
             None => {
                 let view = keyspace.shared.view()?;
                 let map = keyspace.state.map(&view, keyspace.shared.catalogue())?;
                 let _guard = Guard::new(keyspace.shared.number());
-                map.scan(view, direction, bounds, hold, None, each)?
+                map.scan(view, &reach, None, each)?
             }
         };
+        failed?;
         Ok((rest.and_then(|bound| range.rest(direction, bound)), broken))
     }
 }
@@ -141,18 +176,16 @@ impl Keyspace {
     fn lend_bunch<B>(
         &self,
         bunch: &mut Bunch,
-        take: fn(&mut Bunch) -> Option<(Slice, Slice)>,
+        take: fn(&mut Bunch) -> Option<Place>,
         reader: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> Option<B> {
-        if bunch.is_empty() {
-            return None;
-        }
-        let _guard = Guard::new(self.shared.number());
-        while let Some((key, value)) = take(bunch) {
+    ) -> Result<Option<B>> {
+        while let Some(place) = take(bunch) {
+            let (key, value) = <(Slice, Slice)>::of(bunch, place, self)?;
+            let _guard = Guard::new(self.shared.number());
             if let ControlFlow::Break(broken) = reader(&key, &value) {
-                return Some(broken);
+                return Ok(Some(broken));
             }
         }
-        None
+        Ok(None)
     }
 }

@@ -35,15 +35,17 @@
 //! - Single changes and [`Batch`]es are atomic: a crash at any moment leaves all of a commit or
 //!   nothing. [`Durability`] says what a commit waits for.
 //! - [`Keyspace::rename`], [`Keyspace::move_to`], [`Keyspace::swap`] and [`Keyspace::move_range`] move
-//!   values of any size without copying them, also between keyspaces and engines.
+//!   values of any size without copying them, also between keyspaces and trees.
 //! - [`Keyspace::remove_range`] removes a range, from a keyspace of [`Engine::Lsm`] in one small commit.
 //! - [`Keyspace::load_sorted`] and [`Keyspace::extend`] fill keyspaces from iterators of any length.
 //! - A [`Snapshot`] is all of the store at one moment: nobody waits for it, nor it for anybody.
 //! - A [`Transaction`] reads and writes as if nobody else was there, or fails and is run again.
 //! - [`Keyspace::typed`] gives keys and values types, see [`typed`].
+//! - [`Store::expiring`] gives entries that end at a deadline, see [`expiring`].
 //! - [`Store::backup`] copies a store that goes on being used, [`restore`] is the way back, [`compact`]
 //!   makes files as small as their contents. [`Store::open_read_only`] reads beside other readers.
 //! - [`Transaction::on_heap`] changes objects of your own in the same commit, see [`Store::heap`].
+//! - [`Iter::keys`] goes through keys without their values, [`Iter::entries`] reads values when they are asked for.
 //! - [`Slice`] is what reading returns: 24 bytes, no allocation for up to 20 bytes, cheap to clone.
 //! - Keys have 1 to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
 //! - [`Store::stats`] counts, and times commits; what happens is told through the `tracing` crate, under the
@@ -69,6 +71,7 @@ mod keyspace_options;
 
 mod pulse;
 mod forest;
+mod met;
 mod map;
 
 mod catalogue;
@@ -84,6 +87,7 @@ mod shared;
 mod pieces;
 
 mod keyspace;
+mod entry;
 
 mod snapshot;
 
@@ -108,6 +112,7 @@ mod store;
 mod exclusive;
 mod objects;
 
+pub mod expiring;
 pub mod typed;
 mod unfinished;
 mod rebuild;
@@ -140,10 +145,12 @@ pub use batch::Batch;
 pub use bounds::KeyBounds;
 pub use compact::{Compacted, compact};
 pub use engine::Engine;
+pub use entry::Entry;
 pub use error::{Error, Result};
 pub use exclusive::ExclusiveTransaction;
+pub use expiring::{Deadline, Expiring};
 pub use inspect::{CheckReport, Finding, KeyspaceCheck, KeyspaceInfo, Stats};
-pub use iterate::Iter;
+pub use iterate::{Entries, Iter, Keys};
 pub use keyspace::Keyspace;
 pub use keyspace_options::KeyspaceOptions;
 pub use limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};

@@ -199,8 +199,13 @@ impl Keyspace {
         };
         let (no_keys, no_check) =
             (|_: &mut KeyVisitor<'_>| Ok(()), |_: &mut Transaction<'_>| Ok(()));
-        self.shared.change_after(Some(turn), durability, false, no_keys, no_check, commit)?;
-        Ok(true)
+        let done =
+            self.shared.change_after(Some(turn), durability, false, no_keys, no_check, commit);
+        if done.is_err() {
+            // Its files go at once, unless it cannot be told whether the commit is in the log.
+            let _ = self.shared.catalogue().forest().bury(self.shared.heap()?);
+        }
+        done.map(|()| true)
     }
 
     /// Commits pairs, whose keys ascend; how many replaced one.

@@ -2,7 +2,8 @@
 //! tables are merged.
 //!
 //! Purpose: the work of two threads, one of which flushes and one merges, so that a long merge holds no
-//! flush up; or, without threads, of the commits that fill a memtable.
+//! flush up; or, without threads, of the commits that fill a memtable. When nobody commits any more, the
+//! first one gives back the room of the pool that memtables had.
 //! Invariants: what fails is tried again when there is a new reason, or after a while; the trees are as they
 //! were. Threads end before the heap is closed.
 //! Thread safety: any thread that has no turn to write.
@@ -10,23 +11,55 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use adamant_heap::{Heap, events};
 use adamant_lsm::{Error as LsmError, Lsm};
 use adamant_medium::error::Error as MediumError;
 use parking_lot::Mutex;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::error::{Error, Result};
 use crate::forest::Forest;
 use crate::pulse::Pulse;
 use crate::versions::Versions;
 
+/// How long threads wait before they try again what failed.
+const RETRY: Duration = Duration::from_millis(500);
+/// How long nothing was committed when free room of the pool is given back: that holds everybody up for
+/// some syncs of the pool file, some 10 ms.
+const REST: Duration = Duration::from_millis(250);
+/// Bytes of a pool that is left as it is: what an empty store may take.
+const POOL_BYTES_MIN: u64 = 4 << 20;
+
 /// Which of the two kinds of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     Flush,
     Compact,
+}
+
+/// Since when nothing was committed.
+#[derive(Debug)]
+struct Rest {
+    sequence: u64,
+    since: Instant,
+}
+
+impl Rest {
+    fn new() -> Self {
+        Self { sequence: 0, since: Instant::now() }
+    }
+
+    /// How long to wait yet until there was a rest; `None`: there was one. Whoever asks is woken for other
+    /// reasons meanwhile, so that nothing was committed since it was asked before says nothing.
+    fn wait_for(&mut self, sequence: u64, now: Instant) -> Option<Duration> {
+        if sequence != self.sequence {
+            *self = Self { sequence, since: now };
+        }
+        let rest = now.saturating_duration_since(self.since);
+        REST.checked_sub(rest).filter(|wait| !wait.is_zero())
+    }
 }
 
 /// What looks after the trees.
@@ -39,6 +72,8 @@ pub(crate) struct Caretaker {
     background: bool,
     threads: Mutex<Vec<JoinHandle<()>>>,
     has_threads: AtomicBool,
+    /// Whether memtables were flushed whose room in the pool was not given back.
+    has_room: AtomicBool,
 }
 
 impl Caretaker {
@@ -50,7 +85,8 @@ impl Caretaker {
         background: bool,
     ) -> Arc<Self> {
         let (threads, has_threads) = (Mutex::default(), AtomicBool::new(false));
-        Arc::new(Self { heap, versions, forest, background, threads, has_threads })
+        let has_room = AtomicBool::new(false);
+        Arc::new(Self { heap, versions, forest, background, threads, has_threads, has_room })
     }
 
     /// Starts the threads, if there is a tree for them, and they did not start before.
@@ -64,12 +100,8 @@ impl Caretaker {
                 let name = format!("adamant-{work:?}").to_lowercase();
                 // Whoever ends the threads waits for them, so that none is the last to have this.
                 let caretaker = Arc::clone(self);
-                let thread = std::thread::Builder::new().name(name).spawn(move || {
-                    let (mut last, mut has_failed) = (0, false);
-                    while caretaker.pulse().wait(&mut last, has_failed) {
-                        has_failed = caretaker.go(work);
-                    }
-                });
+                let run = move || caretaker.run(work);
+                let thread = std::thread::Builder::new().name(name).spawn(run);
                 let path = self.heap.path();
                 let failed = |error| MediumError::io("start a thread for", path, None, 0, error);
                 threads.push(thread.map_err(failed)?);
@@ -79,6 +111,39 @@ impl Caretaker {
         drop(threads);
         self.pulse().wake();
         Ok(())
+    }
+
+    /// What a thread does.
+    fn run(&self, work: Work) {
+        let (mut last, mut time_max, mut rest) = (0, None, Rest::new());
+        while self.pulse().wait(&mut last, time_max) {
+            let has_failed = self.go(work);
+            time_max = has_failed.then_some(RETRY);
+            if !has_failed && work == Work::Flush && self.has_room.load(Ordering::Relaxed) {
+                time_max = rest.wait_for(self.sequence(), Instant::now());
+                if time_max.is_none() {
+                    self.give_back();
+                }
+            }
+        }
+    }
+
+    /// The number of the last commit, of whatever kind.
+    fn sequence(&self) -> u64 {
+        self.heap.stats().journal.last_sequence
+    }
+
+    /// Gives back what is free of the pool file.
+    fn give_back(&self) {
+        self.has_room.store(false, Ordering::Relaxed);
+        if self.heap.stats().pool_bytes <= POOL_BYTES_MIN {
+            return;
+        }
+        match self.heap.shrink() {
+            Ok(shrunk) => debug!(target: events::STORE, ?shrunk, "gave free room back"),
+            // The room is used again by what comes, or given back the next time.
+            Err(error) => warn!(target: events::STORE, %error, "giving free room back failed"),
+        }
     }
 
     /// Ends the threads and waits for them. Work that is not finished is left for the next opening.
@@ -168,7 +233,11 @@ impl Caretaker {
             if tree.is_full() {
                 tree.rotate(&self.heap)?;
             }
-            tree.flush(&self.heap, &|| self.oldest_seen(), &self.progress())
+            let is_done = tree.flush(&self.heap, &|| self.oldest_seen(), &self.progress())?;
+            if is_done {
+                self.has_room.store(true, Ordering::Relaxed);
+            }
+            Ok(is_done)
         })
     }
 
@@ -208,5 +277,26 @@ impl Caretaker {
         let done = tree.compact_all(&self.heap, &|| self.oldest_seen(), &|_| Ok(()));
         done.map_err(Error::of_lsm(name))?;
         self.forest.bury(&self.heap)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_is_a_time_without_commits_however_often_somebody_looks() {
+        let mut rest = Rest::new();
+        let start = Instant::now();
+        let mut at = |millis, sequence| {
+            let wait = rest.wait_for(sequence, start + Duration::from_millis(millis));
+            wait.map(|wait| wait.as_millis())
+        };
+        assert_eq!(at(1_000, 7), Some(250));
+        assert_eq!(at(1_000, 7), Some(250), "woken at once");
+        assert_eq!(at(1_249, 7), Some(1));
+        assert_eq!(at(1_249, 8), Some(250));
+        assert_eq!(at(1_498, 8), Some(1));
+        assert_eq!(at(1_499, 8), None);
     }
 }

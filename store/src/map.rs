@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use adamant_heap::access::Read;
 use adamant_heap::{Transaction, View};
-use adamant_lsm::{Error as LsmError, Lsm, LsmCheck, NEWEST};
+use adamant_lsm::{CopyLimits, Error as LsmError, Glance, Lsm, LsmCheck, NEWEST, Scanned};
 use adamant_slice::Slice;
 use adamant_trees::{Moved, Operation, Pair, Piece};
 
@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::forest::Forest;
 use crate::layout::KeyspaceEntry;
 use crate::limits::KEY_BYTES_MAX;
+use crate::met::{Met, Reach};
 use crate::pulse::Pulse;
 
 /// Bytes that a scan copies out of each memtable under one hold of the lock.
@@ -60,6 +61,23 @@ impl Log {
         self.tree.look(heap, key, at).and_then(|look| look.finish(key)).map_err(self.wrong())
     }
 
+    /// As a transaction sees it that did nothing yet: what was foreseen, unless somebody came between.
+    fn find_foreseen(
+        &self,
+        heap: &Transaction<'_>,
+        key: &[u8],
+        foreseen: Option<Foreseen>,
+    ) -> Result<Option<Slice>> {
+        let at = (Bound::Included(key), Bound::Included(key));
+        let holds = |seen: &Foreseen| {
+            Arc::ptr_eq(&seen.tree, &self.tree) && self.tree.is_as_seen(&seen.glance, at)
+        };
+        match foreseen.filter(holds) {
+            Some(seen) => Ok(seen.found),
+            None => self.find(heap, key, NEWEST),
+        }
+    }
+
     fn write<'w>(
         &self,
         heap: &mut Transaction<'_>,
@@ -80,12 +98,13 @@ impl Log {
         heap.on_commit(move |_| pulse.note(bytes, tree.is_full()));
     }
 
-    /// Removes all keys within bounds by one range tombstone. O(log n): without an upper bound the highest
-    /// key is looked for.
+    /// Removes all keys within bounds by one range tombstone; without an upper bound those up to `last`, if
+    /// there is one. O(log n).
     pub(crate) fn remove_range(
         &self,
         heap: &mut Transaction<'_>,
         range: (Bound<&[u8]>, Bound<&[u8]>),
+        last: Option<Slice>,
     ) -> Result<()> {
         let start = match range.0 {
             Bound::Unbounded => Some(vec![0]),
@@ -97,7 +116,7 @@ impl Log {
                 return self.remove_between(heap, start, Some(key.to_vec()), key);
             }
             Bound::Included(key) => Some(Slice::from(key)),
-            Bound::Unbounded => self.last(heap, range)?,
+            Bound::Unbounded => last,
         };
         match last {
             Some(last) => self.remove_between(heap, start, next_key(&last), &last),
@@ -126,21 +145,6 @@ impl Log {
         Ok(())
     }
 
-    /// The highest key within bounds.
-    fn last(
-        &self,
-        heap: &Transaction<'_>,
-        range: (Bound<&[u8]>, Bound<&[u8]>),
-    ) -> Result<Option<Slice>> {
-        let mut found = None;
-        let walked = self.tree.walk(heap, range, false, NEWEST, (1, COPIED_BYTES), |key, _| {
-            found = Some(key.clone());
-            ControlFlow::Break(())
-        });
-        walked.map_err(self.wrong())?;
-        Ok(found)
-    }
-
     /// How many of these keys, which ascend, have a value. Looked for only where there may be some: who loads
     /// behind all there is pays nothing.
     fn count_there(&self, heap: &Transaction<'_>, pairs: &[Pair<'_>]) -> Result<u64> {
@@ -164,6 +168,27 @@ impl Log {
         self.tree.check(heap).map_err(self.wrong())
     }
 
+    /// What a closure makes of the first entries of a range, at most so many, as of a moment; with or without
+    /// their values.
+    fn first<R: Read, T>(
+        &self,
+        heap: &R,
+        at: u64,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        (entries_max, with_values): (usize, bool),
+        mut reader: impl FnMut(&[u8], &[u8]) -> T,
+    ) -> Result<Vec<T>> {
+        let mut found = Vec::new();
+        let limits = CopyLimits { entries_max, bytes_max: COPIED_BYTES, with_values };
+        let walked = self.tree.walk(heap, range, true, at, limits, |key, value| {
+            found.push(reader(key, value));
+            let is_full = found.len() >= entries_max;
+            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        walked.map_err(self.wrong())?;
+        Ok(found)
+    }
+
     /// The first entries of a range, at most so many, as of a moment.
     fn entries<R: Read>(
         &self,
@@ -172,16 +197,28 @@ impl Log {
         range: (Bound<&[u8]>, Bound<&[u8]>),
         entries_max: usize,
     ) -> Result<Vec<(Slice, Slice)>> {
-        let mut found = Vec::new();
-        let copied_max = (entries_max, COPIED_BYTES);
-        let walked = self.tree.walk(heap, range, true, at, copied_max, |key, value| {
-            found.push((key.clone(), value.clone()));
-            let is_full = found.len() >= entries_max;
-            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        walked.map_err(self.wrong())?;
-        Ok(found)
+        let pair = |key: &[u8], value: &[u8]| (Slice::from(key), Slice::from(value));
+        self.first(heap, at, range, (entries_max, true), pair)
     }
+
+    /// Their keys.
+    fn keys<R: Read>(
+        &self,
+        heap: &R,
+        at: u64,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        entries_max: usize,
+    ) -> Result<Vec<Slice>> {
+        self.first(heap, at, range, (entries_max, false), |key, _| Slice::from(key))
+    }
+}
+
+/// What a log-structured tree was found to hold under a key, by somebody who is going to write and waits for
+/// the device before the turn to write is there.
+pub(crate) struct Foreseen {
+    tree: Arc<Lsm>,
+    glance: Glance,
+    found: Option<Slice>,
 }
 
 /// The lowest key above another one; `None` above the highest of all.
@@ -340,30 +377,33 @@ impl Map {
         }
     }
 
-    /// As [`Tree::scan`], as of a moment; the lock is given back before the device is waited for.
+    /// As [`Tree::scan`], as of a moment; the lock is given back before the device is waited for, and blob
+    /// files are not looked at.
     pub(crate) fn scan(
         &self,
         view: View<'_>,
-        direction: Direction,
-        bounds: (Bound<&[u8]>, Bound<&[u8]>),
-        entries_min: usize,
+        reach: &Reach<'_>,
         at: Option<u64>,
-        mut each: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        mut each: impl FnMut(&[u8], Met<'_, '_>) -> ControlFlow<()>,
     ) -> Result<Option<Bound<Slice>>> {
+        let Reach { direction, bounds, entries_min, with_values } = *reach;
         match self {
             Self::Tree(tree) => {
-                let each = |(key, value): Pair<'_>| each(key, value);
+                let each =
+                    |(key, value): Pair<'_>| each(key, Met::Tree { value, tree, view: &view });
                 let rest = tree.scan(&view, direction, bounds, entries_min, each)?;
                 Ok(rest.map(|bound| bound.map(Slice::from)))
             }
             Self::Lsm(log) => {
                 let at = at.unwrap_or_else(|| log.visible());
-                let (forward, copied_max) =
-                    (direction == Direction::Up, (entries_min, COPIED_BYTES));
-                let scan = log.tree.scan(&view, bounds, forward, at, copied_max);
+                let forward = direction == Direction::Up;
+                let (entries_max, bytes_max) = (entries_min, COPIED_BYTES);
+                let limits = CopyLimits { entries_max, bytes_max, with_values };
+                let scan = log.tree.scan(&view, bounds, forward, at, limits);
                 drop(view);
-                scan.and_then(|scan| scan.finish(entries_min, |key, value| each(key, value)))
-                    .map_err(log.wrong())
+                let each =
+                    |key: &[u8], value: Scanned<'_>| each(key, Met::Log { value, name: &log.name });
+                scan.and_then(|scan| scan.finish(entries_min, each)).map_err(log.wrong())
             }
         }
     }
@@ -393,7 +433,7 @@ impl Map {
         match self {
             Self::Tree(tree) => Ok(tree.len(heap)? == 0),
             Self::Lsm(log) => {
-                Ok(log.entries(heap, NEWEST, (Bound::Unbounded, Bound::Unbounded), 1)?.is_empty())
+                Ok(log.keys(heap, NEWEST, (Bound::Unbounded, Bound::Unbounded), 1)?.is_empty())
             }
         }
     }
@@ -410,35 +450,79 @@ impl Map {
         }
     }
 
-    /// Sets the value of a key; true if the key had one, which a log-structured tree has to look for.
+    /// Looks before the turn to write for what a change of a key will ask for; `with_value`: not only
+    /// whether it is there. Nothing for a tree on the heap, which finds it there.
+    pub(crate) fn foresee(
+        &self,
+        view: View<'_>,
+        key: &[u8],
+        with_value: bool,
+    ) -> Result<Option<Foreseen>> {
+        let Self::Lsm(log) = self else { return Ok(None) };
+        let glance = log.tree.glance();
+        let look = glance.look(&view, key);
+        drop(view);
+        let found = look.and_then(|look| match with_value {
+            true => look.finish(key),
+            false => Ok(look.is_there(key)?.then(Slice::default)),
+        });
+        let (tree, found) = (Arc::clone(&log.tree), found.map_err(log.wrong())?);
+        Ok(Some(Foreseen { tree, glance, found }))
+    }
+
+    /// Sets the value of a key; true if the key had one, which a log-structured tree has to look for, if it
+    /// was not foreseen.
     pub(crate) fn insert(
         &self,
         heap: &mut Transaction<'_>,
         key: &[u8],
         value: &[u8],
+        foreseen: Option<Foreseen>,
     ) -> Result<bool> {
         match self {
             Self::Tree(tree) => tree.insert(heap, key, value),
             Self::Lsm(log) => {
-                let was_there = log.find(heap, key, NEWEST)?.is_some();
+                let was_there = log.find_foreseen(heap, key, foreseen)?.is_some();
                 log.write(heap, [(key, Some(value))])?;
                 Ok(was_there)
             }
         }
     }
 
-    /// Takes a key out; true if it was there.
-    pub(crate) fn remove(&self, heap: &mut Transaction<'_>, key: &[u8]) -> Result<bool> {
+    /// Takes a key out; true if it was there. As [`Map::insert`].
+    pub(crate) fn remove(
+        &self,
+        heap: &mut Transaction<'_>,
+        key: &[u8],
+        foreseen: Option<Foreseen>,
+    ) -> Result<bool> {
         match self {
             Self::Tree(tree) => tree.remove(heap, key),
             Self::Lsm(log) => {
-                let was_there = log.find(heap, key, NEWEST)?.is_some();
+                let was_there = log.find_foreseen(heap, key, foreseen)?.is_some();
                 if was_there {
                     log.write(heap, [(key, None)])?;
                 }
                 Ok(was_there)
             }
         }
+    }
+
+    /// Takes a key out; its value if it was there, which is to be foreseen with its value or not at all.
+    pub(crate) fn take(
+        &self,
+        heap: &mut Transaction<'_>,
+        key: &[u8],
+        foreseen: Option<Foreseen>,
+    ) -> Result<Option<Slice>> {
+        let found = match self {
+            Self::Tree(tree) => tree.find(heap, key)?.map(Slice::from),
+            Self::Lsm(log) => log.find_foreseen(heap, key, foreseen)?,
+        };
+        if found.is_some() {
+            self.write(heap, key, None)?;
+        }
+        Ok(found)
     }
 
     /// Sets the value of a key, or takes it out, whatever it was.
@@ -473,7 +557,7 @@ impl Map {
         if !is_same {
             self.write(heap, key, None)?;
         }
-        let replaced = target.insert(heap, new_key, &value)?;
+        let replaced = target.insert(heap, new_key, &value, None)?;
         Ok(if replaced && !is_same { Moved::Replaced } else { Moved::Placed })
     }
 
@@ -506,10 +590,7 @@ impl Map {
     ) -> Result<Vec<Slice>> {
         match self {
             Self::Tree(tree) => tree.keys(heap, range, entries_max),
-            Self::Lsm(log) => {
-                let entries = log.entries(heap, log.visible(), range, entries_max)?;
-                Ok(entries.into_iter().map(|(key, _)| key).collect())
-            }
+            Self::Lsm(log) => log.keys(heap, log.visible(), range, entries_max),
         }
     }
 
@@ -531,7 +612,7 @@ impl Map {
         let mut piece = Piece::default();
         for (key, value) in &entries {
             self.write(heap, key, None)?;
-            piece.replaced += u64::from(target.insert(heap, key, value)?);
+            piece.replaced += u64::from(target.insert(heap, key, value, None)?);
             piece.moved += 1;
         }
         let is_full = entries.len() >= entries_max;

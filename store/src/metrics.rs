@@ -26,6 +26,16 @@ const SIGNIFICANT_DIGITS: u8 = 2;
 
 /// How long something took, each time it was timed: a histogram whose values are right within one
 /// part in 100 ("HDR", G. Tene).
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// store.keyspace("towns")?.insert("Bern", "134,000")?;
+/// let synced = store.stats()?.commits.synced;
+/// assert!(synced.count() > 0);
+/// assert!(synced.mean() <= synced.max());
+/// println!("half of them took at most {:?}", synced.percentile(50.0));
+/// # Ok::<(), adamant::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Latencies {
     nanoseconds: Histogram<u64>,

@@ -34,7 +34,8 @@ pub struct MovedRange {
 impl Keyspace {
     /// Moves the value of a key to another key, in one commit. It replaces what is there, as a
     /// file does that is renamed; moved to its own key it stays. O(log n), whatever the size of the
-    /// value: one of more than 4 KiB is not copied, and slices of it stay good.
+    /// value: one of more than 4 KiB is not copied, and slices of it stay good. In keyspaces of the engine
+    /// `lsm` the value is copied.
     ///
     /// ```
     /// use adamant::{Moved, Store};
@@ -55,8 +56,8 @@ impl Keyspace {
     }
 
     /// Moves the value of a key to a key of another keyspace of the same store, in one commit, by
-    /// the rules of [`Keyspace::rename`]. The two may be kept by different engines. The commit is as
-    /// durable as this handle asks for.
+    /// the rules of [`Keyspace::rename`]. The two may be kept by different engines; if one of them is
+    /// `lsm`, the value is copied. The commit is as durable as this handle asks for.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;

@@ -20,6 +20,21 @@ impl Store {
     /// the roots that have numbers are the store's, and closing the heap closes the store. Within a
     /// transaction of the heap the store cannot be used.
     ///
+    /// ```
+    /// use adamant::Store;
+    /// use adamant_heap::{Durability, Error, TypedRead, TypedWrite};
+    ///
+    /// let store = Store::in_memory()?;
+    /// let heap = store.heap()?;
+    /// let starts = heap.transaction(Durability::Sync, |tx| {
+    ///     let starts = tx.named_root_or_create("starts", |_| Ok(0_u64))?;
+    ///     *tx.get_mut(starts)? += 1;
+    ///     Ok::<_, Error>(*tx.get(starts)?)
+    /// })?;
+    /// assert_eq!(starts, 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The store is closed.
     pub fn heap(&self) -> Result<&Heap> {

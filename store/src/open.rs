@@ -20,7 +20,7 @@ use crate::options::Options;
 /// The file that makes a directory a store.
 const POOL_NAME: &str = "pool";
 /// What may be in a directory whose store was not created to the end.
-const UNFINISHED_NAMES: [&str; 3] = ["lock", "log", "pool.new"];
+const UNFINISHED_NAMES: [&str; 4] = ["lock", "log", "log.new", "pool.new"];
 /// How many names of a foreign directory an error lists.
 const FOREIGN_NAMES_MAX: usize = 3;
 

@@ -86,6 +86,21 @@ impl Options {
     /// memory: on persistent memory, or on tmpfs with [`Options::flushing`]. Every commit is
     /// durable there when it is visible, so all durabilities are [`Durability::Sync`].
     /// Default: [`JournalKind::Redo`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    ///
+    /// use adamant::{Flushing, JournalKind, Options, Store};
+    ///
+    /// // On tmpfs, which survives the process and not the machine.
+    /// let options = Options::new().journal(JournalKind::Undo).flushing(Flushing::Volatile);
+    /// match Store::open_with(&path, options) {
+    ///     Ok(store) => store.close()?,
+    ///     Err(error) => assert!(error.is_not_direct(), "these files are no memory"),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn journal(mut self, journal: JournalKind) -> Self {
         self.journal = journal;
@@ -148,6 +163,16 @@ impl Options {
     /// count. One transaction that writes more takes more until it has committed. Not for the undo
     /// journal, whose pool is the file itself, nor for stores in memory. At least some tens of MiB, or
     /// commits wait often. Default: `u64::MAX`, no bound.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    ///
+    /// let options = adamant::Options::new().memory_bytes_max(256 << 20);
+    /// let store = adamant::Store::open_with(&path, options)?;
+    /// println!("{:?}", store.stats()?.heap);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
         self.memory_bytes_max = bytes;
@@ -191,6 +216,19 @@ impl Options {
 
     /// How the keyspaces of the engine `lsm` behave: sizes of memtables, tables and levels, compression,
     /// blob files. None of it is part of the format.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    ///
+    /// use adamant::{LsmOptions, Options, Store};
+    ///
+    /// let mut lsm = LsmOptions::default();
+    /// lsm.memtable_bytes_max = 16 << 20;
+    /// lsm.blob_bytes_min = None;
+    /// let store = Store::open_with(&path, Options::new().lsm(lsm))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn lsm(mut self, options: LsmOptions) -> Self {
         self.lsm = options;

@@ -18,9 +18,6 @@ const DEBT_HARD: u64 = 8_000;
 /// How long a writer waits at most, for each so many bytes.
 const WAIT_MAX: Duration = Duration::from_millis(8);
 const WAIT_BYTES: u64 = 1 << 20;
-/// How long threads wait before they try again what failed.
-const RETRY: Duration = Duration::from_millis(500);
-
 #[derive(Debug, Default)]
 struct State {
     is_stopped: bool,
@@ -77,16 +74,17 @@ impl Pulse {
         self.state.lock().is_stopped
     }
 
-    /// Waits for a reason to look for work that is newer than the last one, which it becomes; false when
-    /// it is time to end. Who failed last time waits for some time only.
-    pub(crate) fn wait(&self, last: &mut u64, has_failed: bool) -> bool {
+    /// Waits for a reason to look for work that is newer than the last one, which it becomes, or so long;
+    /// false when it is time to end.
+    pub(crate) fn wait(&self, last: &mut u64, time_max: Option<Duration>) -> bool {
+        let until = time_max.map(|time| Instant::now() + time);
         let mut state = self.state.lock();
         while !state.is_stopped && state.generation == *last {
-            if has_failed {
-                self.changed.wait_for(&mut state, RETRY);
-                break;
+            match until {
+                Some(until) if self.changed.wait_until(&mut state, until).timed_out() => break,
+                Some(_) => {}
+                None => self.changed.wait(&mut state),
             }
-            self.changed.wait(&mut state);
         }
         *last = state.generation;
         !state.is_stopped
@@ -177,9 +175,10 @@ mod tests {
         let pulse = Pulse::default();
         let mut last = 0;
         pulse.wake();
-        assert!(pulse.wait(&mut last, false));
-        assert!(pulse.wait(&mut last, true), "after a while");
+        assert!(pulse.wait(&mut last, None));
+        let some = Some(Duration::from_millis(5));
+        assert!(pulse.wait(&mut last, some), "after a while");
         pulse.stop();
-        assert!(!pulse.wait(&mut last, false));
+        assert!(!pulse.wait(&mut last, None));
     }
 }

@@ -8,11 +8,15 @@ use std::ops::ControlFlow;
 
 use adamant_slice::Slice;
 
-use crate::bounds::Direction;
+use crate::bounds::{Direction, KeyRange};
 use crate::error::Result;
 use crate::guard::Guard;
 use crate::keyspace::Keyspace;
 use crate::limits::check_key;
+use crate::met::{Met, Reach};
+
+/// Entries of memtables that are looked at in one hold of the lock by who looks for one that is there.
+const LOOK_ENTRIES_MAX: usize = 256;
 
 impl Keyspace {
     /// The value of a key, or `None`. O(log n), and a copy of a value of up to 4 KiB.
@@ -23,6 +27,15 @@ impl Keyspace {
     /// stay locked, also when the store was closed: `Slice::new(&value)` is a copy that can be kept
     /// without that. The child of a `fork` does not have that memory, and must not look at slices
     /// that were lent before it.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// towns.insert("Bern", "134,000")?;
+    /// assert_eq!(towns.get("Bern")?, Some("134,000".into()));
+    /// assert_eq!(towns.get("Rome")?, None);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The key is empty or too long, the keyspace was dropped, the store closed, or the pool
@@ -70,6 +83,14 @@ impl Keyspace {
 
     /// Whether the key has a value. O(log n).
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// towns.insert("Bern", "134,000")?;
+    /// assert!(towns.contains("Bern")? && !towns.contains("Rome")?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::get`].
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
@@ -82,6 +103,14 @@ impl Keyspace {
 
     /// The entry with the lowest key. O(log n).
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// towns.extend([("Bern", "134,000"), ("Chur", "38,000")])?;
+    /// assert_eq!(towns.first()?, Some(("Bern".into(), "134,000".into())));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::get`].
     pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
@@ -89,6 +118,14 @@ impl Keyspace {
     }
 
     /// The entry with the highest key. O(log n).
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// towns.extend([("Bern", "134,000"), ("Chur", "38,000")])?;
+    /// assert_eq!(towns.last()?, Some(("Chur".into(), "38,000".into())));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Keyspace::get`].
@@ -111,18 +148,40 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::get`].
     pub fn is_empty(&self) -> Result<bool> {
-        Ok(self.first()?.is_none())
+        Ok(self.first_of(Direction::Up, KeyRange::all(), None, false, |_, _| Ok(()))?.is_none())
     }
 
     fn end(&self, direction: Direction) -> Result<Option<(Slice, Slice)>> {
-        use std::ops::Bound::Unbounded;
-        let view = self.shared.view()?;
-        let map = self.state.map(&view, self.shared.catalogue())?;
-        let mut found = None;
-        map.scan(view, direction, (Unbounded, Unbounded), 1, None, |key, value| {
-            found = Some((Slice::from(key), Slice::from(value)));
-            ControlFlow::Break(())
-        })?;
-        Ok(found)
+        let copied = |key: &[u8], met: Met<'_, '_>| {
+            met.with(key, |value| (Slice::from(key), Slice::from(value)))
+        };
+        self.first_of(direction, KeyRange::all(), None, true, copied)
+    }
+
+    /// What the closure makes of the first entry of a range in a direction, as of a moment; `None`: the last
+    /// one that is complete. The lock is held for a look at a time.
+    pub(crate) fn first_of<T>(
+        &self,
+        direction: Direction,
+        range: KeyRange,
+        at: Option<u64>,
+        with_values: bool,
+        reader: impl Fn(&[u8], Met<'_, '_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let (mut found, mut rest, mut entries_min) = (None, Some(range), 1);
+        // More than once where the engine `lsm` has tombstones only.
+        while let Some(range) = rest.take().filter(|_| found.is_none()) {
+            let view = self.shared.view()?;
+            let map = self.state.map(&view, self.shared.catalogue())?;
+            let bounds = range.bounds();
+            let reach = Reach { direction, bounds, entries_min, with_values };
+            let bound = map.scan(view, &reach, at, |key, met| {
+                found = Some(reader(key, met));
+                ControlFlow::Break(())
+            })?;
+            rest = bound.and_then(|bound| range.rest(direction, bound));
+            entries_min = (entries_min * 4).min(LOOK_ENTRIES_MAX);
+        }
+        found.transpose()
     }
 }

@@ -8,13 +8,17 @@
 
 use std::ops::Bound;
 
+use adamant_heap::HeldTurn;
+use adamant_lsm::NEWEST;
 use adamant_slice::Slice;
 
 use crate::bounds::{Direction, KeyBounds, KeyRange};
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::lent_values::Lent;
 use crate::map::Map;
+use crate::met::Met;
 use crate::versions::Recorder;
 
 /// Entries that are taken out in one commit: some 200 microseconds during which readers wait.
@@ -55,6 +59,18 @@ impl Keyspace {
         Ok(())
     }
 
+    /// The last key of a range without an upper bound, of a keyspace that notes ranges, and the turn to write,
+    /// so that none comes behind it. It may lie on the device: readers do not wait for that, writers do.
+    fn last_to_remove(&self, range: &KeyRange) -> Result<(Option<HeldTurn<'_>>, Option<Slice>)> {
+        if range.bounds().1 != Bound::Unbounded || self.engine() != Engine::Lsm {
+            return Ok((None, None));
+        }
+        let turn = self.shared.take_turn()?;
+        let key = |key: &[u8], _: Met<'_, '_>| Ok(key.into());
+        let last = self.first_of(Direction::Down, range.clone(), Some(NEWEST), false, key)?;
+        Ok((Some(turn), last))
+    }
+
     /// Takes the first entries of a range out, in one commit; the last of them, if there may be more.
     fn remove_piece(&self, range: &KeyRange) -> Result<Option<Slice>> {
         let (catalogue, versions) = (self.shared.catalogue(), self.shared.versions());
@@ -68,7 +84,8 @@ impl Keyspace {
                 }
             }
         }
-        self.shared.transaction(self.durability, |transaction| {
+        let (turn, last) = self.last_to_remove(range)?;
+        self.shared.transaction_in(turn, self.durability, |transaction| {
             let map = self.state.map(transaction, catalogue)?;
             // Also where nothing is kept beside the map: that there was a commit.
             let mut recorder = versions.recorder();
@@ -76,7 +93,7 @@ impl Keyspace {
                 Map::Tree(tree) => *tree,
                 Map::Lsm(log) => {
                     recorder.map(Recorder::finish);
-                    log.remove_range(transaction, range.bounds())?;
+                    log.remove_range(transaction, range.bounds(), last)?;
                     return Ok(None);
                 }
             };

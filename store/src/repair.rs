@@ -37,6 +37,17 @@ const DAMAGED_SUFFIX: &str = ".damaged";
 ///
 /// Takes as much space as the store's contents. O(n).
 ///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("app.adamant");
+///
+/// adamant::Store::open(&path)?.close()?;
+/// let report = adamant::repair(&path)?;
+/// assert!(report.findings.is_empty(), "it is whole, and was left alone");
+/// assert_eq!(report.damaged_path, None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Missing`] or [`Error::NotAStore`] for what is no store, [`Error::Locked`] if it is open,
 /// [`Error::Damaged`] when not even the pool's identity can be told; no space, and the like: the
@@ -101,7 +112,14 @@ fn take_place(parent: &OsDirectory, new: &str, name: &str, damaged: &str) -> Res
             return Err(error.into());
         }
     }
-    Ok(parent.sync()?)
+    if let Err(error) = parent.sync() {
+        // As above, and durably: what is committed from now on must not be in the one that a power cut
+        // gives the other name.
+        let taken_back = parent.exchange(name, damaged);
+        let _ = taken_back.and_then(|()| parent.rename(damaged, new)).and_then(|()| parent.sync());
+        return Err(error.into());
+    }
+    Ok(())
 }
 
 /// Whether a store whose pages are whole opens, and a check finds nothing.

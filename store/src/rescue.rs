@@ -17,7 +17,7 @@ use adamant_heap::durability::Durability;
 use adamant_heap::layout::ROOT_COUNT;
 use adamant_heap::ptr::Ptr;
 use adamant_heap::{JournalKind, Salvage};
-use adamant_lsm::{Lsm, NEWEST};
+use adamant_lsm::{CopyLimits, Lsm, NEWEST};
 use adamant_slice::Slice;
 use adamant_trees::{Bplus, Salvaged};
 use zerocopy::FromBytes;
@@ -316,10 +316,11 @@ impl<'s> Rescue<'s> {
         writer: &mut Writer,
         last: &mut Option<Slice>,
     ) -> adamant_lsm::Result<()> {
-        let copied_max = (BATCH_PAIRS, BATCH_BYTES);
-        tree.walk(self.salvage, bounds, forward, NEWEST, copied_max, |key, value| {
+        let (entries_max, bytes_max) = (BATCH_PAIRS, BATCH_BYTES);
+        let limits = CopyLimits { entries_max, bytes_max, with_values: true };
+        tree.walk(self.salvage, bounds, forward, NEWEST, limits, |key, value| {
             writer.add(key, value);
-            *last = Some(key.clone());
+            *last = Some(Slice::from(key));
             ControlFlow::Continue(())
         })
     }

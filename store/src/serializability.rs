@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use adamant_heap::durability::Durability;
 use adamant_heap::{Flushing, JournalKind};
@@ -200,20 +201,41 @@ fn interleaved(
     Ok((committed, conflicted))
 }
 
+/// Histories of a short run, and the transactions of each.
+const HISTORIES: u64 = 50;
+const HISTORY_TRANSACTIONS: usize = 2_500;
+
+/// A number that whoever runs the tests may choose.
+fn chosen(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok())
+}
+
+/// As many as there are by default, or for the seconds that `ADAMANT_HISTORIES_SECONDS` says, with the
+/// seeds from `ADAMANT_HISTORIES_SEED` on: `cargo xtask proof` sets both.
 #[test]
 fn what_each_transaction_read_is_there_at_its_commit() {
-    let (mut committed, mut conflicted) = (0, 0);
-    for seed in 0..50 {
-        let journal = if seed % 2 == 0 { JournalKind::Redo } else { JournalKind::Undo };
-        let counts =
-            interleaved(journal, seed, 2_500, false).unwrap_or_else(|what| panic!("{what}"));
+    let (mut committed, mut conflicted, mut made) = (0, 0, [0; 2]);
+    let (first, start) = (chosen("ADAMANT_HISTORIES_SEED").unwrap_or(0), Instant::now());
+    let seconds = chosen("ADAMANT_HISTORIES_SECONDS").map(Duration::from_secs);
+    let mut number = 0;
+    while seconds.map_or(number < HISTORIES, |seconds| start.elapsed() < seconds) {
+        let seed = first.wrapping_add(number);
+        let journal = if number % 2 == 0 { JournalKind::Redo } else { JournalKind::Undo };
+        let counts = interleaved(journal, seed, HISTORY_TRANSACTIONS, false);
+        let counts = counts.unwrap_or_else(|what| panic!("{what}"));
+        made[(number % 2) as usize] += 1;
+        number += 1;
         committed += counts.0;
         conflicted += counts.1;
     }
+    for (journal, made) in [JournalKind::Redo, JournalKind::Undo].into_iter().zip(made) {
+        println!("proof\thistories\tall engines {journal:?}\t{made}\t0");
+    }
     println!(
-        "serializability: 50 interleaved histories, {committed} commits, {conflicted} conflicts"
+        "serializability: {number} interleaved histories, {committed} commits, {conflicted} conflicts"
     );
-    assert!(committed > 20_000 && conflicted > 20_000, "{committed} and {conflicted}");
+    let least = number as usize * 400;
+    assert!(committed > least && conflicted > least, "{committed} and {conflicted}");
 }
 
 #[test]

@@ -400,6 +400,7 @@ impl Shared {
             return Err(Error::Closed);
         }
         self.caretaker.end();
+        self.catalogue.forest().end();
         let closed = self.heap.close();
         self.versions.end();
         Ok(closed?)
@@ -641,6 +642,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         if !self.closed.load(Ordering::Acquire) {
             self.caretaker.end();
+            self.catalogue.forest().end();
             // Nobody is left to be told of a failure; what it kept from the pool is recovered
             // from the log by the next open.
             let _ = self.heap.close();

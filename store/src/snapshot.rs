@@ -22,6 +22,7 @@ use crate::guard::{self, Guard};
 use crate::keyspace::Keyspace;
 use crate::limits::check_key;
 use crate::map::Map;
+use crate::met::{Met, Reach};
 use crate::seen::{SeenKeyspace, SeenVersions};
 use crate::shared::Shared;
 
@@ -29,7 +30,7 @@ use crate::shared::Shared;
 const VERSIONS_MAX: usize = 1024;
 
 /// Is told of an entry, and whether it wants more.
-type Each<'e> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'e;
+type Each<'e> = dyn FnMut(&[u8], Met<'_, '_>) -> ControlFlow<()> + 'e;
 
 /// All keyspaces of a store as one commit left them. Reads through it see nothing of later commits,
 /// and nobody waits: neither who reads for those who write, nor the other way round.
@@ -121,6 +122,16 @@ impl Snapshot {
     /// The value that a key had, or `None`. O(log n); large values are not copied, see
     /// [`Keyspace::get`].
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// stock.insert("apples", "7")?;
+    /// let before = store.snapshot()?;
+    /// stock.clear()?;
+    /// assert_eq!(before.get(&stock, "apples")?, Some("7".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::get`], [`Error::KeyspaceDropped`] only for a keyspace that was dropped before
     /// the snapshot was opened; [`Error::SnapshotExpired`].
@@ -134,6 +145,16 @@ impl Snapshot {
 
     /// What the closure makes of the value that a key had, or `None` without calling it. The bytes
     /// are lent, under the store's shared lock: see [`Keyspace::get_with`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// stock.insert("apples", "7")?;
+    /// let before = store.snapshot()?;
+    /// stock.clear()?;
+    /// assert_eq!(before.get_with(&stock, "apples", |value| value.len())?, Some(1));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Snapshot::get`].
@@ -168,6 +189,16 @@ impl Snapshot {
 
     /// Entries that the keyspace had. O(1), but O(n) of the engine `lsm`, which counts them.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// stock.insert("apples", "7")?;
+    /// let before = store.snapshot()?;
+    /// stock.clear()?;
+    /// assert_eq!((before.len(&stock)?, stock.len()?), (1, 0));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn len(&self, keyspace: &Keyspace) -> Result<u64> {
@@ -181,7 +212,7 @@ impl Snapshot {
         )?;
         match known {
             Some(len) => Ok(len),
-            None => self.iter(keyspace).count_all(),
+            None => self.iter(keyspace).keys().count_all(),
         }
     }
 
@@ -190,7 +221,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn is_empty(&self, keyspace: &Keyspace) -> Result<bool> {
-        Ok(self.first(keyspace)?.is_none())
+        Ok(self.iter(keyspace).keys().next().transpose()?.is_none())
     }
 
     fn look<T>(
@@ -236,11 +267,10 @@ impl Snapshot {
     pub(crate) fn scan(
         &self,
         keyspace: &Keyspace,
-        direction: Direction,
-        bounds: (Bound<&[u8]>, Bound<&[u8]>),
-        entries_min: usize,
+        reach: &Reach<'_>,
         each: &mut Each<'_>,
     ) -> Result<Option<Bound<Slice>>> {
+        let Reach { direction, bounds, entries_min, .. } = *reach;
         let keys_max = entries_min.saturating_mul(2).min(VERSIONS_MAX);
         let look = |seen: &SeenKeyspace<'_>| seen.versions(direction, bounds, keys_max);
         self.with(keyspace, look, |view, map, at, (versions, stop): SeenVersions| {
@@ -251,8 +281,8 @@ impl Snapshot {
                 (Direction::Down, Some(stop)) => (Bound::Included(&stop[..]), bounds.1),
             };
             let mut merge = Merge { direction, versions, broken: None, each };
-            let each = |key: &[u8], value: &[u8]| merge.entry(key, value);
-            let rest = map.scan(view, direction, bounds, entries_min, Some(at), each)?;
+            let each = |key: &[u8], met: Met<'_, '_>| merge.entry(key, met);
+            let rest = map.scan(view, &Reach { bounds, ..*reach }, Some(at), each)?;
             let rest = nearest(direction, rest, stop);
             let _ = merge.up_to(rest.as_ref());
             Ok(merge.broken.map(Bound::Excluded).or(rest))
@@ -294,7 +324,7 @@ struct Merge<'e> {
 impl Merge<'_> {
     /// Hands on the versions that come before the key of an entry, and then the entry, or the
     /// version in its place.
-    fn entry(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
+    fn entry(&mut self, key: &[u8], met: Met<'_, '_>) -> ControlFlow<()> {
         while let Some((at, _)) = self.versions.front() {
             let order = match self.direction {
                 Direction::Up => at[..].cmp(key),
@@ -306,18 +336,18 @@ impl Merge<'_> {
             let Some((at, version)) = self.versions.pop_front() else { break };
             if order.is_eq() {
                 return match version {
-                    Some(value) => (self.each)(key, &value),
+                    Some(value) => (self.each)(key, Met::Version(&value)),
                     None => ControlFlow::Continue(()),
                 };
             }
             self.version(at, version)?;
         }
-        (self.each)(key, value)
+        (self.each)(key, met)
     }
 
     fn version(&mut self, key: Slice, version: Option<Slice>) -> ControlFlow<()> {
         let Some(value) = version else { return ControlFlow::Continue(()) };
-        let flow = (self.each)(&key, &value);
+        let flow = (self.each)(&key, Met::Version(&value));
         if flow.is_break() {
             self.broken = Some(key);
         }

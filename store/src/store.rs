@@ -61,6 +61,18 @@ impl Store {
 
     /// Opens the store at a path with options.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    ///
+    /// use adamant::{Options, Store};
+    ///
+    /// // Not to be made where it is thought to be.
+    /// let error = Store::open_with(&path, Options::new().create(false)).unwrap_err();
+    /// assert!(matches!(error, adamant::Error::Missing { .. }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Store::open`]; [`Error::Missing`] if there is nothing and nothing is to be created.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
@@ -107,6 +119,12 @@ impl Store {
 
     /// A store in memory, gone with its last handle: for tests.
     ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// store.keyspace("towns")?.insert("Bern", "134,000")?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// No memory could be reserved.
     pub fn in_memory() -> Result<Self> {
@@ -139,6 +157,15 @@ impl Store {
     ///
     /// A name is 1 to 255 bytes of UTF-8, any characters. Creating one is a commit of its own.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// let towns = store.keyspace("towns")?;
+    /// towns.insert("Bern", "134,000")?;
+    /// assert_eq!(store.keyspace("towns")?.len()?, 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The name is empty or too long, the store is closed or has no space.
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
@@ -146,6 +173,16 @@ impl Store {
     }
 
     /// As [`Store::keyspace`], with options.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// use adamant::{Engine, KeyspaceOptions};
+    ///
+    /// let log = store.keyspace_with("log", KeyspaceOptions::new().engine(Engine::Lsm))?;
+    /// assert_eq!(log.engine(), Engine::Lsm);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Store::keyspace`]; [`Error::WrongEngine`] if it is kept by another engine than the one
@@ -177,6 +214,14 @@ impl Store {
 
     /// Creates a keyspace.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// store.create_keyspace("towns")?;
+    /// assert!(store.create_keyspace("towns").is_err());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::KeyspaceExists`] if there is one of that name; else as [`Store::keyspace`].
     pub fn create_keyspace(&self, name: &str) -> Result<Keyspace> {
@@ -199,6 +244,15 @@ impl Store {
 
     /// Opens a keyspace that exists.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// assert!(store.open_keyspace("towns").is_err());
+    /// store.create_keyspace("towns")?;
+    /// assert!(store.open_keyspace("towns")?.is_empty()?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::UnknownKeyspace`] if there is none of that name; else as [`Store::keyspace`].
     pub fn open_keyspace(&self, name: &str) -> Result<Keyspace> {
@@ -210,6 +264,15 @@ impl Store {
 
     /// All keyspaces, by name. O(keyspaces).
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// store.keyspace("towns")?.insert("Bern", "134,000")?;
+    /// let found = store.keyspaces()?;
+    /// assert_eq!((&found[0].name[..], found[0].entries), ("towns", 1));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The store is closed, or its catalogue damaged.
     pub fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
@@ -218,6 +281,15 @@ impl Store {
 
     /// Drops a keyspace and frees all it held, in one commit; false if there is none of that
     /// name. Handles to it get [`Error::KeyspaceDropped`] from then on. O(entries).
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// let towns = store.keyspace("towns")?;
+    /// assert!(store.drop_keyspace("towns")?);
+    /// assert!(towns.get("Bern").is_err());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The name is empty or too long, or the store is closed.
@@ -253,6 +325,17 @@ impl Store {
     /// so it is better opened again. Entries stay in their blocks: what the commit writes, and what
     /// space is needed for, are the nodes of the new tree. Readers and writers wait meanwhile.
     /// O(n log n).
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// use adamant::Engine;
+    ///
+    /// store.keyspace("towns")?.insert("Bern", "134,000")?;
+    /// assert!(store.convert_keyspace("towns", Engine::Critbit)?);
+    /// assert_eq!(store.keyspace("towns")?.get("Bern")?, Some("134,000".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::UnknownKeyspace`] if there is none of that name; the name is empty or too long, the
@@ -310,6 +393,18 @@ impl Store {
 
     /// Begins a serializable transaction. O(1).
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// let towns = store.keyspace("towns")?;
+    /// let mut transaction = store.begin()?;
+    /// if !transaction.contains(&towns, "Bern")? {
+    ///     transaction.insert(&towns, "Bern", "134,000")?;
+    /// }
+    /// transaction.commit()?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The store is closed.
     pub fn begin(&self) -> Result<Transaction> {
@@ -317,6 +412,16 @@ impl Store {
     }
 
     /// All keyspaces as they are now, whatever is committed from now on. O(1).
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// let towns = store.keyspace("towns")?;
+    /// let before = store.snapshot()?;
+    /// towns.insert("Bern", "134,000")?;
+    /// assert!(before.is_empty(&towns)?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The store is closed.
@@ -338,6 +443,16 @@ impl Store {
 
     /// What opening this store found and did: whether it had been closed, and what was brought
     /// from the log if not.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    ///
+    /// let store = adamant::Store::open(&path)?;
+    /// store.close()?;
+    /// assert!(adamant::Store::open(&path)?.recovery().was_closed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
@@ -353,6 +468,18 @@ impl Store {
     /// The journal that the store at a path was made with; `None` if there is no store. Takes no lock
     /// and changes nothing.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    ///
+    /// use adamant::{JournalKind, Store};
+    ///
+    /// assert_eq!(Store::journal_at(&path)?, None);
+    /// Store::open(&path)?.close()?;
+    /// assert_eq!(Store::journal_at(&path)?, Some(JournalKind::Redo));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Store::open`], for what is no store, or a damaged one.
     pub fn journal_at(path: impl AsRef<Path>) -> Result<Option<JournalKind>> {
@@ -364,6 +491,19 @@ impl Store {
     }
 
     /// Makes everything committed so far survive power loss, whatever its commit waited for.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// use adamant::Durability;
+    ///
+    /// let visits = store.keyspace("visits")?.with_durability(Durability::Deferred);
+    /// for visitor in ["ada", "bob"] {
+    ///     visits.insert(visitor, "")?;
+    /// }
+    /// store.sync()?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The store is closed or poisoned, or the device fails, which poisons it.
@@ -392,6 +532,18 @@ impl Store {
     /// used, and whole free chunks of 256 KiB within it become holes. Readers and writers wait
     /// while it runs. O(pages).
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    ///
+    /// let store = adamant::Store::open(&path)?;
+    /// let files = store.keyspace("files")?;
+    /// files.insert("large", vec![7; 4 << 20])?;
+    /// files.remove("large")?;
+    /// store.shrink()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// The store is closed or poisoned, the medium failed, or a page of the allocator is damaged.
     pub fn shrink(&self) -> Result<Shrunk> {
@@ -399,6 +551,17 @@ impl Store {
     }
 
     /// Figures of the store. O(keyspaces).
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// let towns = store.keyspace("towns")?;
+    /// towns.insert("Bern", "134,000")?;
+    /// let stats = store.stats()?;
+    /// assert_eq!((stats.keyspaces, stats.entries), (1, 1));
+    /// println!("99 % of the commits took at most {:?}", stats.commits.synced.percentile(99.0));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The store is closed, or its catalogue damaged.
@@ -409,6 +572,16 @@ impl Store {
     /// Verifies every checksum of the pool and every rule of the structures in it, and lists all
     /// that is wrong. Writers wait while a keyspace is walked. O(bytes of the pool).
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// store.keyspace("towns")?.insert("Bern", "134,000")?;
+    /// let report = store.check()?;
+    /// assert!(report.is_clean(), "{:?}", report.findings);
+    /// assert_eq!(report.keyspaces[0].entries, 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The store is closed, or the check could not be made; what it finds is in the report.
     pub fn check(&self) -> Result<CheckReport> {
@@ -418,6 +591,17 @@ impl Store {
     /// Brings all commits to the pool file and lets the store go, so that the next open has
     /// nothing to recover. Other handles get [`Error::Closed`] from then on. Dropping the last
     /// handle does the same, but cannot tell of a failure.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    ///
+    /// let store = adamant::Store::open(&path)?;
+    /// let towns = store.keyspace("towns")?;
+    /// store.close()?;
+    /// assert!(matches!(towns.get("Bern"), Err(adamant::Error::Closed)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Closed`] if another handle closed it, or what kept the last bytes from the

@@ -61,7 +61,9 @@ pub struct Transaction {
     tables: Vec<Table>,
     /// How to undo writes, while there is a savepoint to go back to.
     undo: Vec<Undo>,
-    depth: usize,
+    savepoints: Vec<Savepoint>,
+    /// Savepoints of closures that are running, and those set before them: only their own end ends these.
+    savepoints_min: usize,
     /// What the commit does to objects beside the keyspaces.
     works: Vec<ObjectWork>,
 }
@@ -79,6 +81,13 @@ struct Table {
     read: RefCell<ReadSet>,
 }
 
+/// How much there was when it was set.
+#[derive(Clone, Copy)]
+struct Savepoint {
+    undo: usize,
+    works: usize,
+}
+
 /// A key of a table, and what the table said of it before.
 struct Undo {
     table: usize,
@@ -90,16 +99,43 @@ impl Transaction {
     pub(crate) fn begin(shared: &Arc<Shared>) -> Result<Self> {
         let snapshot = Snapshot::open(shared)?;
         let durability = shared.durability();
-        let (tables, undo, works) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { snapshot, durability, tables, undo, depth: 0, works })
+        Ok(Self {
+            snapshot,
+            durability,
+            tables: Vec::new(),
+            undo: Vec::new(),
+            savepoints: Vec::new(),
+            savepoints_min: 0,
+            works: Vec::new(),
+        })
     }
 
     /// What its commit waits for. Default: what the store was opened with.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// let mut transaction = store.begin()?;
+    /// transaction.durability(adamant::Durability::Buffered);
+    /// transaction.insert(&stock, "apples", "7")?;
+    /// transaction.commit()?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn durability(&mut self, durability: Durability) {
         self.durability = durability;
     }
 
     /// The value of a key: its own write, or what was there when it began. O(log n).
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// let mut transaction = store.begin()?;
+    /// transaction.insert(&stock, "apples", "7")?;
+    /// assert_eq!(transaction.get(&stock, "apples")?, Some("7".into()));
+    /// assert_eq!(stock.get("apples")?, None, "it is not committed");
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Snapshot::get`].
@@ -116,12 +152,21 @@ impl Transaction {
         Ok(value)
     }
 
-    /// Whether a key has a value. As [`Transaction::get`].
+    /// Whether a key has a value. As [`Transaction::get`]; a value in a blob file is not read.
     ///
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn contains(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(keyspace, key)?.is_some())
+        let key = key.as_ref();
+        check_key(key)?;
+        let table = self.table(keyspace)?;
+        let table = &self.tables[table];
+        if let Some(own) = table.writes.get(key) {
+            return Ok(own.is_some());
+        }
+        let is_there = self.snapshot.contains(keyspace, key)?;
+        table.read.borrow_mut().keys.insert(Slice::from(key));
+        Ok(is_there)
     }
 
     /// Sets the value of a key. Reads nothing: it conflicts with nobody.
@@ -138,6 +183,17 @@ impl Transaction {
         self.write(keyspace, key.as_ref(), Some(value.as_ref().into()))
     }
 
+    /// As [`Transaction::insert`], of a value that is kept as it is.
+    pub(crate) fn insert_slice(
+        &mut self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        value: Slice,
+    ) -> Result<()> {
+        check_value(&value)?;
+        self.write(keyspace, key, Some(value))
+    }
+
     /// Takes a key out. Reads nothing: it conflicts with nobody.
     ///
     /// # Errors
@@ -147,6 +203,17 @@ impl Transaction {
     }
 
     /// Takes a key out and returns its value.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// stock.insert("apples", "7")?;
+    /// let mut transaction = store.begin()?;
+    /// assert_eq!(transaction.take(&stock, "apples")?, Some("7".into()));
+    /// transaction.commit()?;
+    /// assert!(stock.is_empty()?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -161,19 +228,80 @@ impl Transaction {
     /// Runs `work`; if it fails, what it wrote is undone, and the transaction goes on as if it had
     /// not been called. What it read counts as read.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// let mut transaction = store.begin()?;
+    /// transaction.insert(&stock, "apples", "7")?;
+    /// let refused = transaction.savepoint(|part| {
+    ///     part.insert(&stock, "pears", "3").map_err(|error| error.to_string())?;
+    ///     Err::<(), _>("no pears today".to_string())
+    /// });
+    /// assert!(refused.is_err());
+    /// transaction.commit()?;
+    /// assert!(stock.contains("apples")? && !stock.contains("pears")?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// What `work` returns.
     pub fn savepoint<T, E>(
         &mut self,
         work: impl FnOnce(&mut Self) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        let (mark, works) = (self.undo.len(), self.works.len());
-        self.depth += 1;
+        self.set_savepoint();
+        let depth = self.savepoints.len();
+        let outer = std::mem::replace(&mut self.savepoints_min, depth);
         let result = work(self);
-        self.depth -= 1;
-        if result.is_err() {
+        self.savepoints_min = outer;
+        // Those that it has set and not ended end with it.
+        self.savepoints.truncate(depth);
+        self.end_savepoint(result.is_ok());
+        result
+    }
+
+    /// Sets a savepoint, to which [`Transaction::undo_savepoint`] goes back: as [`Transaction::savepoint`],
+    /// for who has no closure to run. Savepoints lie within one another; the last one set is ended first.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// let mut transaction = store.begin()?;
+    /// transaction.insert(&stock, "apples", "7")?;
+    /// transaction.set_savepoint();
+    /// transaction.insert(&stock, "pears", "3")?;
+    /// assert!(transaction.undo_savepoint());
+    /// assert!(!transaction.undo_savepoint(), "there was one");
+    /// transaction.commit()?;
+    /// assert_eq!(stock.len()?, 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn set_savepoint(&mut self) {
+        let (undo, works) = (self.undo.len(), self.works.len());
+        self.savepoints.push(Savepoint { undo, works });
+    }
+
+    /// Undoes what was written since the last savepoint, which is ended; false, and nothing is done, if there
+    /// is none that was set by [`Transaction::set_savepoint`] where this is called. What was read counts as
+    /// read.
+    pub fn undo_savepoint(&mut self) -> bool {
+        self.end_savepoint(false)
+    }
+
+    /// Ends the last savepoint and keeps what was written since; false as of
+    /// [`Transaction::undo_savepoint`].
+    pub fn keep_savepoint(&mut self) -> bool {
+        self.end_savepoint(true)
+    }
+
+    fn end_savepoint(&mut self, keeps: bool) -> bool {
+        if self.savepoints.len() <= self.savepoints_min {
+            return false;
+        }
+        let Some(Savepoint { undo, works }) = self.savepoints.pop() else { return false };
+        if !keeps {
             self.works.truncate(works);
-            for Undo { table, key, before } in self.undo.drain(mark..).rev() {
+            for Undo { table, key, before } in self.undo.drain(undo..).rev() {
                 let writes = &mut self.tables[table].writes;
                 match before {
                     Some(value) => writes.insert(key, value),
@@ -181,10 +309,10 @@ impl Transaction {
                 };
             }
         }
-        if self.depth == 0 {
+        if self.savepoints.is_empty() {
             self.undo.clear();
         }
-        result
+        true
     }
 
     /// Makes all writes in one commit, unless something that was read has changed, and returns when
@@ -320,7 +448,7 @@ impl Transaction {
         let table = self.table(keyspace)?;
         let key = Slice::from(key);
         let before = self.tables[table].writes.insert(key.clone(), value);
-        if self.depth > 0 {
+        if !self.savepoints.is_empty() {
             self.undo.push(Undo { table, key, before });
         }
         Ok(())

@@ -15,7 +15,9 @@ use adamant_medium::storage::Directory;
 use crate::error::{Error, Result};
 
 /// What may be in a directory that becomes a store.
-const OUR_NAMES: [&str; 4] = ["lock", "log", "pool", "pool.new"];
+const OUR_NAMES: [&str; 7] = ["blobs", "lock", "log", "log.new", "pool", "pool.new", "tables"];
+/// Who holds it may use a store.
+const LOCK_NAME: &str = "lock";
 
 /// A directory that becomes a store.
 #[derive(Debug)]
@@ -80,15 +82,25 @@ impl Unfinished {
     /// Gives it its name, durably. Everything in it is durable before.
     ///
     /// # Errors
-    /// [`Error::TargetExists`] if something took the name meanwhile; those of the medium.
+    /// [`Error::TargetExists`] if something took the name meanwhile; those of the medium. Then nothing has
+    /// the name, unless the device fails again.
     pub(crate) fn finish(mut self) -> Result<()> {
         let target = self.parent_path.join(&self.final_name);
         if is_there(&target) {
             return Err(Error::TargetExists { path: target });
         }
+        // Nobody commits to it before its name is durable: else it could not be taken back.
+        let _lock = self.directory()?.lock(LOCK_NAME)?;
         self.parent.rename(&self.name, &self.final_name)?;
-        self.is_finished = true;
-        Ok(self.parent.sync()?)
+        let Err(error) = self.parent.sync() else {
+            self.is_finished = true;
+            return Ok(());
+        };
+        // From now on the name may look durable and not be. Unless it is durably gone, its files stay:
+        // a power cut may give it back.
+        let taken_back = self.parent.rename(&self.final_name, &self.name);
+        self.is_finished = taken_back.and_then(|()| self.parent.sync()).is_err();
+        Err(error.into())
     }
 
     /// Gives it its name, durably, and removes what had it. Everything in it is durable before.
@@ -97,10 +109,17 @@ impl Unfinished {
     /// Those of the medium, that it cannot do this in one step among them. Then each is where it was,
     /// or in the place of the other, but both are whole.
     pub(crate) fn replace(mut self) -> Result<()> {
+        let _lock = self.directory()?.lock(LOCK_NAME)?;
         self.parent.exchange(&self.name, &self.final_name)?;
         // A power cut may take that back until the sync, so nothing is removed before.
         self.is_finished = true;
-        self.parent.sync()?;
+        if let Err(error) = self.parent.sync() {
+            // No later sync may make that durable, and commits that follow would be in the one that a power
+            // cut gives the other name. Best effort: each gets its own again, which is synced anew.
+            let taken_back = self.parent.exchange(&self.name, &self.final_name);
+            let _ = taken_back.and_then(|()| self.parent.sync());
+            return Err(error.into());
+        }
         self.is_finished = false;
         Ok(())
     }
@@ -151,7 +170,7 @@ fn remove_left(path: &Path) -> Result<()> {
             found: format!("a directory that holds {name}; take it away"),
         });
     }
-    let lock = directory.lock("lock")?;
+    let lock = directory.lock(LOCK_NAME)?;
     let removed = std::fs::remove_dir_all(path)
         .map_err(|error| adamant_medium::error::Error::io("remove", path, None, 0, error));
     drop(lock);

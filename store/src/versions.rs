@@ -31,6 +31,19 @@ use crate::map::Map;
 use crate::seen::Seen;
 
 /// Figures of the snapshots that are open.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// let stock = store.keyspace("stock")?;
+/// stock.insert("apples", "7")?;
+/// let before = store.snapshot()?;
+/// stock.clear()?;
+/// let stats = store.stats()?.snapshots;
+/// assert_eq!((stats.open, stats.expired), (1, 0));
+/// drop(before);
+/// assert_eq!(store.stats()?.snapshots.open, 0);
+/// # Ok::<(), adamant::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SnapshotStats {

@@ -7,10 +7,11 @@
 use adamant_heap::Transaction;
 use adamant_slice::Slice;
 
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
-use crate::map::{Found, Map};
+use crate::map::{Foreseen, Map};
 use crate::shared::KeyVisitor;
 
 impl Keyspace {
@@ -33,7 +34,8 @@ impl Keyspace {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         check_value(value)?;
-        self.change(key, |transaction, map| map.insert(transaction, key, value))
+        let foreseen = self.foresee(key, false)?;
+        self.change(key, |transaction, map| map.insert(transaction, key, value, foreseen))
     }
 
     /// Sets the value of a key, whatever it had. As [`Keyspace::insert`], which says whether there was one: a
@@ -72,12 +74,22 @@ impl Keyspace {
 
     /// Takes a key and its value out; true if it was there. O(log n) and one commit.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// towns.insert("Bern", "134,000")?;
+    /// assert!(towns.remove("Bern")?);
+    /// assert!(!towns.remove("Bern")?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::insert`].
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
         check_key(key)?;
-        self.change(key, |transaction, map| map.remove(transaction, key))
+        let foreseen = self.foresee(key, false)?;
+        self.change(key, |transaction, map| map.remove(transaction, key, foreseen))
     }
 
     /// Takes a key out and returns its value. O(log n) and one commit.
@@ -96,13 +108,8 @@ impl Keyspace {
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
         check_key(key)?;
-        self.change(key, |transaction, map| {
-            let Some(value) = map.find(transaction, key)?.map(Found::into_slice) else {
-                return Ok(None);
-            };
-            map.write(transaction, key, None)?;
-            Ok(Some(value))
-        })
+        let foreseen = self.foresee(key, true)?;
+        self.change(key, |transaction, map| map.take(transaction, key, foreseen))
     }
 
     /// Takes all entries out, in one commit, whose size does not depend on how many there are:
@@ -128,6 +135,16 @@ impl Keyspace {
     /// As [`Keyspace::insert`].
     pub fn clear(&self) -> Result<()> {
         self.shared.clear_keyspace(&self.state, self.durability)
+    }
+
+    /// What a change of a key will ask for, of a keyspace that may have to read it from the device.
+    fn foresee(&self, key: &[u8], with_value: bool) -> Result<Option<Foreseen>> {
+        if self.engine() != Engine::Lsm {
+            return Ok(None);
+        }
+        let view = self.shared.view()?;
+        let map = self.state.map(&view, self.shared.catalogue())?;
+        map.foresee(view, key, with_value)
     }
 
     /// A transaction that changes one key.

@@ -166,6 +166,7 @@ fn what_is_in_the_way_is_refused_and_left_alone() {
     assert!(matches!(error, Error::Locked { .. }), "{error}");
     drop(lock);
     std::fs::write(path("copy.backing-up/pool.new"), "a part").unwrap();
+    std::fs::create_dir(path("copy.backing-up/tables")).unwrap();
     store.backup(path("copy")).unwrap();
     assert!(!path("copy.backing-up").exists());
     let copy = Store::open(path("copy")).unwrap();

@@ -1,10 +1,12 @@
 //! Keyspaces of the engine `lsm` in a store: their files, and what the store promises of every engine.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
-use adamant::{Durability, Engine, Keyspace, KeyspaceOptions, LsmOptions, Options, Store};
+use adamant::{Durability, Engine, Keyspace, KeyspaceOptions, LsmOptions, Options, Slice, Store};
 
 fn small() -> Options {
     let mut lsm = LsmOptions::default();
@@ -38,6 +40,35 @@ fn assert_holds(keyspace: &Keyspace, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
         assert!(key == expected_key[..] && value == expected_value[..]);
     }
     assert!(expected.next().is_none());
+}
+
+/// A load once left a pool of several memtables behind, as large as half of its tables.
+#[test]
+fn at_rest_the_room_of_memtables_is_given_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let mut options = LsmOptions::default();
+    options.memtable_bytes_max = 1 << 20;
+    let options = Options::new().durability(Durability::Buffered).lsm(options);
+    let store = Store::open_with(&path, options).unwrap();
+    let data = keyspace(&store, "data");
+    let taken = || 512 * std::fs::metadata(path.join("pool")).unwrap().blocks();
+    for round in 0..2_u8 {
+        // One commit goes to one memtable, and needs room for all of it.
+        let mut batch = store.batch();
+        for number in 0..1_600_u32 {
+            batch.insert(&data, format!("{number:05}"), vec![round; 10_000]).unwrap();
+        }
+        batch.commit().unwrap();
+        let start = Instant::now();
+        while taken() > 6 << 20 {
+            assert!(start.elapsed() < Duration::from_secs(120), "{} bytes", taken());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(data.iter().count(), 1_600);
+        assert_eq!(data.get("00007").unwrap().unwrap(), vec![round; 10_000][..]);
+    }
+    store.close().unwrap();
 }
 
 #[test]
@@ -183,4 +214,208 @@ fn stores_without_it_have_none_of_its_directories() {
     store.keyspace("main").unwrap().put("a", "b").unwrap();
     store.close().unwrap();
     assert!(!path.join("tables").exists() && !path.join("blobs").exists());
+}
+
+/// Inserts and removals look before their turn to write: what others did in between counts, whether it is
+/// in a memtable still, or was flushed, or merged.
+#[test]
+fn who_writes_is_told_what_was_there_whoever_came_between() {
+    const THREADS: u64 = 4;
+    let directory = tempfile::tempdir().unwrap();
+    let mut lsm = LsmOptions::default();
+    lsm.memtable_bytes_max = 2 << 10;
+    lsm.table_bytes_max = 4 << 10;
+    lsm.base_bytes_min = 8 << 10;
+    lsm.level0_tables_max = 1;
+    let options = Options::new().durability(Durability::Deferred).lsm(lsm);
+    let store = Store::open_with(directory.path().join("store"), options).unwrap();
+    let data = keyspace(&store, "data");
+    // How often a key came, less how often it went.
+    let counts: Vec<AtomicI64> = (0..12).map(|_| AtomicI64::new(0)).collect();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (data, counts) = (&data, &counts);
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(thread);
+                for _ in 0..1_500 {
+                    let number = random.usize(..counts.len());
+                    let key = format!("key {number:02}");
+                    let change = match random.u8(..4) {
+                        0 => -i64::from(data.remove(&key).unwrap()),
+                        1 => -i64::from(data.take(&key).unwrap().is_some()),
+                        _ => i64::from(!data.insert(&key, [7; 60]).unwrap()),
+                    };
+                    counts[number].fetch_add(change, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    for (number, count) in counts.iter().enumerate() {
+        let is_there = data.contains(format!("key {number:02}")).unwrap();
+        assert_eq!(count.load(Ordering::Relaxed), i64::from(is_there), "key {number}");
+    }
+    assert!(data.lsm_stats().unwrap().unwrap().flushes > 20, "memtables came and went");
+}
+
+/// The highest key is looked for where it lies, in tables of whatever level or behind tombstones.
+#[test]
+fn a_range_without_an_end_takes_all_above_its_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    let long = vec![0xff; 65_535];
+    for number in 0..3_000 {
+        data.put(format!("{number:05}"), [1; 100]).unwrap();
+    }
+    data.compact().unwrap();
+    for number in 2_000..3_000 {
+        data.delete(format!("{number:05}")).unwrap();
+    }
+    data.remove_range("01500"..).unwrap();
+    assert_eq!(data.last().unwrap().unwrap().0, *"01499");
+    data.put("01700", "new").unwrap();
+    data.put(&long, "the highest of all").unwrap();
+    data.remove_range("01600"..).unwrap();
+    assert_eq!(data.last().unwrap().unwrap().0, *"01499");
+    assert!(!data.contains(&long).unwrap());
+    data.remove_range("9"..).unwrap();
+    data.compact().unwrap();
+    assert_eq!(data.len().unwrap(), 1_500);
+    data.remove_range(..).unwrap();
+    assert!(data.is_empty().unwrap());
+    assert!(store.check().unwrap().is_clean());
+}
+
+/// A table that cannot be read and may hold the highest key: an error, and nothing is removed.
+#[test]
+fn a_range_whose_end_cannot_be_read_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    for number in 0..2_000 {
+        data.put(format!("{number:05}"), [1; 100]).unwrap();
+    }
+    data.compact().unwrap();
+    store.close().unwrap();
+    for file in std::fs::read_dir(path.join("tables")).unwrap() {
+        let file = std::fs::OpenOptions::new().write(true).open(file.unwrap().path()).unwrap();
+        file.set_len(100).unwrap();
+    }
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    let refused = data.remove_range("00500"..).map(drop);
+    assert!(refused.is_err_and(|error| error.is_damaged()));
+    // What needs no look is noted, and a later change finds that the turn to write was given back.
+    data.remove_range("00000".."00500").unwrap();
+    assert_eq!(data.lsm_stats().unwrap().unwrap().memtables[0].entries, 1);
+    data.put("k", "v").unwrap();
+    assert_eq!(data.get("k").unwrap(), Some("v".into()));
+}
+
+/// Fills a keyspace with values in blob files, one in three; what it holds.
+fn fill_with_blobs(data: &Keyspace) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut model = BTreeMap::new();
+    for number in 0..600_u32 {
+        let len = if number % 3 == 0 { 1_500 } else { 20 };
+        model.insert(format!("{number:05}").into_bytes(), vec![number as u8; len]);
+    }
+    data.load_sorted(&model).unwrap();
+    data.compact().unwrap();
+    model
+}
+
+#[test]
+fn keys_and_entries_come_without_blob_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    let model = fill_with_blobs(&keyspace(&store, "data"));
+    store.close().unwrap();
+    // Where there are no files none can be read.
+    let blobs: Vec<_> =
+        std::fs::read_dir(path.join("blobs")).unwrap().map(Result::unwrap).collect();
+    assert!(!blobs.is_empty());
+    blobs.iter().for_each(|blob| std::fs::remove_file(blob.path()).unwrap());
+
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    let snapshot = store.snapshot().unwrap();
+    let mut transaction = store.begin().unwrap();
+    let all: Vec<Slice> = model.keys().map(|key| Slice::from(&key[..])).collect();
+    assert!(data.iter().keys().map(Result::unwrap).eq(all.iter().cloned()));
+    assert!(data.iter().keys().rev().map(Result::unwrap).eq(all.iter().rev().cloned()));
+    assert!(snapshot.iter(&data).keys().map(Result::unwrap).eq(all.iter().cloned()));
+    assert!(transaction.iter(&data).unwrap().keys().map(Result::unwrap).eq(all.iter().cloned()));
+    assert_eq!((data.len().unwrap(), snapshot.len(&data).unwrap()), (600, 600));
+    assert!(!data.is_empty().unwrap() && !snapshot.is_empty(&data).unwrap());
+    assert!(data.contains("00003").unwrap() && transaction.contains(&data, "00003").unwrap());
+
+    let entries: Vec<_> = data.iter().entries().map(Result::unwrap).collect();
+    for (entry, (key, value)) in entries.iter().zip(&model) {
+        assert_eq!(entry.key()[..], key[..]);
+        match entry.value() {
+            Ok(found) => assert_eq!(found[..], value[..]),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(value.len() > 1_000 && error.is_damaged(), "{text}");
+                assert!(text.contains("data") && text.contains("blobs"), "{text}");
+            }
+        }
+    }
+    assert!(data.iter().any(|pair| pair.is_err()), "pairs have their values");
+}
+
+#[test]
+fn a_blob_that_is_damaged_is_named_when_its_value_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    let model = fill_with_blobs(&keyspace(&store, "data"));
+    store.close().unwrap();
+    let blob = std::fs::read_dir(path.join("blobs")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&blob).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&blob, bytes).unwrap();
+
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    let mut wrong = Vec::new();
+    for (entry, (key, value)) in data.iter().entries().zip(&model) {
+        let entry = entry.unwrap();
+        assert_eq!(entry.key()[..], key[..]);
+        match entry.value() {
+            Ok(found) => assert_eq!(found[..], value[..]),
+            Err(error) => wrong.push(error),
+        }
+    }
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    let text = wrong[0].to_string();
+    let name = blob.file_name().unwrap().to_str().unwrap();
+    assert!(wrong[0].is_damaged(), "{text}");
+    assert!(text.contains("data") && text.contains(name) && text.contains("at byte"), "{text}");
+}
+
+/// Files of a compacted store are numbered from the beginning: who let go a file of the store that was there
+/// before once would have removed one of it.
+#[test]
+fn entries_that_outlive_their_store_take_no_file_of_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    fill_with_blobs(&data);
+    let entries: Vec<_> = data.iter().entries().map(Result::unwrap).collect();
+    data.clear().unwrap();
+    let model = fill_with_blobs(&data);
+    drop(data);
+    store.close().unwrap();
+    adamant::compact(&path).unwrap();
+    drop(entries);
+    let store = Store::open_with(&path, small()).unwrap();
+    assert_holds(&keyspace(&store, "data"), &model);
+    let report = store.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
 }

@@ -8,6 +8,19 @@ use super::key::{KeyFor, encode_key};
 pub type EncodedBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Ranges of keys of type `K`: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, and pairs of [`Bound`]s.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// use std::ops::Bound;
+///
+/// let days = store.keyspace("days")?.typed::<u32, ()>();
+/// for day in [1, 2, 300] {
+///     days.insert(&day, &())?;
+/// }
+/// assert_eq!(days.range(2..).count(), 2);
+/// assert_eq!(days.range((Bound::Excluded(1), Bound::Included(2))).count(), 1);
+/// # Ok::<(), adamant::Error>(())
+/// ```
 pub trait KeyBoundsFor<K> {
     /// The bounds, encoded.
     fn encoded(&self) -> EncodedBounds;

@@ -22,6 +22,16 @@ const SHOWN_BYTES_MAX: usize = 24;
 
 /// An ordered map of keys of type `K` to values of type `V`: a [`Keyspace`], see
 /// [`Keyspace::typed`]. What has no name here is done to the keyspace itself, [`TypedKeyspace::untyped`].
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// let ages = store.keyspace("ages")?.typed::<String, u32>();
+/// ages.insert("ada", &36)?;
+/// assert_eq!(ages.get("ada")?, Some(36));
+/// // The same entry, as bytes.
+/// assert_eq!(ages.untyped().get("ada")?, Some([36, 0, 0, 0].into()));
+/// # Ok::<(), adamant::Error>(())
+/// ```
 pub struct TypedKeyspace<K, V> {
     keyspace: Keyspace,
     types: PhantomData<fn() -> (K, V)>,
@@ -69,6 +79,17 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     }
 
     /// As [`TypedKeyspace::insert`], as one of the changes of a batch.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let ages = store.keyspace("ages")?.typed::<String, u32>();
+    /// let mut batch = store.batch();
+    /// ages.insert_into(&mut batch, "ada", &36)?;
+    /// ages.insert_into(&mut batch, "bob", &41)?;
+    /// batch.commit()?;
+    /// assert_eq!(ages.len()?, 2);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Batch::insert`].
@@ -150,11 +171,31 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     }
 
     /// The entries in a range of keys; as [`Keyspace::range`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let readings = store.keyspace("readings")?.typed::<i32, f64>();
+    /// for (hour, degrees) in [(-1, 3.5), (0, 4.0), (1, 4.5)] {
+    ///     readings.insert(&hour, &degrees)?;
+    /// }
+    /// let entries: Result<Vec<_>, _> = readings.range(-1..=0).collect();
+    /// assert_eq!(entries?, [(-1, 3.5), (0, 4.0)]);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn range(&self, range: impl KeyBoundsFor<K>) -> Decoded<'_, Iter, K, V> {
         Decoded::new(self, self.keyspace.range(range.encoded()))
     }
 
     /// The entries whose keys begin so: with characters of a text, or with the first parts of a tuple.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let posts = store.keyspace("posts")?.typed::<(String, u64), String>();
+    /// posts.insert(&("ada", 1), "hello")?;
+    /// posts.insert(&("adam", 1), "hi")?;
+    /// assert_eq!(posts.prefix(&("ada",)).count(), 1, "the first part is whole");
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn prefix<P: PrefixFor<K> + ?Sized>(&self, prefix: &P) -> Decoded<'_, Iter, K, V> {
         Decoded::new(self, self.keyspace.prefix(encode_prefix(prefix)))
     }

@@ -3,6 +3,17 @@
 use std::fmt;
 
 /// Bytes that are not an encoding of the type they were taken for.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// use adamant::Error;
+///
+/// store.keyspace("ages")?.insert("ada", "thirty-six")?;
+/// let ages = store.keyspace("ages")?.typed::<String, u32>();
+/// let Err(Error::Encoding { expected, .. }) = ages.get("ada") else { panic!("10 bytes are no u32") };
+/// assert_eq!(expected, "4 bytes of a u32");
+/// # Ok::<(), adamant::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
     expected: String,

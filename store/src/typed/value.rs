@@ -18,6 +18,33 @@ pub trait ValueFor<V: ?Sized> {
 }
 
 /// A type of values.
+///
+/// ```
+/// use adamant::Slice;
+/// use adamant::typed::{Malformed, Value, ValueFor};
+///
+/// /// A colour, as 3 bytes.
+/// #[derive(Debug, PartialEq)]
+/// struct Colour([u8; 3]);
+///
+/// impl ValueFor<Colour> for Colour {
+///     fn encode_value<'b>(&'b self, _: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+///         Ok(&self.0)
+///     }
+/// }
+///
+/// impl Value for Colour {
+///     fn decode_value(bytes: Slice) -> Result<Self, Malformed> {
+///         bytes[..].try_into().map(Colour).map_err(|_| Malformed::new("3 bytes of a colour"))
+///     }
+/// }
+///
+/// let store = adamant::Store::in_memory()?;
+/// let colours = store.keyspace("colours")?.typed::<String, Colour>();
+/// colours.insert("grass", &Colour([0, 128, 0]))?;
+/// assert_eq!(colours.get("grass")?, Some(Colour([0, 128, 0])));
+/// # Ok::<(), adamant::Error>(())
+/// ```
 pub trait Value: ValueFor<Self> + Sized {
     /// The value that has these bytes.
     ///

@@ -12,6 +12,16 @@ use crate::transaction_iter::TransactionIter;
 
 impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// What a snapshot sees of it.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let ages = store.keyspace("ages")?.typed::<String, u32>();
+    /// ages.insert("ada", &36)?;
+    /// let before = store.snapshot()?;
+    /// ages.insert("ada", &37)?;
+    /// assert_eq!(ages.at(&before).get("ada")?, Some(36));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn at<'s>(&'s self, snapshot: &'s Snapshot) -> TypedSnapshot<'s, K, V> {
         TypedSnapshot { keyspace: self, snapshot }
     }

@@ -1,0 +1,104 @@
+//! Entries that end, through a snapshot.
+
+use adamant_slice::Slice;
+
+use super::deadline::{DEADLINE_BYTES, Deadline, deadline_of, rows_end};
+use super::entries::Living;
+use super::keyspace::Expiring;
+use crate::bounds::KeyBounds;
+use crate::error::Result;
+use crate::iterate::Iter;
+use crate::snapshot::Snapshot;
+
+impl Expiring {
+    /// What a snapshot sees of it. Time goes on for a snapshot too: what is over now is not there.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let leases = store.expiring("leases")?.with_clock(|| 1000);
+    /// leases.insert("printer", "ada", Some(leases.after(std::time::Duration::from_millis(1))))?;
+    /// let before = store.snapshot()?;
+    /// leases.remove("printer")?;
+    /// assert_eq!(leases.at(&before).get("printer")?, Some("ada".into()));
+    /// assert_eq!(leases.with_clock(|| 1001).at(&before).get("printer")?, None);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn at<'s>(&'s self, snapshot: &'s Snapshot) -> ExpiringSnapshot<'s> {
+        ExpiringSnapshot { expiring: self, snapshot, now: self.now() }
+    }
+}
+
+/// A keyspace of entries that end as a snapshot sees it, see [`Expiring::at`].
+#[derive(Debug)]
+pub struct ExpiringSnapshot<'s> {
+    expiring: &'s Expiring,
+    snapshot: &'s Snapshot,
+    now: u64,
+}
+
+impl ExpiringSnapshot<'_> {
+    /// The value of a key. As [`Snapshot::get`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`]; [`Error::Encoding`](crate::Error::Encoding).
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        Ok(self.get_with_deadline(key)?.map(|(value, _)| value))
+    }
+
+    /// The value of a key, and when it ends.
+    ///
+    /// # Errors
+    /// As [`ExpiringSnapshot::get`].
+    pub fn get_with_deadline(
+        &self,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<(Slice, Option<Deadline>)>> {
+        let stored = self.snapshot.get(&self.expiring.entries, key)?;
+        self.expiring.living_at(stored, || self.now)
+    }
+
+    /// All entries, from both ends. As [`Snapshot::iter`].
+    pub fn iter(&self) -> Living<Iter> {
+        self.living(self.snapshot.iter(&self.expiring.entries))
+    }
+
+    /// The entries in a range of keys. As [`Snapshot::range`].
+    pub fn range(&self, range: impl KeyBounds) -> Living<Iter> {
+        self.living(self.snapshot.range(&self.expiring.entries, range))
+    }
+
+    /// Entries: exact. As [`Snapshot::len`], and O(log n) for each that is over and was not taken away.
+    ///
+    /// # Errors
+    /// As [`ExpiringSnapshot::get`].
+    pub fn len(&self) -> Result<u64> {
+        let Expiring { entries, deadlines, .. } = self.expiring;
+        let mut living = self.snapshot.len(entries)?;
+        let rows = match rows_end(self.now) {
+            Some(end) => self.snapshot.range(deadlines, ..end),
+            None => self.snapshot.iter(deadlines),
+        };
+        for row in rows {
+            let (row, _) = row?;
+            // A row without its entry can be there after a crash while a keyspace was dropped.
+            let key = &row[DEADLINE_BYTES.min(row.len())..];
+            let of_entry = |stored: &[u8]| deadline_of(entries.name(), stored);
+            let deadline = self.snapshot.get_with(entries, key, of_entry)?.transpose()?.flatten();
+            living -=
+                u64::from(deadline == deadline_of(deadlines.name(), &row)? && deadline.is_some());
+        }
+        Ok(living)
+    }
+
+    /// Whether there are none.
+    ///
+    /// # Errors
+    /// As [`ExpiringSnapshot::get`].
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.iter().next().transpose()?.is_none())
+    }
+
+    fn living(&self, entries: Iter) -> Living<Iter> {
+        Living::new(entries, self.expiring.entries.name(), self.now)
+    }
+}

@@ -1,0 +1,73 @@
+//! Changing a keyspace of entries that end, each call in a commit of its own.
+
+use adamant_slice::Slice;
+
+use super::deadline::Deadline;
+use super::keyspace::Expiring;
+use super::within::ExpiringTransaction;
+use crate::error::Result;
+
+impl Expiring {
+    /// Sets the value of a key, and when it ends, in a commit of its own; true if it replaced one that was
+    /// not over. O(log n).
+    ///
+    /// # Errors
+    /// As [`ExpiringTransaction::insert`] and [`Store::exclusive`](crate::Store::exclusive).
+    pub fn insert(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        deadline: Option<Deadline>,
+    ) -> Result<bool> {
+        self.change(|all| all.insert(key, value, deadline))
+    }
+
+    /// Takes an entry out, in a commit of its own; true if it was there and not over.
+    ///
+    /// # Errors
+    /// As [`Expiring::insert`].
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.change(|all| all.remove(key))
+    }
+
+    /// Takes an entry out and returns its value, in a commit of its own.
+    ///
+    /// # Errors
+    /// As [`Expiring::insert`].
+    pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.change(|all| all.take(key))
+    }
+
+    /// Gives an entry another deadline, or none, in a commit of its own; false if it is not there. O(log n)
+    /// and a copy of the value.
+    ///
+    /// # Errors
+    /// As [`Expiring::insert`].
+    pub fn set_deadline(&self, key: impl AsRef<[u8]>, deadline: Option<Deadline>) -> Result<bool> {
+        self.change(|all| all.set_deadline(key, deadline))
+    }
+
+    /// Takes entries away that are over, at most so many, in a commit of its own; how many. To be called now
+    /// and then, best when [`Expiring::next_deadline`] is over: they take room until then.
+    ///
+    /// # Errors
+    /// As [`Expiring::insert`].
+    pub fn remove_expired(&self, entries_max: usize) -> Result<u64> {
+        // Most calls find nothing: no turn to write is taken for that.
+        match self.next_deadline()? {
+            Some(deadline) if deadline.is_over(self.now()) => {
+                self.change(|all| all.remove_expired(entries_max))
+            }
+            _ => Ok(0),
+        }
+    }
+
+    fn change<T>(&self, work: impl FnOnce(&mut ExpiringTransaction<'_>) -> Result<T>) -> Result<T> {
+        self.store.exclusive(|transaction| {
+            if let Some(durability) = self.durability {
+                transaction.durability(durability);
+            }
+            work(&mut self.within(transaction))
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! The moment at which an entry ends, and where it is stored.
+
+use std::num::NonZeroU64;
+use std::time::{Duration, SystemTime};
+
+use adamant_slice::Slice;
+
+use crate::error::{Error, Result};
+
+/// Bytes of a deadline, before a value and before the key of a row.
+pub(super) const DEADLINE_BYTES: usize = 8;
+
+/// The moment from which on an entry is not there: milliseconds since 1970, UTC, without leap seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Deadline(NonZeroU64);
+
+impl Deadline {
+    /// Of so many milliseconds since 1970. 0 counts as 1: both are over.
+    ///
+    /// ```
+    /// use adamant::expiring::Deadline;
+    ///
+    /// let end = Deadline::from_millis(1_900_000_000_000);
+    /// assert_eq!(end.millis(), 1_900_000_000_000);
+    /// assert!(end < Deadline::from_millis(1_900_000_000_001));
+    /// ```
+    pub fn from_millis(millis: u64) -> Self {
+        Self(NonZeroU64::new(millis).unwrap_or(NonZeroU64::MIN))
+    }
+
+    /// Milliseconds since 1970.
+    pub fn millis(self) -> u64 {
+        self.0.get()
+    }
+
+    pub(super) fn after(now: u64, duration: Duration) -> Self {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Self::from_millis(now.saturating_add(millis))
+    }
+
+    pub(super) fn is_over(self, now: u64) -> bool {
+        self.millis() <= now
+    }
+}
+
+impl From<SystemTime> for Deadline {
+    /// Whole milliseconds; what is before 1970 is over, as 1970 is.
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self::after(0, since)
+    }
+}
+
+/// Most significant byte first: ordered as the number is.
+fn ordered(millis: u64) -> [u8; DEADLINE_BYTES] {
+    millis.swap_bytes().to_le_bytes()
+}
+
+/// A value as it is stored: behind its deadline.
+pub(super) fn join(deadline: Option<Deadline>, value: &[u8]) -> Slice {
+    Slice::fused(&ordered(deadline.map_or(0, Deadline::millis)), value)
+}
+
+/// A value and its deadline, of what is stored in the keyspace of that name.
+pub(super) fn split(name: &str, stored: &Slice) -> Result<(Slice, Option<Deadline>)> {
+    let deadline = deadline_of(name, stored)?;
+    Ok((stored.slice(DEADLINE_BYTES..), deadline))
+}
+
+/// The deadline of what is stored in the keyspace of that name.
+pub(super) fn deadline_of(name: &str, stored: &[u8]) -> Result<Option<Deadline>> {
+    let Some(bytes) = stored.first_chunk::<DEADLINE_BYTES>() else {
+        return Err(Error::Encoding {
+            keyspace: name.into(),
+            expected: "a value behind the 8 bytes of its deadline".into(),
+            found: format!("{} bytes", stored.len()),
+        });
+    };
+    Ok(NonZeroU64::new(u64::from_le_bytes(*bytes).swap_bytes()).map(Deadline))
+}
+
+/// The key of the row that says when an entry ends.
+pub(super) fn row(deadline: Deadline, key: &[u8]) -> Slice {
+    Slice::fused(&ordered(deadline.millis()), key)
+}
+
+/// The key above those of all rows whose deadline is over; `None` at the end of time.
+pub(super) fn rows_end(now: u64) -> Option<[u8; DEADLINE_BYTES]> {
+    now.checked_add(1).map(ordered)
+}

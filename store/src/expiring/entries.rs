@@ -1,0 +1,68 @@
+//! Iterating over entries that are not over.
+
+use std::iter::FusedIterator;
+use std::sync::Arc;
+
+use adamant_slice::Slice;
+
+use super::deadline::{Deadline, split};
+use crate::error::Result;
+
+/// The entries of an iterator that were not over when it began, from both ends. One that is not stored as
+/// it should be is an error, and the next one comes after it.
+#[derive(Debug)]
+#[must_use = "iterators do nothing unless they are asked"]
+pub struct Living<I> {
+    entries: I,
+    name: Arc<str>,
+    now: u64,
+}
+
+impl<I> Living<I> {
+    pub(super) fn new(entries: I, name: &str, now: u64) -> Self {
+        Self { entries, name: name.into(), now }
+    }
+}
+
+impl<I> Living<I> {
+    /// The entry; `None` if it is over.
+    fn living(&self, entry: Result<(Slice, Slice)>) -> Option<Result<Entry>> {
+        let split = entry.and_then(|(key, stored)| {
+            let (value, deadline) = split(&self.name, &stored)?;
+            Ok((key, value, deadline))
+        });
+        match split {
+            Ok((_, _, Some(deadline))) if deadline.is_over(self.now) => None,
+            other => Some(other),
+        }
+    }
+}
+
+/// A key, its value, and when it ends.
+type Entry = (Slice, Slice, Option<Deadline>);
+
+impl<I: Iterator<Item = Result<(Slice, Slice)>>> Iterator for Living<I> {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let entry = self.entries.next()?;
+            if let Some(living) = self.living(entry) {
+                return Some(living);
+            }
+        }
+    }
+}
+
+impl<I: DoubleEndedIterator<Item = Result<(Slice, Slice)>>> DoubleEndedIterator for Living<I> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        loop {
+            let entry = self.entries.next_back()?;
+            if let Some(living) = self.living(entry) {
+                return Some(living);
+            }
+        }
+    }
+}
+
+impl<I: FusedIterator<Item = Result<(Slice, Slice)>>> FusedIterator for Living<I> {}

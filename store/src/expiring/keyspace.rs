@@ -1,0 +1,220 @@
+//! A keyspace whose entries may end.
+//!
+//! Purpose: each call is a transaction over both keyspaces, or a look at one entry.
+//! Thread safety: as keyspaces: any number of threads.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use adamant_heap::durability::Durability;
+use adamant_slice::Slice;
+
+use super::deadline::{Deadline, deadline_of, split};
+use super::entries::Living;
+use crate::bounds::KeyBounds;
+use crate::error::{Error, Result};
+use crate::iterate::Iter;
+use crate::keyspace::Keyspace;
+use crate::keyspace_options::KeyspaceOptions;
+use crate::store::Store;
+
+/// What the second keyspace is called: as the first one, and so.
+const DEADLINES: &str = ".deadlines";
+
+/// Gives the milliseconds since 1970.
+type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// An ordered map whose entries may have a [`Deadline`], see [`crate::expiring`]. Keys have 1 to 65,527
+/// bytes, values up to 4 GiB - 9.
+///
+/// Both keyspaces are written by this only: whoever writes to them in another way makes entries that end
+/// too late, or errors.
+#[derive(Clone)]
+pub struct Expiring {
+    pub(super) store: Store,
+    pub(super) entries: Keyspace,
+    pub(super) deadlines: Keyspace,
+    /// What its own commits wait for, if not what all of the store do.
+    pub(super) durability: Option<Durability>,
+    clock: Clock,
+}
+
+impl Store {
+    /// The keyspace of that name for entries that may end, created if there is none, and the one beside it
+    /// that has their deadlines, in order, as `NAME.deadlines`.
+    ///
+    /// # Errors
+    /// As [`Store::keyspace`]; [`Error::NotExpiring`] if there is one of that name with other entries.
+    pub fn expiring(&self, name: &str) -> Result<Expiring> {
+        self.expiring_with(name, KeyspaceOptions::new())
+    }
+
+    /// As [`Store::expiring`], with options; deadlines are kept by the default engine.
+    ///
+    /// # Errors
+    /// As [`Store::expiring`] and [`Store::keyspace_with`].
+    pub fn expiring_with(&self, name: &str, options: KeyspaceOptions) -> Result<Expiring> {
+        let beside = format!("{name}{DEADLINES}");
+        // The deadlines first: that they are there is the mark of a keyspace that has them. Looked for
+        // again, since somebody else may create both just now.
+        if !self.has_keyspace(&beside)? && self.has_entries(name)? && !self.has_keyspace(&beside)? {
+            return Err(Error::NotExpiring { name: name.into() });
+        }
+        let deadlines = self.keyspace(&beside)?;
+        let entries = self.keyspace_with(name, options)?;
+        let clock: Clock = Arc::new(|| Deadline::from(SystemTime::now()).millis());
+        Ok(Expiring { store: self.clone(), entries, deadlines, durability: None, clock })
+    }
+
+    /// Drops a keyspace of entries that end, and their deadlines; false if there is none of that name.
+    ///
+    /// # Errors
+    /// As [`Store::drop_keyspace`].
+    pub fn drop_expiring(&self, name: &str) -> Result<bool> {
+        // The mark last: what is left by a crash in between is an empty one.
+        let is_dropped = self.drop_keyspace(name)?;
+        self.drop_keyspace(&format!("{name}{DEADLINES}"))?;
+        Ok(is_dropped)
+    }
+
+    fn has_keyspace(&self, name: &str) -> Result<bool> {
+        Ok(self.shared.open_keyspace(name)?.is_some())
+    }
+
+    fn has_entries(&self, name: &str) -> Result<bool> {
+        match self.shared.open_keyspace(name)? {
+            Some(state) => Ok(!Keyspace::new(&self.shared, state).is_empty()?),
+            None => Ok(false),
+        }
+    }
+}
+
+impl Expiring {
+    /// The same, by a clock of one's own: for tests, and for those who have a better one. It gives the
+    /// milliseconds since 1970 and should not go back.
+    #[must_use]
+    pub fn with_clock(&self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        Self { clock: Arc::new(clock), ..self.clone() }
+    }
+
+    /// This keyspace by another handle, whose own commits wait for `durability`. A transaction has its own.
+    #[must_use]
+    pub fn with_durability(&self, durability: Durability) -> Self {
+        Self { durability: Some(durability), ..self.clone() }
+    }
+
+    /// The keyspaces of the entries and of their deadlines, to look at: sizes, snapshots, checks.
+    pub fn keyspaces(&self) -> (&Keyspace, &Keyspace) {
+        (&self.entries, &self.deadlines)
+    }
+
+    /// Milliseconds since 1970, by the clock.
+    pub fn now(&self) -> u64 {
+        (self.clock)()
+    }
+
+    /// The deadline of what is to end after so long.
+    pub fn after(&self, duration: Duration) -> Deadline {
+        Deadline::after(self.now(), duration)
+    }
+
+    /// The value of a key that is not over. O(log n); copies nothing that a keyspace would not.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`]; [`Error::Encoding`] if the entry was not written by this.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        Ok(self.get_with_deadline(key)?.map(|(value, _)| value))
+    }
+
+    /// The value of a key that is not over, and when it will be.
+    ///
+    /// # Errors
+    /// As [`Expiring::get`].
+    pub fn get_with_deadline(
+        &self,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<(Slice, Option<Deadline>)>> {
+        self.living(self.entries.get(key)?)
+    }
+
+    /// Whether there is an entry that is not over. Copies no value.
+    ///
+    /// # Errors
+    /// As [`Expiring::get`].
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        let found =
+            self.entries.get_with(key, |stored| deadline_of(self.entries.name(), stored))?;
+        let Some(deadline) = found.transpose()? else { return Ok(false) };
+        Ok(deadline.is_none_or(|deadline| !deadline.is_over(self.now())))
+    }
+
+    /// All entries that are not over now, by key, from both ends. As [`Keyspace::iter`].
+    pub fn iter(&self) -> Living<Iter> {
+        self.living_of(self.entries.iter())
+    }
+
+    /// Those in a range of keys. As [`Keyspace::range`].
+    pub fn range(&self, range: impl KeyBounds) -> Living<Iter> {
+        self.living_of(self.entries.range(range))
+    }
+
+    /// Those whose keys start with `prefix`. As [`Keyspace::prefix`].
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Living<Iter> {
+        self.living_of(self.entries.prefix(prefix))
+    }
+
+    /// Entries that are not over: exact. As [`Keyspace::len`], and O(log n) for each that is over and was not
+    /// taken away yet.
+    ///
+    /// # Errors
+    /// As [`Keyspace::len`].
+    pub fn len(&self) -> Result<u64> {
+        self.at(&self.store.snapshot()?).len()
+    }
+
+    /// Whether there are none. As [`Expiring::len`].
+    ///
+    /// # Errors
+    /// As [`Expiring::len`].
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.iter().next().transpose()?.is_none())
+    }
+
+    /// When the next entry will be over, or was; `None` when none ever is. O(log n).
+    ///
+    /// # Errors
+    /// As [`Keyspace::first`].
+    pub fn next_deadline(&self) -> Result<Option<Deadline>> {
+        let Some((row, _)) = self.deadlines.first()? else { return Ok(None) };
+        deadline_of(self.deadlines.name(), &row)
+    }
+
+    /// What is stored under a key, unless it is over.
+    fn living(&self, stored: Option<Slice>) -> Result<Option<(Slice, Option<Deadline>)>> {
+        self.living_at(stored, || self.now())
+    }
+
+    /// As [`Expiring::living`], by a clock that is asked only where there is a deadline: a call of 20 to
+    /// 50 ns.
+    pub(super) fn living_at(
+        &self,
+        stored: Option<Slice>,
+        now: impl FnOnce() -> u64,
+    ) -> Result<Option<(Slice, Option<Deadline>)>> {
+        let Some(stored) = stored else { return Ok(None) };
+        let (value, deadline) = split(self.entries.name(), &stored)?;
+        let is_over = deadline.is_some_and(|deadline| deadline.is_over(now()));
+        Ok((!is_over).then_some((value, deadline)))
+    }
+
+    fn living_of(&self, entries: Iter) -> Living<Iter> {
+        Living::new(entries, self.entries.name(), self.now())
+    }
+}
+
+impl fmt::Debug for Expiring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expiring").field("entries", &self.entries).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,44 @@
+//! Entries that end: a keyspace whose entries may have a deadline, from which on they are not there.
+//!
+//! Purpose: caches, sessions, leases. A deadline is a moment of wall-clock time, kept with the entry, so it
+//! is exact across restarts and in copies: an entry is not seen from its deadline on, whether anybody has
+//! taken it away by then or not ([`Expiring::remove_expired`] does).
+//! Invariants: a value is stored behind its deadline; for each entry that has one, a second keyspace, ordered
+//! by time, has a row, written in the same transaction. The bytes: `docs/format/expiring.md`.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use adamant::Store;
+//!
+//! let store = Store::in_memory()?;
+//! let sessions = store.expiring("sessions")?;
+//! let end = sessions.after(Duration::from_secs(1800));
+//! sessions.insert("ada", "of the engine", Some(end))?;
+//! sessions.insert("guest", "of nobody", Some(sessions.after(Duration::ZERO)))?;
+//! assert_eq!(sessions.get("ada")?, Some("of the engine".into()));
+//! assert_eq!(sessions.get("guest")?, None, "its time is over");
+//!
+//! assert_eq!(sessions.remove_expired(1000)?, 1);
+//! # Ok::<(), adamant::Error>(())
+//! ```
+
+mod deadline;
+
+mod entries;
+
+mod keyspace;
+
+mod at;
+mod within;
+
+mod change;
+
+#[cfg(test)]
+mod tests;
+
+pub use at::ExpiringSnapshot;
+pub use deadline::Deadline;
+pub use entries::Living;
+pub use keyspace::Expiring;
+pub use within::ExpiringTransaction;

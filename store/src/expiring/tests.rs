@@ -1,0 +1,205 @@
+//! Beside a map that is asked for the time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::{Deadline, Expiring};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::keyspace_options::KeyspaceOptions;
+use crate::limits::KEY_BYTES_MAX;
+use crate::store::Store;
+
+/// Values and when they end, by key.
+type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
+
+struct Place {
+    store: Store,
+    all: Expiring,
+    now: Arc<AtomicU64>,
+    model: Model,
+}
+
+impl Place {
+    fn new(engine: Engine) -> Self {
+        let store = Store::in_memory().unwrap();
+        let now = Arc::new(AtomicU64::new(1_000));
+        let clock = Arc::clone(&now);
+        let options = KeyspaceOptions::new().engine(engine);
+        let all = store.expiring_with("all", options).unwrap();
+        let all = all.with_clock(move || clock.load(Ordering::Relaxed));
+        Self { store, all, now, model: Model::new() }
+    }
+
+    fn is_living(&self, deadline: Option<u64>) -> bool {
+        deadline.is_none_or(|deadline| deadline > self.now.load(Ordering::Relaxed))
+    }
+
+    fn get(&self, key: &[u8]) -> Option<(Vec<u8>, Option<u64>)> {
+        self.model.get(key).filter(|(_, deadline)| self.is_living(*deadline)).cloned()
+    }
+
+    /// Everything there is to look at, and that each deadline has its row and no other is there.
+    fn compare(&self, what: &str) {
+        let living: Vec<_> = self.model.iter().filter(|(_, v)| self.is_living(v.1)).collect();
+        let found: Vec<_> = self.all.iter().map(Result::unwrap).collect();
+        assert_eq!(found.len(), living.len(), "{what}");
+        for ((key, value, deadline), (expected, (of, ends))) in found.iter().zip(&living) {
+            assert_eq!((&key[..], &value[..]), (&expected[..], &of[..]), "{what}");
+            assert_eq!(deadline.map(Deadline::millis), *ends, "{what}");
+        }
+        assert!(
+            self.all.iter().rev().map(|e| e.unwrap().0).eq(found.iter().rev().map(|e| e.0.clone()))
+        );
+        assert_eq!(self.all.len().unwrap(), living.len() as u64, "{what}");
+        assert_eq!(self.all.is_empty().unwrap(), living.is_empty(), "{what}");
+        let rows = self.all.deadlines.iter().map(|row| row.unwrap().0.to_vec());
+        let stored = self.all.entries.iter().map(Result::unwrap);
+        let mut expected: Vec<Vec<u8>> = stored
+            .filter(|(_, stored)| stored[..8] != [0; 8])
+            .map(|(key, stored)| [&stored[..8], &key[..]].concat())
+            .collect();
+        expected.sort();
+        assert!(rows.eq(expected), "{what}: rows");
+    }
+
+    fn change(&mut self, random: &mut fastrand::Rng) {
+        let key = vec![b'k', random.u8(0..40)];
+        let now = self.now.load(Ordering::Relaxed);
+        let deadline = random.bool().then(|| now + random.u64(0..50));
+        let before = self.get(&key);
+        let ends = deadline.map(Deadline::from_millis);
+        match random.u8(0..12) {
+            0..5 => {
+                let value = vec![random.u8(..); random.usize(0..40)];
+                assert_eq!(self.all.insert(&key, &value, ends).unwrap(), before.is_some());
+                self.model.insert(key, (value, deadline));
+            }
+            5 => {
+                let taken = self.all.take(&key).unwrap();
+                assert_eq!(taken.map(|v| v.to_vec()), before.map(|(value, _)| value));
+                self.model.remove(&key);
+            }
+            6 => {
+                assert_eq!(self.all.remove(&key).unwrap(), before.is_some());
+                self.model.remove(&key);
+            }
+            7..9 => {
+                assert_eq!(self.all.set_deadline(&key, ends).unwrap(), before.is_some());
+                if let Some((value, _)) = before {
+                    self.model.insert(key, (value, deadline));
+                }
+            }
+            9 => {
+                let over = |v: &(Vec<u8>, Option<u64>)| v.1.is_some_and(|ends| ends <= now);
+                let entries_max = random.usize(1..9);
+                let removed = self.all.remove_expired(entries_max).unwrap();
+                assert!(removed as usize <= entries_max);
+                if (removed as usize) < entries_max {
+                    self.model.retain(|_, value| !over(value));
+                    assert_eq!(self.all.entries.len().unwrap(), self.model.len() as u64);
+                }
+            }
+            10 => {
+                self.now.fetch_add(random.u64(0..30), Ordering::Relaxed);
+            }
+            _ => {
+                let found = self.all.get_with_deadline(&key).unwrap();
+                let found = found.map(|(value, ends)| (value.to_vec(), ends.map(Deadline::millis)));
+                assert_eq!(found, before);
+                assert_eq!(self.all.contains(&key).unwrap(), before.is_some());
+            }
+        }
+    }
+}
+
+#[test]
+fn entries_are_there_until_they_end() {
+    for engine in [Engine::Bplus, Engine::Critbit, Engine::Lsm] {
+        let seed = 31;
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut place = Place::new(engine);
+        for round in 0..1_500 {
+            place.change(&mut random);
+            if round % 20 == 0 {
+                place.compare(&format!("{engine:?}, seed {seed}, round {round}"));
+            }
+        }
+        place.now.store(u64::MAX, Ordering::Relaxed);
+        place.model.retain(|_, (_, deadline)| deadline.is_none());
+        place.all.remove_expired(usize::MAX).unwrap();
+        place.compare("at the end of time");
+        assert_eq!(place.all.next_deadline().unwrap(), None);
+    }
+}
+
+#[test]
+fn a_transaction_sees_one_time_and_its_own_writes() {
+    let place = Place::new(Engine::Bplus);
+    let (all, end) = (&place.all, Some(place.all.after(Duration::from_millis(5))));
+    all.insert("a", "1", end).unwrap();
+    let made = place.store.transaction(|tx| {
+        let mut all = all.within(tx);
+        place.now.store(1_005, Ordering::Relaxed);
+        assert_eq!(all.get("a")?, Some("1".into()), "it began before");
+        assert!(all.insert("a", "2", None)?);
+        assert!(!all.insert("b", "3", end)?);
+        assert_eq!(all.iter()?.count(), 2);
+        assert!(all.set_deadline("b", None)? && all.remove("b")?);
+        assert!(!all.set_deadline("c", None)?);
+        all.range("a"..="a")?.next_back().transpose()
+    });
+    assert_eq!(made.unwrap(), Some(("a".into(), "2".into(), None)));
+    assert_eq!(all.next_deadline().unwrap(), None);
+
+    // Whoever replaces an entry has read it.
+    let mut late = place.store.begin().unwrap();
+    all.within(&mut late).insert("a", "late", None).unwrap();
+    all.insert("a", "3", end).unwrap();
+    assert!(late.commit().unwrap_err().is_conflict());
+    assert_eq!(all.get("a").unwrap(), None, "it ended before it was written");
+}
+
+#[test]
+fn what_is_no_keyspace_of_such_entries_is_refused() {
+    let store = Store::in_memory().unwrap();
+    let plain = store.keyspace("plain").unwrap();
+    plain.insert("k", "v").unwrap();
+    let error = store.expiring("plain").unwrap_err();
+    assert!(matches!(&error, Error::NotExpiring { name } if name == "plain"), "{error}");
+    assert!(store.open_keyspace("plain.deadlines").is_err(), "nothing was made");
+    plain.clear().unwrap();
+    let all = store.expiring("plain").unwrap();
+    // Somebody writes past it.
+    plain.insert("short", "7 bytes").unwrap();
+    plain.insert("long", "8 bytes..").unwrap();
+    assert!(matches!(all.get("short").unwrap_err(), Error::Encoding { .. }));
+    assert!(all.contains("short").is_err() && all.remove("short").is_err());
+    assert_eq!(all.iter().filter(Result::is_err).count(), 1);
+
+    let long = vec![7; KEY_BYTES_MAX - 7];
+    let error = all.insert(&long, "", None).unwrap_err();
+    assert!(matches!(error, Error::KeyTooLong { bytes_max: 65_527, .. }), "{error}");
+    all.insert(&long[1..], "", Some(all.after(Duration::MAX))).unwrap();
+    assert!(all.contains(&long[1..]).unwrap());
+}
+
+#[test]
+fn a_keyspace_that_was_half_dropped_begins_anew() {
+    let store = Store::in_memory().unwrap();
+    let all = store.expiring("all").unwrap().with_clock(|| 1_000);
+    all.insert("a", "1", Some(Deadline::from_millis(2_000))).unwrap();
+    store.drop_keyspace("all").unwrap();
+    let all = store.expiring("all").unwrap().with_clock(|| 3_000);
+    assert_eq!((all.len().unwrap(), all.iter().count()), (0, 0));
+    // The same key, with a deadline of its own.
+    all.insert("a", "2", Some(Deadline::from_millis(4_000))).unwrap();
+    assert_eq!(all.len().unwrap(), 1);
+    assert_eq!(all.remove_expired(10).unwrap(), 0, "only a row was left");
+    assert_eq!(all.get("a").unwrap(), Some("2".into()));
+    assert_eq!(all.next_deadline().unwrap(), Some(Deadline::from_millis(4_000)));
+    assert!(store.drop_expiring("all").unwrap() && !store.drop_expiring("all").unwrap());
+    assert!(store.keyspaces().unwrap().is_empty());
+}

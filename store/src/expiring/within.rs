@@ -1,0 +1,196 @@
+//! Entries that end, within transactions.
+//!
+//! Purpose: where an entry and the row of its deadline are changed together.
+//! Invariants: after each call each entry that has a deadline has its row, and no other row is there that
+//! was not before.
+
+use adamant_slice::Slice;
+
+use super::deadline::{DEADLINE_BYTES, Deadline, deadline_of, join, row, rows_end, split};
+use super::entries::Living;
+use super::keyspace::Expiring;
+use crate::bounds::KeyBounds;
+use crate::error::{Error, Result};
+use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::transaction::Transaction;
+use crate::transaction_iter::TransactionIter;
+
+impl Expiring {
+    /// What a transaction sees and makes of it, at the time of this call.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::Error;
+    ///
+    /// let (tokens, log) = (store.expiring("tokens")?, store.keyspace("log")?);
+    /// let end = tokens.after(std::time::Duration::from_secs(60));
+    /// let is_new = store.transaction(|tx| {
+    ///     let is_new = !tokens.within(tx).insert("42", "ada", Some(end))?;
+    ///     tx.insert(&log, "42", "given to ada")?;
+    ///     Ok::<_, Error>(is_new)
+    /// })?;
+    /// assert!(is_new);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn within<'t>(&'t self, transaction: &'t mut Transaction) -> ExpiringTransaction<'t> {
+        ExpiringTransaction { expiring: self, transaction, now: self.now() }
+    }
+}
+
+/// A keyspace of entries that end within a transaction, see [`Expiring::within`]. Writes look at the entry
+/// before, since its deadline goes with it: it counts as read.
+#[derive(Debug)]
+pub struct ExpiringTransaction<'t> {
+    expiring: &'t Expiring,
+    transaction: &'t mut Transaction,
+    now: u64,
+}
+
+impl ExpiringTransaction<'_> {
+    /// The value of a key. As [`Transaction::get`].
+    ///
+    /// # Errors
+    /// As [`Transaction::get`]; [`Error::Encoding`].
+    pub fn get(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        Ok(self.get_with_deadline(key)?.map(|(value, _)| value))
+    }
+
+    /// The value of a key, and when it ends.
+    ///
+    /// # Errors
+    /// As [`ExpiringTransaction::get`].
+    pub fn get_with_deadline(
+        &mut self,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<(Slice, Option<Deadline>)>> {
+        let stored = self.transaction.get(&self.expiring.entries, key)?;
+        self.expiring.living_at(stored, || self.now)
+    }
+
+    /// Sets the value of a key, and when it ends: at once, if that is over. True if it replaced one that was
+    /// not over.
+    ///
+    /// # Errors
+    /// As [`ExpiringTransaction::get`] and [`Transaction::insert`]; [`Error::KeyTooLong`] above 65,527 bytes,
+    /// [`Error::ValueTooLong`] above 4 GiB - 9. Nothing is changed.
+    pub fn insert(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        deadline: Option<Deadline>,
+    ) -> Result<bool> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check(key, value)?;
+        let Expiring { entries, deadlines, .. } = self.expiring;
+        let is_replaced = self.end(key)?.is_some();
+        self.transaction.insert_slice(entries, key, join(deadline, value))?;
+        if let Some(deadline) = deadline {
+            self.transaction.insert(deadlines, row(deadline, key), [])?;
+        }
+        Ok(is_replaced)
+    }
+
+    /// Takes an entry out; true if it was there and not over.
+    ///
+    /// # Errors
+    /// As [`ExpiringTransaction::get`].
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.take(key)?.is_some())
+    }
+
+    /// Takes an entry out and returns its value.
+    ///
+    /// # Errors
+    /// As [`ExpiringTransaction::get`].
+    pub fn take(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let value = self.end(key.as_ref())?;
+        self.transaction.remove(&self.expiring.entries, key)?;
+        Ok(value)
+    }
+
+    /// Gives an entry another deadline, or none; false if it is not there. A copy of the value.
+    ///
+    /// # Errors
+    /// As [`ExpiringTransaction::insert`].
+    pub fn set_deadline(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        deadline: Option<Deadline>,
+    ) -> Result<bool> {
+        match self.get_with_deadline(&key)? {
+            None => Ok(false),
+            Some((_, before)) if before == deadline => Ok(true),
+            Some((value, _)) => self.insert(key, value, deadline),
+        }
+    }
+
+    /// All entries, from both ends. As [`Transaction::iter`].
+    ///
+    /// # Errors
+    /// As [`Transaction::iter`].
+    pub fn iter(&mut self) -> Result<Living<TransactionIter<'_>>> {
+        self.range(..)
+    }
+
+    /// The entries in a range of keys. As [`Transaction::range`].
+    ///
+    /// # Errors
+    /// As [`Transaction::range`].
+    pub fn range(&mut self, range: impl KeyBounds) -> Result<Living<TransactionIter<'_>>> {
+        let entries = self.transaction.range(&self.expiring.entries, range)?;
+        Ok(Living::new(entries, self.expiring.entries.name(), self.now))
+    }
+
+    /// Takes entries away that are over, at most so many; how many.
+    ///
+    /// # Errors
+    /// As [`ExpiringTransaction::get`].
+    pub fn remove_expired(&mut self, entries_max: usize) -> Result<u64> {
+        let Expiring { entries, deadlines, .. } = self.expiring;
+        let rows = match rows_end(self.now) {
+            Some(end) => self.transaction.range(deadlines, ..end)?,
+            None => self.transaction.iter(deadlines)?,
+        };
+        let rows: Vec<Slice> =
+            rows.take(entries_max).map(|row| Ok(row?.0)).collect::<Result<_>>()?;
+        let mut removed = 0;
+        for row in rows {
+            let key = &row[DEADLINE_BYTES.min(row.len())..];
+            let deadline = deadline_of(deadlines.name(), &row)?;
+            // A row without its entry can be there after a crash while a keyspace was dropped.
+            let stored = self.transaction.get(entries, key)?;
+            let of_entry = stored.map(|stored| deadline_of(entries.name(), &stored)).transpose()?;
+            if of_entry == Some(deadline) {
+                self.transaction.remove(entries, key)?;
+                removed += 1;
+            }
+            self.transaction.remove(deadlines, &row)?;
+        }
+        Ok(removed)
+    }
+
+    /// Removes the row of an entry's deadline; the value, if the entry is there and not over.
+    fn end(&mut self, key: &[u8]) -> Result<Option<Slice>> {
+        let Expiring { entries, deadlines, .. } = self.expiring;
+        let Some(stored) = self.transaction.get(entries, key)? else { return Ok(None) };
+        let (value, deadline) = split(entries.name(), &stored)?;
+        if let Some(deadline) = deadline {
+            self.transaction.remove(deadlines, row(deadline, key))?;
+        }
+        let is_over = deadline.is_some_and(|deadline| deadline.is_over(self.now));
+        Ok((!is_over).then_some(value))
+    }
+}
+
+/// Fails unless key and value leave room for a deadline.
+fn check(key: &[u8], value: &[u8]) -> Result<()> {
+    let bytes_max = (KEY_BYTES_MAX - DEADLINE_BYTES) as u64;
+    if key.len() as u64 > bytes_max {
+        return Err(Error::KeyTooLong { bytes: key.len() as u64, bytes_max });
+    }
+    let bytes_max = VALUE_BYTES_MAX - DEADLINE_BYTES as u64;
+    if value.len() as u64 > bytes_max {
+        return Err(Error::ValueTooLong { bytes: value.len() as u64, bytes_max });
+    }
+    Ok(())
+}
