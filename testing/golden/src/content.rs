@@ -100,8 +100,8 @@ pub fn fill_engines(store: &Store) -> Result<()> {
 }
 
 /// Puts into an empty store two keyspaces of the engine lsm and one of bplus, changed by the same batches:
-/// tables of several levels, tombstones in them, long values in blob files of which some are stale, and a
-/// memtable with entries, values, tombstones and a long value among them.
+/// tables of several levels, tombstones of keys and of ranges in them, long values in blob files of which
+/// some are stale, and a memtable with entries, values, tombstones and a long value among them.
 ///
 /// # Errors
 /// Those of writing to the store.
@@ -110,7 +110,12 @@ pub fn fill_lsm(store: &Store) -> Result<()> {
     let (log, blobs) =
         (store.keyspace_with("log", options)?, store.keyspace_with("blobs", options)?);
     let tree = store.keyspace("tree")?;
+    let mut snapshot = None;
     for round in 0..30_u32 {
+        if round == 23 {
+            // Of what changes from now on all versions stay, and what says of ranges that they are empty.
+            snapshot = Some(store.snapshot()?);
+        }
         let mut batch = store.batch();
         for step in 0..16 {
             let number = (round * 16 + step) * 77 % 300;
@@ -129,6 +134,10 @@ pub fn fill_lsm(store: &Store) -> Result<()> {
         }
         batch.remove(&blobs, format!("blob {:02}", round * 3 % 40))?;
         batch.commit()?;
+        if round % 7 == 3 {
+            let start = round * 9;
+            log.remove_range(format!("key {start:03}")..format!("key {:03}", start + 8))?;
+        }
     }
     // The long ones fill memtables; those after them stay in the next ones.
     for keyspace in [&log, &blobs] {
@@ -137,7 +146,9 @@ pub fn fill_lsm(store: &Store) -> Result<()> {
         keyspace.insert("in the memtable too", noise(2, 1_000))?;
         keyspace.remove("blob 01")?;
     }
+    log.remove_range("key 295".."l")?;
     store.keyspace_with("empty", options)?;
+    drop(snapshot);
     Ok(())
 }
 

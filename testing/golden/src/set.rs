@@ -35,9 +35,20 @@ impl Set {
             Self::First => format,
             Self::Engines => format.join("engines"),
             Self::Undo => format.join("undo"),
-            Self::Lsm => format.join("lsm"),
-            Self::LsmUndo => format.join("lsm-undo"),
+            Self::Lsm => format.join("lsm-2"),
+            Self::LsmUndo => format.join("lsm-2-undo"),
         }
+    }
+
+    /// The folder of images whose keyspaces of the engine lsm have version 1 of its format, which had no
+    /// checksums on the heap and is no longer read.
+    pub fn folder_before(self) -> Option<PathBuf> {
+        let name = match self {
+            Self::Lsm => "lsm",
+            Self::LsmUndo => "lsm-undo",
+            Self::First | Self::Engines | Self::Undo => return None,
+        };
+        Some(Self::First.folder().join(name))
     }
 
     /// How commits of its stores become durable.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use adamant::{Engine, Store};
+use adamant::{Engine, Error, Store};
 use adamant_golden::{Set, content, image};
 
 fn stored(set: Set, name: &str) -> String {
@@ -150,7 +150,35 @@ fn lsm_images_show_all_of_its_parts() {
         assert!(log.levels.iter().filter(|level| level.tables > 0).count() >= 3, "{log:?}");
         assert!(log.levels.iter().any(|level| level.tombstones > 0), "{log:?}");
         assert!(blobs.blobs.files >= 2 && blobs.blobs.stale_values > 0, "{blobs:?}");
+        assert!(log.levels.iter().any(|level| level.range_tombstones > 0), "{log:?}");
         assert!(log.memtables[0].entries > 0 && blobs.memtables[0].entries > 0, "{log:?}");
+    }
+}
+
+/// What the engine lsm wrote by version 1 of its format is refused, and the rest of the store is read.
+#[test]
+fn lsm_of_version_1_is_refused() {
+    for (set, name) in [(Set::Lsm, "clean.runs"), (Set::LsmUndo, "crashed.runs")] {
+        let (Some(place), Some(folder)) = (set.place(), set.folder_before()) else { continue };
+        let directory = tempfile::tempdir_in(place).unwrap();
+        let path = directory.path().join("store");
+        image::unpack(&fs::read_to_string(folder.join(name)).unwrap(), &path).unwrap();
+        let store = Store::open_with(&path, set.options()).unwrap();
+        for name in ["blobs", "empty", "log"] {
+            match store.open_keyspace(name).map(drop) {
+                Err(Error::UnknownEngine { name: named, format: 1, .. }) => assert_eq!(named, name),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+        let tree = store.open_keyspace("tree").unwrap();
+        assert_eq!(tree.iter().count(), 300);
+        tree.insert("k", "v").unwrap();
+        let report = store.check().unwrap();
+        assert!(!report.is_clean(), "a check says what it cannot read");
+        store.close().unwrap();
+        for shelf in ["tables", "blobs"] {
+            assert!(fs::read_dir(path.join(shelf)).unwrap().count() > 0, "files stay");
+        }
     }
 }
 

@@ -62,6 +62,11 @@ pub fn ranges(place: &dyn Place) {
         model.retain(|key, _| !(lower_is_met(key) && upper_is_met(key)));
         assert!(entries(&keyspace).into_iter().eq(model.clone()), "round {round}");
         assert_eq!(keyspace.len().unwrap(), model.len() as u64);
+        // What was removed is passed over, however much of it there is.
+        let key = |entry: Option<(adamant::Slice, _)>| entry.map(|(key, _)| key.to_vec());
+        let ends = (key(keyspace.first().unwrap()), key(keyspace.last().unwrap()));
+        let expected = (model.keys().next().cloned(), model.keys().next_back().cloned());
+        assert_eq!(ends, expected, "round {round}");
         let seen: Vec<_> = snapshot.iter(&keyspace).map(Result::unwrap).collect();
         assert!(
             seen.iter()

@@ -249,6 +249,23 @@ pub fn savepoints(place: &dyn Place) {
     });
     assert_eq!(failed, Err("outer"));
     tx.savepoint(|tx| tx.insert(&keyspace, "e", "5")).unwrap();
+    // The same without closures; one within a closure ends with that.
+    assert!(!tx.undo_savepoint() && !tx.keep_savepoint());
+    tx.set_savepoint();
+    tx.insert(&keyspace, "e", "of a part that is undone").unwrap();
+    tx.set_savepoint();
+    tx.insert(&keyspace, "y", "of a part within it").unwrap();
+    assert!(tx.keep_savepoint());
+    let inner = tx.savepoint(|tx| {
+        assert!(!tx.undo_savepoint(), "that of the closure is its own to end");
+        tx.set_savepoint();
+        tx.insert(&keyspace, "z", "").map_err(|error| error.to_string())?;
+        Err::<(), _>("undone".to_string())
+    });
+    assert!(inner.is_err() && tx.get(&keyspace, "z").unwrap().is_none());
+    assert!(tx.undo_savepoint() && !tx.undo_savepoint());
+    assert_eq!(tx.get(&keyspace, "e").unwrap(), Some("5".into()));
+    assert_eq!(tx.get(&keyspace, "y").unwrap(), None);
     tx.commit().unwrap();
     let expected = [("a", "1"), ("e", "5")].map(|(k, v)| (k.into(), v.into()));
     assert_eq!(entries(&keyspace), expected);

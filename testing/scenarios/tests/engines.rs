@@ -74,6 +74,11 @@ fn by_engine(engine: Engine, scenario: fn(&dyn Place)) {
 }
 
 scenarios! {
+    lazy {
+        keys_and_entries_of_a_map
+        an_entry_keeps_its_value
+        entries_of_a_store_that_was_closed
+    }
     removals {
         ranges
         ranges_conflict

@@ -1,7 +1,7 @@
-//! A process that writes to keyspaces of the engine lsm is killed at any moment, again and again, with
-//! other options every time, and nothing is lost.
+//! A process that writes to keyspaces of all engines, two of them of lsm, is killed at any moment, again and
+//! again, with other options every time, and nothing is lost.
 //!
-//! A child commits batches over two keyspaces of lsm and one of bplus, merges one now and then, and notes
+//! A child commits batches over all of these, removes a range or merges one of lsm now and then, and notes
 //! in a file of its own which commit it begins and which has returned: the expected state. The parent kills
 //! it with SIGKILL after a random time, sometimes while it still recovers, opens the store with options
 //! rolled anew (sizes of memtables, tables, blocks, levels and blob files, compression, caches, threads or
@@ -27,25 +27,65 @@ use adamant::{
 use fastrand::Rng;
 
 /// Names, engines and bytes of the longest values.
-const KEYSPACES: [(&str, Engine, usize); 3] =
-    [("large", Engine::Lsm, 12_000), ("small", Engine::Lsm, 90), ("tree", Engine::Bplus, 400)];
+const KEYSPACES: [(&str, Engine, usize); 6] = [
+    ("large", Engine::Lsm, 12_000),
+    ("small", Engine::Lsm, 90),
+    ("tree", Engine::Bplus, 400),
+    ("btree", Engine::Btree, 400),
+    ("critbit", Engine::Critbit, 400),
+    ("redblack", Engine::Redblack, 400),
+];
 /// Keys of a keyspace: few, so that most changes overwrite or remove.
 const KEY_COUNT: u32 = 1_500;
-/// The key that each commit sets in each keyspace, so that half of one would be seen.
-const LAST_KEY: &[u8] = b"last commit";
+/// The key that each commit sets in each keyspace, so that half of one would be seen. It lies below all
+/// others.
+const LAST_KEY: &[u8] = b"commit that was last";
 /// Kills of a short run.
 const KILLS: u64 = 20;
 /// Tmpfs, as most Linux systems have one: files there are memory.
 const MEMORY: &str = "/dev/shm";
 
-type Model = [BTreeMap<Vec<u8>, Vec<u8>>; 3];
+type Model = [BTreeMap<Vec<u8>, Vec<u8>>; KEYSPACES.len()];
 
 /// One batch: which keyspace, which key, and its value or none to remove it.
 struct Commit {
     changes: Vec<(usize, Vec<u8>, Option<Vec<u8>>)>,
     durability: Durability,
+    /// A range that is removed before, by a commit of its own: of which keyspace, from which key on, and
+    /// below which if there is an end.
+    removed: Option<Removal>,
     /// The keyspace that is merged when this has returned.
     merged: Option<usize>,
+}
+
+/// Of one of the keyspaces of lsm, for it is one commit there.
+struct Removal {
+    keyspace: usize,
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
+}
+
+impl Removal {
+    fn roll(random: &mut Rng) -> Self {
+        let first = random.u32(..KEY_COUNT);
+        let key = |number: u32| format!("key {number:05}").into_bytes();
+        // Without an end it takes the last keys only, or there would be none after a while.
+        let end = random.bool().then(|| key(first + random.u32(1..60)));
+        let start = if end.is_none() { key(KEY_COUNT - first % 60) } else { key(first) };
+        Self { keyspace: random.usize(..2), start, end }
+    }
+
+    fn run(&self, keyspaces: &[Keyspace]) -> adamant::Result<()> {
+        let keyspace = &keyspaces[self.keyspace];
+        match &self.end {
+            Some(end) => keyspace.remove_range(&self.start[..]..&end[..]),
+            None => keyspace.remove_range(&self.start[..]..),
+        }
+    }
+
+    fn holds(&self, key: &[u8]) -> bool {
+        *key >= self.start[..] && self.end.as_ref().is_none_or(|end| *key < end[..])
+    }
 }
 
 /// The batch of that number, from 1 on: the same for child and parent.
@@ -71,7 +111,8 @@ fn commit(seed: u64, number: u64) -> Commit {
         _ => Durability::Sync,
     };
     let merged = (random.u16(..400) == 0).then(|| random.usize(..2));
-    Commit { changes, durability, merged }
+    let removed = (random.u8(..6) == 0).then(|| Removal::roll(&mut random));
+    Commit { changes, durability, removed, merged }
 }
 
 /// How a store is opened this time.
@@ -149,7 +190,11 @@ fn child(trial: &Trial, seed: u64, round: u64) {
     let notes = Notes::open(&trial.notes());
     let (store, keyspaces) = open(&trial.store(), roll(&mut random, trial.journal));
     for number in last_commit(&keyspaces[0]) + 1.. {
-        let Commit { changes, durability, merged } = commit(seed, number);
+        let Commit { changes, durability, removed, merged } = commit(seed, number);
+        notes.write(Notes::BEGUN, number);
+        if let Some(removed) = removed {
+            removed.run(&keyspaces).expect("remove a range");
+        }
         let mut batch = store.batch();
         for (keyspace, key, value) in changes {
             let keyspace = &keyspaces[keyspace];
@@ -159,7 +204,6 @@ fn child(trial: &Trial, seed: u64, round: u64) {
             }
         }
         batch.durability(durability);
-        notes.write(Notes::BEGUN, number);
         batch.commit().expect("commit");
         if durability != Durability::Deferred {
             notes.write(Notes::RETURNED, number);
@@ -225,7 +269,11 @@ impl Trial {
     /// Brings the model to a commit.
     fn advance(&mut self, seed: u64, to: u64) {
         for number in self.last + 1..=to {
-            for (keyspace, key, value) in commit(seed, number).changes {
+            let Commit { changes, removed, .. } = commit(seed, number);
+            if let Some(removed) = removed {
+                self.model[removed.keyspace].retain(|key, _| !removed.holds(key));
+            }
+            for (keyspace, key, value) in changes {
                 match value {
                     Some(value) => self.model[keyspace].insert(key, value),
                     None => self.model[keyspace].remove(&key),
@@ -248,6 +296,15 @@ impl Trial {
             "{there} commits there, {returned} returned, {begun} began, {context}"
         );
         self.advance(seed, there);
+        // Of the next commit the range may be removed already, but not in part.
+        if let Some(removed) = commit(seed, there + 1).removed.filter(|_| begun > there) {
+            let (keyspace, model) =
+                (&keyspaces[removed.keyspace], &mut self.model[removed.keyspace]);
+            let mut within = model.keys().filter(|key| removed.holds(key));
+            if within.any(|key| !keyspace.contains(key).expect("look")) {
+                model.retain(|key, _| !removed.holds(key));
+            }
+        }
         for (keyspace, model) in keyspaces.iter().zip(&self.model) {
             compare(keyspace, model, &format!("{:?}, {context}", keyspace.name()));
         }
@@ -304,15 +361,17 @@ fn killed_at_random_moments() {
     let memory = Path::new(MEMORY).is_dir().then(|| tempfile::tempdir_in(MEMORY));
     let memory = memory.map(|folder| folder.expect("a temporary folder"));
     trials.extend(memory.iter().map(|folder| Trial::new(folder.path(), JournalKind::Undo)));
-    let mut rounds = 0;
+    let (mut rounds, mut kills) = (0, vec![0; trials.len()]);
     while seconds.map_or(rounds < KILLS, |seconds| start.elapsed() < seconds) {
         rounds += 1;
         let turn = rounds as usize % trials.len();
         let trial = &mut trials[turn];
         trial.kill(seed, rounds, &mut random);
         trial.verify(seed, rounds, &mut random);
+        kills[turn] += 1;
     }
-    for trial in &trials {
+    for (trial, kills) in trials.iter().zip(kills) {
+        println!("proof\tkills\tall engines {:?}\t{kills}\t0", trial.journal);
         println!(
             "{:?}: {} commits, none of those that returned was lost",
             trial.journal, trial.last

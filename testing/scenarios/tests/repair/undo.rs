@@ -85,15 +85,15 @@ fn a_flipped_bit_costs_no_more_than_what_it_leads_to() {
 
 #[test]
 fn flipped_bits_of_other_engines() {
-    // What lies in memtables of the engine lsm is proved by nothing under this journal, keys neither.
-    let proves_keys = |engine: &Engine| !matches!(engine, Engine::Bplus | Engine::Lsm);
-    let others = Engine::ALL.into_iter().filter(proves_keys);
+    let others = Engine::ALL.into_iter().filter(|engine| *engine != Engine::Bplus);
     for (engine, seed) in others.flat_map(|engine| (0..8).map(move |seed| (engine, seed))) {
         println!("{engine}, seed {seed}");
         let Some((_directory, path, model)) = store_by(engine, seed) else { return };
         flip_three(&path, seed);
         let outcome = repair_and_judge(&path, &model);
-        assert!(outcome.wrong_values <= 3, "{} values changed", outcome.wrong_values);
+        // All that lies in memtables of the engine lsm has a checksum.
+        let wrong_max = if engine == Engine::Lsm { 0 } else { 3 };
+        assert!(outcome.wrong_values <= wrong_max, "{} values changed", outcome.wrong_values);
         let store = Store::open_with(&path, options()).unwrap();
         for info in store.keyspaces().unwrap() {
             assert_eq!(info.engine, engine, "keyspace {:?}", info.name);

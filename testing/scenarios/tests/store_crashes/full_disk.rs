@@ -4,10 +4,9 @@ use adamant::Durability;
 use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Promise, SimDisk, Tally};
 
+use adamant_scenarios::crashes::{Change, Content, Mix, Plan, Workload, assert_clean, judge};
+
 use crate::ALL;
-use crate::model::{Content, assert_clean, judge};
-use crate::plan::{Change, Plan};
-use crate::workload::{Mix, Workload};
 
 /// Bytes by which the space shrinks from one run to the next. Files grow in larger steps.
 const STEP_BYTES: u64 = 128 << 10;
@@ -23,8 +22,14 @@ struct Outcomes {
 
 #[test]
 fn a_full_disk_refuses_and_loses_nothing() {
-    let mix =
-        Mix { seed: seed(17), steps: 90, large_one_in: 12, upkeep_one_in: 20, durabilities: ALL };
+    let mix = Mix {
+        seed: seed(17),
+        steps: 90,
+        large_one_in: 12,
+        upkeep_one_in: 20,
+        durabilities: ALL,
+        ..Mix::default()
+    };
     let roomy = SimDisk::new(mix.seed);
     Workload::run(&roomy, mix);
     let (mut tally, mut outcomes) = (Tally::new(), Outcomes::default());

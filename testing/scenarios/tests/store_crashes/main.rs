@@ -5,19 +5,20 @@
 //! points. For `ADAMANT_SIM_STATES` and `ADAMANT_SIM_SEED` see `adamant_sim::tally`.
 
 mod full_disk;
-mod model;
-mod plan;
-mod workload;
 
-use adamant::{Durability, Engine, KeyspaceOptions, Store};
+use adamant::{Durability, Engine, KeyspaceOptions};
 use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Mark, Promise, SimDisk, Tally};
 
-use crate::model::{Content, judge, open};
-use crate::plan::{Change, Plan};
-use crate::workload::{Mix, Workload, key};
+use adamant_scenarios::crashes::{
+    Change, Content, Mix, Plan, Setup, Workload, assert_refusing, judge, judge_going_on, key, open,
+};
 
 const ALL: &[Durability] = &[Durability::Sync, Durability::Buffered, Durability::Deferred];
+
+fn create(name: &'static str) -> Plan {
+    Plan::Create(name, Setup::default().engine_of(name))
+}
 
 /// Recovers power cuts at one of `step` crash points.
 fn try_power_cuts(tally: &mut Tally, disk: &SimDisk, models: &[Content], step: usize, count: u64) {
@@ -26,27 +27,9 @@ fn try_power_cuts(tally: &mut Tally, disk: &SimDisk, models: &[Content], step: u
         let (store, found) = judge(&crashed, models, promise);
         tried += 1;
         if tried % 16 == 0 {
-            try_going_on(&crashed, store, &found);
+            judge_going_on(Setup::default(), &crashed, store, &found);
         }
     });
-}
-
-/// What was recovered is durable, and so is the next commit on it.
-fn try_going_on(disk: &SimDisk, store: Store, content: &Content) {
-    let point = disk.operation_count();
-    let keyspace = store.keyspace("new").unwrap().with_durability(Durability::Sync);
-    keyspace.insert("key", "value").unwrap();
-    let durable = disk.operation_count();
-    drop((keyspace, store));
-    let mut after = content.clone();
-    after.keyspaces.insert("new".into(), Default::default());
-    after.map("new").insert((*b"key").into(), (*b"value").into());
-    judge(
-        &disk.crash(point, &mut Choice::None),
-        std::slice::from_ref(content),
-        Promise::exactly(0),
-    );
-    judge(&disk.crash(durable, &mut Choice::None), &[after], Promise::exactly(0));
 }
 
 #[test]
@@ -54,7 +37,14 @@ fn every_crash_point_of_small_commits() {
     let mut tally = Tally::new();
     for (seed, step) in [(seed(0), 1), (seed(1), 2)] {
         let disk = SimDisk::new(seed);
-        let mix = Mix { seed, steps: 120, large_one_in: 0, upkeep_one_in: 15, durabilities: ALL };
+        let mix = Mix {
+            seed,
+            steps: 120,
+            large_one_in: 0,
+            upkeep_one_in: 15,
+            durabilities: ALL,
+            ..Mix::default()
+        };
         let models = Workload::run(&disk, mix);
         try_power_cuts(&mut tally, &disk, &models, step, 3);
     }
@@ -80,7 +70,14 @@ fn a_commit_that_changes_nothing_keeps_its_promise() {
 fn many_unsynced_commits() {
     let disk = SimDisk::new(seed(3));
     let durabilities = &[Durability::Buffered, Durability::Deferred];
-    let mix = Mix { seed: seed(3), steps: 200, large_one_in: 0, upkeep_one_in: 70, durabilities };
+    let mix = Mix {
+        seed: seed(3),
+        steps: 200,
+        large_one_in: 0,
+        upkeep_one_in: 70,
+        durabilities,
+        ..Mix::default()
+    };
     let models = Workload::run(&disk, mix);
     let mut tally = Tally::new();
     try_power_cuts(&mut tally, &disk, &models, 3, 6);
@@ -90,8 +87,14 @@ fn many_unsynced_commits() {
 #[test]
 fn large_values_span_and_recycle_log_files() {
     let disk = SimDisk::new(seed(5));
-    let mix =
-        Mix { seed: seed(5), steps: 50, large_one_in: 3, upkeep_one_in: 15, durabilities: ALL };
+    let mix = Mix {
+        seed: seed(5),
+        steps: 50,
+        large_one_in: 3,
+        upkeep_one_in: 15,
+        durabilities: ALL,
+        ..Mix::default()
+    };
     let models = Workload::run(&disk, mix);
     let history = (0..disk.operation_count()).filter_map(|number| disk.describe(number));
     let heads = |text: &String| text.starts_with("write sim/log/") && text.contains(" at 0:");
@@ -105,10 +108,17 @@ fn large_values_span_and_recycle_log_files() {
 #[test]
 fn a_tree_grows_and_shrinks() {
     let disk = SimDisk::new(seed(6));
-    let mix = Mix { seed: seed(6), steps: 0, large_one_in: 0, upkeep_one_in: 0, durabilities: ALL };
+    let mix = Mix {
+        seed: seed(6),
+        steps: 0,
+        large_one_in: 0,
+        upkeep_one_in: 0,
+        durabilities: ALL,
+        ..Mix::default()
+    };
     let mut workload = Workload::create(&disk, mix).unwrap();
     let name = "tree";
-    workload.commit(&Plan::Create(name), Durability::Sync).unwrap();
+    workload.commit(&create(name), Durability::Sync).unwrap();
     let changes = |numbers: std::ops::Range<u64>, value: Option<Vec<u8>>| {
         let change = |number| Change { name: name.into(), key: key(number), value: value.clone() };
         Plan::Batch(numbers.map(change).collect())
@@ -134,10 +144,17 @@ fn a_tree_grows_and_shrinks() {
 #[test]
 fn clears_and_renames() {
     let disk = SimDisk::new(seed(9));
-    let mix = Mix { seed: seed(9), steps: 0, large_one_in: 0, upkeep_one_in: 0, durabilities: ALL };
+    let mix = Mix {
+        seed: seed(9),
+        steps: 0,
+        large_one_in: 0,
+        upkeep_one_in: 0,
+        durabilities: ALL,
+        ..Mix::default()
+    };
     let mut workload = Workload::create(&disk, mix).unwrap();
     let mut names = ["one", "two"];
-    workload.commit(&Plan::Create(names[0]), Durability::Sync).unwrap();
+    workload.commit(&create(names[0]), Durability::Sync).unwrap();
     for round in 0..9 {
         let snapshot = (round % 3 == 1).then(|| workload.store().snapshot().unwrap());
         let change = |number| Change {
@@ -166,10 +183,17 @@ fn clears_and_renames() {
 #[test]
 fn conversions() {
     let disk = SimDisk::new(seed(8));
-    let mix = Mix { seed: seed(8), steps: 0, large_one_in: 0, upkeep_one_in: 0, durabilities: ALL };
+    let mix = Mix {
+        seed: seed(8),
+        steps: 0,
+        large_one_in: 0,
+        upkeep_one_in: 0,
+        durabilities: ALL,
+        ..Mix::default()
+    };
     let mut workload = Workload::create(&disk, mix).unwrap();
     let name = "tree";
-    workload.commit(&Plan::Create(name), Durability::Sync).unwrap();
+    workload.commit(&create(name), Durability::Sync).unwrap();
     let engines = Engine::ALL.into_iter().cycle().skip(1).take(8);
     for (round, engine) in engines.enumerate() {
         let change = |number| {
@@ -194,10 +218,17 @@ fn conversions() {
 #[test]
 fn keyspaces_that_go_under_a_snapshot() {
     let disk = SimDisk::new(seed(9));
-    let mix = Mix { seed: seed(9), steps: 0, large_one_in: 0, upkeep_one_in: 0, durabilities: ALL };
+    let mix = Mix {
+        seed: seed(9),
+        steps: 0,
+        large_one_in: 0,
+        upkeep_one_in: 0,
+        durabilities: ALL,
+        ..Mix::default()
+    };
     let mut workload = Workload::create(&disk, mix).unwrap();
     for name in ["one", "two"] {
-        workload.commit(&Plan::Create(name), Durability::Sync).unwrap();
+        workload.commit(&create(name), Durability::Sync).unwrap();
         let change = |number| Change {
             name: name.into(),
             key: key(number),
@@ -209,7 +240,7 @@ fn keyspaces_that_go_under_a_snapshot() {
     let handles = ["one", "two"].map(|name| workload.store().open_keyspace(name).unwrap());
     workload.commit(&Plan::Drop("one"), Durability::Sync).unwrap();
     workload.commit(&Plan::Convert("two", Engine::Critbit), Durability::Sync).unwrap();
-    workload.commit(&Plan::Create("one"), Durability::Sync).unwrap();
+    workload.commit(&create("one"), Durability::Sync).unwrap();
     let change = Change { name: "two".into(), key: key(20), value: None };
     workload.commit(&Plan::Single(change), Durability::Sync).unwrap();
     workload.commit(&Plan::Drop("two"), Durability::Sync).unwrap();
@@ -273,15 +304,21 @@ fn loads_leave_whole_pieces() {
 #[test]
 fn a_killed_process_loses_no_buffered_commit() {
     let disk = SimDisk::new(seed(7));
-    let mix =
-        Mix { seed: seed(7), steps: 150, large_one_in: 40, upkeep_one_in: 20, durabilities: ALL };
+    let mix = Mix {
+        seed: seed(7),
+        steps: 150,
+        large_one_in: 40,
+        upkeep_one_in: 20,
+        durabilities: ALL,
+        ..Mix::default()
+    };
     let models = Workload::run(&disk, mix);
     let mut tally = Tally::new();
     tally.deaths(&disk, 1, |killed, promise| {
         let (store, found) = judge(&killed, &models, promise);
         if killed.operation_count() % 8 == 0 {
             // The page cache had it, but recovery does not trust that: now it is durable.
-            try_going_on(&killed, store, &found);
+            judge_going_on(Setup::default(), &killed, store, &found);
         }
     });
     tally.print("store, killed processes");
@@ -291,8 +328,14 @@ fn a_killed_process_loses_no_buffered_commit() {
 fn crashes_during_recovery() {
     let mut tally = Tally::new();
     let disk = SimDisk::new(seed(11));
-    let mix =
-        Mix { seed: seed(11), steps: 60, large_one_in: 30, upkeep_one_in: 30, durabilities: ALL };
+    let mix = Mix {
+        seed: seed(11),
+        steps: 60,
+        large_one_in: 30,
+        upkeep_one_in: 30,
+        durabilities: ALL,
+        ..Mix::default()
+    };
     let models = Workload::run(&disk, mix);
     let mut cursor = disk.cursor();
     for point in (0..=disk.operation_count()).step_by(67) {
@@ -311,8 +354,14 @@ fn crashes_during_recovery() {
 /// Runs a workload again and again, each time with another sync failing.
 #[test]
 fn a_failing_sync_poisons_and_reopening_recovers() {
-    let mix =
-        Mix { seed: seed(13), steps: 60, large_one_in: 20, upkeep_one_in: 10, durabilities: ALL };
+    let mix = Mix {
+        seed: seed(13),
+        steps: 60,
+        large_one_in: 20,
+        upkeep_one_in: 10,
+        durabilities: ALL,
+        ..Mix::default()
+    };
     let sound = SimDisk::new(mix.seed);
     Workload::run(&sound, mix);
     let is_sync = |number: &u64| sound.describe(*number).unwrap().starts_with("sync");
@@ -382,25 +431,4 @@ fn run_with_a_fault(workload: &mut Workload) -> bool {
         return true;
     }
     false
-}
-
-/// Panics unless a poisoned store refuses every kind of write.
-fn assert_refusing(store: &Store, content: &Content) {
-    let refused = |outcome: adamant::Result<()>| {
-        let error = outcome.unwrap_err();
-        assert!(error.is_poisoned(), "{error:?}");
-    };
-    refused(store.create_keyspace("another").map(drop));
-    for name in content.keyspaces.keys() {
-        let keyspace = store.open_keyspace(name).unwrap();
-        for durability in ALL {
-            let keyspace = keyspace.with_durability(*durability);
-            refused(keyspace.insert("key", "value").map(drop));
-            refused(keyspace.remove("key").map(drop));
-        }
-        let mut batch = store.batch();
-        batch.insert(&keyspace, "key", "value").unwrap();
-        refused(batch.commit());
-        refused(store.drop_keyspace(name).map(drop));
-    }
 }

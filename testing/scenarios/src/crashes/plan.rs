@@ -4,63 +4,100 @@ use std::sync::Arc;
 
 use adamant::{Durability, Engine, Keyspace, KeyspaceOptions, Result, Store};
 
-use crate::model::Content;
+use crate::crashes::model::Content;
 
 /// A change of one entry; no value removes it.
 #[derive(Clone, Debug)]
-pub(crate) struct Change {
-    pub(crate) name: String,
-    pub(crate) key: Vec<u8>,
-    pub(crate) value: Option<Vec<u8>>,
-}
-
-/// The engine that keeps the keyspace of a name: all of them take part.
-fn engine_of(name: &str) -> Engine {
-    match name {
-        "second" => Engine::Btree,
-        ".." => Engine::Critbit,
-        "/" => Engine::Redblack,
-        "log" => Engine::Lsm,
-        _ => Engine::Bplus,
-    }
+pub struct Change {
+    /// The keyspace.
+    pub name: String,
+    /// The key.
+    pub key: Vec<u8>,
+    /// The value it gets.
+    pub value: Option<Vec<u8>>,
 }
 
 /// What becomes one commit.
 #[derive(Clone, Debug)]
-pub(crate) enum Plan {
-    Create(&'static str),
+pub enum Plan {
+    /// A new keyspace of an engine.
+    Create(&'static str, Engine),
+    /// A keyspace goes.
     Drop(&'static str),
+    /// A keyspace gets another engine.
     Convert(&'static str, Engine),
+    /// A keyspace gets another name, which no other has.
     Rename(&'static str, &'static str),
+    /// All entries of a keyspace go.
     Clear(&'static str),
+    /// One entry.
     Single(Change),
+    /// One entry goes, and its value is returned.
     Take {
+        /// The keyspace.
         name: String,
+        /// The key.
         key: Vec<u8>,
     },
+    /// The entries from a key on go, up to another or to the end: of so few that it is one commit of
+    /// whatever engine.
+    RemoveRange {
+        /// The keyspace.
+        name: String,
+        /// The lowest key that goes.
+        start: Vec<u8>,
+        /// The first key above it that stays, if any does.
+        end: Option<Vec<u8>>,
+    },
+    /// Entries of any keyspaces.
     Batch(Vec<Change>),
     /// By calls of their own if it is one, else in a batch.
     Moves(Vec<Move>),
+    /// A few entries, loaded.
     Load {
+        /// The keyspace.
         name: String,
+        /// Keys and values, in any order, maybe twice.
         entries: Vec<(Vec<u8>, Vec<u8>)>,
     },
 }
 
 /// A value that goes from a key of a keyspace to another, or is swapped with that of another.
 #[derive(Clone, Debug)]
-pub(crate) struct Move {
-    pub(crate) is_swap: bool,
-    pub(crate) source: (String, Vec<u8>),
-    pub(crate) target: (String, Vec<u8>),
+pub struct Move {
+    /// Whether the other value comes back.
+    pub is_swap: bool,
+    /// From which keyspace and key.
+    pub source: (String, Vec<u8>),
+    /// To which.
+    pub target: (String, Vec<u8>),
 }
 
 impl Plan {
+    /// Whether it can be done with that content: shrunk workloads leave steps out.
+    pub fn fits(&self, content: &Content) -> bool {
+        let has = |name: &str| content.keyspaces.contains_key(name);
+        match self {
+            Plan::Create(name, _) => !has(name),
+            Plan::Rename(name, new_name) => has(name) && !has(new_name),
+            Plan::Drop(name) | Plan::Convert(name, _) | Plan::Clear(name) => has(name),
+            Plan::Single(Change { name, .. })
+            | Plan::RemoveRange { name, .. }
+            | Plan::Take { name, .. }
+            | Plan::Load { name, .. } => has(name),
+            Plan::Batch(changes) => changes.iter().all(|change| has(&change.name)),
+            Plan::Moves(moves) => moves.iter().all(|it| has(&it.source.0) && has(&it.target.0)),
+        }
+    }
+
     /// The content after it.
-    pub(crate) fn applied(&self, content: &Content) -> Content {
+    ///
+    /// # Panics
+    /// Unless it fits.
+    pub fn applied(&self, content: &Content) -> Content {
         let mut content = content.clone();
         match self {
-            Plan::Create(name) => {
+            Plan::Create(name, _) => {
                 content.keyspaces.insert((*name).into(), Arc::default());
             }
             Plan::Drop(name) => {
@@ -75,6 +112,9 @@ impl Plan {
             Plan::Take { name, key } => {
                 content.map(name).remove(key.as_slice());
             }
+            Plan::RemoveRange { name, start, end } => content.map(name).retain(|key, _| {
+                key[..] < start[..] || end.as_ref().is_some_and(|end| key[..] >= end[..])
+            }),
             Plan::Single(change) => apply(&mut content, change),
             Plan::Batch(changes) => changes.iter().for_each(|change| apply(&mut content, change)),
             Plan::Moves(moves) => {
@@ -93,19 +133,20 @@ impl Plan {
     }
 
     /// Makes it a commit of a store that holds `before`, and checks what the calls return.
-    pub(crate) fn run(
-        &self,
-        store: &Store,
-        before: &Content,
-        durability: Durability,
-    ) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of the calls.
+    ///
+    /// # Panics
+    /// If a call returns something else than it should.
+    pub fn run(&self, store: &Store, before: &Content, durability: Durability) -> Result<()> {
         let had = |name: &str, key: &[u8]| before.keyspaces[name].get(key);
         let keyspace = |name: &str| -> Result<Keyspace> {
             Ok(store.open_keyspace(name)?.with_durability(durability))
         };
         match self {
-            Plan::Create(name) => {
-                store.create_keyspace_with(name, KeyspaceOptions::new().engine(engine_of(name)))?;
+            Plan::Create(name, engine) => {
+                store.create_keyspace_with(name, KeyspaceOptions::new().engine(*engine))?;
             }
             Plan::Convert(name, engine) => {
                 store.convert_keyspace(name, *engine)?;
@@ -116,6 +157,12 @@ impl Plan {
             Plan::Take { name, key } => {
                 let taken = keyspace(name)?.take(key)?;
                 assert_eq!(taken.as_deref(), had(name, key).map(Arc::as_ref));
+            }
+            Plan::RemoveRange { name, start, end: Some(end) } => {
+                keyspace(name)?.remove_range(&start[..]..&end[..])?;
+            }
+            Plan::RemoveRange { name, start, end: None } => {
+                keyspace(name)?.remove_range(&start[..]..)?;
             }
             Plan::Single(Change { name, key, value: Some(value) }) => {
                 let replaced = keyspace(name)?.insert(key, value)?;
@@ -155,8 +202,8 @@ impl Plan {
     }
 
     /// The durability that it has whatever was asked for.
-    pub(crate) fn fixed_durability(&self) -> Option<Durability> {
-        matches!(self, Plan::Create(_) | Plan::Drop(_) | Plan::Convert(..) | Plan::Rename(..))
+    pub fn fixed_durability(&self) -> Option<Durability> {
+        matches!(self, Plan::Create(..) | Plan::Drop(_) | Plan::Convert(..) | Plan::Rename(..))
             .then_some(Durability::Sync)
     }
 }

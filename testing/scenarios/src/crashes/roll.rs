@@ -1,12 +1,13 @@
-//! A scripted user of a store: the same seed does the same.
+//! What a workload does at random: the same seed does the same.
 
 use std::sync::Arc;
 
-use adamant::{Durability, Result, Store};
-use adamant_sim::{Mark, SimDisk};
+use adamant::{Engine, Result};
+use adamant_sim::SimDisk;
 
-use crate::model::{Content, open};
-use crate::plan::{Change, Move, Plan};
+use crate::crashes::model::Content;
+use crate::crashes::plan::{Change, Move, Plan};
+use crate::crashes::workload::{Mix, Step, Workload};
 
 /// Keyspaces that come and go.
 const NAMES: [&str; 5] = ["first", "second", "..", "/", "log"];
@@ -16,48 +17,15 @@ const LARGE_BYTES: std::ops::Range<usize> = 1_100_000..1_500_000;
 const LARGE_KEYS: [&str; 2] = ["large", "larger"];
 /// Different numbers that keys are made of.
 const KEYS: u64 = 600;
-
-/// What kinds of steps a workload takes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mix {
-    pub(crate) seed: u64,
-    pub(crate) steps: u64,
-    /// One commit in so many writes a large value; 0: none does.
-    pub(crate) large_one_in: u64,
-    /// One step in so many is a sync, and one reopens the store; 0: none.
-    pub(crate) upkeep_one_in: u64,
-    /// The durabilities to choose from.
-    pub(crate) durabilities: &'static [Durability],
-}
-
-/// A store in use, and what it should hold.
-pub(crate) struct Workload {
-    pub(crate) disk: SimDisk,
-    /// None when closing or opening it failed.
-    pub(crate) store: Option<Store>,
-    /// By commit.
-    pub(crate) models: Vec<Content>,
-    /// Errors that the store survived.
-    pub(crate) refused: u64,
-    pub(crate) mix: Mix,
-    random: fastrand::Rng,
-}
+/// Entries of a range that is removed: they go in one commit.
+const RANGE_ENTRIES_MAX: usize = 200;
 
 impl Workload {
-    /// Creates a store on an empty disk.
-    pub(crate) fn create(disk: &SimDisk, mix: Mix) -> Result<Workload> {
-        Ok(Workload {
-            disk: disk.clone(),
-            store: Some(open(disk)?),
-            models: vec![Content::default()],
-            refused: 0,
-            mix,
-            random: fastrand::Rng::with_seed(mix.seed),
-        })
-    }
-
     /// Creates a store, takes all steps, and returns what it should hold by commit.
-    pub(crate) fn run(disk: &SimDisk, mix: Mix) -> Vec<Content> {
+    ///
+    /// # Panics
+    /// If anything fails.
+    pub fn run(disk: &SimDisk, mix: Mix) -> Vec<Content> {
         let mut workload = Workload::create(disk, mix).unwrap();
         for _ in 0..mix.steps {
             workload.step().unwrap();
@@ -66,72 +34,59 @@ impl Workload {
         workload.models
     }
 
-    pub(crate) fn store(&self) -> &Store {
-        self.store.as_ref().expect("the store is open")
-    }
-
-    pub(crate) fn last(&self) -> &Content {
-        self.models.last().expect("there is a model of the empty store")
-    }
-
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.last().keyspaces.contains_key(name)
-    }
-
-    fn put_durable(&self) {
-        Mark::Durable.put(&self.disk, self.models.len() as u64 - 1);
-    }
-
     /// Upkeep or a commit.
-    pub(crate) fn step(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// As [`Workload::take`].
+    pub fn step(&mut self) -> Result<()> {
+        let step = self.next_step();
+        self.take(&step)
+    }
+
+    /// What comes next.
+    ///
+    /// # Panics
+    /// Never: there are durabilities.
+    pub fn next_step(&mut self) -> Step {
         if self.one_in(self.mix.upkeep_one_in) {
-            self.reopen()
-        } else if self.one_in(self.mix.upkeep_one_in) {
-            self.store().sync()?;
-            self.put_durable();
-            Ok(())
-        } else {
-            let durability = *self.random.choice(self.mix.durabilities).unwrap();
-            let plan = self.plan();
-            self.commit(&plan, durability)
+            return Step::Reopen;
         }
+        if self.one_in(self.mix.upkeep_one_in) {
+            return Step::Sync;
+        }
+        let durability = *self.random.choice(self.mix.durabilities).unwrap();
+        if self.one_in(self.mix.rare_one_in) && !self.last().keyspaces.is_empty() {
+            return match self.random.u8(..10) {
+                0 | 1 => Step::Snapshot,
+                2 => Step::Shrink,
+                3 => Step::Merge(self.some_name()),
+                4 => Step::Backup,
+                _ => Step::Commit(self.rare_plan(), durability),
+            };
+        }
+        Step::Commit(self.plan(), durability)
     }
 
-    /// Closes the store and opens it again.
-    pub(crate) fn reopen(&mut self) -> Result<()> {
-        let store = self.store.take().expect("the store is open");
-        store.close()?;
-        self.put_durable();
-        self.store = Some(open(&self.disk)?);
-        Ok(())
-    }
-
-    /// One commit. After an error it is undone, or the store is poisoned.
-    pub(crate) fn commit(&mut self, plan: &Plan, durability: Durability) -> Result<()> {
-        let commit = self.models.len() as u64;
-        let model = plan.applied(self.last());
-        Mark::Begun.put(&self.disk, commit);
-        let done = plan.run(self.store(), self.last(), durability);
-        match (&done, plan.fixed_durability().unwrap_or(durability)) {
-            (Ok(()), Durability::Sync) => Mark::Durable.put(&self.disk, commit),
-            (Ok(()), Durability::Buffered) => Mark::Buffered.put(&self.disk, commit),
-            (Ok(()), Durability::Deferred) => {}
-            (Err(error), _) if error.is_poisoned() && Content::of(self.store()) == model => {}
-            (Err(_), _) => {
-                self.refused += 1;
-                self.last().verify(self.store());
-                return done;
+    /// Some commit that changes much at once.
+    fn rare_plan(&mut self) -> Plan {
+        let name = self.some_name();
+        let unused: Vec<&'static str> = NAMES.into_iter().filter(|name| !self.has(name)).collect();
+        match self.random.u8(..5) {
+            0 => Plan::Convert(name, Engine::ALL[self.random.usize(..Engine::ALL.len())]),
+            1 if !unused.is_empty() => {
+                Plan::Rename(name, unused[self.random.usize(..unused.len())])
             }
+            2 => Plan::Clear(name),
+            _ => self.range_removal(name),
         }
-        self.models.push(model);
-        done
     }
 
     /// Some commit that makes sense now.
     fn plan(&mut self) -> Plan {
         let missing: Vec<&'static str> = NAMES.into_iter().filter(|name| !self.has(name)).collect();
         if missing.len() == NAMES.len() || (!missing.is_empty() && self.one_in(10)) {
-            return Plan::Create(missing[self.random.usize(..missing.len())]);
+            let name = missing[self.random.usize(..missing.len())];
+            return Plan::Create(name, self.mix.setup.engine_of(name));
         }
         let name = self.some_name();
         if self.one_in(self.mix.large_one_in) {
@@ -140,7 +95,7 @@ impl Workload {
             let key = LARGE_KEYS[self.random.usize(..LARGE_KEYS.len())].into();
             return Plan::Single(Change { name: name.into(), key, value: Some(value) });
         }
-        match self.random.u8(..39) {
+        match self.random.u8(..41) {
             0 => Plan::Drop(name),
             1..=11 => {
                 let key = self.some_key();
@@ -160,8 +115,26 @@ impl Workload {
             35 | 36 => {
                 Plan::Moves((0..self.random.usize(2..12)).map(|_| self.some_move()).collect())
             }
-            _ => self.load(name),
+            37 | 38 => self.load(name),
+            _ => self.range_removal(name),
         }
+    }
+
+    /// The removal of a range of some entries, or of all from a key on.
+    fn range_removal(&mut self, name: &str) -> Plan {
+        let keys: Vec<Vec<u8>> = self.models[self.models.len() - 1].keyspaces[name]
+            .keys()
+            .map(|key| key.to_vec())
+            .collect();
+        // One key at least: of a range that can hold none nothing is made durable.
+        let count = self.random.usize(..RANGE_ENTRIES_MAX).min(keys.len().saturating_sub(1)) + 1;
+        let is_open = self.random.bool();
+        let skipped_max = keys.len().saturating_sub(count);
+        let at = if is_open { skipped_max } else { self.random.usize(..=skipped_max) };
+        let key_at = |at: usize| keys.get(at).cloned();
+        let end = if is_open { None } else { Some(key_at(at + count).unwrap_or(vec![0xff])) };
+        let start = key_at(at).unwrap_or(vec![0]);
+        Plan::RemoveRange { name: name.into(), start, end }
     }
 
     fn some_name(&mut self) -> &'static str {
@@ -259,7 +232,7 @@ impl Workload {
 }
 
 /// Keys of several lengths, some with long starts in common.
-pub(crate) fn key(number: u64) -> Vec<u8> {
+pub fn key(number: u64) -> Vec<u8> {
     match number % 3 {
         0 => format!("{number:x}").into_bytes(),
         1 => format!("key {number:05}").into_bytes(),

@@ -1,0 +1,15 @@
+//! Whole stores on a disk that crashes: what they are made of, what they do, and what is judged.
+
+pub mod setup;
+pub mod model;
+pub mod plan;
+pub mod workload;
+pub mod roll;
+pub mod survive;
+
+pub use model::{Content, assert_clean, judge, judge_going_on, judge_of, open};
+pub use plan::{Change, Move, Plan};
+pub use roll::key;
+pub use setup::Setup;
+pub use survive::{Survived, assert_refusing};
+pub use workload::{Mix, Step, Workload};

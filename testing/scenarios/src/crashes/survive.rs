@@ -1,0 +1,74 @@
+//! What becomes of a store whose medium failed once: it goes on and is right, or is poisoned, refuses every
+//! write, and is right when it is opened again.
+
+use adamant::{Durability, Error, Result, Store};
+use adamant_sim::Promise;
+
+use crate::crashes::model::{Content, judge_of};
+use crate::crashes::workload::Workload;
+
+/// What an error left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survived {
+    /// The store went on.
+    Usable,
+    /// It was poisoned, and is open again.
+    Poisoned,
+    /// It could not be closed or opened, and is open now.
+    Closed,
+}
+
+impl Workload {
+    /// Judges the store after the error of a step, and opens it again where it has to be.
+    ///
+    /// # Panics
+    /// If it is not right, or a poisoned one still writes.
+    pub fn survive(&mut self, error: &Error) -> Survived {
+        let Some(store) = &self.store else {
+            self.open_again();
+            return Survived::Closed;
+        };
+        self.last().verify(store);
+        if !error.is_poisoned() {
+            return Survived::Usable;
+        }
+        assert_refusing(store, self.last());
+        self.last().verify(store);
+        self.close_at_once();
+        self.open_again();
+        Survived::Poisoned
+    }
+
+    /// Recovers what is on the disk, and goes on from there.
+    fn open_again(&mut self) {
+        let promise = Promise::at_death(&self.disk, self.disk.operation_count());
+        let (store, found) = judge_of(self.mix.setup, &self.disk, &self.models, promise);
+        let last = self.models.iter().rposition(|model| *model == found);
+        self.models.truncate(last.expect("it was judged to be one of them") + 1);
+        self.store = Some(store);
+    }
+}
+
+/// Tries every kind of write on a poisoned store.
+///
+/// # Panics
+/// Unless all are refused.
+pub fn assert_refusing(store: &Store, content: &Content) {
+    let refused = |outcome: Result<()>| {
+        let error = outcome.unwrap_err();
+        assert!(error.is_poisoned(), "{error:?}");
+    };
+    refused(store.create_keyspace("another").map(drop));
+    for name in content.keyspaces.keys() {
+        let keyspace = store.open_keyspace(name).unwrap();
+        for durability in [Durability::Sync, Durability::Buffered, Durability::Deferred] {
+            let keyspace = keyspace.with_durability(durability);
+            refused(keyspace.insert("key", "value").map(drop));
+            refused(keyspace.remove("key").map(drop));
+        }
+        let mut batch = store.batch();
+        batch.insert(&keyspace, "key", "value").unwrap();
+        refused(batch.commit());
+        refused(store.drop_keyspace(name).map(drop));
+    }
+}

@@ -1,0 +1,97 @@
+//! Stores that somebody tampered with: small ones, of both journals, closed or killed, with bytes of any of
+//! their files changed or cut off, or with arbitrary bytes for a file.
+//!
+//! What a plain read shows may be wrong: pages of the pool are trusted unless it is asked otherwise, and
+//! several changes may make a checksum fit. After one change, with pages verified, what is read without an
+//! error is right.
+
+use std::sync::Arc;
+
+use adamant::JournalKind;
+use adamant_medium::storage::File;
+
+use crate::fuzz::image::{Kept, LINE_BYTES, put};
+use crate::fuzz::usage::Subject;
+
+/// Bytes of one change: which file, which line that is not empty (2), the byte in it, what is done, how.
+const CHANGE_BYTES: usize = 6;
+/// Changes of a program at most, so that it ends soon.
+const CHANGES_MAX: usize = 40;
+/// In the first byte of a program, beside the number of the store: pages are verified; what follows is one
+/// file's number and its new bytes.
+const VERIFY: u8 = 0x80;
+const RAW: u8 = 0x40;
+/// Of what is random in the stores.
+const SEED: u64 = 1;
+/// Bytes that are all zeroed, or all set, at most.
+const RUN_BYTES: usize = 8;
+
+/// The stores that are tampered with.
+pub struct Stores {
+    subjects: [Subject; 4],
+}
+
+impl Stores {
+    /// Makes them: takes a moment.
+    ///
+    /// # Panics
+    /// If they cannot be made.
+    #[expect(clippy::new_without_default, reason = "work, and not nothing")]
+    pub fn new() -> Self {
+        let (redo, undo) = (JournalKind::Redo, JournalKind::Undo);
+        let of = [(redo, false), (redo, true), (undo, false), (undo, true)];
+        Self { subjects: of.map(|(journal, is_closed)| Subject::make(journal, is_closed, SEED)) }
+    }
+
+    /// Changes a copy of one of the stores as the program says, and uses it. Returns whether it opened.
+    ///
+    /// # Panics
+    /// If wrong data was read as if it were right.
+    pub fn run(&self, program: &[u8]) -> bool {
+        let Some((&choice, words)) = program.split_first() else { return false };
+        let subject = &self.subjects[usize::from(choice) % self.subjects.len()];
+        let kept = &subject.image.files;
+        let (root, files) = put(kept);
+        if choice & RAW != 0 {
+            let Some((&number, bytes)) = words.split_first() else { return false };
+            let file = &files[usize::from(number) % files.len()];
+            file.set_len(0).unwrap();
+            file.write_at(bytes, 0).unwrap();
+            return subject.exercise(root, choice & VERIFY != 0, false);
+        }
+        let (changes, _) = words.as_chunks::<CHANGE_BYTES>();
+        let changes = &changes[..changes.len().min(CHANGES_MAX)];
+        let mut is_pool = false;
+        for change in changes {
+            let index = usize::from(change[0]) % files.len();
+            is_pool |= kept[index].is_pool();
+            apply(change, &kept[index], &files[index]);
+        }
+        // The pool of the undo journal has no checksums.
+        let verify = choice & VERIFY != 0;
+        let is_proved = subject.journal == JournalKind::Redo || !is_pool;
+        subject.exercise(root, verify, verify && is_proved && changes.len() <= 1)
+    }
+}
+
+/// Does one change to a file.
+fn apply(change: &[u8; CHANGE_BYTES], kept: &Kept, file: &Arc<dyn File>) {
+    let &[_, low, high, byte, what, value] = change;
+    let line = kept.used[usize::from(u16::from_le_bytes([low, high])) % kept.used.len()];
+    let at = line + u64::from(byte) % LINE_BYTES;
+    let rest = file.len().unwrap().saturating_sub(at);
+    if rest == 0 {
+        return;
+    }
+    let mut found = [0];
+    file.read_at(&mut found, at).unwrap();
+    let run = RUN_BYTES.min(rest as usize);
+    let zeros = usize::from(value).min(rest as usize);
+    match what % 8 {
+        0..4 => file.write_at(&[found[0] ^ value], at).unwrap(),
+        4 => file.write_at(&[value], at).unwrap(),
+        5 => file.write_at(&[0; 256][..zeros], at).unwrap(),
+        6 => file.write_at(&[0xff; RUN_BYTES][..run], at).unwrap(),
+        _ => file.set_len(at).unwrap(),
+    }
+}
