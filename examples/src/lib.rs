@@ -12,4 +12,9 @@
 //! - `bank`: threads transfer money, the process is killed, nothing is lost.
 //!
 //! `cargo run -p adamant-examples --example NAME`
+//!
+//! The modules are the guides of the folder `docs`: as documentation, and so that each piece of code in
+//! them is compiled and run by the tests.
 #![forbid(unsafe_code)]
+
+pub mod guide;

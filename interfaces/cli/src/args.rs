@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use adamant::Engine;
+use adamant_cli::table::Layout;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -171,6 +172,18 @@ pub(crate) struct CsvArgs {
     /// Fields are taken as they are: no \xNN for bytes that are no UTF-8, no \\ for a backslash
     #[arg(long, requires = "csv")]
     pub(crate) raw: bool,
+}
+
+impl CsvArgs {
+    /// What the columns mean, if records are CSV.
+    ///
+    /// # Errors
+    /// In words, when that says nothing.
+    pub(crate) fn layout(&self) -> std::result::Result<Option<Layout>, String> {
+        let Self { csv, keys, values, separator, raw } = self;
+        let layout = || Layout::new(keys.clone(), values.clone(), separator.clone(), *raw);
+        csv.then(layout).transpose()
+    }
 }
 
 #[derive(Debug, clap::Args)]

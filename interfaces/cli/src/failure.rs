@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use adamant_cli::reading;
+
 /// The result of a verb.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
@@ -83,6 +85,15 @@ fn code_of(error: &io::Error) -> Code {
     }
 }
 
+impl From<reading::Error> for Failure {
+    fn from(error: reading::Error) -> Self {
+        match error {
+            reading::Error::Unread(error) => Self::file(Path::new("the input"), &error),
+            malformed => Self::new(Code::BadInput, malformed.to_string()),
+        }
+    }
+}
+
 impl From<adamant::Error> for Failure {
     fn from(error: adamant::Error) -> Self {
         use adamant::Error;
@@ -92,6 +103,7 @@ impl From<adamant::Error> for Failure {
             | Error::ValueTooLong { .. }
             | Error::KeyspaceName { .. }
             | Error::WrongEngine { .. }
+            | Error::NotExpiring { .. }
             | Error::EngineName { .. }
             | Error::KeyspaceExists { .. }
             | Error::TargetExists { .. }

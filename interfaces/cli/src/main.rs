@@ -8,8 +8,6 @@
 mod failure;
 mod figures;
 mod args;
-mod record;
-mod table;
 mod output;
 mod progress;
 mod opening;

@@ -26,13 +26,13 @@ struct Line<'a> {
 }
 
 /// A key and a value.
-pub(crate) type Record = (Vec<u8>, Vec<u8>);
+pub type Record = (Vec<u8>, Vec<u8>);
 
 /// Reads a line, and checks that a store can hold it.
 ///
 /// # Errors
 /// In words, what was expected and found.
-pub(crate) fn parse(line: &[u8]) -> Result<Record, String> {
+pub fn parse(line: &[u8]) -> Result<Record, String> {
     let text = std::str::from_utf8(line).map_err(|error| {
         format!("expected UTF-8, found another byte at {}", error.valid_up_to())
     })?;
@@ -55,7 +55,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Record, String> {
 ///
 /// # Errors
 /// In words, what was expected and found.
-pub(crate) fn check(key: &[u8], value: &[u8]) -> Result<(), String> {
+pub fn check(key: &[u8], value: &[u8]) -> Result<(), String> {
     if key.is_empty() || key.len() > adamant::KEY_BYTES_MAX {
         let (expected, found) = (adamant::KEY_BYTES_MAX, key.len());
         return Err(format!("expected a key of 1 to {expected} bytes, found {found}"));
@@ -83,14 +83,14 @@ fn bytes(
 }
 
 /// An entry as a JSON object, without a line break.
-pub(crate) fn format(key: &[u8], value: &[u8]) -> String {
+pub fn format(key: &[u8], value: &[u8]) -> String {
     let (key, key_base64) = fields(key);
     let (value, value_base64) = fields(value);
     json(&Line { key, key_base64, value, value_base64 })
 }
 
 /// Only a key as the fields that a record would have.
-pub(crate) fn format_key(key: &[u8]) -> serde_json::Map<String, serde_json::Value> {
+pub fn format_key(key: &[u8]) -> serde_json::Map<String, serde_json::Value> {
     let (name, text) = match fields(key) {
         (Some(text), _) => ("key", text),
         (None, base64) => ("key_base64", base64.unwrap_or_default()),

@@ -7,14 +7,46 @@
 //! A backslash is written as two, and bytes that are no UTF-8 as `\xNN`; the same is read. With `raw`
 //! fields are the bytes that they are.
 
+use std::io;
+
 use csv::{ByteRecord, StringRecord};
 
-use crate::args::CsvArgs;
 use crate::record::{Record, check};
 
-/// How records lie in the columns of a file.
-pub(crate) struct Columns<'a> {
-    args: &'a CsvArgs,
+/// Which columns of a file are the key, which the value, and how they are joined.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    keys: Vec<String>,
+    values: Vec<String>,
+    separator: String,
+    is_raw: bool,
+}
+
+impl Layout {
+    /// The names of the columns that the key and the value are joined of, what stands between these, and
+    /// whether fields are the bytes that they are.
+    ///
+    /// # Errors
+    /// In words, when there is no column for the key or the value, or nothing would stand between two.
+    pub fn new(
+        keys: Vec<String>,
+        values: Vec<String>,
+        separator: String,
+        is_raw: bool,
+    ) -> Result<Self, String> {
+        if keys.is_empty() || values.is_empty() {
+            return Err("expected a column for the key and one for the value, found none".into());
+        }
+        if separator.is_empty() {
+            return Err("expected something to stand between columns, found nothing".into());
+        }
+        Ok(Self { keys, values, separator, is_raw })
+    }
+}
+
+/// Where the columns of a layout are in a file.
+pub struct Columns<'a> {
+    layout: &'a Layout,
     keys: Vec<usize>,
     values: Vec<usize>,
 }
@@ -24,7 +56,7 @@ impl<'a> Columns<'a> {
     ///
     /// # Errors
     /// In words, for a name that is not there, or there twice, or asked for twice.
-    pub(crate) fn find(args: &'a CsvArgs, header: &ByteRecord) -> Result<Self, String> {
+    pub fn find(layout: &'a Layout, header: &ByteRecord) -> Result<Self, String> {
         let find = |name: &String| {
             let mut found = (0..header.len()).filter(|&at| &header[at] == name.as_bytes());
             match (found.next(), found.next()) {
@@ -36,18 +68,18 @@ impl<'a> Columns<'a> {
                 }
             }
         };
-        let keys = args.keys.iter().map(find).collect::<Result<_, _>>()?;
-        let values = args.values.iter().map(find).collect::<Result<_, _>>()?;
-        Ok(Self { args, keys, values })
+        let keys = layout.keys.iter().map(find).collect::<Result<_, _>>()?;
+        let values = layout.values.iter().map(find).collect::<Result<_, _>>()?;
+        Ok(Self { layout, keys, values })
     }
 
     /// Reads a record, and checks that a store can hold it. Other columns are passed over.
     ///
     /// # Errors
     /// In words, what was expected and found.
-    pub(crate) fn parse(&self, fields: &ByteRecord) -> Result<Record, String> {
-        let key = self.join(fields, &self.keys, &self.args.keys)?;
-        let value = self.join(fields, &self.values, &self.args.values)?;
+    pub fn parse(&self, fields: &ByteRecord) -> Result<Record, String> {
+        let key = self.join(fields, &self.keys, &self.layout.keys)?;
+        let value = self.join(fields, &self.values, &self.layout.values)?;
         check(&key, &value)?;
         Ok((key, value))
     }
@@ -58,18 +90,18 @@ impl<'a> Columns<'a> {
         columns: &[usize],
         names: &[String],
     ) -> Result<Vec<u8>, String> {
-        let separator = self.args.separator.as_bytes();
+        let separator = self.layout.separator.as_bytes();
         let mut joined = Vec::new();
         for (number, (&column, name)) in columns.iter().zip(names).enumerate() {
             let field = fields.get(column).unwrap_or_default();
-            let bytes = match self.args.raw {
+            let bytes = match self.layout.is_raw {
                 true => field.to_vec(),
                 false => unescape(field).map_err(|what| format!("column {name:?}: {what}"))?,
             };
             if columns.len() > 1 && contains(&bytes, separator) {
                 return Err(format!(
                     "column {name:?} holds the separator {:?}; choose another one (--separator)",
-                    self.args.separator
+                    self.layout.separator
                 ));
             }
             if number > 0 {
@@ -84,9 +116,9 @@ impl<'a> Columns<'a> {
 /// The first line of a file: the names of the columns.
 ///
 /// # Errors
-/// In words, for a name that is there twice, or an empty separator.
-pub(crate) fn header(args: &CsvArgs) -> Result<StringRecord, String> {
-    let names: Vec<&String> = args.keys.iter().chain(&args.values).collect();
+/// In words, for a name that is there twice.
+pub fn header(layout: &Layout) -> Result<StringRecord, String> {
+    let names: Vec<&String> = layout.keys.iter().chain(&layout.values).collect();
     for (at, name) in names.iter().enumerate() {
         if names[..at].contains(name) {
             return Err(format!("the column {name:?} was asked for twice"));
@@ -99,12 +131,12 @@ pub(crate) fn header(args: &CsvArgs) -> Result<StringRecord, String> {
 ///
 /// # Errors
 /// In words, when key or value do not have as many parts as there are columns.
-pub(crate) fn format(args: &CsvArgs, key: &[u8], value: &[u8]) -> Result<ByteRecord, String> {
+pub fn format(layout: &Layout, key: &[u8], value: &[u8]) -> Result<ByteRecord, String> {
     let mut record = ByteRecord::new();
-    for (what, bytes, names) in [("key", key, &args.keys), ("value", value, &args.values)] {
+    for (what, bytes, names) in [("key", key, &layout.keys), ("value", value, &layout.values)] {
         let parts = match names.len() {
             1 => vec![bytes],
-            _ => split(bytes, args.separator.as_bytes()),
+            _ => split(bytes, layout.separator.as_bytes()),
         };
         if parts.len() != names.len() {
             return Err(format!(
@@ -115,7 +147,7 @@ pub(crate) fn format(args: &CsvArgs, key: &[u8], value: &[u8]) -> Result<ByteRec
             ));
         }
         for part in parts {
-            if args.raw {
+            if layout.is_raw {
                 record.push_field(part);
             } else {
                 record.push_field(&escape(part));
@@ -123,6 +155,16 @@ pub(crate) fn format(args: &CsvArgs, key: &[u8], value: &[u8]) -> Result<ByteRec
         }
     }
     Ok(record)
+}
+
+/// The bytes of a row.
+///
+/// # Errors
+/// None that a record can be the cause of.
+pub fn row(record: &ByteRecord) -> io::Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_byte_record(record)?;
+    writer.into_inner().map_err(|error| error.into_error())
 }
 
 fn contains(bytes: &[u8], separator: &[u8]) -> bool {
@@ -180,19 +222,18 @@ fn unescape(field: &[u8]) -> Result<Vec<u8>, String> {
 mod tests {
     use super::*;
 
-    fn args(keys: &[&str], values: &[&str]) -> CsvArgs {
+    fn layout(keys: &[&str], values: &[&str]) -> Layout {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let separator = "\t".into();
-        CsvArgs { csv: true, keys: owned(keys), values: owned(values), separator, raw: false }
+        Layout::new(owned(keys), owned(values), "\t".into(), false).unwrap()
     }
 
     #[test]
     fn what_is_written_is_read() {
         let mut random = fastrand::Rng::with_seed(3);
         for (keys, values) in [(&["k"][..], &["v"][..]), (&["a", "b"], &["c", "d", "e"])] {
-            let args = args(keys, values);
-            let header = header(&args).unwrap();
-            let columns = Columns::find(&args, header.as_byte_record()).unwrap();
+            let layout = layout(keys, values);
+            let header = header(&layout).unwrap();
+            let columns = Columns::find(&layout, header.as_byte_record()).unwrap();
             for _ in 0..2_000 {
                 let mut part = || -> Vec<u8> {
                     let pieces = [&b"\\"[..], b"x", b"41", b"\xff", "\u{e4}".as_bytes(), b"\n\","];
@@ -204,7 +245,7 @@ mod tests {
                 let mut whole =
                     |count: usize| (0..count).map(|_| part()).collect::<Vec<_>>().join(&b"\t"[..]);
                 let (key, value) = (whole(keys.len()), whole(values.len()));
-                let record = format(&args, &key, &value).unwrap();
+                let record = format(&layout, &key, &value).unwrap();
                 assert!(record.iter().all(|field| std::str::from_utf8(field).is_ok()));
                 assert_eq!(columns.parse(&record), Ok((key, value)));
             }
@@ -213,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_told_apart_is_refused() {
-        let two = args(&["a", "b"], &["v"]);
+        let two = layout(&["a", "b"], &["v"]);
         let header = ByteRecord::from(vec!["v", "a", "x", "b"]);
         let columns = Columns::find(&two, &header).unwrap();
         let parse = |fields: [&str; 4]| columns.parse(&ByteRecord::from(fields.to_vec()));
@@ -222,11 +263,16 @@ mod tests {
         assert!(parse([r"\n", "2", "3", "4"]).unwrap_err().contains("backslash"));
         assert!(parse([r"\x4", "2", "3", "4"]).unwrap_err().contains("--raw"));
         assert!(parse([r"\x+1", "2", "3", "4"]).unwrap_err().contains("--raw"));
-        let error = Columns::find(&args(&["k"], &["v"]), &header).err().unwrap();
+        let error = Columns::find(&layout(&["k"], &["v"]), &header).err().unwrap();
         assert!(error.contains("\"k\"") && error.contains("v, a, x, b"), "{error}");
         let twice = ByteRecord::from(vec!["k", "v", "k"]);
-        assert!(Columns::find(&args(&["k"], &["v"]), &twice).is_err());
-        assert!(super::header(&args(&["k"], &["k"])).is_err());
+        assert!(Columns::find(&layout(&["k"], &["v"]), &twice).is_err());
+        let nothing = |keys: &[&str], separator: &str| {
+            let keys = keys.iter().map(|name| (*name).to_owned()).collect();
+            Layout::new(keys, vec!["v".into()], separator.into(), false).is_err()
+        };
+        assert!(nothing(&[], "-") && nothing(&["a", "b"], "") && !nothing(&["a"], "-"));
+        assert!(super::header(&layout(&["k"], &["k"])).is_err());
         assert!(format(&two, b"no tab", b"v").unwrap_err().contains("2 parts"));
         assert!(format(&two, b"a\tb\tc", b"v").unwrap_err().contains("found 3"));
     }

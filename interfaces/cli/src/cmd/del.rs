@@ -1,10 +1,12 @@
 //! `adamant del STORE KEY`: one durable removal.
 
+use adamant_cli::record;
+
 use crate::args::DelArgs;
 use crate::cmd::get;
 use crate::failure::Result;
+use crate::opening;
 use crate::output::Output;
-use crate::{opening, record};
 
 /// Removes a key; it is a failure if there is none.
 pub(crate) fn run(args: &DelArgs, output: &Output) -> Result<()> {

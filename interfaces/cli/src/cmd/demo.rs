@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use adamant::{Keyspace, Store};
+use adamant_cli::record::Record;
 use serde_json::json;
 
 use crate::cmd::demo_child;
@@ -17,7 +18,6 @@ use crate::failure::{Code, Failure, Result};
 use crate::figures::{per_second, thousands};
 use crate::opening;
 use crate::output::Output;
-use crate::record::Record;
 
 /// The child is killed after so many acknowledged commits, ...
 const ACKNOWLEDGED_MAX: u64 = 500;

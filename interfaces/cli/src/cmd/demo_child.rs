@@ -1,12 +1,12 @@
 //! The part of the demo that is killed: a process that commits and says what it has committed.
 
 use adamant::Store;
+use adamant_cli::record::{self, Record};
 
 use crate::args::DemoChildArgs;
 use crate::failure::{Code, Failure, Result};
 use crate::opening;
 use crate::output::Output;
-use crate::record::{self, Record};
 
 /// The keyspace that the child imports into.
 pub(crate) const KEYSPACE: &str = "import that is killed";

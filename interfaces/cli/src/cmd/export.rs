@@ -6,13 +6,14 @@ use std::path::Path;
 use std::time::Instant;
 
 use adamant::Keyspace;
+use adamant_cli::{record, table};
 use serde_json::json;
 
 use crate::args::ExportArgs;
 use crate::failure::{Code, Failure, Result};
 use crate::figures::{per_second, thousands};
 use crate::output::Output;
-use crate::{opening, progress, record, table};
+use crate::{opening, progress};
 
 /// Writes all entries.
 pub(crate) fn run(args: &ExportArgs, output: &Output) -> Result<()> {
@@ -59,15 +60,20 @@ fn write(
 ) -> Result<u64> {
     let bar = progress::entries("exporting", keyspace.len()?);
     let bad = |what| Failure::new(Code::BadInput, what);
-    if args.csv.csv {
-        let header = table::header(&args.csv).map_err(bad)?;
+    let row = |record: &_| {
+        let failed = |error| Failure::new(Code::Other, format!("a row of CSV: {error}"));
+        table::row(record).map_err(failed)
+    };
+    let layout = args.csv.layout().map_err(bad)?;
+    if let Some(layout) = &layout {
+        let header = table::header(layout).map_err(bad)?;
         sink(&row(header.as_byte_record())?)?;
     }
     let mut count = 0;
     for entry in keyspace.iter() {
         let (key, value) = entry?;
-        if args.csv.csv {
-            sink(&row(&table::format(&args.csv, &key, &value).map_err(bad)?)?)?;
+        if let Some(layout) = &layout {
+            sink(&row(&table::format(layout, &key, &value).map_err(bad)?)?)?;
         } else {
             sink((record::format(&key, &value) + "\n").as_bytes())?;
         }
@@ -76,12 +82,4 @@ fn write(
     }
     bar.finish_and_clear();
     Ok(count)
-}
-
-/// The bytes of a row.
-fn row(record: &csv::ByteRecord) -> Result<Vec<u8>> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let written = writer.write_byte_record(record).map_err(std::io::Error::from);
-    let bytes = written.and_then(|()| writer.into_inner().map_err(|error| error.into_error()));
-    bytes.map_err(|error| Failure::new(Code::Other, format!("a row of CSV: {error}")))
 }

@@ -1,9 +1,11 @@
 //! `adamant get STORE KEY`: the value, byte for byte.
 
+use adamant_cli::record;
+
 use crate::args::GetArgs;
 use crate::failure::{Code, Failure, Result};
+use crate::opening;
 use crate::output::Output;
-use crate::{opening, record};
 
 /// Prints the value of a key.
 pub(crate) fn run(args: &GetArgs, output: &Output) -> Result<()> {

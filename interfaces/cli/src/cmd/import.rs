@@ -11,34 +11,33 @@ use std::path::Path;
 use std::time::Instant;
 
 use adamant::{Batch, Keyspace, Store};
+use adamant_cli::reading::{self, Found};
+use adamant_cli::record::Record;
+use adamant_cli::table::Layout;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::args::{CsvArgs, ImportArgs};
+use crate::args::ImportArgs;
 use crate::failure::{Code, Failure, Result};
 use crate::figures::{self, per_second, thousands};
 use crate::output::Output;
-use crate::record::Record;
-use crate::table::Columns;
-use crate::{opening, progress, record};
+use crate::{opening, progress};
 
 /// A batch is committed early when its keys and values take so many bytes.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 /// How many malformed lines are named one by one.
 const NAMED_LINES_MAX: u64 = 10;
 
-/// A record, or what is wrong with it.
-type Parsed = std::result::Result<Record, String>;
-
 /// Imports a file.
 pub(crate) fn run(args: &ImportArgs, output: &Output) -> Result<()> {
+    let layout = args.csv.layout().map_err(|what| Failure::new(Code::BadInput, what))?;
     let mut source = Source::open(&args.file)?;
     if !args.partial {
         let bar = progress::bytes("checking", source.len());
-        source.each_record(args, &bar, |number, record| match record {
+        source.each_record(layout.as_ref(), &bar, |found| match found.record {
             Ok(_) => Ok(()),
             Err(what) => {
-                let what = format!("line {number} of {}: {what}", args.file.display());
+                let what = format!("line {} of {}: {what}", found.line, args.file.display());
                 Err(Failure::new(Code::BadInput, what + "; nothing was imported"))
             }
         })?;
@@ -49,7 +48,7 @@ pub(crate) fn run(args: &ImportArgs, output: &Output) -> Result<()> {
     let bar = progress::bytes("importing", source.len());
     let mut import = Import::new(&store, &keyspace, args);
     let outcome = source
-        .each_record(args, &bar, |number, record| import.record(number, record, output))
+        .each_record(layout.as_ref(), &bar, |found| import.record(found, output))
         .and_then(|()| import.commit());
     bar.finish_and_clear();
     // What was committed before a failure is made durable too, so that the report is true.
@@ -100,8 +99,9 @@ impl<'a> Import<'a> {
         Self { store, keyspace, args, batch, batch_bytes: 0, done: 0, bytes: 0, malformed: 0 }
     }
 
-    fn record(&mut self, number: u64, record: Parsed, output: &Output) -> Result<()> {
-        match record {
+    fn record(&mut self, found: Found, output: &Output) -> Result<()> {
+        let number = found.line;
+        match found.record {
             Ok(record) => self.add(&record),
             Err(what) if self.args.partial => {
                 self.malformed += 1;
@@ -180,7 +180,7 @@ impl Source {
     fn reader(&mut self) -> Result<Box<dyn BufRead + '_>> {
         match self {
             Self::File(file, _) => {
-                file.rewind().map_err(unread)?;
+                file.rewind().map_err(reading::Error::Unread)?;
                 Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
             }
             Self::Memory(bytes) => Ok(Box::new(&bytes[..])),
@@ -190,79 +190,13 @@ impl Source {
     /// Hands every record to `take`, or what is wrong with it, with the number of its line.
     fn each_record(
         &mut self,
-        args: &ImportArgs,
+        layout: Option<&Layout>,
         bar: &ProgressBar,
-        mut take: impl FnMut(u64, Parsed) -> Result<()>,
+        mut take: impl FnMut(Found) -> Result<()>,
     ) -> Result<()> {
-        if args.csv.csv {
-            return self.each_row(&args.csv, bar, take);
-        }
-        self.each_line(bar, |number, line| take(number, record::parse(line)))
+        reading::each_record(self.reader()?, layout, |found| {
+            bar.set_position(found.end_bytes);
+            take(found)
+        })
     }
-
-    /// Hands every row of a table to `take`, with the number of the line that it begins on.
-    fn each_row(
-        &mut self,
-        args: &CsvArgs,
-        bar: &ProgressBar,
-        mut take: impl FnMut(u64, Parsed) -> Result<()>,
-    ) -> Result<()> {
-        let mut reader = csv::Reader::from_reader(self.reader()?);
-        let broken = |error: csv::Error| match error.into_kind() {
-            csv::ErrorKind::Io(error) => unread(error),
-            kind => Failure::new(Code::BadInput, format!("expected CSV: {kind:?}")),
-        };
-        let header = reader.byte_headers().map_err(broken)?.clone();
-        let columns = Columns::find(args, &header).map_err(|what| {
-            Failure::new(Code::BadInput, format!("line 1: {what}; nothing was imported"))
-        })?;
-        let mut fields = csv::ByteRecord::new();
-        loop {
-            let line = reader.position().line();
-            match reader.read_byte_record(&mut fields) {
-                Ok(false) => break,
-                Ok(true) => {
-                    let line = fields.position().map_or(line, csv::Position::line);
-                    take(line, columns.parse(&fields))?;
-                }
-                Err(error) => match *error.kind() {
-                    csv::ErrorKind::UnequalLengths { ref pos, expected_len, len } => {
-                        let line = pos.as_ref().map_or(line, csv::Position::line);
-                        let what = format!("expected {expected_len} columns, found {len}");
-                        take(line, Err(what))?;
-                    }
-                    _ => return Err(broken(error)),
-                },
-            }
-            bar.set_position(reader.position().byte());
-        }
-        Ok(())
-    }
-
-    /// Hands every line that is not blank to `take`, with its number from 1 on.
-    fn each_line(
-        &mut self,
-        bar: &ProgressBar,
-        mut take: impl FnMut(u64, &[u8]) -> Result<()>,
-    ) -> Result<()> {
-        let mut reader = self.reader()?;
-        let mut line = Vec::new();
-        for number in 1.. {
-            line.clear();
-            let taken = reader.read_until(b'\n', &mut line).map_err(unread)?;
-            if taken == 0 {
-                break;
-            }
-            let content = line.trim_ascii();
-            if !content.is_empty() {
-                take(number, content)?;
-            }
-            bar.inc(taken as u64);
-        }
-        Ok(())
-    }
-}
-
-fn unread(error: std::io::Error) -> Failure {
-    Failure::file(Path::new("the input"), &error)
 }

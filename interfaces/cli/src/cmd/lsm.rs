@@ -3,6 +3,7 @@
 use std::fs;
 
 use adamant::{Engine, Keyspace, LsmStats, LsmTable, Store};
+use adamant_cli::record;
 use serde_json::{Value, json};
 
 use super::lsm_map;
@@ -11,7 +12,7 @@ use crate::failure::{Code, Failure, Result};
 use crate::figures::{bytes, thousands};
 use crate::opening;
 use crate::output::{Output, escape};
-use crate::{progress, record};
+use crate::progress;
 
 /// Bytes of a key that are shown in words: more would break the table.
 const KEY_BYTES_SHOWN: usize = 32;

@@ -1,12 +1,13 @@
 //! `adamant rename STORE KEY NEW_KEY`: one durable move, of a value of any size.
 
 use adamant::Moved;
+use adamant_cli::record;
 
 use crate::args::RenameArgs;
 use crate::cmd::get;
 use crate::failure::Result;
+use crate::opening;
 use crate::output::Output;
-use crate::{opening, record};
 
 /// Moves the value of a key to another key, also of another keyspace; it is a failure if there is no
 /// such key.

@@ -6,12 +6,13 @@
 use std::ops::Bound;
 
 use adamant::Keyspace;
+use adamant_cli::record;
 use serde_json::json;
 
 use crate::args::ScanArgs;
 use crate::failure::Result;
 use crate::output::{Output, escape};
-use crate::{opening, progress, record};
+use crate::{opening, progress};
 
 /// First key and end of a range.
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);

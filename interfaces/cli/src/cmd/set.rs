@@ -2,10 +2,12 @@
 
 use std::io::Read;
 
+use adamant_cli::record;
+
 use crate::args::SetArgs;
 use crate::failure::{Code, Failure, Result};
+use crate::opening;
 use crate::output::Output;
-use crate::{opening, record};
 
 /// Sets the value of a key.
 pub(crate) fn run(args: &SetArgs, output: &Output) -> Result<()> {

@@ -1,0 +1,997 @@
+/*
+ * Adamant: an embedded, transactional, ordered key-value store. For C99 and C++.
+ *
+ * Made from the sources by `cargo xtask header`. The guide is docs/guide/c.md.
+ *
+ * CONVENTIONS
+ *
+ *  1. Codes. A function that can fail returns an int: ADAMANT_OK (0); above 0 what is no error, such as
+ *     ADAMANT_NOT_FOUND and ADAMANT_END; below 0 an error. A code never changes its meaning; a later version
+ *     may have more of them. adamant_last_error() says in words what was wrong with the last call of this
+ *     thread that failed, and what to do. A call that fails has done nothing, unless it says otherwise.
+ *  2. Handles. What functions give through a pointer to a pointer is the caller's, who frees it by the
+ *     function of its type, once, in any order; freeing NULL does nothing. A call that gives no handle leaves
+ *     NULL there. A handle keeps what it needs: a keyspace may be used when its store was freed, but
+ *     not when it was closed. A handle that was freed must not be used.
+ *  3. Null. A pointer may be NULL only where it says so. Elsewhere NULL is ADAMANT_INVALID, as is a handle of
+ *     another kind, as far as that can be seen.
+ *  4. Bytes. An adamant_slice is `len` bytes at `data`, of any values. Those that are given to a function are
+ *     read during the call only; they must not change meanwhile. Of no bytes `data` may be NULL.
+ *  5. Loans. A slice that a function gives is lent: read it, never write to it or free it. It is good for as
+ *     long as that function says: until a handle is freed, or a cursor moves. An adamant_value is a copy.
+ *  6. Text. Paths and names are text that ends with a zero byte; names of keyspaces are UTF-8.
+ *  7. Threads. Handles of stores, keyspaces, snapshots, values and lists may be used by any number of threads
+ *     at once. Those of options, batches, transactions and cursors are for one thread at a time, whichever:
+ *     a second one is told ADAMANT_BUSY. Nobody frees what somebody uses.
+ *  8. Fork. The child of a fork must not use or free handles from before it: calls are ADAMANT_MISUSE, and
+ *     bytes that were lent are not there. Open the store after the fork, in one of the two.
+ *  9. Closing. After adamant_close every use of the store is ADAMANT_CLOSED. Handles are freed all the same.
+ * 10. Signals, exceptions. No function may be called from a signal handler. No exception of C++ may leave a
+ *     function that the library calls. A panic of the library becomes ADAMANT_PANIC.
+ * 11. Versions. adamant_abi() == ADAMANT_ABI, or the header is not that of the library.
+ */
+
+#ifndef ADAMANT_H
+#define ADAMANT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * The number of this binary interface, see adamant_abi.
+ */
+#define ADAMANT_ABI 1
+
+/**
+ * Done.
+ */
+#define ADAMANT_OK 0
+
+/**
+ * There is no such key or keyspace; not an error.
+ */
+#define ADAMANT_NOT_FOUND 1
+
+/**
+ * A cursor has come to the end of its range; not an error.
+ */
+#define ADAMANT_END 2
+
+/**
+ * A null pointer where none may be, a handle of another kind, a length or a number that cannot be.
+ */
+#define ADAMANT_INVALID (-1)
+
+/**
+ * A defect of the library: it panicked. The call may have been done or not; the store goes on.
+ */
+#define ADAMANT_PANIC (-2)
+
+/**
+ * The store was closed, or the batch or transaction was committed.
+ */
+#define ADAMANT_CLOSED (-3)
+
+/**
+ * The handle is for one thread at a time, and another one is using it.
+ */
+#define ADAMANT_BUSY (-4)
+
+/**
+ * A key has 1 to 65,535 bytes.
+ */
+#define ADAMANT_KEY_LENGTH (-5)
+
+/**
+ * A value has at most 4 GiB - 1.
+ */
+#define ADAMANT_VALUE_LENGTH (-6)
+
+/**
+ * The name of a keyspace has 1 to 255 bytes of UTF-8.
+ */
+#define ADAMANT_NAME (-7)
+
+/**
+ * There is no keyspace of that name.
+ */
+#define ADAMANT_UNKNOWN_KEYSPACE (-8)
+
+/**
+ * There is a keyspace of that name already.
+ */
+#define ADAMANT_KEYSPACE_EXISTS (-9)
+
+/**
+ * The keyspace of the handle was dropped.
+ */
+#define ADAMANT_KEYSPACE_DROPPED (-10)
+
+/**
+ * The keyspace is of another store.
+ */
+#define ADAMANT_OTHER_STORE (-11)
+
+/**
+ * There is no engine of that name, or not in this version.
+ */
+#define ADAMANT_UNKNOWN_ENGINE (-12)
+
+/**
+ * The keyspace is kept by another engine than the one asked for.
+ */
+#define ADAMANT_WRONG_ENGINE (-13)
+
+/**
+ * What is at the path is no store, or not one that this version can open.
+ */
+#define ADAMANT_NOT_A_STORE (-14)
+
+/**
+ * There is no store at the path, and none was to be created.
+ */
+#define ADAMANT_MISSING (-15)
+
+/**
+ * Something is where a copy was to be made, or that would lie within the store.
+ */
+#define ADAMANT_TARGET (-16)
+
+/**
+ * Somebody has the store open.
+ */
+#define ADAMANT_LOCKED (-17)
+
+/**
+ * Another commit changed what the transaction read: it did nothing, run it again.
+ */
+#define ADAMANT_CONFLICT (-18)
+
+/**
+ * The snapshot was ended because what was kept for snapshots took too much memory.
+ */
+#define ADAMANT_SNAPSHOT_EXPIRED (-19)
+
+/**
+ * The store was opened for reading only.
+ */
+#define ADAMANT_READ_ONLY (-20)
+
+/**
+ * No space on the device. Nothing was changed; reads and removes still work.
+ */
+#define ADAMANT_OUT_OF_SPACE (-21)
+
+/**
+ * A write or sync failed before: no writes until the store is opened again. Reads go on.
+ */
+#define ADAMANT_POISONED (-22)
+
+/**
+ * Something durable is not what was written: run a check, restore a copy.
+ */
+#define ADAMANT_DAMAGED (-23)
+
+/**
+ * A reader used the store that lends to it.
+ */
+#define ADAMANT_REENTRANT (-24)
+
+/**
+ * The undo journal needs files that are memory, and these are not.
+ */
+#define ADAMANT_NOT_DIRECT (-25)
+
+/**
+ * The buffer is too small for the value.
+ */
+#define ADAMANT_TOO_SMALL (-26)
+
+/**
+ * The call cannot be made here, as in the child of a fork.
+ */
+#define ADAMANT_MISUSE (-27)
+
+/**
+ * The system failed: files, memory, threads.
+ */
+#define ADAMANT_SYSTEM (-28)
+
+/**
+ * Anything else; the text says what.
+ */
+#define ADAMANT_OTHER (-29)
+
+/**
+ * A commit survives power loss: the default.
+ */
+#define ADAMANT_SYNC 0
+
+/**
+ * A commit survives the death of the process.
+ */
+#define ADAMANT_BUFFERED 1
+
+/**
+ * A commit may be lost with the process for a bounded time, but never in part.
+ */
+#define ADAMANT_DEFERRED 2
+
+/**
+ * 0 or 1: whether a store is created where there is none. Default: 1.
+ */
+#define ADAMANT_OPTION_CREATE 1
+
+/**
+ * 0 or 1: whether the store is opened for reading only, beside others that do. Default: 0.
+ */
+#define ADAMANT_OPTION_READ_ONLY 2
+
+/**
+ * ADAMANT_SYNC, ADAMANT_BUFFERED, ADAMANT_DEFERRED: what commits wait for unless they say otherwise.
+ */
+#define ADAMANT_OPTION_DURABILITY 3
+
+/**
+ * 0: the redo journal, on files (the default); 1: the undo journal, for files that are memory. Chosen when
+ * the store is made.
+ */
+#define ADAMANT_OPTION_JOURNAL 4
+
+/**
+ * Which memory the undo journal accepts: 0 persistent memory only (the default), 1 also tmpfs, 2 either,
+ * without flushing.
+ */
+#define ADAMANT_OPTION_FLUSHING 5
+
+/**
+ * Bytes of the log files. Default: 128 MiB.
+ */
+#define ADAMANT_OPTION_LOG_BYTES_MAX 6
+
+/**
+ * Milliseconds that a deferred commit stays in memory at most. Default: 100.
+ */
+#define ADAMANT_OPTION_DEFERRED_MS_MAX 7
+
+/**
+ * Bytes of deferred commits that stay in memory at most. Default: 4 MiB.
+ */
+#define ADAMANT_OPTION_DEFERRED_BYTES_MAX 8
+
+/**
+ * 0 or 1: whether each page is verified when it is first touched. Default: 0.
+ */
+#define ADAMANT_OPTION_VERIFY_FIRST_TOUCH 9
+
+/**
+ * Bytes of the process's own memory that the pool may take. Default: no bound.
+ */
+#define ADAMANT_OPTION_MEMORY_BYTES_MAX 10
+
+/**
+ * Bytes of memory for huge pages. Default: 0.
+ */
+#define ADAMANT_OPTION_HUGE_BYTES_MAX 11
+
+/**
+ * Bytes of old values that are kept for open snapshots. Default: 1 GiB.
+ */
+#define ADAMANT_OPTION_SNAPSHOT_BYTES_MAX 12
+
+/**
+ * Bytes of blocks of the engine lsm that are kept in memory. Default: 64 MiB.
+ */
+#define ADAMANT_OPTION_CACHE_BYTES_MAX 13
+
+/**
+ * Files of the engine lsm that are open at once. Default: 256.
+ */
+#define ADAMANT_OPTION_OPEN_FILES_MAX 14
+
+/**
+ * Bytes of keys and values in a memtable of the engine lsm. Default: 64 MiB.
+ */
+#define ADAMANT_OPTION_LSM_MEMTABLE_BYTES_MAX 15
+
+/**
+ * 0 or 1: whether blocks of the engine lsm are compressed. Default: 1.
+ */
+#define ADAMANT_OPTION_LSM_COMPRESSION 16
+
+/**
+ * Bytes of a table of the engine lsm. Default: 64 MiB.
+ */
+#define ADAMANT_OPTION_LSM_TABLE_BYTES_MAX 17
+
+/**
+ * Bytes of a value from which on the engine lsm keeps it in a blob file. Default: 4 KiB. UINT64_MAX: never.
+ */
+#define ADAMANT_OPTION_LSM_BLOB_BYTES_MIN 18
+
+/**
+ * Changes to any keyspaces of one store that become one commit. For one thread at a time. To be freed by
+ * adamant_batch_free.
+ */
+typedef struct adamant_batch adamant_batch;
+
+/**
+ * Goes through the entries of a keyspace by key, both ways. It stays good while the keyspace is written to.
+ * For one thread at a time. To be freed by adamant_cursor_free.
+ */
+typedef struct adamant_cursor adamant_cursor;
+
+/**
+ * A keyspace: a named, ordered map of a store. To be freed by adamant_keyspace_free.
+ */
+typedef struct adamant_keyspace adamant_keyspace;
+
+/**
+ * A list of keyspaces, as they were when it was made. To be freed by adamant_keyspace_list_free.
+ */
+typedef struct adamant_keyspace_list adamant_keyspace_list;
+
+/**
+ * Options of a store. To be freed by adamant_options_free, also after a store was opened with them.
+ */
+typedef struct adamant_options adamant_options;
+
+/**
+ * All keyspaces of a store at one moment, whatever is written since. To be freed by adamant_snapshot_free,
+ * which also ends what it has lent.
+ */
+typedef struct adamant_snapshot adamant_snapshot;
+
+/**
+ * An open store. To be closed by adamant_close and freed by adamant_store_free.
+ */
+typedef struct adamant_store adamant_store;
+
+/**
+ * Reads and writes that happen as one, at the commit, or not at all. For one thread at a time. To be freed by
+ * adamant_transaction_free, which undoes one that was not committed.
+ */
+typedef struct adamant_transaction adamant_transaction;
+
+/**
+ * A value of the caller's own: a copy, which depends on nothing. To be freed by adamant_value_free.
+ */
+typedef struct adamant_value adamant_value;
+
+/**
+ * Bytes: how many, and where. Whose they are, and for how long, is said where a slice is used.
+ */
+typedef struct {
+    /**
+     * Where; NULL for none.
+     */
+    const uint8_t *data;
+    /**
+     * How many.
+     */
+    size_t len;
+} adamant_slice;
+
+/**
+ * Which keys: all but those that a part of it leaves out. A range of zeros is all keys. Bytes that are not
+ * there (NULL) leave nothing out.
+ */
+typedef struct {
+    /**
+     * Keys that start with these bytes.
+     */
+    adamant_slice prefix;
+    /**
+     * Keys from this one on.
+     */
+    adamant_slice lower;
+    /**
+     * Keys below this one.
+     */
+    adamant_slice upper;
+    /**
+     * Other than 0: without the key `lower` itself.
+     */
+    int lower_excluded;
+    /**
+     * Other than 0: with the key `upper` itself.
+     */
+    int upper_included;
+} adamant_range;
+
+/**
+ * A function of C's that gives one entry after the other: it puts key and value where it is told, and returns
+ * other than 0; or 0 when there are no more. What it gives must stay until it is called again. It gets back
+ * the `context` that was given with it.
+ */
+typedef int (*adamant_feeder)(void *context, adamant_slice *key, adamant_slice *value);
+
+/**
+ * A function of C's that is lent a value. It gets back the `context` that was given with it. It may look
+ * at the bytes until it returns. It must not use the store, which would be ADAMANT_REENTRANT.
+ */
+typedef void (*adamant_reader)(void *context, adamant_slice value);
+
+/**
+ * A function of C's that works with a handle which is good until it returns, and is not to be freed by it. It
+ * returns 0 if all went well. It gets back the `context` that was given with it.
+ */
+typedef int (*adamant_work)(void *context, adamant_transaction *handle);
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * What the last call of this thread that failed has to say: what was expected, what was found, and what to
+ * do. Empty if none failed. The text is there until another call of this thread fails; it is not to be freed.
+ */
+const char *adamant_last_error(void);
+
+/**
+ * The name of a code, such as "ADAMANT_CONFLICT"; "?" for a number that is none. Not to be freed.
+ */
+const char *adamant_code_name(int code);
+
+/**
+ * The version of the library, such as "0.1.0". Not to be freed.
+ */
+const char *adamant_version(void);
+
+/**
+ * The number of the library's binary interface. A program compares it with ADAMANT_ABI, which is that of
+ * the header it was compiled with: they must be equal.
+ */
+uint32_t adamant_abi(void);
+
+/**
+ * The bytes of a value, until it is freed. Behind the last one is a zero byte that does not count, so that
+ * text can be used as text. No bytes (NULL) for what is no value.
+ */
+adamant_slice adamant_value_bytes(const adamant_value *value);
+
+/**
+ * Frees a value; NULL is none.
+ */
+void adamant_value_free(adamant_value *value);
+
+/**
+ * The bytes of text up to its zero byte: adamant_text("ada"). No bytes for NULL.
+ */
+adamant_slice adamant_text(const char *text);
+
+/**
+ * So many bytes: adamant_bytes(&number, sizeof number).
+ */
+adamant_slice adamant_bytes(const void *data, size_t len);
+
+/**
+ * All keys that start with these bytes.
+ */
+adamant_range adamant_range_prefix(adamant_slice prefix);
+
+/**
+ * All keys from `lower` on that are below `upper`; NULL bytes are no bound.
+ */
+adamant_range adamant_range_between(adamant_slice lower, adamant_slice upper);
+
+/**
+ * The default options.
+ */
+int adamant_options_new(adamant_options **options);
+
+/**
+ * Sets an option, ADAMANT_OPTION_..., to a number.
+ *
+ * Fails with ADAMANT_INVALID for an option that this version does not know, or a number that it cannot have.
+ */
+int adamant_options_set(const adamant_options *options, int option, uint64_t value);
+
+/**
+ * Frees options; NULL is none.
+ */
+void adamant_options_free(adamant_options *options);
+
+/**
+ * Opens the store in the directory at a path, with options; NULL for the default ones. It is created if
+ * there is none. After a crash this recovers what was committed.
+ *
+ * Fails with ADAMANT_LOCKED if somebody has it open, ADAMANT_NOT_A_STORE if something else is there,
+ * ADAMANT_MISSING if nothing is there and nothing is to be created.
+ */
+int adamant_open(const char *path, const adamant_options *options, adamant_store **store);
+
+/**
+ * Opens a new store in memory, which is gone when it is closed: for tests.
+ */
+int adamant_open_in_memory(adamant_store **store);
+
+/**
+ * Brings all commits to the files and closes the store, so that the next opening has nothing to recover.
+ * From then on each use of it, of its keyspaces, cursors and so on is ADAMANT_CLOSED; the handles are
+ * still to be freed.
+ */
+int adamant_close(const adamant_store *store);
+
+/**
+ * Frees the handle of a store; NULL is none. One that was not closed is closed when its last keyspace,
+ * batch, cursor, snapshot and transaction are freed, but of a failure nobody is told.
+ */
+void adamant_store_free(adamant_store *store);
+
+/**
+ * Makes all that was committed survive power loss, whatever its commits waited for.
+ */
+int adamant_sync(const adamant_store *store);
+
+/**
+ * Makes a copy of the store at a path where nothing is, while others read and write. It appears there
+ * whole and verified, or not at all.
+ *
+ * Fails with ADAMANT_TARGET if something is there.
+ */
+int adamant_backup(const adamant_store *store, const char *path);
+
+/**
+ * Copies a backup, or any store that nobody has open, to a path where nothing is, and verifies it on the way.
+ *
+ * Fails with ADAMANT_TARGET if something is there, ADAMANT_DAMAGED if the backup is not whole.
+ */
+int adamant_restore(const char *backup, const char *path);
+
+/**
+ * Opens the keyspace of a name (1 to 255 bytes of UTF-8), which is created if there is none. `engine` is
+ * "bplus" (the default), "lsm", "btree", "critbit", "redblack", or NULL: the default for a new one, any for
+ * one that exists.
+ *
+ * Fails with ADAMANT_WRONG_ENGINE if another engine keeps it.
+ */
+int adamant_keyspace_open(const adamant_store *store,
+                          const char *name,
+                          const char *engine,
+                          adamant_keyspace **keyspace);
+
+/**
+ * Creates a keyspace, as adamant_keyspace_open; fails with ADAMANT_KEYSPACE_EXISTS if there is one.
+ */
+int adamant_keyspace_create(const adamant_store *store,
+                            const char *name,
+                            const char *engine,
+                            adamant_keyspace **keyspace);
+
+/**
+ * Opens a keyspace that exists; fails with ADAMANT_UNKNOWN_KEYSPACE if there is none.
+ */
+int adamant_keyspace_open_existing(const adamant_store *store, const char *name, adamant_keyspace **keyspace);
+
+/**
+ * Another handle of a keyspace, whose writes wait for ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.
+ */
+int adamant_keyspace_with_durability(const adamant_keyspace *keyspace,
+                                     int durability,
+                                     adamant_keyspace **other);
+
+/**
+ * Frees the handle of a keyspace; NULL is none. The keyspace stays.
+ */
+void adamant_keyspace_free(adamant_keyspace *keyspace);
+
+/**
+ * The name, until the handle is freed. NULL for what is no keyspace.
+ */
+const char *adamant_keyspace_name(const adamant_keyspace *keyspace);
+
+/**
+ * The name of the engine that kept it when the handle was opened. Not to be freed. NULL for what is no
+ * keyspace.
+ */
+const char *adamant_keyspace_engine(const adamant_keyspace *keyspace);
+
+/**
+ * Drops a keyspace with all that it holds, in one commit; ADAMANT_NOT_FOUND if there is none. Its handles
+ * get ADAMANT_KEYSPACE_DROPPED from then on.
+ */
+int adamant_keyspace_drop(const adamant_store *store, const char *name);
+
+/**
+ * Gives a keyspace another name, in one commit. Its handles stay good.
+ */
+int adamant_keyspace_rename(const adamant_store *store, const char *name, const char *new_name);
+
+/**
+ * Makes a keyspace one of another engine, in one commit. Its handles stay good, but are better opened again.
+ */
+int adamant_keyspace_convert(const adamant_store *store, const char *name, const char *engine);
+
+/**
+ * Lists all keyspaces, by name.
+ */
+int adamant_keyspaces(const adamant_store *store, adamant_keyspace_list **list);
+
+/**
+ * How many keyspaces are in a list.
+ */
+size_t adamant_keyspace_list_count(const adamant_keyspace_list *list);
+
+/**
+ * The keyspace at an index of a list: its name and engine, which are there until the list is freed, and how
+ * many entries it has (of the engine lsm: about). Each place may be NULL. ADAMANT_NOT_FOUND beyond the end.
+ */
+int adamant_keyspace_list_get(const adamant_keyspace_list *list,
+                              size_t index,
+                              const char **name,
+                              const char **engine,
+                              uint64_t *entries);
+
+/**
+ * Frees a list; NULL is none.
+ */
+void adamant_keyspace_list_free(adamant_keyspace_list *list);
+
+/**
+ * Sets the value of a key, whatever it had: the fastest way.
+ */
+int adamant_put(const adamant_keyspace *keyspace, adamant_slice key, adamant_slice value);
+
+/**
+ * Sets the value of a key, and says whether there was one (1) or not (0); `replaced` may be NULL.
+ */
+int adamant_insert(const adamant_keyspace *keyspace, adamant_slice key, adamant_slice value, int *replaced);
+
+/**
+ * Sets the value of a key that has none, and says whether it did (1); one that is there stays (0).
+ * `inserted` may be NULL.
+ */
+int adamant_insert_unique(const adamant_keyspace *keyspace,
+                          adamant_slice key,
+                          adamant_slice value,
+                          int *inserted);
+
+/**
+ * Sets the value of a key, or takes it out, if its value is the expected one, and says whether it did (1) or
+ * not (0). Bytes that are not there, adamant_text(NULL), are no value: expected, the key must have none; as
+ * the new value, it is taken out. If it was another one, `found` is a copy of that, to be freed by
+ * adamant_value_free, or NULL for none. `swapped` and `found` may be NULL.
+ */
+int adamant_compare_and_swap(const adamant_keyspace *keyspace,
+                             adamant_slice key,
+                             adamant_slice expected,
+                             adamant_slice value,
+                             int *swapped,
+                             adamant_value **found);
+
+/**
+ * Sets the values of keys that ascend, which a function gives one after the other: the fastest way to fill a
+ * keyspace, which need not be empty, and the one that leaves it smallest. `entries` and `replaced` say how many
+ * there were, and how many of the keys had a value; they may be NULL.
+ *
+ * They are committed in pieces, so that a load which fails leaves some of the first ones. The function may use
+ * the store. Fails with ADAMANT_INVALID where a key is not above the one before it.
+ */
+int adamant_load_sorted(const adamant_keyspace *keyspace,
+                        adamant_feeder feeder,
+                        void *context,
+                        uint64_t *entries,
+                        uint64_t *replaced);
+
+/**
+ * Takes a key out, if it is there: the fastest way.
+ */
+int adamant_delete(const adamant_keyspace *keyspace, adamant_slice key);
+
+/**
+ * Takes a key out; ADAMANT_NOT_FOUND if it was not there.
+ */
+int adamant_remove(const adamant_keyspace *keyspace, adamant_slice key);
+
+/**
+ * Takes out all keys of a range; NULL for all keys. A large range goes in pieces, each of which is a commit.
+ */
+int adamant_remove_range(const adamant_keyspace *keyspace, const adamant_range *range);
+
+/**
+ * Takes all entries out, in one small commit.
+ */
+int adamant_clear(const adamant_keyspace *keyspace);
+
+/**
+ * Moves the value of a key to a key of the same or another keyspace, without a copy, in one commit; it
+ * replaces what is there. ADAMANT_NOT_FOUND if there is nothing to be moved.
+ */
+int adamant_move(const adamant_keyspace *keyspace,
+                 adamant_slice key,
+                 const adamant_keyspace *target,
+                 adamant_slice new_key);
+
+/**
+ * Swaps the values of two keys, of one keyspace or two, without a copy, in one commit; ADAMANT_NOT_FOUND,
+ * and nothing is done, if one of them has none.
+ */
+int adamant_swap(const adamant_keyspace *keyspace,
+                 adamant_slice key,
+                 const adamant_keyspace *other,
+                 adamant_slice other_key);
+
+/**
+ * The value of a key, as a copy to be freed by adamant_value_free; ADAMANT_NOT_FOUND, and NULL for the
+ * value, if it has none.
+ */
+int adamant_get(const adamant_keyspace *keyspace, adamant_slice key, adamant_value **value);
+
+/**
+ * Copies the value of a key to a buffer, and says how many bytes it has; `value_bytes` may be NULL.
+ *
+ * Fails with ADAMANT_TOO_SMALL if it does not fit: then nothing is copied, and `value_bytes` says how large
+ * a buffer has to be.
+ */
+int adamant_get_into(const adamant_keyspace *keyspace,
+                     adamant_slice key,
+                     void *buffer,
+                     size_t buffer_bytes,
+                     size_t *value_bytes);
+
+/**
+ * Lends the value of a key to a function, without a copy, and returns when that has; ADAMANT_NOT_FOUND,
+ * without calling it, if it has none. Writers wait meanwhile.
+ */
+int adamant_get_with(const adamant_keyspace *keyspace,
+                     adamant_slice key,
+                     adamant_reader reader,
+                     void *context);
+
+/**
+ * Whether a key has a value: ADAMANT_OK or ADAMANT_NOT_FOUND.
+ */
+int adamant_contains(const adamant_keyspace *keyspace, adamant_slice key);
+
+/**
+ * How many entries a keyspace has. The engine lsm counts them.
+ */
+int adamant_len(const adamant_keyspace *keyspace, uint64_t *entries);
+
+/**
+ * An empty batch.
+ */
+int adamant_batch_new(const adamant_store *store, adamant_batch **batch);
+
+/**
+ * Will set the value of a key. The bytes are copied.
+ */
+int adamant_batch_put(const adamant_batch *batch,
+                      const adamant_keyspace *keyspace,
+                      adamant_slice key,
+                      adamant_slice value);
+
+/**
+ * Will take a key out, if it is there.
+ */
+int adamant_batch_delete(const adamant_batch *batch, const adamant_keyspace *keyspace, adamant_slice key);
+
+/**
+ * Will move the value of a key to a key of the same or another keyspace, as adamant_move; nothing if there is
+ * none then. Changes before and after it in the batch happen before and after it.
+ */
+int adamant_batch_move(const adamant_batch *batch,
+                       const adamant_keyspace *keyspace,
+                       adamant_slice key,
+                       const adamant_keyspace *target,
+                       adamant_slice new_key);
+
+/**
+ * Will swap the values of two keys, of one keyspace or two, as adamant_swap; nothing unless both are there
+ * then.
+ */
+int adamant_batch_swap(const adamant_batch *batch,
+                       const adamant_keyspace *keyspace,
+                       adamant_slice key,
+                       const adamant_keyspace *other,
+                       adamant_slice other_key);
+
+/**
+ * What its commit waits for: ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.
+ */
+int adamant_batch_durability(const adamant_batch *batch, int durability);
+
+/**
+ * How many changes are in it.
+ */
+int adamant_batch_len(const adamant_batch *batch, uint64_t *changes);
+
+/**
+ * Makes all changes in one commit: after a crash all of them are there, or none. Whether it succeeds or
+ * not, the batch can only be freed then.
+ */
+int adamant_batch_commit(const adamant_batch *batch);
+
+/**
+ * Frees a batch; NULL is none. What was not committed is not done.
+ */
+void adamant_batch_free(adamant_batch *batch);
+
+/**
+ * Opens a snapshot of now. Nobody waits for it, and it waits for nobody.
+ */
+int adamant_snapshot_new(const adamant_store *store, adamant_snapshot **snapshot);
+
+/**
+ * Lends the value that a key had; ADAMANT_NOT_FOUND if it had none. The bytes stay as they are until
+ * adamant_snapshot_release or adamant_snapshot_free, whatever is written meanwhile. A value of more than
+ * 4 KiB is not copied: it is the store's own.
+ */
+int adamant_snapshot_get(const adamant_snapshot *snapshot,
+                         const adamant_keyspace *keyspace,
+                         adamant_slice key,
+                         adamant_slice *value);
+
+/**
+ * Whether a key had a value: ADAMANT_OK or ADAMANT_NOT_FOUND.
+ */
+int adamant_snapshot_contains(const adamant_snapshot *snapshot,
+                              const adamant_keyspace *keyspace,
+                              adamant_slice key);
+
+/**
+ * How many entries a keyspace had.
+ */
+int adamant_snapshot_len(const adamant_snapshot *snapshot,
+                         const adamant_keyspace *keyspace,
+                         uint64_t *entries);
+
+/**
+ * Ends the loans of a snapshot, whose values take memory till then; the snapshot goes on.
+ */
+int adamant_snapshot_release(const adamant_snapshot *snapshot);
+
+/**
+ * Frees a snapshot and ends its loans; NULL is none.
+ */
+void adamant_snapshot_free(adamant_snapshot *snapshot);
+
+/**
+ * Begins a transaction: it sees the store as it is now, and its own writes.
+ */
+int adamant_transaction_begin(const adamant_store *store, adamant_transaction **transaction);
+
+/**
+ * Runs a function in a transaction beside which nobody else writes, and commits that, unless the function
+ * returns other than 0: then nothing of it happened, and `result`, which may be NULL, is what it returned.
+ *
+ * It waits for others that write, and they for it, so that there is no ADAMANT_CONFLICT; readers do not wait.
+ * The function neither commits nor frees its transaction, and its thread cannot write otherwise meanwhile:
+ * ADAMANT_MISUSE.
+ */
+int adamant_exclusive(const adamant_store *store, adamant_work work, void *context, int *result);
+
+/**
+ * Sets a savepoint, to which adamant_savepoint_undo goes back. Savepoints lie within one another.
+ */
+int adamant_savepoint_set(const adamant_transaction *transaction);
+
+/**
+ * Undoes what the transaction wrote since its last savepoint, which is ended. What it read counts as read.
+ * ADAMANT_MISUSE if there is none.
+ */
+int adamant_savepoint_undo(const adamant_transaction *transaction);
+
+/**
+ * Ends the last savepoint and keeps what was written since. ADAMANT_MISUSE if there is none.
+ */
+int adamant_savepoint_keep(const adamant_transaction *transaction);
+
+/**
+ * Lends the value of a key, until the transaction is freed; ADAMANT_NOT_FOUND if it has none.
+ */
+int adamant_transaction_get(const adamant_transaction *transaction,
+                            const adamant_keyspace *keyspace,
+                            adamant_slice key,
+                            adamant_slice *value);
+
+/**
+ * Sets the value of a key.
+ */
+int adamant_transaction_put(const adamant_transaction *transaction,
+                            const adamant_keyspace *keyspace,
+                            adamant_slice key,
+                            adamant_slice value);
+
+/**
+ * Takes a key out, if it is there.
+ */
+int adamant_transaction_delete(const adamant_transaction *transaction,
+                               const adamant_keyspace *keyspace,
+                               adamant_slice key);
+
+/**
+ * What its commit waits for: ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.
+ */
+int adamant_transaction_durability(const adamant_transaction *transaction, int durability);
+
+/**
+ * Makes all writes in one commit. Whether it succeeds or not, the transaction can only be freed then.
+ *
+ * Fails with ADAMANT_CONFLICT if another commit has changed what it read: nothing was done, and the caller
+ * begins another one and does it again.
+ */
+int adamant_transaction_commit(const adamant_transaction *transaction);
+
+/**
+ * Frees a transaction; NULL is none. What was not committed is not done.
+ */
+void adamant_transaction_free(adamant_transaction *transaction);
+
+/**
+ * A cursor on what a keyspace holds when it comes by; the range may be NULL: all keys. It stands nowhere at
+ * first: adamant_cursor_next gives the first entry, adamant_cursor_previous the last one.
+ */
+int adamant_cursor_new(const adamant_keyspace *keyspace, const adamant_range *range, adamant_cursor **cursor);
+
+/**
+ * A cursor on what a keyspace held at the moment of a snapshot, which may be freed before it.
+ */
+int adamant_snapshot_cursor(const adamant_snapshot *snapshot,
+                            const adamant_keyspace *keyspace,
+                            const adamant_range *range,
+                            adamant_cursor **cursor);
+
+/**
+ * A cursor on what a transaction sees, its own writes too. What it gives counts as read, and up to 64
+ * entries more, which it takes ahead. It ends with the transaction: ADAMANT_CLOSED.
+ */
+int adamant_transaction_cursor(const adamant_transaction *transaction,
+                               const adamant_keyspace *keyspace,
+                               const adamant_range *range,
+                               adamant_cursor **cursor);
+
+/**
+ * Goes to the next entry and lends it, until the cursor moves or is freed. ADAMANT_END behind the last one,
+ * where it stays: from there adamant_cursor_previous gives the last one. `value` may be NULL: then a large
+ * value of the engine lsm is not read. If it cannot be read the cursor stands on its entry all the same, and
+ * goes on from there.
+ */
+int adamant_cursor_next(const adamant_cursor *cursor, adamant_slice *key, adamant_slice *value);
+
+/**
+ * Goes to the entry before and lends it, as adamant_cursor_next. ADAMANT_END before the first one.
+ */
+int adamant_cursor_previous(const adamant_cursor *cursor, adamant_slice *key, adamant_slice *value);
+
+/**
+ * Lends the value of the entry on which the cursor stands, as it was when the cursor came there, until it moves
+ * or is freed: for who looked at the key first. ADAMANT_NOT_FOUND if it stands on none.
+ */
+int adamant_cursor_value(const adamant_cursor *cursor,
+                         adamant_slice *value);
+
+/**
+ * Goes to just before a key, whether it is there or not: adamant_cursor_next gives it, or the first one
+ * above it, adamant_cursor_previous the last one below it.
+ */
+int adamant_cursor_seek(const adamant_cursor *cursor, adamant_slice key);
+
+/**
+ * Goes to where it stood at first: nowhere.
+ */
+int adamant_cursor_rewind(const adamant_cursor *cursor);
+
+/**
+ * Frees a cursor; NULL is none.
+ */
+void adamant_cursor_free(adamant_cursor *cursor);
+
+/**
+ * Figures of a store, as the text of a JSON object.
+ */
+int adamant_stats(const adamant_store *store, adamant_value **json);
+
+/**
+ * Verifies every checksum and every structure of a store. The report is the text of a JSON object, which is
+ * there also when it fails with ADAMANT_DAMAGED: {"clean": ..., "findings": [{"place": ..., "what": ...}],
+ * "pages_verified": ..., "blocks": ..., "keyspaces": [{"name": ..., "entries": ...}]}. `json` may be NULL.
+ */
+int adamant_check(const adamant_store *store, adamant_value **json);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* ADAMANT_H */

@@ -1,0 +1,307 @@
+//! Cursors: entries by key, one after the other, both ways.
+//!
+//! Purpose: the store's iterators go from both ends to the middle; a cursor of C stands on an entry and goes
+//! either way from there. It has an iterator for the direction that it went last, and takes another one
+//! from where it stands when it turns round.
+//! It takes entries whose values are read when C asks for them.
+//! Invariants: a step gives the nearest entry on its side, of what is there when it comes by. Of a
+//! transaction it takes some entries ahead, which count as read; each own write makes it look again.
+
+use std::collections::VecDeque;
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex};
+
+use adamant::{Entries, Entry, Keyspace, Slice, Snapshot};
+
+use crate::border::{self, In, Opaque, Out, Range, Taken};
+use crate::code::{ADAMANT_END, ADAMANT_NOT_FOUND, ADAMANT_OK};
+use crate::failure::{Result, run};
+use crate::hold::hold;
+use crate::keyspace::KeyspaceHandle;
+use crate::position::{Direction, Position};
+use crate::range::Bounds;
+use crate::snapshot::SnapshotHandle;
+use crate::transaction::{State, TransactionHandle};
+
+/// Entries that a cursor of a transaction takes ahead at first, and at most.
+const AHEAD_ENTRIES_MIN: usize = 4;
+const AHEAD_ENTRIES_MAX: usize = 64;
+
+/// Goes through the entries of a keyspace by key, both ways. It stays good while the keyspace is written to.
+/// For one thread at a time. To be freed by adamant_cursor_free.
+pub enum CursorHandle {}
+
+impl Opaque for CursorHandle {
+    type Content = Mutex<Cursor>;
+    const KIND: u32 = 0xADA1_0009;
+    const NAME: &'static str = "a cursor";
+}
+
+/// What is behind a cursor.
+#[derive(Debug)]
+pub struct Cursor {
+    source: Source,
+    keyspace: Keyspace,
+    bounds: Bounds,
+    position: Position,
+    /// What was found last, and its value if that was asked for: they are lent.
+    current: Option<(Entry, Option<Slice>)>,
+}
+
+/// What a cursor goes through, and how far it has looked ahead.
+#[derive(Debug)]
+enum Source {
+    Store { snapshot: Option<Snapshot>, iter: Option<(Direction, Box<Entries>)> },
+    Transaction { state: Arc<Mutex<State>>, ahead: Ahead },
+}
+
+/// Entries that were taken ahead.
+#[derive(Debug)]
+struct Ahead {
+    direction: Direction,
+    entries: VecDeque<Entry>,
+    entries_max: usize,
+    /// Writes of the transaction by then; `None`: nothing was taken yet.
+    writes: Option<u64>,
+}
+
+impl Cursor {
+    fn new(source: Source, keyspace: &Keyspace, range: &In<Range>) -> Result<Mutex<Self>> {
+        let (position, current) = (Position::Nowhere, None);
+        let (keyspace, bounds) = (keyspace.clone(), Bounds::of(range)?);
+        Ok(Mutex::new(Self { source, keyspace, bounds, position, current }))
+    }
+
+    /// The next entry in a direction, on which the cursor then stands.
+    fn step(&mut self, direction: Direction) -> Result<bool> {
+        let found = match &mut self.source {
+            Source::Store { snapshot, iter } => {
+                let known = iter.take().filter(|(known, _)| *known == direction);
+                let known = known.map(|(_, iter)| iter).or_else(|| {
+                    let bounds = self.position.rest(direction, &self.bounds)?.pair();
+                    let iter = match snapshot {
+                        Some(snapshot) => snapshot.range(&self.keyspace, bounds),
+                        None => self.keyspace.range(bounds),
+                    };
+                    Some(Box::new(iter.entries()))
+                });
+                let mut found = None;
+                if let Some(mut known) = known {
+                    found = match direction {
+                        Direction::Up => known.next().transpose()?,
+                        Direction::Down => known.next_back().transpose()?,
+                    };
+                    *iter = found.is_some().then_some((direction, known));
+                }
+                found
+            }
+            Source::Transaction { state, ahead } => {
+                let mut state = hold(state)?;
+                let rest = self.position.rest(direction, &self.bounds);
+                ahead.next(&mut state, &self.keyspace, direction, rest)?
+            }
+        };
+        self.position = match &found {
+            Some(entry) => Position::At(entry.key().clone()),
+            None => Position::end(direction),
+        };
+        self.current = found.map(|entry| (entry, None));
+        Ok(self.current.is_some())
+    }
+
+    /// The value of the entry that was found last, if it still stands there.
+    fn value(&mut self) -> Result<Option<&Slice>> {
+        let Some((entry, value)) = &mut self.current else { return Ok(None) };
+        if value.is_none() {
+            *value = Some(entry.value()?);
+        }
+        Ok(value.as_ref())
+    }
+
+    /// Lets it stand somewhere else.
+    fn place(&mut self, position: Position) {
+        self.position = position;
+        self.current = None;
+        match &mut self.source {
+            Source::Store { iter, .. } => *iter = None,
+            Source::Transaction { ahead, .. } => ahead.writes = None,
+        }
+    }
+}
+
+impl Ahead {
+    fn new() -> Self {
+        let (entries, entries_max) = (VecDeque::new(), AHEAD_ENTRIES_MIN);
+        Self { direction: Direction::Up, entries, entries_max, writes: None }
+    }
+
+    /// The first entry of `rest` in a direction.
+    fn next(
+        &mut self,
+        state: &mut State,
+        keyspace: &Keyspace,
+        direction: Direction,
+        rest: Option<Bounds>,
+    ) -> Result<Option<Entry>> {
+        let writes = state.writes;
+        let transaction = state.open()?;
+        if self.direction != direction || self.writes != Some(writes) {
+            self.entries.clear();
+            self.entries_max = AHEAD_ENTRIES_MIN;
+        }
+        if self.entries.is_empty()
+            && let Some(rest) = rest
+        {
+            let mut iter = transaction.range(keyspace, rest.pair())?.entries();
+            for _ in 0..self.entries_max {
+                let entry = match direction {
+                    Direction::Up => iter.next(),
+                    Direction::Down => iter.next_back(),
+                };
+                let Some(entry) = entry.transpose()? else { break };
+                self.entries.push_back(entry);
+            }
+            self.entries_max = (self.entries_max * 2).min(AHEAD_ENTRIES_MAX);
+            (self.direction, self.writes) = (direction, Some(writes));
+        }
+        Ok(self.entries.pop_front())
+    }
+}
+
+/// A cursor on what a keyspace holds when it comes by; the range may be NULL: all keys. It stands nowhere at
+/// first: adamant_cursor_next gives the first entry, adamant_cursor_previous the last one.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_cursor_new(
+    keyspace: In<KeyspaceHandle>,
+    range: In<Range>,
+    cursor: Out<*mut CursorHandle>,
+) -> c_int {
+    run(|| {
+        cursor.need_handle()?;
+        let source = Source::Store { snapshot: None, iter: None };
+        cursor.give(Cursor::new(source, keyspace.keyspace()?, &range)?);
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// A cursor on what a keyspace held at the moment of a snapshot, which may be freed before it.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_snapshot_cursor(
+    snapshot: In<SnapshotHandle>,
+    keyspace: In<KeyspaceHandle>,
+    range: In<Range>,
+    cursor: Out<*mut CursorHandle>,
+) -> c_int {
+    run(|| {
+        cursor.need_handle()?;
+        let snapshot = Some(snapshot.get()?.snapshot.clone());
+        let source = Source::Store { snapshot, iter: None };
+        cursor.give(Cursor::new(source, keyspace.keyspace()?, &range)?);
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// A cursor on what a transaction sees, its own writes too. What it gives counts as read, and up to 64
+/// entries more, which it takes ahead. It ends with the transaction: ADAMANT_CLOSED.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_cursor(
+    transaction: In<TransactionHandle>,
+    keyspace: In<KeyspaceHandle>,
+    range: In<Range>,
+    cursor: Out<*mut CursorHandle>,
+) -> c_int {
+    run(|| {
+        cursor.need_handle()?;
+        let state = Arc::clone(transaction.get()?);
+        let source = Source::Transaction { state, ahead: Ahead::new() };
+        cursor.give(Cursor::new(source, keyspace.keyspace()?, &range)?);
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Goes to the next entry and lends it, until the cursor moves or is freed. ADAMANT_END behind the last one,
+/// where it stays: from there adamant_cursor_previous gives the last one. `value` may be NULL: then a large
+/// value of the engine lsm is not read. If it cannot be read the cursor stands on its entry all the same, and
+/// goes on from there.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_cursor_next(
+    cursor: In<CursorHandle>,
+    key: Out<border::Slice>,
+    value: Out<border::Slice>,
+) -> c_int {
+    run(|| go(&cursor, Direction::Up, &key, &value))
+}
+
+/// Goes to the entry before and lends it, as adamant_cursor_next. ADAMANT_END before the first one.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_cursor_previous(
+    cursor: In<CursorHandle>,
+    key: Out<border::Slice>,
+    value: Out<border::Slice>,
+) -> c_int {
+    run(|| go(&cursor, Direction::Down, &key, &value))
+}
+
+fn go(
+    cursor: &In<CursorHandle>,
+    direction: Direction,
+    key: &Out<border::Slice>,
+    value: &Out<border::Slice>,
+) -> Result<c_int> {
+    key.need("key")?;
+    let mut cursor = hold(cursor.get()?)?;
+    if !cursor.step(direction)? {
+        return Ok(ADAMANT_END);
+    }
+    if let Some((entry, _)) = &cursor.current {
+        key.lend(entry.key());
+    }
+    if !value.is_null()
+        && let Some(found) = cursor.value()?
+    {
+        value.lend(found);
+    }
+    Ok(ADAMANT_OK)
+}
+
+/// Lends the value of the entry on which the cursor stands, as it was when the cursor came there, until it moves
+/// or is freed: for who looked at the key first. ADAMANT_NOT_FOUND if it stands on none.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_cursor_value(
+    cursor: In<CursorHandle>,
+    value: Out<border::Slice>,
+) -> c_int {
+    run(|| {
+        value.need("value")?;
+        let mut cursor = hold(cursor.get()?)?;
+        let Some(found) = cursor.value()? else { return Ok(ADAMANT_NOT_FOUND) };
+        value.lend(found);
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Goes to just before a key, whether it is there or not: adamant_cursor_next gives it, or the first one
+/// above it, adamant_cursor_previous the last one below it.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_cursor_seek(cursor: In<CursorHandle>, key: border::Slice) -> c_int {
+    run(|| {
+        let key = Slice::from(key.bytes()?);
+        hold(cursor.get()?)?.place(Position::Before(key));
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Goes to where it stood at first: nowhere.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_cursor_rewind(cursor: In<CursorHandle>) -> c_int {
+    run(|| {
+        hold(cursor.get()?)?.place(Position::Nowhere);
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Frees a cursor; NULL is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_cursor_free(cursor: Taken<CursorHandle>) {
+    run(|| cursor.free().map(|()| ADAMANT_OK));
+}

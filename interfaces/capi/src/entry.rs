@@ -1,0 +1,266 @@
+//! Single entries: each change is a commit of its own.
+
+use std::ffi::c_int;
+
+use adamant::Keyspace;
+
+use crate::border::{Buffer, Context, Feeder, In, Out, Range, Reader, Slice};
+use crate::code::{ADAMANT_NOT_FOUND, ADAMANT_OK, ADAMANT_TOO_SMALL};
+use crate::failure::{Failure, Result, run};
+use crate::keyspace::{KeyspaceHandle, found};
+use crate::range::Bounds;
+use crate::value::{Content, Value};
+
+/// Bytes of a value that are copied while writers wait for that: some 5 microseconds.
+const UNDER_LOCK_BYTES_MAX: usize = 16 << 10;
+
+/// What a closure makes of a value: of a short one under the store's lock, of a long one, which the store
+/// lends without a copy, under none.
+fn look<T>(keyspace: &Keyspace, key: &[u8], mut work: impl FnMut(&[u8]) -> T) -> Result<Option<T>> {
+    let short = keyspace
+        .get_with(key, |value| (value.len() <= UNDER_LOCK_BYTES_MAX).then(|| work(value)))?;
+    match short {
+        Some(None) => Ok(keyspace.get(key)?.map(|value| work(&value))),
+        Some(done) => Ok(done),
+        None => Ok(None),
+    }
+}
+
+/// Sets the value of a key, whatever it had: the fastest way.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_put(keyspace: In<KeyspaceHandle>, key: Slice, value: Slice) -> c_int {
+    run(|| {
+        keyspace.keyspace()?.put(key.bytes()?, value.bytes()?)?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Sets the value of a key, and says whether there was one (1) or not (0); `replaced` may be NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_insert(
+    keyspace: In<KeyspaceHandle>,
+    key: Slice,
+    value: Slice,
+    replaced: Out<c_int>,
+) -> c_int {
+    run(|| {
+        let was_there = keyspace.keyspace()?.insert(key.bytes()?, value.bytes()?)?;
+        replaced.set(c_int::from(was_there));
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Sets the value of a key that has none, and says whether it did (1); one that is there stays (0).
+/// `inserted` may be NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_insert_unique(
+    keyspace: In<KeyspaceHandle>,
+    key: Slice,
+    value: Slice,
+    inserted: Out<c_int>,
+) -> c_int {
+    run(|| {
+        let is_new = keyspace.keyspace()?.insert_unique(key.bytes()?, value.bytes()?)?;
+        inserted.set(c_int::from(is_new));
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Sets the value of a key, or takes it out, if its value is the expected one, and says whether it did (1) or
+/// not (0). Bytes that are not there, adamant_text(NULL), are no value: expected, the key must have none; as
+/// the new value, it is taken out. If it was another one, `found` is a copy of that, to be freed by
+/// adamant_value_free, or NULL for none. `swapped` and `found` may be NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_compare_and_swap(
+    keyspace: In<KeyspaceHandle>,
+    key: Slice,
+    expected: Slice,
+    value: Slice,
+    swapped: Out<c_int>,
+    found: Out<*mut Value>,
+) -> c_int {
+    run(|| {
+        found.set(std::ptr::null_mut());
+        let bytes = |slice: &Slice| -> Result<Option<Vec<u8>>> {
+            if slice.is_none() { Ok(None) } else { Ok(Some(slice.bytes()?.to_vec())) }
+        };
+        let (expected, value) = (bytes(&expected)?, bytes(&value)?);
+        let outcome = keyspace.keyspace()?.compare_and_swap(key.bytes()?, expected, value)?;
+        swapped.set(c_int::from(outcome.is_ok()));
+        if let Err(Some(now)) = outcome {
+            found.give(Content::copy(&now));
+        }
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Sets the values of keys that ascend, which a function gives one after the other: the fastest way to fill a
+/// keyspace, which need not be empty, and the one that leaves it smallest. `entries` and `replaced` say how many
+/// there were, and how many of the keys had a value; they may be NULL.
+///
+/// They are committed in pieces, so that a load which fails leaves some of the first ones. The function may use
+/// the store. Fails with ADAMANT_INVALID where a key is not above the one before it.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_load_sorted(
+    keyspace: In<KeyspaceHandle>,
+    feeder: Feeder,
+    context: Context,
+    entries: Out<u64>,
+    replaced: Out<u64>,
+) -> c_int {
+    run(|| {
+        let keyspace = keyspace.keyspace()?;
+        let mut next = feeder.with(context)?;
+        let mut wrong = Ok(());
+        let fed = std::iter::from_fn(|| {
+            let (key, value) = next()?;
+            let pair = key.bytes().and_then(|key| Ok((key.into(), value.bytes()?.into())));
+            pair.map_err(|failure| wrong = Err(failure)).ok()
+        });
+        let loaded = keyspace.load_sorted::<adamant::Slice, adamant::Slice>(fed)?;
+        entries.set(loaded.entries);
+        replaced.set(loaded.replaced);
+        wrong.map(|()| ADAMANT_OK)
+    })
+}
+
+/// Takes a key out, if it is there: the fastest way.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_delete(keyspace: In<KeyspaceHandle>, key: Slice) -> c_int {
+    run(|| {
+        keyspace.keyspace()?.delete(key.bytes()?)?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Takes a key out; ADAMANT_NOT_FOUND if it was not there.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_remove(keyspace: In<KeyspaceHandle>, key: Slice) -> c_int {
+    run(|| Ok(found(keyspace.keyspace()?.remove(key.bytes()?)?)))
+}
+
+/// Takes out all keys of a range; NULL for all keys. A large range goes in pieces, each of which is a commit.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_remove_range(keyspace: In<KeyspaceHandle>, range: In<Range>) -> c_int {
+    run(|| {
+        let bounds = Bounds::of(&range)?;
+        keyspace.keyspace()?.remove_range(bounds.pair())?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Takes all entries out, in one small commit.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_clear(keyspace: In<KeyspaceHandle>) -> c_int {
+    run(|| {
+        keyspace.keyspace()?.clear()?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Moves the value of a key to a key of the same or another keyspace, without a copy, in one commit; it
+/// replaces what is there. ADAMANT_NOT_FOUND if there is nothing to be moved.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_move(
+    keyspace: In<KeyspaceHandle>,
+    key: Slice,
+    target: In<KeyspaceHandle>,
+    new_key: Slice,
+) -> c_int {
+    run(|| {
+        let target = target.keyspace()?;
+        let moved = keyspace.keyspace()?.move_to(key.bytes()?, target, new_key.bytes()?)?;
+        Ok(found(moved.is_moved()))
+    })
+}
+
+/// Swaps the values of two keys, of one keyspace or two, without a copy, in one commit; ADAMANT_NOT_FOUND,
+/// and nothing is done, if one of them has none.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_swap(
+    keyspace: In<KeyspaceHandle>,
+    key: Slice,
+    other: In<KeyspaceHandle>,
+    other_key: Slice,
+) -> c_int {
+    run(|| {
+        let other = other.keyspace()?;
+        Ok(found(keyspace.keyspace()?.swap(key.bytes()?, other, other_key.bytes()?)?))
+    })
+}
+
+/// The value of a key, as a copy to be freed by adamant_value_free; ADAMANT_NOT_FOUND, and NULL for the
+/// value, if it has none.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_get(
+    keyspace: In<KeyspaceHandle>,
+    key: Slice,
+    value: Out<*mut Value>,
+) -> c_int {
+    run(|| {
+        value.need_handle()?;
+        let copied = look(keyspace.keyspace()?, key.bytes()?, Content::copy)?;
+        let Some(copied) = copied else { return Ok(ADAMANT_NOT_FOUND) };
+        value.give(copied);
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Copies the value of a key to a buffer, and says how many bytes it has; `value_bytes` may be NULL.
+///
+/// Fails with ADAMANT_TOO_SMALL if it does not fit: then nothing is copied, and `value_bytes` says how large
+/// a buffer has to be.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_get_into(
+    keyspace: In<KeyspaceHandle>,
+    key: Slice,
+    buffer: Buffer,
+    buffer_bytes: usize,
+    value_bytes: Out<usize>,
+) -> c_int {
+    run(|| {
+        let copied = look(keyspace.keyspace()?, key.bytes()?, |value| {
+            value_bytes.set(value.len());
+            buffer.fill(buffer_bytes, value).map(|is_copied| (is_copied, value.len()))
+        })?;
+        match copied.transpose()? {
+            None => Ok(ADAMANT_NOT_FOUND),
+            Some((true, _)) => Ok(ADAMANT_OK),
+            Some((false, needed)) => Err(Failure::new(
+                ADAMANT_TOO_SMALL,
+                format!("the value has {needed} bytes, the buffer {buffer_bytes}"),
+            )),
+        }
+    })
+}
+
+/// Lends the value of a key to a function, without a copy, and returns when that has; ADAMANT_NOT_FOUND,
+/// without calling it, if it has none. Writers wait meanwhile.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_get_with(
+    keyspace: In<KeyspaceHandle>,
+    key: Slice,
+    reader: Reader,
+    context: Context,
+) -> c_int {
+    run(|| {
+        let reader = reader.with(context)?;
+        Ok(found(keyspace.keyspace()?.get_with(key.bytes()?, reader)?.is_some()))
+    })
+}
+
+/// Whether a key has a value: ADAMANT_OK or ADAMANT_NOT_FOUND.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_contains(keyspace: In<KeyspaceHandle>, key: Slice) -> c_int {
+    run(|| Ok(found(keyspace.keyspace()?.contains(key.bytes()?)?)))
+}
+
+/// How many entries a keyspace has. The engine lsm counts them.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_len(keyspace: In<KeyspaceHandle>, entries: Out<u64>) -> c_int {
+    run(|| {
+        entries.need("number of entries")?;
+        entries.set(keyspace.keyspace()?.len()?);
+        Ok(ADAMANT_OK)
+    })
+}

@@ -1,0 +1,218 @@
+//! Serializable transactions.
+
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex};
+
+use adamant::Transaction;
+
+use crate::border::{Context, In, Opaque, Out, Slice, Taken, Work};
+use crate::code::{ADAMANT_CLOSED, ADAMANT_MISUSE, ADAMANT_NOT_FOUND, ADAMANT_OK};
+use crate::failure::{Failure, Result, run};
+use crate::hold::hold;
+use crate::keyspace::KeyspaceHandle;
+use crate::loan::Loans;
+use crate::options::durability_of;
+use crate::store::StoreHandle;
+
+/// Reads and writes that happen as one, at the commit, or not at all. For one thread at a time. To be freed by
+/// adamant_transaction_free, which undoes one that was not committed.
+pub enum TransactionHandle {}
+
+/// A transaction and what it has lent.
+#[derive(Debug)]
+pub struct State {
+    /// `None` when it was committed.
+    open: Option<Transaction>,
+    /// How many writes it made, by which its cursors see that there was one.
+    pub(crate) writes: u64,
+    loans: Loans,
+}
+
+impl State {
+    fn new(open: Transaction) -> Self {
+        Self { open: Some(open), writes: 0, loans: Loans::default() }
+    }
+
+    /// The transaction, if it was not committed.
+    pub(crate) fn open(&mut self) -> Result<&mut Transaction> {
+        self.open.as_mut().ok_or_else(committed)
+    }
+}
+
+fn committed() -> Failure {
+    Failure::new(ADAMANT_CLOSED, "the transaction was committed; free it and begin another")
+}
+
+impl Opaque for TransactionHandle {
+    /// Its cursors have it too.
+    type Content = Arc<Mutex<State>>;
+    const KIND: u32 = 0xADA1_0008;
+    const NAME: &'static str = "a transaction";
+}
+
+/// Begins a transaction: it sees the store as it is now, and its own writes.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_begin(
+    store: In<StoreHandle>,
+    transaction: Out<*mut TransactionHandle>,
+) -> c_int {
+    run(|| {
+        transaction.need_handle()?;
+        let state = State::new(store.get()?.begin()?);
+        transaction.give(Arc::new(Mutex::new(state)));
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Runs a function in a transaction beside which nobody else writes, and commits that, unless the function
+/// returns other than 0: then nothing of it happened, and `result`, which may be NULL, is what it returned.
+///
+/// It waits for others that write, and they for it, so that there is no ADAMANT_CONFLICT; readers do not wait.
+/// The function neither commits nor frees its transaction, and its thread cannot write otherwise meanwhile:
+/// ADAMANT_MISUSE.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_exclusive(
+    store: In<StoreHandle>,
+    work: Work<TransactionHandle>,
+    context: Context,
+    result: Out<c_int>,
+) -> c_int {
+    run(|| {
+        let (store, work) = (store.get()?, work.with(context)?);
+        let mut exclusive = store.begin_exclusive()?;
+        // The handle has the transaction while the function runs, and another one stands in for it here.
+        let stand_in = store.begin()?;
+        let lent = std::mem::replace(&mut *exclusive, stand_in);
+        let state = Arc::new(Mutex::new(State::new(lent)));
+        let code = work(Arc::clone(&state))?;
+        result.set(code);
+        let lent = hold(&state)?.open.take();
+        if code != 0 {
+            return Ok(ADAMANT_OK);
+        }
+        *exclusive = lent.ok_or_else(committed)?;
+        exclusive.commit()?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Sets a savepoint, to which adamant_savepoint_undo goes back. Savepoints lie within one another.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_savepoint_set(transaction: In<TransactionHandle>) -> c_int {
+    run(|| {
+        hold(transaction.get()?)?.open()?.set_savepoint();
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Undoes what the transaction wrote since its last savepoint, which is ended. What it read counts as read.
+/// ADAMANT_MISUSE if there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_savepoint_undo(transaction: In<TransactionHandle>) -> c_int {
+    run(|| end_savepoint(&transaction, Transaction::undo_savepoint))
+}
+
+/// Ends the last savepoint and keeps what was written since. ADAMANT_MISUSE if there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_savepoint_keep(transaction: In<TransactionHandle>) -> c_int {
+    run(|| end_savepoint(&transaction, Transaction::keep_savepoint))
+}
+
+fn end_savepoint(
+    transaction: &In<TransactionHandle>,
+    end: fn(&mut Transaction) -> bool,
+) -> Result<c_int> {
+    let mut state = hold(transaction.get()?)?;
+    if !end(state.open()?) {
+        return Err(Failure::new(ADAMANT_MISUSE, "the transaction has no savepoint to be ended"));
+    }
+    // Its cursors have to look again.
+    state.writes += 1;
+    Ok(ADAMANT_OK)
+}
+
+/// Lends the value of a key, until the transaction is freed; ADAMANT_NOT_FOUND if it has none.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_get(
+    transaction: In<TransactionHandle>,
+    keyspace: In<KeyspaceHandle>,
+    key: Slice,
+    value: Out<Slice>,
+) -> c_int {
+    run(|| {
+        value.need("value")?;
+        let mut state = hold(transaction.get()?)?;
+        let Some(had) = state.open()?.get(keyspace.keyspace()?, key.bytes()?)? else {
+            return Ok(ADAMANT_NOT_FOUND);
+        };
+        value.lend(state.loans.keep(had));
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Sets the value of a key.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_put(
+    transaction: In<TransactionHandle>,
+    keyspace: In<KeyspaceHandle>,
+    key: Slice,
+    value: Slice,
+) -> c_int {
+    run(|| {
+        let mut state = hold(transaction.get()?)?;
+        state.open()?.insert(keyspace.keyspace()?, key.bytes()?, value.bytes()?)?;
+        state.writes += 1;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Takes a key out, if it is there.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_delete(
+    transaction: In<TransactionHandle>,
+    keyspace: In<KeyspaceHandle>,
+    key: Slice,
+) -> c_int {
+    run(|| {
+        let mut state = hold(transaction.get()?)?;
+        state.open()?.remove(keyspace.keyspace()?, key.bytes()?)?;
+        state.writes += 1;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// What its commit waits for: ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_durability(
+    transaction: In<TransactionHandle>,
+    durability: c_int,
+) -> c_int {
+    run(|| {
+        let durability = durability_of(durability)?;
+        hold(transaction.get()?)?.open()?.durability(durability);
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Makes all writes in one commit. Whether it succeeds or not, the transaction can only be freed then.
+///
+/// Fails with ADAMANT_CONFLICT if another commit has changed what it read: nothing was done, and the caller
+/// begins another one and does it again.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_commit(transaction: In<TransactionHandle>) -> c_int {
+    run(|| {
+        let taken = hold(transaction.get()?)?.open.take();
+        taken.ok_or_else(committed)?.commit()?;
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// Frees a transaction; NULL is none. What was not committed is not done.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_free(transaction: Taken<TransactionHandle>) {
+    run(|| {
+        // A cursor of it that lives on shall not keep it open.
+        transaction.content()?.map(|state| hold(state).map(|mut state| state.open.take()));
+        transaction.free().map(|()| ADAMANT_OK)
+    });
+}

@@ -1,0 +1,263 @@
+/* Single entries, keyspaces, batches, lists, figures, checks and backups: each function as it is meant. */
+
+#include "check.h"
+
+static void test_entries(adamant_store *store)
+{
+    adamant_keyspace *users = NULL;
+    adamant_value *value = NULL;
+    uint64_t entries = 7;
+    int flag = 7;
+    char buffer[8];
+    size_t bytes = 7;
+
+    OK(adamant_keyspace_open(store, "users", NULL, &users));
+    CHECK(strcmp(adamant_keyspace_name(users), "users") == 0);
+    CHECK(strcmp(adamant_keyspace_engine(users), "bplus") == 0);
+    OK(adamant_len(users, &entries));
+    CHECK(entries == 0);
+
+    OK(adamant_put(users, T("ada"), T("1815")));
+    check_value(users, "ada", "1815");
+    OK(adamant_insert(users, T("ada"), T("1815-1852"), &flag));
+    CHECK(flag == 1);
+    OK(adamant_insert(users, T("bob"), T(""), &flag));
+    CHECK(flag == 0);
+    OK(adamant_insert(users, T("carl"), T("3"), NULL));
+    OK(adamant_insert_unique(users, T("bob"), T("other"), &flag));
+    CHECK(flag == 0);
+    OK(adamant_insert_unique(users, T("dora"), T("4"), &flag));
+    CHECK(flag == 1);
+    check_value(users, "ada", "1815-1852");
+    check_value(users, "bob", "");
+    check_value(users, "eve", NULL);
+    OK(adamant_contains(users, T("bob")));
+    CODE(ADAMANT_NOT_FOUND, adamant_contains(users, T("eve")));
+
+    OK(adamant_get_into(users, T("carl"), buffer, sizeof buffer, &bytes));
+    CHECK(bytes == 1 && buffer[0] == '3');
+    OK(adamant_get_into(users, T("bob"), NULL, 0, &bytes));
+    CHECK(bytes == 0);
+    CODE(ADAMANT_TOO_SMALL, adamant_get_into(users, T("ada"), buffer, sizeof buffer, &bytes));
+    CHECK(bytes == 9 && buffer[0] == '3');
+    CODE(ADAMANT_NOT_FOUND, adamant_get_into(users, T("eve"), buffer, sizeof buffer, NULL));
+
+    OK(adamant_remove(users, T("carl")));
+    CODE(ADAMANT_NOT_FOUND, adamant_remove(users, T("carl")));
+    OK(adamant_delete(users, T("dora")));
+    OK(adamant_delete(users, T("dora")));
+    OK(adamant_len(users, &entries));
+    CHECK(entries == 2);
+
+    /* Bytes of any values are keys and values. */
+    {
+        static const unsigned char key[] = {0, 255, 0};
+        static const unsigned char data[] = {1, 0, 2};
+        OK(adamant_put(users, adamant_bytes(key, sizeof key), adamant_bytes(data, sizeof data)));
+        OK(adamant_get(users, adamant_bytes(key, sizeof key), &value));
+        CHECK(adamant_value_bytes(value).len == 3);
+        CHECK(memcmp(adamant_value_bytes(value).data, data, 3) == 0);
+        adamant_value_free(value);
+    }
+    OK(adamant_clear(users));
+    OK(adamant_len(users, &entries));
+    CHECK(entries == 0);
+    adamant_keyspace_free(users);
+}
+
+static void count_bytes(void *context, adamant_slice value)
+{
+    *(size_t *)context += value.len;
+}
+
+/* Values of all ways to keep one: in the entry, in a block, lent, in parts of a log. */
+static void test_large_values(adamant_store *store, const char *engine)
+{
+    static const size_t sizes[] = {0, 1, 20, 21, 4096, 4097, 16384, 16385, 3000000};
+    adamant_keyspace *texts = NULL;
+    size_t at;
+    char *large = (char *)malloc(3000000);
+
+    CHECK(large != NULL);
+    memset(large, 'x', 3000000);
+    OK(adamant_keyspace_create(store, engine, engine, &texts));
+    CHECK(strcmp(adamant_keyspace_engine(texts), engine) == 0);
+    for (at = 0; at < sizeof sizes / sizeof sizes[0]; at++) {
+        adamant_value *value = NULL;
+        size_t found = 0, bytes = 0;
+        char *copy = (char *)malloc(sizes[at] + 1);
+        CHECK(copy != NULL);
+        OK(adamant_put(texts, T("text"), adamant_bytes(large, sizes[at])));
+        OK(adamant_get(texts, T("text"), &value));
+        CHECK(adamant_value_bytes(value).len == sizes[at]);
+        CHECK(memcmp(adamant_value_bytes(value).data, large, sizes[at]) == 0);
+        OK(adamant_get_into(texts, T("text"), copy, sizes[at], &bytes));
+        CHECK(bytes == sizes[at] && memcmp(copy, large, bytes) == 0);
+        if (sizes[at] > 0) {
+            CODE(ADAMANT_TOO_SMALL, adamant_get_into(texts, T("text"), copy, sizes[at] - 1, NULL));
+        }
+        OK(adamant_get_with(texts, T("text"), count_bytes, &found));
+        CHECK(found == sizes[at]);
+        CODE(ADAMANT_NOT_FOUND, adamant_get_with(texts, T("none"), count_bytes, &found));
+        CHECK(found == sizes[at]);
+        adamant_value_free(value);
+        free(copy);
+    }
+    free(large);
+    adamant_keyspace_free(texts);
+}
+
+static void test_keyspaces(adamant_store *store)
+{
+    adamant_keyspace *one = NULL, *other = NULL;
+    adamant_keyspace_list *list = NULL;
+    const char *name = NULL, *engine = NULL;
+    uint64_t entries = 0;
+
+    CODE(ADAMANT_UNKNOWN_KEYSPACE, adamant_keyspace_open_existing(store, "a list", &one));
+    CHECK(one == NULL);
+    OK(adamant_keyspace_create(store, "a list", "critbit", &one));
+    CODE(ADAMANT_KEYSPACE_EXISTS, adamant_keyspace_create(store, "a list", NULL, &other));
+    CODE(ADAMANT_WRONG_ENGINE, adamant_keyspace_open(store, "a list", "lsm", &other));
+    CODE(ADAMANT_UNKNOWN_ENGINE, adamant_keyspace_open(store, "a list", "fast", &other));
+    CHECK(other == NULL);
+    OK(adamant_keyspace_open_existing(store, "a list", &other));
+    OK(adamant_put(one, T("1"), T("one")));
+    check_value(other, "1", "one");
+
+    OK(adamant_keyspaces(store, &list));
+    CHECK(adamant_keyspace_list_count(list) >= 1);
+    OK(adamant_keyspace_list_get(list, 0, &name, &engine, &entries));
+    CHECK(strcmp(name, "a list") == 0 && strcmp(engine, "critbit") == 0 && entries == 1);
+    OK(adamant_keyspace_list_get(list, 0, NULL, NULL, NULL));
+    CODE(ADAMANT_NOT_FOUND, adamant_keyspace_list_get(list, 1000, &name, &engine, &entries));
+    adamant_keyspace_list_free(list);
+
+    OK(adamant_keyspace_convert(store, "a list", "redblack"));
+    check_value(other, "1", "one");
+    OK(adamant_keyspace_rename(store, "a list", "another"));
+    check_value(one, "1", "one");
+    CODE(ADAMANT_UNKNOWN_KEYSPACE, adamant_keyspace_rename(store, "a list", "another"));
+    OK(adamant_keyspace_drop(store, "another"));
+    CODE(ADAMANT_NOT_FOUND, adamant_keyspace_drop(store, "another"));
+    CODE(ADAMANT_KEYSPACE_DROPPED, adamant_put(one, T("1"), T("one")));
+    adamant_keyspace_free(one);
+    adamant_keyspace_free(other);
+}
+
+static void test_batches(adamant_store *store)
+{
+    static const int durabilities[] = {ADAMANT_SYNC, ADAMANT_BUFFERED, ADAMANT_DEFERRED};
+    adamant_keyspace *accounts = NULL, *log = NULL, *quick = NULL;
+    adamant_batch *batch = NULL;
+    uint64_t changes = 0;
+    int at;
+
+    OK(adamant_keyspace_open(store, "accounts", NULL, &accounts));
+    OK(adamant_keyspace_open(store, "log", "lsm", &log));
+    for (at = 0; at < 3; at++) {
+        OK(adamant_batch_new(store, &batch));
+        OK(adamant_batch_durability(batch, durabilities[at]));
+        OK(adamant_batch_put(batch, accounts, T("ada"), T("90")));
+        OK(adamant_batch_put(batch, log, T("0001"), T("ada gave 10")));
+        OK(adamant_batch_put(batch, accounts, T("eve"), T("1")));
+        OK(adamant_batch_delete(batch, accounts, T("eve")));
+        OK(adamant_batch_len(batch, &changes));
+        CHECK(changes == 4);
+        OK(adamant_batch_commit(batch));
+        CODE(ADAMANT_CLOSED, adamant_batch_commit(batch));
+        CODE(ADAMANT_CLOSED, adamant_batch_put(batch, accounts, T("ada"), T("0")));
+        CODE(ADAMANT_CLOSED, adamant_batch_len(batch, &changes));
+        adamant_batch_free(batch);
+        check_value(accounts, "ada", "90");
+        check_value(accounts, "eve", NULL);
+        check_value(log, "0001", "ada gave 10");
+        OK(adamant_keyspace_with_durability(accounts, durabilities[at], &quick));
+        OK(adamant_put(quick, T("ada"), T("80")));
+        adamant_keyspace_free(quick);
+        OK(adamant_sync(store));
+    }
+    OK(adamant_move(accounts, T("ada"), log, T("moved")));
+    CODE(ADAMANT_NOT_FOUND, adamant_move(accounts, T("ada"), log, T("moved")));
+    check_value(accounts, "ada", NULL);
+    check_value(log, "moved", "80");
+    OK(adamant_put(accounts, T("ada"), T("70")));
+    OK(adamant_swap(accounts, T("ada"), log, T("moved")));
+    CODE(ADAMANT_NOT_FOUND, adamant_swap(accounts, T("eve"), log, T("moved")));
+    check_value(accounts, "ada", "80");
+    check_value(log, "moved", "70");
+    /* One that is not committed is not done. */
+    OK(adamant_batch_new(store, &batch));
+    OK(adamant_batch_put(batch, accounts, T("ada"), T("0")));
+    adamant_batch_free(batch);
+    check_value(accounts, "ada", "80");
+    adamant_keyspace_free(accounts);
+    adamant_keyspace_free(log);
+}
+
+static void test_inspection(adamant_store *store, const char *folder)
+{
+    adamant_value *json = NULL;
+    adamant_store *copy = NULL;
+    adamant_keyspace *accounts = NULL;
+    char *path = path_in(folder, "copy"), *restored;
+
+    OK(adamant_stats(store, &json));
+    CHECK(strstr((const char *)adamant_value_bytes(json).data, "\"pool_bytes\":") != NULL);
+    CHECK(strstr((const char *)adamant_value_bytes(json).data, "\"name\":\"accounts\"") != NULL);
+    adamant_value_free(json);
+    OK(adamant_check(store, &json));
+    CHECK(strstr((const char *)adamant_value_bytes(json).data, "\"clean\":true") != NULL);
+    adamant_value_free(json);
+    OK(adamant_check(store, NULL));
+
+    OK(adamant_backup(store, path));
+    CODE(ADAMANT_TARGET, adamant_backup(store, path));
+    restored = path_in(folder, "restored");
+    OK(adamant_restore(path, restored));
+    CODE(ADAMANT_TARGET, adamant_restore(path, restored));
+    OK(adamant_open(restored, NULL, &copy));
+    free(restored);
+    OK(adamant_keyspace_open_existing(copy, "accounts", &accounts));
+    check_value(accounts, "ada", "80");
+    adamant_keyspace_free(accounts);
+    OK(adamant_close(copy));
+    adamant_store_free(copy);
+    free(path);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const engines[] = {"bplus", "btree", "critbit", "redblack", "lsm"};
+    adamant_store *store = NULL, *again = NULL;
+    adamant_keyspace *accounts = NULL;
+    char *path;
+    int at;
+
+    CHECK(argc == 2);
+    CHECK(adamant_abi() == ADAMANT_ABI);
+    CHECK(strchr(adamant_version(), '.') != NULL);
+    CHECK(strcmp(adamant_code_name(ADAMANT_CONFLICT), "ADAMANT_CONFLICT") == 0);
+    CHECK(strcmp(adamant_code_name(-12345), "?") == 0);
+    CHECK(strcmp(adamant_last_error(), "") == 0);
+    path = path_in(argv[1], "store");
+    OK(adamant_open(path, NULL, &store));
+    test_entries(store);
+    for (at = 0; at < 5; at++) {
+        test_large_values(store, engines[at]);
+    }
+    test_keyspaces(store);
+    test_batches(store);
+    test_inspection(store, argv[1]);
+    OK(adamant_close(store));
+    adamant_store_free(store);
+
+    OK(adamant_open(path, NULL, &again));
+    OK(adamant_keyspace_open_existing(again, "accounts", &accounts));
+    check_value(accounts, "ada", "80");
+    adamant_keyspace_free(accounts);
+    OK(adamant_close(again));
+    adamant_store_free(again);
+    free(path);
+    return 0;
+}

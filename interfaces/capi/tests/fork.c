@@ -1,0 +1,45 @@
+/* The child of a fork is refused, and what it does harms nothing; the parent goes on. */
+
+#define _POSIX_C_SOURCE 200809L
+#include <signal.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+int main(int argc, char **argv)
+{
+    adamant_store *store = NULL;
+    adamant_keyspace *words = NULL;
+    adamant_value *value = NULL;
+    char *path;
+    pid_t child;
+    int status = 0;
+
+    CHECK(argc == 2);
+    path = path_in(argv[1], "store");
+    OK(adamant_open(path, NULL, &store));
+    OK(adamant_keyspace_open(store, "words", NULL, &words));
+    OK(adamant_put(words, T("here"), T("1")));
+    child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        CODE(ADAMANT_MISUSE, adamant_get(words, T("here"), &value));
+        CODE(ADAMANT_MISUSE, adamant_put(words, T("here"), T("2")));
+        CODE(ADAMANT_MISUSE, adamant_sync(store));
+        CHECK(strstr(adamant_last_error(), "fork") != NULL);
+        /* An end at which nobody looks for leaks: what other threads alone pointed to is lost in a child. */
+        kill(getpid(), SIGKILL);
+        _exit(2);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    check_value(words, "here", "1");
+    OK(adamant_put(words, T("here"), T("3")));
+    adamant_keyspace_free(words);
+    OK(adamant_close(store));
+    adamant_store_free(store);
+    free(path);
+    return 0;
+}

@@ -1,0 +1,135 @@
+//! Files of records, read record by record.
+//!
+//! Purpose: what import takes, line by line or row by row, whatever is in it. Invariants: each record that
+//! is handed out is one that a store can hold; lines are numbered from 1 on, in order; what is kept in memory
+//! is one record. Thread safety: none needed.
+
+use std::fmt;
+use std::io::{self, BufRead, Read};
+
+use crate::record::{self, Record};
+use crate::table::{Columns, Layout};
+
+/// Bytes of the mark that some programs begin a file with.
+const MARK_BYTES: u64 = 3;
+
+/// A record of a file, or what is wrong with it.
+#[derive(Debug)]
+pub struct Found {
+    /// The number of the line that it begins on, from 1 on.
+    pub line: u64,
+    /// Bytes of the file up to its end.
+    pub end_bytes: u64,
+    /// Key and value, or what was expected and found, in words.
+    pub record: Result<Record, String>,
+}
+
+/// Why the rest of a file cannot be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system refused.
+    Unread(io::Error),
+    /// The file as a whole is not what was expected, which these words tell.
+    Malformed(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unread(error) => write!(formatter, "the input could not be read: {error}"),
+            Self::Malformed(what) => formatter.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unread(error) => Some(error),
+            Self::Malformed(_) => None,
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Unread(error)
+    }
+}
+
+impl From<csv::Error> for Error {
+    fn from(error: csv::Error) -> Self {
+        match error.into_kind() {
+            csv::ErrorKind::Io(error) => Self::Unread(error),
+            kind => Self::Malformed(format!("expected CSV: {kind:?}")),
+        }
+    }
+}
+
+/// Hands every record of a file to `take`, until that fails: as CSV with a layout, else as JSON Lines.
+///
+/// # Errors
+/// Those of `take`, and when the rest of the file cannot be read. A record that is malformed is none.
+pub fn each_record<E: From<Error>>(
+    reader: impl BufRead,
+    layout: Option<&Layout>,
+    take: impl FnMut(Found) -> Result<(), E>,
+) -> Result<(), E> {
+    match layout {
+        Some(layout) => each_row(reader, layout, take),
+        None => each_line(reader, take),
+    }
+}
+
+fn each_row<E: From<Error>>(
+    mut reader: impl BufRead,
+    layout: &Layout,
+    mut take: impl FnMut(Found) -> Result<(), E>,
+) -> Result<(), E> {
+    // A byte order mark is passed over only if it comes in one piece; a pipe may bring it in several.
+    let mut mark = Vec::new();
+    reader.by_ref().take(MARK_BYTES).read_to_end(&mut mark).map_err(Error::from)?;
+    let mut reader = csv::Reader::from_reader(mark.as_slice().chain(reader));
+    let header = reader.byte_headers().map_err(Error::from)?.clone();
+    let columns = Columns::find(layout, &header)
+        .map_err(|what| Error::Malformed(format!("line 1: {what}; nothing was imported")))?;
+    let mut fields = csv::ByteRecord::new();
+    loop {
+        let before = reader.position().line();
+        let (line, record) = match reader.read_byte_record(&mut fields) {
+            Ok(false) => return Ok(()),
+            Ok(true) => (fields.position().map(csv::Position::line), columns.parse(&fields)),
+            Err(error) => match *error.kind() {
+                csv::ErrorKind::UnequalLengths { ref pos, expected_len, len } => {
+                    let what = format!("expected {expected_len} columns, found {len}");
+                    (pos.as_ref().map(csv::Position::line), Err(what))
+                }
+                _ => return Err(Error::from(error).into()),
+            },
+        };
+        let end_bytes = reader.position().byte();
+        take(Found { line: line.unwrap_or(before), end_bytes, record })?;
+    }
+}
+
+/// Lines that are blank are passed over.
+fn each_line<E: From<Error>>(
+    mut reader: impl BufRead,
+    mut take: impl FnMut(Found) -> Result<(), E>,
+) -> Result<(), E> {
+    let (mut content, mut end_bytes) = (Vec::new(), 0);
+    for line in 1.. {
+        content.clear();
+        let taken = reader.read_until(b'\n', &mut content).map_err(Error::from)?;
+        if taken == 0 {
+            break;
+        }
+        end_bytes += taken as u64;
+        let content = content.trim_ascii();
+        if !content.is_empty() {
+            take(Found { line, end_bytes, record: record::parse(content) })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+"""Adamant: an embedded, transactional, ordered key-value store.
+
+    import adamant
+
+    with adamant.open("app.adamant") as db:
+        users = db.keyspace("users", codec="utf-8")
+        users["ada"] = "Ada Lovelace"
+
+A store holds named keyspaces, each an ordered mapping of bytes, or of str where it is given a codec.
+Every change is a commit of its own, unless a batch or a transaction makes one of many.
+"""
+
+from adamant._errors import (
+    Closed,
+    Conflict,
+    Damaged,
+    Error,
+    Forked,
+    InvalidArgument,
+    KeyspaceDropped,
+    KeyspaceExists,
+    Locked,
+    Missing,
+    OutOfSpace,
+    Poisoned,
+    ReadOnly,
+    SnapshotExpired,
+    TargetExists,
+    UnknownKeyspace,
+    Unsupported,
+    WrongEngine,
+)
+from adamant._mapping import Keyspace, Range, SnapshotKeyspace, TransactionKeyspace
+from adamant._native import __VERSION__ as __version__
+from adamant._native import restore
+from adamant._store import (
+    Batch,
+    Finding,
+    KeyspaceInfo,
+    Snapshot,
+    Store,
+    Transaction,
+    in_memory,
+    open,
+)
+
+__all__ = [
+    "Batch",
+    "Closed",
+    "Conflict",
+    "Damaged",
+    "Error",
+    "Finding",
+    "Forked",
+    "InvalidArgument",
+    "Keyspace",
+    "KeyspaceDropped",
+    "KeyspaceExists",
+    "KeyspaceInfo",
+    "Locked",
+    "Missing",
+    "OutOfSpace",
+    "Poisoned",
+    "Range",
+    "ReadOnly",
+    "Snapshot",
+    "SnapshotExpired",
+    "SnapshotKeyspace",
+    "Store",
+    "TargetExists",
+    "Transaction",
+    "TransactionKeyspace",
+    "UnknownKeyspace",
+    "Unsupported",
+    "WrongEngine",
+    "__version__",
+    "in_memory",
+    "open",
+    "restore",
+]

@@ -1,0 +1,308 @@
+"""Keyspaces as mappings: what the native classes get from collections.abc, and ranges.
+
+Reads and writes of single keys are native. What is here makes views and ranges, whose iterators are
+native again, so nothing of this is paid for an entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import (
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    MutableMapping,
+    ValuesView,
+)
+from typing import Any, Protocol, TypeVar
+
+from adamant import _native
+from adamant._errors import InvalidArgument
+
+K = TypeVar("K")
+V = TypeVar("V")
+K_contra = TypeVar("K_contra", contravariant=True)
+V_co = TypeVar("V_co", covariant=True)
+
+
+class _HasKeys(Protocol[K, V_co]):
+    def keys(self) -> Iterable[K]: ...
+
+    def __getitem__(self, key: K, /) -> V_co: ...
+
+
+class _Span:
+    """A part of a keyspace, by its keys: from start on, before stop, that begin with prefix."""
+
+    __slots__ = ("prefix", "reader", "reverse", "start", "stop")
+
+    def __init__(
+        self, reader: _native.Reader[Any, Any], start: Any, stop: Any, prefix: Any, reverse: bool
+    ) -> None:
+        self.reader = reader
+        self.start = start
+        self.stop = stop
+        self.prefix = prefix
+        self.reverse = reverse
+
+    def iterate(self, kind: str, *, backwards: bool = False) -> Iterator[Any]:
+        reverse = self.reverse != backwards
+        return self.reader._iterate(kind, self.start, self.stop, self.prefix, reverse)
+
+    def count(self) -> int:
+        if self.start is None and self.stop is None and self.prefix is None:
+            return len(self.reader)
+        return self.reader._count(self.start, self.stop, self.prefix)
+
+    def spans(self, key: Any) -> bool:
+        return self.reader._spans(key, self.start, self.stop, self.prefix)
+
+    def __repr__(self) -> str:
+        named = [
+            f"{name}={value!r}"
+            for name in ("start", "stop", "prefix")
+            if (value := getattr(self, name)) is not None
+        ]
+        return ", ".join([repr(self.reader), *named] + (["reverse=True"] if self.reverse else []))
+
+
+class Range(Mapping[K, V]):
+    """The entries of a part of a keyspace, as a mapping: ks[b"a":b"f"].
+
+    It holds no entries: it looks at the keyspace whenever it is asked. Counting it is a walk over it.
+    """
+
+    __slots__ = ("_span",)
+
+    def __init__(self, span: _Span) -> None:
+        self._span = span
+
+    def __getitem__(self, key: K) -> V:
+        if not self._span.spans(key):
+            raise KeyError(key)
+        value: V = self._span.reader[key]
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        return self._span.spans(key) and key in self._span.reader
+
+    def __iter__(self) -> Iterator[K]:
+        return self._span.iterate("keys")
+
+    def __reversed__(self) -> Iterator[K]:
+        return self._span.iterate("keys", backwards=True)
+
+    def __len__(self) -> int:
+        return self._span.count()
+
+    def __bool__(self) -> bool:
+        return next(self._span.iterate("keys"), None) is not None
+
+    def __eq__(self, other: object) -> bool:
+        return _equal(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def keys(self) -> KeysView[K]:
+        return _Keys(self, self._span)
+
+    def values(self) -> ValuesView[V]:
+        return _Values(self, self._span)
+
+    def items(self) -> ItemsView[K, V]:
+        return _Items(self, self._span)
+
+    def __repr__(self) -> str:
+        return f"<adamant.Range of {self._span!r}>"
+
+
+class _Keys(KeysView[K]):
+    __slots__ = ("_span",)
+
+    def __init__(self, mapping: Mapping[K, Any], span: _Span) -> None:
+        super().__init__(mapping)
+        self._span = span
+
+    def __iter__(self) -> Iterator[K]:
+        return self._span.iterate("keys")
+
+    def __reversed__(self) -> Iterator[K]:
+        return self._span.iterate("keys", backwards=True)
+
+    def __len__(self) -> int:
+        return self._span.count()
+
+    def __repr__(self) -> str:
+        return f"<keys of {self._span!r}>"
+
+
+class _Values(ValuesView[V]):
+    __slots__ = ("_span",)
+
+    def __init__(self, mapping: Mapping[Any, V], span: _Span) -> None:
+        super().__init__(mapping)
+        self._span = span
+
+    def __iter__(self) -> Iterator[V]:
+        return self._span.iterate("values")
+
+    def __reversed__(self) -> Iterator[V]:
+        return self._span.iterate("values", backwards=True)
+
+    def __contains__(self, value: object) -> bool:
+        return any(value == other for other in self)
+
+    def __len__(self) -> int:
+        return self._span.count()
+
+    def __repr__(self) -> str:
+        return f"<values of {self._span!r}>"
+
+
+class _Items(ItemsView[K, V]):
+    __slots__ = ("_span",)
+
+    def __init__(self, mapping: Mapping[K, V], span: _Span) -> None:
+        super().__init__(mapping)
+        self._span = span
+
+    def __iter__(self) -> Iterator[tuple[K, V]]:
+        return self._span.iterate("items")
+
+    def __reversed__(self) -> Iterator[tuple[K, V]]:
+        return self._span.iterate("items", backwards=True)
+
+    def __len__(self) -> int:
+        return self._span.count()
+
+    def __repr__(self) -> str:
+        return f"<items of {self._span!r}>"
+
+
+def _equal(one: Mapping[Any, Any], other: object) -> bool:
+    """Whether two mappings have the same entries; what is stored is walked over, not gathered."""
+    if not isinstance(other, Mapping):
+        return NotImplemented  # type: ignore[no-any-return]
+    if isinstance(other, (_Readable, Range)):
+        # Both are in the order of their keys.
+        mine, others = iter(_ascending(one)), iter(_ascending(other))
+        return all(pair == next(others, None) for pair in mine) and next(others, None) is None
+    absent = object()
+    found = 0
+    for key, value in one.items():
+        there = other.get(key, absent)
+        if there is absent or there != value:
+            return False
+        found += 1
+    return found == len(other)
+
+
+def _ascending(mapping: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    if isinstance(mapping, Range):
+        span = mapping._span
+        return span.reader._iterate("items", span.start, span.stop, span.prefix, False)
+    return iter(mapping.items())
+
+
+class _Readable(Mapping[K, V]):
+    """What keyspaces have in common, wherever they are looked at."""
+
+    __slots__ = ()
+
+    def keys(
+        self,
+        *,
+        start: K | None = None,
+        stop: K | None = None,
+        prefix: K | None = None,
+        reverse: bool = False,
+    ) -> KeysView[K]:
+        """The keys from start on, before stop, that begin with prefix, in order."""
+        return _Keys(self, _Span(self, start, stop, prefix, reverse))  # type: ignore[arg-type]
+
+    def values(
+        self,
+        *,
+        start: K | None = None,
+        stop: K | None = None,
+        prefix: K | None = None,
+        reverse: bool = False,
+    ) -> ValuesView[V]:
+        """The values of the keys from start on, before stop, that begin with prefix, in their order."""
+        return _Values(self, _Span(self, start, stop, prefix, reverse))  # type: ignore[arg-type]
+
+    def items(
+        self,
+        *,
+        start: K | None = None,
+        stop: K | None = None,
+        prefix: K | None = None,
+        reverse: bool = False,
+    ) -> ItemsView[K, V]:
+        """The entries from start on, before stop, whose keys begin with prefix, in order."""
+        return _Items(self, _Span(self, start, stop, prefix, reverse))  # type: ignore[arg-type]
+
+    def _range(self, keys: slice) -> Range[K, V]:
+        if keys.step is not None:
+            raise InvalidArgument(
+                "a range of keys has no step; iterate backwards by reverse=True or reversed()"
+            )
+        return Range(_Span(self, keys.start, keys.stop, None, False))  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        return _equal(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _described(reader: _native.Reader[Any, Any]) -> str:
+    codecs = "".join(
+        f" {name}={codec}"
+        for name, codec in (("keys", reader.key_codec), ("values", reader.value_codec))
+        if codec is not None
+    )
+    return f"<adamant.{type(reader).__name__} {reader.name!r} engine={reader.engine}{codecs}>"
+
+
+class Keyspace(_native.Keyspace[K, V], _Readable[K, V], MutableMapping[K, V]):
+    """An ordered mapping in a store: each change is a commit, and atomic beside other threads."""
+
+    __slots__ = ()
+
+    def update(
+        self, other: Mapping[K, V] | _HasKeys[K, V] | Iterable[tuple[K, V]] = (), /, **others: V
+    ) -> None:
+        """Sets the values of many keys, in one commit. Takes what dict.update takes."""
+        self._update(other, others)
+
+    def __repr__(self) -> str:
+        return _described(self)
+
+
+class SnapshotKeyspace(_native.SnapshotReader[K, V], _Readable[K, V]):
+    """A keyspace as a snapshot saw it, to be read."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return _described(self)
+
+
+class TransactionKeyspace(_native.TransactionReader[K, V], _Readable[K, V], MutableMapping[K, V]):
+    """A keyspace within a transaction: what was there when it began, and its own changes."""
+
+    __slots__ = ()
+
+    def update(
+        self, other: Mapping[K, V] | _HasKeys[K, V] | Iterable[tuple[K, V]] = (), /, **others: V
+    ) -> None:
+        """Sets the values of many keys. Takes what dict.update takes."""
+        self._update(other, others)
+
+    def clear(self) -> None:
+        """Takes all entries out: all that there are count as read."""
+        del self[:]
+
+    def __repr__(self) -> str:
+        return _described(self)

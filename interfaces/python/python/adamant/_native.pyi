@@ -1,0 +1,267 @@
+"""The native half. What is not private here is used through the classes of adamant."""
+
+import os
+from collections.abc import Iterator
+from types import GenericAlias
+from typing import Any, Final, Generic, Self, TypeVar, final, overload
+
+from typing_extensions import disjoint_base
+
+from adamant._mapping import Range
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+_D = TypeVar("_D")
+
+__all__ = [
+    "Batch",
+    "Cursor",
+    "Keyspace",
+    "Reader",
+    "Snapshot",
+    "SnapshotReader",
+    "Store",
+    "Transaction",
+    "TransactionReader",
+    "__VERSION__",
+    "after_fork_in_child",
+    "restore",
+]
+
+__VERSION__: Final[str]
+
+def after_fork_in_child() -> None: ...
+def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], /) -> None:
+    """Verifies a backup and copies it to a path where nothing is."""
+
+@final
+class Cursor(Generic[_V]):
+    """An iterator over keys, values or entries."""
+
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    def __iter__(self) -> Cursor[_V]: ...
+    def __next__(self) -> _V: ...
+
+@disjoint_base
+class Store:
+    def __new__(
+        cls, path: str | os.PathLike[str] | None, options: dict[str, Any]
+    ) -> Self: ...
+    def _keyspaces(self) -> list[tuple[str, str, int]]: ...
+    def _check(self) -> list[tuple[str, str]]: ...
+    def drop_keyspace(self, name: str, /) -> bool:
+        """Drops a keyspace and all that it holds, in one commit; whether there was one."""
+
+    def rename_keyspace(self, name: str, new_name: str, /) -> None:
+        """Gives a keyspace another name, in one commit."""
+
+    def convert_keyspace(self, name: str, engine: str, /) -> bool:
+        """Makes a keyspace one of another engine, in one commit; False if it is one already."""
+
+    def sync(self) -> None:
+        """Makes everything committed so far survive power loss, whatever its commit waited for."""
+
+    def backup(self, path: str | os.PathLike[str], /) -> None:
+        """Copies the store to a path where nothing is, while it is used."""
+
+    def shrink(self) -> None:
+        """Gives free space of the pool file back to the file system."""
+
+    def stats(self) -> dict[str, Any]:
+        """Figures of the store."""
+
+    def close(self) -> None:
+        """Brings all commits to the device and lets the store go. Again: does nothing."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it was opened for reading only."""
+
+@disjoint_base
+class Reader(Generic[_K, _V]):
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    @overload
+    def __getitem__(self, key: _K, /) -> _V: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> Range[_K, _V]: ...
+    @overload
+    def get(self, key: _K, default: None = None, /) -> _V | None: ...
+    @overload
+    def get(self, key: _K, default: _V | _D, /) -> _V | _D: ...
+    def lend(self, key: _K, /) -> memoryview | None:
+        """The value of a key as a read-only view, None for a key that is not there.
+
+        A value of more than 4 KiB is not copied: its memory in the store is not used again while there
+        is a view of it.
+        """
+
+    def __contains__(self, key: object, /) -> bool: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __iter__(self) -> Iterator[_K]: ...
+    def __reversed__(self) -> Iterator[_K]: ...
+    def first(self) -> tuple[_K, _V] | None:
+        """The entry with the lowest key, or None."""
+
+    def last(self) -> tuple[_K, _V] | None:
+        """The entry with the highest key, or None."""
+
+    def _iterate(
+        self,
+        kind: str,
+        start: Any = None,
+        stop: Any = None,
+        prefix: Any = None,
+        reverse: bool = False,
+    ) -> Iterator[Any]: ...
+    def _count(self, start: Any = None, stop: Any = None, prefix: Any = None) -> int: ...
+    def _spans(self, key: Any, start: Any = None, stop: Any = None, prefix: Any = None) -> bool: ...
+    @property
+    def name(self) -> str:
+        """The name of the keyspace."""
+
+    @property
+    def engine(self) -> str:
+        """The engine that keeps it."""
+
+    @property
+    def key_codec(self) -> str | None:
+        """By which codec keys are str; None: they are bytes."""
+
+    @property
+    def value_codec(self) -> str | None:
+        """By which codec values are str; None: they are bytes."""
+
+@disjoint_base
+class Keyspace(Reader[_K, _V]):
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    def __new__(
+        cls,
+        store: Store,
+        name: str,
+        engine: str | None = None,
+        durability: str | None = None,
+        key_codec: str | None = None,
+        value_codec: str | None = None,
+    ) -> Self: ...
+    def __setitem__(self, key: _K, value: _V, /) -> None: ...
+    def __delitem__(self, key: _K | slice, /) -> None: ...
+    def discard(self, key: _K, /) -> bool:
+        """Takes a key out, if it is there; whether it was."""
+
+    @overload
+    def pop(self, key: _K, /) -> _V: ...
+    @overload
+    def pop(self, key: _K, default: _V | _D, /) -> _V | _D: ...
+    def popitem(self, last: bool = True) -> tuple[_K, _V]:
+        """Takes the entry with the highest key out, or that with the lowest."""
+
+    def setdefault(self, key: _K, default: _V, /) -> _V:
+        """The value of a key; if it has none, it gets this one."""
+
+    def compare_and_swap(self, key: _K, expected: _V | None, value: _V | None, /) -> bool:
+        """Sets the value of a key, or takes it out, if its value is the expected one; None: no value."""
+
+    def clear(self) -> None:
+        """Takes all entries out, in one commit."""
+
+    def rename(self, key: _K, new_key: _K, /) -> bool:
+        """Moves the value of a key to another key, without copying it; whether there was one."""
+
+    def move_to(self, key: _K, target: Keyspace[Any, Any], new_key: Any, /) -> bool:
+        """Moves the value of a key to another keyspace, without copying it; whether there was one."""
+
+    def swap(self, key: _K, other_key: _K, /) -> bool:
+        """Swaps the values of two keys, without copying them; False if one of them is not there."""
+
+    def compact(self) -> None:
+        """Merges all that a keyspace of the engine lsm holds to one ordered run."""
+
+    def _update(self, *sources: Any) -> None: ...
+
+@disjoint_base
+class Batch:
+    def __new__(cls, store: Store, durability: str | None = None) -> Self: ...
+    def put(self, keyspace: Keyspace[_K, _V], key: _K, value: _V, /) -> None:
+        """Will set the value of a key."""
+
+    def delete(self, keyspace: Keyspace[_K, Any], key: _K, /) -> None:
+        """Will take a key out, if it is there."""
+
+    def update(self, keyspace: Keyspace[_K, _V], pairs: Any, /) -> None:
+        """Will set the values of keys: of a mapping, or of an iterable of pairs."""
+
+    def rename(self, keyspace: Keyspace[_K, Any], key: _K, new_key: _K, /) -> None:
+        """Will move the value of a key to another key, without copying it, if it is there."""
+
+    def move_to(
+        self, keyspace: Keyspace[_K, Any], key: _K, target: Keyspace[Any, Any], new_key: Any, /
+    ) -> None:
+        """Will move the value of a key to another keyspace, without copying it, if it is there."""
+
+    def commit(self) -> None:
+        """Makes all changes in one commit."""
+
+    def discard(self) -> None:
+        """Lets all changes go."""
+
+    def __len__(self) -> int: ...
+    @property
+    def closed(self) -> bool:
+        """Whether it was committed or discarded."""
+
+@disjoint_base
+class Snapshot:
+    def __new__(cls, store: Store, durable: bool = False) -> Self: ...
+    def close(self) -> None:
+        """Lets it go. Again: does nothing."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
+class SnapshotReader(Reader[_K, _V]):
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    def __new__(
+        cls, snapshot: Snapshot, keyspace: Keyspace[_K, _V]
+    ) -> Self: ...
+
+@disjoint_base
+class Transaction:
+    def __new__(cls, store: Store, durability: str | None = None) -> Self: ...
+    def commit(self) -> None:
+        """Makes all its writes in one commit, unless something that it read has changed."""
+
+    def rollback(self) -> None:
+        """Lets its writes go. Again: does nothing."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was committed or rolled back."""
+
+@disjoint_base
+class TransactionReader(Reader[_K, _V]):
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    def __new__(
+        cls, transaction: Transaction, keyspace: Keyspace[_K, _V]
+    ) -> Self: ...
+    def __setitem__(self, key: _K, value: _V, /) -> None: ...
+    def __delitem__(self, key: _K | slice, /) -> None: ...
+    def discard(self, key: _K, /) -> bool:
+        """Takes a key out, if it is there; whether it was."""
+
+    def delete(self, key: _K, /) -> None:
+        """Takes a key out, if it is there, without looking: so it conflicts with nobody."""
+
+    @overload
+    def pop(self, key: _K, /) -> _V: ...
+    @overload
+    def pop(self, key: _K, default: _V | _D, /) -> _V | _D: ...
+    def popitem(self, last: bool = True) -> tuple[_K, _V]:
+        """Takes the entry with the highest key out, or that with the lowest."""
+
+    def _update(self, *sources: Any) -> None: ...

@@ -1,0 +1,319 @@
+"""The store, and what changes or sees several of its keyspaces as one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, overload
+
+from adamant import _native
+from adamant._errors import Conflict, InvalidArgument
+from adamant._mapping import Keyspace, SnapshotKeyspace, TransactionKeyspace
+
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
+Path: TypeAlias = str | os.PathLike[str]
+Engine: TypeAlias = Literal["bplus", "lsm", "btree", "critbit", "redblack"]
+Durability: TypeAlias = Literal["sync", "buffered", "deferred"]
+
+# A child of a fork must not even wait for a lock of the store, which a thread of its parent may have.
+os.register_at_fork(after_in_child=_native.after_fork_in_child)
+
+
+class KeyspaceInfo(NamedTuple):
+    """A keyspace in the list of them."""
+
+    name: str
+    engine: str
+    entries: int
+
+
+class Finding(NamedTuple):
+    """Something that is wrong in a store: where, and what."""
+
+    place: str
+    what: str
+
+
+class Store(_native.Store):
+    """A store that is open, from open() or in_memory(). As a context manager it closes itself."""
+
+    __slots__ = ("_path",)
+
+    _path: str | None
+
+    def __init__(self, path: Path | None, options: dict[str, Any]) -> None:
+        # It was opened when it was made.
+        self._path = None if path is None else os.fspath(path)
+
+    @property
+    def path(self) -> str | None:
+        """Where it is; None for a store in memory."""
+        return self._path
+
+    @overload
+    def keyspace(
+        self,
+        name: str,
+        *,
+        codec: None = None,
+        key_codec: None = None,
+        value_codec: None = None,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+    ) -> Keyspace[bytes, bytes]: ...
+
+    @overload
+    def keyspace(
+        self,
+        name: str,
+        *,
+        codec: str,
+        key_codec: None = None,
+        value_codec: None = None,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+    ) -> Keyspace[str, str]: ...
+
+    @overload
+    def keyspace(
+        self,
+        name: str,
+        *,
+        codec: None = None,
+        key_codec: str,
+        value_codec: None = None,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+    ) -> Keyspace[str, bytes]: ...
+
+    @overload
+    def keyspace(
+        self,
+        name: str,
+        *,
+        codec: None = None,
+        key_codec: None = None,
+        value_codec: str,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+    ) -> Keyspace[bytes, str]: ...
+
+    @overload
+    def keyspace(
+        self,
+        name: str,
+        *,
+        codec: None = None,
+        key_codec: str,
+        value_codec: str,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+    ) -> Keyspace[str, str]: ...
+
+    def keyspace(
+        self,
+        name: str,
+        *,
+        codec: str | None = None,
+        key_codec: str | None = None,
+        value_codec: str | None = None,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+    ) -> Keyspace[Any, Any]:
+        """The keyspace of that name, created if there is none.
+
+        Keys and values are bytes; by a codec, such as "utf-8", they are str: both, or one of them.
+        The order is that of the bytes. The engine is for one that is created, and a claim about one
+        that exists. The durability is what commits through this handle wait for.
+        """
+        if codec is not None and (key_codec is not None or value_codec is not None):
+            raise InvalidArgument("give codec, or key_codec and value_codec, not both")
+        keys, values = key_codec or codec, value_codec or codec
+        return Keyspace(self, name, engine, durability, keys, values)
+
+    def keyspaces(self) -> list[KeyspaceInfo]:
+        """All keyspaces, by name."""
+        return [KeyspaceInfo(*listed) for listed in self._keyspaces()]
+
+    def batch(self, *, durability: Durability | None = None) -> Batch:
+        """Changes that become one commit when the with block ends, or are let go if it fails."""
+        return Batch(self, durability)
+
+    def snapshot(self, *, durable: bool = False) -> Snapshot:
+        """All keyspaces as they are now; durable: as they are once all that is durable."""
+        return Snapshot(self, durable)
+
+    def transaction(self, *, durability: Durability | None = None) -> Transaction:
+        """Reads and writes that happen as one when the with block ends, or not at all if it fails.
+
+        What another commit changed meanwhile makes it fail with Conflict: see run().
+        """
+        return Transaction(self, durability)
+
+    def run(
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        attempts: int | None = None,
+        durability: Durability | None = None,
+    ) -> T:
+        """What a function of a transaction returns, once that is committed.
+
+        After a Conflict it runs again, from the start, at most so many times in all; None: until it
+        succeeds. Somebody always does: who it lost to has committed.
+        """
+        if attempts is not None and attempts < 1:
+            raise InvalidArgument(f"attempts is at least 1, not {attempts}")
+        while True:
+            try:
+                with self.transaction(durability=durability) as transaction:
+                    return function(transaction)
+            except Conflict:
+                if attempts is not None:
+                    attempts -= 1
+                    if attempts == 0:
+                        raise
+
+    def check(self) -> list[Finding]:
+        """Verifies every checksum and structure, and lists what is wrong: nothing, if it is whole."""
+        return [Finding(*finding) for finding in self._check()]
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = "in memory" if self._path is None else repr(self._path)
+        state = " closed" if self.closed else " read-only" if self.read_only else ""
+        return f"<adamant.Store {where}{state}>"
+
+
+class Batch(_native.Batch):
+    """Changes of any keyspaces of a store that become one commit."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Batch:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self.discard()
+        elif not self.closed:
+            self.commit()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{len(self)} operations"
+        return f"<adamant.Batch {state}>"
+
+
+class Snapshot(_native.Snapshot):
+    """All keyspaces of a store as one commit left them: snapshot[keyspace] is one of them."""
+
+    __slots__ = ()
+
+    def __getitem__(self, keyspace: Keyspace[K, V]) -> SnapshotKeyspace[K, V]:
+        return SnapshotKeyspace(self, keyspace)
+
+    def __enter__(self) -> Snapshot:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<adamant.Snapshot{' closed' if self.closed else ''}>"
+
+
+class Transaction(_native.Transaction):
+    """Reads and writes of any keyspaces that happen as one: transaction[keyspace] is one of them."""
+
+    __slots__ = ()
+
+    def __getitem__(self, keyspace: Keyspace[K, V]) -> TransactionKeyspace[K, V]:
+        return TransactionKeyspace(self, keyspace)
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self.rollback()
+        elif not self.closed:
+            self.commit()
+
+    def __repr__(self) -> str:
+        return f"<adamant.Transaction{' closed' if self.closed else ''}>"
+
+
+def open(
+    path: Path,
+    *,
+    create: bool = True,
+    read_only: bool = False,
+    durability: Durability = "sync",
+    journal: Literal["redo", "undo"] = "redo",
+    flushing: Literal["auto", "volatile", "none"] = "auto",
+    log_bytes_max: int | None = None,
+    deferred_ms_max: int | None = None,
+    deferred_bytes_max: int | None = None,
+    verify_first_touch: bool = False,
+    memory_bytes_max: int | None = None,
+    huge_bytes_max: int | None = None,
+    snapshot_bytes_max: int | None = None,
+    cache_bytes_max: int | None = None,
+    open_files_max: int | None = None,
+) -> Store:
+    """Opens the store at a path, which is a directory; creates it if there is nothing.
+
+    create: whether to. read_only: beside other processes that only read. durability: what commits wait
+    for: "sync", survives power loss; "buffered", survives the process; "deferred", may be lost with it.
+    The other options are those of the Rust crate, with the same defaults.
+    """
+    options = {
+        "create": create,
+        "read_only": read_only,
+        "durability": durability,
+        "journal": journal,
+        "flushing": flushing,
+        "log_bytes_max": log_bytes_max,
+        "deferred_ms_max": deferred_ms_max,
+        "deferred_bytes_max": deferred_bytes_max,
+        "verify_first_touch": verify_first_touch,
+        "memory_bytes_max": memory_bytes_max,
+        "huge_bytes_max": huge_bytes_max,
+        "snapshot_bytes_max": snapshot_bytes_max,
+        "cache_bytes_max": cache_bytes_max,
+        "open_files_max": open_files_max,
+    }
+    return Store(path, options)
+
+
+def in_memory() -> Store:
+    """A store in memory, gone when it is closed: for tests."""
+    return Store(None, {})

@@ -1,0 +1,106 @@
+//! How Python's objects become bytes of the store, and bytes objects.
+//!
+//! Purpose: keys and values are bytes; a keyspace may be given a codec by which they are `str`.
+//! Invariants: nothing is converted that was not asked for: without a codec a `str` is a `TypeError`,
+//! with one `bytes` are. Bytes are borrowed where their object cannot change, else copied.
+
+use std::borrow::Cow;
+
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyTypeError, PyUnicodeDecodeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+/// Between objects and bytes.
+#[derive(Clone, Debug)]
+pub(crate) enum Codec {
+    /// `bytes`, and to write also what lends bytes: `bytearray`, `memoryview`.
+    Bytes,
+    /// `str`, whose order is that of its UTF-8.
+    Utf8,
+    /// `str` by another codec of Python, whose name this is.
+    Named(String),
+}
+
+impl Codec {
+    /// The codec of that name as Python knows it, in any of its spellings; none for bytes.
+    ///
+    /// # Errors
+    /// `LookupError` for a name that Python does not know.
+    pub(crate) fn named(py: Python<'_>, name: Option<&str>) -> PyResult<Self> {
+        let Some(name) = name else { return Ok(Self::Bytes) };
+        let found = PyModule::import(py, "codecs")?.getattr("lookup")?.call1((name,))?;
+        let name: String = found.getattr("name")?.extract()?;
+        Ok(if name == "utf-8" { Self::Utf8 } else { Self::Named(name) })
+    }
+
+    /// Its name, as Python spells it.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Self::Bytes => None,
+            Self::Utf8 => Some("utf-8"),
+            Self::Named(name) => Some(name),
+        }
+    }
+
+    /// The bytes of an object; `what` it is, for the error.
+    ///
+    /// # Errors
+    /// `TypeError` for what the codec is not for, `UnicodeEncodeError` for what it cannot say.
+    pub(crate) fn encode<'a>(
+        &self,
+        object: &'a Bound<'_, PyAny>,
+        what: &str,
+    ) -> PyResult<Cow<'a, [u8]>> {
+        match self {
+            Self::Bytes => bytes_of(object, what),
+            Self::Utf8 => Ok(Cow::Borrowed(text_of(object, what)?.to_str()?.as_bytes())),
+            Self::Named(name) => {
+                let encoded = text_of(object, what)?.call_method1("encode", (name,))?;
+                Ok(Cow::Owned(encoded.cast::<PyBytes>()?.as_bytes().to_vec()))
+            }
+        }
+    }
+
+    /// The object that bytes are.
+    ///
+    /// # Errors
+    /// `UnicodeDecodeError`, for bytes that are no text of the codec.
+    pub(crate) fn decode<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Bytes => Ok(PyBytes::new(py, bytes).into_any()),
+            Self::Utf8 => match std::str::from_utf8(bytes) {
+                Ok(text) => Ok(PyString::new(py, text).into_any()),
+                Err(error) => {
+                    let error = PyUnicodeDecodeError::new_utf8(py, bytes, error)?;
+                    Err(PyErr::from_value(error.into_any()))
+                }
+            },
+            Self::Named(name) => PyBytes::new(py, bytes).call_method1("decode", (name,)),
+        }
+    }
+}
+
+fn bytes_of<'a>(object: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, [u8]>> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(Cow::Borrowed(bytes.as_bytes()));
+    }
+    match PyBuffer::<u8>::get(object) {
+        // May change while another thread runs.
+        Ok(buffer) => Ok(Cow::Owned(buffer.to_vec(object.py())?)),
+        Err(_) => Err(wrong(object, what, "bytes", "give the keyspace a codec to use str")),
+    }
+}
+
+fn text_of<'a, 'py>(
+    object: &'a Bound<'py, PyAny>,
+    what: &str,
+) -> PyResult<&'a Bound<'py, PyString>> {
+    let advice = "open the keyspace without a codec to use bytes";
+    object.cast::<PyString>().map_err(|_| wrong(object, what, "str", advice))
+}
+
+fn wrong(object: &Bound<'_, PyAny>, what: &str, expected: &str, advice: &str) -> PyErr {
+    let found = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+    PyTypeError::new_err(format!("expected {expected} as {what}, found {found}; {advice}"))
+}

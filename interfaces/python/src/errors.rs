@@ -1,0 +1,108 @@
+//! Errors of the store as exceptions.
+//!
+//! Purpose: each kind of failure gets the class of `adamant._errors` that a program would catch it by.
+//! Invariants: every exception that the store is the cause of is an `adamant.Error`; its words are those
+//! of the store. The classes are looked up when something has failed: no call pays for them before.
+
+use adamant::Error;
+use pyo3::exceptions::{PyKeyError, PySystemError};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// What can go wrong while detached from the interpreter, where no exception can be made.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The store says so.
+    Store(Error),
+    /// A snapshot was used after its end.
+    SnapshotClosed,
+    /// A transaction was used after its end.
+    TransactionEnded,
+    /// A batch was used after its end.
+    BatchEnded,
+}
+
+/// What may be such a failure.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        let ended = |what: &str| named("Closed", format!("{what}; open a new one"));
+        match failure {
+            Failure::Store(error) => of_store(error),
+            Failure::SnapshotClosed => ended("the snapshot was closed"),
+            Failure::TransactionEnded => ended("the transaction was committed or rolled back"),
+            Failure::BatchEnded => ended("the batch was committed or discarded"),
+        }
+    }
+}
+
+/// An exception of a class of `adamant._errors`.
+pub(crate) fn named(class: &str, words: impl Into<String>) -> PyErr {
+    let words: String = words.into();
+    Python::attach(|py| {
+        let found =
+            PyModule::import(py, "adamant._errors").and_then(|module| module.getattr(class));
+        match found.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
+            Ok(class) => PyErr::from_type(class, (words,)),
+            Err(error) => PySystemError::new_err(format!("{words} (and {class}: {error})")),
+        }
+    })
+}
+
+/// The class of an error.
+fn class(error: &Error) -> &'static str {
+    match error {
+        Error::KeyEmpty
+        | Error::KeyTooLong { .. }
+        | Error::ValueTooLong { .. }
+        | Error::KeyspaceName { .. }
+        | Error::OtherStore { .. }
+        | Error::NotAscending { .. }
+        | Error::EngineName { .. }
+        | Error::TargetInside { .. } => "InvalidArgument",
+        Error::UnknownKeyspace { .. } => "UnknownKeyspace",
+        Error::KeyspaceExists { .. } => "KeyspaceExists",
+        Error::KeyspaceDropped { .. } => "KeyspaceDropped",
+        Error::WrongEngine { .. } => "WrongEngine",
+        Error::Missing { .. } => "Missing",
+        Error::TargetExists { .. } => "TargetExists",
+        Error::Locked { .. } => "Locked",
+        Error::Conflict { .. } => "Conflict",
+        Error::SnapshotExpired { .. } => "SnapshotExpired",
+        Error::Closed => "Closed",
+        _ if error.is_out_of_space() => "OutOfSpace",
+        _ if error.is_poisoned() => "Poisoned",
+        _ if error.is_read_only() => "ReadOnly",
+        _ if error.is_damaged() => "Damaged",
+        _ if error.is_unsupported() => "Unsupported",
+        _ => "Error",
+    }
+}
+
+/// An error of the store.
+pub(crate) fn of_store(error: Error) -> PyErr {
+    let words = match &error {
+        // The others tell of Rust's names.
+        Error::Conflict { keyspace } => format!(
+            "another commit changed what this transaction read of the keyspace {keyspace:?}; run it \
+             again (Store.run does)"
+        ),
+        Error::UnknownKeyspace { name } => format!(
+            "there is no keyspace {name:?}; list those that exist (Store.keyspaces) or create it"
+        ),
+        other => other.to_string(),
+    };
+    named(class(&error), words)
+}
+
+/// What mappings raise for a key that is not there.
+pub(crate) fn missing_key(key: &Bound<'_, PyAny>) -> PyErr {
+    PyKeyError::new_err((key.clone().unbind(),))
+}

@@ -1,0 +1,207 @@
+//! Writing a keyspace as a mapping: each call is one commit.
+//!
+//! Thread safety: any number of threads.
+
+use pyo3::prelude::*;
+use pyo3::types::{PySlice, PyTuple};
+
+use crate::choices;
+use crate::codec::Codec;
+use crate::errors;
+use crate::pairs::each_pair;
+use crate::place::Place;
+use crate::reader::{self, Reader};
+use crate::store::Store;
+
+/// A keyspace to be read and written.
+#[pyclass(frozen, subclass, generic, mapping, extends = Reader, module = "adamant._native")]
+pub(crate) struct Keyspace {
+    /// Makes batches for `update`.
+    store: Py<Store>,
+    durability: adamant::Durability,
+}
+
+#[pymethods]
+impl Keyspace {
+    #[new]
+    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None))]
+    fn new(
+        store: &Bound<'_, Store>,
+        name: &str,
+        engine: Option<&str>,
+        durability: Option<&str>,
+        key_codec: Option<&str>,
+        value_codec: Option<&str>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let py = store.py();
+        let codecs = (Codec::named(py, key_codec)?, Codec::named(py, value_codec)?);
+        let engine = engine.map(choices::engine).transpose()?;
+        let durability = durability.map(choices::durability).transpose()?;
+        let (keyspace, durability) = store.get().open_keyspace(py, name, engine, durability)?;
+        let reader = Reader::new(keyspace, Place::Now, codecs);
+        let this = Self { store: store.clone().unbind(), durability };
+        Ok(PyClassInitializer::from(reader).add_subclass(this))
+    }
+
+    fn __setitem__(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let reader = slf.as_super().get();
+        let (key, value) = (reader.key(key)?, reader.value(value)?);
+        reader.detached(slf.py(), |keyspace, _| Ok(keyspace.put(&key, &value)?))
+    }
+
+    fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let reader = slf.as_super().get();
+        if let Ok(slice) = key.cast::<PySlice>() {
+            let span = reader.span_of(slice)?;
+            return reader
+                .detached(slf.py(), |keyspace, _| Ok(keyspace.remove_range(span.bounds())?));
+        }
+        if Self::discard(slf, key)? { Ok(()) } else { Err(errors::missing_key(key)) }
+    }
+
+    /// Takes a key out, if it is there; whether it was.
+    #[pyo3(signature = (key, /))]
+    fn discard(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let reader = slf.as_super().get();
+        let bytes = reader.key(key)?;
+        reader.detached(slf.py(), |keyspace, _| Ok(keyspace.remove(&bytes)?))
+    }
+
+    #[pyo3(signature = (key, /, *default))]
+    fn pop<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+        default: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let reader = slf.as_super().get();
+        let bytes = reader.key(key)?;
+        match reader.detached(slf.py(), |keyspace, _| Ok(keyspace.take(&bytes)?))? {
+            Some(value) => reader.values.decode(slf.py(), &value),
+            None => reader::default_of(key, default),
+        }
+    }
+
+    /// Takes the entry with the highest key out, or that with the lowest.
+    #[pyo3(signature = (last=true))]
+    fn popitem<'py>(slf: &Bound<'py, Self>, last: bool) -> PyResult<Bound<'py, PyTuple>> {
+        let reader = slf.as_super().get();
+        let entry = reader.detached(slf.py(), |keyspace, place| {
+            loop {
+                let Some((key, _)) = place.end(keyspace, last)? else { return Ok(None) };
+                // Else another thread has just taken it: there is another one, or none.
+                if let Some(value) = keyspace.take(&key)? {
+                    return Ok(Some((key, value)));
+                }
+            }
+        })?;
+        reader.pair(slf.py(), entry)?.ok_or_else(|| {
+            pyo3::exceptions::PyKeyError::new_err("popitem(): the keyspace is empty")
+        })
+    }
+
+    /// The value of a key; if it has none, it gets this one.
+    #[pyo3(signature = (key, default, /))]
+    fn setdefault<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+        default: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let reader = slf.as_super().get();
+        if let Some(value) = reader.find(key)? {
+            return reader.values.decode(slf.py(), &value);
+        }
+        let (bytes, value) = (reader.key(key)?, reader.value(default)?);
+        let swapped = reader.detached(slf.py(), |keyspace, _| {
+            Ok(keyspace.compare_and_swap(&bytes, None::<&[u8]>, Some(&value))?)
+        })?;
+        match swapped {
+            Err(Some(found)) => reader.values.decode(slf.py(), &found),
+            Ok(()) | Err(None) => reader.values.decode(slf.py(), &value),
+        }
+    }
+
+    /// Sets the value of a key, or takes it out, if its value is the expected one; None is for no value.
+    #[pyo3(signature = (key, expected, value, /))]
+    fn compare_and_swap(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        expected: Option<Bound<'_, PyAny>>,
+        value: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let reader = slf.as_super().get();
+        let key = reader.key(key)?;
+        let expected = expected.as_ref().map(|it| reader.value(it)).transpose()?;
+        let value = value.as_ref().map(|it| reader.value(it)).transpose()?;
+        reader.detached(slf.py(), |keyspace, _| {
+            Ok(keyspace.compare_and_swap(&key, expected.as_deref(), value.as_deref())?.is_ok())
+        })
+    }
+
+    /// Takes all entries out, in one commit.
+    fn clear(slf: &Bound<'_, Self>) -> PyResult<()> {
+        slf.as_super().get().detached(slf.py(), |keyspace, _| Ok(keyspace.clear()?))
+    }
+
+    /// Moves the value of a key to another key, without copying it; whether there was one.
+    #[pyo3(signature = (key, new_key, /))]
+    fn rename(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        new_key: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let reader = slf.as_super().get();
+        let (key, new_key) = (reader.key(key)?, reader.key(new_key)?);
+        reader.detached(slf.py(), |it, _| Ok(it.rename(&key, &new_key)?.is_moved()))
+    }
+
+    /// Moves the value of a key to a key of another keyspace, without copying it; whether there was one.
+    #[pyo3(signature = (key, target, new_key, /))]
+    fn move_to(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        target: &Bound<'_, Self>,
+        new_key: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let (reader, other) = (slf.as_super().get(), target.as_super().get());
+        let (key, new_key) = (reader.key(key)?, other.key(new_key)?);
+        let target = other.keyspace()?;
+        reader.detached(slf.py(), |it, _| Ok(it.move_to(&key, target, &new_key)?.is_moved()))
+    }
+
+    /// Swaps the values of two keys, without copying them; false if one of them is not there.
+    #[pyo3(signature = (key, other_key, /))]
+    fn swap(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        other_key: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let reader = slf.as_super().get();
+        let (key, other_key) = (reader.key(key)?, reader.key(other_key)?);
+        reader.detached(slf.py(), |it, _| Ok(it.swap(&key, it, &other_key)?))
+    }
+
+    /// Merges all that a keyspace of the engine lsm holds to one ordered run.
+    fn compact(slf: &Bound<'_, Self>) -> PyResult<()> {
+        slf.as_super().get().detached(slf.py(), |keyspace, _| Ok(keyspace.compact()?))
+    }
+
+    /// Sets the values of many keys, in one commit.
+    #[pyo3(signature = (*sources))]
+    fn _update(slf: &Bound<'_, Self>, sources: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let (this, reader) = (slf.get(), slf.as_super().get());
+        let keyspace = reader.keyspace()?;
+        let mut batch = this.store.get().store()?.batch();
+        batch.durability(this.durability);
+        for source in sources {
+            each_pair(&source, |key, value| {
+                let (key, value) = (reader.key(key)?, reader.value(value)?);
+                batch.insert(keyspace, &key, &value).map_err(errors::of_store)
+            })?;
+        }
+        slf.py().detach(|| batch.commit()).map_err(errors::of_store)
+    }
+}

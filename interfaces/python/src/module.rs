@@ -1,0 +1,28 @@
+//! What the interpreter finds in here.
+
+use pyo3::prelude::*;
+
+/// The module `adamant._native`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::cursor::Cursor;
+    #[pymodule_export]
+    use crate::fork::after_fork_in_child;
+    #[pymodule_export]
+    use crate::keyspace::Keyspace;
+    #[pymodule_export]
+    use crate::reader::Reader;
+    #[pymodule_export]
+    use crate::snapshot::{Snapshot, SnapshotReader};
+    #[pymodule_export]
+    use crate::store::{Store, restore};
+    #[pymodule_export]
+    use crate::transaction::{Transaction, TransactionReader};
+
+    /// The version of the package.
+    #[pymodule_export]
+    const __VERSION__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,228 @@
+//! Where a reader looks: at what is there now, at a snapshot, within a transaction.
+//!
+//! Purpose: the reads of a keyspace once, for the three of them.
+//! Invariants: called detached from the interpreter, whose lock nobody here waits for; so the locks
+//! below cannot be part of a deadlock with it.
+//! Thread safety: a snapshot is read by any number of threads, a transaction by one after the other.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use adamant::{Iter, Keys, Keyspace, Slice, Snapshot, Transaction};
+
+use crate::errors::{Failure, Result};
+use crate::span::Span;
+
+/// A key and its value; no bytes where values are not wanted.
+pub(crate) type Entry = (Slice, Slice);
+
+/// A snapshot until it is closed.
+pub(crate) type OpenSnapshot = RwLock<Option<Snapshot>>;
+
+/// A transaction until it is committed or rolled back.
+pub(crate) type OpenTransaction = Mutex<Option<Transaction>>;
+
+/// Bytes of keys and values after which a bunch is full, so that large values do not pile up.
+const BUNCH_BYTES_MAX: usize = 64 << 10;
+/// Entries that are counted under one hold of a transaction's lock.
+const COUNTED_ENTRIES: usize = 4096;
+
+/// Where to look.
+#[derive(Clone)]
+pub(crate) enum Place {
+    /// At what is there.
+    Now,
+    /// At what was there when the snapshot was opened.
+    At(Arc<OpenSnapshot>),
+    /// At what a transaction sees.
+    Within(Arc<OpenTransaction>),
+}
+
+/// Takes a lock whatever became of others that held it: what is behind it is whole.
+pub(crate) fn hold<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does something with a snapshot that is open.
+fn with_snapshot<T>(
+    snapshot: &OpenSnapshot,
+    work: impl FnOnce(&Snapshot) -> adamant::Result<T>,
+) -> Result<T> {
+    let held = snapshot.read().unwrap_or_else(PoisonError::into_inner);
+    Ok(work(held.as_ref().ok_or(Failure::SnapshotClosed)?)?)
+}
+
+/// Does something with a transaction that is open.
+pub(crate) fn with_transaction<T>(
+    transaction: &OpenTransaction,
+    work: impl FnOnce(&mut Transaction) -> adamant::Result<T>,
+) -> Result<T> {
+    Ok(work(hold(transaction).as_mut().ok_or(Failure::TransactionEnded)?)?)
+}
+
+impl Place {
+    /// The value of a key.
+    pub(crate) fn get(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Slice>> {
+        match self {
+            Self::Now => Ok(keyspace.get(key)?),
+            Self::At(snapshot) => with_snapshot(snapshot, |it| it.get(keyspace, key)),
+            Self::Within(transaction) => with_transaction(transaction, |it| it.get(keyspace, key)),
+        }
+    }
+
+    /// Whether a key has a value.
+    pub(crate) fn contains(&self, keyspace: &Keyspace, key: &[u8]) -> Result<bool> {
+        match self {
+            Self::Now => Ok(keyspace.contains(key)?),
+            Self::At(snapshot) => with_snapshot(snapshot, |it| it.contains(keyspace, key)),
+            Self::Within(transaction) => {
+                with_transaction(transaction, |it| it.contains(keyspace, key))
+            }
+        }
+    }
+
+    /// Entries in the keyspace.
+    pub(crate) fn len(&self, keyspace: &Keyspace) -> Result<u64> {
+        match self {
+            Self::Now => Ok(keyspace.len()?),
+            Self::At(snapshot) => with_snapshot(snapshot, |it| it.len(keyspace)),
+            Self::Within(_) => self.count(keyspace, Span::new(None, None, None)),
+        }
+    }
+
+    /// Whether it has none.
+    pub(crate) fn is_empty(&self, keyspace: &Keyspace) -> Result<bool> {
+        match self {
+            Self::Now => Ok(keyspace.is_empty()?),
+            Self::At(snapshot) => with_snapshot(snapshot, |it| it.is_empty(keyspace)),
+            Self::Within(transaction) => with_transaction(transaction, |it| {
+                Ok(it.iter(keyspace)?.keys().next().transpose()?.is_none())
+            }),
+        }
+    }
+
+    /// Entries in a part of it: a walk over their keys.
+    pub(crate) fn count(&self, keyspace: &Keyspace, span: Span) -> Result<u64> {
+        let mut walk = self.walk(keyspace, span, false)?;
+        let mut entries = 0;
+        loop {
+            let bunch = walk.bunch(false, COUNTED_ENTRIES)?;
+            if bunch.is_empty() {
+                return Ok(entries);
+            }
+            entries += bunch.len() as u64;
+        }
+    }
+
+    /// The entry at one end.
+    pub(crate) fn end(&self, keyspace: &Keyspace, last: bool) -> Result<Option<Entry>> {
+        match self {
+            Self::Now if last => Ok(keyspace.last()?),
+            Self::Now => Ok(keyspace.first()?),
+            Self::At(snapshot) => {
+                with_snapshot(
+                    snapshot,
+                    |it| {
+                        if last { it.last(keyspace) } else { it.first(keyspace) }
+                    },
+                )
+            }
+            Self::Within(transaction) => with_transaction(transaction, |it| {
+                if last { it.last(keyspace) } else { it.first(keyspace) }
+            }),
+        }
+    }
+
+    /// A walk over a part of a keyspace, with or without values. It does not look before its first bunch.
+    pub(crate) fn walk(&self, keyspace: &Keyspace, span: Span, with_values: bool) -> Result<Walk> {
+        Ok(match self {
+            Self::Now => Walk::Now(Steps::new(keyspace.range(span.bounds()), with_values)),
+            Self::At(snapshot) => {
+                let iter = with_snapshot(snapshot, |it| Ok(it.range(keyspace, span.bounds())))?;
+                Walk::At(Steps::new(iter, with_values), Arc::clone(snapshot))
+            }
+            Self::Within(transaction) => {
+                let (transaction, rest) = (Arc::clone(transaction), (keyspace.clone(), span));
+                Walk::Within(transaction, Box::new(rest), with_values)
+            }
+        })
+    }
+}
+
+/// An iterator of the store, with values or without.
+pub(crate) enum Steps {
+    Entries(Box<Iter>),
+    Keys(Box<Keys>),
+}
+
+impl Steps {
+    fn new(iter: Iter, with_values: bool) -> Self {
+        if with_values { Self::Entries(Box::new(iter)) } else { Self::Keys(Box::new(iter.keys())) }
+    }
+
+    fn gather(&mut self, reverse: bool, entries_max: usize) -> adamant::Result<Vec<Entry>> {
+        match self {
+            Self::Entries(iter) => gather(iter.as_mut(), reverse, entries_max),
+            Self::Keys(iter) => gather(&mut iter.map(alone), reverse, entries_max),
+        }
+    }
+}
+
+/// A key without a value.
+fn alone(key: adamant::Result<Slice>) -> adamant::Result<Entry> {
+    Ok((key?, Slice::EMPTY))
+}
+
+/// A walk over entries, from one end.
+pub(crate) enum Walk {
+    /// Over what is there when it comes by.
+    Now(Steps),
+    /// Over what a snapshot saw, until that is closed.
+    At(Steps, Arc<OpenSnapshot>),
+    /// Over what a transaction sees, and what is left of it, with values or without: an iterator of the store
+    /// would borrow the transaction for all of that time.
+    Within(Arc<OpenTransaction>, Box<(Keyspace, Span)>, bool),
+}
+
+impl Walk {
+    /// The next entries, about so many at most; none at the end.
+    pub(crate) fn bunch(&mut self, reverse: bool, entries_max: usize) -> Result<Vec<Entry>> {
+        let entries = match self {
+            Self::Now(steps) => steps.gather(reverse, entries_max)?,
+            Self::At(steps, snapshot) => {
+                with_snapshot(snapshot, |_| steps.gather(reverse, entries_max))?
+            }
+            Self::Within(transaction, rest, with_values) => {
+                let (keyspace, span) = &mut **rest;
+                let entries = with_transaction(transaction, |it| {
+                    let mut iter = it.range(keyspace, span.bounds())?;
+                    if *with_values {
+                        return gather(&mut iter, reverse, entries_max);
+                    }
+                    gather(&mut iter.keys().map(alone), reverse, entries_max)
+                })?;
+                if let Some((key, _)) = entries.last() {
+                    span.behind(key, reverse);
+                }
+                entries
+            }
+        };
+        Ok(entries)
+    }
+}
+
+fn gather(
+    iter: &mut impl DoubleEndedIterator<Item = adamant::Result<Entry>>,
+    reverse: bool,
+    entries_max: usize,
+) -> adamant::Result<Vec<Entry>> {
+    let mut entries = Vec::with_capacity(entries_max);
+    let mut bytes = 0;
+    while entries.len() < entries_max && bytes < BUNCH_BYTES_MAX {
+        let next = if reverse { iter.next_back() } else { iter.next() };
+        let Some(entry) = next else { break };
+        let (key, value) = entry?;
+        bytes += key.len() + value.len();
+        entries.push((key, value));
+    }
+    Ok(entries)
+}

@@ -1,0 +1,284 @@
+//! Reading a keyspace as a mapping.
+//!
+//! Purpose: what mappings of all kinds have in common: of what is there now, of a snapshot, of a
+//! transaction.
+//! Thread safety: any number of threads.
+
+use std::borrow::Cow;
+
+use adamant::Slice;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyMemoryView, PySlice, PyTuple};
+
+use crate::codec::Codec;
+use crate::cursor::{Cursor, Kind};
+use crate::errors;
+use crate::fork::Kept;
+use crate::lent::Lent;
+use crate::place::{Entry, Place};
+use crate::span::Span;
+
+/// A keyspace to be read.
+#[pyclass(frozen, subclass, generic, mapping, module = "adamant._native")]
+pub(crate) struct Reader {
+    /// The keyspace, and where it is looked at.
+    source: Kept<(adamant::Keyspace, Place)>,
+    pub(crate) keys: Codec,
+    pub(crate) values: Codec,
+}
+
+impl Reader {
+    pub(crate) fn new(
+        keyspace: adamant::Keyspace,
+        place: Place,
+        (keys, values): (Codec, Codec),
+    ) -> Self {
+        Self { source: Kept::new((keyspace, place)), keys, values }
+    }
+
+    /// The keyspace.
+    pub(crate) fn keyspace(&self) -> PyResult<&adamant::Keyspace> {
+        Ok(&self.source.get()?.0)
+    }
+
+    pub(crate) fn codecs(&self) -> (Codec, Codec) {
+        (self.keys.clone(), self.values.clone())
+    }
+
+    /// The bytes of a key.
+    pub(crate) fn key<'a>(&self, key: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
+        self.keys.encode(key, "a key")
+    }
+
+    /// The bytes of a value.
+    pub(crate) fn value<'a>(&self, value: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
+        self.values.encode(value, "a value")
+    }
+
+    /// Does something with the keyspace where it is looked at, detached from the interpreter.
+    pub(crate) fn detached<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&adamant::Keyspace, &Place) -> errors::Result<T> + Send,
+    ) -> PyResult<T> {
+        let (keyspace, place) = self.source.get()?;
+        Ok(py.detach(|| work(keyspace, place))?)
+    }
+
+    pub(crate) fn find(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Slice>> {
+        let bytes = self.key(key)?;
+        self.detached(key.py(), |keyspace, place| place.get(keyspace, &bytes))
+    }
+
+    /// A key and its value as Python has them.
+    pub(crate) fn pair<'py>(
+        &self,
+        py: Python<'py>,
+        entry: Option<Entry>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let Some((key, value)) = entry else { return Ok(None) };
+        let pair = [self.keys.decode(py, &key)?, self.values.decode(py, &value)?];
+        PyTuple::new(py, pair).map(Some)
+    }
+
+    /// The part of the keyspace that a slice names.
+    pub(crate) fn span_of(&self, slice: &Bound<'_, PySlice>) -> PyResult<Span> {
+        let part = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+            let part = slice.getattr(name)?;
+            Ok((!part.is_none()).then_some(part))
+        };
+        if part("step")?.is_some() {
+            return Err(errors::named(
+                "InvalidArgument",
+                "a range of keys has no step; iterate backwards by reverse=True",
+            ));
+        }
+        self.span(part("start")?.as_ref(), part("stop")?.as_ref(), None)
+    }
+
+    pub(crate) fn span(
+        &self,
+        start: Option<&Bound<'_, PyAny>>,
+        stop: Option<&Bound<'_, PyAny>>,
+        prefix: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Span> {
+        let bytes = |key: Option<&Bound<'_, PyAny>>| -> PyResult<Option<Vec<u8>>> {
+            key.map(|key| self.key(key).map(Cow::into_owned)).transpose()
+        };
+        let (start, stop, prefix) = (bytes(start)?, bytes(stop)?, bytes(prefix)?);
+        Ok(Span::new(start.as_deref(), stop.as_deref(), prefix.as_deref()))
+    }
+
+    fn cursor(&self, py: Python<'_>, kind: Kind, span: Span, reverse: bool) -> PyResult<Cursor> {
+        let with_values = kind != Kind::Keys;
+        let walk = self.detached(py, |keyspace, place| place.walk(keyspace, span, with_values))?;
+        Ok(Cursor::new(kind, reverse, self.codecs(), walk))
+    }
+}
+
+/// A count as Python has it.
+fn counted(entries: u64) -> PyResult<usize> {
+    usize::try_from(entries)
+        .map_err(|_| PyOverflowError::new_err("more entries than len() can say"))
+}
+
+#[pymethods]
+impl Reader {
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if key.is_instance_of::<PySlice>() {
+            return slf.as_any().call_method1("_range", (key,));
+        }
+        let this = slf.get();
+        match this.find(key)? {
+            Some(value) => this.values.decode(slf.py(), &value),
+            None => Err(errors::missing_key(key)),
+        }
+    }
+
+    #[pyo3(signature = (key, default=None, /))]
+    fn get<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.find(key)? {
+            Some(value) => self.values.decode(key.py(), &value).map(Some),
+            None => Ok(default),
+        }
+    }
+
+    /// The value of a key as a read-only view, None for a key that is not there. A value of more than
+    /// 4 KiB is not copied: its memory in the store is not used again while there is a view of it.
+    #[pyo3(signature = (key, /))]
+    fn lend<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyMemoryView>>> {
+        self.find(key)?.map(|value| Lent::view(key.py(), value)).transpose()
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let bytes = self.key(key)?;
+        self.detached(key.py(), |keyspace, place| place.contains(keyspace, &bytes))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        counted(self.detached(py, |keyspace, place| place.len(keyspace))?)
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(!self.detached(py, |keyspace, place| place.is_empty(keyspace))?)
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Cursor> {
+        self.cursor(py, Kind::Keys, Span::new(None, None, None), false)
+    }
+
+    fn __reversed__(&self, py: Python<'_>) -> PyResult<Cursor> {
+        self.cursor(py, Kind::Keys, Span::new(None, None, None), true)
+    }
+
+    /// The entry with the lowest key, or None.
+    fn first<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.pair(py, self.detached(py, |keyspace, place| place.end(keyspace, false))?)
+    }
+
+    /// The entry with the highest key, or None.
+    fn last<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.pair(py, self.detached(py, |keyspace, place| place.end(keyspace, true))?)
+    }
+
+    #[pyo3(signature = (kind, start=None, stop=None, prefix=None, reverse=false))]
+    fn _iterate<'py>(
+        &self,
+        py: Python<'py>,
+        kind: &str,
+        start: Option<Bound<'py, PyAny>>,
+        stop: Option<Bound<'py, PyAny>>,
+        prefix: Option<Bound<'py, PyAny>>,
+        reverse: bool,
+    ) -> PyResult<Cursor> {
+        let span = self.span(start.as_ref(), stop.as_ref(), prefix.as_ref())?;
+        self.cursor(py, Kind::named(kind)?, span, reverse)
+    }
+
+    #[pyo3(signature = (start=None, stop=None, prefix=None))]
+    fn _count<'py>(
+        &self,
+        py: Python<'py>,
+        start: Option<Bound<'py, PyAny>>,
+        stop: Option<Bound<'py, PyAny>>,
+        prefix: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<usize> {
+        let span = self.span(start.as_ref(), stop.as_ref(), prefix.as_ref())?;
+        counted(self.detached(py, |keyspace, place| place.count(keyspace, span))?)
+    }
+
+    /// Whether a key lies in a part of the keyspace.
+    #[pyo3(signature = (key, start=None, stop=None, prefix=None))]
+    fn _spans<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        start: Option<Bound<'py, PyAny>>,
+        stop: Option<Bound<'py, PyAny>>,
+        prefix: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<bool> {
+        let span = self.span(start.as_ref(), stop.as_ref(), prefix.as_ref())?;
+        Ok(span.contains(&self.key(key)?))
+    }
+
+    /// The name of the keyspace.
+    #[getter]
+    fn name(&self) -> PyResult<&str> {
+        Ok(self.keyspace()?.name())
+    }
+
+    /// The engine that keeps it.
+    #[getter]
+    fn engine(&self) -> PyResult<&'static str> {
+        Ok(self.keyspace()?.engine().name())
+    }
+
+    /// By which codec keys are str; None: they are bytes.
+    #[getter]
+    fn key_codec(&self) -> Option<&str> {
+        self.keys.name()
+    }
+
+    /// By which codec values are str; None: they are bytes.
+    #[getter]
+    fn value_codec(&self) -> Option<&str> {
+        self.values.name()
+    }
+
+    #[pyo3(signature = (protocol, /))]
+    fn __reduce_ex__(slf: &Bound<'_, Self>, protocol: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = protocol;
+        Err(cannot_pickle(slf.as_any()))
+    }
+}
+
+/// What `pop` returns for a key that is not there: the default, if one is given.
+pub(crate) fn default_of<'py>(
+    key: &Bound<'py, PyAny>,
+    default: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match default.len() {
+        0 => Err(errors::missing_key(key)),
+        1 => default.get_item(0),
+        more => {
+            let words = format!("pop expected at most 2 arguments, got {}", more + 1);
+            Err(PyTypeError::new_err(words))
+        }
+    }
+}
+
+/// Handles belong to a process.
+pub(crate) fn cannot_pickle(object: &Bound<'_, PyAny>) -> PyErr {
+    let class = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+    PyTypeError::new_err(format!(
+        "cannot pickle or copy {class}: it belongs to a store that this process has open; pass the \
+         path and open it there, or pass keys and values"
+    ))
+}

@@ -1,0 +1,72 @@
+//! Snapshots: all keyspaces as they were at one moment.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use pyo3::prelude::*;
+
+use crate::errors;
+use crate::fork::Kept;
+use crate::keyspace::Keyspace;
+use crate::place::{OpenSnapshot, Place};
+use crate::reader::{Reader, cannot_pickle};
+use crate::store::Store;
+
+/// A snapshot until it is closed.
+#[pyclass(frozen, subclass, module = "adamant._native")]
+pub(crate) struct Snapshot {
+    snapshot: Kept<Arc<OpenSnapshot>>,
+}
+
+#[pymethods]
+impl Snapshot {
+    #[new]
+    #[pyo3(signature = (store, durable=false))]
+    fn new(store: &Bound<'_, Store>, durable: bool) -> PyResult<Self> {
+        let opened = store.get().store()?;
+        let take = || if durable { opened.snapshot_durable() } else { opened.snapshot() };
+        let snapshot = store.py().detach(take).map_err(errors::of_store)?;
+        Ok(Self { snapshot: Kept::new(Arc::new(RwLock::new(Some(snapshot)))) })
+    }
+
+    /// Lets it go. Closing it again does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let snapshot = self.snapshot.get()?;
+        py.detach(|| {
+            let taken = snapshot.write().unwrap_or_else(PoisonError::into_inner).take();
+            drop(taken);
+        });
+        Ok(())
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
+        let snapshot = self.snapshot.get()?;
+        let is_open = || snapshot.read().unwrap_or_else(PoisonError::into_inner).is_some();
+        Ok(!py.detach(is_open))
+    }
+
+    #[pyo3(signature = (protocol, /))]
+    fn __reduce_ex__(slf: &Bound<'_, Self>, protocol: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = protocol;
+        Err(cannot_pickle(slf.as_any()))
+    }
+}
+
+/// A keyspace as a snapshot saw it.
+#[pyclass(frozen, subclass, generic, mapping, extends = Reader, module = "adamant._native")]
+pub(crate) struct SnapshotReader;
+
+#[pymethods]
+impl SnapshotReader {
+    #[new]
+    fn new(
+        snapshot: &Bound<'_, Snapshot>,
+        keyspace: &Bound<'_, Keyspace>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let reader = keyspace.as_super().get();
+        let place = Place::At(Arc::clone(snapshot.get().snapshot.get()?));
+        let reader = Reader::new(reader.keyspace()?.clone(), place, reader.codecs());
+        Ok(PyClassInitializer::from(reader).add_subclass(Self))
+    }
+}

@@ -1,0 +1,55 @@
+//! Ranges of keys as Python gives them: a start, a stop that is not in it, a prefix.
+
+use std::ops::{Bound, RangeBounds};
+
+/// Keys between two bounds.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    pub(crate) lower: Bound<Vec<u8>>,
+    pub(crate) upper: Bound<Vec<u8>>,
+}
+
+impl Span {
+    /// The keys from `start` on, before `stop`, that begin with `prefix`, as far as given.
+    pub(crate) fn new(start: Option<&[u8]>, stop: Option<&[u8]>, prefix: Option<&[u8]>) -> Self {
+        let past = prefix.and_then(past_prefix);
+        let lower = start.max(prefix);
+        let upper = match (stop, past.as_deref()) {
+            (Some(stop), Some(past)) => Some(stop.min(past)),
+            (stop, past) => stop.or(past),
+        };
+        Self {
+            lower: lower.map_or(Bound::Unbounded, |key| Bound::Included(key.to_vec())),
+            upper: upper.map_or(Bound::Unbounded, |key| Bound::Excluded(key.to_vec())),
+        }
+    }
+
+    /// What is left of it behind a key, seen from the end that a scan came from.
+    pub(crate) fn behind(&mut self, key: &[u8], reverse: bool) {
+        let bound = Bound::Excluded(key.to_vec());
+        if reverse {
+            self.upper = bound;
+        } else {
+            self.lower = bound;
+        }
+    }
+
+    /// Whether a key is in it.
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        RangeBounds::<[u8]>::contains(&self.bounds(), key)
+    }
+
+    /// Both bounds, as the store takes them.
+    pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (self.lower.as_ref().map(Vec::as_slice), self.upper.as_ref().map(Vec::as_slice))
+    }
+}
+
+/// The first key that is past all that begin with a prefix: without its last bytes of 255, and the
+/// byte before them one higher. `None` if there is none.
+fn past_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let at = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut past = prefix[..=at].to_vec();
+    past[at] += 1;
+    Some(past)
+}

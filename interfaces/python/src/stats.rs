@@ -1,0 +1,78 @@
+//! Figures of a store as a dict of dicts.
+
+use adamant::{HeapStats, Latencies, Stats};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+fn dict<'py>(py: Python<'py>, figures: &[(&str, u64)]) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    figures.iter().try_for_each(|(name, figure)| dict.set_item(name, figure))?;
+    Ok(dict)
+}
+
+fn latencies<'py>(py: Python<'py>, latencies: &Latencies) -> PyResult<Bound<'py, PyDict>> {
+    let dict = dict(py, &[("count", latencies.count())])?;
+    let seconds = [
+        ("mean_seconds", latencies.mean()),
+        ("p50_seconds", latencies.percentile(50.0)),
+        ("p99_seconds", latencies.percentile(99.0)),
+        ("max_seconds", latencies.max()),
+    ];
+    for (name, duration) in seconds {
+        dict.set_item(name, duration.as_secs_f64())?;
+    }
+    Ok(dict)
+}
+
+fn heap<'py>(py: Python<'py>, heap: &HeapStats) -> PyResult<Bound<'py, PyDict>> {
+    let (journal, memory) = (&heap.journal, &heap.memory);
+    let of_heap = dict(
+        py,
+        &[
+            ("pool_bytes", heap.pool_bytes),
+            ("used_bytes", heap.used_bytes),
+            ("address_bytes", heap.address_bytes),
+            ("quarantined", heap.quarantined),
+            ("pins", heap.pins),
+            ("dirty_bytes", memory.dirty_bytes),
+        ],
+    )?;
+    let of_journal = dict(
+        py,
+        &[
+            ("last_sequence", journal.last_sequence),
+            ("durable_sequence", journal.durable_sequence),
+            ("applied_sequence", journal.applied_sequence),
+            ("log_used_bytes", journal.log_used_bytes),
+            ("log_allocated_bytes", journal.log_allocated_bytes),
+            ("records", journal.records),
+            ("syncs", journal.syncs),
+            ("checkpoints", journal.checkpoints),
+        ],
+    )?;
+    of_heap.set_item("journal", of_journal)?;
+    Ok(of_heap)
+}
+
+/// The figures.
+pub(crate) fn to_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+    let all = dict(py, &[("keyspaces", stats.keyspaces), ("entries", stats.entries)])?;
+    let snapshots = dict(
+        py,
+        &[
+            ("open", stats.snapshots.open),
+            ("versions", stats.snapshots.versions),
+            ("bytes", stats.snapshots.bytes),
+            ("expired", stats.snapshots.expired),
+        ],
+    )?;
+    snapshots.set_item("oldest_seconds", stats.snapshots.oldest.as_secs_f64())?;
+    all.set_item("snapshots", snapshots)?;
+    let commits =
+        dict(py, &[("commits", stats.commits.commits), ("conflicts", stats.commits.conflicts)])?;
+    commits.set_item("synced", latencies(py, &stats.commits.synced)?)?;
+    commits.set_item("unsynced", latencies(py, &stats.commits.unsynced)?)?;
+    all.set_item("commits", commits)?;
+    all.set_item("heap", heap(py, &stats.heap)?)?;
+    Ok(all)
+}

@@ -1,0 +1,202 @@
+//! The store: what is opened, and what everything else comes from.
+//!
+//! Thread safety: any number of threads.
+
+use std::path::PathBuf;
+
+use adamant::{Durability, Engine, KeyspaceOptions, Options};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::choices;
+use crate::errors;
+use crate::fork::Kept;
+use crate::reader::cannot_pickle;
+use crate::stats;
+
+/// A store that is open, or was closed.
+#[pyclass(frozen, subclass, weakref, module = "adamant._native")]
+pub(crate) struct Store {
+    store: Kept<adamant::Store>,
+    durability: Durability,
+    is_read_only: bool,
+}
+
+/// A keyspace's name, engine and entries.
+type Listed = (String, &'static str, u64);
+
+impl Store {
+    pub(crate) fn store(&self) -> PyResult<&adamant::Store> {
+        self.store.get()
+    }
+
+    /// The keyspace of that name, and what its commits wait for. Where nothing may be written, one that
+    /// is not there is not created.
+    pub(crate) fn open_keyspace(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        engine: Option<Engine>,
+        durability: Option<Durability>,
+    ) -> PyResult<(adamant::Keyspace, Durability)> {
+        let durability = durability.unwrap_or(self.durability);
+        let mut options = KeyspaceOptions::new();
+        if let Some(engine) = engine {
+            options = options.engine(engine);
+        }
+        let keyspace = self.detached(py, |store| {
+            if self.is_read_only {
+                store.open_keyspace(name)?;
+            }
+            store.keyspace_with(name, options)
+        })?;
+        Ok((keyspace.with_durability(durability), durability))
+    }
+
+    fn detached<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&adamant::Store) -> adamant::Result<T> + Send,
+    ) -> PyResult<T> {
+        let store = self.store()?;
+        py.detach(|| work(store)).map_err(errors::of_store)
+    }
+}
+
+/// Sets what is given in a dict of options.
+fn with_options(mut options: Options, given: &Bound<'_, PyDict>) -> PyResult<Options> {
+    for (name, value) in given {
+        if value.is_none() {
+            continue;
+        }
+        let name: String = name.extract()?;
+        options = match name.as_str() {
+            "create" => options.create(value.extract()?),
+            "read_only" => options.read_only(value.extract()?),
+            "durability" => options.durability(choices::durability(value.extract()?)?),
+            "journal" => options.journal(choices::journal(value.extract()?)?),
+            "flushing" => options.flushing(choices::flushing(value.extract()?)?),
+            "log_bytes_max" => options.log_bytes_max(value.extract()?),
+            "deferred_ms_max" => options.deferred_ms_max(value.extract()?),
+            "deferred_bytes_max" => options.deferred_bytes_max(value.extract()?),
+            "verify_first_touch" => options.verify_first_touch(value.extract()?),
+            "memory_bytes_max" => options.memory_bytes_max(value.extract()?),
+            "huge_bytes_max" => options.huge_bytes_max(value.extract()?),
+            "snapshot_bytes_max" => options.snapshot_bytes_max(value.extract()?),
+            "cache_bytes_max" => options.cache_bytes_max(value.extract()?),
+            "open_files_max" => options.open_files_max(value.extract()?),
+            _ => {
+                let words = format!("there is no option {name:?} of a store");
+                return Err(errors::named("InvalidArgument", words));
+            }
+        };
+    }
+    Ok(options)
+}
+
+#[pymethods]
+impl Store {
+    /// Opens the store at a path; None: one in memory.
+    #[new]
+    fn new(py: Python<'_>, path: Option<PathBuf>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let given = |name: &str| options.get_item(name).map(|it| it.filter(|it| !it.is_none()));
+        let durability = match given("durability")? {
+            Some(name) => choices::durability(name.extract()?)?,
+            None => Durability::Sync,
+        };
+        let is_read_only = given("read_only")?.is_some_and(|it| it.is_truthy().unwrap_or(false));
+        let options = with_options(Options::new(), options)?;
+        let open = || match path {
+            Some(path) => adamant::Store::open_with(path, options),
+            None => adamant::Store::in_memory(),
+        };
+        let store = py.detach(open).map_err(errors::of_store)?;
+        Ok(Self { store: Kept::new(store), durability, is_read_only })
+    }
+
+    /// All keyspaces: name, engine, entries.
+    fn _keyspaces(&self, py: Python<'_>) -> PyResult<Vec<Listed>> {
+        let list = self.detached(py, adamant::Store::keyspaces)?;
+        Ok(list.into_iter().map(|it| (it.name, it.engine.name(), it.entries)).collect())
+    }
+
+    /// Drops a keyspace and all that it holds, in one commit; whether there was one.
+    #[pyo3(signature = (name, /))]
+    fn drop_keyspace(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        self.detached(py, |store| store.drop_keyspace(name))
+    }
+
+    /// Gives a keyspace another name, in one commit.
+    #[pyo3(signature = (name, new_name, /))]
+    fn rename_keyspace(&self, py: Python<'_>, name: &str, new_name: &str) -> PyResult<()> {
+        self.detached(py, |store| store.rename_keyspace(name, new_name))
+    }
+
+    /// Makes a keyspace one of another engine, in one commit; False if it is one already.
+    #[pyo3(signature = (name, engine, /))]
+    fn convert_keyspace(&self, py: Python<'_>, name: &str, engine: &str) -> PyResult<bool> {
+        let engine = choices::engine(engine)?;
+        self.detached(py, |store| store.convert_keyspace(name, engine))
+    }
+
+    /// Makes everything committed so far survive power loss, whatever its commit waited for.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.detached(py, adamant::Store::sync)
+    }
+
+    /// Copies the store to a path where nothing is, while it is used.
+    #[pyo3(signature = (path, /))]
+    fn backup(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        self.detached(py, |store| store.backup(path))
+    }
+
+    /// Gives free space of the pool file back to the file system.
+    fn shrink(&self, py: Python<'_>) -> PyResult<()> {
+        self.detached(py, |store| store.shrink().map(|_| ()))
+    }
+
+    /// Figures of the store.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        stats::to_dict(py, &self.detached(py, adamant::Store::stats)?)
+    }
+
+    /// Verifies all of the store: what is wrong, by place.
+    fn _check(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        let report = self.detached(py, adamant::Store::check)?;
+        Ok(report.findings.into_iter().map(|it| (it.place, it.what)).collect())
+    }
+
+    /// Brings all commits to the device and lets the store go. Closing it again does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let store = self.store()?;
+        match py.detach(|| store.clone().close()) {
+            Ok(()) | Err(adamant::Error::Closed) => Ok(()),
+            Err(error) => Err(errors::of_store(error)),
+        }
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> PyResult<bool> {
+        Ok(matches!(self.store()?.journal(), Err(adamant::Error::Closed)))
+    }
+
+    /// Whether it was opened for reading only.
+    #[getter]
+    fn read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    #[pyo3(signature = (protocol, /))]
+    fn __reduce_ex__(slf: &Bound<'_, Self>, protocol: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = protocol;
+        Err(cannot_pickle(slf.as_any()))
+    }
+}
+
+/// Verifies a backup and copies it to a path where nothing is.
+#[pyfunction]
+#[pyo3(signature = (backup, path, /))]
+pub(crate) fn restore(py: Python<'_>, backup: PathBuf, path: PathBuf) -> PyResult<()> {
+    py.detach(|| adamant::restore(backup, path)).map_err(errors::of_store)
+}

@@ -1,0 +1,192 @@
+//! Serializable transactions.
+
+use std::sync::{Arc, Mutex};
+
+use adamant::Transaction as StoreTransaction;
+use pyo3::prelude::*;
+use pyo3::types::{PySlice, PyTuple};
+
+use crate::choices;
+use crate::errors::{self, Failure};
+use crate::fork::Kept;
+use crate::keyspace::Keyspace;
+use crate::pairs::each_pair;
+use crate::place::{OpenTransaction, Place, hold, with_transaction};
+use crate::reader::{self, Reader, cannot_pickle};
+use crate::store::Store;
+
+/// Keys that are looked for at once before they are taken out.
+const REMOVED_ENTRIES: usize = 1024;
+
+/// A transaction until it is committed or rolled back.
+#[pyclass(frozen, subclass, module = "adamant._native")]
+pub(crate) struct Transaction {
+    transaction: Kept<Arc<OpenTransaction>>,
+}
+
+impl Transaction {
+    fn take(&self, py: Python<'_>) -> PyResult<Option<StoreTransaction>> {
+        let transaction = self.transaction.get()?;
+        Ok(py.detach(|| hold(transaction).take()))
+    }
+}
+
+#[pymethods]
+impl Transaction {
+    #[new]
+    #[pyo3(signature = (store, durability=None))]
+    fn new(store: &Bound<'_, Store>, durability: Option<&str>) -> PyResult<Self> {
+        let durability = durability.map(choices::durability).transpose()?;
+        let opened = store.get().store()?;
+        let mut begun = store.py().detach(|| opened.begin()).map_err(errors::of_store)?;
+        if let Some(durability) = durability {
+            begun.durability(durability);
+        }
+        Ok(Self { transaction: Kept::new(Arc::new(Mutex::new(Some(begun)))) })
+    }
+
+    /// Makes all its writes in one commit, unless something that it read has changed.
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        let transaction = self.take(py)?.ok_or(Failure::TransactionEnded)?;
+        py.detach(|| transaction.commit()).map_err(errors::of_store)
+    }
+
+    /// Lets its writes go. Rolling it back again does nothing.
+    fn rollback(&self, py: Python<'_>) -> PyResult<()> {
+        let taken = self.take(py)?;
+        py.detach(|| drop(taken));
+        Ok(())
+    }
+
+    /// Whether it was committed or rolled back.
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
+        let transaction = self.transaction.get()?;
+        Ok(py.detach(|| hold(transaction).is_none()))
+    }
+
+    #[pyo3(signature = (protocol, /))]
+    fn __reduce_ex__(slf: &Bound<'_, Self>, protocol: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = protocol;
+        Err(cannot_pickle(slf.as_any()))
+    }
+}
+
+/// A keyspace within a transaction.
+#[pyclass(frozen, subclass, generic, mapping, extends = Reader, module = "adamant._native")]
+pub(crate) struct TransactionReader {
+    transaction: Kept<Arc<OpenTransaction>>,
+}
+
+impl TransactionReader {
+    /// Does something with the transaction, detached from the interpreter.
+    fn write<T: Send>(
+        slf: &Bound<'_, Self>,
+        work: impl FnOnce(&adamant::Keyspace, &mut StoreTransaction) -> adamant::Result<T> + Send,
+    ) -> PyResult<T> {
+        let transaction = slf.get().transaction.get()?;
+        slf.as_super().get().detached(slf.py(), |keyspace, _| {
+            with_transaction(transaction, |it| work(keyspace, it))
+        })
+    }
+}
+
+#[pymethods]
+impl TransactionReader {
+    #[new]
+    fn new(
+        transaction: &Bound<'_, Transaction>,
+        keyspace: &Bound<'_, Keyspace>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let reader = keyspace.as_super().get();
+        let open = transaction.get().transaction.get()?;
+        let place = Place::Within(Arc::clone(open));
+        let reader = Reader::new(reader.keyspace()?.clone(), place, reader.codecs());
+        let this = Self { transaction: Kept::new(Arc::clone(open)) };
+        Ok(PyClassInitializer::from(reader).add_subclass(this))
+    }
+
+    fn __setitem__(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let reader = slf.as_super().get();
+        let (key, value) = (reader.key(key)?, reader.value(value)?);
+        Self::write(slf, |keyspace, it| it.insert(keyspace, &key, &value))
+    }
+
+    fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let reader = slf.as_super().get();
+        let Ok(slice) = key.cast::<PySlice>() else {
+            let is_gone = Self::discard(slf, key)?;
+            return if is_gone { Ok(()) } else { Err(errors::missing_key(key)) };
+        };
+        let span = reader.span_of(slice)?;
+        Self::write(slf, |keyspace, it| {
+            loop {
+                let some = it.range(keyspace, span.bounds())?.keys().take(REMOVED_ENTRIES);
+                let keys = some.collect::<adamant::Result<Vec<_>>>()?;
+                if keys.is_empty() {
+                    return Ok(());
+                }
+                keys.iter().try_for_each(|key| it.remove(keyspace, key))?;
+            }
+        })
+    }
+
+    /// Takes a key out, if it is there; whether it was.
+    #[pyo3(signature = (key, /))]
+    fn discard(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let bytes = slf.as_super().get().key(key)?;
+        Self::write(slf, |keyspace, it| {
+            let was_there = it.contains(keyspace, &bytes)?;
+            if was_there {
+                it.remove(keyspace, &bytes)?;
+            }
+            Ok(was_there)
+        })
+    }
+
+    /// Takes a key out, if it is there, without looking: so it conflicts with nobody.
+    #[pyo3(signature = (key, /))]
+    fn delete(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let bytes = slf.as_super().get().key(key)?;
+        Self::write(slf, |keyspace, it| it.remove(keyspace, &bytes))
+    }
+
+    #[pyo3(signature = (key, /, *default))]
+    fn pop<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+        default: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let reader = slf.as_super().get();
+        let bytes = reader.key(key)?;
+        match Self::write(slf, |keyspace, it| it.take(keyspace, &bytes))? {
+            Some(value) => reader.values.decode(slf.py(), &value),
+            None => reader::default_of(key, default),
+        }
+    }
+
+    /// Takes the entry with the highest key out, or that with the lowest.
+    #[pyo3(signature = (last=true))]
+    fn popitem<'py>(slf: &Bound<'py, Self>, last: bool) -> PyResult<Bound<'py, PyTuple>> {
+        let entry = Self::write(slf, |keyspace, it| {
+            let entry = if last { it.last(keyspace) } else { it.first(keyspace) }?;
+            entry.iter().try_for_each(|(key, _)| it.remove(keyspace, key))?;
+            Ok(entry)
+        })?;
+        slf.as_super().get().pair(slf.py(), entry)?.ok_or_else(|| {
+            pyo3::exceptions::PyKeyError::new_err("popitem(): the keyspace is empty")
+        })
+    }
+
+    #[pyo3(signature = (*sources))]
+    fn _update(slf: &Bound<'_, Self>, sources: &Bound<'_, PyTuple>) -> PyResult<()> {
+        for source in sources {
+            each_pair(&source, |key, value| Self::__setitem__(slf, key, value))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+"""Keyspaces behave as dict does, but for their order."""
+
+from __future__ import annotations
+
+import collections.abc
+import itertools
+import random
+from typing import Any
+
+import adamant
+import pytest
+from conftest import look
+from test import mapping_tests
+
+
+class TestProtocol(mapping_tests.BasicTestMappingProtocol):  # type: ignore[misc]
+    """Python's own tests of mappings, over keyspaces of str."""
+
+    _stores: list[adamant.Store] = []
+
+    def type2test(self, *sources: Any, **pairs: Any) -> adamant.Keyspace[str, str]:
+        store = adamant.in_memory()
+        self._stores.append(store)
+        keyspace = store.keyspace("test", codec="utf-8")
+        keyspace.update(*sources, **pairs)
+        return keyspace
+
+    _tested_class = type2test
+
+    def _reference(self) -> dict[str, str]:
+        return {"1": "2", "key1": "value1", "key2": "value2"}
+
+    def tearDown(self) -> None:
+        for store in self._stores:
+            store.close()
+        self._stores.clear()
+
+
+def outcome(work: Any) -> Any:
+    """What a call returns, or the class of what it raises."""
+    try:
+        return work()
+    except (KeyError, TypeError) as error:
+        return type(error)
+
+
+CALLS = {
+    "get": lambda it, key, value: it.get(key),
+    "get with default": lambda it, key, value: it.get(key, value),
+    "getitem": lambda it, key, value: it[key],
+    "contains": lambda it, key, value: key in it,
+    "setitem": lambda it, key, value: it.__setitem__(key, value),
+    "delitem": lambda it, key, value: it.__delitem__(key),
+    "pop": lambda it, key, value: it.pop(key),
+    "pop with default": lambda it, key, value: it.pop(key, value),
+    "setdefault": lambda it, key, value: it.setdefault(key, value),
+    "update": lambda it, key, value: it.update({key: value, key + b"+": value}),
+    "update by pairs": lambda it, key, value: it.update([(key, value)]),
+    "update by keys": lambda it, key, value: it.update(OnlyKeys({key: value})),
+    "clear": lambda it, key, value: it.clear(),
+    "len": lambda it, key, value: len(it),
+    "bool": lambda it, key, value: bool(it),
+    "keys": lambda it, key, value: sorted(it.keys()),
+    "items": lambda it, key, value: sorted(it.items()),
+    "values": lambda it, key, value: sorted(it.values()),
+    "keys of": lambda it, key, value: key in it.keys(),
+    "items of": lambda it, key, value: (key, value) in it.items(),
+    "values of": lambda it, key, value: value in it.values(),
+    "keys and": lambda it, key, value: sorted(it.keys() & {key, b"k1"}),
+    "keys or": lambda it, key, value: sorted(it.keys() | {key}),
+    "keys minus": lambda it, key, value: sorted(it.keys() - {key}),
+    "items xor": lambda it, key, value: sorted(it.items() ^ {(key, value)}),
+    "disjoint": lambda it, key, value: it.keys().isdisjoint([key]),
+    "equal": lambda it, key, value: it == {key: value},
+    "lists": lambda it, key, value: it == [key],
+    "unhashable": lambda it, key, value: hash(it),
+}
+
+
+class OnlyKeys:
+    def __init__(self, entries: dict[bytes, bytes]) -> None:
+        self.entries = entries
+
+    def keys(self) -> Any:
+        return self.entries.keys()
+
+    def __getitem__(self, key: bytes) -> bytes:
+        return self.entries[key]
+
+
+@pytest.mark.parametrize("place", ["keyspace", "transaction"])
+def test_every_method_does_what_that_of_dict_does(
+    db: adamant.Store, engine: Any, place: str
+) -> None:
+    keyspace: Any = db.keyspace("test", engine=engine)
+    mapping = db.transaction()[keyspace] if place == "transaction" else keyspace
+    model: dict[bytes, bytes] = {}
+    choices = random.Random(1)
+    names = sorted(CALLS)
+    for step in range(3000):
+        name = choices.choice(names)
+        if name == "clear" and step % 4:
+            continue
+        key, value = b"k%d" % choices.randrange(8), b"v%d" % choices.randrange(3)
+        call: Any = CALLS[name]
+        found, expected = (outcome(lambda: call(it, key, value)) for it in (mapping, model))
+        assert found == expected, f"step {step}: {name}({key!r}, {value!r})"
+    assert mapping == model and model == mapping
+    assert len(model) > 0
+
+
+@pytest.mark.parametrize("place", ["keyspace", "transaction", "snapshot", "range"])
+def test_mappings_are_those_of_collections(db: adamant.Store, engine: Any, place: str) -> None:
+    keyspace = db.keyspace("test", engine=engine)
+    model = {b"%03d" % number: b"%d" % (number % 7) for number in range(100)}
+    keyspace.update(model)
+    mapping = look(db, keyspace, place)
+    assert isinstance(mapping, collections.abc.Mapping)
+    writable = place in ("keyspace", "transaction")
+    assert isinstance(mapping, collections.abc.MutableMapping) == writable
+    assert hasattr(mapping, "__setitem__") == writable
+    assert dict(mapping) == model == {**mapping}
+    assert list(mapping) == sorted(model) and list(reversed(mapping)) == sorted(model)[::-1]
+    for name, view in (
+        ("keys", collections.abc.KeysView),
+        ("values", collections.abc.ValuesView),
+        ("items", collections.abc.ItemsView),
+    ):
+        found: Any = getattr(mapping, name)()
+        expected = list(getattr(dict(sorted(model.items())), name)())
+        assert type(found).__mro__[1] is view
+        assert list(found) == expected and list(reversed(found)) == expected[::-1]
+        assert len(found) == len(expected)
+        # A view can be walked again, and by several at once.
+        assert list(zip(found, found)) == list(zip(expected, expected))
+        assert name in repr(found)
+    assert mapping == keyspace and mapping != {} and mapping != {**model, b"more": b""}
+    assert mapping != {key: b"other" for key in model}
+
+
+def test_popitem_takes_from_either_end(db: adamant.Store, engine: Any) -> None:
+    keyspace = db.keyspace("test", engine=engine)
+    for mapping in (keyspace, db.transaction()[keyspace]):
+        mapping.update({b"a": b"1", b"b": b"2", b"c": b"3"})
+        assert mapping.popitem() == (b"c", b"3")
+        assert mapping.popitem(last=False) == (b"a", b"1")
+        assert mapping.popitem() == (b"b", b"2")
+        with pytest.raises(KeyError, match="empty"):
+            mapping.popitem()
+
+
+def test_update_is_one_commit(db: adamant.Store) -> None:
+    keyspace = db.keyspace("test")
+
+    def commits() -> int:
+        return int(db.stats()["commits"]["commits"])
+
+    before = commits()
+    keyspace.update({b"%d" % number: b"" for number in range(1000)})
+    assert commits() == before + 1
+
+    def failing() -> Any:
+        yield b"new", b"value"
+        raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError, match="middle"):
+        keyspace.update(failing())
+    with pytest.raises(TypeError, match="as a value"):
+        keyspace.update([(b"new", b"value"), (b"newer", 1)])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="pairs"):
+        keyspace.update([(b"new",)])  # type: ignore[list-item]
+    assert b"new" not in keyspace
+
+
+def test_codecs(db: adamant.Store) -> None:
+    texts = db.keyspace("texts", codec="UTF8")
+    assert (texts.key_codec, texts.value_codec) == ("utf-8", "utf-8")
+    texts["gr\u00fc\u00dfe"] = "\u4f60\u597d"
+    assert db.keyspace("texts")["gr\u00fc\u00dfe".encode()] == "\u4f60\u597d".encode()
+    half = db.keyspace("texts", key_codec="utf-8")
+    assert half["gr\u00fc\u00dfe"] == "\u4f60\u597d".encode()
+    other = db.keyspace("latin", key_codec="latin-1", value_codec="utf-16-le")
+    assert (other.key_codec, other.value_codec) == ("iso8859-1", "utf-16-le")
+    other["\u00e9"] = "\u20ac"
+    assert db.keyspace("latin")[b"\xe9"] == b"\xac\x20" and other.first() == ("\u00e9", "\u20ac")
+    with pytest.raises(UnicodeEncodeError):
+        other["\u20ac"] = ""
+    with pytest.raises(UnicodeEncodeError):
+        texts["\ud800"] = ""
+    db.keyspace("texts")[b"\xff"] = b""
+    with pytest.raises(UnicodeDecodeError):
+        texts.last()
+    with pytest.raises(UnicodeDecodeError):
+        list(texts)
+    with pytest.raises(LookupError):
+        db.keyspace("texts", codec="no such codec")
+    with pytest.raises(adamant.InvalidArgument, match="not both"):
+        db.keyspace("texts", codec="utf-8", key_codec="utf-8")  # type: ignore[call-overload]
+
+
+def test_what_lends_bytes_is_taken(db: adamant.Store) -> None:
+    keyspace: Any = db.keyspace("test")
+    for number, kind in enumerate([bytes, bytearray, memoryview]):
+        key, value = kind(b"key%d" % number), kind(b"value")
+        keyspace[key] = value
+        assert keyspace[key] == b"value" and key in keyspace and keyspace.pop(key) == b"value"
+    keyspace[b"strided"] = memoryview(b"a-b-c-")[::2]
+    assert keyspace[b"strided"] == b"abc"
+
+
+def test_moves(db: adamant.Store) -> None:
+    for source, target in itertools.product(["bplus", "lsm"], ["bplus", "critbit"]):
+        one: Any = db.keyspace(f"one {source} {target}", engine=source)  # type: ignore[call-overload]
+        other: Any = db.keyspace(f"other {source} {target}", engine=target)  # type: ignore[call-overload]
+        one.update({b"a": b"1", b"b": b"2"})
+        assert one.rename(b"a", b"c") and not one.rename(b"a", b"d")
+        assert one.swap(b"b", b"c") and not one.swap(b"b", b"x")
+        assert one.move_to(b"b", other, b"z") and not one.move_to(b"b", other, b"z")
+        assert dict(one) == {b"c": b"2"} and dict(other) == {b"z": b"1"}
+
+
+def test_compare_and_swap(db: adamant.Store, engine: Any) -> None:
+    locks = db.keyspace("locks", engine=engine)
+    assert locks.compare_and_swap(b"door", None, b"ada")
+    assert not locks.compare_and_swap(b"door", None, b"bob")
+    assert locks.compare_and_swap(b"door", b"ada", b"bob")
+    assert locks.compare_and_swap(b"door", b"bob", None) and b"door" not in locks

@@ -1,0 +1,31 @@
+"""The example and the benchmark run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent
+
+
+def run(program: str, *arguments: str) -> str:
+    script = str(PACKAGE / program)
+    done = subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_queue_of_jobs(tmp_path: Path) -> None:
+    store = str(tmp_path / "jobs.adamant")
+    run("examples/jobs.py", store, "add", "sweep", "wash up")
+    run("examples/jobs.py", store, "add", "cook")
+    assert run("examples/jobs.py", store, "work") == "doing sweep\ndoing wash up\ndoing cook\n"
+    assert run("examples/jobs.py", store, "list").split("\n")[1] == "done        1 wash up"
+
+
+def test_the_benchmark_compares_what_is_there() -> None:
+    """Whether it runs, and every store has what was put; not how fast."""
+    printed = run("benchmarks/compare.py", "--entries", "300", "--rounds", "1")
+    rows = [line for line in printed.split("\n") if line.startswith("| ")]
+    assert len(rows) == 7 and "sqlite3" in rows[0] and all(row.count("|") > 4 for row in rows)

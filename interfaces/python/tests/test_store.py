@@ -1,0 +1,116 @@
+"""Opening, listing, backup and what else concerns a whole store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import adamant
+import pytest
+
+
+def test_what_was_written_is_there_again(path: Path, engine: Any) -> None:
+    with adamant.open(path) as db:
+        db.keyspace("test", engine=engine).update({b"%d" % n: b"%d" % (n * n) for n in range(2000)})
+    with adamant.open(path, create=False) as db:
+        assert db.keyspace("test") == {b"%d" % n: b"%d" % (n * n) for n in range(2000)}
+        assert db.check() == []
+
+
+def test_keyspaces(db: adamant.Store) -> None:
+    db.keyspace("b", engine="critbit")[b"k"] = b""
+    db.keyspace("a", engine="lsm")
+    assert db.keyspaces() == [("a", "lsm", 0), ("b", "critbit", 1)]
+    assert db.keyspaces()[1].engine == "critbit"
+    assert db.convert_keyspace("b", "bplus") and not db.convert_keyspace("b", "bplus")
+    db.rename_keyspace("b", "c")
+    assert db.keyspace("c").engine == "bplus" and b"k" in db.keyspace("c")
+    with pytest.raises(adamant.UnknownKeyspace):
+        db.rename_keyspace("b", "d")
+    with pytest.raises(adamant.KeyspaceExists):
+        db.rename_keyspace("c", "a")
+    handle = db.keyspace("c")
+    assert db.drop_keyspace("c") and not db.drop_keyspace("c")
+    with pytest.raises(adamant.KeyspaceDropped):
+        handle[b"k"]
+    db.keyspace("a").compact()
+
+
+def test_backup_and_restore(tmp_path: Path) -> None:
+    backup, copy = tmp_path / "backup", tmp_path / "copy"
+    with adamant.open(tmp_path / "store") as db:
+        words = db.keyspace("words", codec="utf-8")
+        words["one"] = "1"
+        db.backup(backup)
+        words["two"] = "2"
+        with pytest.raises(adamant.TargetExists):
+            db.backup(backup)
+        with pytest.raises(adamant.InvalidArgument):
+            db.backup(tmp_path / "store" / "within")
+    adamant.restore(backup, copy)
+    for path in (backup, copy):
+        with adamant.open(path) as db:
+            assert dict(db.keyspace("words", codec="utf-8")) == {"one": "1"}
+
+
+def test_one_who_writes_or_any_who_read(path: Path) -> None:
+    with adamant.open(path) as db:
+        db.keyspace("test")[b"key"] = b"value"
+        for read_only in (False, True):
+            with pytest.raises(adamant.Locked, match="already open"):
+                adamant.open(path, read_only=read_only)
+    with adamant.open(path, read_only=True) as one, adamant.open(path, read_only=True) as other:
+        assert one.read_only and one.keyspace("test") == other.keyspace("test")
+        for work in (
+            lambda: one.keyspace("test").__setitem__(b"key", b""),
+            lambda: one.keyspace("test").clear(),
+            lambda: one.drop_keyspace("test"),
+        ):
+            with pytest.raises(adamant.ReadOnly):
+                work()
+        with pytest.raises(adamant.UnknownKeyspace):
+            one.keyspace("other")
+
+
+@pytest.mark.parametrize("durability", ["sync", "buffered", "deferred"])
+def test_durabilities(path: Path, durability: Any) -> None:
+    with adamant.open(path, durability=durability) as db:
+        keyspace = db.keyspace("test")
+        keyspace[b"a"] = b"1"
+        db.keyspace("test", durability="sync")[b"b"] = b"2"
+        with db.transaction(durability="deferred") as transaction:
+            transaction[keyspace][b"c"] = b"3"
+        db.sync()
+        journal = db.stats()["heap"]["journal"]
+        assert journal["durable_sequence"] == journal["last_sequence"]
+    with adamant.open(path) as db:
+        assert len(db.keyspace("test")) == 3
+
+
+def test_options_are_taken(path: Path) -> None:
+    with adamant.open(
+        path,
+        log_bytes_max=8 << 20,
+        deferred_ms_max=10,
+        deferred_bytes_max=1 << 20,
+        verify_first_touch=True,
+        memory_bytes_max=64 << 20,
+        snapshot_bytes_max=1 << 20,
+        cache_bytes_max=1 << 20,
+        open_files_max=16,
+    ) as db:
+        db.keyspace("test").update({b"%d" % number: b"x" * 1000 for number in range(20_000)})
+        assert db.stats()["heap"]["journal"]["log_allocated_bytes"] <= 32 << 20
+        assert db.stats()["entries"] == 20_000
+        db.shrink()
+
+
+def test_dropping_the_last_handle_closes(path: Path) -> None:
+    db = adamant.open(path)
+    keyspace = db.keyspace("test")
+    keyspace[b"a"] = b"1"
+    del db
+    assert keyspace[b"a"] == b"1"
+    del keyspace
+    with adamant.open(path) as db:
+        assert db.keyspace("test")[b"a"] == b"1"

@@ -1,0 +1,106 @@
+//! What can be asked of the command.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use adamant_server::{Durability, Engine, Error, Options, Result};
+use clap::{Parser, ValueEnum};
+
+/// Serves an Adamant store to Redis clients.
+#[derive(Debug, Parser)]
+#[command(name = "adamant-server", version, max_term_width = 100)]
+pub(crate) struct Args {
+    /// The store's directory, made if it is not there
+    store: PathBuf,
+    /// Where to listen; anything but loopback needs a password
+    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    bind: IpAddr,
+    /// The port; 0: one that is free, printed on standard output
+    #[arg(long, default_value_t = 6379)]
+    port: u16,
+    /// A file whose first line clients have to give with AUTH
+    #[arg(long)]
+    password_file: Option<PathBuf>,
+    /// What a write is before its reply is sent: on the device, or with the system, which has it on
+    /// the device a second later
+    #[arg(long, value_enum, default_value_t = Waits::Sync)]
+    durability: Waits,
+    /// The engine of databases that do not exist yet
+    #[arg(long, value_parser = |name: &str| name.parse::<Engine>().map_err(|error| error.to_string()))]
+    engine: Option<Engine>,
+    /// Databases
+    #[arg(long, default_value_t = 16)]
+    databases: usize,
+    /// Clients at once
+    #[arg(long, default_value_t = 10_000)]
+    clients_max: usize,
+    /// Bytes of one argument of a request
+    #[arg(long, default_value_t = 512 << 20)]
+    argument_bytes_max: usize,
+    /// Arguments of one request
+    #[arg(long, default_value_t = 1 << 20)]
+    arguments_max: usize,
+    /// Bytes of requests that are held for all clients together
+    #[arg(long, default_value_t = 1 << 30)]
+    held_bytes_max: usize,
+    /// Bytes of the reply to one command
+    #[arg(long, default_value_t = 512 << 20)]
+    reply_bytes_max: usize,
+    /// Commands that one client queues by MULTI
+    #[arg(long, default_value_t = 1 << 16)]
+    queued_max: usize,
+    /// Keys that one client watches
+    #[arg(long, default_value_t = 1 << 14)]
+    watched_max: usize,
+    /// Seconds after which a client that sends nothing is let go; 0: never
+    #[arg(long, default_value_t = 0)]
+    idle_seconds: u64,
+    /// Seconds for which a client may take none of its replies
+    #[arg(long, default_value_t = 60)]
+    reply_seconds: u64,
+    /// Threads that serve clients [default: one a processor]
+    #[arg(long)]
+    threads: Option<usize>,
+}
+
+/// What a write waits for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Waits {
+    /// The device has it.
+    Sync,
+    /// The system has it.
+    Buffered,
+}
+
+impl Args {
+    /// The store's path and how it is served.
+    ///
+    /// # Errors
+    /// The file of the password cannot be read.
+    pub(crate) fn options(self) -> Result<(PathBuf, Options)> {
+        let mut options = Options::default();
+        options.address = SocketAddr::new(self.bind, self.port);
+        if let Some(path) = &self.password_file {
+            let text = std::fs::read_to_string(path).map_err(Error::System)?;
+            options.password = Some(text.lines().next().unwrap_or_default().to_string());
+        }
+        options.durability = match self.durability {
+            Waits::Sync => Durability::Sync,
+            Waits::Buffered => Durability::Buffered,
+        };
+        options.engine = self.engine.unwrap_or_default();
+        options.databases = self.databases;
+        options.clients_max = self.clients_max;
+        options.argument_bytes_max = self.argument_bytes_max;
+        options.arguments_max = self.arguments_max;
+        options.held_bytes_max = self.held_bytes_max;
+        options.reply_bytes_max = self.reply_bytes_max;
+        options.queued_max = self.queued_max;
+        options.watched_max = self.watched_max;
+        options.idle = (self.idle_seconds > 0).then(|| Duration::from_secs(self.idle_seconds));
+        options.reply_wait = Duration::from_secs(self.reply_seconds.max(1));
+        options.threads = self.threads.unwrap_or(options.threads);
+        Ok((self.store, options))
+    }
+}

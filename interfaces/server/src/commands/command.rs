@@ -1,0 +1,154 @@
+//! What is to be known of a command, and by whom it is done.
+
+use crate::call::{Call, Outcome};
+
+/// A command.
+#[derive(Debug)]
+pub(crate) struct Command {
+    /// In small letters.
+    pub(crate) name: &'static str,
+    /// How many arguments it has, its name among them; at least so many, if negative.
+    pub(crate) arity: i8,
+    pub(crate) flags: Flags,
+    /// The first argument that is a key, the last one (from the end, if negative), and the step.
+    pub(crate) keys: (i8, i8, i8),
+    pub(crate) group: Group,
+    pub(crate) work: Work,
+    /// The version of Redis that had it first.
+    pub(crate) since: &'static str,
+    pub(crate) summary: &'static str,
+}
+
+/// Who does it.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A function of the data.
+    Data(fn(&mut Call<'_, '_>) -> Outcome),
+    /// The session.
+    Session(Verb),
+}
+
+/// What a session does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Verb {
+    Auth,
+    Client,
+    Command,
+    Config,
+    Discard,
+    Echo,
+    Exec,
+    Hello,
+    Info,
+    Multi,
+    Ping,
+    Quit,
+    Reset,
+    Select,
+    Shutdown,
+    Time,
+    Unwatch,
+    Watch,
+}
+
+/// What a command is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// Values.
+    String,
+    /// Keys.
+    Generic,
+    /// The connection.
+    Connection,
+    /// Transactions.
+    Transactions,
+    /// The server.
+    Server,
+}
+
+impl Group {
+    /// As COMMAND DOCS has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Generic => "generic",
+            Self::Connection => "connection",
+            Self::Transactions => "transactions",
+            Self::Server => "server",
+        }
+    }
+}
+
+/// What is to be known of a command before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flags(u16);
+
+impl Flags {
+    /// None of them.
+    pub(crate) const NONE: Self = Self(0);
+    /// Looks at data.
+    pub(crate) const READ: Self = Self(1);
+    /// May change data: only a committing thread runs it.
+    pub(crate) const WRITE: Self = Self(1 << 1);
+    /// May store keys that were not there: they are checked first.
+    pub(crate) const ADD: Self = Self(1 << 2);
+    /// O(log n) of what it is given.
+    pub(crate) const FAST: Self = Self(1 << 3);
+    /// May look at much: on a thread on which nobody else waits.
+    pub(crate) const SLOW: Self = Self(1 << 4);
+    /// Outside of MULTI it is no part of a group of commits.
+    pub(crate) const ALONE: Self = Self(1 << 5);
+    /// Not within MULTI.
+    pub(crate) const NO_MULTI: Self = Self(1 << 6);
+    /// Not queued by MULTI, but done at once.
+    pub(crate) const NOW: Self = Self(1 << 7);
+    /// Also of clients that have not said who they are.
+    pub(crate) const STRANGER: Self = Self(1 << 8);
+    /// Of operators.
+    pub(crate) const ADMIN: Self = Self(1 << 9);
+
+    /// These and others.
+    pub(super) const fn and(self, flags: Self) -> Self {
+        Self(self.0 | flags.0)
+    }
+
+    /// Whether it has all of these.
+    pub(crate) fn has(self, flags: Self) -> bool {
+        self.0 & flags.0 == flags.0
+    }
+
+    /// Their names in COMMAND INFO.
+    pub(crate) fn names(self) -> Vec<&'static str> {
+        let names = [
+            (Self::READ, "readonly"),
+            (Self::WRITE, "write"),
+            (Self::ADD, "denyoom"),
+            (Self::FAST, "fast"),
+            (Self::NO_MULTI, "no_multi"),
+            (Self::STRANGER, "no_auth"),
+            (Self::ADMIN, "admin"),
+        ];
+        names.iter().filter(|(flag, _)| self.has(*flag)).map(|(_, name)| *name).collect()
+    }
+}
+
+impl Command {
+    /// Whether it can have so many arguments, its name among them.
+    pub(crate) fn takes(&self, arguments: usize) -> bool {
+        let arity = usize::from(self.arity.unsigned_abs());
+        if self.arity < 0 { arguments >= arity } else { arguments == arity }
+    }
+
+    /// Which of so many arguments are keys.
+    pub(crate) fn keys_of(&self, arguments: usize) -> impl Iterator<Item = usize> {
+        let (first, last, step) = self.keys;
+        let last = match usize::try_from(last) {
+            Ok(last) => last,
+            Err(_) => arguments.saturating_sub(usize::from(last.unsigned_abs())),
+        };
+        let first = usize::from(first.unsigned_abs());
+        let all = if first == 0 { 1..1 } else { first..(last + 1).min(arguments) };
+        all.step_by(usize::from(step.unsigned_abs()).max(1))
+    }
+}

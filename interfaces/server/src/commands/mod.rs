@@ -1,0 +1,20 @@
+//! The commands: one file a family, and the table of all of them.
+//!
+//! A command is a function of a [`Call`](crate::call::Call), or, where it is about the client and not
+//! about data, a [`Verb`] that the session does. COMMAND answers from the table.
+
+mod command;
+
+mod counters;
+mod expiry;
+mod keys;
+mod ordered;
+mod parts;
+mod scan;
+mod strings;
+
+mod table;
+
+pub(crate) use command::{Command, Flags, Verb, Work};
+pub(crate) use keys::check_flush;
+pub(crate) use table::{ALL, find};

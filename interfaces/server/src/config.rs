@@ -1,0 +1,129 @@
+//! CONFIG: settings by the names that Redis has for them.
+
+use std::time::Duration;
+
+use adamant::Durability;
+use bytes::Bytes;
+
+use crate::call::unknown_sub;
+use crate::number::integer;
+use crate::pattern::Pattern;
+use crate::reply::Replies;
+use crate::shared::Shared;
+
+/// All settings and what they are now.
+fn all(shared: &Shared) -> Vec<(&'static str, String)> {
+    let settings = shared.settings.lock().clone();
+    let options = &shared.options;
+    let is_sync = shared.world.durability() == Durability::Sync;
+    vec![
+        ("appendfsync", if is_sync { "always" } else { "everysec" }.into()),
+        ("appendonly", "yes".into()),
+        ("bind", options.address.ip().to_string()),
+        ("databases", options.databases.to_string()),
+        ("maxclients", settings.clients_max.to_string()),
+        ("maxmemory", "0".into()),
+        ("maxmemory-policy", "noeviction".into()),
+        ("port", shared.port.to_string()),
+        ("proto-max-bulk-len", options.argument_bytes_max.to_string()),
+        ("requirepass", settings.password.unwrap_or_default()),
+        ("save", String::new()),
+        ("timeout", settings.idle.map_or(0, |idle| idle.as_secs()).to_string()),
+    ]
+}
+
+/// CONFIG GET, SET, RESETSTAT.
+pub(crate) fn config(shared: &Shared, arguments: &[Bytes], reply: &mut Replies) {
+    let sub = &arguments[1];
+    match (sub.to_ascii_uppercase().as_slice(), &arguments[2..]) {
+        (b"GET", patterns) if !patterns.is_empty() => {
+            let patterns: Vec<Vec<u8>> =
+                patterns.iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
+            let is_asked = |name: &str| {
+                patterns.iter().any(|pattern| Pattern::new(pattern).matches(name.as_bytes()))
+            };
+            let found: Vec<_> =
+                all(shared).into_iter().filter(|(name, _)| is_asked(name)).collect();
+            reply.map(found.len());
+            for (name, value) in found {
+                reply.bulk(name);
+                reply.bulk(value);
+            }
+        }
+        (b"SET", pairs) if !pairs.is_empty() && pairs.len().is_multiple_of(2) => {
+            // All of them, or none: so they are looked at first.
+            let changes: Result<Vec<_>, _> =
+                pairs.chunks(2).map(|pair| change(&pair[0], &pair[1], shared)).collect();
+            match changes {
+                Ok(changes) => {
+                    changes.into_iter().for_each(|change| apply(shared, change));
+                    reply.ok();
+                }
+                Err(words) => reply.error(&words),
+            }
+        }
+        (b"RESETSTAT", []) => {
+            shared.commands.store(0, std::sync::atomic::Ordering::Relaxed);
+            reply.ok();
+        }
+        (b"GET" | b"SET" | b"RESETSTAT", _) => reply.error(&format!(
+            "ERR wrong number of arguments for 'config|{}' command",
+            String::from_utf8_lossy(sub).to_ascii_lowercase()
+        )),
+        _ => reply.error(&unknown_sub("CONFIG", sub)),
+    }
+}
+
+/// A setting that may be made.
+enum Change {
+    Sync(bool),
+    ClientsMax(usize),
+    Idle(Option<Duration>),
+    Password(Option<String>),
+    /// It is so already.
+    Nothing,
+}
+
+fn change(name: &[u8], value: &[u8], shared: &Shared) -> Result<Change, String> {
+    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+    let value = String::from_utf8_lossy(value).into_owned();
+    let wrong = |why: &str| {
+        format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}")
+    };
+    let number = || integer(value.as_bytes()).and_then(|number| u64::try_from(number).ok());
+    match (name.as_str(), value.as_str()) {
+        ("appendfsync", "always") => Ok(Change::Sync(true)),
+        ("appendfsync", "everysec") => Ok(Change::Sync(false)),
+        ("maxclients", _) => match number().map(usize::try_from) {
+            Some(Ok(clients)) if clients > 0 => Ok(Change::ClientsMax(clients)),
+            _ => Err(wrong("argument must be a number of at least 1")),
+        },
+        ("timeout", _) => match number() {
+            Some(0) => Ok(Change::Idle(None)),
+            Some(seconds) => Ok(Change::Idle(Some(Duration::from_secs(seconds)))),
+            None => Err(wrong("argument must be a number of seconds")),
+        },
+        ("requirepass", "") if !shared.options.address.ip().is_loopback() => {
+            Err(wrong("others can reach the server, so it keeps a password"))
+        }
+        ("requirepass", "") => Ok(Change::Password(None)),
+        ("requirepass", password) => Ok(Change::Password(Some(password.into()))),
+        _ => match all(shared).into_iter().find(|(known, _)| *known == name) {
+            Some((_, now)) if now == value => Ok(Change::Nothing),
+            Some(_) => Err(wrong("can't set immutable config, or not to that")),
+            None => {
+                Err(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'"))
+            }
+        },
+    }
+}
+
+fn apply(shared: &Shared, change: Change) {
+    match change {
+        Change::Sync(is_sync) => shared.world.set_sync(is_sync),
+        Change::ClientsMax(clients) => shared.settings.lock().clients_max = clients,
+        Change::Idle(idle) => shared.settings.lock().idle = idle,
+        Change::Password(password) => shared.settings.lock().password = password,
+        Change::Nothing => {}
+    }
+}

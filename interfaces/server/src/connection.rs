@@ -1,0 +1,220 @@
+//! A connection: bytes in, units done, replies out.
+//!
+//! Purpose: the task of one client. It reads only when all replies were taken, so who does not take
+//! them holds no more than one batch of them, and keeps nobody else waiting.
+//! Invariants: one unit of a client is on its way at a time, so its commands run in order.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use crate::clients::Client;
+use crate::data::Data;
+use crate::execute;
+use crate::request::{Limits, Parser};
+use crate::session::{Session, Then};
+use crate::shared::Shared;
+use crate::unit::{Needs, Unit};
+
+/// Room for what is read at once.
+const READ_BYTES: usize = 16 << 10;
+/// What a client may hold without being counted.
+const UNCOUNTED_BYTES: usize = 64 << 10;
+/// Steps of a unit, and bytes of their arguments, after which it is done before others are looked at.
+const UNIT_STEPS_MAX: usize = 1024;
+const UNIT_BYTES_MAX: usize = 4 << 20;
+
+/// A client's socket, and what it has sent and was not done yet.
+struct Connection {
+    stream: TcpStream,
+    session: Session,
+    parser: Parser,
+    buffer: BytesMut,
+    /// Bytes that are counted as held.
+    counted: usize,
+    ending: watch::Receiver<bool>,
+}
+
+/// Serves a client until it or the server ends.
+pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, client: Arc<Client>) {
+    let _leaves = Leaves { shared: Arc::clone(&shared), client: Arc::clone(&client) };
+    let ending = shared.ending.subscribe();
+    let mut connection = Connection {
+        stream,
+        session: Session::new(shared, client),
+        parser: Parser::default(),
+        buffer: BytesMut::new(),
+        counted: 0,
+        ending,
+    };
+    // Whatever ended it, there is nobody to tell.
+    let _ = connection.run().await;
+}
+
+/// Takes a client off the list, however its task ends.
+struct Leaves {
+    shared: Arc<Shared>,
+    client: Arc<Client>,
+}
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        self.shared.clients.leave(self.client.id);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.session.shared.held.change(self.counted, 0, usize::MAX);
+    }
+}
+
+impl Connection {
+    async fn run(&mut self) -> io::Result<()> {
+        loop {
+            let (unit, then) = self.plan();
+            let is_empty = unit.steps.is_empty() && unit.replies.len() == 0;
+            if !self.carry_out(unit).await? || then == Then::End {
+                return Ok(());
+            }
+            if !self.count() {
+                let words = "-ERR the server holds as many bytes of requests as it may \
+                             (--held-bytes-max); try again later\r\n";
+                return self.write(words.as_bytes()).await;
+            }
+            if is_empty && !self.read().await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The unit that has arrived.
+    fn plan(&mut self) -> (Unit, Then) {
+        let mut unit = Unit::default();
+        let options = &self.session.shared.options;
+        let mut limits = Limits {
+            arguments_max: options.arguments_max,
+            argument_bytes_max: options.argument_bytes_max,
+            is_stranger: false,
+        };
+        while unit.steps.len() < UNIT_STEPS_MAX
+            && unit.bytes < UNIT_BYTES_MAX
+            && unit.replies.len() < UNIT_BYTES_MAX
+        {
+            limits.is_stranger = self.session.is_stranger();
+            match self.parser.next(&mut self.buffer, &limits) {
+                Ok(Some(arguments)) => match self.session.plan(arguments, &mut unit) {
+                    Then::More => {}
+                    then => return (unit, then),
+                },
+                Ok(None) => break,
+                Err(error) => {
+                    let mut reply = crate::reply::Replies::new(self.session.version);
+                    reply.error(&format!("ERR {error}"));
+                    unit.push_ready(reply, false);
+                    return (unit, Then::End);
+                }
+            }
+        }
+        (unit, Then::More)
+    }
+
+    /// Does a unit and sends its replies; false if the server ends before.
+    async fn carry_out(&mut self, mut unit: Unit) -> io::Result<bool> {
+        loop {
+            if !unit.is_done() {
+                let Some(done) = self.perform(unit).await else { return Ok(false) };
+                unit = done;
+            }
+            self.session.done(&unit);
+            let replies = unit.replies.take();
+            self.write(&replies).await?;
+            if unit.is_done() {
+                return Ok(true);
+            }
+        }
+    }
+
+    async fn perform(&self, mut unit: Unit) -> Option<Unit> {
+        let shared = &self.session.shared;
+        match unit.needs {
+            Needs::Turn => shared.queue.push(unit).await.ok(),
+            Needs::LongLook => {
+                let shared = Arc::clone(shared);
+                let looked = tokio::task::spawn_blocking(move || {
+                    look(&shared, &mut unit);
+                    unit
+                });
+                looked.await.ok()
+            }
+            Needs::Look | Needs::Nothing => {
+                look(shared, &mut unit);
+                Some(unit)
+            }
+        }
+    }
+
+    /// Counts what it holds now; false if that is too much.
+    fn count(&mut self) -> bool {
+        let holds = self.buffer.capacity() + self.parser.held_bytes() + self.session.held_bytes();
+        let counted = holds.saturating_sub(UNCOUNTED_BYTES);
+        let shared = &self.session.shared;
+        let is_allowed = shared.held.change(self.counted, counted, shared.options.held_bytes_max);
+        if is_allowed {
+            self.counted = counted;
+        }
+        is_allowed
+    }
+
+    /// Waits for more; false if there will be none.
+    async fn read(&mut self) -> io::Result<bool> {
+        self.buffer.reserve(READ_BYTES);
+        let idle = self.session.shared.settings.lock().idle;
+        let client = &self.session.client;
+        tokio::select! {
+            read = self.stream.read_buf(&mut self.buffer) => Ok(read? > 0),
+            () = client.killed() => Ok(false),
+            _ = self.ending.wait_for(|ends| *ends) => Ok(false),
+            () = after(idle) => Ok(false),
+        }
+    }
+
+    /// Sends replies, as fast as they are taken.
+    async fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let longest = self.session.shared.options.reply_wait;
+        let client = &self.session.client;
+        while !bytes.is_empty() {
+            let written = tokio::select! {
+                written = self.stream.write(bytes) => written?,
+                () = client.killed(), if !client.is_killed() => 0,
+                () = tokio::time::sleep(longest) => 0,
+            };
+            if written == 0 {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            bytes = &bytes[written..];
+        }
+        Ok(())
+    }
+}
+
+async fn after(duration: Option<Duration>) {
+    match duration {
+        Some(duration) => tokio::time::sleep(duration).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Does the steps of a unit that only looks.
+fn look(shared: &Shared, unit: &mut Unit) {
+    let world = &shared.world;
+    let mut data = Data::committed(&world.databases, &world.watchers);
+    if let Err(error) = execute::run(world, &mut data, unit) {
+        execute::fail(unit, &error);
+    }
+}

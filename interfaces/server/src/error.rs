@@ -1,0 +1,81 @@
+//! What can go wrong with the server itself. What a client does wrong is a reply to it.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+/// The result of starting or ending a server.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a server could not start, or did not end well.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store could not be opened or closed, or has failed.
+    Store(adamant::Error),
+    /// The address is reachable by others, and no password is set.
+    Unprotected {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// The address cannot be listened on.
+    Listen {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The system gave no threads, or no signals.
+    System(io::Error),
+    /// An option is out of its range.
+    Option {
+        /// Its name on the command line.
+        name: &'static str,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// The store refused a commit after the device had failed; what was acknowledged is there.
+    Poisoned {
+        /// What failed.
+        cause: String,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => write!(f, "{error}"),
+            Self::Unprotected { address } => write!(
+                f,
+                "{address} can be reached by others, and without a password whoever does reads and \
+                 changes everything; set one (--password-file) or listen on 127.0.0.1"
+            ),
+            Self::Listen { address, error } => {
+                write!(f, "cannot listen on {address}: {error}; choose another one (--port)")
+            }
+            Self::System(error) => write!(f, "the system refused what the server needs: {error}"),
+            Self::Option { name, expected } => write!(f, "{name} is to be {expected}"),
+            Self::Poisoned { cause } => write!(
+                f,
+                "the device failed, and the store takes no more writes: {cause}; what was \
+                 acknowledged is there. Look at the device, then start the server again"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Store(error) => Some(error),
+            Self::Listen { error, .. } | Self::System(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<adamant::Error> for Error {
+    fn from(error: adamant::Error) -> Self {
+        Self::Store(error)
+    }
+}

@@ -1,0 +1,107 @@
+//! INFO: figures of the server and its store.
+
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+
+use adamant::Durability;
+use bytes::Bytes;
+
+use crate::call::is_word;
+use crate::clock;
+use crate::shared::Shared;
+
+/// The version of Redis whose commands are answered: clients choose by it what they may ask.
+pub(crate) const REDIS_VERSION: &str = "7.0.15";
+
+/// The sections that are asked for: all, if none is.
+pub(crate) fn text(shared: &Shared, asked: &[Bytes]) -> String {
+    type Section = fn(&Shared, &mut String) -> std::fmt::Result;
+    let sections: [(&str, Section); 7] = [
+        ("Server", server),
+        ("Clients", clients),
+        ("Memory", memory),
+        ("Persistence", persistence),
+        ("Stats", stats),
+        ("Replication", replication),
+        ("Keyspace", keyspace),
+    ];
+    let is_all =
+        |word: &Bytes| ["all", "default", "everything"].iter().any(|all| is_word(word, all));
+    let mut text = String::new();
+    for (name, section) in sections {
+        if !asked.is_empty() && !asked.iter().any(|word| is_all(word) || is_word(word, name)) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str("\r\n");
+        }
+        let _ = write!(text, "# {name}\r\n");
+        // A string takes all that is written.
+        let _ = section(shared, &mut text);
+    }
+    text
+}
+
+fn server(shared: &Shared, text: &mut String) -> std::fmt::Result {
+    let seconds = shared.started.elapsed().as_secs();
+    write!(text, "redis_version:{REDIS_VERSION}\r\n")?;
+    write!(text, "redis_mode:standalone\r\n")?;
+    write!(text, "adamant_version:{}\r\n", env!("CARGO_PKG_VERSION"))?;
+    write!(text, "process_id:{}\r\n", std::process::id())?;
+    write!(text, "tcp_port:{}\r\n", shared.port)?;
+    write!(text, "server_time_usec:{}000\r\n", clock::now())?;
+    write!(text, "uptime_in_seconds:{seconds}\r\n")?;
+    write!(text, "uptime_in_days:{}\r\n", seconds / 86_400)
+}
+
+fn clients(shared: &Shared, text: &mut String) -> std::fmt::Result {
+    write!(text, "connected_clients:{}\r\n", shared.clients.len())?;
+    write!(text, "maxclients:{}\r\n", shared.settings.lock().clients_max)?;
+    write!(text, "held_request_bytes:{}\r\n", shared.held.bytes())
+}
+
+fn memory(shared: &Shared, text: &mut String) -> std::fmt::Result {
+    if let Ok(stats) = shared.world.databases.store().stats() {
+        write!(text, "used_memory:{}\r\n", stats.heap.used_bytes)?;
+        write!(text, "used_memory_dataset:{}\r\n", stats.heap.used_bytes)?;
+        write!(text, "pool_bytes:{}\r\n", stats.heap.pool_bytes)?;
+        write!(text, "snapshot_bytes:{}\r\n", stats.snapshots.bytes)?;
+    }
+    write!(text, "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n")
+}
+
+fn persistence(shared: &Shared, text: &mut String) -> std::fmt::Result {
+    let is_sync = shared.world.durability() == Durability::Sync;
+    write!(text, "loading:0\r\naof_enabled:1\r\nrdb_bgsave_in_progress:0\r\n")?;
+    write!(text, "durability:{}\r\n", if is_sync { "sync" } else { "buffered" })?;
+    if let Ok(stats) = shared.world.databases.store().stats() {
+        let micros = |percent| stats.commits.synced.percentile(percent).as_micros();
+        write!(text, "commits:{}\r\n", stats.commits.commits)?;
+        write!(text, "synced_commits:{}\r\n", stats.commits.synced.count())?;
+        write!(text, "synced_commit_usec_p50:{}\r\n", micros(50.0))?;
+        write!(text, "synced_commit_usec_p99:{}\r\n", micros(99.0))?;
+    }
+    Ok(())
+}
+
+fn stats(shared: &Shared, text: &mut String) -> std::fmt::Result {
+    write!(text, "total_connections_received:{}\r\n", shared.clients.entered())?;
+    write!(text, "total_commands_processed:{}\r\n", shared.commands.load(Ordering::Relaxed))?;
+    write!(text, "rejected_connections:{}\r\n", shared.clients.refused.load(Ordering::Relaxed))
+}
+
+fn replication(_: &Shared, text: &mut String) -> std::fmt::Result {
+    write!(text, "role:master\r\nconnected_slaves:0\r\n")
+}
+
+fn keyspace(shared: &Shared, text: &mut String) -> std::fmt::Result {
+    for number in 0..shared.world.databases.len() {
+        let database = shared.world.databases.get(number);
+        let (_, deadlines) = database.keyspaces();
+        let (Ok(keys), Ok(expires)) = (database.len(), deadlines.len()) else { continue };
+        if keys > 0 {
+            write!(text, "db{number}:keys={keys},expires={expires},avg_ttl=0\r\n")?;
+        }
+    }
+    Ok(())
+}

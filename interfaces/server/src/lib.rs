@@ -1,0 +1,54 @@
+//! A server for Redis clients on an Adamant store: RESP2 and RESP3, strings, expiry, transactions.
+//!
+//! What it does and does not do is in `docs/server.md`. [`Server::start`] is all of it; the program
+//! `adamant-server` has it behind options.
+//!
+//! - A [`Server`] takes connections. Each is a task that parses all that came in one read as one unit.
+//! - A unit that only looks is done on that task; one that writes goes to a committing thread, which
+//!   runs all units that wait in one transaction and commits it once: group commit over connections.
+//! - Replies to writes are sent when their commit is as durable as [`Options::durability`] asks for.
+//! - What clients can make the server hold is bounded: see [`Options`].
+#![forbid(unsafe_code)]
+
+mod error;
+mod options;
+
+mod clock;
+mod number;
+mod pattern;
+mod reply;
+mod request;
+
+mod cursors;
+mod watch;
+
+mod data;
+
+mod call;
+mod commands;
+
+mod world;
+mod unit;
+mod execute;
+
+mod ending;
+mod committer;
+mod keeper;
+
+mod clients;
+mod shared;
+
+mod config;
+mod describe;
+mod info;
+mod session;
+mod local;
+
+mod connection;
+
+mod server;
+
+pub use adamant::{Durability, Engine};
+pub use error::{Error, Result};
+pub use options::Options;
+pub use server::Server;

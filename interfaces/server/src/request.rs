@@ -1,0 +1,327 @@
+//! Requests as they come from a socket: arrays of bulk strings, or lines of words.
+//!
+//! Purpose: takes requests off a buffer piece by piece, so that none is looked at twice, however
+//! slowly it comes. Written here, and not by a codec of whole frames, for its limits: a codec learns
+//! the size of a frame when it is there.
+//! Invariants: memory grows with what has arrived, never with what a header promises.
+//! Thread safety: a parser belongs to one connection.
+
+use std::fmt;
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// Bytes of a line: of a request in words, or of a header. As in Redis.
+const LINE_BYTES_MAX: usize = 64 << 10;
+/// What may be asked before a password was given, where one is needed. As in Redis.
+const STRANGER_ARGUMENTS_MAX: i64 = 10;
+const STRANGER_BYTES_MAX: i64 = 16 << 10;
+/// Room for arguments that is made before they have arrived.
+const ARGUMENTS_FORESEEN_MAX: usize = 64;
+
+/// The arguments of a request, the name of the command first.
+pub(crate) type Arguments = Vec<Bytes>;
+
+/// What a client may ask for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Arguments of one request.
+    pub(crate) arguments_max: usize,
+    /// Bytes of one argument.
+    pub(crate) argument_bytes_max: usize,
+    /// Whether it has yet to say who it is.
+    pub(crate) is_stranger: bool,
+}
+
+/// What came is no request: it is told so, and let go.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ProtocolError(String);
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Protocol error: {}", self.0)
+    }
+}
+
+fn wrong<T>(words: impl Into<String>) -> Result<T, ProtocolError> {
+    Err(ProtocolError(words.into()))
+}
+
+/// What has been taken of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Parser {
+    /// Arguments that are still to come.
+    left: usize,
+    arguments: Arguments,
+    /// Bytes of those that are there.
+    argument_bytes: usize,
+    /// Bytes of the argument whose header was read.
+    expected: Option<usize>,
+}
+
+impl Parser {
+    /// Bytes that it holds of a request that is not whole.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.argument_bytes
+    }
+
+    /// The next request that has arrived wholly; an empty one is passed over. Takes it off the buffer.
+    pub(crate) fn next(
+        &mut self,
+        buffer: &mut BytesMut,
+        limits: &Limits,
+    ) -> Result<Option<Arguments>, ProtocolError> {
+        while !buffer.is_empty() {
+            if self.left == 0 {
+                if buffer[0] != b'*' {
+                    let Some(words) = words_of_line(buffer)? else { return Ok(None) };
+                    if words.is_empty() {
+                        continue;
+                    }
+                    return Ok(Some(words));
+                }
+                let Some(count) = count_of_arguments(buffer, limits)? else { return Ok(None) };
+                self.left = count;
+                self.argument_bytes = 0;
+                self.arguments = Vec::with_capacity(count.min(ARGUMENTS_FORESEEN_MAX));
+                continue;
+            }
+            if !self.next_argument(buffer, limits)? {
+                return Ok(None);
+            }
+            if self.left == 0 {
+                self.argument_bytes = 0;
+                return Ok(Some(std::mem::take(&mut self.arguments)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes an argument off; false if it has not wholly arrived.
+    fn next_argument(
+        &mut self,
+        buffer: &mut BytesMut,
+        limits: &Limits,
+    ) -> Result<bool, ProtocolError> {
+        let expected = match self.expected {
+            Some(expected) => expected,
+            None => match bytes_of_argument(buffer, limits)? {
+                Some(expected) => *self.expected.insert(expected),
+                None => return Ok(false),
+            },
+        };
+        if buffer.len() < expected + 2 {
+            return Ok(false);
+        }
+        let argument = buffer.split_to(expected).freeze();
+        // Redis does not look at the two bytes behind it either.
+        buffer.advance(2);
+        self.argument_bytes += argument.len();
+        self.arguments.push(argument);
+        self.expected = None;
+        self.left -= 1;
+        Ok(true)
+    }
+}
+
+/// The header of a request: how many arguments. 0: an empty one.
+fn count_of_arguments(
+    buffer: &mut BytesMut,
+    limits: &Limits,
+) -> Result<Option<usize>, ProtocolError> {
+    let Some(line) = line(buffer, "too big mbulk count string")? else { return Ok(None) };
+    let arguments_max = i64::try_from(limits.arguments_max).unwrap_or(i64::MAX);
+    match crate::number::integer(&line[1..]) {
+        Some(count) if count > arguments_max => wrong("invalid multibulk length"),
+        Some(count) if count > STRANGER_ARGUMENTS_MAX && limits.is_stranger => {
+            wrong("unauthenticated multibulk length")
+        }
+        Some(count) => Ok(Some(usize::try_from(count).unwrap_or(0))),
+        None => wrong("invalid multibulk length"),
+    }
+}
+
+/// The header of an argument: how many bytes.
+fn bytes_of_argument(
+    buffer: &mut BytesMut,
+    limits: &Limits,
+) -> Result<Option<usize>, ProtocolError> {
+    let Some(line) = line(buffer, "too big bulk count string")? else { return Ok(None) };
+    let Some((b'$', number)) = line.split_first() else {
+        let found = line.first().map_or_else(String::new, |&byte| char::from(byte).to_string());
+        return wrong(format!("expected '$', got '{}'", found.escape_default()));
+    };
+    let bytes_max = i64::try_from(limits.argument_bytes_max).unwrap_or(i64::MAX);
+    match crate::number::integer(number) {
+        Some(bytes) if bytes < 0 || bytes > bytes_max => wrong("invalid bulk length"),
+        Some(bytes) if bytes > STRANGER_BYTES_MAX && limits.is_stranger => {
+            wrong("unauthenticated bulk length")
+        }
+        Some(bytes) => Ok(usize::try_from(bytes).ok()),
+        None => wrong("invalid bulk length"),
+    }
+}
+
+/// A line without its end, off the buffer; `None` if its end has not arrived.
+fn line(buffer: &mut BytesMut, too_long: &str) -> Result<Option<Bytes>, ProtocolError> {
+    let Some(end) = buffer.iter().take(LINE_BYTES_MAX).position(|&byte| byte == b'\n') else {
+        return if buffer.len() >= LINE_BYTES_MAX { wrong(too_long) } else { Ok(None) };
+    };
+    let mut line = buffer.split_to(end + 1).freeze();
+    line.truncate(if line[..end].ends_with(b"\r") { end - 1 } else { end });
+    Ok(Some(line))
+}
+
+/// The words of a line, off the buffer; `None` if its end has not arrived.
+fn words_of_line(buffer: &mut BytesMut) -> Result<Option<Arguments>, ProtocolError> {
+    let Some(line) = line(buffer, "too big inline request")? else { return Ok(None) };
+    let mut words = Vec::new();
+    // To Redis a line is a text of C.
+    let end = line.iter().position(|&byte| byte == 0).unwrap_or(line.len());
+    let mut rest = &line[..end];
+    loop {
+        // All that ends a word goes here, so each round takes something.
+        rest = rest.trim_ascii_start();
+        if rest.is_empty() {
+            return Ok(Some(words));
+        }
+        let (word, behind) = word(rest)?;
+        words.push(Bytes::from(word));
+        rest = behind;
+    }
+}
+
+/// The first word of a text that does not begin with a space, and what is behind it.
+fn word(mut rest: &[u8]) -> Result<(Vec<u8>, &[u8]), ProtocolError> {
+    let mut word = Vec::new();
+    let mut quote = None;
+    loop {
+        rest = match (quote, rest) {
+            (None, [] | [b' ' | b'\t' | b'\r' | b'\n', ..]) => return Ok((word, rest)),
+            (Some(_), []) => return wrong("unbalanced quotes in request"),
+            (None, [sign @ (b'"' | b'\''), behind @ ..]) => {
+                quote = Some(*sign);
+                behind
+            }
+            (Some(open), [sign, behind @ ..]) if open == *sign => {
+                return match behind {
+                    [] => Ok((word, behind)),
+                    [next, ..] if next.is_ascii_whitespace() => Ok((word, behind)),
+                    _ => wrong("unbalanced quotes in request"),
+                };
+            }
+            (Some(b'"'), [b'\\', b'x', high, low, behind @ ..])
+                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                word.push(hex(*high) << 4 | hex(*low));
+                behind
+            }
+            (Some(b'"'), [b'\\', sign, behind @ ..]) => {
+                word.push(match sign {
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    b'b' => 8,
+                    b'a' => 7,
+                    other => *other,
+                });
+                behind
+            }
+            (Some(b'\''), [b'\\', b'\'', behind @ ..]) => {
+                word.push(b'\'');
+                behind
+            }
+            (_, [sign, behind @ ..]) => {
+                word.push(*sign);
+                behind
+            }
+        };
+    }
+}
+
+fn hex(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 32) - b'a' + 10,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits =
+        Limits { arguments_max: 1000, argument_bytes_max: 100_000, is_stranger: false };
+
+    fn all(bytes: &[u8]) -> Result<Vec<Vec<Vec<u8>>>, ProtocolError> {
+        let (mut parser, mut buffer) = (Parser::default(), BytesMut::from(bytes));
+        let mut requests = Vec::new();
+        while let Some(request) = parser.next(&mut buffer, &LIMITS)? {
+            requests.push(request.iter().map(|argument| argument.to_vec()).collect());
+        }
+        Ok(requests)
+    }
+
+    fn error(bytes: &[u8]) -> String {
+        all(bytes).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn requests_in_any_pieces() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let mut bytes = Vec::new();
+        let mut expected = Vec::new();
+        for _ in 0..200 {
+            let request: Vec<Vec<u8>> = (0..random.usize(1..5))
+                .map(|_| (0..random.usize(..40)).map(|_| random.u8(..)).collect())
+                .collect();
+            bytes.extend(format!("*{}\r\n", request.len()).bytes());
+            for argument in &request {
+                bytes.extend(format!("${}\r\n", argument.len()).bytes());
+                bytes.extend(argument.iter().chain(b"\r\n"));
+            }
+            expected.push(request);
+        }
+        let (mut parser, mut buffer) = (Parser::default(), BytesMut::new());
+        let mut found = Vec::new();
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(random.usize(1..=rest.len().min(50)));
+            buffer.extend_from_slice(piece);
+            rest = behind;
+            while let Some(request) = parser.next(&mut buffer, &LIMITS).unwrap() {
+                found.push(request.iter().map(|argument| argument.to_vec()).collect::<Vec<_>>());
+            }
+        }
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn lines_of_words() {
+        let found = all(b"\r\n  SET key \"a \\x41\\n\\\"\" 'b\\'c\\n'\r\nPING\n*0\r\n").unwrap();
+        let set = [&b"SET"[..], b"key", b"a A\n\"", b"b'c\\n"].map(<[u8]>::to_vec).to_vec();
+        assert_eq!(found, vec![set, vec![b"PING".to_vec()]]);
+        assert_eq!(all(b"PING \0 a\r\n\0\r\n").unwrap(), [[b"PING"]]);
+        assert_eq!(error(b"GET \"a\r\n"), "Protocol error: unbalanced quotes in request");
+        assert_eq!(error(b"GET \"a\"b\r\n"), "Protocol error: unbalanced quotes in request");
+        assert_eq!(error(&[b'a'; 70_000]), "Protocol error: too big inline request");
+    }
+
+    #[test]
+    fn what_is_no_request() {
+        assert_eq!(error(b"*x\r\n"), "Protocol error: invalid multibulk length");
+        assert_eq!(error(b"*1001\r\n"), "Protocol error: invalid multibulk length");
+        assert_eq!(error(b"*1\r\n+PING\r\n"), "Protocol error: expected '$', got '+'");
+        assert_eq!(error(b"*1\r\n$-1\r\n"), "Protocol error: invalid bulk length");
+        assert_eq!(error(b"*1\r\n$100001\r\n"), "Protocol error: invalid bulk length");
+        assert_eq!(error(&[&b"*"[..], &[b'1'; 70_000]].concat()).len(), 42);
+        assert_eq!(all(b"*-5\r\n*1\r\n$4\r\nPI").unwrap().len(), 0);
+        let stranger = Limits { is_stranger: true, ..LIMITS };
+        for (bytes, words) in [
+            ("*11\r\n", "Protocol error: unauthenticated multibulk length"),
+            ("*1\r\n$16385\r\n", "Protocol error: unauthenticated bulk length"),
+        ] {
+            let error = Parser::default().next(&mut BytesMut::from(bytes), &stranger).unwrap_err();
+            assert_eq!(error.to_string(), words);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! A server: opened, listening, ended.
+//!
+//! Purpose: owns the threads: those of the runtime, two that commit, and the keeper.
+//! Invariants: when it has ended all replies that were sent are true of a store that was closed.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use adamant::Store;
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::call::Surroundings;
+use crate::clients::Clients;
+use crate::clock;
+use crate::committer::{self, Queue};
+use crate::connection;
+use crate::cursors::Cursors;
+use crate::data::Databases;
+use crate::ending::Ending;
+use crate::error::{Error, Result};
+use crate::keeper;
+use crate::options::Options;
+use crate::shared::{Held, Settings, Shared};
+use crate::world::World;
+
+/// While the commit of one waits for the device, the other one makes the next.
+const COMMITTING_THREADS: usize = 2;
+/// Bytes of a thread's stack: as deep as a command, whose depth no request can change.
+const STACK_BYTES: usize = 1 << 20;
+/// How long tasks of clients may take to see that the server ends.
+const GOODBYE: Duration = Duration::from_secs(5);
+/// How long nothing is accepted after that failed, for want of file descriptors for example.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A server that is running. [`Server::end`] closes its store; so does dropping it, without a word of
+/// what goes wrong.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    /// `None` once it has ended.
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    runtime: Runtime,
+    threads: Vec<JoinHandle<()>>,
+    store: Store,
+}
+
+impl Server {
+    /// Opens the store at a path, making it if there is none, and serves it.
+    ///
+    /// # Errors
+    /// What the options may not be, as [`Error::Unprotected`]; a store that cannot be opened; an
+    /// address that cannot be listened on.
+    pub fn start(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        options.check()?;
+        let opening = adamant::Options::new().durability(options.durability);
+        Self::start_on(Store::open_with(path, opening)?, options)
+    }
+
+    /// Serves a store that is open, and closes it in the end.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_on(store: Store, options: Options) -> Result<Self> {
+        options.check()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(options.threads)
+            .thread_name("adamant-serve")
+            .enable_all()
+            .build()
+            .map_err(Error::System)?;
+        let listen = |error| Error::Listen { address: options.address, error };
+        let listener = runtime.block_on(TcpListener::bind(options.address)).map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let shared = Arc::new(shared_of(&store, options, address.port())?);
+        let mut threads = Vec::new();
+        for _ in 0..COMMITTING_THREADS {
+            threads.push(spawn("adamant-commit", &shared, |shared| {
+                committer::serve(&shared.world, &shared.queue, &shared.ending);
+            })?);
+        }
+        threads.push(spawn("adamant-keeper", &shared, |shared| {
+            keeper::serve(&shared.world, &shared.ending);
+        })?);
+        runtime.spawn(accept(listener, Arc::clone(&shared)));
+        let running = Some(Running { runtime, threads, store });
+        Ok(Self { shared, address, running })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Asks for the end, from any thread; [`Server::wait`] returns then.
+    pub fn ask_for_end(&self) {
+        self.shared.ending.begin(None);
+    }
+
+    /// Waits until somebody asks for the end: a client by SHUTDOWN, a signal to the process (SIGTERM
+    /// or Ctrl-C), [`Server::ask_for_end`], or a device that failed.
+    ///
+    /// # Errors
+    /// Signals cannot be waited for.
+    pub fn wait(&self) -> Result<()> {
+        let Some(running) = &self.running else { return Ok(()) };
+        let mut ending = self.shared.ending.subscribe();
+        running.runtime.block_on(async {
+            let mut terminated = signal(SignalKind::terminate()).map_err(Error::System)?;
+            tokio::select! {
+                _ = ending.wait_for(|ends| *ends) => {}
+                interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Error::System)?,
+                _ = terminated.recv() => {}
+            }
+            Ok(())
+        })
+    }
+
+    /// Answers what was taken in, lets all clients go, and closes the store.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] if the device failed; [`Error::Store`] if closing did.
+    pub fn end(mut self) -> Result<()> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let Some(Running { runtime, threads, store }) = self.running.take() else { return Ok(()) };
+        self.shared.ending.begin(None);
+        // Units that wait are answered; those that come later are not taken.
+        self.shared.queue.end();
+        for thread in threads {
+            if thread.join().is_err() {
+                self.shared.ending.begin(Some("a thread of the server panicked".into()));
+            }
+        }
+        runtime.shutdown_timeout(GOODBYE);
+        match self.shared.ending.failure() {
+            Some(cause) => Err(Error::Poisoned { cause }),
+            None => Ok(store.close()?),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Who wants to know calls `end`.
+        let _ = self.finish();
+    }
+}
+
+fn shared_of(store: &Store, options: Options, port: u16) -> Result<Shared> {
+    let databases = Databases::open(store, options.databases, options.engine)?;
+    let surroundings = Surroundings {
+        cursors: Cursors::new(clock::now()),
+        value_bytes_max: options.argument_bytes_max,
+        reply_bytes_max: options.reply_bytes_max,
+    };
+    let settings = Settings {
+        password: options.password.clone(),
+        clients_max: options.clients_max,
+        idle: options.idle,
+    };
+    Ok(Shared {
+        world: World::new(databases, surroundings, options.durability),
+        settings: Mutex::new(settings),
+        clients: Clients::default(),
+        queue: Queue::default(),
+        ending: Ending::default(),
+        held: Held::default(),
+        commands: AtomicU64::new(0),
+        started: Instant::now(),
+        port,
+        options,
+    })
+}
+
+/// Starts a thread; should it panic, the server ends: nobody would do its work.
+fn spawn(name: &str, shared: &Arc<Shared>, work: fn(&Shared)) -> Result<JoinHandle<()>> {
+    struct Alarm(Arc<Shared>);
+    impl Drop for Alarm {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                self.0.ending.begin(Some("a thread of the server panicked".into()));
+                self.0.queue.end();
+            }
+        }
+    }
+    let alarm = Alarm(Arc::clone(shared));
+    let builder = std::thread::Builder::new().name(name.into()).stack_size(STACK_BYTES);
+    builder.spawn(move || work(&alarm.0)).map_err(Error::System)
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut ending = shared.ending.subscribe();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = ending.wait_for(|ends| *ends) => return,
+        };
+        match accepted {
+            Ok((stream, address)) => welcome(stream, address, &shared),
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+fn welcome(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>) {
+    // It may have gone again.
+    let Ok(local) = stream.local_addr() else { return };
+    let _ = stream.set_nodelay(true);
+    let clients_max = shared.settings.lock().clients_max;
+    match shared.clients.enter(address, local, clients_max) {
+        Some(client) => {
+            tokio::spawn(connection::serve(stream, Arc::clone(shared), client));
+        }
+        None => {
+            // A new socket has room for a line; if not, it is closed without one.
+            let _ = stream.try_write(b"-ERR max number of clients reached\r\n");
+        }
+    }
+}

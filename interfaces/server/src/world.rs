@@ -1,0 +1,49 @@
+//! What those who run commands share: the databases, who watches them, and how durable commits are.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use adamant::Durability;
+use parking_lot::RwLock;
+
+use crate::call::Surroundings;
+use crate::data::Databases;
+use crate::watch::Watchers;
+
+/// What those who run commands share.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) databases: Databases,
+    pub(crate) watchers: Arc<Watchers>,
+    pub(crate) surroundings: Surroundings,
+    /// Shared by who writes; had alone by who empties databases, which takes two commits.
+    pub(crate) emptying: RwLock<()>,
+    is_sync: AtomicBool,
+}
+
+impl World {
+    /// Of these databases, whose commits are that durable.
+    pub(crate) fn new(
+        databases: Databases,
+        surroundings: Surroundings,
+        durability: Durability,
+    ) -> Self {
+        Self {
+            databases,
+            watchers: Arc::default(),
+            surroundings,
+            emptying: RwLock::new(()),
+            is_sync: AtomicBool::new(durability == Durability::Sync),
+        }
+    }
+
+    /// What commits wait for from now on.
+    pub(crate) fn set_sync(&self, is_sync: bool) {
+        self.is_sync.store(is_sync, Ordering::Relaxed);
+    }
+
+    /// What commits wait for.
+    pub(crate) fn durability(&self) -> Durability {
+        if self.is_sync.load(Ordering::Relaxed) { Durability::Sync } else { Durability::Buffered }
+    }
+}
