@@ -96,6 +96,8 @@ lsm           the log-structured merge tree, with a cache of a tenth of the data
 
 --quick             a tenth of everything
 --entries N         entries of 20 + 100 bytes (default 5,000,000); of 20 + 1,024 a fifth of that
+--sources           instead: parts of the engine, each by itself
+--pairs N           of a table (default 1,000,000); with --sources only
 --rounds N (default 1), --seed N, --path DIR, --json FILE: as above";
 
 /// What to do.
@@ -111,6 +113,7 @@ pub(crate) enum Command {
     Transactions(TransactionsArguments),
     Bounded(BoundedArguments),
     Lsm(LsmArguments),
+    LsmSources(LsmSourcesArguments),
     LsmChild { engine: String, task: Vec<String> },
     KillChild { engine: String, task: Vec<String> },
     MemoryChild { engine: String, task: Vec<String> },
@@ -184,6 +187,13 @@ pub(crate) struct LsmArguments {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// How to run `lsm --sources`.
+#[derive(Debug)]
+pub(crate) struct LsmSourcesArguments {
+    pub(crate) settings: lsm::SourcesSettings,
+    pub(crate) json: Option<PathBuf>,
+}
+
 /// The least bound of memory that is measured.
 const MEMORY_BYTES_MIN: u64 = 4 << 20;
 
@@ -221,6 +231,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Command, String> {
         ["slice", options @ ..] => parse_slice(options),
         ["transactions", options @ ..] => parse_transactions(options),
         ["memory", options @ ..] => parse_bounded(options),
+        ["lsm", options @ ..] if options.contains(&"--sources") => parse_lsm_sources(options),
         ["lsm", options @ ..] => parse_lsm(options),
         [other, ..] => Err(format!("there is no subcommand {other}")),
     }
@@ -448,6 +459,26 @@ fn parse_lsm(options: &[&str]) -> Result<Command, String> {
     Ok(Command::Lsm(LsmArguments { settings, json }))
 }
 
+fn parse_lsm_sources(options: &[&str]) -> Result<Command, String> {
+    let path = PathBuf::from(".");
+    let is_quick = options.contains(&"--quick");
+    let mut settings =
+        if is_quick { lsm::SourcesSettings::quick(path) } else { lsm::SourcesSettings::full(path) };
+    let read = read_options(options, |option, value| {
+        match option {
+            "--sources" => {}
+            "--pairs" => settings.pairs = number(option, value()?, 1_000)?,
+            "--rounds" => settings.rounds = number(option, value()?, 1)?,
+            "--seed" => settings.seed = number(option, value()?, 0)?,
+            "--path" => settings.path = value()?.into(),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let Options::Read { json } = read else { return Ok(Command::Help) };
+    Ok(Command::LsmSources(LsmSourcesArguments { settings, json }))
+}
+
 /// A whole number of at least `least`; commas and underscores may stand between digits.
 fn number<N>(option: &str, text: &str, least: u64) -> Result<N, String>
 where
@@ -480,6 +511,9 @@ mod tests {
         assert_eq!(arguments.json, Some(PathBuf::from("rows")));
         assert!(arguments.settings.large_entries < 300_000, "quick");
         assert!(matches!(parse_line("--help"), Ok(Command::Help)));
+        let line = "lsm --quick --sources --pairs 5,000";
+        let Ok(Command::LsmSources(arguments)) = parse_line(line) else { panic!("not read") };
+        assert_eq!((arguments.settings.pairs, arguments.settings.reads), (5_000, 100_000));
     }
 
     #[test]
@@ -490,6 +524,9 @@ mod tests {
             "maps --pairs 0",
             "bplus --pairs 5000000000",
             "slice --strings 1",
+            "lsm --pairs 5000",
+            "lsm --sources --pairs 12",
+            "lsm --sources --entries 400000",
             "put",
             "kv --fast",
             "kv --entries",

@@ -9,6 +9,7 @@ mod settings;
 mod ground;
 mod kill;
 mod reads;
+mod sources;
 mod writes;
 
 use crate::engine::LsmEngine;
@@ -21,6 +22,7 @@ use crate::lsm::ground::Ground;
 
 pub use crate::lsm::kill::{CHILD_COMMAND, child};
 pub use crate::lsm::settings::{Set, Settings};
+pub use crate::lsm::sources::{SourcesSettings, run as run_sources};
 
 /// Engine of the rows of the disk by itself.
 const RAW: &str = "raw";

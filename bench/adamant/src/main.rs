@@ -28,7 +28,8 @@ use adamant_bench::workload::{kill, memory};
 
 use crate::args::{
     BoundedArguments, BplusArguments, Command, HeapArguments, KvArguments, LsmArguments,
-    MapsArguments, SliceArguments, SplitsArguments, TransactionsArguments, USAGE,
+    LsmSourcesArguments, MapsArguments, SliceArguments, SplitsArguments, TransactionsArguments,
+    USAGE,
 };
 
 fn main() -> ExitCode {
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Transactions(arguments) => run_transactions(arguments),
         Command::Bounded(arguments) => run_bounded(arguments),
         Command::Lsm(arguments) => run_lsm(arguments),
+        Command::LsmSources(arguments) => run_lsm_sources(arguments),
         Command::LsmChild { engine, task } => run_lsm_child(&engine, &task),
         Command::KillChild { engine, task } => run_kill_child(&engine, &task),
         Command::BplusMemoryChild { task } => bplus::child(&task),
@@ -243,6 +245,21 @@ fn run_lsm(arguments: LsmArguments) -> Result<()> {
     println!("{} rounds, seed {}, {}", settings.rounds, settings.seed, machine()?);
     print!("{}", report.table(&asked));
     report.check_complete(&asked)
+}
+
+/// Measures parts of the engine, prints the table, writes the JSON lines. Nothing is asked of these rows.
+fn run_lsm_sources(arguments: LsmSourcesArguments) -> Result<()> {
+    let asked = AskedRows::of("lsm")?;
+    let json = arguments.json.map(File::create).transpose()?;
+    let settings = arguments.settings;
+    let report = with_progress(|tell| lsm::run_sources(&settings, tell))?;
+    if let Some(mut file) = json {
+        file.write_all(report.json_lines(&asked).as_bytes())?;
+    }
+    let lsm::SourcesSettings { pairs, reads, rounds, seed, .. } = settings;
+    println!("{pairs} pairs a table, {reads} reads, {rounds} rounds, seed {seed}, {}", machine()?);
+    print!("{}", report.table(&asked));
+    Ok(())
 }
 
 /// The side of opening after SIGKILL that is killed.

@@ -7,7 +7,11 @@
 
 mod settings;
 
-use std::collections::BTreeMap;
+mod bars;
+mod rows;
+
+mod sources;
+
 use std::env;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -20,7 +24,9 @@ use adamant_bench::lsm;
 use serde_json::Value;
 
 use crate::engines::fjall3::Fjall3Engine;
+use crate::lsm::rows::Rows;
 use crate::lsm::settings::{Settings, USAGE};
+use crate::lsm::sources::SOURCES_COMMAND;
 use crate::machine::{self, Ticks};
 use crate::peer::Peer;
 use crate::text;
@@ -42,6 +48,9 @@ pub fn run(arguments: &[String]) -> Result<()> {
         println!("{USAGE}");
         return Ok(());
     };
+    if settings.is_sources {
+        return sources::run(&settings, arguments);
+    }
     let before = Ticks::now()?;
     let mut rows = Rows::default();
     for round in 0..settings.rounds {
@@ -53,7 +62,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
                 .stderr(Stdio::inherit())
                 .output()?;
             ensure(output.status.success(), || format!("{name} could not be measured"))?;
-            rows.add(&String::from_utf8(output.stdout)?)?;
+            rows.add(&String::from_utf8(output.stdout)?, None)?;
         }
     }
     let (others, _) = Ticks::now()?.others_since(&before);
@@ -71,6 +80,11 @@ pub fn run(arguments: &[String]) -> Result<()> {
 /// # Errors
 /// Those of an engine, and arguments that are no task.
 pub fn run_child(arguments: &[String]) -> Result<bool> {
+    if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == SOURCES_COMMAND)
+    {
+        sources::measure(rest)?;
+        return Ok(true);
+    }
     let [command, name, rest @ ..] = arguments else { return Ok(false) };
     match (command.as_str(), name.as_str()) {
         (lsm::CHILD_COMMAND, AdamantEngine::NAME) => lsm::child::<AdamantEngine>(rest)?,
@@ -92,41 +106,11 @@ fn measure<E: LsmEngine>(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// What was measured, in the order in which rows came first.
-#[derive(Debug, Default)]
-struct Rows {
-    names: Vec<String>,
-    units: BTreeMap<String, (String, bool)>,
-    samples: BTreeMap<(String, String), Vec<f64>>,
-}
-
-impl Rows {
-    fn add(&mut self, lines: &str) -> Result<()> {
-        for line in lines.lines() {
-            let row: Value = serde_json::from_str(line)?;
-            let word = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
-            let name = word("row");
-            if !self.units.contains_key(&name) {
-                self.names.push(name.clone());
-                self.units.insert(name.clone(), (word("unit"), word("better") == "higher"));
-            }
-            let sample = row["median"].as_f64().ok_or_else(|| format!("no figure: {line}"))?;
-            self.samples.entry((name, word("engine"))).or_default().push(sample);
-        }
-        Ok(())
-    }
-
-    fn median(&self, row: &str, engine: &str) -> Option<f64> {
-        let samples = self.samples.get(&(row.to_owned(), engine.to_owned()))?;
-        Some(adamant_bench::measure::median(samples.clone()))
-    }
-
-    /// How many times better Adamant's figure is than the peer's.
-    fn ratio(&self, row: &str, is_higher_better: bool) -> Option<f64> {
-        let ours = self.median(row, AdamantEngine::NAME)?;
-        let theirs = self.median(row, Fjall3Engine::NAME)?;
-        Some(if is_higher_better { ours / theirs } else { theirs / ours })
-    }
+/// How many times better Adamant's figure is than the peer's.
+fn ratio(rows: &Rows, row: &str) -> Option<f64> {
+    let ours = rows.median(row, AdamantEngine::NAME)?;
+    let theirs = rows.median(row, Fjall3Engine::NAME)?;
+    Some(if rows.is_higher_better(row) { ours / theirs } else { theirs / ours })
 }
 
 fn page(settings: &Settings, rows: &Rows, others: f64, machine: &Value) -> Result<String> {
@@ -144,14 +128,13 @@ fn page(settings: &Settings, rows: &Rows, others: f64, machine: &Value) -> Resul
         settings.lsm.memtable_bytes >> 10,
     );
     let mut table = Vec::new();
-    for name in &rows.names {
-        let (unit, is_higher_better) = rows.units.get(name).ok_or("a row has no unit")?;
+    for (name, unit) in rows.rows() {
         let cell = |figure: Option<f64>| figure.map_or_else(String::new, text::figure);
-        let ratio = rows.ratio(name, *is_higher_better).filter(|ratio| ratio.is_finite());
+        let ratio = ratio(rows, name).filter(|ratio| ratio.is_finite());
         let asked = if unit == "ratio" || unit == "MiB" { ASKED_BYTES } else { ASKED };
         let holds = ratio.map_or("", |ratio| if ratio >= asked { "yes" } else { "no" });
         let engines = [AdamantEngine::NAME, Fjall3Engine::NAME, "raw"];
-        let mut line = vec![format!("`{name}`"), unit.clone()];
+        let mut line = vec![format!("`{name}`"), unit.to_owned()];
         line.extend(engines.map(|engine| cell(rows.median(name, engine))));
         line.extend([cell(ratio), holds.to_owned()]);
         table.push(line);

@@ -13,6 +13,8 @@ usage: adamant-peers lsm [options]   (cargo xtask peers lsm [options])
 --entries N         entries of 20 + 100 bytes (default 5,000,000); of 20 + 1,024 a fifth of that
 --rounds N          rounds that every engine takes part in (default 1)
 --output FILE       where the page is written, beside standard output
+--sources           instead: parts of the engine, each by itself, under the allocators that are installed;
+                    --output is then a folder, for the page and its pictures
 --path DIR          where to work (default: the current directory); all is removed at the end";
 
 /// How much of everything.
@@ -22,6 +24,10 @@ pub struct Settings {
     pub lsm: lsm::Settings,
     /// Rounds.
     pub rounds: u32,
+    /// Whether a tenth of everything.
+    pub is_quick: bool,
+    /// Whether parts of the engine are measured instead.
+    pub is_sources: bool,
     /// Where the page is written.
     pub output: Option<PathBuf>,
 }
@@ -35,13 +41,14 @@ impl Settings {
         let path = PathBuf::from(".");
         let is_quick = arguments.iter().any(|argument| argument == "--quick");
         let lsm = if is_quick { lsm::Settings::quick(path) } else { lsm::Settings::full(path) };
-        let mut settings = Self { lsm, rounds: 1, output: None };
+        let mut settings = Self { lsm, rounds: 1, is_quick, is_sources: false, output: None };
         let mut arguments = arguments.iter();
         while let Some(option) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("{option} needs a value"));
             match option.as_str() {
                 "--help" | "-h" | "help" => return Ok(None),
                 "--quick" => {}
+                "--sources" => settings.is_sources = true,
                 "--entries" => {
                     settings.lsm = settings.lsm.with_entries(number(option, value()?)?);
                 }
