@@ -1,5 +1,7 @@
 //! Adamant's tasks: `cargo xtask layers`, `cargo xtask tidy`, `cargo xtask test`,
-//! `cargo xtask soundness`, `cargo xtask stress`, `cargo xtask peers`.
+//! `cargo xtask docs`, `cargo xtask package`, `cargo xtask soundness`, `cargo xtask sanitize`, `cargo xtask stress`,
+//! `cargo xtask mutants`, `cargo xtask proof`, `cargo xtask power-cut`, `cargo xtask faults`,
+//! `cargo xtask fuzz`, `cargo xtask peers`, `cargo xtask header`, `cargo xtask install-c`.
 //!
 //! Purpose: what the compiler and clippy cannot check, and one command that runs every test.
 //! The checks read the sources with `syn`; they build nothing.
@@ -15,11 +17,25 @@ mod words;
 mod proofs;
 mod tidy;
 mod parts;
+mod python;
+mod docs;
+mod package;
 mod test;
+mod tools;
 mod soundness;
+mod sanitize;
+mod fuzz;
+mod field;
 mod stress;
+mod planted;
+mod programs;
+mod mutants;
+mod proof_lines;
+mod proof;
 mod pmdk;
 mod peers;
+mod header;
+mod install_c;
 
 use std::process::ExitCode;
 
@@ -27,12 +43,30 @@ const USAGE: &str = "\
 usage: cargo xtask layers                 one-way order of crates, no cycle between modules
        cargo xtask tidy                   what must not be in the sources, and the longest of them
        cargo xtask test [--kill-rounds N] every test, in parts, with seconds and a summary
-       cargo xtask soundness              Miri, loom, sanitizer and fuzzer on the slice, what there is
+       cargo xtask test --python          the part of it that is the Python package
+       cargo xtask docs [--open]          documentation of the crates that users need, without warnings
+       cargo xtask package [--quick]      their packages, each built from what was packed; the command
+                                          installed. --quick: packed and looked at only
+       cargo xtask soundness              Miri on the slice, loom on it and the heap, what there is
+       cargo xtask sanitize [--smoke]     the tests under the sanitizers of addresses and threads, and valgrind
+       cargo xtask fuzz [options]         programs of bytes that do harm, to slices, files, stores: --smoke,
+                                          --seconds N (of all), --target T, --seed N
        cargo xtask stress lsm [options]   kills at random moments, verified: --seconds N, --seed N
+       cargo xtask mutants [--smoke]      mistakes of our own, planted one at a time: are they noticed?
+                                          --only PREFIX
+       cargo xtask proof [options]        campaigns that try to lose data, one table: --smoke,
+                                          --minutes N, --seed S
+       cargo xtask power-cut [options]    virtual machines lose their power: --smoke, --cuts N,
+                                          --seconds N, --seed N, --medium disk|memory, --lying-disk
+       cargo xtask faults [options]       system calls that fail, full file systems: --smoke,
+                                          --seconds N, --seed N
        cargo xtask peers [options]            Adamant beside other stores: --quick, --full, --help;
                                               --features sled,rocksdb builds more of them
        cargo xtask peers heap [options]       the heap beside libpmemobj, where it is installed
-       cargo xtask peers slice [options]      the slice beside byteview, bytes and other strings";
+       cargo xtask peers slice [options]      the slice beside byteview, bytes and other strings
+       cargo xtask header [--check]           makes the header of the C interface, or compares it
+       cargo xtask install-c --prefix P       builds and installs the C interface: header, libraries,
+                                              file for pkg-config; --dev: without optimisation";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -45,9 +79,24 @@ fn main() -> ExitCode {
             Ok(rounds) => test::run(Some(rounds)),
             Err(_) => Err(format!("--kill-rounds takes a number, found {rounds:?}")),
         },
+        ["test", "--python"] => test::run_python(),
+        ["docs"] => docs::run(false),
+        ["docs", "--open"] => docs::run(true),
+        ["package"] => package::run(false),
+        ["package", "--quick"] => package::run(true),
         ["soundness"] => soundness::run(),
+        ["sanitize", ref options @ ..] => sanitize::run(options),
         ["stress", "lsm", ref options @ ..] => stress::run(options),
+        ["mutants", ref options @ ..] => mutants::run(options),
+        ["proof", ref options @ ..] => proof::run(options),
+        ["power-cut", ref options @ ..] => field::power_cut(options),
+        ["fuzz", ref options @ ..] => fuzz::run(options),
+        ["faults", ref options @ ..] => field::faults(options),
         ["peers", ..] => peers::run(&arguments[1..]),
+        ["header"] => header::run(false),
+        ["header", "--check"] => header::run(true),
+        ["install-c", "--prefix", prefix] => install_c::run(prefix, false),
+        ["install-c", "--prefix", prefix, "--dev"] => install_c::run(prefix, true),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

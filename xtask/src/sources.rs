@@ -19,11 +19,19 @@ pub(crate) struct Module {
     pub(crate) children: Vec<String>,
 }
 
-/// All `.rs` files below a folder, sorted, without build products and hidden folders.
+/// All `.rs` files below a folder, as [`files`].
+///
+/// # Errors
+/// As [`files`].
+pub(crate) fn rust_files(root: &Path) -> Result<Vec<PathBuf>, String> {
+    files(root, ".rs")
+}
+
+/// All files below a folder whose names end so, sorted, without build products and hidden folders.
 ///
 /// # Errors
 /// In words, when a folder cannot be read.
-pub(crate) fn rust_files(root: &Path) -> Result<Vec<PathBuf>, String> {
+pub(crate) fn files(root: &Path, ending: &str) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -36,7 +44,7 @@ pub(crate) fn rust_files(root: &Path) -> Result<Vec<PathBuf>, String> {
                 if name != "target" && !name.starts_with('.') {
                     folders.push(path);
                 }
-            } else if name.ends_with(".rs") {
+            } else if name.ends_with(ending) {
                 files.push(path);
             }
         }

@@ -4,17 +4,16 @@
 //! their seconds and tests, what was not run and why, and a line of totals. Parts go on after
 //! one that failed.
 
+use crate::docs;
 use crate::parts::{self, Counts, Part};
+use crate::python;
 use crate::workspace::Workspace;
 
-/// What there is nothing of yet, and why.
-const ABSENT: [(&str, &str); 2] = [
-    ("C", "none yet, there is no C interface"),
-    ("Python", "none yet, there is no Python package"),
-];
-
-const MOST_TESTS: &str = "test --workspace --exclude adamant-cli --no-fail-fast \
-                          --lib --bins --tests -- --show-output";
+const MOST_TESTS: &str = "test --workspace --exclude adamant-cli --exclude adamant-capi \
+                          --exclude adamant-python --no-fail-fast --lib --bins --tests \
+                          -- --show-output";
+/// The library as programs in C see it: compilers, valgrind and so on, where they are.
+const C_TESTS: &str = "test -p adamant-capi --no-fail-fast -- --show-output";
 const COMMAND_TESTS: &str = "test -p adamant-cli --no-fail-fast -- --skip kill_loop --show-output";
 /// Whether the benchmark runs, not how fast: small and of one round.
 const BENCHMARK: &str = "run --quiet -p adamant-bench -- kv --entries 5000 --large-entries 2000 \
@@ -33,11 +32,23 @@ pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
         run("unit and integration tests", MOST_TESTS, &[]),
         run("documentation tests", "test --workspace --no-fail-fast --doc", &[]),
         run("the command", COMMAND_TESTS, &[]),
+        run("C", C_TESTS, &[]),
         run("kill loop", "test -p adamant-cli --test kill_loop -- --show-output", &rounds),
     ];
     ran.extend(examples(&workspace));
+    let (name, flags) = docs::FLAGS;
+    let variables = [(name, flags.to_owned())];
+    ran.push(run("documentation", &docs::arguments(&workspace).join(" "), &variables));
+    ran.push(run("packages", "xtask package --quick", &[]));
     ran.push(run("benchmark smoke test", BENCHMARK, &[]));
+    ran.push(python::run(&workspace.root));
     Ok(summarise(&ran))
+}
+
+/// Runs the part "Python" alone.
+pub(crate) fn run_python() -> Result<bool, String> {
+    let workspace = Workspace::load()?;
+    Ok(summarise(&[python::run(&workspace.root)]))
 }
 
 /// Each program of the examples' package, and each example of any package.
@@ -63,9 +74,6 @@ fn summarise(ran: &[Part]) -> bool {
     for Part { name, seconds, counts, .. } in ran {
         let Counts { passed, failed, skipped } = counts;
         println!("{seconds:9.1}  {passed:6}  {failed:6}  {skipped:7}  {name}");
-    }
-    for (name, why) in ABSENT {
-        println!("{:>9}  {:>6}  {:>6}  {:>7}  {name}: {why}", "-", "-", "-", "-");
     }
     let total = ran.iter().map(|part| part.counts).fold(Counts::default(), Counts::plus);
     for part in ran {

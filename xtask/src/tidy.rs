@@ -2,9 +2,9 @@
 //!
 //! Fails on serialisation that depends on the machine, an `unsafe` without its proof or in a
 //! crate that needs none, a `layout.rs` without its page of docs/format, characters that are no
-//! ASCII, and unfinished work. Lengths are printed to be looked at; none of them fails.
+//! ASCII, and unfinished work; of Python sources the characters, and paths of a machine. Lengths are printed to be looked at; none of them fails.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
@@ -13,11 +13,22 @@ use crate::workspace::Workspace;
 use crate::{proofs, sources, words};
 
 /// Folders of crates that may hold unsafe code; each of the others forbids it.
-const UNSAFE_FOLDERS: [&str; 5] =
-    ["base/slice", "base/medium", "base/heap", "engines/trees", "interfaces/capi"];
+const UNSAFE_FOLDERS: [&str; 6] = [
+    "base/slice",
+    "base/medium",
+    "base/heap",
+    "engines/trees",
+    "interfaces/capi",
+    "interfaces/python",
+];
 /// Folders of crates that implement the medium's `File`. Its `map_private` is an unsafe function,
 /// so that they cannot forbid unsafe code; they need a proof for each use like all others.
 const FILE_FOLDERS: [&str; 1] = ["testing/sim"];
+
+/// Folders of some machine that no source may name.
+const MACHINE_FOLDERS: [&str; 3] = ["/home/", "/root/", "/tmp/"];
+/// Characters of a line of Python. Those of Rust are rustfmt's business.
+const SCRIPT_WIDTH: usize = 110;
 
 /// How many of the longest files and functions are printed.
 const LONGEST_COUNT: usize = 8;
@@ -39,6 +50,13 @@ pub(crate) fn run() -> Result<bool, String> {
         let found = check_file(path, &name, &text, &workspace.root, &mut functions)?;
         problems.extend(found.into_iter().map(|(line, what)| format!("{name}:{line}: {what}")));
     }
+    let scripts = python_files(&workspace.root)?;
+    for path in &scripts {
+        let name = relative(&workspace.root, path);
+        let text = sources::read(path)?;
+        let found = check_script(&text);
+        problems.extend(found.into_iter().map(|(line, what)| format!("{name}:{line}: {what}")));
+    }
     for package in &workspace.packages {
         for entry in &package.entries {
             let forbids = sources::read(entry)?.contains("#![forbid(unsafe_code)]");
@@ -54,7 +72,7 @@ pub(crate) fn run() -> Result<bool, String> {
     for problem in &problems {
         eprintln!("tidy: {problem}");
     }
-    println!("tidy: {} files, {} wrong", paths.len(), problems.len());
+    println!("tidy: {} files, {} wrong", paths.len() + scripts.len(), problems.len());
     Ok(problems.is_empty())
 }
 
@@ -74,11 +92,7 @@ fn check_file(
     let tokens = text.parse().map_err(|error| format!("{name}: {error}"))?;
     let mut problems = words::check(tokens);
     problems.extend(proofs::check(text, &file));
-    for (line, content) in text.lines().enumerate() {
-        if let Some(character) = content.chars().find(|character| !character.is_ascii()) {
-            problems.push((line + 1, format!("{character:?} is no ASCII; write an escape")));
-        }
-    }
+    problems.extend(check_characters(text));
     if name.ends_with("/layout.rs") {
         let read = |page: &str| std::fs::read_to_string(root.join(page));
         problems.extend(check_pages(name, text, read).into_iter().map(|what| (1, what)));
@@ -87,6 +101,36 @@ fn check_file(
     lengths.visit_file(&file);
     problems.sort();
     Ok(problems)
+}
+
+/// What is no ASCII, by line.
+fn check_characters(text: &str) -> Vec<(usize, String)> {
+    let first = |line: &str| line.chars().find(|character| !character.is_ascii());
+    let found = text.lines().enumerate().filter_map(|(line, words)| Some((line, first(words)?)));
+    found
+        .map(|(line, found)| (line + 1, format!("{found:?} is no ASCII; write an escape")))
+        .collect()
+}
+
+/// Sources of Python: modules and stubs.
+fn python_files(root: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut files = sources::files(root, ".py")?;
+    files.extend(sources::files(root, ".pyi")?);
+    Ok(files)
+}
+
+/// What is wrong in a source of Python, by line.
+fn check_script(text: &str) -> Vec<(usize, String)> {
+    let mut problems = check_characters(text);
+    for (line, content) in text.lines().enumerate() {
+        for folder in MACHINE_FOLDERS.iter().filter(|folder| content.contains(**folder)) {
+            problems.push((line + 1, format!("{folder} is a path of some machine; pass it in")));
+        }
+        if content.chars().count() > SCRIPT_WIDTH {
+            problems.push((line + 1, format!("longer than {SCRIPT_WIDTH} characters")));
+        }
+    }
+    problems
 }
 
 /// Whether a layout names its pages of docs/format, and each of them names the layout.
@@ -165,6 +209,15 @@ mod tests {
         assert_eq!(problems("engines/trees/src/layout.rs", "//! See docs/format/pool.md."), 1);
         assert_eq!(problems("base/heap/src/layout.rs", "//! See docs/format/other.md."), 1);
         assert_eq!(problems("base/heap/src/layout.rs", "//! Bytes."), 1);
+    }
+
+    #[test]
+    fn finds_what_is_wrong_in_python() {
+        assert_eq!(check_script("a = 1\nopen(path)\n").len(), 0);
+        let text =
+            format!("a = '\u{e9}'\nb = '{}home/me/x'\nc = {}\n", "/", "1".repeat(SCRIPT_WIDTH));
+        let lines: Vec<usize> = check_script(&text).into_iter().map(|(line, _)| line).collect();
+        assert_eq!(lines, [1, 2, 3]);
     }
 
     #[test]

@@ -9,6 +9,8 @@ use serde_json::Value;
 pub(crate) struct Workspace {
     /// The folder of the root manifest.
     pub(crate) root: PathBuf,
+    /// The folder that is built in.
+    pub(crate) target: PathBuf,
     /// All members, sorted by folder.
     pub(crate) packages: Vec<Package>,
 }
@@ -27,6 +29,8 @@ pub(crate) struct Package {
     pub(crate) programs: Vec<String>,
     /// Names of its example programs.
     pub(crate) examples: Vec<String>,
+    /// Whether it is made for a registry.
+    pub(crate) is_published: bool,
 }
 
 /// A dependency on another package of the workspace.
@@ -54,6 +58,7 @@ impl Workspace {
         let metadata: Value = serde_json::from_slice(&output.stdout)
             .map_err(|error| format!("cargo metadata printed no JSON: {error}"))?;
         let root = PathBuf::from(text(&metadata, "workspace_root")?);
+        let target = PathBuf::from(text(&metadata, "target_directory")?);
         let mut packages = list(&metadata, "packages")?
             .iter()
             .map(|package| Package::from_metadata(package, &root))
@@ -63,12 +68,17 @@ impl Workspace {
         for package in &mut packages {
             package.dependencies.retain(|dependency| names.contains(&dependency.name));
         }
-        Ok(Self { root, packages })
+        Ok(Self { root, target, packages })
     }
 
     /// The package of that name.
     pub(crate) fn package(&self, name: &str) -> Option<&Package> {
         self.packages.iter().find(|package| package.name == name)
+    }
+
+    /// Those that are made for a registry.
+    pub(crate) fn published(&self) -> impl Iterator<Item = &Package> {
+        self.packages.iter().filter(|package| package.is_published)
     }
 }
 
@@ -112,6 +122,8 @@ impl Package {
             entries,
             programs,
             examples,
+            // `publish = false` comes as a list of no registries.
+            is_published: package["publish"].is_null(),
         })
     }
 }

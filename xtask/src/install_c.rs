@@ -1,0 +1,84 @@
+//! `cargo xtask install-c --prefix P`: the C interface as other libraries are installed.
+//!
+//! Purpose: builds it, and puts the header, both libraries and the file for pkg-config under the prefix.
+//! The shared library has the number of its binary interface in its name.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::workspace::Workspace;
+
+const PACKAGE: &str = "adamant-capi";
+/// Under what name the shared library is looked for when a program starts: see build.rs of the package.
+const SONAME: &str = "libadamant.so.1";
+
+/// Builds and installs; `is_development`: quickly, with assertions, as the tests want it.
+pub(crate) fn run(prefix: &str, is_development: bool) -> Result<bool, String> {
+    let root = Workspace::load()?.root;
+    let prefix = std::path::absolute(prefix).map_err(|error| format!("{prefix}: {error}"))?;
+    let artifacts = build(&root, is_development)?;
+    let folder = root.join("interfaces/capi");
+    let (include, lib) = (prefix.join("include"), prefix.join("lib"));
+    let pkg_config = lib.join("pkgconfig");
+    for folder in [&include, &pkg_config] {
+        std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    }
+    copy(&folder.join("include/adamant.h"), &include.join("adamant.h"))?;
+    copy(&artifact(&artifacts, "a")?, &lib.join("libadamant.a"))?;
+    copy(&artifact(&artifacts, "so")?, &lib.join(SONAME))?;
+    let link = lib.join("libadamant.so");
+    match std::fs::remove_file(&link) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(failed(&link, &error));
+        }
+        _ => std::os::unix::fs::symlink(SONAME, &link).map_err(|error| failed(&link, &error))?,
+    }
+    let template = folder.join("adamant.pc.in");
+    let text = std::fs::read_to_string(&template).map_err(|error| failed(&template, &error))?;
+    let text = text.replace("@PREFIX@", &prefix.to_string_lossy());
+    let text = text.replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+    let file = pkg_config.join("adamant.pc");
+    std::fs::write(&file, text).map_err(|error| failed(&file, &error))?;
+    println!("install-c: {}", prefix.display());
+    Ok(true)
+}
+
+/// Builds the package; the files that cargo says it made.
+fn build(root: &Path, is_development: bool) -> Result<Vec<PathBuf>, String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["build", "--quiet", "-p", PACKAGE, "--message-format", "json"]);
+    if !is_development {
+        command.arg("--release");
+    }
+    let output = command.current_dir(root).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("could not run cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{PACKAGE} could not be built"));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let made = messages.filter(|message| {
+        message["reason"] == "compiler-artifact" && message["target"]["name"] == "adamant_capi"
+    });
+    let files =
+        made.flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default());
+    Ok(files.filter_map(|file| file.as_str().map(PathBuf::from)).collect())
+}
+
+fn artifact(artifacts: &[PathBuf], extension: &str) -> Result<PathBuf, String> {
+    let found = artifacts.iter().find(|file| file.extension().is_some_and(|it| it == extension));
+    found.cloned().ok_or_else(|| format!("cargo made no .{extension} of {PACKAGE}"))
+}
+
+/// Copies a file and puts the copy in place in one step: a program that runs with the old library goes on.
+fn copy(source: &Path, target: &Path) -> Result<(), String> {
+    let new = target.with_extension("new");
+    std::fs::copy(source, &new).map_err(|error| failed(source, &error))?;
+    std::fs::rename(&new, target).map_err(|error| failed(target, &error))
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}

@@ -1,0 +1,290 @@
+//! The mistakes that `cargo xtask mutants` plants, and the tests that are to notice each.
+//!
+//! Purpose: one line for every place in the sources that asks `mutants::is_planted`, which that
+//! command checks: none is missing here, none is listed in vain. The order within a rule is that
+//! of the design; the tests of a line are tried one after the other until one notices.
+//! Thread safety: constants.
+
+/// A program of tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Suite {
+    /// The package.
+    pub(crate) package: &'static str,
+    /// The file of tests in it; empty for those beside the code.
+    pub(crate) target: &'static str,
+}
+
+/// A test by its name in its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Test {
+    pub(crate) suite: Suite,
+    pub(crate) name: &'static str,
+}
+
+/// A mistake that is planted by its name.
+#[derive(Debug)]
+pub(crate) struct Mutant {
+    /// The rule that it breaks, a point, and how.
+    pub(crate) name: &'static str,
+    /// Those that are to notice it.
+    pub(crate) tests: &'static [Test],
+}
+
+impl Suite {
+    const fn test(self, name: &'static str) -> Test {
+        Test { suite: self, name }
+    }
+}
+
+const fn suite(package: &'static str, target: &'static str) -> Suite {
+    Suite { package, target }
+}
+
+const fn mutant(name: &'static str, tests: &'static [Test]) -> Mutant {
+    Mutant { name, tests }
+}
+
+const WIRE: Suite = suite("adamant-wire", "frame");
+const HEAP: Suite = suite("adamant-heap", "");
+const REDO: Suite = suite("adamant-heap", "redo");
+const LANES: Suite = suite("adamant-heap", "lanes");
+const UNDER_CHANGES: Suite = suite("adamant-heap", "damage_under_changes");
+const SIMULATOR: Suite = suite("adamant-sim", "mapped");
+const HEAP_CRASHES: Suite = suite("adamant-sim", "heap_crashes");
+const LSM_DAMAGE: Suite = suite("adamant-lsm", "damage");
+const LSM_TREE: Suite = suite("adamant-lsm", "tree");
+const BACKUP: Suite = suite("adamant", "backup_lsm");
+const RENAME: Suite = suite("adamant", "rename");
+const STORE: Suite = suite("adamant", "");
+
+const SMALL: Test = HEAP_CRASHES.test("every_crash_point_of_small_commits");
+const LARGE: Test = HEAP_CRASHES.test("large_records_fill_and_recycle_the_log");
+const BEYOND: Test =
+    HEAP_CRASHES.test("beyond::a_log_beyond_its_limit_is_kept_until_nobody_needs_it");
+const UNSYNCED: Test = HEAP_CRASHES.test("many_unsynced_commits");
+const COMMIT_SYNC: Test = HEAP.test("journal::tests::commit::a_failed_sync_ends_writing");
+const FAILED_SYNC: Test = HEAP_CRASHES.test("a_failing_sync_poisons_and_reopening_recovers");
+const FORGED_PARTS: Test =
+    HEAP.test("journal::tests::forged::a_commit_frame_that_does_not_fit_its_parts_is_damage");
+const OTHER_HISTORY: Test =
+    HEAP.test("journal::tests::forged::records_of_another_history_do_not_follow");
+const OTHER_NUMBER: Test =
+    HEAP.test("journal::tests::forged::a_record_of_another_number_does_not_follow");
+const FRAME_OTHERS: Test = WIRE.test("a_frame_of_another_pool_or_generation_is_refused");
+const LOG_DAMAGE: Test =
+    HEAP.test("journal::tests::recovery::damage_in_what_was_durable_is_an_error");
+const LOST_HEADER: Test = HEAP.test("journal::tests::space::a_lost_header_of_a_log_file_is_damage");
+const LOG_TORN: Test =
+    HEAP.test("journal::tests::recovery::a_torn_record_before_a_whole_one_is_a_tail");
+const SHORTER: Test =
+    HEAP.test("journal::tests::recovery::a_log_shorter_than_its_checkpoint_knew_is_damage");
+const LOST_LOG: Test =
+    HEAP.test("journal::tests::recovery::both_checkpoints_or_the_log_lost_is_damage");
+const DURING_RECOVERY: Test = HEAP_CRASHES.test("crashes_during_recovery");
+const KILLED: Test = HEAP_CRASHES.test("a_killed_process_loses_no_buffered_commit");
+const CLOSING: Test = HEAP_CRASHES.test("closing::a_close_that_failed_is_not_built_upon");
+const LOST_CHECKPOINTS: Test =
+    HEAP.test("journal::tests::recovery::lost_checkpoints_are_noticed_or_harmless");
+const FULL: Test = HEAP_CRASHES.test("a_full_disk_refuses_and_loses_nothing");
+const FULL_LOG: Test =
+    HEAP.test("journal::tests::space::a_full_disk_stops_large_records_and_not_small_ones");
+const NO_GROWTH: Test = HEAP.test("journal::tests::space::a_pool_that_cannot_grow_stays_as_it_was");
+const HOLE: Test = HEAP_CRASHES.test("shrink::a_hole_is_backed_before_it_is_used_or_refused");
+const RESTORES: Test = REDO.test("transactions::an_error_or_a_panic_restores_every_byte");
+const COMMIT_WRITE: Test =
+    HEAP.test("journal::tests::commit::a_failed_write_ends_writing_for_all_who_wait");
+const FAILED_OTHERS: Test = HEAP_CRASHES.test("any_other_failing_operation_is_undone_or_poisons");
+const DROPPED: Test = HEAP_CRASHES.test("bounded::crashes_while_pages_are_dropped");
+const MISSED: Test = HEAP.test("keeper::tests::nobody_sees_a_byte_change");
+const RESERVED: Test =
+    HEAP_CRASHES.test("bounded::a_reservation_that_is_filled_meanwhile_keeps_its_bytes");
+const FORK: Test = REDO.test("fork::a_child_is_refused_and_the_parent_goes_on");
+const PAGE_DAMAGE: Test =
+    HEAP.test("journal::tests::recovery::a_damaged_page_is_never_given_a_new_checksum");
+const MET_AGAIN: Test = UNDER_CHANGES.test("an_applier_that_met_damage_leaves_it_to_be_met_again");
+const RECOVERY_JUDGES: Test = UNDER_CHANGES.test("recovery_judges_what_no_applier_was_at_work_on");
+const TORN_PAGES: Test =
+    HEAP.test("journal::tests::recovery::a_pool_torn_by_an_applier_is_made_whole");
+const COPY_DAMAGE: Test = HEAP_CRASHES.test("backup::a_damaged_page_is_named_and_not_copied");
+const FIRST_TOUCH: Test =
+    REDO.test("first_touch::a_flipped_bit_is_an_error_at_first_touch_when_asked_for");
+const GAPS: Test =
+    HEAP.test("lanes::recover::tests::a_number_that_is_gone_is_damage_unless_all_behind_it_say_that_it_was_in_flight");
+const UNDO: Test = HEAP_CRASHES.test("undo::every_fence_of_the_undo_journal");
+const ORDER_OPEN: Test =
+    HEAP.test("lanes::order::tests::what_is_in_flight_is_named_and_what_is_open_is_not_settled");
+const UNDO_SMALL: Test = HEAP_CRASHES.test("undo::small_blocks_in_place_under_the_undo_journal");
+const LANES_THREADS: Test = LANES.test("threads_that_die_leave_all_that_was_committed");
+const IN_PLACE: Test =
+    HEAP.test("lanes::replay::tests::what_a_later_commit_wrote_in_place_is_not_written_over");
+const LANES_FRESH: Test =
+    LANES.test("a_fresh_block_that_did_not_reach_the_medium_takes_its_commit_with_it");
+const UNDO_LARGE: Test = HEAP_CRASHES.test("undo::large_blocks_under_the_undo_journal");
+const LSM_REDO: Test = LSM_TREE.test("crashes::crashes_under_the_redo_journal");
+const LSM_THREADS: Test = LSM_TREE.test("threads::each_moment_is_seen_whole_beside_all_work");
+const LSM_MODEL: Test = LSM_TREE.test("model::it_agrees_with_maps");
+const BACKUP_LSM: Test = BACKUP.test("files_that_are_let_go_while_they_are_copied_are_in_the_copy");
+const ORPHANS: Test =
+    LSM_TREE.test("orphans::orphans_of_this_store_go_and_their_numbers_with_them");
+const FRAME_BITS: Test = WIRE.test("every_flipped_bit_is_found");
+const LOOK_ALIKE: Test =
+    HEAP.test("journal::tests::forged::a_torn_record_that_looks_like_frames_is_a_tail");
+const FRAME_PADDING: Test = WIRE.test("padding_must_be_zero");
+const HEADERS: Test = HEAP
+    .test("journal::tests::recovery::every_flipped_bit_of_the_header_and_other_files_are_errors");
+const ENTRY: Test = HEAP.test("lanes::entry::tests::a_flipped_bit_or_a_cut_is_noticed");
+const LANES_DAMAGE: Test =
+    LANES.test("a_damaged_byte_of_the_lanes_is_an_error_or_drops_the_last_entry");
+const LANES_CUT: Test = LANES.test("lanes_that_are_missing_or_cut_are_an_error");
+const WATERMARK: Test =
+    HEAP.test("lanes::layout::tests::any_flipped_bit_of_a_watermark_is_noticed");
+const LSM_CHANGED: Test =
+    LSM_TREE.test("heap_damage::a_changed_byte_is_an_error_or_changes_nothing");
+const LSM_FLUSH_PROVES: Test = LSM_TREE.test("heap_damage::a_flush_proves_what_it_writes");
+const TABLE_BITS: Test = LSM_DAMAGE.test("a_flipped_bit_of_a_table_never_shows_other_data");
+const FILES_OF_OTHERS: Test = LSM_DAMAGE.test("files_of_others_and_none_are_refused");
+const BLOB_BITS: Test = LSM_DAMAGE.test("a_flipped_bit_of_a_blob_file_never_shows_another_value");
+const BLOB_CUT: Test = LSM_DAMAGE.test("a_blob_file_that_is_cut_or_longer_is_refused");
+const UNDO_CREATED: Test =
+    HEAP_CRASHES.test("undo::every_crash_point_of_a_creation_where_memory_is_the_medium");
+const BESIDE: Test =
+    HEAP.test("lanes::tests::what_is_committed_beside_one_on_its_way_is_kept_until_that_is_there");
+const STORE_HEAD: Test =
+    STORE.test("catalogue::tests::a_head_that_is_none_or_of_another_version_is_refused");
+const RENAMED: Test = RENAME.test("a_renamed_keyspace_is_the_same_to_all_who_have_it");
+const COPY_CRASHES: Test = HEAP_CRASHES.test("backup::a_copy_is_some_commit_whole_or_nothing");
+
+/// Every mistake that can be planted.
+pub(crate) const PLANTED: &[Mutant] = &[
+    mutant("R1.applies-before-the-log-is-durable", &[SMALL]),
+    mutant("R1.position-before-the-pool-is-durable", &[SMALL, LARGE]),
+    mutant("R1.reuses-the-log-before-the-position", &[BEYOND]),
+    mutant("R1.syncs-the-newest-file-only", &[LARGE, UNSYNCED]),
+    mutant("R1.goes-on-after-a-failed-sync", &[COMMIT_SYNC, FAILED_SYNC]),
+    mutant("R2.counts-before-its-commit-frame", &[LARGE]),
+    mutant("R2.commit-covers-no-parts", &[FORGED_PARTS]),
+    mutant("R2.frames-need-no-chain", &[OTHER_HISTORY]),
+    mutant("R2.frames-of-any-record", &[OTHER_NUMBER]),
+    mutant("R2.generations-are-alike", &[FRAME_OTHERS, LARGE, SMALL]),
+    mutant("R2.logs-of-all-pools-are-alike", &[FRAME_OTHERS]),
+    mutant("R3.ends-without-looking-on", &[LOG_DAMAGE, LOST_HEADER]),
+    mutant("R3.every-later-record-is-proof", &[LOG_TORN, UNSYNCED]),
+    mutant("R3.forgets-what-the-checkpoint-knew", &[SHORTER]),
+    mutant("R3.a-log-may-be-missing", &[LOST_LOG]),
+    mutant("R3.files-without-header-are-passed-over", &[LOST_HEADER]),
+    mutant("R4.replays-what-is-not-durable", &[DURING_RECOVERY, KILLED]),
+    mutant("R4.trusts-the-page-cache", &[FAILED_SYNC, DURING_RECOVERY]),
+    mutant("R4.goes-on-in-the-same-generation", &[SMALL, LARGE, LOG_TORN]),
+    mutant("R4.appends-before-the-generation-is-durable", &[SMALL]),
+    mutant("R4.goes-on-from-a-checkpoint-in-the-cache", &[CLOSING]),
+    mutant("R4.later-generations-are-forgotten", &[LOST_CHECKPOINTS]),
+    mutant("R5.log-files-have-no-space", &[FULL, FULL_LOG]),
+    mutant("R5.a-pool-has-no-space", &[FULL, NO_GROWTH]),
+    mutant("R5.holes-are-used-without-space", &[HOLE]),
+    mutant("R5.a-refused-commit-stays", &[RESTORES, FULL]),
+    mutant("R5.goes-on-after-a-failed-write", &[COMMIT_WRITE, FAILED_OTHERS]),
+    mutant("R6.stores-are-not-marked", &[DROPPED, MISSED]),
+    mutant("R6.drops-what-is-reserved", &[MISSED, RESERVED]),
+    mutant("R6.drops-what-no-sync-covers", &[DROPPED, MISSED]),
+    mutant("R6.a-child-goes-on", &[FORK]),
+    mutant("R7.applier-judges-no-page", &[PAGE_DAMAGE, MET_AGAIN]),
+    mutant("R7.recovery-judges-no-page", &[RECOVERY_JUDGES]),
+    mutant("R7.torn-pages-are-damage", &[TORN_PAGES, SMALL]),
+    mutant("R7.damage-is-taken-for-a-torn-page", &[MET_AGAIN]),
+    mutant("R7.check-and-copy-judge-no-page", &[COPY_DAMAGE, PAGE_DAMAGE]),
+    mutant("R7.no-page-is-judged-when-first-loaded", &[FIRST_TOUCH]),
+    mutant("R7.sums-are-not-kept", &[SMALL]),
+    mutant("R8.gaps-are-no-damage", &[GAPS]),
+    mutant("R8.covers-before-memory-is-durable", &[UNDO]),
+    mutant("R8.starts-over-before-it-is-covered", &[BESIDE]),
+    mutant("R8.large-files-go-before-they-are-covered", &[BESIDE]),
+    mutant("R8.open-entries-are-settled", &[ORDER_OPEN, UNDO_SMALL]),
+    mutant("R8.names-nobody-in-flight", &[ORDER_OPEN, LANES_THREADS]),
+    mutant("R8.replays-lane-by-lane", &[UNDO, LANES_THREADS]),
+    mutant("R8.replays-over-what-came-later", &[IN_PLACE]),
+    mutant("R8.fresh-blocks-need-no-proof", &[LANES_FRESH]),
+    mutant("R8.undo-entries-outlive-their-commit", &[UNDO_SMALL, UNDO]),
+    mutant("R8.undo-entries-are-not-rolled-back", &[UNDO_SMALL, UNDO_LARGE]),
+    mutant("R9.files-go-before-their-commit-is-durable", &[LSM_REDO]),
+    mutant("R9.files-go-beside-a-reader", &[LSM_THREADS, LSM_MODEL]),
+    mutant("R9.files-go-beside-a-backup", &[BACKUP_LSM]),
+    mutant("R9.orphans-of-others-go", &[ORPHANS]),
+    mutant("R9.numbers-are-used-again", &[ORPHANS]),
+    mutant("R9.numbers-of-orphans-are-used-again", &[ORPHANS]),
+    mutant("R9.memtables-flush-in-any-order", &[LSM_MODEL, LSM_REDO]),
+    mutant("R9.an-undone-transaction-leaves-entries", &[LSM_MODEL, LSM_REDO]),
+    mutant("checksum.log-frame", &[FRAME_BITS, LOG_DAMAGE]),
+    mutant("checksum.log-frame-beyond", &[LOOK_ALIKE]),
+    mutant("checksum.log-padding", &[FRAME_PADDING]),
+    mutant("checksum.log-header", &[LOST_LOG]),
+    mutant("checksum.checkpoint", &[LOST_CHECKPOINTS, HEADERS, SMALL]),
+    mutant("checksum.pool-header", &[HEADERS]),
+    mutant("checksum.page", &[PAGE_DAMAGE]),
+    mutant("checksum.lane-entry", &[ENTRY, LANES_DAMAGE]),
+    mutant("checksum.lanes-header", &[LANES_DAMAGE, LANES_CUT]),
+    mutant("checksum.watermark", &[WATERMARK, LANES_DAMAGE]),
+    mutant("checksum.tree-head", &[LSM_CHANGED]),
+    mutant("checksum.manifest", &[LSM_CHANGED]),
+    mutant("checksum.memtable-record", &[LSM_CHANGED]),
+    mutant("checksum.memtable-value", &[LSM_FLUSH_PROVES]),
+    mutant("checksum.memtable-end", &[LSM_CHANGED]),
+    mutant("checksum.memtable-buffer", &[LSM_CHANGED]),
+    mutant("checksum.table-header", &[TABLE_BITS, FILES_OF_OTHERS]),
+    mutant("checksum.table-block", &[TABLE_BITS]),
+    mutant("checksum.table-index", &[TABLE_BITS]),
+    mutant("checksum.table-filter", &[TABLE_BITS]),
+    mutant("checksum.table-ranges", &[TABLE_BITS]),
+    mutant("checksum.table-top", &[TABLE_BITS]),
+    mutant("checksum.table-meta", &[TABLE_BITS]),
+    mutant("checksum.table-footer", &[TABLE_BITS]),
+    mutant("checksum.blob-record", &[BLOB_BITS]),
+    mutant("checksum.blob-footer", &[BLOB_BITS, BLOB_CUT]),
+    mutant("checksum.store-head", &[STORE_HEAD]),
+    mutant("checksum.store-format", &[STORE_HEAD]),
+    mutant("rename.a-keyspace-keeps-its-old-name", &[RENAMED]),
+    mutant("rename.a-pool-before-it-is-durable", &[SMALL]),
+    mutant("rename.a-mapped-pool-before-it-is-durable", &[UNDO_CREATED]),
+    mutant("rename.a-copy-before-it-is-durable", &[COPY_CRASHES]),
+    mutant("rename.a-table-before-it-is-durable", &[LSM_REDO]),
+];
+
+/// Mistakes that tests plant by themselves, and the tests, which pass if that is noticed.
+pub(crate) const MISTAKES_OF_TESTS: &[(&str, Test)] = &[
+    (
+        "R6.a-page-that-no-sync-covers",
+        HEAP.test("keeper::tests::a_page_that_no_sync_covers_is_missed"),
+    ),
+    (
+        "R6.a-page-with-a-reservation",
+        HEAP.test("keeper::tests::a_page_with_a_reservation_is_missed"),
+    ),
+    (
+        "R1.a-checkpoint-passes-what-is-held-back",
+        HEAP.test("journal::tests::holds::a_checkpoint_that_passes_what_is_held_back_is_noticed"),
+    ),
+    (
+        "R1.a-hold-ends-before-the-free-is-durable",
+        HEAP.test("journal::tests::holds::a_hold_that_ends_before_the_free_is_durable_is_noticed"),
+    ),
+    (
+        "R9.inputs-go-before-their-commit-is-durable",
+        LSM_TREE.test("crashes::inputs_that_are_removed_too_early_are_noticed"),
+    ),
+    (
+        "S.transactions-read-ranges-unseen",
+        STORE.test("serializability::a_planted_mistake_is_noticed"),
+    ),
+    (
+        "simulator.a-flush-or-fence-of-a-toy",
+        SIMULATOR.test("a_missing_flush_or_fence_of_a_toy_is_noticed"),
+    ),
+];
+
+/// Tests that have the simulator leave out calls one by one: flushes, fences, syncs.
+pub(crate) const SITES: &[Test] = &[
+    HEAP_CRASHES.test("left_out::a_missing_sync_of_the_redo_journal_is_noticed"),
+    HEAP_CRASHES.test("left_out::a_missing_flush_or_fence_of_the_undo_journal_is_noticed"),
+    HEAP_CRASHES.test("buffers::a_missing_sync_beside_held_buffers_is_noticed"),
+    HEAP_CRASHES.test("shrink::a_missing_sync_of_space_is_noticed"),
+    LSM_TREE.test("crashes::a_sync_of_a_file_or_a_directory_that_is_left_out_is_noticed"),
+];

@@ -1,0 +1,101 @@
+//! `cargo xtask sanitize`: the tests, watched by what finds accesses that no test would notice.
+//!
+//! Purpose: the address sanitizer over all tests of Rust, the thread sanitizer over those with threads, valgrind
+//! over those of the crates that access memory by hand. The sanitizers need a nightly toolchain, that of threads the
+//! component `rust-src`, too: a standard library that it does not see into hides what orders accesses. What
+//! cannot run on this machine is named, with the reason.
+//! Thread safety: none needed.
+//!
+//! Left out, and why: the tests of capi and of the Python package build or load libraries into programs without
+//! the runtime of a sanitizer (those in C are run under valgrind and the address sanitizer by capi's own tests);
+//! those of xtask access nothing. A pool's memory is mapped by system calls that sanitizers do not intercept:
+//! they see accesses to it, and what orders these, but not that it is given back, so that a sanitizer says nothing
+//! of a slice that outlives its mapping; the tests of `lent` do.
+
+use crate::tools::{self, Tool};
+use crate::workspace::Workspace;
+
+/// What the sanitizers leave out: see above.
+const EXCLUDED: &str = "--exclude adamant-capi --exclude adamant-python --exclude xtask";
+
+/// The crates that access memory by hand, as far as their tests take seconds.
+const ADDRESS_SMOKE: &str = "-p adamant-slice -p adamant-medium --all-features --lib --tests";
+/// It limits the memory of its process, of which the sanitizers need terabytes for themselves.
+const LIMITED: &str = "a_region_takes_what_the_limits_allow";
+
+/// Programs with tests that have threads, by package.
+const CONCURRENT: &str = "-p adamant-slice -p adamant-medium -p adamant-heap -p adamant-lsm -p adamant \
+                          --lib --test owners --test redo --test lanes --test lent --test cache \
+                          --test tree --test backup --test exclusive --test lsm --test pieces";
+/// What their names have in them.
+const WITH_THREADS: &str = "thread gate group commit keeper order readers seat turns lent pieces \
+                            meanwhile beside skip_list whole huge serializability exclusive pulse \
+                            publishes freeing_twice others_wait closing_ends";
+const CONCURRENT_SMOKE: &str = "-p adamant-slice -p adamant-heap --lib --test owners --test lent";
+const WITH_THREADS_SMOKE: &str = "thread gate group order readers seat turns lent";
+
+/// Of the slice, and of the heap.
+const BY_HAND: &str = "-p adamant-slice -p adamant-heap --lib --test soundness --test owners --test redo --test undo \
+                       --test lanes --test lent --test held --test growth --test hostile --test salvage";
+const BY_HAND_SMOKE: &str =
+    "-p adamant-slice -p adamant-heap --test soundness --test owners --test lent --test held";
+/// Reports end the program; a slice that is lent for ever is no leak to a test.
+const VALGRIND: &str = "valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite \
+                        --errors-for-leak-kinds=definite";
+
+/// Runs all of them, with the option `--smoke` a short choice. True if nothing failed.
+pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
+    let smoke = match options {
+        [] => false,
+        ["--smoke"] => true,
+        other => return Err(format!("expected --smoke or nothing, found {other:?}")),
+    };
+    let root = Workspace::load()?.root;
+    Ok(tools::run_all(&tools(smoke, &tools::host()?), &root))
+}
+
+fn tools(smoke: bool, host: &str) -> [Tool; 3] {
+    let variables = |name: &str, flags: &str| {
+        let directory = format!("target/sanitize/{name}");
+        vec![("CARGO_TARGET_DIR", directory), ("RUSTFLAGS", flags.to_owned())]
+    };
+    let all = format!("--workspace {EXCLUDED} --lib --bins --tests");
+    let address = if smoke { ADDRESS_SMOKE } else { &all };
+    let (concurrent, filters) = match smoke {
+        true => (CONCURRENT_SMOKE, WITH_THREADS_SMOKE),
+        false => (CONCURRENT, WITH_THREADS),
+    };
+    let by_hand = if smoke { BY_HAND_SMOKE } else { BY_HAND };
+    let missing = (!tools::succeeds("valgrind", &["--version"]))
+        .then(|| "valgrind is not installed".to_owned());
+    [
+        Tool {
+            name: "address sanitizer".to_owned(),
+            nightly: true,
+            arguments: format!(
+                "test --quiet --target {host} --no-fail-fast {address} -- --skip {LIMITED}"
+            ),
+            variables: variables("address", "-Zsanitizer=address"),
+            missing: tools::missing_nightly(""),
+        },
+        Tool {
+            name: "thread sanitizer".to_owned(),
+            nightly: true,
+            arguments: format!(
+                "test --quiet --target {host} -Zbuild-std --no-fail-fast {concurrent} -- {filters}"
+            ),
+            variables: variables("thread", "-Zsanitizer=thread"),
+            missing: tools::missing_nightly("rust-src"),
+        },
+        Tool {
+            name: "valgrind".to_owned(),
+            nightly: false,
+            arguments: format!(
+                "test --quiet --target {host} --config 'target.{host}.runner=\"{VALGRIND}\"' \
+                 --no-fail-fast {by_hand}"
+            ),
+            variables: variables("valgrind", ""),
+            missing,
+        },
+    ]
+}
