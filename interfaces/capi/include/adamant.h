@@ -21,14 +21,15 @@
  *     long as that function says: until a handle is freed, or a cursor moves. An adamant_value is a copy.
  *  6. Text. Paths and names are text that ends with a zero byte; names of keyspaces are UTF-8.
  *  7. Threads. Handles of stores, keyspaces, snapshots, values and lists may be used by any number of threads
- *     at once. Those of options, batches, transactions and cursors are for one thread at a time, whichever:
+ *     at once, those of entries that end too. Those of options, batches, transactions and cursors are for one thread at a time, whichever:
  *     a second one is told ADAMANT_BUSY. Nobody frees what somebody uses.
  *  8. Fork. The child of a fork must not use or free handles from before it: calls are ADAMANT_MISUSE, and
  *     bytes that were lent are not there. Open the store after the fork, in one of the two.
  *  9. Closing. After adamant_close every use of the store is ADAMANT_CLOSED. Handles are freed all the same.
  * 10. Signals, exceptions. No function may be called from a signal handler. No exception of C++ may leave a
  *     function that the library calls. A panic of the library becomes ADAMANT_PANIC.
- * 11. Versions. adamant_abi() == ADAMANT_ABI, or the header is not that of the library.
+ * 11. Time. A deadline is in milliseconds since 1970, UTC, without leap seconds; ADAMANT_NEVER is later than all.
+ * 12. Versions. adamant_abi() == ADAMANT_ABI, or the header is not that of the library.
  */
 
 #ifndef ADAMANT_H
@@ -203,6 +204,11 @@
 #define ADAMANT_OTHER (-29)
 
 /**
+ * The keyspace of that name holds entries that were not made to end.
+ */
+#define ADAMANT_NOT_EXPIRING (-30)
+
+/**
  * A commit survives power loss: the default.
  */
 #define ADAMANT_SYNC 0
@@ -216,6 +222,11 @@
  * A commit may be lost with the process for a bounded time, but never in part.
  */
 #define ADAMANT_DEFERRED 2
+
+/**
+ * The deadline of an entry that has none: it stays until it is taken out. Later than all others.
+ */
+#define ADAMANT_NEVER UINT64_MAX
 
 /**
  * 0 or 1: whether a store is created where there is none. Default: 1.
@@ -322,6 +333,13 @@ typedef struct adamant_batch adamant_batch;
 typedef struct adamant_cursor adamant_cursor;
 
 /**
+ * A keyspace whose entries may have a deadline, from which on they are not there, whether anybody has taken them
+ * away by then or not (adamant_expiring_remove_expired does), and whether the store was open or not. Keys have
+ * 1 to 65,527 bytes, values up to 4 GiB - 9. To be freed by adamant_expiring_free.
+ */
+typedef struct adamant_expiring adamant_expiring;
+
+/**
  * A keyspace: a named, ordered map of a store. To be freed by adamant_keyspace_free.
  */
 typedef struct adamant_keyspace adamant_keyspace;
@@ -411,6 +429,13 @@ typedef int (*adamant_feeder)(void *context, adamant_slice *key, adamant_slice *
  * at the bytes until it returns. It must not use the store, which would be ADAMANT_REENTRANT.
  */
 typedef void (*adamant_reader)(void *context, adamant_slice value);
+
+/**
+ * A function of C's that says what time it is: milliseconds since 1970, UTC, which should not go back. It gets
+ * back the `context` that was given with it. It is called on any thread, and on several at once, until the last
+ * handle that has it is freed. It must not use the store.
+ */
+typedef uint64_t (*adamant_clock)(void *context);
 
 /**
  * A function of C's that works with a handle which is good until it returns, and is not to be freed by it. It
@@ -750,6 +775,105 @@ int adamant_contains(const adamant_keyspace *keyspace, adamant_slice key);
 int adamant_len(const adamant_keyspace *keyspace, uint64_t *entries);
 
 /**
+ * Opens the keyspace of a name for entries that may end, which is created if there is none, with one beside
+ * it that has their deadlines in order, called as it and `.deadlines`. `engine` as in adamant_keyspace_open.
+ *
+ * Fails with ADAMANT_NOT_EXPIRING if there is one of that name with other entries.
+ */
+int adamant_expiring_open(const adamant_store *store,
+                          const char *name,
+                          const char *engine,
+                          adamant_expiring **expiring);
+
+/**
+ * Drops a keyspace of entries that end, and their deadlines; ADAMANT_NOT_FOUND if there is none.
+ */
+int adamant_expiring_drop(const adamant_store *store, const char *name);
+
+/**
+ * Another handle, whose writes wait for ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.
+ */
+int adamant_expiring_with_durability(const adamant_expiring *expiring,
+                                     int durability,
+                                     adamant_expiring **other);
+
+/**
+ * Another handle, which asks a function what time it is, and not the system: for tests, and for those who
+ * have a better clock. It goes to whatever is made with the handle.
+ */
+int adamant_expiring_with_clock(const adamant_expiring *expiring,
+                                adamant_clock clock,
+                                void *context,
+                                adamant_expiring **other);
+
+/**
+ * Frees a handle; NULL is none. The keyspace stays.
+ */
+void adamant_expiring_free(adamant_expiring *expiring);
+
+/**
+ * What time it is by the clock: milliseconds since 1970. 0 for what is no handle.
+ */
+uint64_t adamant_expiring_now(const adamant_expiring *expiring);
+
+/**
+ * The deadline of what is to end after so many milliseconds. 0, which is over, for what is no handle.
+ */
+uint64_t adamant_expiring_after(const adamant_expiring *expiring, uint64_t time_ms);
+
+/**
+ * Sets the value of a key, and when it ends: at adamant_expiring_after(...) or ADAMANT_NEVER, at once if that is
+ * over. Says whether it replaced one that was not over (1) or not (0); `replaced` may be NULL.
+ */
+int adamant_expiring_insert(const adamant_expiring *expiring,
+                            adamant_slice key,
+                            adamant_slice value,
+                            uint64_t deadline_ms,
+                            int *replaced);
+
+/**
+ * Gives an entry another deadline; ADAMANT_NEVER: it stays. ADAMANT_NOT_FOUND if it is not there.
+ */
+int adamant_expiring_set_deadline(const adamant_expiring *expiring, adamant_slice key, uint64_t deadline_ms);
+
+/**
+ * Takes a key out; ADAMANT_NOT_FOUND if it was not there, or over.
+ */
+int adamant_expiring_remove(const adamant_expiring *expiring, adamant_slice key);
+
+/**
+ * The value of a key, as a copy to be freed by adamant_value_free, and when it ends; ADAMANT_NOT_FOUND, and
+ * NULL for the value, if it has none that is not over. `value` and `deadline_ms` may be NULL.
+ */
+int adamant_expiring_get(const adamant_expiring *expiring,
+                         adamant_slice key,
+                         adamant_value **value,
+                         uint64_t *deadline_ms);
+
+/**
+ * Whether a key has a value that is not over: ADAMANT_OK or ADAMANT_NOT_FOUND.
+ */
+int adamant_expiring_contains(const adamant_expiring *expiring, adamant_slice key);
+
+/**
+ * How many entries are not over: exact. What is over and was not taken away is looked at one by one.
+ */
+int adamant_expiring_len(const adamant_expiring *expiring, uint64_t *entries);
+
+/**
+ * When the next entry will be over, or was; ADAMANT_NEVER if none ever is.
+ */
+int adamant_expiring_next_deadline(const adamant_expiring *expiring, uint64_t *deadline_ms);
+
+/**
+ * Takes entries away that are over, at most so many, in one commit, and says how many; `removed` may be NULL. To
+ * be called now and then, best at adamant_expiring_next_deadline: they take room until then.
+ */
+int adamant_expiring_remove_expired(const adamant_expiring *expiring,
+                                    size_t entries_max,
+                                    uint64_t *removed);
+
+/**
  * An empty batch.
  */
 int adamant_batch_new(const adamant_store *store, adamant_batch **batch);
@@ -920,6 +1044,66 @@ int adamant_transaction_commit(const adamant_transaction *transaction);
 void adamant_transaction_free(adamant_transaction *transaction);
 
 /**
+ * Lends the value that a key had, as adamant_snapshot_get, and says when it ends; ADAMANT_NOT_FOUND if it had
+ * none, or one that is over by now: time goes on for a snapshot too. `value` and `deadline_ms` may be NULL.
+ */
+int adamant_snapshot_expiring_get(const adamant_snapshot *snapshot,
+                                  const adamant_expiring *expiring,
+                                  adamant_slice key,
+                                  adamant_slice *value,
+                                  uint64_t *deadline_ms);
+
+/**
+ * How many entries there were that are not over by now.
+ */
+int adamant_snapshot_expiring_len(const adamant_snapshot *snapshot,
+                                  const adamant_expiring *expiring,
+                                  uint64_t *entries);
+
+/**
+ * Lends the value of a key, until the transaction is freed, and says when it ends; ADAMANT_NOT_FOUND if it has
+ * none that is not over. `value` and `deadline_ms` may be NULL.
+ */
+int adamant_transaction_expiring_get(const adamant_transaction *transaction,
+                                     const adamant_expiring *expiring,
+                                     adamant_slice key,
+                                     adamant_slice *value,
+                                     uint64_t *deadline_ms);
+
+/**
+ * Sets the value of a key, and when it ends, as adamant_expiring_insert. What was there counts as read.
+ */
+int adamant_transaction_expiring_insert(const adamant_transaction *transaction,
+                                        const adamant_expiring *expiring,
+                                        adamant_slice key,
+                                        adamant_slice value,
+                                        uint64_t deadline_ms,
+                                        int *replaced);
+
+/**
+ * Gives an entry another deadline, as adamant_expiring_set_deadline.
+ */
+int adamant_transaction_expiring_set_deadline(const adamant_transaction *transaction,
+                                              const adamant_expiring *expiring,
+                                              adamant_slice key,
+                                              uint64_t deadline_ms);
+
+/**
+ * Takes a key out, as adamant_expiring_remove.
+ */
+int adamant_transaction_expiring_remove(const adamant_transaction *transaction,
+                                        const adamant_expiring *expiring,
+                                        adamant_slice key);
+
+/**
+ * Takes entries away that are over, as adamant_expiring_remove_expired.
+ */
+int adamant_transaction_expiring_remove_expired(const adamant_transaction *transaction,
+                                                const adamant_expiring *expiring,
+                                                size_t entries_max,
+                                                uint64_t *removed);
+
+/**
  * A cursor on what a keyspace holds when it comes by; the range may be NULL: all keys. It stands nowhere at
  * first: adamant_cursor_next gives the first entry, adamant_cursor_previous the last one.
  */
@@ -943,6 +1127,32 @@ int adamant_transaction_cursor(const adamant_transaction *transaction,
                                adamant_cursor **cursor);
 
 /**
+ * A cursor on the entries that are not over at this moment, as adamant_cursor_new. When the entry ends on which it
+ * stands, adamant_cursor_deadline says. An entry that cannot be read is an error each time that the cursor comes
+ * to it, since its deadline lies before its value: adamant_cursor_seek goes past it.
+ */
+int adamant_expiring_cursor(const adamant_expiring *expiring,
+                            const adamant_range *range,
+                            adamant_cursor **cursor);
+
+/**
+ * A cursor on the entries that a snapshot sees and that are not over at this moment, as adamant_snapshot_cursor.
+ */
+int adamant_snapshot_expiring_cursor(const adamant_snapshot *snapshot,
+                                     const adamant_expiring *expiring,
+                                     const adamant_range *range,
+                                     adamant_cursor **cursor);
+
+/**
+ * A cursor on the entries that a transaction sees and that are not over at this moment, as
+ * adamant_transaction_cursor.
+ */
+int adamant_transaction_expiring_cursor(const adamant_transaction *transaction,
+                                        const adamant_expiring *expiring,
+                                        const adamant_range *range,
+                                        adamant_cursor **cursor);
+
+/**
  * Goes to the next entry and lends it, until the cursor moves or is freed. ADAMANT_END behind the last one,
  * where it stays: from there adamant_cursor_previous gives the last one. `value` may be NULL: then a large
  * value of the engine lsm is not read. If it cannot be read the cursor stands on its entry all the same, and
@@ -961,6 +1171,13 @@ int adamant_cursor_previous(const adamant_cursor *cursor, adamant_slice *key, ad
  */
 int adamant_cursor_value(const adamant_cursor *cursor,
                          adamant_slice *value);
+
+/**
+ * When the entry ends on which the cursor stands; ADAMANT_NEVER for one that does not, as all of a keyspace without
+ * deadlines. ADAMANT_NOT_FOUND if it stands on none.
+ */
+int adamant_cursor_deadline(const adamant_cursor *cursor,
+                            uint64_t *deadline_ms);
 
 /**
  * Goes to just before a key, whether it is there or not: adamant_cursor_next gives it, or the first one

@@ -2,7 +2,7 @@
 //!
 //! Purpose: arguments have types that say what C vouches for, transparent over the pointers that the header
 //! shows: [`In`] a pointer to read, [`Out`] one to write, [`Taken`] a handle to be freed, [`Slice`] bytes to
-//! read, [`Reader`], [`Feeder`] and [`Work`] functions to call. Safe Rust cannot make one: only C does, by calling, and by that
+//! read, [`Reader`], [`Feeder`], [`Clock`] and [`Work`] functions to call. Safe Rust cannot make one: only C does, by calling, and by that
 //! vouches for the conventions at the top of the header; Rust that wants one calls an unsafe `new`, and
 //! vouches for the same. That is what every proof below rests on. What can be seen to be wrong is refused
 //! all the same: null, bad alignment, handles of another kind, lengths that no memory has.
@@ -400,6 +400,49 @@ impl Feeder {
             // places are ours, and there until it returns.
             let code = unsafe { function(context.0, &mut key, &mut value) };
             (code != 0).then_some((key, value))
+        })
+    }
+}
+
+/// A function of C's that says what time it is: milliseconds since 1970, UTC, which should not go back. It gets
+/// back the `context` that was given with it. It is called on any thread, and on several at once, until the last
+/// handle that has it is freed. It must not use the store.
+#[repr(transparent)]
+pub struct Clock(Option<unsafe extern "C-unwind" fn(context: *mut c_void) -> u64>);
+
+/// What C gave with a function that is called on any thread.
+struct SharedContext(*mut c_void);
+
+// SAFETY: nothing here looks at what it points to; C vouches that its function may be called with it on any
+// thread (`Clock::new`).
+unsafe impl Send for SharedContext {}
+// SAFETY: the same, on several threads at once.
+unsafe impl Sync for SharedContext {}
+
+impl SharedContext {
+    fn pointer(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+impl Clock {
+    /// As if C had called with this function.
+    ///
+    /// # Safety
+    /// It may be called with the context that is given with it, on any thread and on several at once, until the
+    /// last handle that has it is freed.
+    pub unsafe fn new(function: unsafe extern "C-unwind" fn(*mut c_void) -> u64) -> Self {
+        Self(Some(function))
+    }
+
+    /// The function, with its context.
+    pub(crate) fn with(self, context: Context) -> Result<impl Fn() -> u64 + Send + Sync + 'static> {
+        let function = self.0.ok_or_else(|| Failure::invalid("expected a clock, found NULL"))?;
+        let context = SharedContext(context.0);
+        Ok(move || {
+            // SAFETY: C vouches that the function may be called with this context on any thread while a
+            // handle has it, and this is dropped with the last of them.
+            unsafe { function(context.pointer()) }
         })
     }
 }

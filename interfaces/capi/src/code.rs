@@ -72,6 +72,8 @@ pub const ADAMANT_MISUSE: c_int = -27;
 pub const ADAMANT_SYSTEM: c_int = -28;
 /// Anything else; the text says what.
 pub const ADAMANT_OTHER: c_int = -29;
+/// The keyspace of that name holds entries that were not made to end.
+pub const ADAMANT_NOT_EXPIRING: c_int = -30;
 
 /// A commit survives power loss: the default.
 pub const ADAMANT_SYNC: c_int = 0;
@@ -79,3 +81,6 @@ pub const ADAMANT_SYNC: c_int = 0;
 pub const ADAMANT_BUFFERED: c_int = 1;
 /// A commit may be lost with the process for a bounded time, but never in part.
 pub const ADAMANT_DEFERRED: c_int = 2;
+
+/// The deadline of an entry that has none: it stays until it is taken out. Later than all others.
+pub const ADAMANT_NEVER: u64 = u64::MAX;

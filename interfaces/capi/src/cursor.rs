@@ -11,10 +11,11 @@ use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex};
 
-use adamant::{Entries, Entry, Keyspace, Slice, Snapshot};
+use adamant::{Slice, Snapshot};
 
 use crate::border::{self, In, Opaque, Out, Range, Taken};
 use crate::code::{ADAMANT_END, ADAMANT_NOT_FOUND, ADAMANT_OK};
+use crate::expiring::{ExpiringHandle, millis_of};
 use crate::failure::{Result, run};
 use crate::hold::hold;
 use crate::keyspace::KeyspaceHandle;
@@ -22,6 +23,7 @@ use crate::position::{Direction, Position};
 use crate::range::Bounds;
 use crate::snapshot::SnapshotHandle;
 use crate::transaction::{State, TransactionHandle};
+use crate::walk::{Found, Map, Walk};
 
 /// Entries that a cursor of a transaction takes ahead at first, and at most.
 const AHEAD_ENTRIES_MIN: usize = 4;
@@ -41,17 +43,17 @@ impl Opaque for CursorHandle {
 #[derive(Debug)]
 pub struct Cursor {
     source: Source,
-    keyspace: Keyspace,
+    map: Map,
     bounds: Bounds,
     position: Position,
     /// What was found last, and its value if that was asked for: they are lent.
-    current: Option<(Entry, Option<Slice>)>,
+    current: Option<(Found, Option<Slice>)>,
 }
 
 /// What a cursor goes through, and how far it has looked ahead.
 #[derive(Debug)]
 enum Source {
-    Store { snapshot: Option<Snapshot>, iter: Option<(Direction, Box<Entries>)> },
+    Store { snapshot: Option<Snapshot>, iter: Option<(Direction, Walk)> },
     Transaction { state: Arc<Mutex<State>>, ahead: Ahead },
 }
 
@@ -59,17 +61,17 @@ enum Source {
 #[derive(Debug)]
 struct Ahead {
     direction: Direction,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<Found>,
     entries_max: usize,
     /// Writes of the transaction by then; `None`: nothing was taken yet.
     writes: Option<u64>,
 }
 
 impl Cursor {
-    fn new(source: Source, keyspace: &Keyspace, range: &In<Range>) -> Result<Mutex<Self>> {
+    fn new(source: Source, map: Map, range: &In<Range>) -> Result<Mutex<Self>> {
         let (position, current) = (Position::Nowhere, None);
-        let (keyspace, bounds) = (keyspace.clone(), Bounds::of(range)?);
-        Ok(Mutex::new(Self { source, keyspace, bounds, position, current }))
+        let bounds = Bounds::of(range)?;
+        Ok(Mutex::new(Self { source, map, bounds, position, current }))
     }
 
     /// The next entry in a direction, on which the cursor then stands.
@@ -77,20 +79,13 @@ impl Cursor {
         let found = match &mut self.source {
             Source::Store { snapshot, iter } => {
                 let known = iter.take().filter(|(known, _)| *known == direction);
-                let known = known.map(|(_, iter)| iter).or_else(|| {
-                    let bounds = self.position.rest(direction, &self.bounds)?.pair();
-                    let iter = match snapshot {
-                        Some(snapshot) => snapshot.range(&self.keyspace, bounds),
-                        None => self.keyspace.range(bounds),
-                    };
-                    Some(Box::new(iter.entries()))
+                let known = known.map(|(_, walk)| walk).or_else(|| {
+                    let rest = self.position.rest(direction, &self.bounds)?;
+                    Some(self.map.walk(snapshot.as_ref(), &rest))
                 });
                 let mut found = None;
                 if let Some(mut known) = known {
-                    found = match direction {
-                        Direction::Up => known.next().transpose()?,
-                        Direction::Down => known.next_back().transpose()?,
-                    };
+                    found = known.next(direction)?;
                     *iter = found.is_some().then_some((direction, known));
                 }
                 found
@@ -98,7 +93,7 @@ impl Cursor {
             Source::Transaction { state, ahead } => {
                 let mut state = hold(state)?;
                 let rest = self.position.rest(direction, &self.bounds);
-                ahead.next(&mut state, &self.keyspace, direction, rest)?
+                ahead.next(&mut state, &self.map, direction, rest)?
             }
         };
         self.position = match &found {
@@ -139,10 +134,10 @@ impl Ahead {
     fn next(
         &mut self,
         state: &mut State,
-        keyspace: &Keyspace,
+        map: &Map,
         direction: Direction,
         rest: Option<Bounds>,
-    ) -> Result<Option<Entry>> {
+    ) -> Result<Option<Found>> {
         let writes = state.writes;
         let transaction = state.open()?;
         if self.direction != direction || self.writes != Some(writes) {
@@ -152,20 +147,40 @@ impl Ahead {
         if self.entries.is_empty()
             && let Some(rest) = rest
         {
-            let mut iter = transaction.range(keyspace, rest.pair())?.entries();
-            for _ in 0..self.entries_max {
-                let entry = match direction {
-                    Direction::Up => iter.next(),
-                    Direction::Down => iter.next_back(),
-                };
-                let Some(entry) = entry.transpose()? else { break };
-                self.entries.push_back(entry);
-            }
+            self.entries = map.first(transaction, &rest, (direction, self.entries_max))?;
             self.entries_max = (self.entries_max * 2).min(AHEAD_ENTRIES_MAX);
             (self.direction, self.writes) = (direction, Some(writes));
         }
         Ok(self.entries.pop_front())
     }
+}
+
+/// Gives a cursor on a map, as it is or as a snapshot sees it.
+fn give(
+    cursor: &Out<*mut CursorHandle>,
+    snapshot: Option<&In<SnapshotHandle>>,
+    map: Map,
+    range: &In<Range>,
+) -> Result<c_int> {
+    let snapshot = match snapshot {
+        Some(snapshot) => Some(snapshot.get()?.snapshot.clone()),
+        None => None,
+    };
+    cursor.give(Cursor::new(Source::Store { snapshot, iter: None }, map, range)?);
+    Ok(ADAMANT_OK)
+}
+
+/// Gives a cursor on a map as a transaction sees it.
+fn give_within(
+    cursor: &Out<*mut CursorHandle>,
+    transaction: &In<TransactionHandle>,
+    map: Map,
+    range: &In<Range>,
+) -> Result<c_int> {
+    let state = Arc::clone(transaction.get()?);
+    let source = Source::Transaction { state, ahead: Ahead::new() };
+    cursor.give(Cursor::new(source, map, range)?);
+    Ok(ADAMANT_OK)
 }
 
 /// A cursor on what a keyspace holds when it comes by; the range may be NULL: all keys. It stands nowhere at
@@ -178,9 +193,7 @@ pub extern "C" fn adamant_cursor_new(
 ) -> c_int {
     run(|| {
         cursor.need_handle()?;
-        let source = Source::Store { snapshot: None, iter: None };
-        cursor.give(Cursor::new(source, keyspace.keyspace()?, &range)?);
-        Ok(ADAMANT_OK)
+        give(&cursor, None, Map::Plain(keyspace.keyspace()?.clone()), &range)
     })
 }
 
@@ -194,10 +207,7 @@ pub extern "C" fn adamant_snapshot_cursor(
 ) -> c_int {
     run(|| {
         cursor.need_handle()?;
-        let snapshot = Some(snapshot.get()?.snapshot.clone());
-        let source = Source::Store { snapshot, iter: None };
-        cursor.give(Cursor::new(source, keyspace.keyspace()?, &range)?);
-        Ok(ADAMANT_OK)
+        give(&cursor, Some(&snapshot), Map::Plain(keyspace.keyspace()?.clone()), &range)
     })
 }
 
@@ -212,10 +222,51 @@ pub extern "C" fn adamant_transaction_cursor(
 ) -> c_int {
     run(|| {
         cursor.need_handle()?;
-        let state = Arc::clone(transaction.get()?);
-        let source = Source::Transaction { state, ahead: Ahead::new() };
-        cursor.give(Cursor::new(source, keyspace.keyspace()?, &range)?);
-        Ok(ADAMANT_OK)
+        give_within(&cursor, &transaction, Map::Plain(keyspace.keyspace()?.clone()), &range)
+    })
+}
+
+/// A cursor on the entries that are not over at this moment, as adamant_cursor_new. When the entry ends on which it
+/// stands, adamant_cursor_deadline says. An entry that cannot be read is an error each time that the cursor comes
+/// to it, since its deadline lies before its value: adamant_cursor_seek goes past it.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_expiring_cursor(
+    expiring: In<ExpiringHandle>,
+    range: In<Range>,
+    cursor: Out<*mut CursorHandle>,
+) -> c_int {
+    run(|| {
+        cursor.need_handle()?;
+        give(&cursor, None, Map::ending(expiring.get()?), &range)
+    })
+}
+
+/// A cursor on the entries that a snapshot sees and that are not over at this moment, as adamant_snapshot_cursor.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_snapshot_expiring_cursor(
+    snapshot: In<SnapshotHandle>,
+    expiring: In<ExpiringHandle>,
+    range: In<Range>,
+    cursor: Out<*mut CursorHandle>,
+) -> c_int {
+    run(|| {
+        cursor.need_handle()?;
+        give(&cursor, Some(&snapshot), Map::ending(expiring.get()?), &range)
+    })
+}
+
+/// A cursor on the entries that a transaction sees and that are not over at this moment, as
+/// adamant_transaction_cursor.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_expiring_cursor(
+    transaction: In<TransactionHandle>,
+    expiring: In<ExpiringHandle>,
+    range: In<Range>,
+    cursor: Out<*mut CursorHandle>,
+) -> c_int {
+    run(|| {
+        cursor.need_handle()?;
+        give_within(&cursor, &transaction, Map::ending(expiring.get()?), &range)
     })
 }
 
@@ -276,6 +327,22 @@ pub extern "C" fn adamant_cursor_value(
         let mut cursor = hold(cursor.get()?)?;
         let Some(found) = cursor.value()? else { return Ok(ADAMANT_NOT_FOUND) };
         value.lend(found);
+        Ok(ADAMANT_OK)
+    })
+}
+
+/// When the entry ends on which the cursor stands; ADAMANT_NEVER for one that does not, as all of a keyspace without
+/// deadlines. ADAMANT_NOT_FOUND if it stands on none.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_cursor_deadline(
+    cursor: In<CursorHandle>,
+    deadline_ms: Out<u64>,
+) -> c_int {
+    run(|| {
+        deadline_ms.need("deadline")?;
+        let cursor = hold(cursor.get()?)?;
+        let Some((entry, _)) = &cursor.current else { return Ok(ADAMANT_NOT_FOUND) };
+        deadline_ms.set(millis_of(entry.deadline()));
         Ok(ADAMANT_OK)
     })
 }

@@ -40,7 +40,8 @@ impl In<KeyspaceHandle> {
     }
 }
 
-fn name_of(name: &In<c_char>) -> Result<&str> {
+/// The name of a keyspace.
+pub(crate) fn name_of(name: &In<c_char>) -> Result<&str> {
     let name = name.text("name of a keyspace")?;
     name.to_str()
         .map_err(|_| Failure::new(ADAMANT_NAME, "the name of a keyspace is UTF-8, this is not"))
@@ -51,7 +52,8 @@ fn engine_of(name: &In<c_char>) -> Result<Option<Engine>> {
     Ok(Some(name.to_string_lossy().parse()?))
 }
 
-fn options_of(engine: &In<c_char>) -> Result<KeyspaceOptions> {
+/// The options of a keyspace that an engine is to keep; NULL: whichever.
+pub(crate) fn options_of(engine: &In<c_char>) -> Result<KeyspaceOptions> {
     let options = KeyspaceOptions::new();
     Ok(engine_of(engine)?.map_or(options, |engine| options.engine(engine)))
 }

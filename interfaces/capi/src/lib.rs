@@ -5,7 +5,7 @@
 //! shell: it has its arguments checked by [`border`], calls the store, and makes a code of what comes back.
 //! All unsafe code is in [`border`]. No panic leaves a function: it becomes `ADAMANT_PANIC`.
 //!
-//! Thread safety: handles of stores, keyspaces, snapshots, values and lists may be used by any number of
+//! Thread safety: handles of stores, keyspaces (of entries that end too), snapshots, values and lists may be used by any number of
 //! threads at once; those of options, batches, transactions and cursors by one at a time, and a second
 //! one is told `ADAMANT_BUSY`.
 
@@ -23,10 +23,13 @@ pub mod store;
 pub mod keyspace;
 pub mod list;
 pub mod entry;
+pub mod expiring;
 pub mod batch;
 pub mod loan;
 pub mod snapshot;
 pub mod transaction;
+pub mod expiring_views;
 pub mod position;
+pub mod walk;
 pub mod cursor;
 pub mod inspect;

@@ -23,6 +23,15 @@ pub struct Content {
     loans: Mutex<Loans>,
 }
 
+impl Content {
+    /// Lends a value until the loans end.
+    pub(crate) fn lend(&self, had: adamant::Slice, value: &Out<Slice>) {
+        // A panic while it is held could only be one of no memory, and leaves a list that is whole.
+        let mut loans = self.loans.lock().unwrap_or_else(PoisonError::into_inner);
+        value.lend(loans.keep(had));
+    }
+}
+
 impl Opaque for SnapshotHandle {
     type Content = Content;
     const KIND: u32 = 0xADA1_0007;
@@ -59,9 +68,7 @@ pub extern "C" fn adamant_snapshot_get(
         let Some(had) = content.snapshot.get(keyspace.keyspace()?, key.bytes()?)? else {
             return Ok(ADAMANT_NOT_FOUND);
         };
-        // A panic while it is held could only be one of no memory, and leaves a list that is whole.
-        let mut loans = content.loans.lock().unwrap_or_else(PoisonError::into_inner);
-        value.lend(loans.keep(had));
+        content.lend(had, &value);
         Ok(ADAMANT_OK)
     })
 }

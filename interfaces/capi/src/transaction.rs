@@ -37,6 +37,11 @@ impl State {
     pub(crate) fn open(&mut self) -> Result<&mut Transaction> {
         self.open.as_mut().ok_or_else(committed)
     }
+
+    /// Lends a value until the transaction is freed.
+    pub(crate) fn lend(&mut self, had: adamant::Slice, value: &Out<Slice>) {
+        value.lend(self.loans.keep(had));
+    }
 }
 
 fn committed() -> Failure {
@@ -145,7 +150,7 @@ pub extern "C" fn adamant_transaction_get(
         let Some(had) = state.open()?.get(keyspace.keyspace()?, key.bytes()?)? else {
             return Ok(ADAMANT_NOT_FOUND);
         };
-        value.lend(state.loans.keep(had));
+        state.lend(had, &value);
         Ok(ADAMANT_OK)
     })
 }

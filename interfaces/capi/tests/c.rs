@@ -9,8 +9,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 /// The programs: each gets a folder of its own as its argument, and returns 0 if all is as it should be.
-const PROGRAMS: [&str; 8] =
-    ["entries", "views", "changes", "broken", "wrong", "threads", "kill", "fork"];
+const PROGRAMS: [&str; 9] =
+    ["entries", "views", "changes", "expiring", "broken", "wrong", "threads", "kill", "fork"];
 const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-g"];
 
 fn folder() -> &'static Path {
@@ -190,8 +190,9 @@ fn guide() -> String {
     std::fs::read_to_string(page).expect("the guide is there")
 }
 
-/// The words of the guide that come before a program: its first piece is one, and has them too.
-const BEFORE: &str = "#include <string.h>\n";
+/// What comes before the pieces of the guide, beside what its first one has: a clock that tells what it points to.
+const BEFORE: &str = "#include <stdint.h>\n#include <string.h>\n\
+    static uint64_t tell(void *now)\n{\nreturn *(uint64_t *)now;\n}\n";
 
 #[test]
 fn the_guide() {
@@ -224,6 +225,8 @@ fn the_guide() {
     let output = check_in(scratch.path(), &mut Command::new(&run));
     assert!(output.contains("before: Ada\n"), "{output}");
     assert!(output.contains("the last one below b: ada\n"), "{output}");
+    assert!(output.contains("ada for some 30 minutes\n"), "{output}");
+    assert!(output.contains("the code is over\n"), "{output}");
     assert!(output.contains("\"clean\":true"), "{output}");
 }
 

@@ -21,9 +21,10 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     adamant_batch *batch = NULL;
     adamant_snapshot *snapshot = NULL;
     adamant_transaction *transaction = NULL;
-    adamant_cursor *cursor = NULL;
+    adamant_cursor *cursor = NULL, *no_cursor = (adamant_cursor *)1;
     adamant_value *value = NULL;
     adamant_keyspace_list *list = NULL;
+    adamant_expiring *expiring = NULL, *no_expiring = (adamant_expiring *)1;
     adamant_slice slice = {NULL, 0};
     uint64_t count;
     char buffer[4];
@@ -120,6 +121,41 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_cursor_previous(cursor, NULL, NULL));
     BAD(adamant_cursor_seek(NULL, T("a")));
     BAD(adamant_cursor_rewind(NULL));
+
+    BAD(adamant_expiring_open(NULL, "e", NULL, &no_expiring));
+    CHECK(no_expiring == NULL);
+    BAD(adamant_expiring_open(store, NULL, NULL, &no_expiring));
+    BAD(adamant_expiring_open(store, "e", NULL, NULL));
+    BAD(adamant_expiring_drop(store, NULL));
+    BAD(adamant_expiring_with_durability(NULL, ADAMANT_SYNC, &no_expiring));
+    BAD(adamant_expiring_with_clock(NULL, NULL, NULL, &no_expiring));
+    CHECK(adamant_expiring_now(NULL) == 0 && adamant_expiring_after(NULL, 1) == 0);
+    OK(adamant_expiring_open(store, "e", NULL, &expiring));
+    BAD(adamant_expiring_with_durability(expiring, 17, &no_expiring));
+    BAD(adamant_expiring_with_clock(expiring, NULL, NULL, &no_expiring));
+    BAD(adamant_expiring_insert(NULL, T("a"), T("b"), ADAMANT_NEVER, NULL));
+    BAD(adamant_expiring_set_deadline(NULL, T("a"), 1));
+    BAD(adamant_expiring_remove(NULL, T("a")));
+    BAD(adamant_expiring_get(NULL, T("a"), &value, NULL));
+    BAD(adamant_expiring_contains(NULL, T("a")));
+    BAD(adamant_expiring_len(expiring, NULL));
+    BAD(adamant_expiring_next_deadline(expiring, NULL));
+    BAD(adamant_expiring_remove_expired(NULL, 1, NULL));
+    BAD(adamant_snapshot_expiring_get(snapshot, NULL, T("a"), &slice, NULL));
+    BAD(adamant_snapshot_expiring_len(snapshot, expiring, NULL));
+    BAD(adamant_transaction_expiring_get(NULL, expiring, T("a"), &slice, NULL));
+    BAD(adamant_transaction_expiring_insert(transaction, NULL, T("a"), T("b"), 1, NULL));
+    BAD(adamant_transaction_expiring_set_deadline(NULL, expiring, T("a"), 1));
+    BAD(adamant_transaction_expiring_remove(transaction, NULL, T("a")));
+    BAD(adamant_transaction_expiring_remove_expired(NULL, expiring, 1, NULL));
+    BAD(adamant_expiring_cursor(expiring, NULL, NULL));
+    BAD(adamant_snapshot_expiring_cursor(NULL, expiring, NULL, &no_cursor));
+    CHECK(no_cursor == NULL);
+    BAD(adamant_transaction_expiring_cursor(transaction, NULL, NULL, &no_cursor));
+    BAD(adamant_cursor_deadline(cursor, NULL));
+    BAD(adamant_put((adamant_keyspace *)(void *)expiring, T("a"), T("b")));
+    adamant_expiring_free(expiring);
+    adamant_expiring_free(NULL);
 
     /* Another kind of handle is told from the one that is wanted. */
     BAD(adamant_put((adamant_keyspace *)(void *)store, T("a"), T("b")));

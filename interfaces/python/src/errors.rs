@@ -71,6 +71,7 @@ fn class(error: &Error) -> &'static str {
         Error::KeyspaceExists { .. } => "KeyspaceExists",
         Error::KeyspaceDropped { .. } => "KeyspaceDropped",
         Error::WrongEngine { .. } => "WrongEngine",
+        Error::NotExpiring { .. } => "NotExpiring",
         Error::Missing { .. } => "Missing",
         Error::TargetExists { .. } => "TargetExists",
         Error::Locked { .. } => "Locked",

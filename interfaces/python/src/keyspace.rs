@@ -8,6 +8,7 @@ use pyo3::types::{PySlice, PyTuple};
 use crate::choices;
 use crate::codec::Codec;
 use crate::errors;
+use crate::map::Map;
 use crate::pairs::each_pair;
 use crate::place::Place;
 use crate::reader::{self, Reader};
@@ -38,7 +39,7 @@ impl Keyspace {
         let engine = engine.map(choices::engine).transpose()?;
         let durability = durability.map(choices::durability).transpose()?;
         let (keyspace, durability) = store.get().open_keyspace(py, name, engine, durability)?;
-        let reader = Reader::new(keyspace, Place::Now, codecs);
+        let reader = Reader::new(Map::Plain(keyspace), Place::Now, codecs);
         let this = Self { store: store.clone().unbind(), durability };
         Ok(PyClassInitializer::from(reader).add_subclass(this))
     }
@@ -50,15 +51,14 @@ impl Keyspace {
     ) -> PyResult<()> {
         let reader = slf.as_super().get();
         let (key, value) = (reader.key(key)?, reader.value(value)?);
-        reader.detached(slf.py(), |keyspace, _| Ok(keyspace.put(&key, &value)?))
+        reader.on_keyspace(slf.py(), |keyspace| keyspace.put(&key, &value))
     }
 
     fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let reader = slf.as_super().get();
         if let Ok(slice) = key.cast::<PySlice>() {
             let span = reader.span_of(slice)?;
-            return reader
-                .detached(slf.py(), |keyspace, _| Ok(keyspace.remove_range(span.bounds())?));
+            return reader.on_keyspace(slf.py(), |keyspace| keyspace.remove_range(span.bounds()));
         }
         if Self::discard(slf, key)? { Ok(()) } else { Err(errors::missing_key(key)) }
     }
@@ -68,7 +68,7 @@ impl Keyspace {
     fn discard(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let reader = slf.as_super().get();
         let bytes = reader.key(key)?;
-        reader.detached(slf.py(), |keyspace, _| Ok(keyspace.remove(&bytes)?))
+        reader.on_keyspace(slf.py(), |keyspace| keyspace.remove(&bytes))
     }
 
     #[pyo3(signature = (key, /, *default))]
@@ -79,7 +79,7 @@ impl Keyspace {
     ) -> PyResult<Bound<'py, PyAny>> {
         let reader = slf.as_super().get();
         let bytes = reader.key(key)?;
-        match reader.detached(slf.py(), |keyspace, _| Ok(keyspace.take(&bytes)?))? {
+        match reader.on_keyspace(slf.py(), |keyspace| keyspace.take(&bytes))? {
             Some(value) => reader.values.decode(slf.py(), &value),
             None => reader::default_of(key, default),
         }
@@ -89,9 +89,10 @@ impl Keyspace {
     #[pyo3(signature = (last=true))]
     fn popitem<'py>(slf: &Bound<'py, Self>, last: bool) -> PyResult<Bound<'py, PyTuple>> {
         let reader = slf.as_super().get();
-        let entry = reader.detached(slf.py(), |keyspace, place| {
+        let entry = reader.on_keyspace(slf.py(), |keyspace| {
             loop {
-                let Some((key, _)) = place.end(keyspace, last)? else { return Ok(None) };
+                let end = if last { keyspace.last()? } else { keyspace.first()? };
+                let Some((key, _)) = end else { return Ok(None) };
                 // Else another thread has just taken it: there is another one, or none.
                 if let Some(value) = keyspace.take(&key)? {
                     return Ok(Some((key, value)));
@@ -115,8 +116,8 @@ impl Keyspace {
             return reader.values.decode(slf.py(), &value);
         }
         let (bytes, value) = (reader.key(key)?, reader.value(default)?);
-        let swapped = reader.detached(slf.py(), |keyspace, _| {
-            Ok(keyspace.compare_and_swap(&bytes, None::<&[u8]>, Some(&value))?)
+        let swapped = reader.on_keyspace(slf.py(), |keyspace| {
+            keyspace.compare_and_swap(&bytes, None::<&[u8]>, Some(&value))
         })?;
         match swapped {
             Err(Some(found)) => reader.values.decode(slf.py(), &found),
@@ -136,14 +137,14 @@ impl Keyspace {
         let key = reader.key(key)?;
         let expected = expected.as_ref().map(|it| reader.value(it)).transpose()?;
         let value = value.as_ref().map(|it| reader.value(it)).transpose()?;
-        reader.detached(slf.py(), |keyspace, _| {
+        reader.on_keyspace(slf.py(), |keyspace| {
             Ok(keyspace.compare_and_swap(&key, expected.as_deref(), value.as_deref())?.is_ok())
         })
     }
 
     /// Takes all entries out, in one commit.
     fn clear(slf: &Bound<'_, Self>) -> PyResult<()> {
-        slf.as_super().get().detached(slf.py(), |keyspace, _| Ok(keyspace.clear()?))
+        slf.as_super().get().on_keyspace(slf.py(), adamant::Keyspace::clear)
     }
 
     /// Moves the value of a key to another key, without copying it; whether there was one.
@@ -155,7 +156,7 @@ impl Keyspace {
     ) -> PyResult<bool> {
         let reader = slf.as_super().get();
         let (key, new_key) = (reader.key(key)?, reader.key(new_key)?);
-        reader.detached(slf.py(), |it, _| Ok(it.rename(&key, &new_key)?.is_moved()))
+        reader.on_keyspace(slf.py(), |it| Ok(it.rename(&key, &new_key)?.is_moved()))
     }
 
     /// Moves the value of a key to a key of another keyspace, without copying it; whether there was one.
@@ -169,7 +170,7 @@ impl Keyspace {
         let (reader, other) = (slf.as_super().get(), target.as_super().get());
         let (key, new_key) = (reader.key(key)?, other.key(new_key)?);
         let target = other.keyspace()?;
-        reader.detached(slf.py(), |it, _| Ok(it.move_to(&key, target, &new_key)?.is_moved()))
+        reader.on_keyspace(slf.py(), |it| Ok(it.move_to(&key, target, &new_key)?.is_moved()))
     }
 
     /// Swaps the values of two keys, without copying them; false if one of them is not there.
@@ -181,12 +182,12 @@ impl Keyspace {
     ) -> PyResult<bool> {
         let reader = slf.as_super().get();
         let (key, other_key) = (reader.key(key)?, reader.key(other_key)?);
-        reader.detached(slf.py(), |it, _| Ok(it.swap(&key, it, &other_key)?))
+        reader.on_keyspace(slf.py(), |it| it.swap(&key, it, &other_key))
     }
 
     /// Merges all that a keyspace of the engine lsm holds to one ordered run.
     fn compact(slf: &Bound<'_, Self>) -> PyResult<()> {
-        slf.as_super().get().detached(slf.py(), |keyspace, _| Ok(keyspace.compact()?))
+        slf.as_super().get().on_keyspace(slf.py(), adamant::Keyspace::compact)
     }
 
     /// Sets the values of many keys, in one commit.

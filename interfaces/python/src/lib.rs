@@ -21,6 +21,8 @@ mod pairs;
 
 mod lent;
 
+mod map;
+mod moment;
 mod place;
 
 mod cursor;
@@ -34,7 +36,8 @@ mod store;
 mod keyspace;
 
 mod batch;
-mod snapshot;
 mod transaction;
+mod expiring;
+mod snapshot;
 
 mod module;

@@ -10,13 +10,15 @@ mod _native {
     #[pymodule_export]
     use crate::cursor::Cursor;
     #[pymodule_export]
+    use crate::expiring::{Expiring, TransactionExpiring};
+    #[pymodule_export]
     use crate::fork::after_fork_in_child;
     #[pymodule_export]
     use crate::keyspace::Keyspace;
     #[pymodule_export]
     use crate::reader::Reader;
     #[pymodule_export]
-    use crate::snapshot::{Snapshot, SnapshotReader};
+    use crate::snapshot::{Snapshot, SnapshotExpiring, SnapshotReader};
     #[pymodule_export]
     use crate::store::{Store, restore};
     #[pymodule_export]

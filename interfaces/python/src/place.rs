@@ -7,9 +7,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use adamant::{Iter, Keys, Keyspace, Slice, Snapshot, Transaction};
+use adamant::expiring::Living;
+use adamant::{Deadline, Expiring, Iter, Keys, Slice, Snapshot, Transaction};
 
 use crate::errors::{Failure, Result};
+use crate::map::Map;
 use crate::span::Span;
 
 /// A key and its value; no bytes where values are not wanted.
@@ -61,48 +63,85 @@ pub(crate) fn with_transaction<T>(
 
 impl Place {
     /// The value of a key.
-    pub(crate) fn get(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Slice>> {
-        match self {
-            Self::Now => Ok(keyspace.get(key)?),
-            Self::At(snapshot) => with_snapshot(snapshot, |it| it.get(keyspace, key)),
-            Self::Within(transaction) => with_transaction(transaction, |it| it.get(keyspace, key)),
+    pub(crate) fn get(&self, map: &Map, key: &[u8]) -> Result<Option<Slice>> {
+        match (map, self) {
+            (Map::Plain(keyspace), Self::Now) => Ok(keyspace.get(key)?),
+            (Map::Plain(keyspace), Self::At(snapshot)) => {
+                with_snapshot(snapshot, |it| it.get(keyspace, key))
+            }
+            (Map::Plain(keyspace), Self::Within(transaction)) => {
+                with_transaction(transaction, |it| it.get(keyspace, key))
+            }
+            (Map::Ending(expiring), _) => Ok(self.ending(expiring, key)?.map(|(value, _)| value)),
         }
     }
 
-    /// Whether a key has a value.
-    pub(crate) fn contains(&self, keyspace: &Keyspace, key: &[u8]) -> Result<bool> {
+    /// The value of a key that is not over, and when it will be.
+    pub(crate) fn ending(
+        &self,
+        expiring: &Expiring,
+        key: &[u8],
+    ) -> Result<Option<(Slice, Option<Deadline>)>> {
         match self {
-            Self::Now => Ok(keyspace.contains(key)?),
-            Self::At(snapshot) => with_snapshot(snapshot, |it| it.contains(keyspace, key)),
+            Self::Now => Ok(expiring.get_with_deadline(key)?),
+            Self::At(snapshot) => {
+                with_snapshot(snapshot, |it| expiring.at(it).get_with_deadline(key))
+            }
             Self::Within(transaction) => {
-                with_transaction(transaction, |it| it.contains(keyspace, key))
+                with_transaction(transaction, |it| expiring.within(it).get_with_deadline(key))
             }
         }
     }
 
+    /// Whether a key has a value.
+    pub(crate) fn contains(&self, map: &Map, key: &[u8]) -> Result<bool> {
+        match (map, self) {
+            (Map::Plain(keyspace), Self::Now) => Ok(keyspace.contains(key)?),
+            (Map::Plain(keyspace), Self::At(snapshot)) => {
+                with_snapshot(snapshot, |it| it.contains(keyspace, key))
+            }
+            (Map::Plain(keyspace), Self::Within(transaction)) => {
+                with_transaction(transaction, |it| it.contains(keyspace, key))
+            }
+            (Map::Ending(expiring), Self::Now) => Ok(expiring.contains(key)?),
+            (Map::Ending(expiring), _) => Ok(self.ending(expiring, key)?.is_some()),
+        }
+    }
+
     /// Entries in the keyspace.
-    pub(crate) fn len(&self, keyspace: &Keyspace) -> Result<u64> {
-        match self {
-            Self::Now => Ok(keyspace.len()?),
-            Self::At(snapshot) => with_snapshot(snapshot, |it| it.len(keyspace)),
-            Self::Within(_) => self.count(keyspace, Span::new(None, None, None)),
+    pub(crate) fn len(&self, map: &Map) -> Result<u64> {
+        match (map, self) {
+            (Map::Plain(keyspace), Self::Now) => Ok(keyspace.len()?),
+            (Map::Plain(keyspace), Self::At(snapshot)) => {
+                with_snapshot(snapshot, |it| it.len(keyspace))
+            }
+            (Map::Ending(expiring), Self::Now) => Ok(expiring.len()?),
+            (Map::Ending(expiring), Self::At(snapshot)) => {
+                with_snapshot(snapshot, |it| expiring.at(it).len())
+            }
+            (_, Self::Within(_)) => self.count(map, Span::new(None, None, None)),
         }
     }
 
     /// Whether it has none.
-    pub(crate) fn is_empty(&self, keyspace: &Keyspace) -> Result<bool> {
-        match self {
-            Self::Now => Ok(keyspace.is_empty()?),
-            Self::At(snapshot) => with_snapshot(snapshot, |it| it.is_empty(keyspace)),
-            Self::Within(transaction) => with_transaction(transaction, |it| {
-                Ok(it.iter(keyspace)?.keys().next().transpose()?.is_none())
-            }),
+    pub(crate) fn is_empty(&self, map: &Map) -> Result<bool> {
+        match (map, self) {
+            (Map::Plain(keyspace), Self::Now) => Ok(keyspace.is_empty()?),
+            (Map::Plain(keyspace), Self::At(snapshot)) => {
+                with_snapshot(snapshot, |it| it.is_empty(keyspace))
+            }
+            (Map::Plain(keyspace), Self::Within(transaction)) => {
+                with_transaction(transaction, |it| {
+                    Ok(it.iter(keyspace)?.keys().next().transpose()?.is_none())
+                })
+            }
+            (Map::Ending(_), _) => Ok(self.end(map, false)?.is_none()),
         }
     }
 
     /// Entries in a part of it: a walk over their keys.
-    pub(crate) fn count(&self, keyspace: &Keyspace, span: Span) -> Result<u64> {
-        let mut walk = self.walk(keyspace, span, false)?;
+    pub(crate) fn count(&self, map: &Map, span: Span) -> Result<u64> {
+        let mut walk = self.walk(map, span, false)?;
         let mut entries = 0;
         loop {
             let bunch = walk.bunch(false, COUNTED_ENTRIES)?;
@@ -114,11 +153,11 @@ impl Place {
     }
 
     /// The entry at one end.
-    pub(crate) fn end(&self, keyspace: &Keyspace, last: bool) -> Result<Option<Entry>> {
-        match self {
-            Self::Now if last => Ok(keyspace.last()?),
-            Self::Now => Ok(keyspace.first()?),
-            Self::At(snapshot) => {
+    pub(crate) fn end(&self, map: &Map, last: bool) -> Result<Option<Entry>> {
+        match (map, self) {
+            (Map::Plain(keyspace), Self::Now) if last => Ok(keyspace.last()?),
+            (Map::Plain(keyspace), Self::Now) => Ok(keyspace.first()?),
+            (Map::Plain(keyspace), Self::At(snapshot)) => {
                 with_snapshot(
                     snapshot,
                     |it| {
@@ -126,22 +165,39 @@ impl Place {
                     },
                 )
             }
-            Self::Within(transaction) => with_transaction(transaction, |it| {
-                if last { it.last(keyspace) } else { it.first(keyspace) }
-            }),
+            (Map::Plain(keyspace), Self::Within(transaction)) => {
+                with_transaction(transaction, |it| {
+                    if last { it.last(keyspace) } else { it.first(keyspace) }
+                })
+            }
+            (Map::Ending(_), _) => {
+                Ok(self.walk(map, Span::new(None, None, None), true)?.bunch(last, 1)?.pop())
+            }
         }
     }
 
     /// A walk over a part of a keyspace, with or without values. It does not look before its first bunch.
-    pub(crate) fn walk(&self, keyspace: &Keyspace, span: Span, with_values: bool) -> Result<Walk> {
+    pub(crate) fn walk(&self, map: &Map, span: Span, with_values: bool) -> Result<Walk> {
         Ok(match self {
-            Self::Now => Walk::Now(Steps::new(keyspace.range(span.bounds()), with_values)),
+            Self::Now => Walk::Now(match map {
+                Map::Plain(keyspace) => Steps::new(keyspace.range(span.bounds()), with_values),
+                Map::Ending(expiring) => Steps::Living(Box::new(expiring.range(span.bounds()))),
+            }),
             Self::At(snapshot) => {
-                let iter = with_snapshot(snapshot, |it| Ok(it.range(keyspace, span.bounds())))?;
-                Walk::At(Steps::new(iter, with_values), Arc::clone(snapshot))
+                let steps = with_snapshot(snapshot, |it| {
+                    Ok(match map {
+                        Map::Plain(keyspace) => {
+                            Steps::new(it.range(keyspace, span.bounds()), with_values)
+                        }
+                        Map::Ending(expiring) => {
+                            Steps::Living(Box::new(expiring.at(it).range(span.bounds())))
+                        }
+                    })
+                })?;
+                Walk::At(steps, Arc::clone(snapshot))
             }
             Self::Within(transaction) => {
-                let (transaction, rest) = (Arc::clone(transaction), (keyspace.clone(), span));
+                let (transaction, rest) = (Arc::clone(transaction), (map.clone(), span));
                 Walk::Within(transaction, Box::new(rest), with_values)
             }
         })
@@ -152,6 +208,8 @@ impl Place {
 pub(crate) enum Steps {
     Entries(Box<Iter>),
     Keys(Box<Keys>),
+    /// Entries that are not over: with values, before which their deadlines lie.
+    Living(Box<Living<Iter>>),
 }
 
 impl Steps {
@@ -163,6 +221,7 @@ impl Steps {
         match self {
             Self::Entries(iter) => gather(iter.as_mut(), reverse, entries_max),
             Self::Keys(iter) => gather(&mut iter.map(alone), reverse, entries_max),
+            Self::Living(iter) => gather(&mut iter.map(pair), reverse, entries_max),
         }
     }
 }
@@ -170,6 +229,12 @@ impl Steps {
 /// A key without a value.
 fn alone(key: adamant::Result<Slice>) -> adamant::Result<Entry> {
     Ok((key?, Slice::EMPTY))
+}
+
+/// An entry without its deadline.
+fn pair(entry: adamant::Result<(Slice, Slice, Option<Deadline>)>) -> adamant::Result<Entry> {
+    let (key, value, _) = entry?;
+    Ok((key, value))
 }
 
 /// A walk over entries, from one end.
@@ -180,7 +245,7 @@ pub(crate) enum Walk {
     At(Steps, Arc<OpenSnapshot>),
     /// Over what a transaction sees, and what is left of it, with values or without: an iterator of the store
     /// would borrow the transaction for all of that time.
-    Within(Arc<OpenTransaction>, Box<(Keyspace, Span)>, bool),
+    Within(Arc<OpenTransaction>, Box<(Map, Span)>, bool),
 }
 
 impl Walk {
@@ -192,13 +257,20 @@ impl Walk {
                 with_snapshot(snapshot, |_| steps.gather(reverse, entries_max))?
             }
             Self::Within(transaction, rest, with_values) => {
-                let (keyspace, span) = &mut **rest;
-                let entries = with_transaction(transaction, |it| {
-                    let mut iter = it.range(keyspace, span.bounds())?;
-                    if *with_values {
-                        return gather(&mut iter, reverse, entries_max);
+                let (map, span) = &mut **rest;
+                let entries = with_transaction(transaction, |it| match map {
+                    Map::Plain(keyspace) => {
+                        let mut iter = it.range(keyspace, span.bounds())?;
+                        if *with_values {
+                            return gather(&mut iter, reverse, entries_max);
+                        }
+                        gather(&mut iter.keys().map(alone), reverse, entries_max)
                     }
-                    gather(&mut iter.keys().map(alone), reverse, entries_max)
+                    Map::Ending(expiring) => {
+                        let mut within = expiring.within(it);
+                        let iter = within.range(span.bounds())?;
+                        gather(&mut iter.map(pair), reverse, entries_max)
+                    }
                 })?;
                 if let Some((key, _)) = entries.last() {
                     span.behind(key, reverse);

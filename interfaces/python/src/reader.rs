@@ -16,6 +16,8 @@ use crate::cursor::{Cursor, Kind};
 use crate::errors;
 use crate::fork::Kept;
 use crate::lent::Lent;
+use crate::map::Map;
+use crate::moment;
 use crate::place::{Entry, Place};
 use crate::span::Span;
 
@@ -23,23 +25,40 @@ use crate::span::Span;
 #[pyclass(frozen, subclass, generic, mapping, module = "adamant._native")]
 pub(crate) struct Reader {
     /// The keyspace, and where it is looked at.
-    source: Kept<(adamant::Keyspace, Place)>,
+    source: Kept<(Map, Place)>,
     pub(crate) keys: Codec,
     pub(crate) values: Codec,
+    /// Asked for the time, and not the system: of entries that end.
+    clock: Option<Py<PyAny>>,
 }
 
 impl Reader {
-    pub(crate) fn new(
-        keyspace: adamant::Keyspace,
-        place: Place,
-        (keys, values): (Codec, Codec),
-    ) -> Self {
-        Self { source: Kept::new((keyspace, place)), keys, values }
+    pub(crate) fn new(map: Map, place: Place, (keys, values): (Codec, Codec)) -> Self {
+        Self { source: Kept::new((map, place)), keys, values, clock: None }
+    }
+
+    pub(crate) fn with_clock(self, clock: Option<Py<PyAny>>) -> Self {
+        Self { clock, ..self }
     }
 
     /// The keyspace.
     pub(crate) fn keyspace(&self) -> PyResult<&adamant::Keyspace> {
-        Ok(&self.source.get()?.0)
+        Ok(self.source.get()?.0.keyspace())
+    }
+
+    /// What is to be looked at by a snapshot or a transaction: as time is now, where entries end.
+    ///
+    /// # Errors
+    /// `TypeError` for what is looked at by one already.
+    pub(crate) fn map_now(&self, py: Python<'_>) -> PyResult<Map> {
+        let (map, place) = self.source.get()?;
+        if !matches!(place, Place::Now) {
+            return Err(PyTypeError::new_err(
+                "expected a keyspace of the store, found what a snapshot or transaction sees of one",
+            ));
+        }
+        let asked = self.clock.as_ref().map(|clock| moment::asked(py, clock)).transpose()?;
+        Ok(map.at_time(asked.unwrap_or_else(|| map.now())))
     }
 
     pub(crate) fn codecs(&self) -> (Codec, Codec) {
@@ -56,19 +75,58 @@ impl Reader {
         self.values.encode(value, "a value")
     }
 
-    /// Does something with the keyspace where it is looked at, detached from the interpreter.
+    /// Does something with the map where it is looked at, detached from the interpreter.
     pub(crate) fn detached<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&adamant::Keyspace, &Place) -> errors::Result<T> + Send,
+        work: impl FnOnce(&Map, &Place) -> errors::Result<T> + Send,
     ) -> PyResult<T> {
-        let (keyspace, place) = self.source.get()?;
-        Ok(py.detach(|| work(keyspace, place))?)
+        let (map, place) = self.source.get()?;
+        let Some(clock) = &self.clock else { return Ok(py.detach(|| work(map, place))?) };
+        // Asked before, since no Python may run while a lock of the store is held.
+        let map = map.at_time(moment::asked(py, clock)?);
+        Ok(py.detach(|| work(&map, place))?)
+    }
+
+    /// Does something with the keyspace, detached from the interpreter.
+    pub(crate) fn on_keyspace<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&adamant::Keyspace) -> adamant::Result<T> + Send,
+    ) -> PyResult<T> {
+        let keyspace = self.keyspace()?;
+        py.detach(|| work(keyspace)).map_err(errors::of_store)
+    }
+
+    /// When the value of a key is over, and the time now, in milliseconds.
+    ///
+    /// # Errors
+    /// `KeyError` if it is not there.
+    pub(crate) fn ends(&self, key: &Bound<'_, PyAny>) -> PyResult<(Option<u64>, u64)> {
+        let bytes = self.key(key)?;
+        let found = self.detached(key.py(), |map, place| {
+            let expiring = map.expiring()?;
+            let now = expiring.now();
+            let entry = place.ending(expiring, &bytes)?;
+            Ok(entry.map(|(_, ends)| (ends.map(adamant::Deadline::millis), now)))
+        })?;
+        found.ok_or_else(|| errors::missing_key(key))
+    }
+
+    /// Seconds until the value of a key is over; None: it never is.
+    pub(crate) fn ttl(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+        let (ends, now) = self.ends(key)?;
+        Ok(ends.map(|ends| moment::seconds(ends.saturating_sub(now))))
+    }
+
+    /// When the value of a key is over, in seconds since 1970; None: it never is.
+    pub(crate) fn deadline(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+        Ok(self.ends(key)?.0.map(moment::seconds))
     }
 
     pub(crate) fn find(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Slice>> {
         let bytes = self.key(key)?;
-        self.detached(key.py(), |keyspace, place| place.get(keyspace, &bytes))
+        self.detached(key.py(), |map, place| place.get(map, &bytes))
     }
 
     /// A key and its value as Python has them.
@@ -112,7 +170,7 @@ impl Reader {
 
     fn cursor(&self, py: Python<'_>, kind: Kind, span: Span, reverse: bool) -> PyResult<Cursor> {
         let with_values = kind != Kind::Keys;
-        let walk = self.detached(py, |keyspace, place| place.walk(keyspace, span, with_values))?;
+        let walk = self.detached(py, |map, place| place.walk(map, span, with_values))?;
         Ok(Cursor::new(kind, reverse, self.codecs(), walk))
     }
 }
@@ -160,15 +218,15 @@ impl Reader {
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let bytes = self.key(key)?;
-        self.detached(key.py(), |keyspace, place| place.contains(keyspace, &bytes))
+        self.detached(key.py(), |map, place| place.contains(map, &bytes))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        counted(self.detached(py, |keyspace, place| place.len(keyspace))?)
+        counted(self.detached(py, |map, place| place.len(map))?)
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(!self.detached(py, |keyspace, place| place.is_empty(keyspace))?)
+        Ok(!self.detached(py, |map, place| place.is_empty(map))?)
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<Cursor> {
@@ -181,12 +239,12 @@ impl Reader {
 
     /// The entry with the lowest key, or None.
     fn first<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.pair(py, self.detached(py, |keyspace, place| place.end(keyspace, false))?)
+        self.pair(py, self.detached(py, |map, place| place.end(map, false))?)
     }
 
     /// The entry with the highest key, or None.
     fn last<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.pair(py, self.detached(py, |keyspace, place| place.end(keyspace, true))?)
+        self.pair(py, self.detached(py, |map, place| place.end(map, true))?)
     }
 
     #[pyo3(signature = (kind, start=None, stop=None, prefix=None, reverse=false))]
@@ -212,7 +270,7 @@ impl Reader {
         prefix: Option<Bound<'py, PyAny>>,
     ) -> PyResult<usize> {
         let span = self.span(start.as_ref(), stop.as_ref(), prefix.as_ref())?;
-        counted(self.detached(py, |keyspace, place| place.count(keyspace, span))?)
+        counted(self.detached(py, |map, place| place.count(map, span))?)
     }
 
     /// Whether a key lies in a part of the keyspace.

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::expiring::Expiring;
 use crate::fork::Kept;
 use crate::keyspace::Keyspace;
 use crate::place::{OpenSnapshot, Place};
@@ -64,9 +65,42 @@ impl SnapshotReader {
         snapshot: &Bound<'_, Snapshot>,
         keyspace: &Bound<'_, Keyspace>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let reader = keyspace.as_super().get();
+        Self::of(snapshot, keyspace.as_super().get())
+    }
+}
+
+impl SnapshotReader {
+    fn of(snapshot: &Bound<'_, Snapshot>, reader: &Reader) -> PyResult<PyClassInitializer<Self>> {
         let place = Place::At(Arc::clone(snapshot.get().snapshot.get()?));
-        let reader = Reader::new(reader.keyspace()?.clone(), place, reader.codecs());
+        let reader = Reader::new(reader.map_now(snapshot.py())?, place, reader.codecs());
         Ok(PyClassInitializer::from(reader).add_subclass(Self))
+    }
+}
+
+/// A keyspace of entries that end as a snapshot saw it, without those that are over when it is asked for.
+#[pyclass(frozen, subclass, generic, mapping, extends = SnapshotReader, module = "adamant._native")]
+pub(crate) struct SnapshotExpiring;
+
+#[pymethods]
+impl SnapshotExpiring {
+    #[new]
+    fn new(
+        snapshot: &Bound<'_, Snapshot>,
+        expiring: &Bound<'_, Expiring>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let seen = SnapshotReader::of(snapshot, expiring.as_super().get())?;
+        Ok(seen.add_subclass(Self))
+    }
+
+    /// Seconds until the value of a key is over, None for one that never is.
+    #[pyo3(signature = (key, /))]
+    fn ttl(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+        slf.as_super().as_super().get().ttl(key)
+    }
+
+    /// When the value of a key is over, in seconds since 1970, None for one that never is.
+    #[pyo3(signature = (key, /))]
+    fn deadline(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+        slf.as_super().as_super().get().deadline(key)
     }
 }

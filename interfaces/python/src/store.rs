@@ -40,10 +40,7 @@ impl Store {
         durability: Option<Durability>,
     ) -> PyResult<(adamant::Keyspace, Durability)> {
         let durability = durability.unwrap_or(self.durability);
-        let mut options = KeyspaceOptions::new();
-        if let Some(engine) = engine {
-            options = options.engine(engine);
-        }
+        let options = options_of(engine);
         let keyspace = self.detached(py, |store| {
             if self.is_read_only {
                 store.open_keyspace(name)?;
@@ -51,6 +48,24 @@ impl Store {
             store.keyspace_with(name, options)
         })?;
         Ok((keyspace.with_durability(durability), durability))
+    }
+
+    /// As [`Store::open_keyspace`], of entries that end.
+    pub(crate) fn open_expiring(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        engine: Option<Engine>,
+        durability: Option<Durability>,
+    ) -> PyResult<(adamant::Expiring, Durability)> {
+        let options = options_of(engine);
+        let expiring = self.detached(py, |store| {
+            if self.is_read_only {
+                store.open_keyspace(name)?;
+            }
+            store.expiring_with(name, options)
+        })?;
+        Ok((expiring, durability.unwrap_or(self.durability)))
     }
 
     fn detached<T: Send>(
@@ -61,6 +76,10 @@ impl Store {
         let store = self.store()?;
         py.detach(|| work(store)).map_err(errors::of_store)
     }
+}
+
+fn options_of(engine: Option<Engine>) -> KeyspaceOptions {
+    engine.into_iter().fold(KeyspaceOptions::new(), KeyspaceOptions::engine)
 }
 
 /// Sets what is given in a dict of options.
@@ -124,6 +143,12 @@ impl Store {
     #[pyo3(signature = (name, /))]
     fn drop_keyspace(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
         self.detached(py, |store| store.drop_keyspace(name))
+    }
+
+    /// Drops a keyspace of entries that end, and their deadlines; whether there was one.
+    #[pyo3(signature = (name, /))]
+    fn drop_expiring(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        self.detached(py, |store| store.drop_expiring(name))
     }
 
     /// Gives a keyspace another name, in one commit.

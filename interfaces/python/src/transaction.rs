@@ -25,6 +25,11 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
+    /// What it is until it has ended.
+    pub(crate) fn open(&self) -> PyResult<&Arc<OpenTransaction>> {
+        self.transaction.get()
+    }
+
     fn take(&self, py: Python<'_>) -> PyResult<Option<StoreTransaction>> {
         let transaction = self.transaction.get()?;
         Ok(py.detach(|| hold(transaction).take()))
@@ -85,8 +90,8 @@ impl TransactionReader {
         work: impl FnOnce(&adamant::Keyspace, &mut StoreTransaction) -> adamant::Result<T> + Send,
     ) -> PyResult<T> {
         let transaction = slf.get().transaction.get()?;
-        slf.as_super().get().detached(slf.py(), |keyspace, _| {
-            with_transaction(transaction, |it| work(keyspace, it))
+        slf.as_super().get().detached(slf.py(), |map, _| {
+            with_transaction(transaction, |it| work(map.keyspace(), it))
         })
     }
 }
@@ -99,9 +104,9 @@ impl TransactionReader {
         keyspace: &Bound<'_, Keyspace>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let reader = keyspace.as_super().get();
-        let open = transaction.get().transaction.get()?;
+        let open = transaction.get().open()?;
         let place = Place::Within(Arc::clone(open));
-        let reader = Reader::new(reader.keyspace()?.clone(), place, reader.codecs());
+        let reader = Reader::new(reader.map_now(transaction.py())?, place, reader.codecs());
         let this = Self { transaction: Kept::new(Arc::clone(open)) };
         Ok(PyClassInitializer::from(reader).add_subclass(this))
     }

@@ -18,7 +18,7 @@ class TestProtocol(mapping_tests.BasicTestMappingProtocol):  # type: ignore[misc
 
     _stores: list[adamant.Store] = []
 
-    def type2test(self, *sources: Any, **pairs: Any) -> adamant.Keyspace[str, str]:
+    def type2test(self, *sources: Any, **pairs: Any) -> Any:
         store = adamant.in_memory()
         self._stores.append(store)
         keyspace = store.keyspace("test", codec="utf-8")
@@ -34,6 +34,19 @@ class TestProtocol(mapping_tests.BasicTestMappingProtocol):  # type: ignore[misc
         for store in self._stores:
             store.close()
         self._stores.clear()
+
+
+class TestExpiringProtocol(TestProtocol):
+    """The same over a keyspace of entries that end, and do not."""
+
+    def type2test(self, *sources: Any, **pairs: Any) -> Any:
+        store = adamant.in_memory()
+        self._stores.append(store)
+        keyspace = store.expiring("test", codec="utf-8")
+        keyspace.update(*sources, **pairs)
+        return keyspace
+
+    _tested_class = type2test
 
 
 def outcome(work: Any) -> Any:
@@ -88,12 +101,13 @@ class OnlyKeys:
         return self.entries[key]
 
 
-@pytest.mark.parametrize("place", ["keyspace", "transaction"])
+@pytest.mark.parametrize("place", ["keyspace", "transaction", "expiring", "expiring transaction"])
 def test_every_method_does_what_that_of_dict_does(
     db: adamant.Store, engine: Any, place: str
 ) -> None:
-    keyspace: Any = db.keyspace("test", engine=engine)
-    mapping = db.transaction()[keyspace] if place == "transaction" else keyspace
+    makers: Any = (db.expiring, db.keyspace)
+    keyspace: Any = makers["expiring" not in place]("test", engine=engine)
+    mapping = db.transaction()[keyspace] if "transaction" in place else keyspace
     model: dict[bytes, bytes] = {}
     choices = random.Random(1)
     names = sorted(CALLS)

@@ -141,6 +141,16 @@ impl ExpiringTransaction<'_> {
         Ok(Living::new(entries, self.expiring.entries.name(), self.now))
     }
 
+    /// When the next entry will be over, or was; `None` when none ever is. As [`Expiring::next_deadline`].
+    ///
+    /// # Errors
+    /// As [`Transaction::first`].
+    pub fn next_deadline(&mut self) -> Result<Option<Deadline>> {
+        let deadlines = &self.expiring.deadlines;
+        let Some((row, _)) = self.transaction.first(deadlines)? else { return Ok(None) };
+        deadline_of(deadlines.name(), &row)
+    }
+
     /// Takes entries away that are over, at most so many; how many.
     ///
     /// # Errors

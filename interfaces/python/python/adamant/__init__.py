@@ -21,6 +21,7 @@ from adamant._errors import (
     KeyspaceExists,
     Locked,
     Missing,
+    NotExpiring,
     OutOfSpace,
     Poisoned,
     ReadOnly,
@@ -30,7 +31,15 @@ from adamant._errors import (
     Unsupported,
     WrongEngine,
 )
-from adamant._mapping import Keyspace, Range, SnapshotKeyspace, TransactionKeyspace
+from adamant._mapping import (
+    Expiring,
+    Keyspace,
+    Range,
+    SnapshotExpiring,
+    SnapshotKeyspace,
+    TransactionExpiring,
+    TransactionKeyspace,
+)
 from adamant._native import __VERSION__ as __version__
 from adamant._native import restore
 from adamant._store import (
@@ -50,6 +59,7 @@ __all__ = [
     "Conflict",
     "Damaged",
     "Error",
+    "Expiring",
     "Finding",
     "Forked",
     "InvalidArgument",
@@ -59,16 +69,19 @@ __all__ = [
     "KeyspaceInfo",
     "Locked",
     "Missing",
+    "NotExpiring",
     "OutOfSpace",
     "Poisoned",
     "Range",
     "ReadOnly",
     "Snapshot",
     "SnapshotExpired",
+    "SnapshotExpiring",
     "SnapshotKeyspace",
     "Store",
     "TargetExists",
     "Transaction",
+    "TransactionExpiring",
     "TransactionKeyspace",
     "UnknownKeyspace",
     "Unsupported",

@@ -64,6 +64,12 @@ class WrongEngine(Error):
     __module__ = "adamant"
 
 
+class NotExpiring(Error):
+    """The keyspace of that name holds entries that were not made to end."""
+
+    __module__ = "adamant"
+
+
 class Missing(Error, FileNotFoundError):
     """There is no store at the path."""
 

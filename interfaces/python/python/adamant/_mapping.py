@@ -306,3 +306,40 @@ class TransactionKeyspace(_native.TransactionReader[K, V], _Readable[K, V], Muta
 
     def __repr__(self) -> str:
         return _described(self)
+
+
+class Expiring(_native.Expiring[K, V], _Readable[K, V], MutableMapping[K, V]):
+    """An ordered mapping whose entries may end: from its deadline on an entry is not there.
+
+    What is set as in every mapping never ends; set() says when. What is over takes room until purge().
+    """
+
+    __slots__ = ()
+
+    def update(
+        self, other: Mapping[K, V] | _HasKeys[K, V] | Iterable[tuple[K, V]] = (), /, **others: V
+    ) -> None:
+        """Sets the values of many keys, in one commit; they never end. Takes what dict.update takes."""
+        self._update(other, others)
+
+    def clear(self) -> None:
+        """Takes all entries out, in one commit."""
+        del self[:]
+
+    def __repr__(self) -> str:
+        return _described(self)
+
+
+class SnapshotExpiring(_native.SnapshotExpiring[K, V], _Readable[K, V]):
+    """A keyspace of entries that end as a snapshot saw it, but for those over when it was asked for."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return _described(self)
+
+
+class TransactionExpiring(_native.TransactionExpiring[K, V], Expiring[K, V]):
+    """A keyspace of entries that end within a transaction, at the time at which it was asked for."""
+
+    __slots__ = ()

@@ -1,7 +1,8 @@
 """The native half. What is not private here is used through the classes of adamant."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from types import GenericAlias
 from typing import Any, Final, Generic, Self, TypeVar, final, overload
 
@@ -16,12 +17,15 @@ _D = TypeVar("_D")
 __all__ = [
     "Batch",
     "Cursor",
+    "Expiring",
     "Keyspace",
     "Reader",
     "Snapshot",
+    "SnapshotExpiring",
     "SnapshotReader",
     "Store",
     "Transaction",
+    "TransactionExpiring",
     "TransactionReader",
     "__VERSION__",
     "after_fork_in_child",
@@ -51,6 +55,9 @@ class Store:
     def _check(self) -> list[tuple[str, str]]: ...
     def drop_keyspace(self, name: str, /) -> bool:
         """Drops a keyspace and all that it holds, in one commit; whether there was one."""
+
+    def drop_expiring(self, name: str, /) -> bool:
+        """Drops a keyspace of entries that end, and their deadlines; whether there was one."""
 
     def rename_keyspace(self, name: str, new_name: str, /) -> None:
         """Gives a keyspace another name, in one commit."""
@@ -184,6 +191,75 @@ class Keyspace(Reader[_K, _V]):
     def _update(self, *sources: Any) -> None: ...
 
 @disjoint_base
+class Expiring(Reader[_K, _V]):
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    def __new__(
+        cls,
+        store: Store,
+        name: str,
+        engine: str | None = None,
+        durability: str | None = None,
+        key_codec: str | None = None,
+        value_codec: str | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> Self: ...
+    def __setitem__(self, key: _K, value: _V, /) -> None: ...
+    def __delitem__(self, key: _K | slice, /) -> None: ...
+    def set(
+        self,
+        key: _K,
+        value: _V,
+        /,
+        *,
+        ttl: float | timedelta | None = None,
+        deadline: float | datetime | None = None,
+    ) -> None:
+        """Sets the value of a key, and when it ends: after ttl, at a deadline, or never.
+
+        A number is of seconds, of a deadline since 1970.
+        """
+
+    def set_deadline(
+        self,
+        key: _K,
+        /,
+        *,
+        ttl: float | timedelta | None = None,
+        deadline: float | datetime | None = None,
+    ) -> bool:
+        """Gives a value another end; whether it is there."""
+
+    def persist(self, key: _K, /) -> bool:
+        """Lets a value stay until it is taken out; whether it is there."""
+
+    def ttl(self, key: _K, /) -> float | None:
+        """Seconds until the value of a key is over, None for one that never is."""
+
+    def deadline(self, key: _K, /) -> float | None:
+        """When the value of a key is over, in seconds since 1970, None for one that never is."""
+
+    def purge(self, entries_max: int | None = None) -> int:
+        """Takes entries away that are over, at most so many, in one commit; how many."""
+
+    def next_deadline(self) -> float | None:
+        """When the next entry is over, or was, in seconds since 1970; None: none ever is."""
+
+    def discard(self, key: _K, /) -> bool:
+        """Takes a key out, if it is there; whether it was."""
+
+    @overload
+    def pop(self, key: _K, /) -> _V: ...
+    @overload
+    def pop(self, key: _K, default: _V | _D, /) -> _V | _D: ...
+    def popitem(self, last: bool = True) -> tuple[_K, _V]:
+        """Takes the entry with the highest key out, or that with the lowest."""
+
+    def setdefault(self, key: _K, default: _V, /) -> _V:
+        """The value of a key; if it has none, it gets this one."""
+
+    def _update(self, *sources: Any) -> None: ...
+
+@disjoint_base
 class Batch:
     def __new__(cls, store: Store, durability: str | None = None) -> Self: ...
     def put(self, keyspace: Keyspace[_K, _V], key: _K, value: _V, /) -> None:
@@ -230,6 +306,15 @@ class SnapshotReader(Reader[_K, _V]):
         cls, snapshot: Snapshot, keyspace: Keyspace[_K, _V]
     ) -> Self: ...
 
+class SnapshotExpiring(SnapshotReader[_K, _V]):
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    def __new__(cls, snapshot: Snapshot, expiring: Expiring[_K, _V]) -> Self: ...
+    def ttl(self, key: _K, /) -> float | None:
+        """Seconds until the value of a key is over, None for one that never is."""
+
+    def deadline(self, key: _K, /) -> float | None:
+        """When the value of a key is over, in seconds since 1970, None for one that never is."""
+
 @disjoint_base
 class Transaction:
     def __new__(cls, store: Store, durability: str | None = None) -> Self: ...
@@ -265,3 +350,7 @@ class TransactionReader(Reader[_K, _V]):
         """Takes the entry with the highest key out, or that with the lowest."""
 
     def _update(self, *sources: Any) -> None: ...
+
+class TransactionExpiring(Expiring[_K, _V]):
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    def __new__(cls, transaction: Transaction, expiring: Expiring[_K, _V]) -> Self: ...

@@ -9,7 +9,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
 from adamant import _native
 from adamant._errors import Conflict, InvalidArgument
-from adamant._mapping import Keyspace, SnapshotKeyspace, TransactionKeyspace
+from adamant._mapping import (
+    Expiring,
+    Keyspace,
+    SnapshotExpiring,
+    SnapshotKeyspace,
+    TransactionExpiring,
+    TransactionKeyspace,
+)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -20,6 +27,14 @@ Durability: TypeAlias = Literal["sync", "buffered", "deferred"]
 
 # A child of a fork must not even wait for a lock of the store, which a thread of its parent may have.
 os.register_at_fork(after_in_child=_native.after_fork_in_child)
+
+
+def _codecs(
+    both: str | None, keys: str | None, values: str | None
+) -> tuple[str | None, str | None]:
+    if both is not None and (keys is not None or values is not None):
+        raise InvalidArgument("give codec, or key_codec and value_codec, not both")
+    return keys or both, values or both
 
 
 class KeyspaceInfo(NamedTuple):
@@ -129,10 +144,92 @@ class Store(_native.Store):
         The order is that of the bytes. The engine is for one that is created, and a claim about one
         that exists. The durability is what commits through this handle wait for.
         """
-        if codec is not None and (key_codec is not None or value_codec is not None):
-            raise InvalidArgument("give codec, or key_codec and value_codec, not both")
-        keys, values = key_codec or codec, value_codec or codec
+        keys, values = _codecs(codec, key_codec, value_codec)
         return Keyspace(self, name, engine, durability, keys, values)
+
+    @overload
+    def expiring(
+        self,
+        name: str,
+        *,
+        codec: None = None,
+        key_codec: None = None,
+        value_codec: None = None,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> Expiring[bytes, bytes]: ...
+
+    @overload
+    def expiring(
+        self,
+        name: str,
+        *,
+        codec: str,
+        key_codec: None = None,
+        value_codec: None = None,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> Expiring[str, str]: ...
+
+    @overload
+    def expiring(
+        self,
+        name: str,
+        *,
+        codec: None = None,
+        key_codec: str,
+        value_codec: None = None,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> Expiring[str, bytes]: ...
+
+    @overload
+    def expiring(
+        self,
+        name: str,
+        *,
+        codec: None = None,
+        key_codec: None = None,
+        value_codec: str,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> Expiring[bytes, str]: ...
+
+    @overload
+    def expiring(
+        self,
+        name: str,
+        *,
+        codec: None = None,
+        key_codec: str,
+        value_codec: str,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> Expiring[str, str]: ...
+
+    def expiring(
+        self,
+        name: str,
+        *,
+        codec: str | None = None,
+        key_codec: str | None = None,
+        value_codec: str | None = None,
+        engine: Engine | None = None,
+        durability: Durability | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> Expiring[Any, Any]:
+        """The keyspace of that name for entries that may end, created if there is none.
+
+        Beside it is one that has their deadlines, called as it and ".deadlines". The clock gives seconds
+        since 1970, as time.time, which is the default. The rest is as in keyspace().
+        """
+        keys, values = _codecs(codec, key_codec, value_codec)
+        return Expiring(self, name, engine, durability, keys, values, clock)
 
     def keyspaces(self) -> list[KeyspaceInfo]:
         """All keyspaces, by name."""
@@ -227,7 +324,17 @@ class Snapshot(_native.Snapshot):
 
     __slots__ = ()
 
-    def __getitem__(self, keyspace: Keyspace[K, V]) -> SnapshotKeyspace[K, V]:
+    @overload
+    def __getitem__(self, keyspace: Keyspace[K, V]) -> SnapshotKeyspace[K, V]: ...
+
+    @overload
+    def __getitem__(self, keyspace: Expiring[K, V]) -> SnapshotExpiring[K, V]: ...
+
+    def __getitem__(
+        self, keyspace: Keyspace[K, V] | Expiring[K, V]
+    ) -> SnapshotKeyspace[K, V] | SnapshotExpiring[K, V]:
+        if isinstance(keyspace, Expiring):
+            return SnapshotExpiring(self, keyspace)
         return SnapshotKeyspace(self, keyspace)
 
     def __enter__(self) -> Snapshot:
@@ -250,7 +357,17 @@ class Transaction(_native.Transaction):
 
     __slots__ = ()
 
-    def __getitem__(self, keyspace: Keyspace[K, V]) -> TransactionKeyspace[K, V]:
+    @overload
+    def __getitem__(self, keyspace: Keyspace[K, V]) -> TransactionKeyspace[K, V]: ...
+
+    @overload
+    def __getitem__(self, keyspace: Expiring[K, V]) -> TransactionExpiring[K, V]: ...
+
+    def __getitem__(
+        self, keyspace: Keyspace[K, V] | Expiring[K, V]
+    ) -> TransactionKeyspace[K, V] | TransactionExpiring[K, V]:
+        if isinstance(keyspace, Expiring):
+            return TransactionExpiring(self, keyspace)
         return TransactionKeyspace(self, keyspace)
 
     def __enter__(self) -> Transaction:

@@ -1,0 +1,280 @@
+//! Keyspaces whose entries may end, as mappings: each call is one commit, or a part of a transaction.
+//!
+//! Thread safety: any number of threads.
+
+use adamant::expiring::ExpiringTransaction;
+use adamant::{Deadline, Slice};
+use pyo3::prelude::*;
+use pyo3::types::{PySlice, PyTuple};
+
+use crate::choices;
+use crate::codec::Codec;
+use crate::errors;
+use crate::map::Map;
+use crate::moment::{self, Ends};
+use crate::pairs::each_pair;
+use crate::place::{Place, with_transaction};
+use crate::reader::{self, Reader};
+use crate::span::Span;
+use crate::store::Store;
+use crate::transaction::Transaction;
+
+/// Keys that are looked for at once before they are taken out.
+const REMOVED_ENTRIES: usize = 1024;
+
+/// A keyspace of entries that end, to be read and written.
+#[pyclass(frozen, subclass, generic, mapping, extends = Reader, module = "adamant._native")]
+pub(crate) struct Expiring {
+    store: Py<Store>,
+    durability: adamant::Durability,
+}
+
+impl Expiring {
+    /// Changes entries: in a commit of its own, unless this is what a transaction sees.
+    fn change<T: Send>(
+        slf: &Bound<'_, Self>,
+        work: impl FnOnce(&adamant::Expiring, &mut ExpiringTransaction<'_>) -> adamant::Result<T> + Send,
+    ) -> PyResult<T> {
+        let this = slf.get();
+        let (store, durability) = (this.store.get().store()?, this.durability);
+        slf.as_super().get().detached(slf.py(), |map, place| {
+            let expiring = map.expiring()?;
+            match place {
+                Place::Within(transaction) => {
+                    with_transaction(transaction, |it| work(expiring, &mut expiring.within(it)))
+                }
+                Place::Now | Place::At(_) => Ok(store.exclusive(|it| {
+                    it.durability(durability);
+                    work(expiring, &mut expiring.within(it))
+                })?),
+            }
+        })
+    }
+}
+
+/// Takes out what is in a part of it.
+fn remove_span(all: &mut ExpiringTransaction<'_>, span: &Span) -> adamant::Result<()> {
+    loop {
+        let some = all.range(span.bounds())?.take(REMOVED_ENTRIES);
+        let keys = some.map(|entry| Ok(entry?.0)).collect::<adamant::Result<Vec<Slice>>>()?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        keys.iter().try_for_each(|key| all.remove(key).map(|_| ()))?;
+    }
+}
+
+#[pymethods]
+impl Expiring {
+    #[new]
+    #[pyo3(signature = (store, name, engine=None, durability=None, key_codec=None, value_codec=None, clock=None))]
+    fn new(
+        store: &Bound<'_, Store>,
+        name: &str,
+        engine: Option<&str>,
+        durability: Option<&str>,
+        key_codec: Option<&str>,
+        value_codec: Option<&str>,
+        clock: Option<Py<PyAny>>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let py = store.py();
+        let codecs = (Codec::named(py, key_codec)?, Codec::named(py, value_codec)?);
+        let engine = engine.map(choices::engine).transpose()?;
+        let durability = durability.map(choices::durability).transpose()?;
+        let (expiring, durability) = store.get().open_expiring(py, name, engine, durability)?;
+        let reader = Reader::new(Map::Ending(expiring), Place::Now, codecs).with_clock(clock);
+        let this = Self { store: store.clone().unbind(), durability };
+        Ok(PyClassInitializer::from(reader).add_subclass(this))
+    }
+
+    fn __setitem__(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        Self::set(slf, key, value, None, None)
+    }
+
+    /// Sets the value of a key, and when it ends: after ttl, at a deadline, or never.
+    #[pyo3(signature = (key, value, /, *, ttl=None, deadline=None))]
+    fn set(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        ttl: Option<&Bound<'_, PyAny>>,
+        deadline: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let reader = slf.as_super().get();
+        let (key, value, ends) = (reader.key(key)?, reader.value(value)?, Ends::of(ttl, deadline)?);
+        Self::change(slf, |expiring, all| all.insert(&key, &value, ends.by(expiring)).map(|_| ()))
+    }
+
+    /// Gives a value another end; whether it is there.
+    #[pyo3(signature = (key, /, *, ttl=None, deadline=None))]
+    fn set_deadline(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        ttl: Option<&Bound<'_, PyAny>>,
+        deadline: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let (key, ends) = (slf.as_super().get().key(key)?, Ends::of(ttl, deadline)?);
+        if matches!(ends, Ends::Never) {
+            let words = "give ttl or deadline; persist() takes a deadline away";
+            return Err(errors::named("InvalidArgument", words));
+        }
+        Self::change(slf, |expiring, all| all.set_deadline(&key, ends.by(expiring)))
+    }
+
+    /// Lets a value stay until it is taken out; whether it is there.
+    #[pyo3(signature = (key, /))]
+    fn persist(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let key = slf.as_super().get().key(key)?;
+        Self::change(slf, |_, all| all.set_deadline(&key, None))
+    }
+
+    /// Seconds until the value of a key is over, None for one that never is.
+    #[pyo3(signature = (key, /))]
+    fn ttl(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+        slf.as_super().get().ttl(key)
+    }
+
+    /// When the value of a key is over, in seconds since 1970, None for one that never is.
+    #[pyo3(signature = (key, /))]
+    fn deadline(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+        slf.as_super().get().deadline(key)
+    }
+
+    /// Takes entries away that are over, at most so many, in one commit; how many.
+    #[pyo3(signature = (entries_max=None))]
+    fn purge(slf: &Bound<'_, Self>, entries_max: Option<usize>) -> PyResult<u64> {
+        // Most calls find nothing: no turn to write is taken for that.
+        let is_due = slf.as_super().get().detached(slf.py(), |map, place| {
+            let expiring = map.expiring()?;
+            let due = Deadline::from_millis(expiring.now());
+            Ok(matches!(place, Place::Within(_))
+                || expiring.next_deadline()?.is_some_and(|next| next <= due))
+        })?;
+        if !is_due {
+            return Ok(0);
+        }
+        Self::change(slf, |_, all| all.remove_expired(entries_max.unwrap_or(usize::MAX)))
+    }
+
+    /// When the next entry is over, or was, in seconds since 1970; None: none ever is.
+    fn next_deadline(slf: &Bound<'_, Self>) -> PyResult<Option<f64>> {
+        let next = slf.as_super().get().detached(slf.py(), |map, place| {
+            let expiring = map.expiring()?;
+            match place {
+                Place::Within(transaction) => {
+                    with_transaction(transaction, |it| expiring.within(it).next_deadline())
+                }
+                Place::Now | Place::At(_) => Ok(expiring.next_deadline()?),
+            }
+        })?;
+        Ok(next.map(|next| moment::seconds(next.millis())))
+    }
+
+    fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Ok(slice) = key.cast::<PySlice>() {
+            let span = slf.as_super().get().span_of(slice)?;
+            return Self::change(slf, |_, all| remove_span(all, &span));
+        }
+        if Self::discard(slf, key)? { Ok(()) } else { Err(errors::missing_key(key)) }
+    }
+
+    /// Takes a key out, if it is there; whether it was.
+    #[pyo3(signature = (key, /))]
+    fn discard(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let key = slf.as_super().get().key(key)?;
+        Self::change(slf, |_, all| all.remove(&key))
+    }
+
+    #[pyo3(signature = (key, /, *default))]
+    fn pop<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+        default: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let reader = slf.as_super().get();
+        let bytes = reader.key(key)?;
+        match Self::change(slf, |_, all| all.take(&bytes))? {
+            Some(value) => reader.values.decode(slf.py(), &value),
+            None => reader::default_of(key, default),
+        }
+    }
+
+    /// Takes the entry with the highest key out, or that with the lowest.
+    #[pyo3(signature = (last=true))]
+    fn popitem<'py>(slf: &Bound<'py, Self>, last: bool) -> PyResult<Bound<'py, PyTuple>> {
+        let entry = Self::change(slf, |_, all| {
+            let mut entries = all.iter()?;
+            let end = if last { entries.next_back() } else { entries.next() };
+            drop(entries);
+            let Some((key, value, _)) = end.transpose()? else { return Ok(None) };
+            all.remove(&key)?;
+            Ok(Some((key, value)))
+        })?;
+        slf.as_super().get().pair(slf.py(), entry)?.ok_or_else(|| {
+            pyo3::exceptions::PyKeyError::new_err("popitem(): the keyspace is empty")
+        })
+    }
+
+    /// The value of a key; if it has none, it gets this one.
+    #[pyo3(signature = (key, default, /))]
+    fn setdefault<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+        default: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let reader = slf.as_super().get();
+        if let Some(value) = reader.find(key)? {
+            return reader.values.decode(slf.py(), &value);
+        }
+        let (key, value) = (reader.key(key)?, reader.value(default)?);
+        let found = Self::change(slf, |_, all| {
+            let found = all.get(&key)?;
+            if found.is_none() {
+                all.insert(&key, &value, None)?;
+            }
+            Ok(found)
+        })?;
+        reader.values.decode(slf.py(), found.as_deref().unwrap_or(&value))
+    }
+
+    #[pyo3(signature = (*sources))]
+    fn _update(slf: &Bound<'_, Self>, sources: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let reader = slf.as_super().get();
+        // Gathered before, since no Python may run while a lock of the store is held.
+        let mut pairs: Vec<(Slice, Slice)> = Vec::new();
+        for source in sources {
+            each_pair(&source, |key, value| {
+                pairs
+                    .push((reader.key(key)?.as_ref().into(), reader.value(value)?.as_ref().into()));
+                Ok(())
+            })?;
+        }
+        Self::change(slf, |_, all| {
+            pairs.iter().try_for_each(|(key, value)| all.insert(key, value, None).map(|_| ()))
+        })
+    }
+}
+
+/// A keyspace of entries that end within a transaction, at the time at which it is asked for.
+#[pyclass(frozen, subclass, generic, mapping, extends = Expiring, module = "adamant._native")]
+pub(crate) struct TransactionExpiring;
+
+#[pymethods]
+impl TransactionExpiring {
+    #[new]
+    fn new(
+        transaction: &Bound<'_, Transaction>,
+        expiring: &Bound<'_, Expiring>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let py = transaction.py();
+        let (this, reader) = (expiring.get(), expiring.as_super().get());
+        let place = Place::Within(transaction.get().open()?.clone());
+        let reader = Reader::new(reader.map_now(py)?, place, reader.codecs());
+        let this = Expiring { store: this.store.clone_ref(py), durability: this.durability };
+        Ok(PyClassInitializer::from(reader).add_subclass(this).add_subclass(Self))
+    }
+}
