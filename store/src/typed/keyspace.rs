@@ -14,8 +14,9 @@ use super::malformed::Malformed;
 use super::value::{Value, ValueFor};
 use crate::batch::Batch;
 use crate::error::{Error, Result};
-use crate::iterate::Iter;
+use crate::iterate::{Iter, Keys};
 use crate::keyspace::Keyspace;
+use crate::transaction_iter::TransactionIter;
 
 /// How many bytes of what could not be decoded an error shows.
 const SHOWN_BYTES_MAX: usize = 24;
@@ -212,9 +213,12 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
         V::decode_value(bytes.clone()).map_err(|malformed| self.error(&malformed, &bytes))
     }
 
+    fn key(&self, key: &[u8]) -> Result<K> {
+        K::decode_last(key).map_err(|malformed| self.error(&malformed, key))
+    }
+
     pub(super) fn entry(&self, (key, value): (Slice, Slice)) -> Result<(K, V)> {
-        let decoded = K::decode_last(&key).map_err(|malformed| self.error(&malformed, &key))?;
-        Ok((decoded, self.value(value)?))
+        Ok((self.key(&key)?, self.value(value)?))
     }
 
     fn error(&self, malformed: &Malformed, bytes: &[u8]) -> Error {
@@ -255,6 +259,31 @@ impl<'k, I, K, V> Decoded<'k, I, K, V> {
     }
 }
 
+impl<'k, K, V> Decoded<'k, Iter, K, V> {
+    /// The keys that are left, without their values, which are neither read nor decoded; as [`Iter::keys`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let readings = store.keyspace("readings")?.typed::<(String, u64), f64>();
+    /// readings.insert(&("Oslo", 1_700_000_000), &-3.5)?;
+    /// readings.insert(&("Oslo", 1_700_003_600), &-4.0)?;
+    /// let last = readings.prefix(&("Oslo",)).keys().next_back().transpose()?;
+    /// assert_eq!(last, Some(("Oslo".to_string(), 1_700_003_600)));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn keys(self) -> DecodedKeys<'k, Keys, K, V> {
+        DecodedKeys { keyspace: self.keyspace, keys: self.entries.keys() }
+    }
+}
+
+impl<'k, 't, K, V> Decoded<'k, TransactionIter<'t>, K, V> {
+    /// The keys that are left, without their values, which are neither read nor decoded; as
+    /// [`TransactionIter::keys`].
+    pub fn keys(self) -> DecodedKeys<'k, TransactionIter<'t, Slice>, K, V> {
+        DecodedKeys { keyspace: self.keyspace, keys: self.entries.keys() }
+    }
+}
+
 impl<I, K: Key, V: Value> Iterator for Decoded<'_, I, K, V>
 where
     I: Iterator<Item = Result<(Slice, Slice)>>,
@@ -272,5 +301,34 @@ where
 {
     fn next_back(&mut self) -> Option<Self::Item> {
         Some(self.entries.next_back()?.and_then(|entry| self.keyspace.entry(entry)))
+    }
+}
+
+/// The keys of an iterator, decoded: [`Decoded::keys`]. One that cannot be is an error, and the next one
+/// comes after it.
+#[derive(Debug)]
+#[must_use = "iterators do nothing unless they are asked"]
+pub struct DecodedKeys<'k, I, K, V> {
+    keyspace: &'k TypedKeyspace<K, V>,
+    keys: I,
+}
+
+impl<I, K: Key, V: Value> Iterator for DecodedKeys<'_, I, K, V>
+where
+    I: Iterator<Item = Result<Slice>>,
+{
+    type Item = Result<K>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.keys.next()?.and_then(|key| self.keyspace.key(&key)))
+    }
+}
+
+impl<I, K: Key, V: Value> DoubleEndedIterator for DecodedKeys<'_, I, K, V>
+where
+    I: DoubleEndedIterator<Item = Result<Slice>>,
+{
+    fn next_back(&mut self) -> Option<Self::Item> {
+        Some(self.keys.next_back()?.and_then(|key| self.keyspace.key(&key)))
     }
 }

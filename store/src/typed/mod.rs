@@ -48,7 +48,7 @@ mod tests;
 pub use self::serde::Serde;
 pub use bounds::{EncodedBounds, KeyBoundsFor};
 pub use key::{Key, KeyFor, PrefixFor};
-pub use keyspace::{Decoded, TypedKeyspace};
+pub use keyspace::{Decoded, DecodedKeys, TypedKeyspace};
 pub use malformed::Malformed;
 pub use value::{Value, ValueFor};
 pub use within::{TypedSnapshot, TypedTransaction};

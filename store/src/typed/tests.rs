@@ -185,6 +185,43 @@ fn what_is_of_another_type_is_an_error_that_says_where() -> Result<(), Error> {
     Ok(())
 }
 
+fn collected(keys: &mut dyn Iterator<Item = Result<u16, Error>>) -> Result<Vec<u16>, Error> {
+    keys.collect()
+}
+
+#[test]
+fn keys_come_without_values_that_are_none() -> Result<(), Error> {
+    let store = Store::in_memory()?;
+    let numbers = store.keyspace("numbers")?.typed::<u16, u64>();
+    for number in 0..200_u16 {
+        // Two bytes are no u64.
+        numbers.untyped().insert(number.swap_bytes().to_le_bytes(), "no")?;
+    }
+    assert!(numbers.iter().all(|entry| entry.is_err()));
+    let before = store.snapshot()?;
+    let all: Vec<u16> = (0..200).collect();
+    assert_eq!(collected(&mut numbers.iter().keys())?, all);
+    store.transaction(|tx| {
+        let mut within = numbers.within(tx);
+        within.insert(&500_u16, &7_u64)?;
+        within.remove(&199_u16)?;
+        assert_eq!(collected(&mut within.range(197_u16..)?.keys())?, [197, 198, 500]);
+        assert_eq!(collected(&mut within.iter()?.keys().rev().take(2))?, [500, 198]);
+        Ok::<_, Error>(())
+    })?;
+    let seen = numbers.at(&before);
+    assert_eq!(collected(&mut seen.range(..=5_u16).keys().rev())?, [5, 4, 3, 2, 1, 0]);
+
+    // What is no key is an error, and the next one comes after it.
+    numbers.untyped().insert([0, 3, 0], "")?;
+    let mut keys = numbers.range(3_u16..5).keys();
+    assert!(matches!(keys.next(), Some(Ok(3))));
+    assert!(matches!(keys.next(), Some(Err(Error::Encoding { .. }))));
+    assert!(matches!(keys.next_back(), Some(Ok(4))));
+    assert!(keys.next().is_none());
+    Ok(())
+}
+
 #[cfg(feature = "serde")]
 #[test]
 fn values_of_serde_come_back() -> Result<(), Error> {

@@ -15,7 +15,7 @@ from collections.abc import (
     MutableMapping,
     ValuesView,
 )
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypedDict, TypeVar, Unpack
 
 from adamant import _native
 from adamant._errors import InvalidArgument
@@ -32,13 +32,30 @@ class _HasKeys(Protocol[K, V_co]):
     def __getitem__(self, key: K, /) -> V_co: ...
 
 
+class _Part(TypedDict, Generic[K], total=False):
+    """What keys(), values() and items() take, by name: which part of a keyspace, and which way.
+
+    Keys from start on, before stop, that begin with prefix, as far as given; in order, or in reverse.
+    """
+
+    start: K | None
+    stop: K | None
+    prefix: K | None
+    reverse: bool
+
+
 class _Span:
     """A part of a keyspace, by its keys: from start on, before stop, that begin with prefix."""
 
     __slots__ = ("prefix", "reader", "reverse", "start", "stop")
 
     def __init__(
-        self, reader: _native.Reader[Any, Any], start: Any, stop: Any, prefix: Any, reverse: bool
+        self,
+        reader: _native.Reader[Any, Any],
+        start: Any = None,
+        stop: Any = None,
+        prefix: Any = None,
+        reverse: bool = False,
     ) -> None:
         self.reader = reader
         self.start = start
@@ -210,45 +227,24 @@ class _Readable(Mapping[K, V]):
 
     __slots__ = ()
 
-    def keys(
-        self,
-        *,
-        start: K | None = None,
-        stop: K | None = None,
-        prefix: K | None = None,
-        reverse: bool = False,
-    ) -> KeysView[K]:
-        """The keys from start on, before stop, that begin with prefix, in order."""
-        return _Keys(self, _Span(self, start, stop, prefix, reverse))  # type: ignore[arg-type]
+    def keys(self, **part: Unpack[_Part[K]]) -> KeysView[K]:
+        """The keys from start on, before stop, that begin with prefix, in order, or in reverse."""
+        return _Keys(self, _Span(self, **part))  # type: ignore[arg-type]
 
-    def values(
-        self,
-        *,
-        start: K | None = None,
-        stop: K | None = None,
-        prefix: K | None = None,
-        reverse: bool = False,
-    ) -> ValuesView[V]:
-        """The values of the keys from start on, before stop, that begin with prefix, in their order."""
-        return _Values(self, _Span(self, start, stop, prefix, reverse))  # type: ignore[arg-type]
+    def values(self, **part: Unpack[_Part[K]]) -> ValuesView[V]:
+        """The values of the keys that keys() gives, in their order."""
+        return _Values(self, _Span(self, **part))  # type: ignore[arg-type]
 
-    def items(
-        self,
-        *,
-        start: K | None = None,
-        stop: K | None = None,
-        prefix: K | None = None,
-        reverse: bool = False,
-    ) -> ItemsView[K, V]:
-        """The entries from start on, before stop, whose keys begin with prefix, in order."""
-        return _Items(self, _Span(self, start, stop, prefix, reverse))  # type: ignore[arg-type]
+    def items(self, **part: Unpack[_Part[K]]) -> ItemsView[K, V]:
+        """The entries of the keys that keys() gives, in their order."""
+        return _Items(self, _Span(self, **part))  # type: ignore[arg-type]
 
     def _range(self, keys: slice) -> Range[K, V]:
         if keys.step is not None:
             raise InvalidArgument(
                 "a range of keys has no step; iterate backwards by reverse=True or reversed()"
             )
-        return Range(_Span(self, keys.start, keys.stop, None, False))  # type: ignore[arg-type]
+        return Range(_Span(self, keys.start, keys.stop))  # type: ignore[arg-type]
 
     def __eq__(self, other: object) -> bool:
         return _equal(self, other)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, overload
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar, overload
 
 from adamant import _native
 from adamant._errors import Conflict, InvalidArgument
@@ -52,7 +52,27 @@ class Finding(NamedTuple):
     what: str
 
 
-class Store(_native.Store):
+class _Block:
+    """What a with block ends: by _end, which is told whether the block has failed."""
+
+    __slots__ = ()
+
+    def _end(self, failed: bool) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._end(kind is not None)
+
+
+class Store(_native.Store, _Block):
     """A store that is open, from open() or in_memory(). As a context manager it closes itself."""
 
     __slots__ = ("_path",)
@@ -278,15 +298,7 @@ class Store(_native.Store):
         """Verifies every checksum and structure, and lists what is wrong: nothing, if it is whole."""
         return [Finding(*finding) for finding in self._check()]
 
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def _end(self, failed: bool) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -295,21 +307,13 @@ class Store(_native.Store):
         return f"<adamant.Store {where}{state}>"
 
 
-class Batch(_native.Batch):
+class Batch(_native.Batch, _Block):
     """Changes of any keyspaces of a store that become one commit."""
 
     __slots__ = ()
 
-    def __enter__(self) -> Batch:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is not None:
+    def _end(self, failed: bool) -> None:
+        if failed:
             self.discard()
         elif not self.closed:
             self.commit()
@@ -319,7 +323,7 @@ class Batch(_native.Batch):
         return f"<adamant.Batch {state}>"
 
 
-class Snapshot(_native.Snapshot):
+class Snapshot(_native.Snapshot, _Block):
     """All keyspaces of a store as one commit left them: snapshot[keyspace] is one of them."""
 
     __slots__ = ()
@@ -337,22 +341,14 @@ class Snapshot(_native.Snapshot):
             return SnapshotExpiring(self, keyspace)
         return SnapshotKeyspace(self, keyspace)
 
-    def __enter__(self) -> Snapshot:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def _end(self, failed: bool) -> None:
         self.close()
 
     def __repr__(self) -> str:
         return f"<adamant.Snapshot{' closed' if self.closed else ''}>"
 
 
-class Transaction(_native.Transaction):
+class Transaction(_native.Transaction, _Block):
     """Reads and writes of any keyspaces that happen as one: transaction[keyspace] is one of them."""
 
     __slots__ = ()
@@ -370,16 +366,8 @@ class Transaction(_native.Transaction):
             return TransactionExpiring(self, keyspace)
         return TransactionKeyspace(self, keyspace)
 
-    def __enter__(self) -> Transaction:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is not None:
+    def _end(self, failed: bool) -> None:
+        if failed:
             self.rollback()
         elif not self.closed:
             self.commit()
