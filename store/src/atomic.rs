@@ -11,6 +11,15 @@ use crate::limits::{check_key, check_value};
 use crate::map::Found;
 
 /// What came of a comparison: `Err` says what was found instead of what was expected.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// let locks = store.keyspace("locks")?;
+/// locks.insert("door", "ada")?;
+/// let found = locks.compare_and_swap("door", None::<&str>, Some("bob"))?;
+/// assert_eq!(found, Err(Some("ada".into())), "it was expected to have none");
+/// # Ok::<(), adamant::Error>(())
+/// ```
 pub type Swapped = std::result::Result<(), Option<Slice>>;
 
 impl Keyspace {

@@ -54,6 +54,18 @@ impl Batch {
 
     /// Will set the value of a key.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// let mut batch = store.batch();
+    /// batch.insert(&towns, "Bern", "134,000")?;
+    /// assert!(batch.insert(&towns, "", "no key").is_err());
+    /// assert_eq!(batch.len(), 1, "what failed is not in it");
+    /// batch.commit()?;
+    /// assert_eq!(towns.get("Bern")?, Some("134,000".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The key or value has no length that is allowed, or the keyspace belongs to another store;
     /// the batch stays as it was.

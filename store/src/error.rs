@@ -230,6 +230,16 @@ impl Error {
     }
 
     /// Whether the store was opened for reading only, and the call would write.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// adamant::Store::open(&path)?.keyspace("towns")?.insert("Bern", "134,000")?;
+    /// let store = adamant::Store::open_read_only(&path)?;
+    /// let towns = store.open_keyspace("towns")?;
+    /// assert!(towns.insert("Basel", "173,000").unwrap_err().is_read_only());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn is_read_only(&self) -> bool {
         matches!(self, Self::Heap(HeapError::ReadOnly))
     }
@@ -252,6 +262,14 @@ impl Error {
     }
 
     /// Whether this is no store, or not one that this version knows.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// std::fs::write(&path, "some other file")?;
+    /// assert!(adamant::Store::open(&path).unwrap_err().is_unsupported());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn is_unsupported(&self) -> bool {
         matches!(
             self,
@@ -262,6 +280,15 @@ impl Error {
     }
 
     /// Whether the call cannot be made here, whatever its arguments, as in the child of a fork.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// let only = store.begin_exclusive()?;
+    /// assert!(stock.insert("pears", "1").unwrap_err().is_misuse(), "this thread would wait for itself");
+    /// only.commit()?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn is_misuse(&self) -> bool {
         matches!(self, Self::WithinExclusive | Self::Heap(HeapError::Misuse { .. }))
     }

@@ -23,6 +23,14 @@ use crate::shared::Shared;
 use crate::versions::SnapshotStats;
 
 /// A keyspace in a list of them.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// store.keyspace("towns")?.insert("Bern", "134,000")?;
+/// let all = store.keyspaces()?;
+/// assert_eq!((all[0].name.as_str(), all[0].entries), ("towns", 1));
+/// # Ok::<(), adamant::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyspaceInfo {
@@ -35,6 +43,15 @@ pub struct KeyspaceInfo {
 }
 
 /// Figures of a store at one moment.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// store.keyspace("towns")?.insert("Bern", "134,000")?;
+/// let stats = store.stats()?;
+/// assert_eq!((stats.keyspaces, stats.entries), (1, 1));
+/// assert!(stats.heap.pool_bytes > 0 && stats.commits.commits >= 1);
+/// # Ok::<(), adamant::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
@@ -51,6 +68,18 @@ pub struct Stats {
 }
 
 /// What a check found.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// store.keyspace("towns")?.insert("Bern", "134,000")?;
+/// let report = store.check()?;
+/// for finding in &report.findings {
+///     eprintln!("{finding}");
+/// }
+/// assert!(report.is_clean());
+/// assert_eq!(report.keyspaces[0].entries, 1);
+/// # Ok::<(), adamant::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CheckReport {

@@ -137,6 +137,17 @@ impl Keyspace {
 impl Snapshot {
     /// The entry with the lowest key. O(log n), and what was changed since then near that end.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let log = store.keyspace("log")?;
+    /// log.insert("0001", "started")?;
+    /// let before = store.snapshot()?;
+    /// log.clear()?;
+    /// assert_eq!(before.first(&log)?, Some(("0001".into(), "started".into())));
+    /// assert_eq!(before.first(&log)?, before.last(&log)?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn first(&self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {

@@ -43,6 +43,13 @@ impl Keyspace {
     }
 
     /// The engine that kept it when this handle was opened.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// assert_eq!((towns.name(), towns.engine()), ("towns", adamant::Engine::Bplus));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn engine(&self) -> Engine {
         self.state.engine()
     }

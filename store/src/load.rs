@@ -33,6 +33,15 @@ const SORTED_BYTES: usize = 64 << 20;
 const SORTED_ENTRIES: usize = 1 << 20;
 
 /// What a load did.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// let towns = store.keyspace("towns")?;
+/// towns.insert("Bern", "1")?;
+/// let loaded = towns.load_sorted([("Basel", "173,000"), ("Bern", "134,000")])?;
+/// assert_eq!((loaded.entries, loaded.replaced), (2, 1));
+/// # Ok::<(), adamant::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loaded {

@@ -80,6 +80,16 @@ impl fmt::Debug for Latencies {
 }
 
 /// Figures of the commits of a store since it was opened.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// let towns = store.keyspace("towns")?;
+/// let before = store.stats()?.commits.commits;
+/// towns.insert("Bern", "134,000")?;
+/// let commits = store.stats()?.commits;
+/// assert_eq!((commits.commits, commits.conflicts), (before + 1, 0));
+/// # Ok::<(), adamant::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CommitStats {

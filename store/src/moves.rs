@@ -22,6 +22,16 @@ use crate::shared::KeyVisitor;
 const PIECE_ENTRIES: usize = 256;
 
 /// What became of a range that was moved.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// let (inbox, done) = (store.keyspace("inbox")?, store.keyspace("done")?);
+/// inbox.extend([("1", "sweep"), ("2", "wash up"), ("3", "cook")])?;
+/// done.insert("1", "sweep, last week")?;
+/// let moved = inbox.move_range(.."3", &done)?;
+/// assert_eq!((moved.moved, moved.replaced), (2, 1));
+/// # Ok::<(), adamant::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MovedRange {

@@ -60,6 +60,16 @@ impl Options {
     }
 
     /// Whether a store is created where there is none. Default: true.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// use adamant::{Error, Options, Store};
+    ///
+    /// let found = Store::open_with(&path, Options::new().create(false));
+    /// assert!(matches!(found, Err(Error::Missing { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
@@ -75,6 +85,18 @@ impl Options {
     }
 
     /// What commits wait for unless they say otherwise. Default: [`Durability::Sync`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// use adamant::{Durability, Options, Store};
+    ///
+    /// // What is lost by a power cut may be computed again: nobody waits for the device.
+    /// let store = Store::open_with(&path, Options::new().durability(Durability::Buffered))?;
+    /// store.keyspace("cache")?.insert("page", "<html>")?;
+    /// store.sync()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
@@ -117,6 +139,16 @@ impl Options {
     /// Bytes that the log files may take together. A larger log lets writers run further ahead
     /// of the pool file and makes recovery longer. One transaction that is larger than that is
     /// still written whole. Default: 128 MiB.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// use adamant::{Options, Store};
+    ///
+    /// // A small store that opens quickly after a crash.
+    /// let store = Store::open_with(&path, Options::new().log_bytes_max(16 << 20))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn log_bytes_max(mut self, bytes: u64) -> Self {
         self.log_bytes_max = bytes;
@@ -193,6 +225,16 @@ impl Options {
     /// Bytes that old values which are kept for open snapshots may take together. Beyond that the
     /// oldest snapshots end: reading through them is
     /// [`Error::SnapshotExpired`](crate::Error::SnapshotExpired) from then on. Default: 1 GiB.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    /// use adamant::{Options, Store};
+    ///
+    /// let store = Store::open_with(&path, Options::new().snapshot_bytes_max(64 << 20))?;
+    /// let before = store.snapshot()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn snapshot_bytes_max(mut self, bytes: u64) -> Self {
         self.snapshot_bytes_max = bytes;

@@ -136,6 +136,15 @@ impl Keyspace {
     /// Entries in the keyspace. O(1), but O(n) of the engine `lsm`, which counts them as they
     /// are at one moment.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// assert!(towns.is_empty()?);
+    /// towns.insert("Bern", "134,000")?;
+    /// assert_eq!(towns.len()?, 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::get`].
     pub fn len(&self) -> Result<u64> {

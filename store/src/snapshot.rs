@@ -177,6 +177,16 @@ impl Snapshot {
 
     /// Whether the key had a value. O(log n).
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// stock.insert("apples", "7")?;
+    /// let before = store.snapshot()?;
+    /// stock.remove("apples")?;
+    /// assert!(before.contains(&stock, "apples")? && !stock.contains("apples")?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn contains(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {

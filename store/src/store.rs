@@ -230,6 +230,15 @@ impl Store {
 
     /// Creates a keyspace with options.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::{Engine, KeyspaceOptions};
+    ///
+    /// let log = store.create_keyspace_with("log", KeyspaceOptions::new().engine(Engine::Lsm))?;
+    /// assert_eq!(log.engine(), Engine::Lsm);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Store::create_keyspace`].
     pub fn create_keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
@@ -347,6 +356,16 @@ impl Store {
     }
 
     /// An empty batch: changes to any keyspaces of this store that become one commit.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let (users, by_mail) = (store.keyspace("users")?, store.keyspace("users by mail")?);
+    /// let mut batch = store.batch();
+    /// batch.insert(&users, "7", "Ada Lovelace")?;
+    /// batch.insert(&by_mail, "ada@example.org", "7")?;
+    /// batch.commit()?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn batch(&self) -> Batch {
         Batch::new(Arc::clone(&self.shared))
     }
@@ -432,6 +451,16 @@ impl Store {
     /// As [`Store::snapshot`], of what survives power loss: makes durable what it sees, if that is not
     /// yet, by a flush that it shares with commits. Reads through it see nothing that can be lost.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let orders = store.keyspace("orders")?.with_durability(adamant::Durability::Buffered);
+    /// orders.insert("4711", "three apples")?;
+    /// // What is told to others from here cannot be lost any more.
+    /// let durable = store.snapshot_durable()?;
+    /// assert_eq!(durable.get(&orders, "4711")?, Some("three apples".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Store::snapshot`] and [`Store::sync`].
     pub fn snapshot_durable(&self) -> Result<Snapshot> {
@@ -512,6 +541,13 @@ impl Store {
     }
 
     /// What each page of the heap below is used for. O(pages).
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let occupancy = store.occupancy()?;
+    /// println!("{occupancy:?}");
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The store is closed.

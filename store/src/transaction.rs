@@ -154,6 +154,18 @@ impl Transaction {
 
     /// Whether a key has a value. As [`Transaction::get`]; a value in a blob file is not read.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let names = store.keyspace("names")?;
+    /// let mut transaction = store.begin()?;
+    /// if !transaction.contains(&names, "ada")? {
+    ///     transaction.insert(&names, "ada", "mine")?;
+    /// }
+    /// names.insert("ada", "somebody's")?;
+    /// assert!(transaction.commit().unwrap_err().is_conflict());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Snapshot::get`].
     pub fn contains(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
@@ -170,6 +182,18 @@ impl Transaction {
     }
 
     /// Sets the value of a key. Reads nothing: it conflicts with nobody.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let (users, log) = (store.keyspace("users")?, store.keyspace("log")?);
+    /// let mut transaction = store.begin()?;
+    /// transaction.insert(&users, "7", "Ada")?;
+    /// transaction.insert(&log, "0001", "7 is new")?;
+    /// assert_eq!(transaction.get(&users, "7")?, Some("Ada".into()));
+    /// assert_eq!(users.get("7")?, None, "nobody else sees it yet");
+    /// transaction.commit()?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The key or value has no length that is allowed, or the keyspace is of another store.
@@ -195,6 +219,15 @@ impl Transaction {
     }
 
     /// Takes a key out. Reads nothing: it conflicts with nobody.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let users = store.keyspace("users")?;
+    /// users.insert("7", "Ada")?;
+    /// store.transaction(|tx| tx.remove(&users, "7"))?;
+    /// assert!(users.is_empty()?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Transaction::insert`].
@@ -317,6 +350,16 @@ impl Transaction {
 
     /// Makes all writes in one commit, unless something that was read has changed, and returns when
     /// it is as durable as asked. Without writes nothing happens, and nothing can fail.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// let mut transaction = store.begin()?;
+    /// transaction.insert(&stock, "apples", "7")?;
+    /// transaction.commit()?;
+    /// assert_eq!(stock.get("apples")?, Some("7".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Conflict`], [`Error::SnapshotExpired`]; else as [`Batch::commit`](crate::Batch::commit).

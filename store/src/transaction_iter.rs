@@ -160,6 +160,20 @@ impl<'t> TransactionIter<'t> {
     }
 
     /// The entries that are left, whose values are read when they are asked for, as [`Iter::entries`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let scans = store.keyspace("scans")?;
+    /// scans.insert("page 1", vec![7; 100_000])?;
+    /// let mut transaction = store.begin()?;
+    /// for page in transaction.iter(&scans)?.entries() {
+    ///     let page = page?;
+    ///     if page.key().ends_with(b" 1") {
+    ///         assert_eq!(page.value()?.len(), 100_000);
+    ///     }
+    /// }
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn entries(self) -> TransactionIter<'t, Entry> {
         self.shaped(Iter::entries)
     }

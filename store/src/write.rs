@@ -64,6 +64,16 @@ impl Keyspace {
 
     /// Takes a key out, if it is there. As [`Keyspace::remove`], without saying whether it was.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// towns.put("Bern", "134,000")?;
+    /// towns.delete("Bern")?;
+    /// towns.delete("Bern")?;
+    /// assert!(towns.is_empty()?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::insert`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {

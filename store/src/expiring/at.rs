@@ -69,6 +69,18 @@ impl ExpiringSnapshot<'_> {
 
     /// Entries: exact. As [`Snapshot::len`], and O(log n) for each that is over and was not taken away.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let leases = store.expiring("leases")?.with_clock(|| 1000);
+    /// leases.insert("printer", "ada", Some(leases.after(std::time::Duration::from_millis(1))))?;
+    /// leases.insert("door", "bob", None)?;
+    /// let before = store.snapshot()?;
+    /// leases.remove("door")?;
+    /// assert_eq!(leases.at(&before).len()?, 2);
+    /// assert_eq!(leases.with_clock(|| 1001).at(&before).len()?, 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`ExpiringSnapshot::get`].
     pub fn len(&self) -> Result<u64> {

@@ -11,6 +11,15 @@ impl Expiring {
     /// Sets the value of a key, and when it ends, in a commit of its own; true if it replaced one that was
     /// not over. O(log n).
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let tokens = store.expiring("tokens")?;
+    /// let end = tokens.after(std::time::Duration::from_secs(60));
+    /// assert!(!tokens.insert("42", "ada", Some(end))?);
+    /// assert!(tokens.insert("42", "bob", None)?, "it was there, and stays from now on");
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`ExpiringTransaction::insert`] and [`Store::exclusive`](crate::Store::exclusive).
     pub fn insert(
@@ -32,6 +41,15 @@ impl Expiring {
 
     /// Takes an entry out and returns its value, in a commit of its own.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let tokens = store.expiring("tokens")?;
+    /// tokens.insert("42", "ada", None)?;
+    /// assert_eq!(tokens.take("42")?, Some("ada".into()));
+    /// assert_eq!(tokens.take("42")?, None, "a token is used once");
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Expiring::insert`].
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
@@ -41,6 +59,15 @@ impl Expiring {
     /// Gives an entry another deadline, or none, in a commit of its own; false if it is not there. O(log n)
     /// and a copy of the value.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let sessions = store.expiring("sessions")?;
+    /// sessions.insert("42", "ada", Some(sessions.after(std::time::Duration::from_secs(60))))?;
+    /// assert!(sessions.set_deadline("42", None)?, "it stays");
+    /// assert!(!sessions.set_deadline("43", None)?, "there is none");
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Expiring::insert`].
     pub fn set_deadline(&self, key: impl AsRef<[u8]>, deadline: Option<Deadline>) -> Result<bool> {
@@ -49,6 +76,17 @@ impl Expiring {
 
     /// Takes entries away that are over, at most so many, in a commit of its own; how many. To be called now
     /// and then, best when [`Expiring::next_deadline`] is over: they take room until then.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let sessions = store.expiring("sessions")?.with_clock(|| 1000);
+    /// for name in ["ada", "bob", "eve"] {
+    ///     sessions.insert(name, "", Some(sessions.after(std::time::Duration::from_millis(5))))?;
+    /// }
+    /// let later = sessions.with_clock(|| 1005);
+    /// assert_eq!((later.remove_expired(2)?, later.remove_expired(2)?, later.remove_expired(2)?), (2, 1, 0));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Expiring::insert`].

@@ -11,6 +11,15 @@ use crate::error::{Error, Result};
 pub(super) const DEADLINE_BYTES: usize = 8;
 
 /// The moment from which on an entry is not there: milliseconds since 1970, UTC, without leap seconds.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+///
+/// use adamant::Deadline;
+///
+/// let end = Deadline::from(SystemTime::UNIX_EPOCH + Duration::from_millis(1_900_000_000_000));
+/// assert_eq!(end, Deadline::from_millis(1_900_000_000_000));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Deadline(NonZeroU64);
 

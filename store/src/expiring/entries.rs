@@ -10,6 +10,17 @@ use crate::error::Result;
 
 /// The entries of an iterator that were not over when it began, from both ends. One that is not stored as
 /// it should be is an error, and the next one comes after it.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// let leases = store.expiring("leases")?;
+/// leases.insert("door", "bob", None)?;
+/// leases.insert("printer", "ada", Some(leases.after(std::time::Duration::ZERO)))?;
+/// let mut entries = leases.iter();
+/// assert_eq!(entries.next_back().transpose()?, Some(("door".into(), "bob".into(), None)));
+/// assert!(entries.next().is_none());
+/// # Ok::<(), adamant::Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "iterators do nothing unless they are asked"]
 pub struct Living<I> {

@@ -30,6 +30,18 @@ type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 ///
 /// Both keyspaces are written by this only: whoever writes to them in another way makes entries that end
 /// too late, or errors.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// use std::time::Duration;
+///
+/// let cache = store.expiring("cache")?;
+/// cache.insert("page", "<html>", Some(cache.after(Duration::from_secs(300))))?;
+/// let (page, end) = cache.get_with_deadline("page")?.expect("it was just put there");
+/// assert_eq!(&page[..], b"<html>");
+/// assert!(end > Some(cache.after(Duration::from_secs(200))));
+/// # Ok::<(), adamant::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Expiring {
     pub(super) store: Store,
@@ -52,6 +64,17 @@ impl Store {
 
     /// As [`Store::expiring`], with options; deadlines are kept by the default engine.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::{Engine, KeyspaceOptions};
+    ///
+    /// let visits = store.expiring_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
+    /// visits.insert("ada", "home", Some(visits.after(std::time::Duration::from_secs(60))))?;
+    /// let (entries, deadlines) = visits.keyspaces();
+    /// assert_eq!((entries.engine(), deadlines.name()), (Engine::Lsm, "visits.deadlines"));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Store::expiring`] and [`Store::keyspace_with`].
     pub fn expiring_with(&self, name: &str, options: KeyspaceOptions) -> Result<Expiring> {
@@ -68,6 +91,14 @@ impl Store {
     }
 
     /// Drops a keyspace of entries that end, and their deadlines; false if there is none of that name.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// store.expiring("cache")?.insert("page", "<html>", None)?;
+    /// assert!(store.drop_expiring("cache")?);
+    /// assert!(store.keyspaces()?.is_empty());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Store::drop_keyspace`].
@@ -93,12 +124,30 @@ impl Store {
 impl Expiring {
     /// The same, by a clock of one's own: for tests, and for those who have a better one. It gives the
     /// milliseconds since 1970 and should not go back.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::Deadline;
+    ///
+    /// let codes = store.expiring("codes")?;
+    /// codes.insert("door", "4711", Some(Deadline::from_millis(1_000)))?;
+    /// assert!(codes.with_clock(|| 999).contains("door")?);
+    /// assert!(!codes.with_clock(|| 1_000).contains("door")?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     #[must_use]
     pub fn with_clock(&self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self { clock: Arc::new(clock), ..self.clone() }
     }
 
     /// This keyspace by another handle, whose own commits wait for `durability`. A transaction has its own.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let cache = store.expiring("cache")?.with_durability(adamant::Durability::Buffered);
+    /// cache.insert("page", "<html>", None)?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     #[must_use]
     pub fn with_durability(&self, durability: Durability) -> Self {
         Self { durability: Some(durability), ..self.clone() }
@@ -160,6 +209,17 @@ impl Expiring {
     }
 
     /// Those whose keys start with `prefix`. As [`Keyspace::prefix`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let sessions = store.expiring("sessions")?;
+    /// for token in ["ada/1", "ada/2", "bob/1"] {
+    ///     sessions.insert(token, "", Some(sessions.after(std::time::Duration::from_secs(60))))?;
+    /// }
+    /// assert_eq!(sessions.prefix("ada/").count(), 2);
+    /// assert_eq!(sessions.range("ada/2"..).count(), 2);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Living<Iter> {
         self.living_of(self.entries.prefix(prefix))
     }
@@ -182,6 +242,18 @@ impl Expiring {
     }
 
     /// When the next entry will be over, or was; `None` when none ever is. O(log n).
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::Deadline;
+    ///
+    /// let sessions = store.expiring("sessions")?;
+    /// assert_eq!(sessions.next_deadline()?, None);
+    /// sessions.insert("ada", "", Some(Deadline::from_millis(2_000)))?;
+    /// sessions.insert("bob", "", Some(Deadline::from_millis(1_000)))?;
+    /// assert_eq!(sessions.next_deadline()?, Some(Deadline::from_millis(1_000)));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Keyspace::first`].

@@ -153,6 +153,21 @@ impl ExpiringTransaction<'_> {
 
     /// Takes entries away that are over, at most so many; how many.
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::{Deadline, Error};
+    ///
+    /// let (sessions, log) = (store.expiring("sessions")?, store.keyspace("log")?);
+    /// sessions.insert("ada", "", Some(Deadline::from_millis(1_000)))?;
+    /// store.transaction(|tx| {
+    ///     let removed = sessions.within(tx).remove_expired(100)?;
+    ///     tx.insert(&log, "today", format!("{removed} sessions have ended"))?;
+    ///     Ok::<_, Error>(())
+    /// })?;
+    /// assert_eq!(log.get("today")?, Some("1 sessions have ended".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`ExpiringTransaction::get`].
     pub fn remove_expired(&mut self, entries_max: usize) -> Result<u64> {

@@ -40,6 +40,14 @@ pub struct TypedKeyspace<K, V> {
 
 impl Keyspace {
     /// This keyspace, with types for its keys and values; see [`crate::typed`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let ages = store.keyspace("ages")?.typed::<String, u32>();
+    /// ages.insert("ada", &36)?;
+    /// assert_eq!(ages.get("ada")?, Some(36));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn typed<K: Key, V: Value>(&self) -> TypedKeyspace<K, V> {
         TypedKeyspace { keyspace: self.clone(), types: PhantomData }
     }
@@ -120,6 +128,15 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
 
     /// Takes a key out and returns its value. O(log n).
     ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let jobs = store.keyspace("jobs")?.typed::<u64, String>();
+    /// jobs.insert(&7, "sweep")?;
+    /// assert_eq!(jobs.take(&7)?, Some("sweep".to_string()));
+    /// assert!(!jobs.contains(&7)?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::take`]; [`Error::Encoding`] as [`TypedKeyspace::get`], and then the key is gone.
     pub fn take<Q: KeyFor<K> + ?Sized>(&self, key: &Q) -> Result<Option<V>> {
@@ -127,6 +144,17 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     }
 
     /// Takes all entries in a range of keys out; as [`Keyspace::remove_range`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let readings = store.keyspace("readings")?.typed::<i32, f64>();
+    /// for (hour, degrees) in [(-1, 3.5), (0, 4.0), (1, 4.5)] {
+    ///     readings.insert(&hour, &degrees)?;
+    /// }
+    /// readings.remove_range(..0)?;
+    /// assert_eq!(readings.first()?, Some((0, 4.0)));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Keyspace::remove_range`].
@@ -167,6 +195,16 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     }
 
     /// All entries in the order of their keys, from both ends; as [`Keyspace::iter`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let ages = store.keyspace("ages")?.typed::<String, u32>();
+    /// ages.insert("ada", &36)?;
+    /// ages.insert("bob", &41)?;
+    /// let oldest = ages.iter().filter_map(Result::ok).max_by_key(|(_, age)| *age);
+    /// assert_eq!(oldest, Some(("bob".to_string(), 41)));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     pub fn iter(&self) -> Decoded<'_, Iter, K, V> {
         Decoded::new(self, self.keyspace.iter())
     }

@@ -33,6 +33,17 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
 }
 
 /// A typed keyspace as a snapshot sees it, see [`TypedKeyspace::at`].
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// let readings = store.keyspace("readings")?.typed::<u32, f64>();
+/// readings.insert(&1, &3.5)?;
+/// let before = store.snapshot()?;
+/// readings.insert(&2, &4.0)?;
+/// let seen = readings.at(&before);
+/// assert_eq!((seen.len()?, seen.range(2_u32..).count()), (1, 0));
+/// # Ok::<(), adamant::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct TypedSnapshot<'s, K, V> {
     keyspace: &'s TypedKeyspace<K, V>,
@@ -169,6 +180,23 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
     }
 
     /// The entries whose keys begin so. As [`TypedKeyspace::prefix`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::Error;
+    ///
+    /// let posts = store.keyspace("posts")?.typed::<(String, u64), String>();
+    /// posts.insert(&("ada", 1), "hello")?;
+    /// let next = store.transaction(|tx| {
+    ///     let mut posts = posts.within(tx);
+    ///     let last = posts.prefix(&("ada",))?.keys().next_back().transpose()?;
+    ///     let next = last.map_or(1, |(_, number)| number + 1);
+    ///     posts.insert(&("ada", next), "again")?;
+    ///     Ok::<_, Error>(next)
+    /// })?;
+    /// assert_eq!(next, 2);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Transaction::prefix`].
