@@ -277,6 +277,18 @@ impl Tree {
         with!(self, tree => Ok(tree.insert(heap, key, value)?))
     }
 
+    /// Sets the value of a key to a block that begins with it, and belongs to nobody else.
+    pub(crate) fn insert_block<W: Write>(
+        &self,
+        heap: &mut W,
+        key: &[u8],
+        block: u64,
+        bytes: usize,
+    ) -> Result<()> {
+        with!(self, tree => tree.insert_block(heap, key, block, bytes)?);
+        Ok(())
+    }
+
     /// Takes a key out; true if it was there.
     pub(crate) fn remove<W: Write>(&self, heap: &mut W, key: &[u8]) -> Result<bool> {
         with!(self, tree => Ok(tree.remove(heap, key)?))

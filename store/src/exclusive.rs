@@ -47,7 +47,7 @@ impl Store {
     /// one already.
     pub fn begin_exclusive(&self) -> Result<ExclusiveTransaction<'_>> {
         let turn = self.shared.take_turn()?;
-        let transaction = Transaction::begin(&self.shared)?;
+        let transaction = Transaction::begin(&self.shared, true)?;
         Ok(ExclusiveTransaction { transaction, turn })
     }
 

@@ -46,6 +46,7 @@
 //!   makes files as small as their contents. [`Store::open_read_only`] reads beside other readers.
 //! - [`Transaction::on_heap`] changes objects of your own in the same commit, see [`Store::heap`].
 //! - [`Iter::keys`] goes through keys without their values, [`Iter::entries`] reads values when they are asked for.
+//! - [`Store::reserve`] is room for a large value, which is written where it will lie.
 //! - [`Slice`] is what reading returns: 24 bytes, no allocation for up to 20 bytes, cheap to clone.
 //! - Keys have 1 to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
 //! - [`Store::stats`] counts, and times commits; what happens is told through the `tracing` crate, under the
@@ -58,6 +59,7 @@
 mod error;
 mod limits;
 mod metrics;
+mod reserved;
 
 mod bounds;
 mod bunch;
@@ -160,6 +162,7 @@ pub use moves::MovedRange;
 pub use options::Options;
 pub use repair::repair;
 pub use rescue::{KeyspaceRepair, RepairReport};
+pub use reserved::ReservedValue;
 pub use restore::restore;
 pub use snapshot::Snapshot;
 pub use store::Store;

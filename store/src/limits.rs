@@ -23,7 +23,7 @@ pub(crate) fn check_value(value: &[u8]) -> Result<()> {
     check_value_bytes(value.len() as u64)
 }
 
-fn check_value_bytes(bytes: u64) -> Result<()> {
+pub(crate) fn check_value_bytes(bytes: u64) -> Result<()> {
     if bytes > VALUE_BYTES_MAX {
         return Err(Error::ValueTooLong { bytes, bytes_max: VALUE_BYTES_MAX });
     }

@@ -14,6 +14,7 @@ use adamant_heap::access::Read;
 use adamant_heap::{Transaction, View};
 use adamant_lsm::{CopyLimits, Error as LsmError, Glance, Lsm, LsmCheck, NEWEST, Scanned};
 use adamant_slice::Slice;
+use adamant_trees::slot::VALUE_INLINE_BYTES_MAX;
 use adamant_trees::{Moved, Operation, Pair, Piece};
 
 use crate::bounds::Direction;
@@ -24,6 +25,7 @@ use crate::layout::KeyspaceEntry;
 use crate::limits::KEY_BYTES_MAX;
 use crate::met::{Met, Reach};
 use crate::pulse::Pulse;
+use crate::reserved::ReservedValue;
 
 /// Bytes that a scan copies out of each memtable under one hold of the lock.
 const COPIED_BYTES: usize = 64 << 10;
@@ -536,6 +538,24 @@ impl Map {
             (Self::Tree(tree), Some(value)) => tree.insert(heap, key, value).map(|_| ()),
             (Self::Tree(tree), None) => tree.remove(heap, key).map(|_| ()),
             (Self::Lsm(log), value) => log.write(heap, [(key, value)]),
+        }
+    }
+
+    /// Sets the value of a key to one that lies where it will be. In a tree it stays there, unless it is so
+    /// short that its entry holds it.
+    pub(crate) fn insert_reserved(
+        &self,
+        heap: &mut Transaction<'_>,
+        key: &[u8],
+        value: ReservedValue,
+    ) -> Result<()> {
+        match self {
+            Self::Tree(tree) if value.len() > VALUE_INLINE_BYTES_MAX => {
+                let bytes = value.len();
+                let block = heap.publish(value.into_reservation())?;
+                tree.insert_block(heap, key, block, bytes)
+            }
+            _ => self.write(heap, key, Some(&value)),
         }
     }
 

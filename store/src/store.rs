@@ -19,6 +19,7 @@ use crate::keyspace::Keyspace;
 use crate::keyspace_options::KeyspaceOptions;
 use crate::open;
 use crate::options::Options;
+use crate::reserved::ReservedValue;
 use crate::shared::{KeyspaceState, Shared};
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
@@ -355,6 +356,31 @@ impl Store {
         Ok(converted)
     }
 
+    /// Room for a value of so many bytes, in the place where a commit will leave it: for large values that come
+    /// in pieces, from a socket or a file, or are computed. In a tree such a value of more than 4,096 bytes
+    /// becomes that of a key by a pointer, and readers are lent it from there: the only copy is the record of
+    /// the log. A shorter one, or one for the engine `lsm`, is copied by the commit. The bytes are whatever
+    /// was there before, until they are written.
+    ///
+    /// ```
+    /// use std::io::Read;
+    ///
+    /// let store = adamant::Store::in_memory()?;
+    /// let files = store.keyspace("files")?;
+    /// let (mut source, bytes) = (std::io::repeat(7), 100_000);
+    /// let mut value = store.reserve(bytes)?;
+    /// source.read_exact(&mut value)?;
+    /// files.insert_reserved("sevens", value)?;
+    /// assert_eq!(files.get("sevens")?, Some(vec![7; bytes].into()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ValueTooLong`] above 4 GiB - 1; the store is closed or poisoned; there is no space.
+    pub fn reserve(&self, bytes: usize) -> Result<ReservedValue> {
+        ReservedValue::new(self.shared.heap()?, bytes)
+    }
+
     /// An empty batch: changes to any keyspaces of this store that become one commit.
     ///
     /// ```
@@ -427,7 +453,7 @@ impl Store {
     /// # Errors
     /// The store is closed.
     pub fn begin(&self) -> Result<Transaction> {
-        Transaction::begin(&self.shared)
+        Transaction::begin(&self.shared, false)
     }
 
     /// All keyspaces as they are now, whatever is committed from now on. O(1).

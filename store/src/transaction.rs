@@ -7,24 +7,23 @@
 //! of ranges too. Nothing of a transaction is in the store before its commit.
 //! Thread safety: a transaction belongs to one thread at a time; it holds no lock. Nobody waits for it.
 
+mod commit;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use adamant_heap::Transaction as HeapTransaction;
 use adamant_heap::durability::Durability;
 use adamant_heap::error::Result as HeapResult;
-use adamant_heap::{HeldTurn, Transaction as HeapTransaction, events};
 use adamant_slice::Slice;
-use adamant_trees::Operation;
-use tracing::debug;
 
 use crate::error::{Error, Result};
-use crate::guard::Guard;
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
-use crate::pieces::{Progress, is_large, split_piece};
-use crate::shared::{KeyVisitor, KeyspaceState, Shared};
+use crate::reserved::{ReservedValue, Written};
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::versions::ReadSet;
 
@@ -57,6 +56,8 @@ use crate::versions::ReadSet;
 #[must_use = "a transaction does nothing until it is committed"]
 pub struct Transaction {
     snapshot: Snapshot,
+    /// Whether it began in a turn to write, to whose end nobody else changes anything.
+    is_alone: bool,
     durability: Durability,
     tables: Vec<Table>,
     /// How to undo writes, while there is a savepoint to go back to.
@@ -71,8 +72,8 @@ pub struct Transaction {
 /// What a transaction does to objects when it is committed, see `objects.rs`.
 pub(crate) type ObjectWork = Box<dyn FnOnce(&mut HeapTransaction<'_>) -> HeapResult<()> + Send>;
 
-/// Own writes of a keyspace; `None` for a key that is removed.
-pub(crate) type Writes = BTreeMap<Slice, Option<Slice>>;
+/// Own writes of a keyspace.
+pub(crate) type Writes = BTreeMap<Slice, Written>;
 
 /// What a transaction has to do with one keyspace.
 struct Table {
@@ -92,15 +93,17 @@ struct Savepoint {
 struct Undo {
     table: usize,
     key: Slice,
-    before: Option<Option<Slice>>,
+    before: Option<Written>,
 }
 
 impl Transaction {
-    pub(crate) fn begin(shared: &Arc<Shared>) -> Result<Self> {
+    /// Begins. `is_alone`: it is committed in a turn to write that was taken before this.
+    pub(crate) fn begin(shared: &Arc<Shared>, is_alone: bool) -> Result<Self> {
         let snapshot = Snapshot::open(shared)?;
         let durability = shared.durability();
         Ok(Self {
             snapshot,
+            is_alone,
             durability,
             tables: Vec::new(),
             undo: Vec::new(),
@@ -145,10 +148,10 @@ impl Transaction {
         let table = self.table(keyspace)?;
         let table = &self.tables[table];
         if let Some(own) = table.writes.get(key) {
-            return Ok(own.clone());
+            return Ok(own.value());
         }
         let value = self.snapshot.get(keyspace, key)?;
-        table.read.borrow_mut().keys.insert(Slice::from(key));
+        table.read.borrow_mut().note(key);
         Ok(value)
     }
 
@@ -174,10 +177,10 @@ impl Transaction {
         let table = self.table(keyspace)?;
         let table = &self.tables[table];
         if let Some(own) = table.writes.get(key) {
-            return Ok(own.is_some());
+            return Ok(own.is_value());
         }
         let is_there = self.snapshot.contains(keyspace, key)?;
-        table.read.borrow_mut().keys.insert(Slice::from(key));
+        table.read.borrow_mut().note(key);
         Ok(is_there)
     }
 
@@ -204,7 +207,35 @@ impl Transaction {
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
         check_value(value.as_ref())?;
-        self.write(keyspace, key.as_ref(), Some(value.as_ref().into()))
+        self.write(keyspace, key.as_ref(), Written::Value(value.as_ref().into()))
+    }
+
+    /// Sets the value of a key to one that lies where it will be: O(1) in its size, but for the record of the
+    /// commit, of one above 4,096 bytes in a tree. As [`Transaction::insert`]; to look at it before the
+    /// commit copies it.
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// let (pictures, sizes) = (store.keyspace("pictures")?, store.keyspace("sizes")?);
+    /// let mut picture = store.reserve(1 << 20)?;
+    /// picture.fill(0xff);
+    /// let mut transaction = store.begin()?;
+    /// transaction.insert_reserved(&pictures, "white", picture)?;
+    /// transaction.insert(&sizes, "white", "1 MiB")?;
+    /// transaction.commit()?;
+    /// assert_eq!(pictures.get("white")?.map(|value| value.len()), Some(1 << 20));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`]. The commit fails if it is of another store.
+    pub fn insert_reserved(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: ReservedValue,
+    ) -> Result<()> {
+        self.write(keyspace, key.as_ref(), Written::reserved(value))
     }
 
     /// As [`Transaction::insert`], of a value that is kept as it is.
@@ -215,7 +246,7 @@ impl Transaction {
         value: Slice,
     ) -> Result<()> {
         check_value(&value)?;
-        self.write(keyspace, key, Some(value))
+        self.write(keyspace, key, Written::Value(value))
     }
 
     /// Takes a key out. Reads nothing: it conflicts with nobody.
@@ -232,7 +263,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::insert`].
     pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
-        self.write(keyspace, key.as_ref(), None)
+        self.write(keyspace, key.as_ref(), Written::Removed)
     }
 
     /// Takes a key out and returns its value.
@@ -348,149 +379,11 @@ impl Transaction {
         true
     }
 
-    /// Makes all writes in one commit, unless something that was read has changed, and returns when
-    /// it is as durable as asked. Without writes nothing happens, and nothing can fail.
-    ///
-    /// ```
-    /// # let store = adamant::Store::in_memory()?;
-    /// let stock = store.keyspace("stock")?;
-    /// let mut transaction = store.begin()?;
-    /// transaction.insert(&stock, "apples", "7")?;
-    /// transaction.commit()?;
-    /// assert_eq!(stock.get("apples")?, Some("7".into()));
-    /// # Ok::<(), adamant::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Conflict`], [`Error::SnapshotExpired`]; else as [`Batch::commit`](crate::Batch::commit).
-    /// None of the writes was made.
-    pub fn commit(self) -> Result<()> {
-        self.commit_in(None)
-    }
-
-    /// The same, in a turn to write that was taken before the transaction began: then nothing can have
-    /// changed.
-    pub(crate) fn commit_in(mut self, turn: Option<HeldTurn<'_>>) -> Result<()> {
-        let works = std::mem::take(&mut self.works);
-        if works.is_empty() && self.tables.iter().all(|table| table.writes.is_empty()) {
-            return Ok(());
-        }
-        let number = self.snapshot.shared().number();
-        let work = |transaction: &mut HeapTransaction<'_>| {
-            // Whatever uses the store in there is told so, where it would wait for itself.
-            let _guard = Guard::new(number);
-            works.into_iter().try_for_each(|work| work(transaction)).map_err(Error::from)
-        };
-        let shared = self.snapshot.shared();
-        let check = |transaction: &mut HeapTransaction<'_>| self.validate(shared, transaction);
-        if self.is_large() {
-            return self.commit_in_pieces(shared, turn, check, work);
-        }
-        let keys =
-            |each: &mut KeyVisitor<'_>| self.keys().try_for_each(|(state, key)| each(state, key));
-        // Its own snapshot keeps nothing of what it writes.
-        let lends = shared.versions().are_several();
-        shared.change_after(turn, self.durability, lends, keys, check, |transaction| {
-            self.apply(shared, transaction, |_, operations| {
-                Ok(operations.split_at(operations.len()))
-            })?;
-            work(transaction)
-        })
-    }
-
-    fn is_large(&self) -> bool {
-        let operations = self.tables.iter().map(|table| table.writes.len()).sum();
-        let writes = self.tables.iter().flat_map(|table| &table.writes);
-        let bytes = |(key, value): (&Slice, &Option<Slice>)| {
-            key.len() + value.as_ref().map_or(0, |value| value.len())
-        };
-        is_large(operations, writes.map(bytes).sum())
-    }
-
-    fn commit_in_pieces(
-        &self,
-        shared: &Shared,
-        turn: Option<HeldTurn<'_>>,
-        check: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
-        work: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let progress = RefCell::new(Progress::new(shared, || self.keys()));
-        let body = |transaction: &mut HeapTransaction<'_>| {
-            check(transaction)?;
-            let mut keys = 0;
-            self.apply(shared, transaction, |transaction, operations| {
-                let (piece, behind) = split_piece(operations);
-                keys += piece.len();
-                progress.borrow_mut().advance(transaction, keys)?;
-                Ok((piece, behind))
-            })?;
-            work(transaction)
-        };
-        shared.transaction_in_pieces(turn, self.durability, body, |ending| {
-            progress.borrow_mut().finish(ending);
-        })
-    }
-
-    /// All keys that it writes.
-    fn keys(&self) -> impl Iterator<Item = (&KeyspaceState, &[u8])> {
-        self.tables.iter().flat_map(|Table { keyspace, writes, .. }| {
-            writes.keys().map(|key| (&*keyspace.state, &key[..]))
-        })
-    }
-
-    /// Looks whether another commit changed what was read, and closes the snapshot: from here on
-    /// nothing is to be kept for it.
-    fn validate(&self, shared: &Shared, transaction: &HeapTransaction<'_>) -> Result<()> {
-        for table in &self.tables {
-            let (id, read) = (table.keyspace.state.id, table.read.borrow());
-            let number = self.snapshot.number();
-            let mut changed = shared.versions().has_changed(number, id, &read)?;
-            // One that was dropped since cannot be what it was.
-            let map = table.keyspace.state.map(transaction, shared.catalogue())?;
-            if !changed && map.lsm().is_some() {
-                changed = read.has_changed(&map, shared.versions().moment_of(number))?;
-            }
-            if changed {
-                shared.metrics().conflict();
-                debug!(target: events::TRANSACTION, keyspace = table.keyspace.name(), "conflict");
-                return Err(Error::Conflict { keyspace: table.keyspace.name().into() });
-            }
-        }
-        self.snapshot.close();
-        Ok(())
-    }
-
-    /// Applies the writes; `split` says how many of some operations are next.
-    fn apply(
-        &self,
-        shared: &Shared,
-        transaction: &mut HeapTransaction<'_>,
-        mut split: impl for<'o, 'b> FnMut(
-            &mut HeapTransaction<'_>,
-            &'o [Operation<'b>],
-        ) -> Result<(&'o [Operation<'b>], &'o [Operation<'b>])>,
-    ) -> Result<()> {
-        let mut present = Vec::new();
-        for table in &self.tables {
-            let writes = table.writes.iter();
-            let operations: Vec<Operation<'_>> =
-                writes.map(|(key, value)| Operation { key, value: value.as_deref() }).collect();
-            let map = table.keyspace.state.map(transaction, shared.catalogue())?;
-            let mut rest = &operations[..];
-            while !rest.is_empty() {
-                let (piece, behind) = split(transaction, rest)?;
-                map.apply(transaction, piece, &mut present)?;
-                rest = behind;
-            }
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, keyspace: &Keyspace, key: &[u8], value: Option<Slice>) -> Result<()> {
+    fn write(&mut self, keyspace: &Keyspace, key: &[u8], written: Written) -> Result<()> {
         check_key(key)?;
         let table = self.table(keyspace)?;
         let key = Slice::from(key);
-        let before = self.tables[table].writes.insert(key.clone(), value);
+        let before = self.tables[table].writes.insert(key.clone(), written);
         if !self.savepoints.is_empty() {
             self.undo.push(Undo { table, key, before });
         }
@@ -507,7 +400,8 @@ impl Transaction {
             return Ok(found);
         }
         let keyspace = keyspace.clone();
-        self.tables.push(Table { keyspace, writes: Writes::new(), read: RefCell::default() });
+        let read = ReadSet { is_needless: self.is_alone, ..ReadSet::default() };
+        self.tables.push(Table { keyspace, writes: Writes::new(), read: RefCell::new(read) });
         Ok(self.tables.len() - 1)
     }
 

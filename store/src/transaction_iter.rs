@@ -124,7 +124,7 @@ impl Transaction {
         let (snapshot, writes, read) = self.parts(keyspace)?;
         let own = range.as_ref().map(|range| {
             let own = writes.range::<[u8], _>(range.bounds());
-            own.map(|(key, value)| (key.clone(), value.clone())).collect()
+            own.map(|(key, written)| (key.clone(), written.value())).collect()
         });
         let snapshot = snapshot.clone();
         let inner = range.clone().map(|r| Iter::new(keyspace.clone(), Some(r), Some(snapshot)));
@@ -190,6 +190,9 @@ impl<T> TransactionIter<'_, T> {
     /// Notes that all keys from one end up to this one were looked at; `None`: all of the range.
     fn cover(&mut self, end: usize, key: Option<&Slice>) {
         let Some(range) = &self.range else { return };
+        if self.read.borrow().is_needless {
+            return;
+        }
         let mut covered = range.clone();
         if let Some(key) = key {
             let bound = Bound::Included(key.clone());

@@ -452,9 +452,18 @@ impl Recorder<'_> {
 pub(crate) struct ReadSet {
     pub(crate) keys: BTreeSet<Slice>,
     pub(crate) ranges: Vec<KeyRange>,
+    /// Whether nobody will ask, since nothing of it can change.
+    pub(crate) is_needless: bool,
 }
 
 impl ReadSet {
+    /// Notes that a key was looked at.
+    pub(crate) fn note(&mut self, key: &[u8]) {
+        if !self.is_needless {
+            self.keys.insert(Slice::from(key));
+        }
+    }
+
     /// Whether any of it was changed after a moment, in a map that keeps versions itself.
     pub(crate) fn has_changed(&self, map: &Map, since: u64) -> Result<bool> {
         for key in &self.keys {

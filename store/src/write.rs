@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
 use crate::map::{Foreseen, Map};
+use crate::reserved::ReservedValue;
 use crate::shared::KeyVisitor;
 
 impl Keyspace {
@@ -80,6 +81,17 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         self.change(key, |transaction, map| map.write(transaction, key, None))
+    }
+
+    /// Sets the value of a key to one that lies where it will be, see [`Store::reserve`](crate::Store::reserve),
+    /// whatever it had. As [`Keyspace::put`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::insert`]; the value is of another store.
+    pub fn insert_reserved(&self, key: impl AsRef<[u8]>, value: ReservedValue) -> Result<()> {
+        let key = key.as_ref();
+        check_key(key)?;
+        self.change(key, |transaction, map| map.insert_reserved(transaction, key, value))
     }
 
     /// Takes a key and its value out; true if it was there. O(log n) and one commit.

@@ -168,3 +168,30 @@ fn a_snapshot_of_what_is_durable_makes_durable_what_it_shows() {
         }
     }
 }
+
+/// What it reads is not noted, since nobody can change it: outside its turn it is worth nothing.
+#[test]
+fn one_that_is_swapped_out_of_its_turn_conflicts() {
+    let store = Store::in_memory().unwrap();
+    let stock = store.keyspace("stock").unwrap();
+    stock.insert("apples", "1").unwrap();
+    let mut swapped = store.begin().unwrap();
+    swapped.get(&stock, "apples").unwrap();
+    let mut only = store.begin_exclusive().unwrap();
+    only.get(&stock, "apples").unwrap();
+    std::mem::swap(&mut *only, &mut swapped);
+    drop(only);
+    stock.insert("apples", "2").unwrap();
+    swapped.insert(&stock, "pears", "as many as apples: 1").unwrap();
+    assert!(swapped.commit().unwrap_err().is_conflict());
+
+    // The other way round it conflicts as it would have.
+    let mut before = store.begin().unwrap();
+    before.get(&stock, "apples").unwrap();
+    stock.insert("apples", "3").unwrap();
+    let mut only = store.begin_exclusive().unwrap();
+    std::mem::swap(&mut *only, &mut before);
+    only.insert(&stock, "pears", "as many as apples: 2").unwrap();
+    assert!(only.commit().unwrap_err().is_conflict());
+    assert_eq!(stock.len().unwrap(), 1);
+}

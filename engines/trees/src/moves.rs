@@ -14,7 +14,7 @@ use adamant_heap::access::{Read, Write};
 
 use crate::error::Result;
 use crate::loose::LooseEntry;
-use crate::slot::{validate_key, write_body};
+use crate::slot::{Body, validate_key, write_body};
 use crate::tree::{Cursor, OrderedMap, Seek, Walk};
 
 /// Bytes of keys after which a piece of a range ends, whatever it was asked for.
@@ -82,6 +82,23 @@ pub trait Moves: OrderedMap {
         let Some(entry) = self.take(tx, key)? else { return Ok(Moved::Absent) };
         let entry = entry.with_key(tx, new_key)?;
         adopt(tx, target, entry)
+    }
+
+    /// Sets the value of a key to the first `len` bytes of a block that belongs to nobody, and to this tree
+    /// from then on: `len` is above 4,096, since shorter values lie in their entries. It replaces what
+    /// is there. O(log n).
+    ///
+    /// # Errors
+    /// As [`Moves::rename`], and `Error::ValueTooLong`.
+    fn insert_block<W: Write>(
+        &self,
+        tx: &mut W,
+        key: &[u8],
+        block: u64,
+        len: usize,
+    ) -> Result<Moved> {
+        let entry = write_body(tx, key, &Body::External { block, len })?;
+        adopt(tx, self, LooseEntry::at(entry))
     }
 
     /// Swaps the values of two keys, the other of which may be of another tree on the same heap;

@@ -70,6 +70,11 @@ pub(super) fn join(deadline: Option<Deadline>, value: &[u8]) -> Slice {
     Slice::fused(&ordered(deadline.map_or(0, Deadline::millis)), value)
 }
 
+/// Writes a deadline to the start of what is stored.
+pub(super) fn write(deadline: Option<Deadline>, stored: &mut [u8]) {
+    stored[..DEADLINE_BYTES].copy_from_slice(&ordered(deadline.map_or(0, Deadline::millis)));
+}
+
 /// A value and its deadline, of what is stored in the keyspace of that name.
 pub(super) fn split(name: &str, stored: &Slice) -> Result<(Slice, Option<Deadline>)> {
     let deadline = deadline_of(name, stored)?;

@@ -29,6 +29,8 @@ mod entries;
 
 mod keyspace;
 
+mod reserved;
+
 mod at;
 mod within;
 
@@ -41,4 +43,5 @@ pub use at::ExpiringSnapshot;
 pub use deadline::Deadline;
 pub use entries::Living;
 pub use keyspace::Expiring;
+pub use reserved::ReservedExpiring;
 pub use within::ExpiringTransaction;

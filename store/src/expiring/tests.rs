@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Deadline, Expiring};
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::keyspace_options::KeyspaceOptions;
 use crate::limits::KEY_BYTES_MAX;
 use crate::store::Store;
@@ -65,6 +65,12 @@ impl Place {
         assert!(rows.eq(expected), "{what}: rows");
     }
 
+    fn insert_reserved(&self, key: &[u8], value: &[u8], end: Option<Deadline>) -> Result<bool> {
+        let mut room = self.all.reserve(value.len())?;
+        room.copy_from_slice(value);
+        self.store.exclusive(|tx| self.all.within(tx).insert_reserved(key, room, end))
+    }
+
     fn change(&mut self, random: &mut fastrand::Rng) {
         let key = vec![b'k', random.u8(0..40)];
         let now = self.now.load(Ordering::Relaxed);
@@ -73,8 +79,13 @@ impl Place {
         let ends = deadline.map(Deadline::from_millis);
         match random.u8(0..12) {
             0..5 => {
-                let value = vec![random.u8(..); random.usize(0..40)];
-                assert_eq!(self.all.insert(&key, &value, ends).unwrap(), before.is_some());
+                let bytes = if random.u8(0..8) == 0 { 5_000 } else { 0 } + random.usize(0..40);
+                let value = vec![random.u8(..); bytes];
+                let replaced = match random.bool() {
+                    true => self.all.insert(&key, &value, ends),
+                    false => self.insert_reserved(&key, &value, ends),
+                };
+                assert_eq!(replaced.unwrap(), before.is_some());
                 self.model.insert(key, (value, deadline));
             }
             5 => {

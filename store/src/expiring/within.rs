@@ -9,6 +9,7 @@ use adamant_slice::Slice;
 use super::deadline::{DEADLINE_BYTES, Deadline, deadline_of, join, row, rows_end, split};
 use super::entries::Living;
 use super::keyspace::Expiring;
+use super::reserved::ReservedExpiring;
 use crate::bounds::KeyBounds;
 use crate::error::{Error, Result};
 use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -81,12 +82,36 @@ impl ExpiringTransaction<'_> {
     ) -> Result<bool> {
         let (key, value) = (key.as_ref(), value.as_ref());
         check(key, value)?;
-        let Expiring { entries, deadlines, .. } = self.expiring;
-        let is_replaced = self.end(key)?.is_some();
-        self.transaction.insert_slice(entries, key, join(deadline, value))?;
-        if let Some(deadline) = deadline {
-            self.transaction.insert(deadlines, row(deadline, key), [])?;
-        }
+        let is_replaced = self.replace(key, deadline)?;
+        self.transaction.insert_slice(&self.expiring.entries, key, join(deadline, value))?;
+        Ok(is_replaced)
+    }
+
+    /// Sets the value of a key to one that lies where it will be, see [`Expiring::reserve`]. As
+    /// [`ExpiringTransaction::insert`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let pages = store.expiring("pages")?;
+    /// let mut page = pages.reserve(100_000)?;
+    /// page.fill(b' ');
+    /// store.exclusive(|tx| pages.within(tx).insert_reserved("empty", page, None))?;
+    /// assert_eq!(pages.get("empty")?.map(|page| page.len()), Some(100_000));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ExpiringTransaction::insert`].
+    pub fn insert_reserved(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: ReservedExpiring,
+        deadline: Option<Deadline>,
+    ) -> Result<bool> {
+        let key = key.as_ref();
+        check(key, &value)?;
+        let is_replaced = self.replace(key, deadline)?;
+        self.transaction.insert_reserved(&self.expiring.entries, key, value.ending(deadline))?;
         Ok(is_replaced)
     }
 
@@ -192,6 +217,15 @@ impl ExpiringTransaction<'_> {
             self.transaction.remove(deadlines, &row)?;
         }
         Ok(removed)
+    }
+
+    /// Makes the row of an entry that of another deadline; whether the entry is there and not over.
+    fn replace(&mut self, key: &[u8], deadline: Option<Deadline>) -> Result<bool> {
+        let is_replaced = self.end(key)?.is_some();
+        if let Some(deadline) = deadline {
+            self.transaction.insert(&self.expiring.deadlines, row(deadline, key), [])?;
+        }
+        Ok(is_replaced)
     }
 
     /// Removes the row of an entry's deadline; the value, if the entry is there and not over.

@@ -2,7 +2,7 @@
 //!
 //! A scenario is a function over a [`Place`]; it panics when the store does not behave. They are
 //! grouped by what they ask for: `point` single entries, `order` ranges and iterators, `lend` scans
-//! that copy nothing, `lazy` keys alone and values read later, `batch` atomic changes, `moves` values that move, `removals` ranges that go, `load` bulk loads, `keyspaces`
+//! that copy nothing, `lazy` keys alone and values read later, `batch` atomic changes, `moves` values that move, `removals` ranges that go, `reserved` values written where they will lie, `load` bulk loads, `keyspaces`
 //! the catalogue, `snapshots` what stays as it was, `transactions` what happens as one, `persistence`
 //! what reopening finds, `limits` what is refused, `threads` readers beside a writer, and `model`
 //! random work against a `BTreeMap`. `crashes` has whole stores in use on the
@@ -24,6 +24,7 @@ pub mod order;
 pub mod persistence;
 pub mod point;
 pub mod removals;
+pub mod reserved;
 pub mod snapshots;
 pub mod threads;
 pub mod transactions;

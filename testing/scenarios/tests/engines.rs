@@ -83,6 +83,13 @@ scenarios! {
         ranges
         ranges_conflict
     }
+    reserved {
+        values_of_all_sizes
+        own_writes
+        what_is_dropped_was_never_there
+        many_at_once
+        of_another_store
+    }
     point {
         insert_get_replace_remove
         take_returns_the_value

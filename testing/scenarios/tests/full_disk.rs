@@ -103,6 +103,51 @@ fn fill_and_empty(path: &Path, batch_entries: u32) {
     store.close().unwrap();
 }
 
+/// Values that are written where they will lie: there is no room for one more, or its commit is refused.
+#[test]
+fn a_disk_that_fills_up_with_reserved_values() {
+    const BYTES: usize = 100_000;
+    let Some(mounted) = Mounted::new(16 << 20) else {
+        eprintln!("skipped: mounting a tmpfs needs the privilege");
+        return;
+    };
+    let path = mounted.path().join("store");
+    let store = Store::open_with(&path, Options::new().log_bytes_max(4 << 20)).unwrap();
+    let keyspace = store.keyspace("main").unwrap();
+    let insert = |number: u8| {
+        let mut room = store.reserve(BYTES)?;
+        room.fill(number);
+        keyspace.insert_reserved([number], room)
+    };
+    let mut count = 0;
+    let error = loop {
+        match insert(count) {
+            Ok(()) => count += 1,
+            Err(error) => break error,
+        }
+        assert!(count < 170, "a disk of 16 MB cannot hold so much");
+    };
+    assert!(error.is_out_of_space() && !error.is_poisoned(), "{error}");
+    assert!(count > 40, "only {count} values fit");
+    let verify = |store: &Store, numbers: std::ops::Range<u8>| {
+        let keyspace = store.open_keyspace("main").unwrap();
+        assert_eq!(keyspace.len().unwrap(), numbers.len() as u64);
+        for number in numbers {
+            assert!(keyspace.get([number]).unwrap().unwrap() == vec![number; BYTES], "{number}");
+        }
+        assert!(store.check().unwrap().is_clean());
+    };
+    verify(&store, 0..count);
+    for number in count / 2..count {
+        assert!(keyspace.remove([number]).unwrap());
+    }
+    verify(&store, 0..count / 2);
+    (count / 2..count / 2 + 5).for_each(|number| insert(number).unwrap());
+    verify(&store, 0..count / 2 + 5);
+    store.close().unwrap();
+    verify(&Store::open(&path).unwrap(), 0..count / 2 + 5);
+}
+
 #[test]
 fn a_read_only_file_system() {
     let Some(mounted) = Mounted::new(16 << 20) else {

@@ -51,6 +51,8 @@ pub enum Plan {
     },
     /// Entries of any keyspaces.
     Batch(Vec<Change>),
+    /// Entries of any keyspaces, in a transaction, whose values are written where they will lie.
+    Reserved(Vec<Change>),
     /// By calls of their own if it is one, else in a batch.
     Moves(Vec<Move>),
     /// A few entries, loaded.
@@ -85,7 +87,9 @@ impl Plan {
             | Plan::RemoveRange { name, .. }
             | Plan::Take { name, .. }
             | Plan::Load { name, .. } => has(name),
-            Plan::Batch(changes) => changes.iter().all(|change| has(&change.name)),
+            Plan::Batch(changes) | Plan::Reserved(changes) => {
+                changes.iter().all(|change| has(&change.name))
+            }
             Plan::Moves(moves) => moves.iter().all(|it| has(&it.source.0) && has(&it.target.0)),
         }
     }
@@ -116,7 +120,9 @@ impl Plan {
                 key[..] < start[..] || end.as_ref().is_some_and(|end| key[..] >= end[..])
             }),
             Plan::Single(change) => apply(&mut content, change),
-            Plan::Batch(changes) => changes.iter().for_each(|change| apply(&mut content, change)),
+            Plan::Batch(changes) | Plan::Reserved(changes) => {
+                changes.iter().for_each(|change| apply(&mut content, change));
+            }
             Plan::Moves(moves) => {
                 for change in moves {
                     apply_move(&mut content, change);
@@ -188,6 +194,7 @@ impl Plan {
                 }
                 batch.commit()?;
             }
+            Plan::Reserved(changes) => run_reserved(store, changes, durability)?,
             Plan::Moves(moves) => run_moves(store, before, moves, durability)?,
             Plan::Load { name, entries } => {
                 let loaded =
@@ -229,6 +236,23 @@ fn apply_move(content: &mut Content, change: &Move) -> bool {
     }
     content.map(target).insert(new_key.as_slice().into(), value);
     true
+}
+
+fn run_reserved(store: &Store, changes: &[Change], durability: Durability) -> Result<()> {
+    let mut transaction = store.begin()?;
+    transaction.durability(durability);
+    for Change { name, key, value } in changes {
+        let keyspace = store.open_keyspace(name)?;
+        match value {
+            Some(value) => {
+                let mut room = store.reserve(value.len())?;
+                room.copy_from_slice(value);
+                transaction.insert_reserved(&keyspace, key, room)?;
+            }
+            None => transaction.remove(&keyspace, key)?,
+        }
+    }
+    transaction.commit()
 }
 
 fn run_moves(

@@ -95,7 +95,7 @@ impl Workload {
             let key = LARGE_KEYS[self.random.usize(..LARGE_KEYS.len())].into();
             return Plan::Single(Change { name: name.into(), key, value: Some(value) });
         }
-        match self.random.u8(..41) {
+        match self.random.u8(..44) {
             0 => Plan::Drop(name),
             1..=11 => {
                 let key = self.some_key();
@@ -116,6 +116,10 @@ impl Workload {
                 Plan::Moves((0..self.random.usize(2..12)).map(|_| self.some_move()).collect())
             }
             37 | 38 => self.load(name),
+            39..=41 => {
+                let count = self.random.usize(1..8);
+                Plan::Reserved((0..count).map(|_| self.some_reserved()).collect())
+            }
             _ => self.range_removal(name),
         }
     }
@@ -150,6 +154,17 @@ impl Workload {
         }
         let key = self.some_key();
         Change { name: name.into(), key, value: Some(self.some_value()) }
+    }
+
+    /// A change whose value is mostly so long that it stays where it was written.
+    fn some_reserved(&mut self) -> Change {
+        let mut change = self.some_change();
+        if let Some(value) = &mut change.value
+            && self.random.u8(..4) > 0
+        {
+            value.resize(self.random.usize(4_097..12_000), 7);
+        }
+        change
     }
 
     /// The removal of a key that may be there.
