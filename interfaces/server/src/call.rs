@@ -9,6 +9,7 @@ use crate::cursors::Cursors;
 use crate::data::{Data, KEY_BYTES_MAX, is_key};
 use crate::number::integer;
 use crate::reply::Replies;
+use crate::request::GivenRoom;
 
 /// Why a command did nothing.
 #[derive(Debug)]
@@ -58,6 +59,8 @@ pub(crate) struct Call<'c, 'd> {
     pub(crate) database: usize,
     /// The name of the command first.
     pub(crate) arguments: &'c [Bytes],
+    /// The value that is given, if it has a place of its own.
+    pub(crate) room: Option<&'c GivenRoom>,
     pub(crate) replies: &'c mut Replies,
     /// Milliseconds since 1970.
     pub(crate) now: u64,
@@ -110,6 +113,15 @@ impl<'c> Call<'c, '_> {
     /// Sets what the key of an argument has, in the call's own database.
     pub(crate) fn put(&mut self, at: usize, value: &[u8], deadline: Option<Deadline>) -> Outcome {
         Ok(self.data.put(self.database, &self.arguments[at], value, deadline)?)
+    }
+
+    /// Sets what the first key has to the value behind it, which may have a place of its own.
+    pub(crate) fn put_given(&mut self, deadline: Option<Deadline>) -> Outcome {
+        let Some(room) = self.room else { return self.put(1, &self.arguments[2], deadline) };
+        let Some(value) = room.lock().take() else {
+            return refuse("MISCONF nothing was changed: the value is gone, send it again");
+        };
+        Ok(self.data.put_reserved(self.database, &self.arguments[1], value, deadline)?)
     }
 
     /// Takes the key of an argument out; whether it had something.

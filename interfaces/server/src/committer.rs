@@ -5,7 +5,7 @@
 //! device, the turn is free: the next thread takes what has come meanwhile.
 //! Invariants: a unit is answered when the commit with its changes is as durable as asked. If a
 //! commit fails, nothing of its units was done, and each of them is tried alone, so that one that asks
-//! for too much fails without the others.
+//! for too much fails without the others; but not one whose value had a place of its own, which is gone then.
 //! Thread safety: the queue is shared by all; a thread has one turn at a time.
 
 use std::collections::VecDeque;
@@ -156,7 +156,7 @@ fn run_group(
                 job.unit.next = next;
                 job.unit.is_aborted = false;
                 job.unit.replies.truncate(replies);
-                if tries_again {
+                if tries_again && !job.unit.is_spent() {
                     later.push_back(Later { job, is_alone: false });
                 } else {
                     execute::fail(&mut job.unit, &error);

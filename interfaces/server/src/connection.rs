@@ -6,6 +6,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -70,6 +71,8 @@ impl Drop for Leaves {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        // Given back before others may hold as much.
+        self.parser = Parser::default();
         self.session.shared.held.change(self.counted, 0, usize::MAX);
     }
 }
@@ -108,11 +111,17 @@ impl Connection {
         {
             limits.is_stranger = self.session.is_stranger();
             match self.parser.next(&mut self.buffer, &limits) {
-                Ok(Some(arguments)) => match self.session.plan(arguments, &mut unit) {
-                    Then::More => {}
-                    then => return (unit, then),
+                Ok(Some(arguments)) => {
+                    let room = self.parser.take_room();
+                    match self.session.plan(arguments, room, &mut unit) {
+                        Then::More => {}
+                        then => return (unit, then),
+                    }
+                }
+                Ok(None) => match self.parser.wanted_room() {
+                    Some(bytes) => self.give_room(bytes),
+                    None => break,
                 },
-                Ok(None) => break,
                 Err(error) => {
                     let mut reply = crate::reply::Replies::new(self.session.version);
                     reply.error(&format!("ERR {error}"));
@@ -122,6 +131,22 @@ impl Connection {
             }
         }
         (unit, Then::More)
+    }
+
+    /// Gives a large value a place of its own in the store, if it may hold as many bytes.
+    fn give_room(&mut self, bytes: usize) {
+        let shared = &self.session.shared;
+        let counted = self.counted + bytes;
+        let mut room = None;
+        if shared.held.change(self.counted, counted, shared.options.held_bytes_max) {
+            self.counted = counted;
+            room = self.session.room(bytes);
+        }
+        if room.is_some() {
+            shared.values_in_place.fetch_add(1, Ordering::Relaxed);
+            shared.bytes_in_place.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+        self.parser.give_room(room, &mut self.buffer);
     }
 
     /// Does a unit and sends its replies; false if the server ends before.
@@ -173,11 +198,20 @@ impl Connection {
 
     /// Waits for more; false if there will be none.
     async fn read(&mut self) -> io::Result<bool> {
-        self.buffer.reserve(READ_BYTES);
         let idle = self.session.shared.settings.lock().idle;
         let client = &self.session.client;
+        let (stream, parser, buffer) = (&mut self.stream, &mut self.parser, &mut self.buffer);
+        let reading = async {
+            let Some(room) = parser.unfilled() else {
+                buffer.reserve(READ_BYTES);
+                return stream.read_buf(buffer).await;
+            };
+            let read = stream.read(room).await?;
+            parser.fill(read);
+            Ok(read)
+        };
         tokio::select! {
-            read = self.stream.read_buf(&mut self.buffer) => Ok(read? > 0),
+            read = reading => Ok(read? > 0),
             () = client.killed() => Ok(false),
             _ = self.ending.wait_for(|ends| *ends) => Ok(false),
             () = after(idle) => Ok(false),

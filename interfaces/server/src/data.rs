@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
+use adamant::expiring::ReservedExpiring;
 use adamant::{Deadline, Engine, Expiring, KeyspaceOptions, Result, Slice, Store, Transaction};
 use arc_swap::ArcSwap;
 
@@ -163,11 +164,29 @@ impl<'d> Data<'d> {
         let handle = self.databases.all[database].load();
         let transaction = writing(&mut self.transaction);
         let is_replaced = handle.within(transaction).insert(key, value, deadline)?;
-        if !is_replaced {
-            *self.changes.entry(database).or_default() += 1;
-        }
-        self.watchers.tell(database, key);
+        self.changed(database, key, !is_replaced);
         Ok(())
+    }
+
+    /// Sets what a key has to a value that lies where it will be.
+    pub(crate) fn put_reserved(
+        &mut self,
+        database: usize,
+        key: &[u8],
+        value: ReservedExpiring,
+        deadline: Option<Deadline>,
+    ) -> Result<()> {
+        let handle = self.databases.all[database].load();
+        let transaction = writing(&mut self.transaction);
+        let is_replaced = handle.within(transaction).insert_reserved(key, value, deadline)?;
+        self.changed(database, key, !is_replaced);
+        Ok(())
+    }
+
+    /// Notes that a key has something else than it had.
+    fn changed(&mut self, database: usize, key: &[u8], is_new: bool) {
+        *self.changes.entry(database).or_default() += i64::from(is_new);
+        self.watchers.tell(database, key);
     }
 
     /// Takes a key out; whether it had something.

@@ -152,6 +152,7 @@ fn call<'c, 'd>(
         data,
         database: request.database,
         arguments: &request.arguments,
+        room: request.room.as_ref(),
         replies,
         now: clock::now(),
     }

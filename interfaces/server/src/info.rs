@@ -1,7 +1,7 @@
 //! INFO: figures of the server and its store.
 
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant::Durability;
 use bytes::Bytes;
@@ -87,6 +87,9 @@ fn persistence(shared: &Shared, text: &mut String) -> std::fmt::Result {
 fn stats(shared: &Shared, text: &mut String) -> std::fmt::Result {
     write!(text, "total_connections_received:{}\r\n", shared.clients.entered())?;
     write!(text, "total_commands_processed:{}\r\n", shared.commands.load(Ordering::Relaxed))?;
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    write!(text, "values_in_place:{}\r\n", count(&shared.values_in_place))?;
+    write!(text, "bytes_in_place:{}\r\n", count(&shared.bytes_in_place))?;
     write!(text, "rejected_connections:{}\r\n", shared.clients.refused.load(Ordering::Relaxed))
 }
 

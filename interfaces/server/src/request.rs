@@ -2,13 +2,17 @@
 //!
 //! Purpose: takes requests off a buffer piece by piece, so that none is looked at twice, however
 //! slowly it comes. Written here, and not by a codec of whole frames, for its limits: a codec learns
-//! the size of a frame when it is there.
-//! Invariants: memory grows with what has arrived, never with what a header promises.
+//! the size of a frame when it is there. And for large values, which go from the socket to where the store will
+//! keep them: their connection makes room for them, and reads into it.
+//! Invariants: memory grows with what has arrived, never with what a header promises; room for a large value is
+//! the connection's to give or to refuse.
 //! Thread safety: a parser belongs to one connection.
 
 use std::fmt;
 
+use adamant::expiring::ReservedExpiring;
 use bytes::{Buf, Bytes, BytesMut};
+use parking_lot::Mutex;
 
 /// Bytes of a line: of a request in words, or of a header. As in Redis.
 const LINE_BYTES_MAX: usize = 64 << 10;
@@ -17,6 +21,12 @@ const STRANGER_ARGUMENTS_MAX: i64 = 10;
 const STRANGER_BYTES_MAX: i64 = 16 << 10;
 /// Room for arguments that is made before they have arrived.
 const ARGUMENTS_FORESEEN_MAX: usize = 64;
+
+/// A value of SET with as many bytes as this is worth a place of its own.
+pub(crate) const ROOM_BYTES_MIN: usize = 64 << 10;
+
+/// A value in a place of its own; nothing once a transaction has taken it.
+pub(crate) type GivenRoom = Mutex<Option<ReservedExpiring>>;
 
 /// The arguments of a request, the name of the command first.
 pub(crate) type Arguments = Vec<Bytes>;
@@ -56,12 +66,75 @@ pub(crate) struct Parser {
     argument_bytes: usize,
     /// Bytes of the argument whose header was read.
     expected: Option<usize>,
+    room: Room,
+}
+
+/// Whether the argument that is read has a place of its own.
+#[derive(Debug, Default)]
+enum Room {
+    /// Nobody was asked.
+    #[default]
+    Unasked,
+    /// It was refused.
+    None,
+    /// So many bytes of it are filled.
+    Filling(ReservedExpiring, usize),
+    /// It is full.
+    Full(ReservedExpiring),
 }
 
 impl Parser {
     /// Bytes that it holds of a request that is not whole.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.argument_bytes
+        let room = match &self.room {
+            Room::Filling(room, _) | Room::Full(room) => room.len(),
+            Room::Unasked | Room::None => 0,
+        };
+        self.argument_bytes + room
+    }
+
+    /// Bytes of a value of SET for which there might be a place of its own; none once there is an answer.
+    pub(crate) fn wanted_room(&self) -> Option<usize> {
+        let bytes = self.expected.filter(|bytes| *bytes >= ROOM_BYTES_MIN)?;
+        let is_value = matches!(&self.arguments[..], [set, _] if is_set(set));
+        (is_value && matches!(self.room, Room::Unasked)).then_some(bytes)
+    }
+
+    /// Gives the argument a place of its own, or not; what has arrived of it is moved there.
+    pub(crate) fn give_room(&mut self, room: Option<ReservedExpiring>, buffer: &mut BytesMut) {
+        self.room = match room {
+            None => Room::None,
+            Some(mut room) => {
+                let bytes = buffer.len().min(room.len());
+                room[..bytes].copy_from_slice(&buffer[..bytes]);
+                buffer.advance(bytes);
+                Room::Filling(room, bytes)
+            }
+        };
+    }
+
+    /// What is still to be read into the argument's own place, before anything else.
+    pub(crate) fn unfilled(&mut self) -> Option<&mut [u8]> {
+        match &mut self.room {
+            Room::Filling(room, filled) if *filled < room.len() => Some(&mut room[*filled..]),
+            _ => None,
+        }
+    }
+
+    /// So many bytes more were read there.
+    pub(crate) fn fill(&mut self, bytes: usize) {
+        if let Room::Filling(_, filled) = &mut self.room {
+            *filled += bytes;
+        }
+    }
+
+    /// The value of the request that was returned last, if it had a place of its own: there its argument is
+    /// empty.
+    pub(crate) fn take_room(&mut self) -> Option<ReservedExpiring> {
+        match std::mem::take(&mut self.room) {
+            Room::Full(room) => Some(room),
+            _ => None,
+        }
     }
 
     /// The next request that has arrived wholly; an empty one is passed over. Takes it off the buffer.
@@ -109,18 +182,31 @@ impl Parser {
                 None => return Ok(false),
             },
         };
-        if buffer.len() < expected + 2 {
+        let in_buffer = match &self.room {
+            Room::Filling(room, filled) if *filled < room.len() => return Ok(false),
+            Room::Filling(..) => 0,
+            _ => expected,
+        };
+        if buffer.len() < in_buffer + 2 {
             return Ok(false);
         }
-        let argument = buffer.split_to(expected).freeze();
+        let argument = buffer.split_to(in_buffer).freeze();
         // Redis does not look at the two bytes behind it either.
         buffer.advance(2);
         self.argument_bytes += argument.len();
         self.arguments.push(argument);
         self.expected = None;
+        self.room = match std::mem::take(&mut self.room) {
+            Room::Filling(room, _) | Room::Full(room) => Room::Full(room),
+            _ => Room::Unasked,
+        };
         self.left -= 1;
         Ok(true)
     }
+}
+
+fn is_set(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"set")
 }
 
 /// The header of a request: how many arguments. 0: an empty one.
@@ -259,6 +345,68 @@ mod tests {
             requests.push(request.iter().map(|argument| argument.to_vec()).collect());
         }
         Ok(requests)
+    }
+
+    /// Large values of SET in places of their own, in any pieces, some of them refused.
+    #[test]
+    fn values_with_places_of_their_own() {
+        let store = adamant::Store::in_memory().unwrap();
+        let all = store.expiring("all").unwrap();
+        let seed = 6;
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (mut bytes, mut expected) = (Vec::new(), Vec::new());
+        for number in 0..60_u8 {
+            let size = [5, ROOM_BYTES_MIN - 1, ROOM_BYTES_MIN, 90_000][random.usize(..4)];
+            let name = *random.choice([b"sEt", b"GET"]).unwrap();
+            let mut request = vec![name.to_vec(), b"key".to_vec(), vec![number; size]];
+            request.extend(random.bool().then(|| b"NX".to_vec()));
+            bytes.extend(format!("*{}\r\n", request.len()).bytes());
+            for argument in &request {
+                bytes.extend(format!("${}\r\n", argument.len()).bytes());
+                bytes.extend(argument.iter().chain(b"\r\n"));
+            }
+            expected.push(request);
+        }
+        let (mut parser, mut buffer) = (Parser::default(), BytesMut::new());
+        let (mut found, mut rooms, mut rest) = (Vec::new(), 0, &bytes[..]);
+        while !rest.is_empty() {
+            let size = random.usize(1..=rest.len().min(30_000));
+            match parser.unfilled() {
+                Some(room) => {
+                    let size = size.min(room.len());
+                    room[..size].copy_from_slice(&rest[..size]);
+                    parser.fill(size);
+                    rest = &rest[size..];
+                }
+                None => {
+                    buffer.extend_from_slice(&rest[..size]);
+                    rest = &rest[size..];
+                }
+            }
+            loop {
+                match parser.next(&mut buffer, &LIMITS).unwrap() {
+                    Some(arguments) => {
+                        let mut request: Vec<_> = arguments.iter().map(|it| it.to_vec()).collect();
+                        if let Some(room) = parser.take_room() {
+                            assert!(request[2].is_empty());
+                            request[2] = room.to_vec();
+                            rooms += 1;
+                        }
+                        found.push(request);
+                    }
+                    None => match parser.wanted_room() {
+                        Some(size) => {
+                            let room = random.bool().then(|| all.reserve(size).unwrap());
+                            parser.give_room(room, &mut buffer);
+                        }
+                        None => break,
+                    },
+                }
+            }
+        }
+        assert!(found == expected, "seed {seed}");
+        assert!(rooms > 5, "seed {seed}");
+        assert_eq!(parser.held_bytes(), 0);
     }
 
     fn error(bytes: &[u8]) -> String {

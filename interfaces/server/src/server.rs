@@ -180,6 +180,8 @@ fn shared_of(store: &Store, options: Options, port: u16) -> Result<Shared> {
         ending: Ending::default(),
         held: Held::default(),
         commands: AtomicU64::new(0),
+        values_in_place: AtomicU64::new(0),
+        bytes_in_place: AtomicU64::new(0),
         started: Instant::now(),
         port,
         options,

@@ -8,7 +8,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use adamant::expiring::ReservedExpiring;
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use crate::call::is_word;
 use crate::clients::Client;
@@ -104,8 +106,24 @@ impl Session {
         self.client.watched.store(self.watched.len(), Ordering::Relaxed);
     }
 
-    /// Makes a request a part of a unit.
-    pub(crate) fn plan(&mut self, arguments: Arguments, unit: &mut Unit) -> Then {
+    /// A place of its own for a value of SET of so many bytes, unless it may not have one: not within MULTI, of
+    /// which nothing is done until EXEC, nor in an engine that keeps values elsewhere.
+    pub(crate) fn room(&self, bytes: usize) -> Option<ReservedExpiring> {
+        let databases = &self.shared.world.databases;
+        if self.multi.is_some() || self.is_stranger() || databases.may_wait(self.database) {
+            return None;
+        }
+        // Where there is no space the commit will say so.
+        databases.get(self.database).reserve(bytes).ok()
+    }
+
+    /// Makes a request a part of a unit, with its value if that has a place of its own.
+    pub(crate) fn plan(
+        &mut self,
+        arguments: Arguments,
+        room: Option<ReservedExpiring>,
+        unit: &mut Unit,
+    ) -> Then {
         self.shared.commands.fetch_add(1, Ordering::Relaxed);
         self.silence = match self.silence {
             Silence::Next => Silence::This,
@@ -129,7 +147,8 @@ impl Session {
         }
         match command.work {
             Work::Data(_) => {
-                let request = Request { command, database: self.database, arguments };
+                let room = room.map(|room| Mutex::new(Some(room)));
+                let request = Request { command, database: self.database, arguments, room };
                 self.push(unit, Action::Run(request));
                 Then::More
             }
@@ -229,7 +248,7 @@ impl Session {
         for (command, arguments) in multi.queued {
             parts.push(match command.work {
                 Work::Data(_) => {
-                    Action::Run(Request { command, database: self.database, arguments })
+                    Action::Run(Request { command, database: self.database, arguments, room: None })
                 }
                 Work::Session(verb) => {
                     let mut reply = Replies::new(self.version);

@@ -23,6 +23,9 @@ pub(crate) struct Shared {
     pub(crate) ending: Ending,
     pub(crate) held: Held,
     pub(crate) commands: AtomicU64,
+    /// Values that went from the socket to where the store keeps them, and their bytes.
+    pub(crate) values_in_place: AtomicU64,
+    pub(crate) bytes_in_place: AtomicU64,
     pub(crate) started: Instant,
     /// Where it listens.
     pub(crate) port: u16,

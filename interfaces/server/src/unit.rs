@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::commands::{Command, Flags};
 use crate::reply::{Replies, Version};
-use crate::request::Arguments;
+use crate::request::{Arguments, GivenRoom};
 use crate::watch::Watched;
 
 /// A command of the table with its arguments, which are as many as it takes.
@@ -18,6 +18,13 @@ pub(crate) struct Request {
     pub(crate) command: &'static Command,
     pub(crate) database: usize,
     pub(crate) arguments: Arguments,
+    /// The value, if it has a place of its own.
+    pub(crate) room: Option<GivenRoom>,
+}
+
+/// Bytes of a value in a place of its own.
+fn bytes_in(room: &Option<GivenRoom>) -> usize {
+    room.as_ref().map_or(0, |room| room.lock().as_ref().map_or(0, |room| room.len()))
 }
 
 /// What is done in a step.
@@ -88,6 +95,15 @@ impl Unit {
         self.next == self.steps.len()
     }
 
+    /// Whether something of it was taken by a transaction and is gone with that, so that it cannot be done again.
+    pub(crate) fn is_spent(&self) -> bool {
+        let is_spent = |step: &Step| match &step.action {
+            Action::Run(Request { room: Some(room), .. }) => room.lock().is_none(),
+            _ => false,
+        };
+        self.steps.iter().any(is_spent)
+    }
+
     /// Adds the reply to what was done already.
     pub(crate) fn push_ready(&mut self, mut reply: Replies, is_silent: bool) {
         let (bytes, version) = (reply.take(), reply.version);
@@ -105,8 +121,8 @@ impl Unit {
     pub(crate) fn push(&mut self, step: Step, may_wait: bool) {
         let needs = match &step.action {
             Action::Ready(_) => Needs::Nothing,
-            Action::Run(Request { command, arguments, .. }) => {
-                self.bytes += bytes_of(arguments);
+            Action::Run(Request { command, arguments, room, .. }) => {
+                self.bytes += bytes_of(arguments) + bytes_in(room);
                 if command.flags.has(Flags::WRITE) {
                     Needs::Turn
                 } else if may_wait || command.flags.has(Flags::SLOW) {

@@ -116,7 +116,7 @@ pub(super) fn set(call: &mut Call<'_, '_>) -> Outcome {
         _ => given,
     };
     if is_wanted {
-        call.put(1, call.argument(2), kept)?;
+        call.put_given(kept)?;
     }
     match (options.gets, is_wanted) {
         (true, _) => call.replies.bulk_or_null(found.map(|(value, _)| value)),

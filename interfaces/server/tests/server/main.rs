@@ -7,5 +7,6 @@ mod support;
 mod answers;
 mod differential;
 mod kills;
+mod large;
 mod limits;
 mod transactions;
