@@ -10,6 +10,8 @@
 //! is held until the record is appended: so it rises from record to record.
 //! Thread safety: any thread; see `space.rs` for the order of locks.
 
+use adamant_medium::error::Error as MediumError;
+use adamant_wire::faults::refuses_reservation;
 use adamant_wire::mutants::is_planted;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32};
@@ -83,6 +85,9 @@ impl<'h> Supply<'h> {
         class: u8,
         shape: &Class,
     ) -> Result<(u64, Place)> {
+        if refuses_reservation() {
+            return Err(self.refusal(shape.block_bytes));
+        }
         let (run, index) = match shard.take(class) {
             Some(found) => found,
             None => {
@@ -251,6 +256,9 @@ impl<'h> Supply<'h> {
     /// # Errors
     /// Those of growing and of appending a record; then nothing changed.
     fn take_extent(self, pages: u64) -> Result<u64> {
+        if refuses_reservation() {
+            return Err(self.refusal(pages * PAGE_BYTES));
+        }
         let mut arena = self.space.arena();
         let page = self.take_pages(&mut arena, pages)?;
         if page + pages > arena.pages_end {
@@ -260,6 +268,17 @@ impl<'h> Supply<'h> {
             self.journal.applied(appended, &arena.record, &self.space.image);
         }
         Ok(page)
+    }
+
+    /// What a reservation fails with that a test planned to fail: as on a full device.
+    #[cold]
+    fn refusal(self, bytes: u64) -> Error {
+        Error::Medium(MediumError::OutOfSpace {
+            operation: "reserve a block in",
+            path: self.journal.pool().path().into(),
+            bytes,
+            source: std::io::ErrorKind::StorageFull.into(),
+        })
     }
 
     /// Adds to the arena's record that the allocated pages end at `end` now, if they do.

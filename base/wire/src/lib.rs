@@ -9,6 +9,9 @@
 #[cfg_attr(feature = "mutants", path = "planted.rs")]
 pub mod mutants;
 
+#[cfg_attr(feature = "faults", path = "planned.rs")]
+pub mod faults;
+
 pub mod checksum;
 pub mod le;
 pub mod varint;

@@ -1,34 +1,77 @@
-//! The medium fails once: each call of each kind, by number, of a workload over whole stores.
+//! The medium fails once: each call of each kind, by number, of a workload over whole stores; and the heap
+//! once: each block that it is asked for, by number, is refused for want of space.
 //!
-//! A workload runs untouched first, which counts its calls of each kind; then once for every one of them
-//! with that call failing, because of the device or for want of space, half of a write done. All setups
-//! mixed, in an order that follows from the seed, so that also a short run has some of everything.
+//! A workload runs untouched first, which counts its calls of each kind and its blocks; then once for every one
+//! of them with that one failing: calls because of the device or for want of space, half of a write done. All
+//! setups mixed, in an order that follows from the seed, so that also a short run has some of everything.
 
-use adamant_scenarios::crashes::{Mix, Setup, Workload, assert_clean, judge_of};
+use adamant_scenarios::crashes::{Mix, Setup, Step, Survived, Workload, assert_clean, judge_of};
 use adamant_sim::{Call, Fault, Promise, SimDisk};
+use adamant_wire::faults;
 
 use crate::attempt::attempt;
 use crate::budget::Budget;
 use crate::report::Report;
 
 const KIND: &str = "faults";
-const FAULTS: [(Fault, &str); 2] = [(Fault::Device, "the device fails"), (Fault::Full, "no space")];
 /// One of so many stores of the undo journal keeps a history: that takes most of the time.
 const UNDO_HISTORY_ONE_IN: u64 = 8;
 /// States of a power cut after the workload.
 const CUTS: u64 = 2;
 
-/// A call that fails, of the workload of a setup.
+/// What fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    /// A call of the medium, and why.
+    Call(Call, Fault),
+    /// The reservation of a block on the heap.
+    Allocation,
+}
+
+impl Target {
+    /// All of them.
+    fn all() -> impl Iterator<Item = Target> {
+        let faults = [Fault::Device, Fault::Full];
+        let calls = Call::ALL.into_iter();
+        let calls = calls.flat_map(move |call| faults.map(|fault| Target::Call(call, fault)));
+        calls.chain([Target::Allocation])
+    }
+
+    /// As the table of all proofs has it.
+    fn detail(self) -> String {
+        match self {
+            Target::Call(call, Fault::Device) => format!("{}: the device fails", call.name()),
+            Target::Call(call, Fault::Full) => format!("{}: no space", call.name()),
+            Target::Allocation => "heap allocations failed".to_owned(),
+        }
+    }
+
+    /// Has the one of a number fail, of what is done from now on.
+    fn plan(self, disk: &SimDisk, number: u64) {
+        match self {
+            Target::Call(call, fault) => disk.fail_call(call, number, fault),
+            Target::Allocation => faults::plan_reservation(number),
+        }
+    }
+
+    /// How many there were since the disk was new and nothing was planned.
+    fn count(self, disk: &SimDisk) -> u64 {
+        match self {
+            Target::Call(call, _) => disk.call_count(call),
+            Target::Allocation => faults::reservations(),
+        }
+    }
+}
+
+/// Something that fails, of the workload of a setup.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     mix: Mix,
-    call: Call,
+    target: Target,
     number: u64,
-    /// In [`FAULTS`].
-    fault: usize,
 }
 
-/// Goes through all calls until the time is over.
+/// Goes through all calls and blocks until the time is over.
 pub(crate) fn run(budget: &Budget, seed: u64, report: &mut Report) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut cases = Vec::new();
@@ -42,16 +85,12 @@ pub(crate) fn run(budget: &Budget, seed: u64, report: &mut Report) {
             setup,
             ..Mix::default()
         };
-        let disk = SimDisk::new(mix.seed).without_history();
-        if let Err(message) = attempt(|| Workload::run(&disk, mix)) {
-            println!("LOST without a fault, {mix:?}: {message}");
-            report.add_loss(KIND, "none");
-            continue;
-        }
-        for call in Call::ALL {
-            let numbers = 1..=disk.call_count(call);
-            let of = |number| (0..FAULTS.len()).map(move |fault| Case { mix, call, number, fault });
-            cases.extend(numbers.flat_map(of));
+        match attempt(|| cases_of(mix)) {
+            Ok(found) => cases.extend(found),
+            Err(message) => {
+                println!("LOST without a fault, {mix:?}: {message}");
+                report.add_loss(KIND, "none");
+            }
         }
     }
     random.shuffle(&mut cases);
@@ -61,43 +100,77 @@ pub(crate) fn run(budget: &Budget, seed: u64, report: &mut Report) {
             break;
         }
         tried += 1;
-        let detail = format!("{}: {}", case.call.name(), FAULTS[case.fault].1);
-        report.add(KIND, &detail, 1);
+        report.add(KIND, &case.target.detail(), 1);
         if let Err(message) = attempt(|| try_case(*case, &mut random)) {
             println!("LOST by seed {seed}, {case:?}: {message}");
-            report.add_loss(KIND, &detail);
+            report.add_loss(KIND, &case.target.detail());
         }
     }
     println!("{tried} of all {} faults of {} stores were tried", cases.len(), Setup::all().len());
 }
 
-/// Runs the workload with the fault, and judges the store and its disk then.
-fn try_case(case: Case, random: &mut fastrand::Rng) {
+/// All that can fail in a workload, which runs untouched.
+fn cases_of(mix: Mix) -> Vec<Case> {
+    let disk = SimDisk::new(mix.seed).without_history();
+    faults::plan_reservation(0);
+    Workload::run(&disk, mix);
+    let of =
+        |target: Target| (1..=target.count(&disk)).map(move |number| Case { mix, target, number });
+    Target::all().flat_map(of).collect()
+}
+
+/// A workload in which something fails once.
+struct Trial {
+    target: Target,
+    workload: Workload,
+    /// What the one error said.
+    failed: Option<String>,
+}
+
+impl Trial {
+    /// Creates the store; once more, if that fails.
+    fn new(target: Target, disk: &SimDisk, mix: Mix) -> Self {
+        let (workload, failed) = match Workload::create(disk, mix) {
+            Ok(workload) => (workload, None),
+            Err(error) => (Workload::create(disk, mix).unwrap(), Some(error.to_string())),
+        };
+        Self { target, workload, failed }
+    }
+
+    /// Takes a step, and judges the store if it fails.
+    fn take(&mut self, step: &Step) {
+        let Err(error) = self.workload.take(step) else { return };
+        let earlier = self.failed.replace(error.to_string());
+        assert!(earlier.is_none(), "{earlier:?}, and then again: {error}");
+        let survived = self.workload.survive(&error);
+        if self.target == Target::Allocation {
+            // Nothing reached the medium, so there is nothing to be poisoned by; and the same again succeeds.
+            assert_ne!(survived, Survived::Poisoned, "{error}");
+            assert!(error.is_out_of_space(), "{error}");
+            self.workload.take(step).unwrap();
+        }
+    }
+}
+
+/// Runs the workload with the fault, and judges the store and its disk then. Whether anybody was told of it.
+fn try_case(case: Case, random: &mut fastrand::Rng) -> bool {
     let (mix, setup) = (case.mix, case.mix.setup);
     let disk = SimDisk::new(mix.seed);
     let has_history = !setup.is_undo || random.u64(..UNDO_HISTORY_ONE_IN) == 0;
     let disk = if has_history { disk } else { disk.without_history() };
-    disk.fail_call(case.call, case.number, FAULTS[case.fault].0);
-    let (mut failed, mut workload) = match Workload::create(&disk, mix) {
-        Ok(workload) => (None, workload),
-        Err(error) => (Some(error.to_string()), Workload::create(&disk, mix).unwrap()),
-    };
+    faults::plan_reservation(0);
+    case.target.plan(&disk, case.number);
+    let mut trial = Trial::new(case.target, &disk, mix);
     for _ in 0..mix.steps {
-        let step = workload.next_step();
-        if let Err(error) = workload.take(&step) {
-            let earlier = failed.replace(error.to_string());
-            assert!(earlier.is_none(), "{earlier:?}, and then again: {error}");
-            workload.survive(&error);
-        }
+        let step = trial.workload.next_step();
+        trial.take(&step);
     }
     // A log that could not be brought to the pool has told nobody yet, if nobody has written since.
-    if let Err(error) = workload.reopen() {
-        let earlier = failed.replace(error.to_string());
-        assert!(earlier.is_none(), "{earlier:?}, and then again: {error}");
-        workload.survive(&error);
-    }
+    trial.take(&Step::Reopen);
+    let Trial { workload, failed, .. } = trial;
     // What judges from here on reads, too, and is not to be disturbed.
     disk.repair();
+    faults::plan_reservation(0);
     workload.last().verify(workload.store());
     assert_clean(workload.store());
     if has_history {
@@ -107,6 +180,41 @@ fn try_case(case: Case, random: &mut fastrand::Rng) {
         for mut choice in cursor.choices(CUTS, case.number) {
             let crashed = cursor.crash(&mut choice).without_history();
             drop(judge_of(setup, &crashed, &workload.models, promise));
+        }
+    }
+    failed.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps of a workload of which every single block is refused once.
+    const STEPS: u64 = 8;
+
+    /// All engines, both journals: no block is without its turn.
+    #[test]
+    fn each_block_that_is_refused_once_is_survived() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for setup in Setup::all() {
+            let mix = Mix {
+                seed: 11,
+                steps: STEPS,
+                upkeep_one_in: 10,
+                rare_one_in: 4,
+                setup,
+                ..Mix::default()
+            };
+            let blocks = cases_of(mix).into_iter().filter(|it| it.target == Target::Allocation);
+            let blocks: Vec<Case> = blocks.collect();
+            assert!(blocks.len() as u64 > STEPS, "{}: {} blocks", setup.name(), blocks.len());
+            let mut told = 0;
+            for case in &blocks {
+                println!("{}, block {} of seed {}", setup.name(), case.number, mix.seed);
+                told += usize::from(try_case(*case, &mut random));
+            }
+            // Work behind those who write is tried again without a word.
+            assert!(told > blocks.len() / 2, "{}: {told} of {}", setup.name(), blocks.len());
         }
     }
 }
