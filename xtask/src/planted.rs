@@ -98,6 +98,7 @@ const DROPPED: Test = HEAP_CRASHES.test("bounded::crashes_while_pages_are_droppe
 const MISSED: Test = HEAP.test("keeper::tests::nobody_sees_a_byte_change");
 const RESERVED: Test =
     HEAP_CRASHES.test("bounded::a_reservation_that_is_filled_meanwhile_keeps_its_bytes");
+const LENT: Test = HEAP_CRASHES.test("bounded::what_is_lent_keeps_bytes_that_no_record_has");
 const FORK: Test = REDO.test("fork::a_child_is_refused_and_the_parent_goes_on");
 const PAGE_DAMAGE: Test =
     HEAP.test("journal::tests::recovery::a_damaged_page_is_never_given_a_new_checksum");
@@ -194,6 +195,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R7.check-and-copy-judge-no-page", &[COPY_DAMAGE, PAGE_DAMAGE]),
     mutant("R7.no-page-is-judged-when-first-loaded", &[FIRST_TOUCH]),
     mutant("R7.sums-are-not-kept", &[SMALL]),
+    mutant("R6.drops-what-is-lent", &[LENT]),
     mutant("R8.gaps-are-no-damage", &[GAPS]),
     mutant("R8.covers-before-memory-is-durable", &[UNDO]),
     mutant("R8.starts-over-before-it-is-covered", &[BESIDE]),

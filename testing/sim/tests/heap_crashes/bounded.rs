@@ -1,7 +1,7 @@
 //! A heap whose memory is bounded, so that its pages are dropped all the time: what is read from then
 //! on is what the file has. The disk panics where no successful sync covers that.
 
-use adamant_heap::{Durability, Error, JournalKind, Write};
+use adamant_heap::{Durability, Error, Heap, JournalKind, Read, Slice, Write};
 use adamant_sim::SimDisk;
 use adamant_sim::tally::seed;
 
@@ -68,32 +68,78 @@ fn a_reservation_that_is_filled_meanwhile_keeps_its_bytes() {
     let mut reservation = heap.reserve(3000).unwrap();
     reservation[..1500].fill(1);
     for number in 0..40_u8 {
-        let written = heap.transaction::<_, Error>(Durability::Buffered, |tx| {
-            let block = tx.reserve(20_000)?;
-            tx.write(block, 0, 20_000)?.fill(number);
-            Ok(())
-        });
-        written.unwrap();
+        write(&heap, number);
     }
     reservation[1500..].fill(2);
     let block = reservation.offset();
     heap.publish(Durability::Sync, [reservation]).unwrap();
     for number in 0..200_u8 {
-        let written = heap.transaction::<_, Error>(Durability::Buffered, |tx| {
-            let block = tx.reserve(20_000)?;
-            tx.write(block, 0, 20_000)?.fill(number);
-            Ok(())
-        });
-        written.unwrap();
+        write(&heap, number);
     }
     assert!(heap.stats().memory.dropped_bytes > 0, "it is published, and keeps nothing");
-    let judge = |heap: &adamant_heap::Heap| {
+    let judge = |heap: &Heap| {
         let view = heap.view().unwrap();
-        let bytes = adamant_heap::Read::block(&view, block).unwrap();
+        let bytes = view.block(block).unwrap();
         assert!(bytes[..1500].iter().all(|byte| *byte == 1));
         assert!(bytes[1500..3000].iter().all(|byte| *byte == 2));
     };
     judge(&heap);
     heap.close().unwrap();
     judge(&open_bounded(&disk, JournalKind::Redo, u64::MAX).unwrap().0);
+}
+
+/// A slice may have bytes of its block that nobody wrote since the block was reserved: the heap leaves there
+/// what was in memory, of a transaction that was undone here. No record has them, so the file has
+/// others, and a page that is dropped under the slice changes it.
+#[test]
+fn what_is_lent_keeps_bytes_that_no_record_has() {
+    let disk = SimDisk::new(seed(75));
+    // In memory of its own at first, which is dropped by 2 MiB; then over the file's pages.
+    for round in 0..2_u8 {
+        let (heap, _) = open_bounded(&disk, JournalKind::Redo, 64 << 10).unwrap();
+        let (block, slice) = lend_unwritten(&heap, 0xA0 + round);
+        for number in 0..200_u8 {
+            write(&heap, number);
+        }
+        assert!(heap.stats().memory.dropped_bytes > 0, "round {round}: nothing was dropped");
+        assert!(
+            slice.iter().all(|byte| *byte == 0xA0 + round),
+            "round {round}: {block:#x} changed"
+        );
+        drop(slice);
+        heap.close().unwrap();
+    }
+}
+
+/// A block of bytes that are in memory alone, and a slice of them.
+fn lend_unwritten(heap: &Heap, byte: u8) -> (u64, Slice) {
+    const LEN: usize = 20_000;
+    let mut undone = Vec::new();
+    // All in one commit: the next one drops what nobody keeps.
+    let block = heap.transaction::<_, Error>(Durability::Buffered, |tx| {
+        let refused = tx.savepoint(|tx| {
+            for _ in 0..4 {
+                let block = tx.reserve(LEN as u64)?;
+                tx.write(block, 0, LEN)?.fill(byte);
+                undone.push(block);
+            }
+            Err::<(), Error>(Error::Misuse { what: "undone" })
+        });
+        assert!(refused.is_err());
+        tx.reserve(LEN as u64)
+    });
+    let block = block.unwrap();
+    assert!(undone.contains(&block), "{block:#x} is none of {undone:x?}");
+    let slice = heap.view().unwrap().lend(block, LEN).unwrap();
+    assert!(slice.iter().all(|found| *found == byte), "what was undone is left in memory");
+    (block, slice)
+}
+
+fn write(heap: &Heap, byte: u8) {
+    let written = heap.transaction::<_, Error>(Durability::Buffered, |tx| {
+        let block = tx.reserve(20_000)?;
+        tx.write(block, 0, 20_000)?.fill(byte);
+        Ok(())
+    });
+    written.unwrap();
 }
