@@ -2,14 +2,17 @@
 //!
 //! Purpose: everything that a tree needs beside the heap.
 //! Invariants (R9): a file is removed only when a durable commit says that no tree has it, nobody reads
-//! it, no backup copies files, and the store is open. Numbers of files are never used again.
-//! Thread safety: shared freely. Lock order: `doomed` and `removals` are held for themselves.
+//! it, no backup copies files, and the store is open. Numbers of files are never used again. A sync of a
+//! directory that failed fails everybody who had named files then: no later sync makes these durable.
+//! Thread safety: shared freely. Lock order: `doomed`, `removals` and `failed_syncs` are held for themselves.
 
 use std::fmt::Debug;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_heap::Heap;
+use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::Directory;
 use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
@@ -69,6 +72,8 @@ pub struct Environment {
     /// Files that commits let go which may not be durable yet.
     doomed: Mutex<Vec<Arc<dyn Doomed>>>,
     removals: Mutex<Removals>,
+    /// How often a sync of one of the directories has failed; held while one is synced.
+    failed_syncs: Mutex<u64>,
 }
 
 /// Files that nobody reads any more.
@@ -103,6 +108,7 @@ impl Environment {
             counter,
             doomed: Mutex::default(),
             removals: Mutex::default(),
+            failed_syncs: Mutex::default(),
         }
     }
 
@@ -149,6 +155,30 @@ impl Environment {
     /// The number of the next file.
     pub(crate) fn next_file(&self) -> u64 {
         self.next_file.load(Ordering::Relaxed)
+    }
+
+    /// How often a sync of a directory has failed: to be asked before the first file is named.
+    pub(crate) fn failed_syncs(&self) -> u64 {
+        *self.failed_syncs.lock()
+    }
+
+    /// Makes the names in a directory durable that were given since syncs had failed so often.
+    ///
+    /// # Errors
+    /// Those of the medium; also where a sync for somebody else has failed since: it may have lost these
+    /// names, which look durable from then on, so that another sync would succeed without them.
+    #[track_caller]
+    pub(crate) fn sync_names(&self, shelf: Shelf, failed_before: u64) -> Result<()> {
+        // Held, so that one that fails is counted before the next one succeeds.
+        let mut failed = self.failed_syncs.lock();
+        let directory = self.directory(shelf);
+        if *failed == failed_before || is_planted("rename.names-lost-beside-others-are-durable") {
+            let synced = directory.sync();
+            *failed += u64::from(synced.is_err());
+            return Ok(synced?);
+        }
+        let source = io::Error::other("it failed for other files, and may have lost these names");
+        Err(MediumError::io("sync directory", directory.path(), None, 0, source).into())
     }
 
     /// Removes what was left by changes that never became durable, and looks that no number is used

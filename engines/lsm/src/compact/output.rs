@@ -98,6 +98,8 @@ pub(crate) struct Output<'o> {
     blob: Option<BlobWriter>,
     /// Where the table that is being written begins; `None` for the first one.
     start: Option<Slice>,
+    /// Syncs of directories that had failed before any file was named.
+    failed_syncs: u64,
     outcome: Outcome,
 }
 
@@ -116,8 +118,18 @@ impl<'o> Output<'o> {
             stale: BTreeMap::new(),
             is_taken: AtomicBool::new(false),
         };
-        let (table, blob, start) = (None, None, None);
-        Self { environment, layers, level, survivors, moved, table, blob, start, outcome }
+        Self {
+            environment,
+            layers,
+            level,
+            survivors,
+            moved,
+            table: None,
+            blob: None,
+            start: None,
+            failed_syncs: environment.failed_syncs(),
+            outcome,
+        }
     }
 
     fn table_options(&self) -> TableOptions {
@@ -250,10 +262,10 @@ impl<'o> Output<'o> {
         self.end_table(None)?;
         self.end_blob()?;
         if !self.outcome.blobs.is_empty() {
-            self.environment.directory(Shelf::Blobs).sync()?;
+            self.environment.sync_names(Shelf::Blobs, self.failed_syncs)?;
         }
         if !self.outcome.tables.is_empty() {
-            self.environment.directory(Shelf::Tables).sync()?;
+            self.environment.sync_names(Shelf::Tables, self.failed_syncs)?;
         }
         Ok(self.outcome)
     }

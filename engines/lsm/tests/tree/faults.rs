@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use adamant_heap::{Directory, Durability, JournalKind, Transaction};
 use adamant_lsm::{Error, NEWEST, number_of};
-use adamant_sim::{Call, Fault, SimDirectory, SimDisk};
+use adamant_sim::{Call, Choice, Fault, SimDirectory, SimDisk};
 use adamant_slice::Slice;
 
 use crate::store::{Model, Store, open_on};
@@ -60,6 +61,17 @@ impl User {
             Ok::<(), Error>(())
         })?;
         self.model = model;
+        Ok(())
+    }
+
+    /// So many new entries as one commit: about 60 bytes each, all of them in tables.
+    fn write_many(&mut self, count: u8) -> Result<(), Error> {
+        let pairs: Vec<_> = (0..count).map(|at| (vec![b'm', at], vec![at; 50])).collect();
+        self.store.heap.transaction(Durability::Sync, |transaction| {
+            let changes = pairs.iter().map(|(key, value)| (&key[..], Some(&value[..])));
+            self.store.tree.write(transaction, changes)
+        })?;
+        self.model.extend(pairs);
         Ok(())
     }
 
@@ -276,4 +288,50 @@ fn what_could_not_be_read_at_opening_is_asked_later() {
         }
     }
     assert!(unread > 0, "an opening goes on without a table");
+}
+
+/// A merge names its tables one by one, and syncs their directory at its end. When a sync failed that a
+/// flush beside it asked for in between, the names of the merge were lost with those of the flush, and
+/// looked durable: its own sync succeeded, its commit named the tables, its inputs were removed, and a
+/// power cut took the tables.
+#[test]
+fn a_sync_that_fails_beside_a_merge_fails_the_merge() {
+    for journal in [JournalKind::Redo, JournalKind::Undo] {
+        let disk = SimDisk::new(3);
+        let mut user = User::new(&disk, journal);
+        user.write_many(100).unwrap();
+        user.flush().unwrap();
+        let named_before = disk.call_count(Call::Rename);
+        let is_first = AtomicBool::new(true);
+        let beside = |_: u64| -> Result<(), Error> {
+            if is_first.swap(false, Ordering::Relaxed) {
+                assert!(disk.call_count(Call::Rename) > named_before, "it has named a table");
+                let next = disk.call_count(Call::SyncDirectory) + 1;
+                disk.fail_call(Call::SyncDirectory, next, Fault::Device);
+                let (heap, tree) = (&user.store.heap, &user.store.tree);
+                heap.transaction(Durability::Sync, |transaction| {
+                    tree.write(transaction, [(&b"beside"[..], Some(&[7; 2000][..]))])
+                })?;
+                tree.rotate(heap)?;
+                let flushed = tree.flush(heap, &user.seen(), &|_| Ok(()));
+                assert!(flushed.is_err(), "its directory could not be synced");
+                disk.repair();
+            }
+            Ok(())
+        };
+        let (heap, tree) = (&user.store.heap, &user.store.tree);
+        let merged = tree.compact_all(heap, &user.seen(), &beside);
+        user.model.insert(b"beside".to_vec(), vec![7; 2000]);
+        for number in 0..16 {
+            let mut choice = if number == 0 { Choice::None } else { Choice::random(number) };
+            let crashed = disk.crash(disk.operation_count(), &mut choice).without_history();
+            let store = open_on(&crashed, journal).unwrap();
+            User { store, model: user.model.clone() }.verify(&format!("power cut {number}"));
+        }
+        assert!(merged.is_err(), "its names may be lost");
+        user.verify("after the failed sync");
+        user.compact().unwrap();
+        user.verify("once more");
+        user.assert_is_clean("once more");
+    }
 }
