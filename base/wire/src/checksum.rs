@@ -37,37 +37,47 @@ fn zeros_crc(length_bytes: usize) -> u32 {
     crc
 }
 
-/// Bits of a length that `Advance` knows.
-const LENGTH_BITS: usize = 32;
+/// The polynomial of CRC32C, without its highest power, lowest power in the highest bit.
+const POLYNOMIAL: u32 = 0x82F6_3B78;
+/// The polynomials 1 and x^8: to append a zero byte is to multiply by the latter.
+const ONE: u32 = 1 << 31;
+const BYTE: u32 = 1 << 23;
+/// Bits of a digit of a length, digits of any length, and what a digit may be.
+const DIGIT_BITS: usize = 10;
+const DIGITS: usize = 4;
+const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
 
 /// What bytes do to the checksum of those before them, when only their own checksum is known:
 /// `crc32c(seed, bytes) == advance.by(seed, bytes.len()) ^ crc32c(0, bytes)`. So the checksum of any
 /// range follows from those of what lies before its start and before its end, in the same time for
-/// every length. After `crc32_combine` of zlib (Mark Adler): to append a byte is a linear map of the
-/// checksum's 32 bits, and the maps of 1, 2, 4, 8 .. bytes are the squares of one another. 4 KiB;
-/// making it takes some 20 us, a look-up 0.5 us.
+/// every length. After `crc32_combine` of zlib (Mark Adler): checksums are polynomials, and to append a
+/// byte is to multiply by x^8, to append many by a power of it: the product of one power for each digit
+/// of their number, which are kept. 16 KiB; making it takes some 150 us, a look-up 0.03 us a digit.
 #[derive(Clone, Debug)]
-pub struct Advance(Box<[[u32; 32]; LENGTH_BITS]>);
+pub struct Advance(Box<[[u32; DIGIT_VALUES]; DIGITS]>);
 
 impl Advance {
-    /// The maps, which depend on nothing.
+    /// The powers, which depend on nothing.
     pub fn new() -> Self {
-        let mut maps = Box::new([[0; 32]; LENGTH_BITS]);
-        let after_nothing = crc32c(0, &[0]);
-        for (bit, image) in maps[0].iter_mut().enumerate() {
-            *image = crc32c(1 << bit, &[0]) ^ after_nothing;
+        let mut powers = Box::new([[ONE; DIGIT_VALUES]; DIGITS]);
+        let mut step = BYTE;
+        for digit in powers.iter_mut() {
+            for value in 1..DIGIT_VALUES {
+                digit[value] = product(digit[value - 1], step);
+            }
+            step = product(digit[DIGIT_VALUES - 1], step);
         }
-        for power in 1..LENGTH_BITS {
-            let half = maps[power - 1];
-            maps[power] = half.map(|image| mapped(&half, image));
-        }
-        Self(maps)
+        Self(powers)
     }
 
     /// The part of the checksum of bytes that the one before them has in it.
     pub fn by(&self, crc: u32, length_bytes: u32) -> u32 {
-        let is_in = |power: &usize| length_bytes >> power & 1 == 1;
-        (0..LENGTH_BITS).filter(is_in).fold(crc, |crc, power| mapped(&self.0[power], crc))
+        self.0.iter().enumerate().fold(crc, |crc, (place, powers)| {
+            match length_bytes as usize >> (place * DIGIT_BITS) & (DIGIT_VALUES - 1) {
+                0 => crc,
+                value => product(powers[value], crc),
+            }
+        })
     }
 }
 
@@ -77,10 +87,15 @@ impl Default for Advance {
     }
 }
 
-/// The image of a vector of bits: the sum of those of its bits.
-fn mapped(map: &[u32; 32], vector: u32) -> u32 {
-    let is_in = |bit: &usize| vector >> bit & 1 == 1;
-    (0..32).filter(is_in).fold(0, |sum, bit| sum ^ map[bit])
+/// The product of two polynomials modulo that of CRC32C. Without a branch: no bit can be foreseen.
+fn product(one: u32, other: u32) -> u32 {
+    let all_if = |bit: u32| 0_u32.wrapping_sub(bit & 1);
+    let (mut sum, mut other) = (0, other);
+    for bit in (0..32).rev() {
+        sum ^= other & all_if(one >> bit);
+        other = other >> 1 ^ (POLYNOMIAL & all_if(other));
+    }
+    sum
 }
 
 #[cfg(test)]
@@ -98,8 +113,10 @@ mod tests {
     #[test]
     fn the_checksum_of_a_range_follows_from_those_of_what_is_before() {
         let advance = Advance::new();
-        let bytes: Vec<u8> = (0..70_000_u32).map(|at| (at.wrapping_mul(at) >> 3) as u8).collect();
-        for (start, end) in [(0, 0), (5, 6), (9, 9), (0, 4096), (17, 300), (1, 70_000)] {
+        let bytes: Vec<u8> = (0..1 << 20).map(|at: u32| (at.wrapping_mul(at) >> 3) as u8).collect();
+        for (start, end) in
+            [(0, 0), (5, 6), (9, 9), (0, 4096), (17, 300), (1, 70_000), (0, 1 << 20)]
+        {
             for seed in [0, 1, 0xDEAD_BEEF, u32::MAX] {
                 let (before, until) = (crc32c(0, &bytes[..start]), crc32c(0, &bytes[..end]));
                 let len = (end - start) as u32;

@@ -27,6 +27,7 @@ pub(super) struct Faults {
     pub(super) fail_write: AtomicBool,
     pub(super) sync_us: AtomicU64,
     pub(super) syncs: AtomicU64,
+    pub(super) reads: AtomicU64,
 }
 
 impl Disk {
@@ -189,6 +190,7 @@ impl File for DiskFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        self.faults.reads.fetch_add(1, Ordering::Relaxed);
         let bytes = self.bytes.lock();
         let Some(found) = bytes.get(offset as usize..offset as usize + buffer.len()) else {
             return Err(Error::Truncated {
