@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::open::{journal_for, options_for};
 use crate::rebuild::rebuild;
 use crate::store::Store;
-use crate::unfinished::{Unfinished, split};
+use crate::unfinished::{Unfinished, parent_of, split};
 
 /// What is added to the name of a backup while it is made.
 const UNFINISHED_SUFFIX: &str = ".backing-up";
@@ -63,7 +63,18 @@ impl Store {
 
     /// As [`Store::backup`], under another name while it is made.
     pub(crate) fn copy_to(&self, path: &Path, suffix: &str) -> Result<()> {
-        let unfinished = Unfinished::create(path, suffix)?;
+        let (parent, name) = parent_of(path)?;
+        self.copy_in(parent, &name, suffix)
+    }
+
+    /// As [`Store::copy_to`], to a name in a directory of any medium.
+    pub(crate) fn copy_in(
+        &self,
+        parent: Arc<dyn Directory>,
+        name: &str,
+        suffix: &str,
+    ) -> Result<()> {
+        let unfinished = Unfinished::create(parent, name, suffix)?;
         self.backup_into(&unfinished.directory()?)?;
         unfinished.finish()
     }

@@ -8,12 +8,16 @@
 //! Thread safety: holds the lock of the store throughout: nobody has it open.
 
 use std::path::Path;
+use std::sync::Arc;
+
+use adamant_medium::storage::Directory;
 
 use crate::error::{Error, Result};
 use crate::open::options_for;
+use crate::options::Options;
 use crate::rebuild::rebuild;
 use crate::store::Store;
-use crate::unfinished::Unfinished;
+use crate::unfinished::{Unfinished, parent_of};
 
 /// What is added to a store's name while its successor is written.
 const UNFINISHED_SUFFIX: &str = ".compacting";
@@ -55,17 +59,29 @@ pub fn compact(path: impl AsRef<Path>) -> Result<Compacted> {
     let path =
         path.as_ref().canonicalize().map_err(|_| Error::Missing { path: path.as_ref().into() })?;
     let store = Store::open_as_it_is(&path)?;
-    let unfinished = Unfinished::beside(&path, UNFINISHED_SUFFIX)?;
+    let (parent, name) = parent_of(&path)?;
     let options = options_for(store.journal()?);
+    let unfinished = rebuild_beside(&store, parent, &name, options)?;
+    let bytes_before = bytes_of(&path);
+    unfinished.replace()?;
+    drop(store);
+    Ok(Compacted { bytes_before, bytes_after: bytes_of(&path) })
+}
+
+/// Loads all entries of a store of that name into a new one beside it, which is closed.
+pub(crate) fn rebuild_beside(
+    store: &Store,
+    parent: Arc<dyn Directory>,
+    name: &str,
+    options: Options,
+) -> Result<Unfinished> {
+    let unfinished = Unfinished::beside(parent, name, UNFINISHED_SUFFIX)?;
     let target = Store::open_directory(unfinished.directory()?, options)?;
     rebuild(&store.shared, &target)?;
     // The pool grew ahead of what was loaded.
     target.shrink()?;
     target.close()?;
-    let bytes_before = bytes_of(&path);
-    unfinished.replace()?;
-    drop(store);
-    Ok(Compacted { bytes_before, bytes_after: bytes_of(&path) })
+    Ok(unfinished)
 }
 
 /// Bytes that the files of a store take on the device; what cannot be read counts as none.

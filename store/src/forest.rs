@@ -17,6 +17,7 @@ use adamant_lsm::{
     Cache, CacheOptions, Environment, FileCounter, Lsm, Options as LsmOptions, Sequences, number_of,
 };
 use adamant_medium::storage::Directory;
+use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
@@ -101,7 +102,9 @@ impl Forest {
         let next_file = heap.read(Ptr::<StoreHead>::new(head))?.next_file.get();
         let tables = self.subdirectory(TABLES_NAME, is_first)?;
         let blobs = self.subdirectory(BLOBS_NAME, is_first)?;
-        self.directory.sync()?;
+        if !is_planted("rename.shelves-have-no-durable-names") {
+            self.directory.sync()?;
+        }
         let environment = Environment::new(
             (tables, blobs),
             uuid()?,
@@ -120,7 +123,8 @@ impl Forest {
     /// The directory of a name, made if need be; durable when the directory of the store was synced.
     /// `is_first`: nothing was ever kept in it.
     fn subdirectory(&self, name: &str, is_first: bool) -> Result<Arc<dyn Directory>> {
-        if is_first && self.directory.list()?.iter().any(|known| known == name) {
+        let may_be_doubtful = is_first && !is_planted("rename.a-left-shelf-keeps-its-name");
+        if may_be_doubtful && self.directory.list()?.iter().any(|known| known == name) {
             // Left by an attempt whose sync failed: it may look as if its name was durable. A name that is
             // given again is written again.
             let again = format!("{name}.new");
@@ -207,9 +211,16 @@ impl Forest {
                     copy.write_at(&piece[..bytes], at)?;
                     at += bytes as u64;
                 }
-                copy.sync()?;
+                if !is_planted("rename.a-copied-table-is-not-synced") {
+                    copy.sync()?;
+                }
             }
-            to.sync()?;
+            if !is_planted("rename.copied-tables-have-no-durable-names") {
+                to.sync()?;
+            }
+        }
+        if is_planted("rename.copied-shelves-have-no-durable-names") {
+            return Ok(());
         }
         Ok(target.sync()?)
     }

@@ -127,6 +127,8 @@ mod rescue;
 mod repair;
 
 #[cfg(test)]
+mod renames;
+#[cfg(test)]
 mod serializability;
 
 pub use adamant_heap::durability::Durability;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use adamant_heap::{JournalKind, Salvage};
 use adamant_medium::os::OsDirectory;
 use adamant_medium::storage::Directory;
+use adamant_wire::mutants::is_planted;
 
 use crate::error::{Error, Result};
 use crate::forest::Forest;
@@ -21,6 +22,7 @@ use crate::open::{forest_in, journal_for, options_for};
 use crate::options::Options;
 use crate::rescue::{RepairReport, rescue};
 use crate::store::Store;
+use crate::unfinished::{LOCK_NAME, parent_of};
 
 /// What is appended to a store's name while its successor is written.
 const UNFINISHED_SUFFIX: &str = ".repairing";
@@ -66,27 +68,52 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     if is_readable && is_whole(&path, journal)? {
         return Ok(RepairReport::default());
     }
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str()))
-    else {
-        return Err(Error::NotAStore { path, found: "a path without a name in UTF-8".into() });
-    };
+    let (parent, name) = parent_of(&path)?;
+    save(&source, parent.as_ref(), &name, options_for(journal))
+}
+
+/// Saves what can be read of the damaged store of a name in a directory into a new one, opened with
+/// `options`, which takes its place.
+pub(crate) fn save(
+    source: &Arc<dyn Directory>,
+    parent: &dyn Directory,
+    name: &str,
+    options: Options,
+) -> Result<RepairReport> {
+    let names = parent.list()?;
     let unfinished = format!("{name}{UNFINISHED_SUFFIX}");
-    let damaged = free_name(parent, &format!("{name}{DAMAGED_SUFFIX}"));
-    refuse_taken(&parent.join(&unfinished))?;
-    let salvage = Salvage::open(&source)?;
-    let target = Store::open_with(parent.join(&unfinished), options_for(journal))?;
-    let saved = rescue(&salvage, &forest_at(&source), &target)
-        .and_then(|report| target.close().map(|()| report));
+    let damaged = free_name(&names, &format!("{name}{DAMAGED_SUFFIX}"));
+    if names.contains(&unfinished) {
+        let found = "what an earlier repair left; remove it and try again".into();
+        return Err(Error::NotAStore { path: parent.path().join(unfinished), found });
+    }
+    let salvage = Salvage::open(source)?;
+    let directory = parent.subdirectory(&unfinished)?;
+    parent.sync()?;
+    let is_early = is_planted("rename.a-repaired-store-before-it-is-durable");
+    let target = Store::open_directory(Arc::clone(&directory), options);
+    let saved = target.and_then(|target| {
+        let report = rescue(&salvage, &forest_at(source), &target)?;
+        if is_early {
+            take_place(parent, &unfinished, name, &damaged)?;
+        }
+        target.close()?;
+        Ok(report)
+    });
     let mut report = match saved {
         Ok(report) => report,
         Err(error) => {
             // Best effort: it is no use to anybody, and its name says so.
-            let _ = std::fs::remove_dir_all(parent.join(&unfinished));
+            let _ = parent.remove_all(&unfinished);
             return Err(error);
         }
     };
-    take_place(&OsDirectory::open(parent)?, &unfinished, name, &damaged)?;
-    report.damaged_path = Some(parent.join(damaged));
+    // Nobody commits to it before its name is durable: else it could not be taken back.
+    let _lock = directory.lock(LOCK_NAME)?;
+    if !is_early {
+        take_place(parent, &unfinished, name, &damaged)?;
+    }
+    report.damaged_path = Some(parent.path().join(damaged));
     Ok(report)
 }
 
@@ -97,29 +124,36 @@ fn forest_at(source: &Arc<dyn Directory>) -> Arc<Forest> {
 
 /// Gives the new store the name of the damaged one, which gets another. Where two names can be
 /// exchanged in one step, there is a store under the name throughout.
-fn take_place(parent: &OsDirectory, new: &str, name: &str, damaged: &str) -> Result<()> {
+fn take_place(parent: &dyn Directory, new: &str, name: &str, damaged: &str) -> Result<()> {
     parent.rename(new, damaged)?;
-    match parent.exchange(name, damaged) {
-        Ok(()) => {}
+    let is_exchanged = match parent.exchange(name, damaged) {
+        Ok(()) => true,
         Err(error) if error.is_unsupported() => {
             parent.rename(damaged, new)?;
             parent.rename(name, damaged)?;
             parent.rename(new, name)?;
+            false
         }
         Err(error) => {
             // Best effort: whatever it is called, the damaged store is as it was.
             let _ = parent.rename(damaged, new);
             return Err(error.into());
         }
+    };
+    if is_planted("rename.a-repaired-store-is-not-synced") {
+        return Ok(());
     }
-    if let Err(error) = parent.sync() {
+    let Err(error) = parent.sync() else { return Ok(()) };
+    if !is_planted("rename.a-doubtful-repair-stays") {
         // As above, and durably: what is committed from now on must not be in the one that a power cut
         // gives the other name.
-        let taken_back = parent.exchange(name, damaged);
-        let _ = taken_back.and_then(|()| parent.rename(damaged, new)).and_then(|()| parent.sync());
-        return Err(error.into());
+        let taken_back = match is_exchanged {
+            true => parent.exchange(name, damaged).and_then(|()| parent.rename(damaged, new)),
+            false => parent.rename(name, new).and_then(|()| parent.rename(damaged, name)),
+        };
+        let _ = taken_back.and_then(|()| parent.sync());
     }
-    Ok(())
+    Err(error.into())
 }
 
 /// Whether a store whose pages are whole opens, and a check finds nothing.
@@ -135,17 +169,9 @@ fn is_whole(path: &Path, journal: JournalKind) -> Result<bool> {
     }
 }
 
-fn refuse_taken(path: &Path) -> Result<()> {
-    if !path.exists() {
-        return Ok(());
-    }
-    let found = "what an earlier repair left; remove it and try again".into();
-    Err(Error::NotAStore { path: path.into(), found })
-}
-
 /// The name, or the name with the first number that makes it free.
-fn free_name(parent: &Path, name: &str) -> String {
-    let taken = |name: &String| parent.join(name).exists();
+fn free_name(names: &[String], name: &str) -> String {
     let numbered = (2..).map(|number| format!("{name}-{number}"));
-    std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
+    let mut free = std::iter::once(name.to_owned()).chain(numbered);
+    free.find(|name| !names.contains(name)).unwrap_or_default()
 }

@@ -11,19 +11,19 @@ use std::sync::Arc;
 
 use adamant_medium::os::OsDirectory;
 use adamant_medium::storage::Directory;
+use adamant_wire::mutants::is_planted;
 
 use crate::error::{Error, Result};
 
 /// What may be in a directory that becomes a store.
 const OUR_NAMES: [&str; 7] = ["blobs", "lock", "log", "log.new", "pool", "pool.new", "tables"];
 /// Who holds it may use a store.
-const LOCK_NAME: &str = "lock";
+pub(crate) const LOCK_NAME: &str = "lock";
 
 /// A directory that becomes a store.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
-    parent: OsDirectory,
-    parent_path: PathBuf,
+    parent: Arc<dyn Directory>,
     name: String,
     final_name: String,
     is_finished: bool,
@@ -34,15 +34,11 @@ impl Unfinished {
     /// `suffix` is added to it.
     ///
     /// # Errors
-    /// [`Error::TargetExists`], [`Error::Missing`] for the parent of the target, [`Error::Locked`] if
-    /// another one is being made just now, [`Error::NotAStore`] for what is no leftover of ours; those
-    /// of the medium.
-    pub(crate) fn create(target: &Path, suffix: &str) -> Result<Self> {
-        let (parent_path, final_name) = split(target)?;
-        if is_there(target) {
-            return Err(Error::TargetExists { path: target.into() });
-        }
-        Self::create_in(parent_path, final_name, suffix)
+    /// [`Error::TargetExists`], [`Error::Locked`] if another one is being made just now,
+    /// [`Error::NotAStore`] for what is no leftover of ours; those of the medium.
+    pub(crate) fn create(parent: Arc<dyn Directory>, target: &str, suffix: &str) -> Result<Self> {
+        refuse_taken(parent.as_ref(), target)?;
+        Self::beside(parent, target, suffix)
     }
 
     /// Makes an empty directory beside a store, the place of which it is to take. Another one of that
@@ -50,25 +46,15 @@ impl Unfinished {
     ///
     /// # Errors
     /// As [`Unfinished::create`], but the target has to be there.
-    pub(crate) fn beside(store: &Path, suffix: &str) -> Result<Self> {
-        let (parent_path, final_name) = split(store)?;
-        Self::create_in(parent_path, final_name, suffix)
-    }
-
-    fn create_in(parent_path: PathBuf, final_name: String, suffix: &str) -> Result<Self> {
-        let name = format!("{final_name}{suffix}");
-        let path = parent_path.join(&name);
-        if is_there(&path) {
-            remove_left(&path)?;
+    pub(crate) fn beside(parent: Arc<dyn Directory>, store: &str, suffix: &str) -> Result<Self> {
+        let name = format!("{store}{suffix}");
+        if is_there(parent.as_ref(), &name)? {
+            remove_left(parent.as_ref(), &name)?;
         }
-        let parent = OsDirectory::open(&parent_path)?;
-        OsDirectory::create(&path)?;
-        Ok(Self { parent, parent_path, name, final_name, is_finished: false })
-    }
-
-    /// Where it is now.
-    pub(crate) fn path(&self) -> PathBuf {
-        self.parent_path.join(&self.name)
+        parent.subdirectory(&name)?;
+        let unfinished = Self { parent, name, final_name: store.into(), is_finished: false };
+        unfinished.parent.sync()?;
+        Ok(unfinished)
     }
 
     /// The directory.
@@ -76,7 +62,7 @@ impl Unfinished {
     /// # Errors
     /// Those of the medium.
     pub(crate) fn directory(&self) -> Result<Arc<dyn Directory>> {
-        Ok(Arc::new(OsDirectory::open(self.path())?))
+        Ok(self.parent.subdirectory(&self.name)?)
     }
 
     /// Gives it its name, durably. Everything in it is durable before.
@@ -85,17 +71,22 @@ impl Unfinished {
     /// [`Error::TargetExists`] if something took the name meanwhile; those of the medium. Then nothing has
     /// the name, unless the device fails again.
     pub(crate) fn finish(mut self) -> Result<()> {
-        let target = self.parent_path.join(&self.final_name);
-        if is_there(&target) {
-            return Err(Error::TargetExists { path: target });
-        }
+        refuse_taken(self.parent.as_ref(), &self.final_name)?;
         // Nobody commits to it before its name is durable: else it could not be taken back.
         let _lock = self.directory()?.lock(LOCK_NAME)?;
         self.parent.rename(&self.name, &self.final_name)?;
+        if is_planted("rename.a-finished-store-is-not-synced") {
+            self.is_finished = true;
+            return Ok(());
+        }
         let Err(error) = self.parent.sync() else {
             self.is_finished = true;
             return Ok(());
         };
+        if is_planted("rename.a-doubtful-name-stays") {
+            self.is_finished = true;
+            return Err(error.into());
+        }
         // From now on the name may look durable and not be. Unless it is durably gone, its files stay:
         // a power cut may give it back.
         let taken_back = self.parent.rename(&self.final_name, &self.name);
@@ -113,11 +104,15 @@ impl Unfinished {
         self.parent.exchange(&self.name, &self.final_name)?;
         // A power cut may take that back until the sync, so nothing is removed before.
         self.is_finished = true;
-        if let Err(error) = self.parent.sync() {
-            // No later sync may make that durable, and commits that follow would be in the one that a power
-            // cut gives the other name. Best effort: each gets its own again, which is synced anew.
-            let taken_back = self.parent.exchange(&self.name, &self.final_name);
-            let _ = taken_back.and_then(|()| self.parent.sync());
+        if !is_planted("rename.a-successor-is-not-synced")
+            && let Err(error) = self.parent.sync()
+        {
+            if !is_planted("rename.a-doubtful-successor-stays") {
+                // No later sync may make that durable, and commits that follow would be in the one that a
+                // power cut gives the other name. Best effort: each gets its own again, which is synced anew.
+                let taken_back = self.parent.exchange(&self.name, &self.final_name);
+                let _ = taken_back.and_then(|()| self.parent.sync());
+            }
             return Err(error.into());
         }
         self.is_finished = false;
@@ -129,9 +124,18 @@ impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.is_finished {
             // Best effort: it is no use to anybody, and its name says so.
-            let _ = std::fs::remove_dir_all(self.path());
+            let _ = self.parent.remove_all(&self.name);
         }
     }
+}
+
+/// The directory that a path lies in, and its name there.
+///
+/// # Errors
+/// As [`split`]; those of the medium.
+pub(crate) fn parent_of(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
+    let (parent, name) = split(path)?;
+    Ok((Arc::new(OsDirectory::open(parent)?), name))
 }
 
 /// The directory that a path lies in, without links and dots, and its name there.
@@ -156,23 +160,29 @@ pub(crate) fn split(path: &Path) -> Result<(PathBuf, String)> {
 }
 
 /// Whether there is anything of that name, a link to nowhere included.
-fn is_there(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
+fn is_there(parent: &dyn Directory, name: &str) -> Result<bool> {
+    Ok(parent.list()?.iter().any(|known| known == name))
+}
+
+fn refuse_taken(parent: &dyn Directory, name: &str) -> Result<()> {
+    if is_there(parent, name)? {
+        return Err(Error::TargetExists { path: parent.path().join(name) });
+    }
+    Ok(())
 }
 
 /// Removes what an earlier run left that did not come to its end.
-fn remove_left(path: &Path) -> Result<()> {
-    let directory = OsDirectory::open(path)?;
+fn remove_left(parent: &dyn Directory, name: &str) -> Result<()> {
+    let directory = parent.subdirectory(name)?;
     let names = directory.list()?;
     if let Some(name) = names.iter().find(|name| !OUR_NAMES.contains(&name.as_str())) {
         return Err(Error::NotAStore {
-            path: path.into(),
+            path: directory.path().into(),
             found: format!("a directory that holds {name}; take it away"),
         });
     }
     let lock = directory.lock(LOCK_NAME)?;
-    let removed = std::fs::remove_dir_all(path)
-        .map_err(|error| adamant_medium::error::Error::io("remove", path, None, 0, error));
+    let removed = parent.remove_all(name);
     drop(lock);
     Ok(removed?)
 }

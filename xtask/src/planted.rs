@@ -154,6 +154,15 @@ const STORE_HEAD: Test =
     STORE.test("catalogue::tests::a_head_that_is_none_or_of_another_version_is_refused");
 const RENAMED: Test = RENAME.test("a_renamed_keyspace_is_the_same_to_all_who_have_it");
 const COPY_CRASHES: Test = HEAP_CRASHES.test("backup::a_copy_is_some_commit_whole_or_nothing");
+const SYNC_BESIDE: Test = LSM_TREE.test("faults::a_sync_that_fails_beside_a_merge_fails_the_merge");
+const BACKED_UP: Test = STORE.test("renames::a_backup_has_its_name_whole_or_not_at_all");
+const BACKUP_FAILS: Test = STORE.test("renames::a_backup_that_fails_says_so_and_leaves_no_name");
+const MADE_SMALLER: Test = STORE.test("renames::a_store_made_smaller_takes_its_place_in_one_step");
+const COMPACT_FAILS: Test =
+    STORE.test("renames::a_store_that_could_not_be_made_smaller_is_as_it_was");
+const REPAIRED: Test = STORE.test("renames::a_repaired_store_takes_its_place_in_one_step");
+const REPAIR_FAILS: Test = STORE.test("renames::a_store_that_could_not_be_repaired_is_as_it_was");
+const SHELVES: Test = STORE.test("renames::directories_of_trees_are_durable_before_a_tree_is");
 
 /// Every mistake that can be planted.
 pub(crate) const PLANTED: &[Mutant] = &[
@@ -186,6 +195,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R5.goes-on-after-a-failed-write", &[COMMIT_WRITE, FAILED_OTHERS]),
     mutant("R6.stores-are-not-marked", &[DROPPED, MISSED]),
     mutant("R6.drops-what-is-reserved", &[MISSED, RESERVED]),
+    mutant("R6.drops-what-is-lent", &[LENT]),
     mutant("R6.drops-what-no-sync-covers", &[DROPPED, MISSED]),
     mutant("R6.a-child-goes-on", &[FORK]),
     mutant("R7.applier-judges-no-page", &[PAGE_DAMAGE, MET_AGAIN]),
@@ -195,7 +205,6 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R7.check-and-copy-judge-no-page", &[COPY_DAMAGE, PAGE_DAMAGE]),
     mutant("R7.no-page-is-judged-when-first-loaded", &[FIRST_TOUCH]),
     mutant("R7.sums-are-not-kept", &[SMALL]),
-    mutant("R6.drops-what-is-lent", &[LENT]),
     mutant("R8.gaps-are-no-damage", &[GAPS]),
     mutant("R8.covers-before-memory-is-durable", &[UNDO]),
     mutant("R8.starts-over-before-it-is-covered", &[BESIDE]),
@@ -248,6 +257,19 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("rename.a-mapped-pool-before-it-is-durable", &[UNDO_CREATED]),
     mutant("rename.a-copy-before-it-is-durable", &[COPY_CRASHES]),
     mutant("rename.a-table-before-it-is-durable", &[LSM_REDO]),
+    mutant("rename.names-lost-beside-others-are-durable", &[SYNC_BESIDE]),
+    mutant("rename.a-finished-store-is-not-synced", &[BACKED_UP]),
+    mutant("rename.a-doubtful-name-stays", &[BACKUP_FAILS]),
+    mutant("rename.a-copied-table-is-not-synced", &[BACKED_UP]),
+    mutant("rename.copied-tables-have-no-durable-names", &[BACKED_UP]),
+    mutant("rename.copied-shelves-have-no-durable-names", &[BACKED_UP]),
+    mutant("rename.a-successor-is-not-synced", &[MADE_SMALLER]),
+    mutant("rename.a-doubtful-successor-stays", &[COMPACT_FAILS]),
+    mutant("rename.a-repaired-store-before-it-is-durable", &[REPAIRED]),
+    mutant("rename.a-repaired-store-is-not-synced", &[REPAIRED]),
+    mutant("rename.a-doubtful-repair-stays", &[REPAIR_FAILS]),
+    mutant("rename.shelves-have-no-durable-names", &[SHELVES]),
+    mutant("rename.a-left-shelf-keeps-its-name", &[SHELVES]),
 ];
 
 /// Mistakes that tests plant by themselves, and the tests, which pass if that is noticed.

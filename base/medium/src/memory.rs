@@ -134,6 +134,33 @@ impl Directory for MemoryDirectory {
         }
     }
 
+    fn exchange(&self, one: &str, other: &str) -> Result<()> {
+        check_name("exchange", &self.path, one)?;
+        check_name("exchange with", &self.path, other)?;
+        let mut names = self.names();
+        let found = |name| names.entries.get(name).cloned();
+        let (Some(first), Some(second)) = (found(one), found(other)) else {
+            return Err(self.error("exchange names in", one, io::ErrorKind::NotFound));
+        };
+        names.entries.insert(one.into(), second);
+        names.entries.insert(other.into(), first);
+        Ok(())
+    }
+
+    fn remove_all(&self, name: &str) -> Result<()> {
+        check_name("remove", &self.path, name)?;
+        let mut names = self.names();
+        let kind = match names.entries.get(name) {
+            None => io::ErrorKind::NotFound,
+            Some(Entry::File(_)) => io::ErrorKind::NotADirectory,
+            Some(Entry::Directory(_)) => {
+                names.entries.remove(name);
+                return Ok(());
+            }
+        };
+        Err(self.error("remove", name, kind))
+    }
+
     fn list(&self) -> Result<Vec<String>> {
         Ok(self.names().entries.keys().cloned().collect())
     }

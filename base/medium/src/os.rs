@@ -82,26 +82,6 @@ impl OsDirectory {
         Self::open(path)
     }
 
-    /// Swaps two names in here in one step, whatever they stand for: after a crash it was done, or
-    /// not. Durable after `sync`.
-    ///
-    /// # Errors
-    /// `Error::Io`; where the system or the file system cannot do it, one that
-    /// [`Error::is_unsupported`].
-    pub fn exchange(&self, one: &str, other: &str) -> Result<()> {
-        self.check_writable("exchange", one)?;
-        check_name("exchange with", &self.path, other)?;
-        exchange(&self.directory, one, other).map_err(|error| {
-            let source = match error {
-                Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL => {
-                    io::Error::from(io::ErrorKind::Unsupported)
-                }
-                error => error.into(),
-            };
-            Error::io("exchange names in", &self.path.join(one), None, 0, source)
-        })
-    }
-
     fn error(&self, operation: &'static str, name: &str, error: Errno) -> Error {
         Error::io(operation, &self.path.join(name), None, 0, error.into())
     }
@@ -150,10 +130,30 @@ impl Directory for OsDirectory {
             .map_err(|error| self.error("rename", source, error))
     }
 
+    fn exchange(&self, one: &str, other: &str) -> Result<()> {
+        self.check_writable("exchange", one)?;
+        check_name("exchange with", &self.path, other)?;
+        exchange(&self.directory, one, other).map_err(|error| {
+            let source = match error {
+                Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL => {
+                    io::Error::from(io::ErrorKind::Unsupported)
+                }
+                error => error.into(),
+            };
+            Error::io("exchange names in", &self.path.join(one), None, 0, source)
+        })
+    }
+
     fn remove(&self, name: &str) -> Result<()> {
         self.check_writable("remove", name)?;
         rustix::fs::unlinkat(&self.directory, name, AtFlags::empty())
             .map_err(|error| self.error("remove", name, error))
+    }
+
+    fn remove_all(&self, name: &str) -> Result<()> {
+        self.check_writable("remove", name)?;
+        let path = self.path.join(name);
+        std::fs::remove_dir_all(&path).map_err(|error| Error::io("remove", &path, None, 0, error))
     }
 
     fn list(&self) -> Result<Vec<String>> {

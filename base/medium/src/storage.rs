@@ -23,8 +23,20 @@ pub trait Directory: Send + Sync + Debug {
     fn create(&self, name: &str) -> Result<Arc<dyn File>>;
     /// Renames a file, replacing what had the new name. Durable after `sync`.
     fn rename(&self, source: &str, target: &str) -> Result<()>;
+    /// Swaps two names in here in one step, whatever they stand for: after a crash it was done, or not.
+    /// Durable after `sync`. An error that [`Error::is_unsupported`] where that cannot be done; then nothing
+    /// happened.
+    fn exchange(&self, one: &str, other: &str) -> Result<()> {
+        let _ = other;
+        Err(unsupported("exchange names in", self.path(), one))
+    }
     /// Removes a file. Durable after `sync`.
     fn remove(&self, name: &str) -> Result<()>;
+    /// Removes a directory in here with all that is in it, one name after the other. Durable after `sync`,
+    /// in any order. An error that [`Error::is_unsupported`] where no directory can be removed.
+    fn remove_all(&self, name: &str) -> Result<()> {
+        Err(unsupported("remove", self.path(), name))
+    }
     /// Names of the files and directories in here, sorted.
     fn list(&self) -> Result<Vec<String>>;
     /// Makes the names in here durable.
@@ -146,6 +158,10 @@ pub trait File: Send + Sync + Debug {
 fn not_direct(path: &Path) -> Error {
     let what = "it is a medium of files only; choose the redo journal";
     Error::NotDirect { path: path.into(), what }
+}
+
+fn unsupported(operation: &'static str, directory: &Path, name: &str) -> Error {
+    Error::io(operation, &directory.join(name), None, 0, io::ErrorKind::Unsupported.into())
 }
 
 /// Refuses a name that is not one component of a path: what every [`Directory`] does first.

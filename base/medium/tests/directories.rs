@@ -109,6 +109,33 @@ fn impossible_sizes_are_errors() {
 }
 
 #[test]
+fn names_are_exchanged_and_directories_go_with_what_is_in_them() {
+    over_both(|directory| {
+        directory.create("file").unwrap();
+        let inside = directory.subdirectory("directory").unwrap();
+        inside.create("a").unwrap();
+        inside.subdirectory("b").unwrap().create("c").unwrap();
+        // Not every file system has a step for it.
+        match directory.exchange("file", "directory") {
+            Ok(()) => {
+                assert!(directory.open("directory").unwrap().is_some());
+                assert_eq!(directory.subdirectory("file").unwrap().list().unwrap(), ["a", "b"]);
+                directory.exchange("file", "directory").unwrap();
+            }
+            Err(error) => assert!(error.is_unsupported(), "{error}"),
+        }
+        assert!(directory.exchange("file", "missing").is_err());
+        assert!(directory.remove_all("file").is_err(), "it is no directory");
+        assert_eq!(
+            kind(directory.remove_all("missing").unwrap_err()),
+            std::io::ErrorKind::NotFound
+        );
+        directory.remove_all("directory").unwrap();
+        assert_eq!(directory.list().unwrap(), ["file"]);
+    });
+}
+
+#[test]
 fn names_come_and_go() {
     over_both(|directory| {
         directory.create("b").unwrap().write_at(b"b", 0).unwrap();

@@ -107,6 +107,22 @@ impl Directory for SimDirectory {
         Ok(())
     }
 
+    fn exchange(&self, one: &str, other: &str) -> Result<()> {
+        check_name("exchange", &self.path, one)?;
+        check_name("exchange with", &self.path, other)?;
+        let mut inner = self.disk.inner();
+        if !inner.can_exchange {
+            return Err(self.error("exchange names in", one, io::ErrorKind::Unsupported));
+        }
+        if self.node(&inner, one).is_none() || self.node(&inner, other).is_none() {
+            return Err(self.error("exchange names in", one, io::ErrorKind::NotFound));
+        }
+        inner.check(Call::Rename, "exchange names in", &self.path.join(one))?;
+        let (one, other) = (one.into(), other.into());
+        inner.record(Operation::Exchange { directory: self.number, one, other });
+        Ok(())
+    }
+
     fn remove(&self, name: &str) -> Result<()> {
         check_name("remove", &self.path, name)?;
         let mut inner = self.disk.inner();
@@ -121,6 +137,26 @@ impl Directory for SimDirectory {
                 Ok(())
             }
         }
+    }
+
+    fn remove_all(&self, name: &str) -> Result<()> {
+        let node = self.node(&self.disk.inner(), name);
+        let Some(Node::Directory(number)) = node else {
+            return Err(self.error("remove", name, io::ErrorKind::NotADirectory));
+        };
+        let path = self.path.join(name);
+        let inside = SimDirectory { disk: self.disk.clone(), number, path };
+        for name in inside.list()? {
+            let node = inside.node(&self.disk.inner(), &name);
+            match node {
+                Some(Node::Directory(_)) => inside.remove_all(&name)?,
+                _ => inside.remove(&name)?,
+            }
+        }
+        let mut inner = self.disk.inner();
+        inner.check(Call::Remove, "remove", &inside.path)?;
+        inner.record(Operation::Remove { directory: self.number, name: name.into() });
+        Ok(())
     }
 
     fn list(&self) -> Result<Vec<String>> {

@@ -48,6 +48,7 @@ pub(crate) struct Inner {
     marks: Vec<(u64, u64)>,
     faults: Vec<Range<u64>>,
     space_pages_max: Option<u64>,
+    pub(crate) can_exchange: bool,
 }
 
 impl SimDisk {
@@ -73,6 +74,7 @@ impl SimDisk {
             marks: Vec::new(),
             faults: Vec::new(),
             space_pages_max: None,
+            can_exchange: true,
         };
         SimDisk { inner: Arc::new(Mutex::new(inner)) }
     }
@@ -174,6 +176,13 @@ impl SimDisk {
     /// is taken already stays, also beyond it.
     pub fn set_space_bytes(&self, bytes_max: Option<u64>) {
         self.inner().space_pages_max = bytes_max.map(|bytes| bytes / PAGE_BYTES as u64);
+    }
+
+    /// The same disk, whose file system cannot exchange two names.
+    #[must_use]
+    pub fn without_exchange(self) -> SimDisk {
+        self.inner().can_exchange = false;
+        self
     }
 
     /// Bytes of space that files with a name take.
@@ -294,6 +303,7 @@ impl Inner {
             Operation::Create { path, .. } => format!("create {}", path.display()),
             Operation::CreateDirectory { name, .. } => format!("create directory {name}"),
             Operation::Rename { source, target, .. } => format!("rename {source} to {target}"),
+            Operation::Exchange { one, other, .. } => format!("exchange {one} and {other}"),
             Operation::Remove { name, .. } => format!("remove {name}"),
             Operation::SyncDirectory { directory, failed: fails } => {
                 format!("sync directory {directory}{}", failed(fails))

@@ -19,8 +19,8 @@
 //! stays exactly if the cut is lost. Allocated space is given back unless the file was synced.
 //! A punch is a write of zeros that takes no space: until the sync each sector survives it or not.
 //! Of the names made, moved and removed since the last successful sync of their directory any
-//! subset is kept; a rename happens as a whole or not at all. A synced file whose name was not
-//! synced may have no name. Locks are gone.
+//! subset is kept; a rename happens as a whole or not at all, and so does an exchange of two names.
+//! A synced file whose name was not synced may have no name. Locks are gone.
 //!
 //! *A failed sync* makes nothing durable. What it should have written stays readable, and looks
 //! clean: later successful syncs do not make it durable either, until it is written again. A

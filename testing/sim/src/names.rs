@@ -25,7 +25,8 @@ pub(crate) struct Names {
 struct Change {
     operation: u64,
     removed: Option<String>,
-    added: Option<(String, Node)>,
+    /// Two of them when names are exchanged.
+    added: Vec<(String, Node)>,
     standing: Standing,
 }
 
@@ -50,25 +51,30 @@ impl Names {
 
     /// All that a name stands for, or may after a power cut.
     pub(crate) fn reachable(&self) -> impl Iterator<Item = Node> {
-        let added = self.changes.iter().filter_map(|change| change.added.as_ref());
+        let added = self.changes.iter().flat_map(|change| &change.added);
         let named = self.visible.values().chain(self.durable.values());
-        named.copied().chain(added.map(|&(_, node)| node))
+        named.copied().chain(added.map(|(_, node)| *node))
     }
 
     pub(crate) fn add(&mut self, operation: u64, name: String, node: Node) {
-        self.change(operation, None, Some((name, node)));
+        self.change(operation, None, vec![(name, node)]);
     }
 
     pub(crate) fn remove(&mut self, operation: u64, name: String) {
-        self.change(operation, Some(name), None);
+        self.change(operation, Some(name), Vec::new());
     }
 
     pub(crate) fn rename(&mut self, operation: u64, source: String, target: String) {
         let node = self.visible[&source];
-        self.change(operation, Some(source), Some((target, node)));
+        self.change(operation, Some(source), vec![(target, node)]);
     }
 
-    fn change(&mut self, operation: u64, removed: Option<String>, added: Option<(String, Node)>) {
+    pub(crate) fn exchange(&mut self, operation: u64, one: String, other: String) {
+        let (first, second) = (self.visible[&one], self.visible[&other]);
+        self.change(operation, None, vec![(one, second), (other, first)]);
+    }
+
+    fn change(&mut self, operation: u64, removed: Option<String>, added: Vec<(String, Node)>) {
         let change = Change { operation, removed, added, standing: Standing::Unsynced };
         change.apply(&mut self.visible);
         self.changes.push(change);
@@ -121,8 +127,6 @@ impl Change {
         if let Some(name) = &self.removed {
             names.remove(name);
         }
-        if let Some((name, node)) = &self.added {
-            names.insert(name.clone(), *node);
-        }
+        names.extend(self.added.iter().cloned());
     }
 }

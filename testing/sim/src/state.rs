@@ -38,6 +38,11 @@ pub(crate) enum Operation {
         source: String,
         target: String,
     },
+    Exchange {
+        directory: u64,
+        one: String,
+        other: String,
+    },
     Remove {
         directory: u64,
         name: String,
@@ -140,6 +145,9 @@ impl State {
             }
             Operation::Rename { directory, source, target } => {
                 self.names(*directory).rename(number, source.clone(), target.clone());
+            }
+            Operation::Exchange { directory, one, other } => {
+                self.names(*directory).exchange(number, one.clone(), other.clone());
             }
             Operation::Remove { directory, name } => {
                 self.names(*directory).remove(number, name.clone());

@@ -162,6 +162,40 @@ fn directories_within_are_names_too() {
     assert_eq!(kept.operation_count(), 0, "opening a directory is no operation");
 }
 
+/// Both names change, or none; and a directory goes file by file.
+#[test]
+fn an_exchange_of_names_is_one_step() {
+    let disk = SimDisk::new(1);
+    let root = SimDirectory::root(&disk);
+    for name in ["one", "other"] {
+        let directory = root.subdirectory(name).unwrap();
+        directory.create(name).unwrap();
+        directory.sync().unwrap();
+    }
+    root.sync().unwrap();
+    disk.begin_history();
+    root.exchange("one", "other").unwrap();
+    let names = |disk: &SimDisk| {
+        let root = SimDirectory::root(disk);
+        ["one", "other"].map(|name| root.subdirectory(name).unwrap().list().unwrap())
+    };
+    let names_left = |disk: &SimDisk| -> BTreeSet<_> {
+        let (end, mut cursor) = (disk.operation_count(), disk.cursor());
+        cursor.advance_to(end);
+        let left = cursor.choices(16, 1).into_iter();
+        left.map(|mut choice| names(&cursor.crash(&mut choice))).collect()
+    };
+    let (before, after) = ([["one"], ["other"]], [["other"], ["one"]]);
+    let as_names = |names: [[&str; 1]; 2]| names.map(|name| name.map(str::to_owned).to_vec());
+    assert_eq!(names_left(&disk), [as_names(before), as_names(after)].into());
+    root.sync().unwrap();
+    assert_eq!(names_left(&disk), [as_names(after)].into());
+    root.remove_all("one").unwrap();
+    assert_eq!(root.list().unwrap(), ["other"]);
+    drop(disk.without_exchange());
+    assert!(root.exchange("one", "other").unwrap_err().is_unsupported());
+}
+
 #[test]
 fn a_failed_sync_loses() {
     let (disk, _directory, file) = disk_with_data();
