@@ -185,6 +185,20 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Lets two keyspaces exchange their names. O(log keyspaces).
+    pub(crate) fn exchange<W: Write>(
+        &self,
+        heap: &mut W,
+        (name, entry): (&str, &KeyspaceEntry),
+        (other_name, other_entry): (&str, &KeyspaceEntry),
+    ) -> Result<()> {
+        for (name, entry) in [(name, other_entry), (other_name, entry)] {
+            let replaced = self.tree.insert(heap, name.as_bytes(), entry.as_bytes())?;
+            assert!(replaced, "keyspaces exchange names that were found under the same lock");
+        }
+        Ok(())
+    }
+
     /// The entry of the keyspace with a number, and the name that it has now. O(keyspaces).
     pub(crate) fn find_by_id<R: Read>(
         &self,

@@ -66,6 +66,20 @@ impl Latencies {
     pub fn percentile(&self, percent: f64) -> Duration {
         Duration::from_nanos(self.nanoseconds.value_at_percentile(percent))
     }
+
+    /// How many took at most so long.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// store.keyspace("towns")?.insert("Bern", "134,000")?;
+    /// let synced = store.stats()?.commits.synced;
+    /// assert_eq!(synced.count_within(synced.max()), synced.count());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn count_within(&self, longest: Duration) -> u64 {
+        let nanoseconds = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.count_between(0, nanoseconds)
+    }
 }
 
 impl fmt::Debug for Latencies {

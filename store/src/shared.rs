@@ -555,6 +555,29 @@ impl Shared {
         })
     }
 
+    /// Lets the keyspaces of each pair exchange their names, all of them in one commit.
+    pub(crate) fn exchange_keyspaces(&self, pairs: &[(&str, &str)]) -> Result<()> {
+        let names = || pairs.iter().flat_map(|&(one, other)| [one, other]);
+        names().try_for_each(check_name)?;
+        let exchange = |transaction: &mut Transaction<'_>, keyspaces: &List| {
+            for &(one, other) in pairs {
+                let find = |transaction: &Transaction<'_>, name: &str| {
+                    let found = self.catalogue.find(transaction, name)?;
+                    found.ok_or_else(|| Error::UnknownKeyspace { name: name.into() })
+                };
+                let (first, second) = (find(transaction, one)?, find(transaction, other)?);
+                put_in_doubt(keyspaces, one);
+                put_in_doubt(keyspaces, other);
+                self.catalogue.exchange(transaction, (one, &first), (other, &second))?;
+            }
+            Ok(())
+        };
+        self.change_list(Durability::Sync, exchange, |keyspaces, ()| {
+            // Handles from now on know the new names; those from before ask the catalogue.
+            names().for_each(|name| drop(keyspaces.remove(name)));
+        })
+    }
+
     /// Takes all entries out of a keyspace, whatever it is called now.
     pub(crate) fn clear_keyspace(
         &self,

@@ -330,6 +330,26 @@ impl Store {
         self.shared.rename_keyspace(name, new_name)
     }
 
+    /// Lets two keyspaces exchange their names, in one commit: whoever opens one of them from then on
+    /// gets what the other one holds, of whatever engine. As with [`Store::rename_keyspace`], handles stay with
+    /// what they were opened for. O(log keyspaces).
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// store.keyspace("prices")?.insert("tea", "3")?;
+    /// store.keyspace("prices of tomorrow")?.insert("tea", "4")?;
+    /// store.swap_keyspaces("prices", "prices of tomorrow")?;
+    /// assert_eq!(store.open_keyspace("prices")?.get("tea")?, Some("4".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownKeyspace`] if there is none of one of the names; a name is empty or too long, or the
+    /// store is closed. Then nothing was changed.
+    pub fn swap_keyspaces(&self, name: &str, other_name: &str) -> Result<()> {
+        self.shared.exchange_keyspaces(&[(name, other_name)])
+    }
+
     /// Makes a keyspace one of another engine, in one commit; false if it is one already. Handles
     /// to it stay good; each operation of one that was opened before looks for the new tree first,
     /// so it is better opened again. Entries stay in their blocks: what the commit writes, and what
@@ -564,6 +584,22 @@ impl Store {
     /// The store is closed or poisoned, or the device fails, which poisons it.
     pub fn sync(&self) -> Result<()> {
         Ok(self.shared.heap()?.sync()?)
+    }
+
+    /// Fails if each commit from now on will: the store is closed, poisoned, or opened for reading only. A look
+    /// at what is known, which writes nothing, for those who watch a store; whether there is space for a
+    /// commit is known when it is made.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// assert!(store.check_writable().is_ok());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Closed`]; one of which [`Error::is_poisoned`] or [`Error::is_read_only`] holds.
+    pub fn check_writable(&self) -> Result<()> {
+        Ok(self.shared.heap()?.check_writable()?)
     }
 
     /// What each page of the heap below is used for. O(pages).

@@ -1,4 +1,4 @@
-//! Keyspaces that get other names, under handles, snapshots and crashes of the process.
+//! Keyspaces that get other names, or those of one another, under handles, snapshots and crashes of the process.
 
 use std::sync::Arc;
 
@@ -67,4 +67,69 @@ fn a_renamed_keyspace_is_the_same_to_all_who_have_it() {
         assert_eq!(keyspace.get("key").unwrap(), Some("another".into()));
     }
     assert!(store.check().unwrap().is_clean());
+}
+
+#[test]
+fn swapped_keyspaces_are_the_same_to_all_who_have_them() {
+    let directory = Arc::new(adamant_heap::MemoryDirectory::new());
+    let open = || Store::open_directory(directory.clone(), Options::new()).unwrap();
+    let store = open();
+    for engine in Engine::ALL {
+        let (one, other) = (format!("{engine} one"), format!("{engine} other"));
+        let first = store.keyspace_with(&one, KeyspaceOptions::new().engine(engine)).unwrap();
+        let second = store.keyspace(&other).unwrap();
+        first.insert("key", "first").unwrap();
+        second.insert("key", "second").unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let mut transaction = store.begin().unwrap();
+        assert!(transaction.get(&first, "key").unwrap().is_some());
+
+        store.swap_keyspaces(&one, &other).unwrap();
+        let (now_one, now_other) =
+            (store.open_keyspace(&one).unwrap(), store.open_keyspace(&other).unwrap());
+        assert_eq!((now_one.engine(), now_other.engine()), (Engine::Bplus, engine));
+        assert_eq!(now_one.get("key").unwrap(), Some("second".into()));
+        // Handles, snapshots and transactions from before stay with what they had.
+        first.insert("key", "first again").unwrap();
+        assert_eq!(now_other.get("key").unwrap(), Some("first again".into()));
+        assert_eq!(snapshot.get(&first, "key").unwrap(), Some("first".into()));
+        assert_eq!(snapshot.get(&now_one, "key").unwrap(), Some("second".into()));
+        transaction.insert(&first, "key", "lost").unwrap();
+        assert!(transaction.commit().unwrap_err().is_conflict());
+
+        // What cannot be done changes nothing; with itself it is nothing.
+        assert!(matches!(store.swap_keyspaces(&one, "none"), Err(Error::UnknownKeyspace { .. })));
+        assert!(matches!(store.swap_keyspaces("none", &one), Err(Error::UnknownKeyspace { .. })));
+        assert!(store.swap_keyspaces(&one, "").is_err());
+        store.swap_keyspaces(&one, &one).unwrap();
+        assert_eq!(now_one.get("key").unwrap(), Some("second".into()));
+    }
+    assert!(store.check().unwrap().is_clean());
+    store.close().unwrap();
+    let store = open();
+    for engine in Engine::ALL {
+        let get = |name: &str| store.open_keyspace(name).unwrap().get("key").unwrap();
+        assert_eq!(get(&format!("{engine} one")), Some("second".into()));
+        assert_eq!(get(&format!("{engine} other")), Some("first again".into()));
+    }
+    assert!(store.check().unwrap().is_clean());
+}
+
+#[test]
+fn entries_that_end_are_swapped_with_their_deadlines() {
+    let store = Store::in_memory().unwrap();
+    let (one, other) = (store.expiring("one").unwrap(), store.expiring("other").unwrap());
+    let deadline = one.after(std::time::Duration::from_secs(1000));
+    one.insert("a", "1", Some(deadline)).unwrap();
+    other.insert("b", "2", None).unwrap();
+    store.swap_expiring("one", "other").unwrap();
+    let (one, other) = (store.expiring("one").unwrap(), store.expiring("other").unwrap());
+    assert_eq!((one.len().unwrap(), one.get("b").unwrap()), (1, Some("2".into())));
+    assert_eq!(
+        (one.next_deadline().unwrap(), other.next_deadline().unwrap()),
+        (None, Some(deadline))
+    );
+    assert_eq!(other.get_with_deadline("a").unwrap(), Some(("1".into(), Some(deadline))));
+    assert!(store.swap_expiring("one", "none").is_err());
+    assert_eq!(one.get("b").unwrap(), Some("2".into()));
 }

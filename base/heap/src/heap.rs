@@ -486,6 +486,17 @@ impl Heap {
         self.journal.finish(self.journal.last_sequence(), Durability::Sync)
     }
 
+    /// Fails if each commit from now on will: a look at what is known, which writes nothing. Whether there is
+    /// space for a commit is known when it is made.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`, `Error::ReadOnly`; `Error::Misuse` if it is closed, or in the child of a fork.
+    pub fn check_writable(&self) -> Result<()> {
+        self.refuse_child()?;
+        self.refuse_closed()?;
+        self.journal.check_writable()
+    }
+
     /// Applies everything committed so far to the pool file, and empties the log; but for what is held
     /// back of blocks that [`crate::Write::reserve_held`] reserved.
     ///

@@ -274,6 +274,18 @@ impl Journal {
         }
     }
 
+    /// Fails as the next record would, whatever it is and however much space there is.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`, `Error::ReadOnly`.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self {
+            Self::Redo(redo) => redo.check_writable(),
+            Self::Undo(lanes) => lanes.check(),
+            Self::ReadOnly(_) => Err(Error::ReadOnly),
+        }
+    }
+
     /// Appends a record that publishes nothing that was written in place.
     ///
     /// # Errors

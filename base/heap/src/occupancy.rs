@@ -101,6 +101,30 @@ impl Occupancy {
             pages => 1.0 - self.free_pages_largest as f64 / pages as f64,
         }
     }
+
+    /// The heap as a picture: its pages in at most so many cells of equally many, how many those are, and
+    /// what takes most of each cell, the first of equals.
+    pub fn cells(&self, cells_max: u64) -> (u64, Vec<Usage>) {
+        let pages = self.stretches.last().map_or(0, |last| last.page + last.pages);
+        let pages_per_cell = pages.div_ceil(cells_max.max(1)).max(1);
+        let mut cells: Vec<Usage> = Vec::new();
+        let mut most = 0;
+        for stretch in &self.stretches {
+            let end = stretch.page + stretch.pages;
+            for cell in stretch.page / pages_per_cell..end.div_ceil(pages_per_cell) {
+                let start = stretch.page.max(cell * pages_per_cell);
+                let taken = end.min((cell + 1) * pages_per_cell) - start;
+                let is_new = cells.len() as u64 == cell;
+                if is_new {
+                    cells.push(stretch.usage);
+                } else if taken > most {
+                    cells[cell as usize] = stretch.usage;
+                }
+                most = if is_new { taken } else { most.max(taken) };
+            }
+        }
+        (pages_per_cell, cells)
+    }
 }
 
 /// Looks at all descriptors, and the bitmaps of all runs. O(pages).
@@ -169,5 +193,30 @@ fn usage_at(
         }
         KIND_SYSTEM => Ok((1, Usage::System)),
         _ => Ok((1, Usage::Unknown)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_shows_what_takes_most_of_it() {
+        let (run, mut heap) =
+            (Usage::Run { block_bytes: 8, blocks: 9, allocated: 3 }, Occupancy::default());
+        let mut page = 0;
+        for (pages, usage) in
+            [(1, Usage::System), (3, Usage::Extent), (2, run), (2, Usage::Free), (3, run)]
+        {
+            heap.stretches.push(Stretch { page, pages, usage });
+            page += pages;
+        }
+        let all = heap.cells(100);
+        assert_eq!((all.0, all.1.len()), (1, 11));
+        assert_eq!(all.1[3..5], [Usage::Extent, run]);
+        // Four pages a cell: the first of equals in the second one.
+        assert_eq!(heap.cells(3), (4, vec![Usage::Extent, run, run]));
+        assert_eq!(heap.cells(0), (11, vec![Usage::Extent]));
+        assert_eq!(Occupancy::default().cells(9), (1, Vec::new()));
     }
 }

@@ -109,6 +109,17 @@ impl Store {
         Ok(is_dropped)
     }
 
+    /// Lets two keyspaces of entries that end exchange their names, and so their deadlines, in one commit. As
+    /// [`Store::swap_keyspaces`].
+    ///
+    /// # Errors
+    /// As [`Store::swap_keyspaces`].
+    pub fn swap_expiring(&self, name: &str, other_name: &str) -> Result<()> {
+        let (beside, beside_other) =
+            (format!("{name}{DEADLINES}"), format!("{other_name}{DEADLINES}"));
+        self.shared.exchange_keyspaces(&[(name, other_name), (&beside, &beside_other)])
+    }
+
     fn has_keyspace(&self, name: &str) -> Result<bool> {
         Ok(self.shared.open_keyspace(name)?.is_some())
     }

@@ -218,6 +218,14 @@ impl Journal {
         }
     }
 
+    /// Fails once writing has ended.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.shared.log.poison.check()
+    }
+
     /// Backs data pages `0 .. pages` of the pool, with descriptors and checksums. To be called
     /// under the writer's lock.
     ///

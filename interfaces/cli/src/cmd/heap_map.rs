@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use adamant::{Occupancy, Stretch, Usage};
+use adamant::{Occupancy, Usage};
 
 /// Cells of a row.
 const COLUMNS: u64 = 128;
@@ -21,7 +21,7 @@ const BAR: u64 = 400;
 /// Draws a heap.
 pub(crate) fn svg(heap: &Occupancy) -> String {
     let pages = heap.stretches.last().map_or(0, |last| last.page + last.pages);
-    let pages_per_cell = pages.div_ceil(CELLS_MAX).max(1);
+    let (pages_per_cell, cells) = heap.cells(CELLS_MAX);
     let rows = pages.div_ceil(pages_per_cell).div_ceil(COLUMNS);
     let (width, top) = (COLUMNS * CELL + 20, 40);
     let bars = top + rows * CELL + 2 * LINE;
@@ -35,9 +35,9 @@ pub(crate) fn svg(heap: &Occupancy) -> String {
          fuller</text>\n",
         heap.free_pages, heap.extent_pages, heap.extents,
     );
-    for (cell, stretch) in cells(heap, pages_per_cell) {
+    for (cell, usage) in (0..).zip(cells) {
         let (x, y) = (10 + cell % COLUMNS * CELL, top + cell / COLUMNS * CELL);
-        let (size, colour) = (CELL - 1, colour(stretch.usage));
+        let (size, colour) = (CELL - 1, colour(usage));
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
@@ -70,31 +70,6 @@ pub(crate) fn svg(heap: &Occupancy) -> String {
     }
     text.push_str("</svg>\n");
     text
-}
-
-/// Each cell with the stretch that takes most of its pages, the first of equals.
-fn cells(heap: &Occupancy, pages_per_cell: u64) -> Vec<(u64, Stretch)> {
-    let mut cells: Vec<(u64, Stretch)> = Vec::new();
-    let mut most = 0;
-    for stretch in &heap.stretches {
-        let end = stretch.page + stretch.pages;
-        for cell in stretch.page / pages_per_cell..end.div_ceil(pages_per_cell) {
-            let start = stretch.page.max(cell * pages_per_cell);
-            let taken = end.min((cell + 1) * pages_per_cell) - start;
-            match cells.last_mut() {
-                Some(last) if last.0 == cell && taken <= most => {}
-                Some(last) if last.0 == cell => {
-                    last.1 = *stretch;
-                    most = taken;
-                }
-                _ => {
-                    cells.push((cell, *stretch));
-                    most = taken;
-                }
-            }
-        }
-    }
-    cells
 }
 
 fn colour(usage: Usage) -> String {

@@ -28,6 +28,8 @@ pub enum Plan {
     Convert(&'static str, Engine),
     /// A keyspace gets another name, which no other has.
     Rename(&'static str, &'static str),
+    /// Two keyspaces exchange their names.
+    Exchange(&'static str, &'static str),
     /// All entries of a keyspace go.
     Clear(&'static str),
     /// One entry.
@@ -82,6 +84,7 @@ impl Plan {
         match self {
             Plan::Create(name, _) => !has(name),
             Plan::Rename(name, new_name) => has(name) && !has(new_name),
+            Plan::Exchange(name, other_name) => has(name) && has(other_name),
             Plan::Drop(name) | Plan::Convert(name, _) | Plan::Clear(name) => has(name),
             Plan::Single(Change { name, .. })
             | Plan::RemoveRange { name, .. }
@@ -111,6 +114,12 @@ impl Plan {
             Plan::Rename(name, new_name) => {
                 let map = content.keyspaces.remove(*name).expect("the keyspace exists");
                 content.keyspaces.insert((*new_name).into(), map);
+            }
+            Plan::Exchange(name, other_name) => {
+                let found = |name: &str| Arc::clone(&content.keyspaces[name]);
+                let (one, other) = (found(name), found(other_name));
+                content.keyspaces.insert((*name).into(), other);
+                content.keyspaces.insert((*other_name).into(), one);
             }
             Plan::Clear(name) => content.map(name).clear(),
             Plan::Take { name, key } => {
@@ -158,6 +167,7 @@ impl Plan {
                 store.convert_keyspace(name, *engine)?;
             }
             Plan::Rename(name, new_name) => store.rename_keyspace(name, new_name)?,
+            Plan::Exchange(name, other_name) => store.swap_keyspaces(name, other_name)?,
             Plan::Clear(name) => keyspace(name)?.clear()?,
             Plan::Drop(name) => assert!(store.drop_keyspace(name)?, "{name:?} exists"),
             Plan::Take { name, key } => {
@@ -210,8 +220,15 @@ impl Plan {
 
     /// The durability that it has whatever was asked for.
     pub fn fixed_durability(&self) -> Option<Durability> {
-        matches!(self, Plan::Create(..) | Plan::Drop(_) | Plan::Convert(..) | Plan::Rename(..))
-            .then_some(Durability::Sync)
+        let changes_list = matches!(
+            self,
+            Plan::Create(..)
+                | Plan::Drop(_)
+                | Plan::Convert(..)
+                | Plan::Rename(..)
+                | Plan::Exchange(..)
+        );
+        changes_list.then_some(Durability::Sync)
     }
 }
 

@@ -76,6 +76,7 @@ impl Workload {
             1 if !unused.is_empty() => {
                 Plan::Rename(name, unused[self.random.usize(..unused.len())])
             }
+            1 => Plan::Exchange(name, self.some_name()),
             2 => Plan::Clear(name),
             _ => self.range_removal(name),
         }

@@ -179,6 +179,44 @@ fn clears_and_renames() {
     tally.print("store, clears and renames");
 }
 
+/// Two keyspaces of different engines exchange their names, and change in between.
+#[test]
+fn exchanges_of_names() {
+    let disk = SimDisk::new(seed(10));
+    let mix = Mix {
+        seed: seed(10),
+        steps: 0,
+        large_one_in: 0,
+        upkeep_one_in: 0,
+        durabilities: ALL,
+        ..Mix::default()
+    };
+    let mut workload = Workload::create(&disk, mix).unwrap();
+    let names = ["one", "two"];
+    for (name, engine) in names.into_iter().zip([Engine::Bplus, Engine::Lsm]) {
+        workload.commit(&Plan::Create(name, engine), Durability::Sync).unwrap();
+    }
+    for round in 0..8 {
+        let change = |number: u64| Change {
+            name: names[number as usize % 2].into(),
+            key: key(number),
+            value: Some(vec![round as u8; 20]),
+        };
+        let numbers = 40 * round as u64..40 * round as u64 + 60;
+        let plan = Plan::Batch(numbers.map(change).collect());
+        workload.commit(&plan, ALL[round % 3]).unwrap();
+        workload
+            .commit(&Plan::Exchange(names[round % 2], names[(round + 1) % 2]), Durability::Sync)
+            .unwrap();
+        if round % 3 == 2 {
+            workload.reopen().unwrap();
+        }
+    }
+    let mut tally = Tally::new();
+    try_power_cuts(&mut tally, &disk, &workload.models, 1, 3);
+    tally.print("store, exchanges of names");
+}
+
 /// A keyspace goes from engine to engine, and changes in between.
 #[test]
 fn conversions() {
