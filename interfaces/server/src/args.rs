@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use adamant_server::{Durability, Engine, Error, Options, Result};
+use adamant_server::{Durability, Engine, Error, Options, Result, Tls};
 use clap::{Parser, ValueEnum};
 
 /// Serves an Adamant store to Redis clients.
@@ -13,7 +13,7 @@ use clap::{Parser, ValueEnum};
 pub(crate) struct Args {
     /// The store's directory, made if it is not there
     store: PathBuf,
-    /// Where to listen; anything but loopback needs a password
+    /// Where to listen; anything but loopback needs a password, or certificates of clients
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
     /// The port; 0: one that is free, printed on standard output
@@ -22,6 +22,24 @@ pub(crate) struct Args {
     /// A file whose first line clients have to give with AUTH
     #[arg(long)]
     password_file: Option<PathBuf>,
+    /// The port of a page of status, with /metrics for Prometheus and /health; 0: one that is free [default: none]
+    #[arg(long, value_name = "PORT")]
+    http: Option<u16>,
+    /// Where to listen for that; anything but loopback needs what --bind does
+    #[arg(long, value_name = "ADDRESS", requires = "http", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    http_bind: IpAddr,
+    /// The server's certificate in PEM, those behind it in the same file: all connections are encrypted
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// The key of that certificate in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// Certificates in PEM of who signs those of clients; clients without one are not let in
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_client_ca: Option<PathBuf>,
+    /// Seconds that a client may take to agree on encryption
+    #[arg(long, default_value_t = 10)]
+    tls_handshake_seconds: u64,
     /// What a write is before its reply is sent: on the device, or with the system, which has it on
     /// the device a second later
     #[arg(long, value_enum, default_value_t = Waits::Sync)]
@@ -81,10 +99,17 @@ impl Args {
     pub(crate) fn options(self) -> Result<(PathBuf, Options)> {
         let mut options = Options::default();
         options.address = SocketAddr::new(self.bind, self.port);
+        options.http = self.http.map(|port| SocketAddr::new(self.http_bind, port));
         if let Some(path) = &self.password_file {
             let text = std::fs::read_to_string(path).map_err(Error::System)?;
             options.password = Some(text.lines().next().unwrap_or_default().to_string());
         }
+        if let (Some(certificate), Some(key)) = (self.tls_certificate, self.tls_key) {
+            let mut tls = Tls::new(certificate, key);
+            tls.client_ca = self.tls_client_ca;
+            options.tls = Some(tls);
+        }
+        options.handshake_wait = Duration::from_secs(self.tls_handshake_seconds.max(1));
         options.durability = match self.durability {
             Waits::Sync => Durability::Sync,
             Waits::Buffered => Durability::Buffered,

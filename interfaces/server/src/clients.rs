@@ -68,18 +68,25 @@ impl Client {
         }
     }
 
+    /// Seconds since it came, and since it did something.
+    pub(crate) fn seconds(&self) -> (u64, u64) {
+        let (now, used) = (clock::now(), self.used.load(Ordering::Relaxed));
+        (now.saturating_sub(self.since) / 1000, now.saturating_sub(used) / 1000)
+    }
+
+    /// Its last command.
+    pub(crate) fn command(&self) -> Option<&'static str> {
+        ALL.get(self.command.load(Ordering::Relaxed)).map(|command| command.name)
+    }
+
     /// One line of CLIENT LIST.
     pub(crate) fn line(&self) -> String {
-        let now = clock::now();
-        let (age, idle) = (
-            now.saturating_sub(self.since) / 1000,
-            now.saturating_sub(self.used.load(Ordering::Relaxed)) / 1000,
-        );
+        let (age, idle) = self.seconds();
         let names = self.names.lock().clone();
         let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
         let queued = self.queued.load(Ordering::Relaxed);
         let flags = if queued >= 0 { "x" } else { "N" };
-        let command = ALL.get(self.command.load(Ordering::Relaxed)).map_or("NULL", |it| it.name);
+        let command = self.command().unwrap_or("NULL");
         format!(
             "id={} addr={} laddr={} fd=-1 name={} age={age} idle={idle} flags={flags} db={} sub=0 \
              psub=0 ssub=0 multi={queued} watch={} cmd={command} user=default lib-name={} \
@@ -104,6 +111,8 @@ pub(crate) struct Clients {
     last_id: AtomicU64,
     /// Connections that were refused because there were too many.
     pub(crate) refused: AtomicU64,
+    /// Connections that did not get as far as being encrypted.
+    pub(crate) unshaken: AtomicU64,
 }
 
 impl Clients {

@@ -60,6 +60,11 @@ impl Queue {
         waits
     }
 
+    /// Units that wait now.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.lock().jobs.len()
+    }
+
     /// No unit is taken in any more; those that are there are done.
     pub(crate) fn end(&self) {
         self.waiting.lock().is_ended = true;
@@ -159,6 +164,7 @@ fn run_group(
                 if tries_again && !job.unit.is_spent() {
                     later.push_back(Later { job, is_alone: false });
                 } else {
+                    world.health.note(&error, job.unit.bytes);
                     execute::fail(&mut job.unit, &error);
                     finish(job);
                 }

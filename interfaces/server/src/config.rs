@@ -103,7 +103,7 @@ fn change(name: &[u8], value: &[u8], shared: &Shared) -> Result<Change, String> 
             Some(seconds) => Ok(Change::Idle(Some(Duration::from_secs(seconds)))),
             None => Err(wrong("argument must be a number of seconds")),
         },
-        ("requirepass", "") if !shared.options.address.ip().is_loopback() => {
+        ("requirepass", "") if shared.options.open_address().is_some() => {
             Err(wrong("others can reach the server, so it keeps a password"))
         }
         ("requirepass", "") => Ok(Change::Password(None)),

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -20,6 +20,7 @@ use crate::execute;
 use crate::request::{Limits, Parser};
 use crate::session::{Session, Then};
 use crate::shared::Shared;
+use crate::tls;
 use crate::unit::{Needs, Unit};
 
 /// Room for what is read at once.
@@ -30,9 +31,12 @@ const UNCOUNTED_BYTES: usize = 64 << 10;
 const UNIT_STEPS_MAX: usize = 1024;
 const UNIT_BYTES_MAX: usize = 4 << 20;
 
-/// A client's socket, and what it has sent and was not done yet.
-struct Connection {
-    stream: TcpStream,
+/// How long a client that has been answered may take to see that the connection ends.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// A client's stream, encrypted or not, and what it has sent and was not done yet.
+struct Connection<S> {
+    stream: S,
     session: Session,
     parser: Parser,
     buffer: BytesMut,
@@ -44,6 +48,28 @@ struct Connection {
 /// Serves a client until it or the server ends.
 pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, client: Arc<Client>) {
     let _leaves = Leaves { shared: Arc::clone(&shared), client: Arc::clone(&client) };
+    let Some(config) = &shared.tls else {
+        return converse(stream, Arc::clone(&shared), client).await;
+    };
+    let mut ending = shared.ending.subscribe();
+    let shaken = tokio::select! {
+        shaken = tls::shake_hands(stream, config, shared.options.handshake_wait) => shaken,
+        () = client.killed() => None,
+        _ = ending.wait_for(|ends| *ends) => None,
+    };
+    match shaken {
+        // On the heap: a client without encryption needs no room for what one with it does.
+        Some(stream) => Box::pin(converse(stream, Arc::clone(&shared), client)).await,
+        None => {
+            shared.clients.unshaken.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+async fn converse<S>(stream: S, shared: Arc<Shared>, client: Arc<Client>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let ending = shared.ending.subscribe();
     let mut connection = Connection {
         stream,
@@ -53,8 +79,11 @@ pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, client: Arc<Cl
         counted: 0,
         ending,
     };
-    // Whatever ended it, there is nobody to tell.
-    let _ = connection.run().await;
+    // Whatever ended it, there is nobody to tell; but one who listens sees that this is the end, and that
+    // nobody has cut it off.
+    if connection.run().await.is_ok() {
+        let _ = tokio::time::timeout(GOODBYE, connection.stream.shutdown()).await;
+    }
 }
 
 /// Takes a client off the list, however its task ends.
@@ -69,7 +98,7 @@ impl Drop for Leaves {
     }
 }
 
-impl Drop for Connection {
+impl<S> Drop for Connection<S> {
     fn drop(&mut self) {
         // Given back before others may hold as much.
         self.parser = Parser::default();
@@ -77,7 +106,7 @@ impl Drop for Connection {
     }
 }
 
-impl Connection {
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn run(&mut self) -> io::Result<()> {
         loop {
             let (unit, then) = self.plan();
@@ -220,20 +249,35 @@ impl Connection {
 
     /// Sends replies, as fast as they are taken.
     async fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
         let longest = self.session.shared.options.reply_wait;
         let client = &self.session.client;
         while !bytes.is_empty() {
-            let written = tokio::select! {
-                written = self.stream.write(bytes) => written?,
-                () = client.killed(), if !client.is_killed() => 0,
-                () = tokio::time::sleep(longest) => 0,
-            };
+            let written = patiently(client, longest, self.stream.write(bytes)).await?;
             if written == 0 {
-                return Err(io::ErrorKind::TimedOut.into());
+                return Err(io::ErrorKind::WriteZero.into());
             }
             bytes = &bytes[written..];
         }
-        Ok(())
+        // What is encrypted may still be here.
+        patiently(client, longest, self.stream.flush()).await
+    }
+}
+
+/// Waits for a client to take something, but not for too long, and not beyond its end.
+async fn patiently<T>(
+    client: &Client,
+    longest: Duration,
+    taking: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    tokio::select! {
+        // Nearly always it does so at once, and no timer is made.
+        biased;
+        taken = taking => taken,
+        () = client.killed(), if !client.is_killed() => Err(io::ErrorKind::ConnectionAborted.into()),
+        () = tokio::time::sleep(longest) => Err(io::ErrorKind::TimedOut.into()),
     }
 }
 

@@ -39,6 +39,11 @@ impl Ending {
         reason.is_some()
     }
 
+    /// Whether it has begun.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.reason.lock().is_some()
+    }
+
     /// What failed, if the server ends because of that.
     pub(crate) fn failure(&self) -> Option<String> {
         self.reason.lock().clone().flatten()

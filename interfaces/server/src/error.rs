@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// The result of starting or ending a server.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -13,7 +14,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The store could not be opened or closed, or has failed.
     Store(adamant::Error),
-    /// The address is reachable by others, and no password is set.
+    /// The address is reachable by others, and neither a password nor a certificate is asked of them.
     Unprotected {
         /// The address asked for.
         address: SocketAddr,
@@ -24,6 +25,15 @@ pub enum Error {
         address: SocketAddr,
         /// What the system says.
         error: io::Error,
+    },
+    /// A file of certificates or keys cannot be used.
+    Tls {
+        /// The file.
+        file: PathBuf,
+        /// What it should be.
+        expected: &'static str,
+        /// What is wrong with it.
+        found: String,
     },
     /// The system gave no threads, or no signals.
     System(io::Error),
@@ -47,11 +57,18 @@ impl fmt::Display for Error {
             Self::Store(error) => write!(f, "{error}"),
             Self::Unprotected { address } => write!(
                 f,
-                "{address} can be reached by others, and without a password whoever does reads and \
-                 changes everything; set one (--password-file) or listen on 127.0.0.1"
+                "{address} can be reached by others, and whoever does reads and changes everything; \
+                 set a password (--password-file), ask for certificates of clients \
+                 (--tls-client-ca), or listen on 127.0.0.1"
             ),
             Self::Listen { address, error } => {
-                write!(f, "cannot listen on {address}: {error}; choose another one (--port)")
+                write!(
+                    f,
+                    "cannot listen on {address}: {error}; choose another port (--port, --http)"
+                )
+            }
+            Self::Tls { file, expected, found } => {
+                write!(f, "{} is to be {expected}: {found}", file.display())
             }
             Self::System(error) => write!(f, "the system refused what the server needs: {error}"),
             Self::Option { name, expected } => write!(f, "{name} is to be {expected}"),

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::call::is_word;
 use crate::clock;
+use crate::figures;
 use crate::shared::Shared;
 
 /// The version of Redis whose commands are answered: clients choose by it what they may ask.
@@ -49,6 +50,7 @@ fn server(shared: &Shared, text: &mut String) -> std::fmt::Result {
     write!(text, "adamant_version:{}\r\n", env!("CARGO_PKG_VERSION"))?;
     write!(text, "process_id:{}\r\n", std::process::id())?;
     write!(text, "tcp_port:{}\r\n", shared.port)?;
+    write!(text, "tls:{}\r\n", u8::from(shared.tls.is_some()))?;
     write!(text, "server_time_usec:{}000\r\n", clock::now())?;
     write!(text, "uptime_in_seconds:{seconds}\r\n")?;
     write!(text, "uptime_in_days:{}\r\n", seconds / 86_400)
@@ -74,6 +76,11 @@ fn persistence(shared: &Shared, text: &mut String) -> std::fmt::Result {
     let is_sync = shared.world.durability() == Durability::Sync;
     write!(text, "loading:0\r\naof_enabled:1\r\nrdb_bgsave_in_progress:0\r\n")?;
     write!(text, "durability:{}\r\n", if is_sync { "sync" } else { "buffered" })?;
+    let trouble = shared.trouble();
+    write!(text, "aof_last_write_status:{}\r\n", if trouble.is_none() { "ok" } else { "err" })?;
+    if let Some(trouble) = trouble {
+        write!(text, "write_trouble:{}\r\n", trouble.words.replace(['\r', '\n'], " "))?;
+    }
     if let Ok(stats) = shared.world.databases.store().stats() {
         let micros = |percent| stats.commits.synced.percentile(percent).as_micros();
         write!(text, "commits:{}\r\n", stats.commits.commits)?;
@@ -90,7 +97,8 @@ fn stats(shared: &Shared, text: &mut String) -> std::fmt::Result {
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     write!(text, "values_in_place:{}\r\n", count(&shared.values_in_place))?;
     write!(text, "bytes_in_place:{}\r\n", count(&shared.bytes_in_place))?;
-    write!(text, "rejected_connections:{}\r\n", shared.clients.refused.load(Ordering::Relaxed))
+    write!(text, "rejected_connections:{}\r\n", count(&shared.clients.refused))?;
+    write!(text, "failed_handshakes:{}\r\n", count(&shared.clients.unshaken))
 }
 
 fn replication(_: &Shared, text: &mut String) -> std::fmt::Result {
@@ -98,13 +106,9 @@ fn replication(_: &Shared, text: &mut String) -> std::fmt::Result {
 }
 
 fn keyspace(shared: &Shared, text: &mut String) -> std::fmt::Result {
-    for number in 0..shared.world.databases.len() {
-        let database = shared.world.databases.get(number);
-        let (_, deadlines) = database.keyspaces();
-        let (Ok(keys), Ok(expires)) = (database.len(), deadlines.len()) else { continue };
-        if keys > 0 {
-            write!(text, "db{number}:keys={keys},expires={expires},avg_ttl=0\r\n")?;
-        }
+    for database in figures::databases(shared) {
+        let (number, keys, expires) = (database.number, database.keys, database.expires);
+        write!(text, "db{number}:keys={keys},expires={expires},avg_ttl=0\r\n")?;
     }
     Ok(())
 }

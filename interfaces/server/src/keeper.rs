@@ -1,10 +1,11 @@
 //! What is done now and then, whether clients come or not.
 //!
-//! Purpose: takes entries away that are over, and brings buffered commits to the device each second.
+//! Purpose: takes entries away that are over, brings buffered commits to the device each second, ends the
+//! server when the store has failed without any commit, and tries whether there is space again.
 
 use std::time::{Duration, Instant};
 
-use adamant::{Durability, Result};
+use adamant::{Deadline, Durability, Result};
 
 use crate::ending::Ending;
 use crate::world::World;
@@ -15,12 +16,23 @@ const PAUSE: Duration = Duration::from_millis(100);
 const EXPIRED_MAX: usize = 500;
 /// How long a buffered commit may be without the device, about. As `appendfsync everysec`.
 const SYNC_PAUSE: Duration = Duration::from_secs(1);
+/// How long nothing is tried after a commit found no space.
+const TRIAL_PAUSE: Duration = Duration::from_secs(1);
+/// Bytes of what is tried, if what was refused had more.
+const TRIAL_BYTES_MAX: usize = 1 << 20;
+/// Under which key that is done, and a number behind it that makes it a free one.
+const TRIAL_KEY: &[u8] = b"\xffadamant-server: is there space?";
 
 /// Until the server ends. A poisoned store ends it.
 pub(crate) fn serve(world: &World, ending: &Ending) {
     let mut synced = (Instant::now(), 0);
+    let mut tried = Instant::now();
     while !ending.wait(PAUSE) {
-        let kept = expire(world).and_then(|()| sync(world, &mut synced));
+        // The applier may have failed while nobody writes.
+        let kept = (world.databases.store().check_writable())
+            .and_then(|()| expire(world))
+            .and_then(|()| sync(world, &mut synced))
+            .and_then(|()| try_again(world, &mut tried));
         // No space, for example: what is over is still not seen, and the next round tries again.
         if let Err(error) = kept
             && error.is_poisoned()
@@ -51,5 +63,32 @@ fn sync(world: &World, synced: &mut (Instant, u64)) -> Result<()> {
         store.sync()?;
     }
     *synced = (Instant::now(), now);
+    Ok(())
+}
+
+/// If a commit found no space: writes an entry as large that is over from the beginning, so that nobody sees
+/// it, and that goes as all others that are over.
+fn try_again(world: &World, tried: &mut Instant) -> Result<()> {
+    let Some(bytes) = world.health.refused_bytes().filter(|_| tried.elapsed() >= TRIAL_PAUSE)
+    else {
+        return Ok(());
+    };
+    *tried = Instant::now();
+    let _shared = world.emptying.read();
+    let database = world.databases.get(0);
+    world.databases.store().exclusive(|transaction| {
+        transaction.durability(Durability::Buffered);
+        let mut all = database.within(transaction);
+        for number in 0..=u8::MAX {
+            let key = [TRIAL_KEY, &[number]].concat();
+            if all.get(&key)?.is_none() {
+                let value = vec![0; bytes.min(TRIAL_BYTES_MAX)];
+                all.insert(key, value, Some(Deadline::from_millis(1)))?;
+                break;
+            }
+        }
+        Ok::<_, adamant::Error>(())
+    })?;
+    world.health.recover();
     Ok(())
 }

@@ -27,6 +27,7 @@ mod data;
 mod call;
 mod commands;
 
+mod health;
 mod world;
 mod unit;
 mod execute;
@@ -35,9 +36,11 @@ mod ending;
 mod committer;
 mod keeper;
 
+mod tls;
 mod clients;
 mod shared;
 
+mod figures;
 mod config;
 mod describe;
 mod info;
@@ -46,9 +49,11 @@ mod local;
 
 mod connection;
 
+mod http;
+
 mod server;
 
 pub use adamant::{Durability, Engine};
 pub use error::{Error, Result};
-pub use options::Options;
+pub use options::{Options, Tls};
 pub use server::Server;

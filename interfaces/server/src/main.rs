@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod files;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -25,12 +26,25 @@ fn main() -> ExitCode {
 }
 
 fn serve(args: Args) -> Result<()> {
-    let (path, options) = args.options()?;
+    let (path, mut options) = args.options()?;
+    let clients_max = files::clients_max(options.clients_max);
+    if clients_max < options.clients_max {
+        eprintln!(
+            "adamant-server: the system allows so few open files (ulimit -n) that {clients_max} clients \
+             may be connected at once, not {}",
+            options.clients_max
+        );
+        options.clients_max = clients_max;
+    }
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
     let server = Server::start(&path, options)?;
-    let address = server.address();
+    let mut words = format!("listening on {}\n", server.address());
+    if let Some(address) = server.http_address() {
+        words.push_str(&format!("status on {scheme}://{address}/\n"));
+    }
     // Who started it may not listen; the server does not need that.
-    let _ = writeln!(std::io::stdout(), "listening on {address}")
-        .and_then(|()| std::io::stdout().flush());
+    let mut output = std::io::stdout();
+    let _ = output.write_all(words.as_bytes()).and_then(|()| output.flush());
     server.wait()?;
     server.end()
 }

@@ -1,6 +1,7 @@
 //! How a server is started, and what it allows its clients.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use adamant::{Durability, Engine};
@@ -13,8 +14,16 @@ use crate::error::{Error, Result};
 pub struct Options {
     /// Where to listen; port 0: one that the system chooses. Default: 127.0.0.1:6379.
     pub address: SocketAddr,
-    /// What clients have to give with AUTH or HELLO. Default: none, which only loopback allows.
+    /// What clients have to give with AUTH or HELLO. Default: none, which others than loopback allow only
+    /// where certificates say who a client is.
     pub password: Option<String>,
+    /// Where to answer HTTP: a page of status, `/status.json`, `/metrics` for Prometheus, `/health`; port 0:
+    /// one that the system chooses. Encrypted, and with the password, where clients are. Default: nowhere.
+    pub http: Option<SocketAddr>,
+    /// Encryption of all connections. Default: none.
+    pub tls: Option<Tls>,
+    /// How long a client may take to agree on encryption. Default: 10 s.
+    pub handshake_wait: Duration,
     /// Databases, 1 to 1,024: number N is the keyspace `dbN` of entries that end. Default: 16.
     pub databases: usize,
     /// What a write is before its reply is sent. With [`Durability::Buffered`] the device has it
@@ -45,12 +54,35 @@ pub struct Options {
     pub threads: usize,
 }
 
+/// Files of certificates and keys, in PEM.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Tls {
+    /// The server's certificate, and those that lead from it to one that clients trust.
+    pub certificate: PathBuf,
+    /// The key of that certificate.
+    pub key: PathBuf,
+    /// Certificates of who may sign those of clients: clients without one are not let in. Default: none
+    /// is asked for.
+    pub client_ca: Option<PathBuf>,
+}
+
+impl Tls {
+    /// The server shows this certificate; clients need none.
+    pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        Self { certificate: certificate.into(), key: key.into(), client_ca: None }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 6379)),
             password: None,
+            http: None,
+            tls: None,
+            handshake_wait: Duration::from_secs(10),
             databases: 16,
             durability: Durability::Sync,
             engine: Engine::default(),
@@ -69,13 +101,23 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Fails unless all options are what they may be, and who can reach the server needs a password.
+    /// An address that others can reach who need not say who they are, where clients give no password.
+    /// Encryption alone does not tell.
+    pub(crate) fn open_address(&self) -> Option<SocketAddr> {
+        let asks_for_certificates = self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+        let mut addresses = [Some(self.address), self.http].into_iter().flatten();
+        addresses.find(|address| !address.ip().is_loopback() && !asks_for_certificates)
+    }
+
+    /// Fails unless all options are what they may be, and who can reach the server has to say who it is.
     ///
     /// # Errors
     /// [`Error::Option`], [`Error::Unprotected`].
     pub(crate) fn check(&self) -> Result<()> {
-        if !self.address.ip().is_loopback() && self.password.is_none() {
-            return Err(Error::Unprotected { address: self.address });
+        if self.password.is_none()
+            && let Some(address) = self.open_address()
+        {
+            return Err(Error::Unprotected { address });
         }
         if self.password.as_deref() == Some("") {
             return Err(Error::Option { name: "--password-file", expected: "one line, not empty" });
@@ -90,5 +132,30 @@ impl Options {
             return Err(Error::Option { name: "--clients-max", expected: "at least 1" });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_have_to_say_who_they_are() {
+        let mut options = Options::default();
+        assert!(options.check().is_ok());
+        options.address.set_ip(Ipv4Addr::UNSPECIFIED.into());
+        assert!(matches!(options.check(), Err(Error::Unprotected { .. })));
+        // Encryption hides what is said, not from whom it comes.
+        options.tls = Some(Tls::new("certificate", "key"));
+        assert!(matches!(options.check(), Err(Error::Unprotected { .. })));
+        options.password = Some("secret".into());
+        assert!(options.check().is_ok());
+        options.address.set_ip(Ipv4Addr::LOCALHOST.into());
+        options.password = None;
+        options.http = Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80)));
+        assert!(matches!(options.check(), Err(Error::Unprotected { .. })), "who looks, too");
+        let tls = Tls { client_ca: Some("ca".into()), ..Tls::new("certificate", "key") };
+        options.tls = Some(tls);
+        assert!(options.check().is_ok());
     }
 }

@@ -25,17 +25,21 @@ use crate::cursors::Cursors;
 use crate::data::Databases;
 use crate::ending::Ending;
 use crate::error::{Error, Result};
+use crate::http;
 use crate::keeper;
 use crate::options::Options;
 use crate::shared::{Held, Settings, Shared};
+use crate::tls;
 use crate::world::World;
 
 /// While the commit of one waits for the device, the other one makes the next.
 const COMMITTING_THREADS: usize = 2;
 /// Bytes of a thread's stack: as deep as a command, whose depth no request can change.
 const STACK_BYTES: usize = 1 << 20;
-/// How long tasks of clients may take to see that the server ends.
+/// How long tasks of clients may take to send their last replies when the server ends.
 const GOODBYE: Duration = Duration::from_secs(5);
+/// How often is looked whether all clients have gone.
+const GOODBYE_LOOKS: Duration = Duration::from_millis(2);
 /// How long nothing is accepted after that failed, for want of file descriptors for example.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -45,6 +49,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct Server {
     shared: Arc<Shared>,
     address: SocketAddr,
+    http_address: Option<SocketAddr>,
     /// `None` once it has ended.
     running: Option<Running>,
 }
@@ -80,9 +85,8 @@ impl Server {
             .enable_all()
             .build()
             .map_err(Error::System)?;
-        let listen = |error| Error::Listen { address: options.address, error };
-        let listener = runtime.block_on(TcpListener::bind(options.address)).map_err(listen)?;
-        let address = listener.local_addr().map_err(listen)?;
+        let (listener, address) = listen(&runtime, options.address)?;
+        let watching = options.http.map(|address| listen(&runtime, address)).transpose()?;
         let shared = Arc::new(shared_of(&store, options, address.port())?);
         let mut threads = Vec::new();
         for _ in 0..COMMITTING_THREADS {
@@ -94,13 +98,22 @@ impl Server {
             keeper::serve(&shared.world, &shared.ending);
         })?);
         runtime.spawn(accept(listener, Arc::clone(&shared)));
+        let http_address = watching.map(|(listener, address)| {
+            runtime.spawn(http::serve(listener, Arc::clone(&shared)));
+            address
+        });
         let running = Some(Running { runtime, threads, store });
-        Ok(Self { shared, address, running })
+        Ok(Self { shared, address, http_address, running })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where it answers HTTP, if it does.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http_address
     }
 
     /// Asks for the end, from any thread; [`Server::wait`] returns then.
@@ -145,6 +158,15 @@ impl Server {
                 self.shared.ending.begin(Some("a thread of the server panicked".into()));
             }
         }
+        runtime.block_on(async {
+            let all_gone = async {
+                while self.shared.clients.len() > 0 {
+                    tokio::time::sleep(GOODBYE_LOOKS).await;
+                }
+            };
+            // Who does not take its last replies goes without them.
+            let _ = tokio::time::timeout(GOODBYE, all_gone).await;
+        });
         runtime.shutdown_timeout(GOODBYE);
         match self.shared.ending.failure() {
             Some(cause) => Err(Error::Poisoned { cause }),
@@ -160,6 +182,14 @@ impl Drop for Server {
     }
 }
 
+fn listen(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    let bound = runtime.block_on(TcpListener::bind(address)).and_then(|listener| {
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    });
+    bound.map_err(|error| Error::Listen { address, error })
+}
+
 fn shared_of(store: &Store, options: Options, port: u16) -> Result<Shared> {
     let databases = Databases::open(store, options.databases, options.engine)?;
     let surroundings = Surroundings {
@@ -167,6 +197,7 @@ fn shared_of(store: &Store, options: Options, port: u16) -> Result<Shared> {
         value_bytes_max: options.argument_bytes_max,
         reply_bytes_max: options.reply_bytes_max,
     };
+    let tls = options.tls.as_ref().map(tls::load).transpose()?;
     let settings = Settings {
         password: options.password.clone(),
         clients_max: options.clients_max,
@@ -175,6 +206,7 @@ fn shared_of(store: &Store, options: Options, port: u16) -> Result<Shared> {
     Ok(Shared {
         world: World::new(databases, surroundings, options.durability),
         settings: Mutex::new(settings),
+        tls,
         clients: Clients::default(),
         queue: Queue::default(),
         ending: Ending::default(),
@@ -227,6 +259,8 @@ fn welcome(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>) {
         Some(client) => {
             tokio::spawn(connection::serve(stream, Arc::clone(shared), client));
         }
+        // A client that waits for encryption would not understand the line.
+        None if shared.tls.is_some() => {}
         None => {
             // A new socket has room for a line; if not, it is closed without one.
             let _ = stream.try_write(b"-ERR max number of clients reached\r\n");

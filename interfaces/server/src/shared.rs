@@ -1,13 +1,16 @@
 //! What all connections share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tokio_rustls::rustls::ServerConfig;
 
 use crate::clients::Clients;
 use crate::committer::Queue;
 use crate::ending::Ending;
+use crate::health::Trouble;
 use crate::options::Options;
 use crate::world::World;
 
@@ -17,6 +20,8 @@ pub(crate) struct Shared {
     /// As it was started; what CONFIG SET changes is in `settings`.
     pub(crate) options: Options,
     pub(crate) settings: Mutex<Settings>,
+    /// Certificates and keys, if connections are encrypted.
+    pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) world: World,
     pub(crate) clients: Clients,
     pub(crate) queue: Queue,
@@ -31,12 +36,39 @@ pub(crate) struct Shared {
     pub(crate) port: u16,
 }
 
+impl Shared {
+    /// Why the store takes no writes, if so.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        if let Some(words) = self.ending.failure() {
+            return Some(Trouble { kind: "failed", words });
+        }
+        if self.ending.has_begun() {
+            return Some(Trouble { kind: "ending", words: "the server ends".into() });
+        }
+        if let Err(error) = self.world.databases.store().check_writable() {
+            return Some(Trouble { kind: "failed", words: error.to_string() });
+        }
+        self.world.health.trouble()
+    }
+}
+
 /// What CONFIG SET may change.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) password: Option<String>,
     pub(crate) clients_max: usize,
     pub(crate) idle: Option<Duration>,
+}
+
+impl Settings {
+    /// Whether a user may come in. There is only the one called default, of all passwords if none is set.
+    pub(crate) fn admits(&self, user: &[u8], password: &[u8]) -> bool {
+        let Some(right) = &self.password else { return user == b"default" };
+        // In a time that does not tell how much of it is right.
+        let same = right.bytes().zip(password.iter().copied().chain(std::iter::repeat(0)));
+        let difference = same.fold(0, |difference, (one, other)| difference | (one ^ other));
+        difference == 0 && right.len() == password.len() && user == b"default"
+    }
 }
 
 /// Bytes that clients hold beyond what each may.

@@ -8,6 +8,7 @@ use parking_lot::RwLock;
 
 use crate::call::Surroundings;
 use crate::data::Databases;
+use crate::health::Health;
 use crate::watch::Watchers;
 
 /// What those who run commands share.
@@ -16,6 +17,7 @@ pub(crate) struct World {
     pub(crate) databases: Databases,
     pub(crate) watchers: Arc<Watchers>,
     pub(crate) surroundings: Surroundings,
+    pub(crate) health: Health,
     /// Shared by who writes; had alone by who empties databases, which takes two commits.
     pub(crate) emptying: RwLock<()>,
     is_sync: AtomicBool,
@@ -32,6 +34,7 @@ impl World {
             databases,
             watchers: Arc::default(),
             surroundings,
+            health: Health::default(),
             emptying: RwLock::new(()),
             is_sync: AtomicBool::new(durability == Durability::Sync),
         }

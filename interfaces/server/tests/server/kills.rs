@@ -1,38 +1,15 @@
 //! The program, killed under load: what was acknowledged is there.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::program::Program;
 use crate::support::{Client, Value, request};
 
 const CLIENTS: usize = 4;
-
-/// The program, killed when it is dropped.
-struct Program(Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start(store: &Path, durability: &str) -> (Program, SocketAddr) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_adamant-server"))
-        .arg(store)
-        .args(["--port", "0", "--databases", "2", "--durability", durability])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("listening on ").unwrap().parse().unwrap();
-    (Program(child), address)
-}
 
 /// Each client counts up a key of its own, by SET, INCR and MULTI in turn, pipelined by 4, and
 /// notes what was acknowledged.
@@ -74,7 +51,8 @@ fn kill_under_load(durability: &str) {
     let store = directory.path().join("store");
     let acknowledged: [AtomicU64; CLIENTS] = Default::default();
     for round in 0..3_u64 {
-        let (mut program, address) = start(&store, durability);
+        let mut program = Program::start(&store, &["--databases", "2", "--durability", durability]);
+        let address = program.address;
         let mut client = Client::connect(address);
         for (number, acknowledged) in acknowledged.iter().enumerate() {
             let found = match client.say(&format!("GET n{number}")) {
@@ -96,7 +74,7 @@ fn kill_under_load(durability: &str) {
                 assert!(start.elapsed() < Duration::from_secs(120), "nothing is acknowledged");
                 std::thread::sleep(Duration::from_millis(5));
             }
-            program.0.kill().unwrap();
+            program.child.kill().unwrap();
         });
     }
 }
@@ -115,11 +93,11 @@ fn killed_with_commits_in_the_system() {
 fn a_signal_closes_the_store() {
     let directory = tempfile::tempdir().unwrap();
     let store = directory.path().join("store");
-    let (mut program, address) = start(&store, "sync");
-    assert_eq!(Client::connect(address).say("SET a 1"), Value::ok());
-    let killed = Command::new("kill").arg(program.0.id().to_string()).status().unwrap();
+    let mut program = Program::start(&store, &[]);
+    assert_eq!(Client::connect(program.address).say("SET a 1"), Value::ok());
+    let killed = Command::new("kill").arg(program.child.id().to_string()).status().unwrap();
     assert!(killed.success());
-    assert!(program.0.wait().unwrap().success());
+    assert!(program.child.wait().unwrap().success());
     assert!(adamant::Store::open(&store).unwrap().recovery().was_closed);
     let again = Command::new(env!("CARGO_BIN_EXE_adamant-server"))
         .arg(&store)

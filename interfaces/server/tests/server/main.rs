@@ -3,10 +3,18 @@
 #![forbid(unsafe_code)]
 
 mod support;
+mod certificates;
+mod disk;
+mod program;
+mod web;
 
 mod answers;
 mod differential;
+mod full;
 mod kills;
 mod large;
 mod limits;
+mod page;
+mod status;
+mod tls;
 mod transactions;

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adamant::Store;
 use adamant_server::{Options, Server};
@@ -70,13 +70,18 @@ pub(crate) struct Client<S = TcpStream> {
     at: usize,
 }
 
+/// A stream that does not wait for ever.
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
 impl Client {
     pub(crate) fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        Self::over(stream)
+        Self::over(connect(address))
     }
 }
 
@@ -178,6 +183,15 @@ pub(crate) fn serve(change: impl FnOnce(&mut Options)) -> Server {
     Server::start_on(Store::in_memory().unwrap(), options).unwrap()
 }
 
+/// Waits until something is so, which a machine with much to do may take long for.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// The seed of a test, or the one that `ADAMANT_SERVER_SEED` gives; to be printed.
 pub(crate) fn seed(number: u64) -> u64 {
     let seed = std::env::var("ADAMANT_SERVER_SEED").ok().and_then(|seed| seed.parse().ok());
@@ -193,7 +207,7 @@ pub(crate) fn server_and_client() -> (Server, Client) {
     (server, client)
 }
 
-impl Client {
+impl<S: Read + Write> Client<S> {
     /// Whether it is answered: not if the server has refused it.
     pub(crate) fn try_ping(mut self) -> Option<()> {
         self.stream.write_all(b"PING\r\n").ok()?;

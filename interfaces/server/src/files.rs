@@ -1,0 +1,28 @@
+//! The limit of open files, which each client takes one of.
+//!
+//! Purpose: clients must never take the files that the store needs: a log file that cannot be made ends all
+//! writing. So the limit is raised for as many as are wanted, as far as the system allows.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Files that are not clients': of the store some 256 tables and blobs, log files and the pool, those who look
+/// at the status, and what the runtime has.
+const OWN_FILES: u64 = 512;
+
+/// How many clients there can be, if so many are wanted: one at least.
+pub(crate) fn clients_max(wanted: usize) -> usize {
+    let needed = OWN_FILES.saturating_add(wanted as u64);
+    let limit = getrlimit(Resource::Nofile);
+    let current = match limit.current {
+        Some(current) if current < needed => {
+            let raised = limit.maximum.map_or(needed, |maximum| maximum.min(needed));
+            let changed = Rlimit { current: Some(raised), maximum: limit.maximum };
+            match setrlimit(Resource::Nofile, changed) {
+                Ok(()) => raised,
+                Err(_) => current,
+            }
+        }
+        _ => return wanted,
+    };
+    usize::try_from(current.saturating_sub(OWN_FILES)).unwrap_or(wanted).clamp(1, wanted)
+}
