@@ -23,11 +23,18 @@ pub(crate) const KEY_BYTES_MAX: usize = adamant::KEY_BYTES_MAX - 8;
 #[derive(Debug)]
 pub(crate) struct Databases {
     store: Store,
-    all: Vec<ArcSwap<Expiring>>,
+    /// As one: who looks at two of them sees them before or after an exchange.
+    all: ArcSwap<Handles>,
 }
+
+/// The databases as they are for now.
+type Handles = Vec<Arc<Expiring>>;
 
 /// A value, and when it ends.
 pub(crate) type Found = (Slice, Option<Deadline>);
+
+/// A key, its value, and when it ends.
+type Entry = (Slice, Slice, Option<Deadline>);
 
 /// Bounds of keys.
 pub(crate) type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
@@ -45,15 +52,15 @@ impl Databases {
                     Ok(_) => KeyspaceOptions::new(),
                     Err(_) => KeyspaceOptions::new().engine(engine),
                 };
-                Ok(ArcSwap::from_pointee(store.expiring_with(&name, options)?))
+                Ok(Arc::new(store.expiring_with(&name, options)?))
             })
-            .collect::<Result<_>>()?;
-        Ok(Self { store: store.clone(), all })
+            .collect::<Result<Handles>>()?;
+        Ok(Self { store: store.clone(), all: ArcSwap::from_pointee(all) })
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.all.len()
+        self.all.load().len()
     }
 
     /// The store that they are in.
@@ -63,12 +70,12 @@ impl Databases {
 
     /// A database.
     pub(crate) fn get(&self, number: usize) -> Arc<Expiring> {
-        self.all[number].load_full()
+        Arc::clone(&self.all.load()[number])
     }
 
     /// Whether reads of a database may have to wait for the device.
     pub(crate) fn may_wait(&self, number: usize) -> bool {
-        self.all[number].load().keyspaces().0.engine() == Engine::Lsm
+        self.all.load()[number].keyspaces().0.engine() == Engine::Lsm
     }
 
     /// Takes everything out of a database. Nobody else may write meanwhile: its entries and their
@@ -78,8 +85,22 @@ impl Databases {
         let (entries, deadlines) = database.keyspaces();
         entries.clear()?;
         deadlines.clear()?;
-        // Handles from before look for the new trees each time.
-        self.all[number].store(Arc::new(self.store.expiring(&name_of(number))?));
+        self.open_again(&[number])
+    }
+
+    /// Lets two databases exchange all that they have, in one commit. Nobody else may write meanwhile.
+    pub(crate) fn swap(&self, number: usize, other: usize) -> Result<()> {
+        self.store.swap_expiring(&name_of(number), &name_of(other))?;
+        self.open_again(&[number, other])
+    }
+
+    /// Handles from before look for their trees each time.
+    fn open_again(&self, numbers: &[usize]) -> Result<()> {
+        let mut all = Handles::clone(&self.all.load());
+        for &number in numbers {
+            all[number] = Arc::new(self.store.expiring(&name_of(number))?);
+        }
+        self.all.store(Arc::new(all));
         Ok(())
     }
 }
@@ -95,7 +116,8 @@ pub(crate) fn is_key(key: &[u8]) -> bool {
 
 /// The databases as a command sees them.
 pub(crate) struct Data<'d> {
-    databases: &'d Databases,
+    store: &'d Store,
+    all: Arc<Handles>,
     watchers: &'d Watchers,
     /// `None`: nothing is changed, and what is committed is seen.
     transaction: Option<&'d mut Transaction>,
@@ -106,7 +128,8 @@ pub(crate) struct Data<'d> {
 impl<'d> Data<'d> {
     /// As it is committed, to look at only.
     pub(crate) fn committed(databases: &'d Databases, watchers: &'d Watchers) -> Self {
-        Self { databases, watchers, transaction: None, changes: HashMap::new() }
+        let all = databases.all.load_full();
+        Self { store: databases.store(), all, watchers, transaction: None, changes: HashMap::new() }
     }
 
     /// As a transaction sees it and changes it, beside which nobody else writes.
@@ -115,7 +138,7 @@ impl<'d> Data<'d> {
         watchers: &'d Watchers,
         transaction: &'d mut Transaction,
     ) -> Self {
-        Self { databases, watchers, transaction: Some(transaction), changes: HashMap::new() }
+        Self { transaction: Some(transaction), ..Self::committed(databases, watchers) }
     }
 
     /// Whether it is what a transaction sees.
@@ -125,12 +148,12 @@ impl<'d> Data<'d> {
 
     /// How many databases there are.
     pub(crate) fn databases(&self) -> usize {
-        self.databases.len()
+        self.all.len()
     }
 
     /// The store, for what is not about entries.
     pub(crate) fn store(&self) -> &'d Store {
-        self.databases.store()
+        self.store
     }
 
     /// What a key has.
@@ -138,7 +161,7 @@ impl<'d> Data<'d> {
         if !is_key(key) {
             return Ok(None);
         }
-        let database = self.databases.all[database].load();
+        let database = &self.all[database];
         match &mut self.transaction {
             Some(transaction) => database.within(transaction).get_with_deadline(key),
             None => database.get_with_deadline(key),
@@ -150,7 +173,7 @@ impl<'d> Data<'d> {
         if self.transaction.is_some() || !is_key(key) {
             return Ok(self.get(database, key)?.is_some());
         }
-        self.databases.all[database].load().contains(key)
+        self.all[database].contains(key)
     }
 
     /// Sets what a key has.
@@ -161,7 +184,7 @@ impl<'d> Data<'d> {
         value: &[u8],
         deadline: Option<Deadline>,
     ) -> Result<()> {
-        let handle = self.databases.all[database].load();
+        let handle = Arc::clone(&self.all[database]);
         let transaction = writing(&mut self.transaction);
         let is_replaced = handle.within(transaction).insert(key, value, deadline)?;
         self.changed(database, key, !is_replaced);
@@ -176,7 +199,7 @@ impl<'d> Data<'d> {
         value: ReservedExpiring,
         deadline: Option<Deadline>,
     ) -> Result<()> {
-        let handle = self.databases.all[database].load();
+        let handle = Arc::clone(&self.all[database]);
         let transaction = writing(&mut self.transaction);
         let is_replaced = handle.within(transaction).insert_reserved(key, value, deadline)?;
         self.changed(database, key, !is_replaced);
@@ -194,7 +217,7 @@ impl<'d> Data<'d> {
         if !is_key(key) {
             return Ok(false);
         }
-        let handle = self.databases.all[database].load();
+        let handle = Arc::clone(&self.all[database]);
         let transaction = writing(&mut self.transaction);
         let was_there = handle.within(transaction).remove(key)?;
         if was_there {
@@ -206,7 +229,7 @@ impl<'d> Data<'d> {
 
     /// Takes everything out of a database, within the transaction: O(n).
     pub(crate) fn remove_all(&mut self, database: usize) -> Result<()> {
-        let handle = self.databases.all[database].load_full();
+        let handle = Arc::clone(&self.all[database]);
         let transaction = writing(&mut self.transaction);
         let mut within = handle.within(transaction);
         let keys = within.iter()?.map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>>>()?;
@@ -218,9 +241,32 @@ impl<'d> Data<'d> {
         Ok(())
     }
 
+    /// Lets two databases exchange all that they have, within the transaction: O(n).
+    pub(crate) fn swap_all(&mut self, one: usize, other: usize) -> Result<()> {
+        if one == other {
+            return Ok(());
+        }
+        let (first, second) = (self.entries(one)?, self.entries(other)?);
+        for (database, before, after) in [(one, &first, &second), (other, &second, &first)] {
+            for (key, ..) in before {
+                self.remove(database, key)?;
+            }
+            for (key, value, deadline) in after {
+                self.put(database, key, value, *deadline)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All entries of a database, as the transaction sees them.
+    fn entries(&mut self, database: usize) -> Result<Vec<Entry>> {
+        let handle = Arc::clone(&self.all[database]);
+        handle.within(writing(&mut self.transaction)).iter()?.collect()
+    }
+
     /// How many entries a database has. O(1), and O(log n) for each that is over and still there.
     pub(crate) fn len(&mut self, database: usize) -> Result<u64> {
-        let committed = self.databases.all[database].load().len()?;
+        let committed = self.all[database].len()?;
         let change = self.changes.get(&database).copied().unwrap_or_default();
         Ok(committed.saturating_add_signed(change))
     }
@@ -233,13 +279,13 @@ impl<'d> Data<'d> {
         is_down: bool,
         visitor: &mut Visitor<'_>,
     ) -> Result<()> {
-        let handle = self.databases.all[database].load_full();
+        let handle = Arc::clone(&self.all[database]);
         match &mut self.transaction {
             Some(transaction) => {
                 visit_each(handle.within(transaction).range(bounds)?, is_down, visitor)
             }
             None => {
-                let snapshot = self.databases.store.snapshot()?;
+                let snapshot = self.store.snapshot()?;
                 visit_each(handle.at(&snapshot).range(bounds), is_down, visitor)
             }
         }
@@ -252,7 +298,7 @@ fn writing<'t>(transaction: &'t mut Option<&mut Transaction>) -> &'t mut Transac
 }
 
 fn visit_each(
-    mut entries: impl DoubleEndedIterator<Item = Result<(Slice, Slice, Option<Deadline>)>>,
+    mut entries: impl DoubleEndedIterator<Item = Result<Entry>>,
     is_down: bool,
     visitor: &mut Visitor<'_>,
 ) -> Result<()> {

@@ -4,10 +4,11 @@
 //! transaction ends the transaction; of a look it is the reply.
 
 use adamant::Error;
+use bytes::Bytes;
 
 use crate::call::{Call, Failure, check_key};
 use crate::clock;
-use crate::commands::{Flags, Work, check_flush};
+use crate::commands::{Flags, Work, check_flush, check_swap};
 use crate::data::Data;
 use crate::reply::Replies;
 use crate::unit::{Action, Request, Unit};
@@ -70,11 +71,13 @@ pub(crate) fn run_alone(world: &World, unit: &mut Unit) {
     let Some(step) = unit.steps.get(unit.next) else { return };
     let start = unit.replies.len();
     unit.replies.version = step.version;
-    let mut data = Data::committed(&world.databases, &world.watchers);
     if let Action::Run(request) = &step.action {
         let done = match request.command.flags.has(Flags::WRITE) {
-            true => empty(world, &mut data, request, &mut unit.replies),
-            false => run_one(world, &mut data, request, &mut unit.replies),
+            true => change_all(world, request, &mut unit.replies),
+            false => {
+                let mut data = Data::committed(&world.databases, &world.watchers);
+                run_one(world, &mut data, request, &mut unit.replies)
+            }
         };
         if let Err(error) = done {
             unit.replies.truncate(start);
@@ -87,37 +90,67 @@ pub(crate) fn run_alone(world: &World, unit: &mut Unit) {
     unit.next += 1;
 }
 
-/// FLUSHDB and FLUSHALL: in time that does not depend on what other clients wait for.
-fn empty(
+/// FLUSHDB, FLUSHALL and SWAPDB: in time that does not depend on what other clients wait for, nor on how many
+/// keys there are.
+fn change_all(world: &World, request: &Request, replies: &mut Replies) -> Result<(), Error> {
+    let _alone = world.emptying.write();
+    // As the databases are now that nobody else changes them.
+    let mut data = Data::committed(&world.databases, &world.watchers);
+    let call = call(world, &mut data, request, replies);
+    let done = match request.command.name {
+        "swapdb" => check_swap(&call).map(|pair| swap(world, call.data, pair)),
+        "flushall" => check_flush(&call)
+            .map(|()| (0..world.databases.len()).try_for_each(|it| empty(world, call.data, it))),
+        _ => check_flush(&call).map(|()| empty(world, call.data, request.database)),
+    };
+    match done {
+        Ok(done) => {
+            done?;
+            replies.ok();
+            Ok(())
+        }
+        Err(failure) => refuse(failure, replies),
+    }
+}
+
+fn empty(world: &World, data: &mut Data<'_>, database: usize) -> Result<(), Error> {
+    let gone = watched_in(world, data, database, &[database])?;
+    world.databases.clear(database)?;
+    gone.iter().for_each(|key| world.watchers.tell(database, key));
+    Ok(())
+}
+
+fn swap(world: &World, data: &mut Data<'_>, (one, other): (usize, usize)) -> Result<(), Error> {
+    if one == other {
+        return Ok(());
+    }
+    let mut changed = Vec::new();
+    for database in [one, other] {
+        let keys = watched_in(world, data, database, &[one, other])?;
+        changed.extend(keys.into_iter().map(|key| (database, key)));
+    }
+    world.databases.swap(one, other)?;
+    changed.iter().for_each(|(database, key)| world.watchers.tell(*database, key));
+    Ok(())
+}
+
+/// The keys of a database that somebody watches, as far as one of these databases has them.
+fn watched_in(
     world: &World,
     data: &mut Data<'_>,
-    request: &Request,
-    replies: &mut Replies,
-) -> Result<(), Error> {
-    let call = call(world, data, request, replies);
-    if let Err(failure) = check_flush(&call) {
-        return refuse(failure, call.replies);
+    database: usize,
+    places: &[usize],
+) -> Result<Vec<Bytes>, Error> {
+    let mut found = Vec::new();
+    for key in world.watchers.keys(database) {
+        for &place in places {
+            if data.contains(place, &key)? {
+                found.push(key);
+                break;
+            }
+        }
     }
-    let databases = match request.command.name {
-        "flushall" => 0..world.databases.len(),
-        _ => request.database..request.database + 1,
-    };
-    let _alone = world.emptying.write();
-    for database in databases {
-        let mut gone = world.watchers.keys(database);
-        let mut looked = Ok(());
-        gone.retain(|key| {
-            call.data.contains(database, key).unwrap_or_else(|error| {
-                looked = Err(error);
-                false
-            })
-        });
-        looked?;
-        world.databases.clear(database)?;
-        gone.iter().for_each(|key| world.watchers.tell(database, key));
-    }
-    call.replies.ok();
-    Ok(())
+    Ok(found)
 }
 
 fn run_action(

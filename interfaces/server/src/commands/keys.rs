@@ -1,6 +1,7 @@
 //! Keys whatever they hold: removing, counting, moving them.
 
 use crate::call::{Call, NO_SUCH_KEY, Outcome, SAME_OBJECTS, SYNTAX, check_key, is_word, refuse};
+use crate::number::integer;
 
 pub(super) fn del(call: &mut Call<'_, '_>) -> Outcome {
     let mut removed = 0;
@@ -113,6 +114,23 @@ pub(super) fn flushall(call: &mut Call<'_, '_>) -> Outcome {
     }
     call.replies.ok();
     Ok(())
+}
+
+pub(super) fn swapdb(call: &mut Call<'_, '_>) -> Outcome {
+    let (one, other) = check_swap(call)?;
+    call.data.swap_all(one, other)?;
+    call.replies.ok();
+    Ok(())
+}
+
+/// The databases that exchange what they have.
+pub(crate) fn check_swap(call: &Call<'_, '_>) -> Outcome<(usize, usize)> {
+    for (at, words) in [(1, "ERR invalid first DB index"), (2, "ERR invalid second DB index")] {
+        if integer(call.argument(at)).is_none() {
+            return refuse(words);
+        }
+    }
+    Ok((call.database(1)?, call.database(2)?))
 }
 
 /// What both take: nothing, ASYNC or SYNC.

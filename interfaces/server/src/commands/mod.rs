@@ -16,5 +16,5 @@ mod strings;
 mod table;
 
 pub(crate) use command::{Command, Flags, Verb, Work};
-pub(crate) use keys::check_flush;
+pub(crate) use keys::{check_flush, check_swap};
 pub(crate) use table::{ALL, find};

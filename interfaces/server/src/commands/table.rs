@@ -144,6 +144,8 @@ pub(crate) static ALL: &[Command] = commands! {
         "2.2.0" "Returns the bytes of a value.";
     "substr" 4 [READ] (1, 1, 1) String Data(parts::getrange)
         "1.0.0" "Returns a part of a value.";
+    "swapdb" 3 [WRITE ALONE] (0, 0, 0) Server Data(keys::swapdb)
+        "4.0.0" "Exchanges two databases, in one commit.";
     "time" 1 [FAST] (0, 0, 0) Server Session(Verb::Time)
         "2.6.0" "Returns the seconds since 1970, and microseconds.";
     "touch" -2 [READ FAST] (1, -1, 1) Generic Data(keys::exists)

@@ -97,7 +97,7 @@ impl Maker {
         let float = self.one_of(&["0.1", "2.5", "-1.25", "3e1", "abc", "-7", "inf"]);
         let database = self.one_of(&["0", "1", "3", "4", "-1", "x"]);
         let one = |words: &[&str]| words.iter().map(ToString::to_string).collect();
-        match self.0.u8(..60) {
+        match self.0.u8(..61) {
             0..4 => one(&["SET", key, value]),
             4..6 => one(&["SET", key, value, option]),
             6 => one(&["SET", key, value, "PXAT", later, option]),
@@ -150,6 +150,7 @@ impl Maker {
             58 => {
                 one(&[self.one_of(&["FLUSHDB", "FLUSHALL", "GET", "SET", "MSET", "NOPE", "PING"])])
             }
+            59 => one(&["SWAPDB", database, self.one_of(&["0", "1", "2", "4", "x"])]),
             _ => one(&[
                 self.one_of(&["GET", "ECHO", "TOUCH", "SUBSTR", "PING", "EXPIRE"]),
                 key,

@@ -10,6 +10,7 @@ mod web;
 
 mod answers;
 mod differential;
+mod exchange;
 mod full;
 mod kills;
 mod large;
