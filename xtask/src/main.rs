@@ -18,6 +18,7 @@ mod proofs;
 mod tidy;
 mod parts;
 mod python;
+mod redis_py;
 mod docs;
 mod package;
 mod test;
@@ -43,7 +44,7 @@ const USAGE: &str = "\
 usage: cargo xtask layers                 one-way order of crates, no cycle between modules
        cargo xtask tidy                   what must not be in the sources, and the longest of them
        cargo xtask test [--kill-rounds N] every test, in parts, with seconds and a summary
-       cargo xtask test --python          the part of it that is the Python package
+       cargo xtask test --python          the parts of it in Python: the package, and redis-py at the server
        cargo xtask docs [--open]          documentation of the crates that users need, without warnings
        cargo xtask package [--quick]      their packages, each built from what was packed; the command
                                           installed. --quick: packed and looked at only

@@ -5,7 +5,7 @@
 //! that could do that, or no index to be reached, the part is skipped and says why.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ const SUITS: &str = "import sys, venv, ensurepip\n\
                      if sys.version_info < (3, 11): print('Python', sys.version, 'is older than 3.11')";
 
 /// Why the tests did not run to their end.
-enum Halt {
+pub(crate) enum Halt {
     /// Something that this machine does not have.
     Skipped(String),
     /// Something of ours.
@@ -28,10 +28,15 @@ enum Halt {
 
 /// Builds, installs and tests.
 pub(crate) fn run(root: &Path) -> Part {
+    part(NAME, "a wheel by maturin, and pytest, in target/python", || install_and_test(root))
+}
+
+/// A part of tests in Python.
+pub(crate) fn part(name: &str, what: &str, work: impl FnOnce() -> Result<Counts, Halt>) -> Part {
     let start = Instant::now();
-    println!("== {NAME}: a wheel by maturin, and pytest, in target/python");
+    println!("== {name}: {what}");
     let (mut counts, mut skipped) = (Counts::default(), Vec::new());
-    match install_and_test(root) {
+    match work() {
         Ok(found) => {
             counts = found;
             if counts.skipped > 0 {
@@ -48,27 +53,13 @@ pub(crate) fn run(root: &Path) -> Part {
             counts.failed = 1;
         }
     }
-    Part { name: NAME.to_owned(), seconds: start.elapsed().as_secs_f64(), counts, skipped }
+    Part { name: name.to_owned(), seconds: start.elapsed().as_secs_f64(), counts, skipped }
 }
 
 fn install_and_test(root: &Path) -> Result<Counts, Halt> {
     let (package, home) = (root.join(PACKAGE), root.join("target/python"));
     let (venv, wheels) = (home.join("venv"), home.join("wheels"));
-    let python = venv.join("bin/python");
-    if !python.exists() {
-        make_environment(&venv)?;
-    }
-    let pip = || {
-        let mut pip = Command::new(&python);
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-        pip
-    };
-    let requirements = package.join("tests/requirements.txt");
-    succeeds(pip().arg("--requirement").arg(&requirements), |said| {
-        Halt::Skipped(format!(
-            "could not install what the tests need from the package index: {said}"
-        ))
-    })?;
+    let python = environment(&venv, &package.join("tests/requirements.txt"))?;
 
     let _ = fs::remove_dir_all(&wheels);
     let mut maturin = Command::new(venv.join("bin/maturin"));
@@ -78,17 +69,47 @@ fn install_and_test(root: &Path) -> Result<Counts, Halt> {
     succeeds(&mut maturin, |said| Halt::Failed(format!("maturin built no wheel: {said}")))?;
     let wheel = fs::read_dir(&wheels).ok().and_then(|mut files| files.next()?.ok());
     let wheel = wheel.ok_or_else(|| Halt::Failed("maturin left no wheel".to_owned()))?.path();
-    let mut install = pip();
+    let mut install = pip(&python);
     install.args(["--force-reinstall", "--no-deps"]).arg(&wheel);
     succeeds(&mut install, |said| Halt::Failed(format!("pip did not install the wheel: {said}")))?;
 
-    let mut tests = Command::new(&python);
-    tests
-        .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "tests"])
-        .current_dir(&package);
-    tests.env("PYTHONDONTWRITEBYTECODE", "1");
+    let mut tests = tests(&python, &package.join("tests"));
     tests.env("HYPOTHESIS_STORAGE_DIRECTORY", home.join("hypothesis"));
-    let (lines, succeeded) = parts::output(&mut tests).map_err(Halt::Failed)?;
+    count(&mut tests)
+}
+
+/// A virtual environment with what a file of requirements names: its interpreter.
+pub(crate) fn environment(venv: &Path, requirements: &Path) -> Result<PathBuf, Halt> {
+    let python = venv.join("bin/python");
+    if !python.exists() {
+        make_environment(venv)?;
+    }
+    succeeds(pip(&python).arg("--requirement").arg(requirements), |said| {
+        Halt::Skipped(format!(
+            "could not install what the tests need from the package index: {said}"
+        ))
+    })?;
+    Ok(python)
+}
+
+fn pip(python: &Path) -> Command {
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    pip
+}
+
+/// Runs the tests of a folder, from the one that it is in.
+pub(crate) fn tests(python: &Path, folder: &Path) -> Command {
+    let mut tests = Command::new(python);
+    tests.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]);
+    tests.args(folder.file_name()).current_dir(folder.parent().unwrap_or(folder));
+    tests.env("PYTHONDONTWRITEBYTECODE", "1");
+    tests
+}
+
+/// Runs tests and counts them.
+pub(crate) fn count(tests: &mut Command) -> Result<Counts, Halt> {
+    let (lines, succeeded) = parts::output(tests).map_err(Halt::Failed)?;
     let mut counts = lines.last().and_then(|line| summary(line)).unwrap_or_default();
     if !succeeded {
         println!("{}", lines.join("\n"));
@@ -116,7 +137,7 @@ fn make_environment(venv: &Path) -> Result<(), Halt> {
 }
 
 /// Runs a command; what it said, made to a reason, if it fails.
-fn succeeds(command: &mut Command, halt: impl Fn(String) -> Halt) -> Result<(), Halt> {
+pub(crate) fn succeeds(command: &mut Command, halt: impl Fn(String) -> Halt) -> Result<(), Halt> {
     match command.output() {
         Ok(done) if done.status.success() => Ok(()),
         Ok(done) => {

@@ -7,6 +7,7 @@
 use crate::docs;
 use crate::parts::{self, Counts, Part};
 use crate::python;
+use crate::redis_py;
 use crate::workspace::Workspace;
 
 const MOST_TESTS: &str = "test --workspace --exclude adamant-cli --exclude adamant-capi \
@@ -42,13 +43,14 @@ pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
     ran.push(run("packages", "xtask package --quick", &[]));
     ran.push(run("benchmark smoke test", BENCHMARK, &[]));
     ran.push(python::run(&workspace.root));
+    ran.push(redis_py::run(&workspace));
     Ok(summarise(&ran))
 }
 
-/// Runs the part "Python" alone.
+/// Runs the parts in Python alone.
 pub(crate) fn run_python() -> Result<bool, String> {
     let workspace = Workspace::load()?;
-    Ok(summarise(&[python::run(&workspace.root)]))
+    Ok(summarise(&[python::run(&workspace.root), redis_py::run(&workspace)]))
 }
 
 /// Each program of the examples' package, and each example of any package.

@@ -8,7 +8,9 @@ mod disk;
 mod program;
 mod web;
 
+mod abuse;
 mod answers;
+mod clients;
 mod differential;
 mod exchange;
 mod full;
