@@ -12,9 +12,10 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use adamant_heap::access::Read;
-use adamant_heap::{Heap, Ptr, Transaction};
+use adamant_heap::{Heap, Ptr, Salvage, Transaction};
 use adamant_lsm::{
-    Cache, CacheOptions, Environment, FileCounter, Lsm, Options as LsmOptions, Sequences, number_of,
+    Cache, CacheOptions, Environment, FileCounter, LostRecords, Lsm, Options as LsmOptions,
+    Sequences, number_of,
 };
 use adamant_medium::storage::Directory;
 use adamant_wire::mutants::is_planted;
@@ -178,6 +179,19 @@ impl Forest {
         let tree = Lsm::open(heap, head, environment).map_err(Error::of_lsm(name))?;
         trees.insert(head, Arc::clone(&tree));
         Ok(tree)
+    }
+
+    /// What is left of the tree with a head, whose memtables are damaged; `lost` is told what is not.
+    pub(crate) fn salvage(
+        &self,
+        heap: &Salvage,
+        store: u64,
+        (name, head): (&str, u64),
+        lost: &mut dyn FnMut(LostRecords),
+    ) -> Result<Arc<Lsm>> {
+        let uuid = || Lsm::identity(heap, head).map_err(Error::of_lsm(name));
+        let environment = self.environment_or_new(heap, (store, false), uuid)?;
+        Lsm::salvage(heap, head, environment, lost).map_err(Error::of_lsm(name))
     }
 
     /// Destroys a tree, which leaves the list with the commit.

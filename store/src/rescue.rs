@@ -17,7 +17,7 @@ use adamant_heap::durability::Durability;
 use adamant_heap::layout::ROOT_COUNT;
 use adamant_heap::ptr::Ptr;
 use adamant_heap::{JournalKind, Salvage};
-use adamant_lsm::{CopyLimits, Lsm, NEWEST};
+use adamant_lsm::{CopyLimits, LostRecords, Lsm, NEWEST};
 use adamant_slice::Slice;
 use adamant_trees::{Bplus, Salvaged};
 use zerocopy::FromBytes;
@@ -287,23 +287,29 @@ impl<'s> Rescue<'s> {
     fn log(&self, name: &str, head: u64) -> Result<KeyspaceRepair> {
         let mut writer = Writer::new(self.target, name, Engine::Lsm, None)?;
         let store = self.salvage.root(STORE_ROOT).unwrap_or(0);
-        match self.forest.tree(self.salvage, store, name, head) {
+        let tree = self.forest.tree(self.salvage, store, name, head).or_else(|_| {
+            let mut lost = |records| writer.note(Some(lost_records(&records)));
+            self.forest.salvage(self.salvage, store, (name, head), &mut lost)
+        });
+        match tree {
             Err(error) => writer.note(Some(format!("all pairs: {error}"))),
-            Ok(tree) => {
-                let all = (Bound::Unbounded, Bound::Unbounded);
-                let (mut low, mut high) = (None, None);
-                let forward = self.walk(&tree, all, true, &mut writer, &mut low);
-                if let Err(error) = forward {
-                    let lower = low.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-                    let rest = (lower, Bound::Unbounded);
-                    // It ends where the other one did, if not before: that is told already.
-                    let _ = self.walk(&tree, rest, false, &mut writer, &mut high);
-                    let between = Between(low.as_deref(), high.as_deref());
-                    writer.note(Some(format!("the pairs {between}: {error}")));
-                }
-            }
+            Ok(tree) => self.log_of(&tree, &mut writer),
         }
         writer.finish()
+    }
+
+    fn log_of(&self, tree: &Lsm, writer: &mut Writer) {
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let (mut low, mut high) = (None, None);
+        let forward = self.walk(tree, all, true, writer, &mut low);
+        if let Err(error) = forward {
+            let lower = low.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let rest = (lower, Bound::Unbounded);
+            // It ends where the other one did, if not before: that is told already.
+            let _ = self.walk(tree, rest, false, writer, &mut high);
+            let between = Between(low.as_deref(), high.as_deref());
+            writer.note(Some(format!("the pairs {between}: {error}")));
+        }
     }
 
     /// Saves what a log-structured merge tree has between bounds, from one end on; `last` is the key that
@@ -496,6 +502,16 @@ impl Writer {
         self.write()?;
         Ok(self.report)
     }
+}
+
+/// What was lost of a memtable, in words.
+fn lost_records(lost: &LostRecords) -> String {
+    let LostRecords { offset, bytes } = *lost;
+    let count = if bytes == 0 { "an unknown number of".into() } else { bytes.to_string() };
+    format!(
+        "{count} bytes of memtables from {offset:#x} of the heap on: keys that were written there are \
+         lost, or have the value from before"
+    )
 }
 
 /// Bounds of keys, in words.

@@ -18,6 +18,16 @@ pub trait Read {
     /// `Error::InvalidPointer` unless a block starts there (S3). O(1).
     fn block(&self, block: u64) -> Result<&[u8]>;
 
+    /// Bytes `at..at + len` of a block. Who reads what is left of a damaged heap gets them also where
+    /// others of the block are lost.
+    ///
+    /// # Errors
+    /// As [`Read::block`], also when the block has fewer bytes.
+    #[inline]
+    fn part(&self, block: u64, at: usize, len: usize) -> Result<&[u8]> {
+        part_of(self.block(block)?, block, at, len)
+    }
+
     /// The object at `ptr`.
     ///
     /// # Errors
@@ -26,6 +36,14 @@ pub trait Read {
 
     /// Asks the processor to load the cache line at heap offset `offset`. Never fails.
     fn prefetch(&self, offset: u64);
+}
+
+/// Bytes `at..at + len` of those of a block.
+#[inline]
+pub(crate) fn part_of(bytes: &[u8], block: u64, at: usize, len: usize) -> Result<&[u8]> {
+    let what = "is a block that ends before what is to be read of it";
+    let part = bytes.get(at..).and_then(|bytes| bytes.get(..len));
+    part.ok_or(Error::InvalidPointer { offset: block, what })
 }
 
 /// Writing blocks: what only a transaction can do.

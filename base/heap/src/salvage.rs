@@ -11,13 +11,14 @@
 //! Thread safety: a `Salvage` is read by any thread; it never changes once it is open.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use adamant_medium::storage::{Directory, File, Lock};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::access::Read;
+use crate::access::{Read, part_of};
 use crate::check::{CheckReport, Checker, Finding};
 use crate::class::{ClassTable, initial_classes};
 use crate::error::{Error, Result};
@@ -164,6 +165,43 @@ impl Salvage {
         }
     }
 
+    /// Where a block lies, whatever of it is lost; `None` where its descriptor is.
+    fn place(&self, block: u64) -> Result<Option<Place>> {
+        let page = block / PAGE_BYTES;
+        if page >= self.image.pages() || page < FIRST_PAGE {
+            return Err(Error::InvalidPointer { offset: block, what: "lies beyond the heap" });
+        }
+        if self.refuse_lost(descriptor_offset(page), 1).is_err() {
+            return Ok(None);
+        }
+        let place = self.image.locate(&self.classes, block)?;
+        // Where no checksum proves the word that led here, it may lead to what was freed.
+        if self.journal == JournalKind::Undo && !self.image.is_allocated(&self.classes, place)? {
+            return Err(Error::InvalidPointer { offset: block, what: "is not allocated" });
+        }
+        Ok(Some(place))
+    }
+
+    /// How many bytes a block has, and the ranges of them that can be read: those on no lost page.
+    ///
+    /// # Errors
+    /// `Error::InvalidPointer` unless a block starts there.
+    pub fn whole_parts(&self, block: u64) -> Result<(usize, Vec<Range<usize>>)> {
+        let Some(place) = self.place(block)? else {
+            let bytes = self.undescribed(block)?.len();
+            return Ok((bytes, vec![Range { start: 0, end: bytes }]));
+        };
+        let (mut parts, mut start, end) = (Vec::new(), block, block + place.bytes());
+        for &page in self.lost.range(block - block % PAGE_BYTES..end) {
+            parts.push((start, page));
+            start = page + PAGE_BYTES;
+        }
+        parts.push((start, end));
+        let within = |at: u64| (at - block) as usize;
+        let parts = parts.into_iter().filter(|(start, end)| start < end);
+        Ok((within(end), parts.map(|(start, end)| within(start)..within(end)).collect()))
+    }
+
     /// Refuses a range that touches a lost page.
     fn refuse_lost(&self, offset: u64, len: u64) -> Result<()> {
         let first = offset - offset % PAGE_BYTES;
@@ -194,20 +232,21 @@ impl Salvage {
 
 impl Read for Salvage {
     fn block(&self, block: u64) -> Result<&[u8]> {
-        let invalid = Error::InvalidPointer { offset: block, what: "lies beyond the heap" };
-        if block / PAGE_BYTES >= self.image.pages() || block / PAGE_BYTES < FIRST_PAGE {
-            return Err(invalid);
-        }
-        if self.refuse_lost(descriptor_offset(block / PAGE_BYTES), 1).is_err() {
-            return self.undescribed(block);
-        }
-        let place: Place = self.image.locate(&self.classes, block)?;
-        // Where no checksum proves the word that led here, it may lead to what was freed.
-        if self.journal == JournalKind::Undo && !self.image.is_allocated(&self.classes, place)? {
-            return Err(Error::InvalidPointer { offset: block, what: "is not allocated" });
-        }
+        let Some(place) = self.place(block)? else { return self.undescribed(block) };
         self.refuse_lost(block, place.bytes())?;
         self.image.bytes(block, place.bytes())
+    }
+
+    fn part(&self, block: u64, at: usize, len: usize) -> Result<&[u8]> {
+        let Some(place) = self.place(block)? else {
+            return part_of(self.undescribed(block)?, block, at, len);
+        };
+        let (start, len) = (at as u64, len as u64);
+        if start.checked_add(len).is_none_or(|end| end > place.bytes()) {
+            return part_of(&[], block, at, 1);
+        }
+        self.refuse_lost(block + start, len)?;
+        self.image.bytes(block + start, len)
     }
 
     fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {

@@ -10,6 +10,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use adamant_heap::Salvage;
 use adamant_heap::access::Read;
 use adamant_slice::Slice;
 use adamant_wire::mutants::is_planted;
@@ -21,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::key::BlobPointer;
 use crate::layout::Head;
 use crate::manifest::{self, BlobInfo, Listed};
-use crate::memtable::{Memtable, open_buffer};
+use crate::memtable::{LostRecords, Memtable, open_buffer};
 use crate::sum::damaged;
 use crate::table::{Table, TableMeta};
 
@@ -183,6 +184,23 @@ pub(crate) struct Layers {
     pub(crate) manifest: u64,
 }
 
+/// Opens the memtables of a buffer and of all that come before it, one after the other.
+fn open_memtables<R: Read>(
+    heap: &R,
+    mut buffer: u64,
+    memtables: &mut Vec<Arc<Memtable>>,
+    mut open: impl FnMut(u64) -> Result<Memtable>,
+) -> Result<()> {
+    while buffer != 0 {
+        if memtables.iter().any(|known| known.buffer() == buffer) {
+            return Err(damaged(buffer, "is a buffer that comes before itself"));
+        }
+        memtables.push(Arc::new(open(buffer)?));
+        buffer = open_buffer(heap, buffer)?.older.get();
+    }
+    Ok(())
+}
+
 /// Those of the tables of a level, which ascend, that have keys within bounds.
 pub(crate) fn within<'l>(
     files: &'l [Arc<TableFile>],
@@ -199,16 +217,42 @@ impl Layers {
         head: &Head,
         environment: &Arc<Environment>,
     ) -> Result<Self> {
-        let mut memtables = Vec::new();
-        let mut buffer = head.buffer.get();
-        while buffer != 0 {
-            if memtables.iter().any(|known: &Arc<Memtable>| known.buffer() == buffer) {
-                return Err(damaged(buffer, "is a buffer that comes before itself"));
-            }
-            let sequences = environment.sequences();
-            memtables.push(Arc::new(Memtable::open(heap, buffer, sequences)?));
-            buffer = open_buffer(heap, buffer)?.older.get();
+        let (sequences, mut memtables) = (environment.sequences(), Vec::new());
+        let open = |buffer| Memtable::open(heap, buffer, sequences);
+        open_memtables(heap, head.buffer.get(), &mut memtables, open)?;
+        Self::over(memtables, heap, head, environment)
+    }
+
+    /// As [`Layers::open`], with what is left of memtables.
+    pub(crate) fn salvage(
+        heap: &Salvage,
+        head: &Head,
+        environment: &Arc<Environment>,
+        lost: &mut dyn FnMut(LostRecords),
+    ) -> Result<Self> {
+        let (sequences, mut memtables) = (environment.sequences(), Vec::new());
+        let mut at = head.buffer.get();
+        let salvage = |buffer| {
+            at = buffer;
+            Memtable::salvage(heap, buffer, sequences, lost)
+        };
+        if open_memtables(heap, head.buffer.get(), &mut memtables, salvage).is_err() {
+            // Nothing else names the buffers before it.
+            lost(LostRecords { offset: at, bytes: 0 });
         }
+        if memtables.is_empty() {
+            memtables.push(Arc::new(Memtable::empty(at)));
+        }
+        Self::over(memtables, heap, head, environment)
+    }
+
+    /// These memtables, the newest first, over the files that a head names.
+    fn over<R: Read>(
+        mut memtables: Vec<Arc<Memtable>>,
+        heap: &R,
+        head: &Head,
+        environment: &Arc<Environment>,
+    ) -> Result<Self> {
         let frozen = memtables.split_off(memtables.len().min(1));
         let Some(active) = memtables.pop() else {
             return Err(damaged(0, "is where a tree's buffer should be"));

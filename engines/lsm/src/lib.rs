@@ -68,7 +68,7 @@ pub use key::{
 };
 pub use later::{LaterValue, Scanned, ScannedBlob};
 pub use look::{Glance, Look, TableLook};
-pub use memtable::CopyLimits;
+pub use memtable::{CopyLimits, LostRecords};
 pub use options::Options;
 pub use scan::{Count, TableScan};
 pub use sequence::Sequences;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use adamant_heap::access::{Read, Write};
-use adamant_heap::{Durability, Heap, Transaction};
+use adamant_heap::{Durability, Heap, Salvage, Transaction};
 use adamant_slice::Slice;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -25,7 +25,9 @@ use crate::head;
 use crate::key::{Entry, EntryKind, Version, check_key};
 use crate::layers::{Blob, LEVELS, Layers, TableFile};
 use crate::look::{Glance, Look, look};
-use crate::memtable::{CopyLimits, Memtable, Said, Undo, create_buffer, destroy_buffer};
+use crate::memtable::{
+    CopyLimits, LostRecords, Memtable, Said, Undo, create_buffer, destroy_buffer,
+};
 use crate::scan::{Count, TableScan, scan};
 
 /// Sequence numbers above all there are: what a transaction looks at, which sees its own writes.
@@ -88,7 +90,26 @@ impl Lsm {
     /// Those of the heap, also when there is no head, or what it names is damaged.
     pub fn open<R: Read>(heap: &R, head: u64, environment: &Arc<Environment>) -> Result<Arc<Self>> {
         let layers = Layers::open(heap, head::read(heap, head)?, environment)?;
-        Ok(Arc::new(Self {
+        Ok(Self::of(head, layers, environment))
+    }
+
+    /// As [`Lsm::open`], for reading only, with what is left of memtables that are damaged; `lost` is told
+    /// what is not. Of a key that was written there an older value, or one that was removed, may be seen.
+    ///
+    /// # Errors
+    /// As [`Lsm::open`], for all else.
+    pub fn salvage(
+        heap: &Salvage,
+        head: u64,
+        environment: &Arc<Environment>,
+        lost: &mut dyn FnMut(LostRecords),
+    ) -> Result<Arc<Self>> {
+        let layers = Layers::salvage(heap, head::read(heap, head)?, environment, lost)?;
+        Ok(Self::of(head, layers, environment))
+    }
+
+    fn of(head: u64, layers: Layers, environment: &Arc<Environment>) -> Arc<Self> {
+        Arc::new(Self {
             head,
             environment: Arc::clone(environment),
             current: ArcSwap::from_pointee(layers),
@@ -98,7 +119,7 @@ impl Lsm {
             is_destroyed: AtomicBool::new(false),
             pending: Mutex::default(),
             work: Work::default(),
-        }))
+        })
     }
 
     /// Heap offset of the head.

@@ -136,7 +136,7 @@ pub(crate) fn append<W: Write>(
 }
 
 /// The place of a record; no chunk is so large that one begins beyond 4 GiB.
-fn place(buffer: u64, chunk: usize, at: usize) -> RecordPlace {
+pub(super) fn place(buffer: u64, chunk: usize, at: usize) -> RecordPlace {
     RecordPlace { buffer, chunk: chunk as u32, at: at as u32 }
 }
 
@@ -165,9 +165,14 @@ pub(crate) fn destroy<W: Write>(heap: &mut W, block: u64) -> Result<()> {
 
 /// Heap offsets of the chunks.
 pub(crate) fn chunks<R: Read>(heap: &R, block: u64) -> Result<Vec<u64>> {
+    Ok(chunks_and_end(heap, block)?.0)
+}
+
+/// Heap offsets of the chunks, and the bytes used of the last one.
+pub(super) fn chunks_and_end<R: Read>(heap: &R, block: u64) -> Result<(Vec<u64>, u64)> {
     let buffer = open(heap, block)?;
-    let (chunks, _) = end_of(block, buffer)?;
-    Ok(buffer.chunks[..chunks].iter().map(|chunk| chunk.get()).collect())
+    let (chunks, used) = end_of(block, buffer)?;
+    Ok((buffer.chunks[..chunks].iter().map(|chunk| chunk.get()).collect(), used))
 }
 
 /// How many blocks a buffer has, and how many records are in it. Reads all of it.

@@ -12,6 +12,7 @@ mod skip_list;
 mod record;
 
 mod buffer;
+mod salvage;
 
 mod key_walk;
 mod piece;
@@ -26,4 +27,5 @@ pub use piece::CopyLimits;
 pub(crate) use piece::Piece;
 pub(crate) use piece::PieceWalk;
 pub(crate) use record::Said;
+pub use salvage::LostRecords;
 pub(crate) use table::{Memtable, Undo};

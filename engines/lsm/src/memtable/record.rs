@@ -113,10 +113,40 @@ impl RecordPlace {
 
     /// Takes the record that begins here off the front of bytes; `None` if none does.
     pub(super) fn take<'b>(self, rest: &mut &'b [u8]) -> Option<Record<'b>> {
-        let all = *rest;
-        let (sum, behind) = rest.split_first_chunk::<RECORD_SUM_BYTES>()?;
-        let (kind, behind) = behind.split_first()?;
-        *rest = behind;
+        let form = Form::of(rest)?;
+        *rest = &rest[form.bytes.len()..];
+        self.prove(&form)
+    }
+
+    /// What has the form of a record, as the record that begins here; `None` if its checksum denies it.
+    pub(super) fn prove<'b>(self, form: &Form<'b>) -> Option<Record<'b>> {
+        let (sum, said) = form.bytes.split_first_chunk::<RECORD_SUM_BYTES>()?;
+        let expected = crc32c(self.seed(), said);
+        if expected != u32::from_le_bytes(*sum) && !is_planted("checksum.memtable-record") {
+            return None;
+        }
+        let Form { said, sequence, key, value, .. } = *form;
+        let value_at = u32::try_from(form.bytes.len() - value.len()).ok()?.checked_add(self.at)?;
+        let len = u32::try_from(value.len()).ok()?;
+        let value = ValuePlace { chunk: self.chunk, at: value_at, len };
+        Some(Record { said, sequence, key, value })
+    }
+}
+
+/// What has the form of a record.
+pub(super) struct Form<'b> {
+    /// All of it.
+    pub(super) bytes: &'b [u8],
+    said: Said,
+    sequence: u64,
+    key: &'b [u8],
+    value: &'b [u8],
+}
+
+impl<'b> Form<'b> {
+    /// What has that form at the front of bytes.
+    pub(super) fn of(all: &'b [u8]) -> Option<Self> {
+        let (kind, mut rest) = all.get(RECORD_SUM_BYTES..)?.split_first()?;
         let said = match *kind {
             RANGE => Said::Range,
             // Values go to blob files when they are written to tables, not before.
@@ -125,23 +155,16 @@ impl RecordPlace {
                 kind => Said::Entry(kind),
             },
         };
-        let key_len = usize::try_from(varint::take(rest)?).ok()?;
-        let value_len = u32::try_from(varint::take(rest)?).ok()?;
-        let sequence = varint::take(rest)?;
-        let (key, behind) = rest.split_at_checked(key_len)?;
-        let value_at = u32::try_from(all.len() - behind.len()).ok()?.checked_add(self.at)?;
-        let (value, behind) = behind.split_at_checked(value_len as usize)?;
-        let record = &all[..all.len() - behind.len()];
-        *rest = behind;
-        let expected = crc32c(self.seed(), &record[RECORD_SUM_BYTES..]);
-        if expected != u32::from_le_bytes(*sum) && !is_planted("checksum.memtable-record") {
-            return None;
-        }
+        let key_len = usize::try_from(varint::take(&mut rest)?).ok()?;
+        let value_len = u32::try_from(varint::take(&mut rest)?).ok()?;
+        let sequence = varint::take(&mut rest)?;
+        let (key, rest) = rest.split_at_checked(key_len)?;
+        let (value, behind) = rest.split_at_checked(value_len as usize)?;
         let is_key =
             (1..=KEY_BYTES_MAX).contains(&key_len) && (1..=SEQUENCE_MAX).contains(&sequence);
         let is_range = key < value && value.len() <= KEY_BYTES_MAX;
         let is_record = is_key && (is_range || said != Said::Range);
-        let value = ValuePlace { chunk: self.chunk, at: value_at, len: value_len };
-        is_record.then_some(Record { said, sequence, key, value })
+        let bytes = &all[..all.len() - behind.len()];
+        is_record.then_some(Self { bytes, said, sequence, key, value })
     }
 }

@@ -10,6 +10,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use adamant_heap::Salvage;
 use adamant_heap::access::{Read, Write};
 use adamant_slice::Slice;
 use adamant_wire::mutants::is_planted;
@@ -18,7 +19,8 @@ use parking_lot::RwLock;
 use super::buffer;
 use super::key_walk::KeyWalk;
 use super::piece::{CopyLimits, Piece};
-use super::record::{Said, ValuePlace};
+use super::record::{Record, Said, ValuePlace};
+use super::salvage::{LostRecords, salvage};
 use super::skip_list::{Node, Place, SearchKey, SkipList};
 use crate::error::{Error, Result};
 use crate::key::{Entry, RangeTombstone, Version};
@@ -48,29 +50,49 @@ pub(crate) struct Memtable {
 impl Memtable {
     /// The memtable of a buffer, with all that this holds. O(n log n).
     pub(crate) fn open<R: Read>(heap: &R, block: u64, sequences: &Sequences) -> Result<Self> {
+        let memtable = Self::with_chunks(heap, block)?;
+        buffer::read(heap, block, |record| memtable.take_in(heap, &record, sequences))?;
+        Ok(memtable)
+    }
+
+    /// As [`Memtable::open`], with what is left of a damaged buffer.
+    pub(crate) fn salvage(
+        heap: &Salvage,
+        block: u64,
+        sequences: &Sequences,
+        lost: &mut dyn FnMut(LostRecords),
+    ) -> Result<Self> {
+        let memtable = Self::with_chunks(heap, block)?;
+        let mut take_in = |record: Record<'_>| memtable.take_in(heap, &record, sequences);
+        salvage(heap, block, &mut take_in, lost)?;
+        Ok(memtable)
+    }
+
+    fn with_chunks<R: Read>(heap: &R, block: u64) -> Result<Self> {
         let memtable = Self::empty(block);
         for (index, chunk) in buffer::chunks(heap, block)?.into_iter().enumerate() {
             memtable.note_chunk(index, chunk);
         }
-        buffer::read(heap, block, |record| {
-            let ValuePlace { chunk, at, len } = record.value;
-            match record.said {
-                Said::Entry(kind) => {
-                    let place = Place { sequence: record.sequence, kind, chunk, at, len };
-                    memtable.list.insert(record.key, place).ok_or(Error::TransactionTooLarge)?;
-                }
-                Said::Range => {
-                    let end = Slice::new(memtable.value(heap, &record.value)?);
-                    let (start, sequence) = (Slice::new(record.key), record.sequence);
-                    memtable.add_range(RangeTombstone { start, end, sequence });
-                }
-            }
-            let bytes = record.key.len() as u64 + u64::from(len);
-            memtable.count(record.sequence, bytes, 1);
-            sequences.note(record.sequence);
-            Ok(())
-        })?;
         Ok(memtable)
+    }
+
+    /// Enters a record that was read back.
+    fn take_in<R: Read>(&self, heap: &R, record: &Record<'_>, sequences: &Sequences) -> Result<()> {
+        let ValuePlace { chunk, at, len } = record.value;
+        match record.said {
+            Said::Entry(kind) => {
+                let place = Place { sequence: record.sequence, kind, chunk, at, len };
+                self.list.insert(record.key, place).ok_or(Error::TransactionTooLarge)?;
+            }
+            Said::Range => {
+                let end = Slice::new(self.value(heap, &record.value)?);
+                let (start, sequence) = (Slice::new(record.key), record.sequence);
+                self.add_range(RangeTombstone { start, end, sequence });
+            }
+        }
+        self.count(record.sequence, record.key.len() as u64 + u64::from(len), 1);
+        sequences.note(record.sequence);
+        Ok(())
     }
 
     pub(crate) fn empty(buffer: u64) -> Self {
@@ -172,13 +194,8 @@ impl Memtable {
     }
 
     fn value<'h, R: Read>(&self, heap: &'h R, place: &ValuePlace) -> Result<&'h [u8]> {
-        let chunk = self.chunk(place.chunk);
-        let (start, len) = (place.at as usize, place.len as usize);
-        let bytes = heap.block(chunk)?.get(start..).and_then(|bytes| bytes.get(..len));
-        bytes.ok_or_else(|| {
-            let (offset, what) = (chunk + start as u64, "is beyond the end of a buffer's chunk");
-            Error::Heap(adamant_heap::Error::InvalidPointer { offset, what })
-        })
+        let (at, len) = (place.at as usize, place.len as usize);
+        Ok(heap.part(self.chunk(place.chunk), at, len)?)
     }
 
     fn node_value<'h, R: Read>(&self, heap: &'h R, place: &Place) -> Result<&'h [u8]> {

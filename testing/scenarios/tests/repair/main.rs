@@ -12,7 +12,9 @@ use adamant::{Engine, Error, Options, RepairReport, Store, repair};
 use adamant_scenarios::files::copy_directory;
 use tempfile::TempDir;
 
-use crate::support::{Model, PAIRS, flip, killed_store, repair_and_look, write_at};
+use crate::support::{
+    Model, PAIRS, flip, flip_behind, killed_store, memtables, repair_and_look, write_at,
+};
 
 /// A store of the redo journal, on whatever disk holds temporary files.
 fn store(seed: u64) -> (TempDir, PathBuf, Model) {
@@ -127,6 +129,22 @@ fn pages_of_other_engines() {
         for info in store.keyspaces().unwrap() {
             assert_eq!(info.engine, engine, "seed {seed}: keyspace {:?}", info.name);
         }
+    }
+}
+
+/// One record of a memtable that was damaged made repair give up the keyspace: the memtable could not be
+/// opened, and all that the tables held went with it.
+#[test]
+fn a_damaged_record_of_a_memtable_costs_what_is_on_its_page() {
+    for seed in 0..6 {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        let (model, damaged) = memtables(&path, &Options::new(), seed);
+        // All of it is in the pool: a page has its checksum there, and is lost as a whole.
+        flip_behind(&path.join("pool"), &damaged);
+        let (lost, report) = repair_and_compare(&path, &model);
+        assert!((1..=100).contains(&lost), "seed {seed}: {lost} pairs lost");
+        assert!(report.keyspaces[0].losses[0].contains("of memtables"), "{report:?}");
     }
 }
 

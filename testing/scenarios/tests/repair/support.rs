@@ -61,6 +61,42 @@ pub(crate) fn killed_store(
     (copy, model)
 }
 
+/// A closed store with a keyspace of the engine `lsm`, in tables and more in its memtable; and a key that is
+/// in the memtable alone.
+pub(crate) fn memtables(path: &Path, options: &Options, seed: u64) -> (Model, Vec<u8>) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let options = options.clone().background(false).durability(Durability::Buffered);
+    let store = Store::open_with(path, options).unwrap();
+    let engine = KeyspaceOptions::new().engine(Engine::Lsm);
+    let keyspace = store.keyspace_with(KEYSPACES[0], engine).unwrap();
+    let (mut pairs, mut key) = (BTreeMap::new(), Vec::new());
+    let damaged = random.usize(1000..2000);
+    for number in 0..2000 {
+        if number == 1000 {
+            keyspace.compact().unwrap();
+        }
+        let value: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(150).collect();
+        let next = format!("town-{number:04}-{:08x}", random.u32(..)).into_bytes();
+        keyspace.put(&next, &value).unwrap();
+        pairs.insert(next.clone(), value);
+        if number == damaged {
+            key = next;
+        }
+    }
+    drop(keyspace);
+    store.close().unwrap();
+    (Model::from([(KEYSPACES[0], pairs)]), key)
+}
+
+/// Flips a bit of what follows the only place in a file that holds these bytes.
+pub(crate) fn flip_behind(file: &Path, found: &[u8]) {
+    let bytes = fs::read(file).unwrap();
+    let places = bytes.windows(found.len()).enumerate().filter(|(_, window)| *window == found);
+    let places: Vec<usize> = places.map(|(at, _)| at).collect();
+    assert_eq!(places.len(), 1, "{places:?}");
+    flip(file, (places[0] + found.len() + 7) as u64);
+}
+
 pub(crate) fn write_at(file: &Path, offset: u64, bytes: &[u8]) {
     let file = fs::OpenOptions::new().write(true).open(file).unwrap();
     file.write_all_at(bytes, offset).unwrap();

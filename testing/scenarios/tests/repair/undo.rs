@@ -8,7 +8,9 @@ use adamant::{Engine, Flushing, JournalKind, Options, RepairReport, Store};
 use adamant_scenarios::files::copy_directory;
 use tempfile::TempDir;
 
-use crate::support::{Model, Outcome, PAIRS, flip, killed_store, repair_and_look, write_at};
+use crate::support::{
+    Model, Outcome, PAIRS, flip, flip_behind, killed_store, memtables, repair_and_look, write_at,
+};
 
 fn options() -> Options {
     Options::new().journal(JournalKind::Undo).flushing(Flushing::Volatile)
@@ -98,6 +100,21 @@ fn flipped_bits_of_other_engines() {
         for info in store.keyspaces().unwrap() {
             assert_eq!(info.engine, engine, "keyspace {:?}", info.name);
         }
+    }
+}
+
+#[test]
+fn a_damaged_record_of_a_memtable_costs_itself() {
+    for seed in 0..6 {
+        if !Path::new("/dev/shm").is_dir() {
+            return;
+        }
+        let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = directory.path().join("store");
+        let (model, damaged) = memtables(&path, &options(), seed);
+        flip_behind(&path.join("pool"), &damaged);
+        let outcome = repair_and_judge(&path, &model);
+        assert_eq!((outcome.lost, outcome.wrong_values), (1, 0), "seed {seed}");
     }
 }
 
