@@ -74,7 +74,9 @@ mod keyspace_options;
 mod pulse;
 mod forest;
 mod met;
+mod log_tree;
 mod map;
+mod map_changes;
 
 mod catalogue;
 

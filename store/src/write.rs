@@ -11,7 +11,8 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
-use crate::map::{Foreseen, Map};
+use crate::log_tree::Foreseen;
+use crate::map::Map;
 use crate::reserved::ReservedValue;
 use crate::shared::KeyVisitor;
 
