@@ -18,6 +18,10 @@ const TARGETS: [&str; 7] = ["slice", "table", "blob", "store", "log", "operation
 /// Seconds for each, unless another number is asked for all of them, and of a short run.
 const SECONDS: u64 = 60;
 const SECONDS_SMOKE: u64 = 5;
+/// How the programs are compiled, and those of a short run, which would wait for the compiler longer than
+/// it tries anything.
+const PROFILE: &str = "release";
+const PROFILE_SMOKE: &str = "smoke";
 /// A program that takes longer hangs, as does not any that is slow on a machine that does much else.
 const PROGRAM_SECONDS_MAX: u64 = 60;
 /// Megabytes of one allocation, and in all: no program gives reason for as many.
@@ -40,6 +44,8 @@ struct Asked {
     targets: Vec<&'static str>,
     /// For each target.
     seconds: u64,
+    /// How it is compiled.
+    profile: &'static str,
     /// Of what is changed at random; without one it differs from run to run.
     seed: Option<u32>,
 }
@@ -54,7 +60,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     }
     let (root, host) = (Workspace::load()?.root, host()?);
     // What cannot be built, maybe for want of a package, has lost nothing.
-    let built = cargo("build", &root, &host).args(bins(&asked.targets)).status();
+    let built = cargo("build", &root, &host, &asked).args(bins(&asked.targets)).status();
     if !built.is_ok_and(|status| status.success()) {
         return Err("could not build the fuzz targets".to_owned());
     }
@@ -94,7 +100,8 @@ fn asked(options: &[&str]) -> Result<Asked, String> {
     }
     let each = if smoke { SECONDS_SMOKE } else { SECONDS };
     let seconds = total.map_or(each, |total| (total / targets.len() as u64).max(1));
-    Ok(Asked { targets, seconds, seed })
+    let profile = if smoke { PROFILE_SMOKE } else { PROFILE };
+    Ok(Asked { targets, seconds, profile, seed })
 }
 
 /// One target; true unless it failed.
@@ -102,7 +109,7 @@ fn fuzz(root: &Path, host: &str, target: &str, asked: &Asked) -> Result<bool, St
     println!("== {target}, {} s", asked.seconds);
     let found = format!("{DIRECTORY}/corpus/{target}");
     fs::create_dir_all(root.join(&found)).map_err(|error| format!("{found}: {error}"))?;
-    let mut command = cargo("run", root, host);
+    let mut command = cargo("run", root, host, asked);
     command
         .args(bins(&[target]))
         .args(["--", &found, &format!("testing/fuzz/corpus/{target}")])
@@ -126,10 +133,11 @@ fn fuzz(root: &Path, host: &str, target: &str, asked: &Asked) -> Result<bool, St
 }
 
 /// Cargo of the nightly toolchain, on the workspace of the targets.
-fn cargo(verb: &str, root: &Path, host: &str) -> Command {
+fn cargo(verb: &str, root: &Path, host: &str, asked: &Asked) -> Command {
     let mut command = Command::new("rustup");
     command
-        .args(["run", "nightly", "cargo", verb, "--quiet", "--release", "--locked"])
+        .args(["run", "nightly", "cargo", verb, "--quiet", "--locked"])
+        .args(["--profile", asked.profile])
         .args(["--manifest-path", "testing/fuzz/Cargo.toml", "--target", host])
         .env("CARGO_TARGET_DIR", DIRECTORY)
         .env("RUSTFLAGS", FLAGS)
@@ -163,12 +171,14 @@ mod tests {
     fn options_are_read() {
         let all = TARGETS.to_vec();
         let count = all.len() as u64;
-        let expected = Asked { targets: all.clone(), seconds: SECONDS_SMOKE, seed: None };
+        let (seconds, profile) = (SECONDS_SMOKE, PROFILE_SMOKE);
+        let expected = Asked { targets: all.clone(), seconds, profile, seed: None };
         assert_eq!(asked(&["--smoke"]), Ok(expected));
         let seconds = (7 * count).to_string();
-        let expected = Asked { targets: all, seconds: 7, seed: Some(5) };
+        let profile = PROFILE;
+        let expected = Asked { targets: all, seconds: 7, profile, seed: Some(5) };
         assert_eq!(asked(&["--seconds", &seconds, "--seed", "5"]), Ok(expected));
-        let expected = Asked { targets: vec!["table"], seconds: 9, seed: None };
+        let expected = Asked { targets: vec!["table"], seconds: 9, profile, seed: None };
         assert_eq!(asked(&["--target", "table", "--seconds", "9"]), Ok(expected));
         assert!(asked(&["--target", "tables"]).is_err() && asked(&["--hours", "3"]).is_err());
     }
