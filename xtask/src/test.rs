@@ -16,6 +16,8 @@ const MOST_TESTS: &str = "test --workspace --exclude adamant-cli --exclude adama
 /// The library as programs in C see it: compilers, valgrind and so on, where they are.
 const C_TESTS: &str = "test -p adamant-capi --no-fail-fast -- --show-output";
 const COMMAND_TESTS: &str = "test -p adamant-cli --no-fail-fast -- --skip kill_loop --show-output";
+/// Campaigns that try to lose data: the same every time.
+const PROOF: &str = "xtask proof --smoke --seed 1";
 /// Whether the benchmark runs, not how fast: small and of one round.
 const BENCHMARK: &str = "run --quiet -p adamant-bench -- kv --entries 5000 --large-entries 2000 \
                          --rounds 1";
@@ -40,6 +42,7 @@ pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
     let (name, flags) = docs::FLAGS;
     let variables = [(name, flags.to_owned())];
     ran.push(run("documentation", &docs::arguments(&workspace).join(" "), &variables));
+    ran.push(run("proof, in short", PROOF, &[]));
     ran.push(run("packages", "xtask package --quick", &[]));
     ran.push(run("benchmark smoke test", BENCHMARK, &[]));
     ran.push(python::run(&workspace.root));
