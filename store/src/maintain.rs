@@ -28,7 +28,9 @@ use crate::versions::Versions;
 const RETRY: Duration = Duration::from_millis(500);
 /// How long nothing was committed when free room of the pool is given back: that holds everybody up for
 /// some syncs of the pool file, some 10 ms.
-const REST: Duration = Duration::from_millis(250);
+const FLUSH_REST: Duration = Duration::from_millis(250);
+/// And when tables are merged that would wait for more of them: that holds nobody up.
+const COMPACT_REST: Duration = Duration::from_millis(50);
 /// Bytes of a pool that is left as it is: what an empty store may take.
 const POOL_BYTES_MIN: u64 = 4 << 20;
 
@@ -51,14 +53,14 @@ impl Rest {
         Self { sequence: 0, since: Instant::now() }
     }
 
-    /// How long to wait yet until there was a rest; `None`: there was one. Whoever asks is woken for other
-    /// reasons meanwhile, so that nothing was committed since it was asked before says nothing.
-    fn wait_for(&mut self, sequence: u64, now: Instant) -> Option<Duration> {
+    /// How long to wait yet until there was a rest of that time; `None`: there was one. Whoever asks is woken
+    /// for other reasons meanwhile, so that nothing was committed since it was asked before says nothing.
+    fn wait_for(&mut self, rest: Duration, sequence: u64, now: Instant) -> Option<Duration> {
         if sequence != self.sequence {
             *self = Self { sequence, since: now };
         }
-        let rest = now.saturating_duration_since(self.since);
-        REST.checked_sub(rest).filter(|wait| !wait.is_zero())
+        let rested = now.saturating_duration_since(self.since);
+        rest.checked_sub(rested).filter(|wait| !wait.is_zero())
     }
 }
 
@@ -119,10 +121,34 @@ impl Caretaker {
         while self.pulse().wait(&mut last, time_max) {
             let has_failed = self.go(work);
             time_max = has_failed.then_some(RETRY);
-            if !has_failed && work == Work::Flush && self.has_room.load(Ordering::Relaxed) {
-                time_max = rest.wait_for(self.sequence(), Instant::now());
+            if !has_failed && self.wants_rest(work) {
+                let time = if work == Work::Flush { FLUSH_REST } else { COMPACT_REST };
+                time_max = rest.wait_for(time, self.sequence(), Instant::now());
                 if time_max.is_none() {
-                    self.give_back();
+                    self.use_rest(work);
+                }
+            }
+        }
+    }
+
+    /// Whether there is something that is done when nobody commits.
+    fn wants_rest(&self, work: Work) -> bool {
+        match work {
+            Work::Flush => self.has_room.load(Ordering::Relaxed),
+            Work::Compact => self.forest.all().iter().any(|tree| tree.wants_rest()),
+        }
+    }
+
+    /// Does it. What fails is left for the next rest.
+    fn use_rest(&self, work: Work) {
+        match work {
+            Work::Flush => self.give_back(),
+            Work::Compact => {
+                let merged = self.each_tree(|tree| {
+                    tree.compact_at_rest(&self.heap, &|| self.oldest_seen(), &self.progress())
+                });
+                if let Err(error) = merged {
+                    warn!(target: events::STORE, %error, "merging at rest failed");
                 }
             }
         }
@@ -289,7 +315,8 @@ mod tests {
         let mut rest = Rest::new();
         let start = Instant::now();
         let mut at = |millis, sequence| {
-            let wait = rest.wait_for(sequence, start + Duration::from_millis(millis));
+            let now = start + Duration::from_millis(millis);
+            let wait = rest.wait_for(FLUSH_REST, sequence, now);
             wait.map(|wait| wait.as_millis())
         };
         assert_eq!(at(1_000, 7), Some(250));

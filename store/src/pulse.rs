@@ -3,7 +3,8 @@
 //! Purpose: wakes the threads that flush and merge when a memtable is full, and makes who writes wait in
 //! proportion to what is to be done yet.
 //! Invariants: nobody waits under a lock of the store, nor longer than `WAIT_MAX` for each MiB of what it
-//! wrote; nobody waits when the background cannot go on.
+//! wrote, or where the background is far behind a few times that, so that memory is bounded on a slow
+//! device, too; nobody waits when the background cannot go on.
 //! Thread safety: `state` is held for itself.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +19,8 @@ const DEBT_HARD: u64 = 8_000;
 /// How long a writer waits at most, for each so many bytes.
 const WAIT_MAX: Duration = Duration::from_millis(8);
 const WAIT_BYTES: u64 = 1 << 20;
+/// Each memtable of debt beyond `DEBT_HARD` doubles that wait, so many times at most: 4 MiB a second.
+const WAIT_DOUBLINGS_MAX: u64 = 5;
 #[derive(Debug, Default)]
 struct State {
     is_stopped: bool,
@@ -129,7 +132,9 @@ impl Pulse {
     #[cold]
     fn wait_for_credit(&self, written: u64) {
         let pieces = u32::try_from(written.div_ceil(WAIT_BYTES)).unwrap_or(u32::MAX);
-        let until = Instant::now() + WAIT_MAX.saturating_mul(pieces);
+        let beyond = self.debt.load(Ordering::Acquire).saturating_sub(DEBT_HARD) / 1_000;
+        let wait = WAIT_MAX * (1 << beyond.min(WAIT_DOUBLINGS_MAX));
+        let until = Instant::now() + wait.saturating_mul(pieces);
         let mut state = self.state.lock();
         state.credit = state.credit.saturating_sub(written as i64);
         while state.credit < 0 && !state.is_stopped {
@@ -159,6 +164,11 @@ mod tests {
         let started = Instant::now();
         pulse.pay();
         assert!(started.elapsed() >= WAIT_MAX, "nobody made progress");
+        pulse.note(1000, false);
+        pulse.set_debt(10.5, false);
+        let started = Instant::now();
+        pulse.pay();
+        assert!(started.elapsed() >= 4 * WAIT_MAX, "far behind");
         pulse.note(1 << 30, false);
         let other = Arc::clone(&pulse);
         let worker = std::thread::spawn(move || while other.progress(64 << 20) {});

@@ -84,6 +84,7 @@ fn options() -> Options {
     lsm.memtable_bytes_max = 32 << 10;
     lsm.table_bytes_max = 32 << 10;
     lsm.base_bytes_min = 64 << 10;
+    lsm.level0_tables_max = 4;
     lsm.blob_bytes_min = Some(300);
     Options::new().durability(Durability::Buffered).lsm(lsm)
 }

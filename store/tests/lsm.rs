@@ -6,13 +6,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use adamant::{Durability, Engine, Keyspace, KeyspaceOptions, LsmOptions, Options, Slice, Store};
+use adamant::{
+    Durability, Engine, Keyspace, KeyspaceOptions, LsmOptions, LsmStats, Options, Slice, Store,
+};
 
 fn small() -> Options {
     let mut lsm = LsmOptions::default();
     lsm.memtable_bytes_max = 64 << 10;
     lsm.table_bytes_max = 64 << 10;
     lsm.base_bytes_min = 128 << 10;
+    lsm.level0_tables_max = 4;
     lsm.level_ratio = 4;
     lsm.blob_bytes_min = Some(1000);
     Options::new().durability(Durability::Buffered).lsm(lsm).cache_bytes_max(64 << 10)
@@ -68,6 +71,40 @@ fn at_rest_the_room_of_memtables_is_given_back() {
         assert_eq!(data.iter().count(), 1_600);
         assert_eq!(data.get("00007").unwrap().unwrap(), vec![round; 10_000][..]);
     }
+    store.close().unwrap();
+}
+
+/// Level 0 is merged by many tables at once while somebody writes. What is left of it then would be looked
+/// through by every read for as long as nobody does.
+#[test]
+fn at_rest_few_tables_are_left_on_level_0() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut lsm = LsmOptions::default();
+    lsm.memtable_bytes_max = 64 << 10;
+    lsm.level0_tables_max = 40;
+    let options = Options::new().durability(Durability::Buffered).lsm(lsm);
+    let store = Store::open_with(directory.path().join("store"), options).unwrap();
+    let data = keyspace(&store, "data");
+    let wait_until = |is_so: &dyn Fn(&LsmStats) -> bool| {
+        let start = Instant::now();
+        loop {
+            let stats = data.lsm_stats().unwrap().unwrap();
+            if is_so(&stats) {
+                return stats;
+            }
+            assert!(start.elapsed() < Duration::from_secs(120), "{stats:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    for round in 1..=16_u32 {
+        for number in 0..1_000_u32 {
+            data.put(format!("{:05}", round * 600 + number), vec![7; 70]).unwrap();
+        }
+        wait_until(&|stats| stats.flushes >= u64::from(round));
+    }
+    let stats = wait_until(&|stats| stats.levels[0].tables < 14);
+    assert!(stats.compactions > 0, "{stats:?}");
+    assert_eq!(data.len().unwrap(), 16 * 600 + 400);
     store.close().unwrap();
 }
 

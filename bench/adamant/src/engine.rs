@@ -187,7 +187,7 @@ pub struct LsmSetup {
 }
 
 /// An engine that is a log-structured merge tree, or has one. Its writes survive the death of the
-/// process; blocks are compressed by LZ4 but for those of the newest tables.
+/// process; blocks are compressed by LZ4, those of the newest tables as is the engine's default.
 pub trait LsmEngine: Engine {
     /// Opens it in a directory of its own, creating it if there is nothing.
     ///
@@ -200,4 +200,12 @@ pub trait LsmEngine: Engine {
     /// # Errors
     /// The engine's.
     fn compact(&self) -> Result<()>;
+
+    /// Bytes written since it was opened, by what they were written for, as far as the engine counts them.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn written_by(&self) -> Result<Vec<(String, u64)>> {
+        Ok(Vec::new())
+    }
 }

@@ -53,6 +53,8 @@ pub struct LevelStats {
     pub data_bytes_plain: u64,
     /// Bytes of their data blocks in the files.
     pub data_bytes_stored: u64,
+    /// Bytes of tables that were written to the level since the tree was opened.
+    pub written_bytes: u64,
 }
 
 /// All blob files of a tree.
@@ -71,6 +73,10 @@ pub struct BlobStats {
     pub stale_values: u64,
     /// Their bytes as they are stored.
     pub stale_bytes: u64,
+    /// Bytes of files that flushes wrote since the tree was opened.
+    pub written_bytes: u64,
+    /// Bytes of files that merges wrote since then: of values that were moved.
+    pub moved_bytes: u64,
 }
 
 /// What a tree is made of, and what its background did since it was opened.
@@ -116,7 +122,8 @@ impl Lsm {
             index_bytes: memtable.index_bytes(),
         });
         let mut levels = [LevelStats::default(); LEVELS];
-        for (level, files) in levels.iter_mut().zip(&layers.levels) {
+        for ((level, files), written) in levels.iter_mut().zip(&layers.levels).zip(&work.written) {
+            level.written_bytes = written.load(Ordering::Relaxed);
             for TableFile { meta, .. } in files.iter().map(|file| &**file) {
                 level.tables += 1;
                 level.bytes += meta.file_bytes;
@@ -127,7 +134,11 @@ impl Lsm {
                 level.data_bytes_stored += meta.data_bytes_stored;
             }
         }
-        let mut blobs = BlobStats::default();
+        let mut blobs = BlobStats {
+            written_bytes: work.blobs_written.load(Ordering::Relaxed),
+            moved_bytes: work.blobs_moved.load(Ordering::Relaxed),
+            ..BlobStats::default()
+        };
         for BlobInfo { file_bytes, values, stored_bytes, stale_values, stale_bytes, .. } in
             layers.blobs.values().map(|listed| &listed.info)
         {

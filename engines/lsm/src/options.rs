@@ -20,9 +20,11 @@ pub struct Options {
     pub compression: Compression,
     /// Levels from the newest on that are never compressed: they are soon written again.
     pub plain_levels: u32,
-    /// Tables of level 0 from which on they are merged with the level below.
+    /// Tables of level 0 from which on they are merged with the level below: a read may have to look at
+    /// each.
     pub level0_tables_max: usize,
-    /// Bytes of the first level below level 0, at least.
+    /// Bytes of the first level below level 0, at least. Twice as many are merged on level 0 however few
+    /// tables they are.
     pub base_bytes_min: u64,
     /// How many times larger than the one before it a level may be.
     pub level_ratio: u64,
@@ -43,13 +45,25 @@ impl Default for Options {
             filter_bits_per_key: 10,
             hash_index: false,
             compression: Compression::Lz4,
-            plain_levels: 1,
-            level0_tables_max: 4,
+            plain_levels: 0,
+            level0_tables_max: 12,
             base_bytes_min: 256 << 20,
             level_ratio: 10,
             blob_bytes_min: Some(4 << 10),
             blob_file_bytes_max: 256 << 20,
             blob_stale_percent_max: 30,
         }
+    }
+}
+
+/// Bytes of level 0, in what the base has at least. Merging it writes the base anew: the more at once, the
+/// less is written for each byte; and the more space is taken twice until then.
+const LEVEL0_BASES: u64 = 2;
+
+impl Options {
+    /// How much of what level 0 may be so many tables of so many bytes are: from 1 on they are merged.
+    pub(crate) fn level0_share(&self, tables: usize, bytes: u64) -> f64 {
+        let by_count = tables as f64 / self.level0_tables_max.max(1) as f64;
+        by_count.max(bytes as f64 / self.base_bytes_min.saturating_mul(LEVEL0_BASES).max(1) as f64)
     }
 }

@@ -17,7 +17,9 @@ use adamant_slice::Slice;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use crate::compact::{Job, Outcome, Parked, Picker, compact, flush, load, pick, pick_all};
+use crate::compact::{
+    Job, Outcome, Pace, Parked, Picker, compact, flush, load, pick, pick_all, wants_rest,
+};
 use crate::edit::Edit;
 use crate::environment::{Doomed, Environment, Shelf};
 use crate::error::{Error, Result};
@@ -33,6 +35,10 @@ use crate::scan::{Count, TableScan, scan};
 /// Sequence numbers above all there are: what a transaction looks at, which sees its own writes.
 pub const NEWEST: u64 = u64::MAX;
 
+/// Memtables of full size that may be in memory before those beyond count twice: one that is filled and one,
+/// half of it on average, that is flushed.
+const HELD_SOFT: f64 = 1.5;
+
 /// Ranges that were made empty in a memtable from which on it is written to a table: reads look at each.
 const MEMTABLE_RANGES_MAX: usize = 1000;
 
@@ -44,6 +50,27 @@ pub(crate) struct Work {
     pub(crate) compactions: AtomicU64,
     pub(crate) compacted_bytes: AtomicU64,
     pub(crate) moves: AtomicU64,
+    /// Bytes of tables, by the level that they were written to.
+    pub(crate) written: [AtomicU64; LEVELS],
+    /// Bytes of blob files that flushes wrote, and that merges did.
+    pub(crate) blobs_written: AtomicU64,
+    pub(crate) blobs_moved: AtomicU64,
+}
+
+impl Work {
+    fn note_flush(&self, tables: u64, blobs: u64) {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        self.flushed_bytes.fetch_add(tables + blobs, Ordering::Relaxed);
+        self.written[0].fetch_add(tables, Ordering::Relaxed);
+        self.blobs_written.fetch_add(blobs, Ordering::Relaxed);
+    }
+
+    fn note_compaction(&self, target: usize, tables: u64, blobs: u64) {
+        self.compactions.fetch_add(1, Ordering::Relaxed);
+        self.compacted_bytes.fetch_add(tables + blobs, Ordering::Relaxed);
+        self.written[target].fetch_add(tables, Ordering::Relaxed);
+        self.blobs_moved.fetch_add(blobs, Ordering::Relaxed);
+    }
 }
 
 /// A tree.
@@ -361,16 +388,20 @@ impl Lsm {
             || layers.active.range_count() >= MEMTABLE_RANGES_MAX
     }
 
-    /// What is written and not merged yet, in memtables of full size: above 1 per memtable that is to be
-    /// flushed, and per table of level 0 beyond those that are merged at once.
+    /// What is written and not merged yet, in memtables of full size: what memtables hold, beyond one and a half
+    /// of them twice, for that is memory; and half for each table of level 0 beyond those that are merged at
+    /// once.
     pub fn debt(&self) -> f64 {
         let layers = self.current.load();
         let options = self.environment.options();
-        let full = layers.active.bytes() as f64 / options.memtable_bytes_max.max(1) as f64;
+        let bytes: u64 = layers.memtables().map(|memtable| memtable.bytes()).sum();
+        let held = bytes as f64 / options.memtable_bytes_max.max(1) as f64;
+        let held = held + (held - HELD_SOFT).max(0.0);
         // Nobody waits for what cannot be merged.
-        let tables = self.parked.lock().movable(&layers).len();
-        let tables = tables.saturating_sub(options.level0_tables_max);
-        full + layers.frozen.len() as f64 + tables as f64 / 2.0
+        let tables = self.parked.lock().movable(&layers);
+        let bytes = tables.iter().map(|file| file.meta.file_bytes).sum();
+        let share = options.level0_share(tables.len(), bytes).max(1.0);
+        held + tables.len() as f64 * (1.0 - 1.0 / share) / 2.0
     }
 
     /// Freezes the active memtable, if anything is in it: what is written from now on goes to a new one.
@@ -408,12 +439,11 @@ impl Lsm {
             return Ok(false);
         }
         let outcome = written?;
-        let bytes = outcome.bytes();
+        let (tables, blobs) = outcome.bytes();
         let edit = Edit { flushes: true, ..outcome.edit(0) };
         let is_done = self.commit(heap, outcome, edit)?;
         if is_done {
-            self.work.flushes.fetch_add(1, Ordering::Relaxed);
-            self.work.flushed_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.work.note_flush(tables, blobs);
         }
         Ok(is_done)
     }
@@ -445,12 +475,39 @@ impl Lsm {
         oldest_seen: &dyn Fn() -> Result<u64>,
         progress: &(dyn Fn(u64) -> Result<()> + Sync),
     ) -> Result<bool> {
+        self.compact_next(heap, Pace::Busy, oldest_seen, progress)
+    }
+
+    /// Whether [`Lsm::compact_at_rest`] may have something to do that [`Lsm::compact_once`] has not.
+    pub fn wants_rest(&self) -> bool {
+        wants_rest(&self.current.load(), self.environment.options())
+    }
+
+    /// As [`Lsm::compact_once`], when nobody writes: also what is worth it only then.
+    ///
+    /// # Errors
+    /// As [`Lsm::flush`].
+    pub fn compact_at_rest(
+        self: &Arc<Self>,
+        heap: &Heap,
+        oldest_seen: &dyn Fn() -> Result<u64>,
+        progress: &(dyn Fn(u64) -> Result<()> + Sync),
+    ) -> Result<bool> {
+        self.compact_next(heap, Pace::Rest, oldest_seen, progress)
+    }
+
+    fn compact_next(
+        self: &Arc<Self>,
+        heap: &Heap,
+        pace: Pace,
+        oldest_seen: &dyn Fn() -> Result<u64>,
+        progress: &(dyn Fn(u64) -> Result<()> + Sync),
+    ) -> Result<bool> {
         let mut picker = self.compacting.lock();
         let layers = self.layers();
         let parked = self.parked.lock().clone();
-        let Some(job) = pick(&layers, self.environment.options(), &mut picker, &parked) else {
-            return Ok(false);
-        };
+        let options = (self.environment.options(), pace);
+        let Some(job) = pick(&layers, options, &mut picker, &parked) else { return Ok(false) };
         let done = self.run(heap, &layers, &job, oldest_seen()?, progress);
         if let Some(file) = done.as_ref().err().and_then(Error::damaged_file) {
             self.park(&job, file);
@@ -517,13 +574,12 @@ impl Lsm {
             return Ok(is_done);
         }
         let outcome = compact(&self.environment, layers, job, oldest_seen, progress)?;
-        let bytes = outcome.bytes();
+        let (tables, blobs) = outcome.bytes();
         let removed = numbers.collect();
         let edit = Edit { removed, ..outcome.edit(job.target) };
         let is_done = self.commit(heap, outcome, edit)?;
         if is_done {
-            self.work.compactions.fetch_add(1, Ordering::Relaxed);
-            self.work.compacted_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.work.note_compaction(job.target, tables, blobs);
             self.environment.bury(heap)?;
         }
         Ok(is_done)

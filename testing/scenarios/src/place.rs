@@ -118,6 +118,7 @@ impl<P: Place> Place for Tiny<P> {
         lsm.table_bytes_max = 2 << 10;
         lsm.block_bytes = 512;
         lsm.base_bytes_min = 8 << 10;
+        lsm.level0_tables_max = 4;
         lsm.level_ratio = 3;
         lsm.blob_bytes_min = Some(100);
         lsm.blob_file_bytes_max = 4 << 10;

@@ -153,4 +153,19 @@ impl LsmEngine for AdamantEngine {
     fn compact(&self) -> Result<()> {
         Ok(self.keyspace.compact()?)
     }
+
+    fn written_by(&self) -> Result<Vec<(String, u64)>> {
+        let journal = self.store.stats()?.heap.journal;
+        let mut written = vec![
+            ("log".to_owned(), journal.log_appended_bytes),
+            ("pool".to_owned(), journal.pool_written_bytes),
+        ];
+        if let Some(stats) = self.keyspace.lsm_stats()? {
+            let levels = stats.levels.iter().enumerate();
+            written.extend(levels.map(|(level, of)| (format!("level{level}"), of.written_bytes)));
+            written.push(("blobs".to_owned(), stats.blobs.written_bytes));
+            written.push(("blobs_moved".to_owned(), stats.blobs.moved_bytes));
+        }
+        Ok(written)
+    }
 }

@@ -13,8 +13,9 @@ use crate::lsm::settings::{Set, Settings};
 use crate::measure::{Measured, disk_bytes, once, wait_until_quiet};
 use crate::report::{Report, Unit};
 
-/// Looks without any work until nothing more is expected: merges wait for the disk now and then.
-const QUIET_LOOKS: u32 = 5;
+/// Looks without any work until nothing more is expected: merges wait for the disk now and then, and what is
+/// left to a time of rest begins after a quarter of a second.
+const QUIET_LOOKS: u32 = 8;
 /// The longest wait for that.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(300);
 /// Bytes that LZ4 gets at once: many times what it looks back.

@@ -55,7 +55,7 @@ fn write<E: LsmEngine>(
     batch: usize,
     keeps: bool,
 ) -> Result<()> {
-    let before = written_bytes()?;
+    let (before, before_by) = (written_bytes()?, ground.engine()?.written_by()?);
     let (mut commits, mut entries, mut keys) = (waits()?, Vec::new(), Vec::<Key>::new());
     let watch = Stopwatch::start();
     for chunk in indices.chunks(batch) {
@@ -88,5 +88,12 @@ fn write<E: LsmEngine>(
     let amplification =
         (written_bytes()? - before) as f64 / ground.user_bytes(indices.len() as u64) as f64;
     ground.add(&format!("write_amplification.{row}"), Unit::Share, amplification);
+    let written_by = ground.engine()?.written_by()?;
+    for ((what, bytes), (_, bytes_before)) in written_by.into_iter().zip(before_by) {
+        let share = (bytes - bytes_before) as f64 / ground.user_bytes(indices.len() as u64) as f64;
+        if share > 0.0 {
+            ground.add(&format!("written.{what}.{row}"), Unit::Share, share);
+        }
+    }
     Ok(())
 }

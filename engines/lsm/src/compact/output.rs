@@ -58,10 +58,10 @@ impl Outcome {
         environment.doom(vec![Arc::new(self)]);
     }
 
-    /// Bytes of all files.
-    pub(crate) fn bytes(&self) -> u64 {
-        let tables: u64 = self.tables.iter().map(|meta| meta.file_bytes).sum();
-        tables + self.blobs.iter().map(|info| info.file_bytes).sum::<u64>()
+    /// Bytes of all tables, and of all blob files.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        let tables = self.tables.iter().map(|meta| meta.file_bytes).sum();
+        (tables, self.blobs.iter().map(|info| info.file_bytes).sum())
     }
 }
 

@@ -70,6 +70,18 @@ impl Parked {
 const SMALL_TABLES_MIN: usize = 8;
 const SMALL_PART: u64 = 4;
 
+/// Whether somebody writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Whoever merges level 0 early writes the base once more for less.
+    Busy,
+    /// What is left on level 0 is all there will be for a while: a third of what it may be is merged.
+    Rest,
+}
+
+/// Tables of level 0 count so many times when nobody writes.
+const REST_FACTOR: usize = 3;
+
 /// Where in each level the last job ended: the next one goes on from there, so that all keys have
 /// their turn.
 #[derive(Debug, Default)]
@@ -98,12 +110,18 @@ pub(crate) fn targets(layers: &Layers, options: &Options) -> (usize, [u64; LEVEL
 }
 
 /// How much more than it may be a level is, in thousandths.
-fn score(layers: &Layers, level: usize, targets: &[u64; LEVELS], options: &Options) -> u64 {
-    if level == 0 {
-        let tables = layers.levels[0].len() as u64;
-        return tables * 1000 / options.level0_tables_max.max(1) as u64;
-    }
+fn score(
+    layers: &Layers,
+    level: usize,
+    targets: &[u64; LEVELS],
+    (options, pace): (&Options, Pace),
+) -> u64 {
     let bytes = layers.level_bytes(level);
+    if level == 0 {
+        let tables = layers.levels[0].len();
+        let tables = if pace == Pace::Rest { REST_FACTOR * tables } else { tables };
+        return (options.level0_share(tables, bytes) * 1000.0) as u64;
+    }
     match targets[level] {
         0 if bytes > 0 => u64::MAX,
         u64::MAX | 0 => 0,
@@ -111,15 +129,22 @@ fn score(layers: &Layers, level: usize, targets: &[u64; LEVELS], options: &Optio
     }
 }
 
+/// Whether level 0 is to be merged when nobody writes.
+pub(crate) fn wants_rest(layers: &Layers, options: &Options) -> bool {
+    let (_, targets) = targets(layers, options);
+    score(layers, 0, &targets, (options, Pace::Rest)) >= 1000
+}
+
 /// The job that is most needed, if one is that reads nothing parked.
 pub(crate) fn pick(
     layers: &Layers,
-    options: &Options,
+    (options, pace): (&Options, Pace),
     picker: &mut Picker,
     parked: &Parked,
 ) -> Option<Job> {
     let (base, targets) = targets(layers, options);
-    let scores = (0..LEVELS - 1).map(|level| (score(layers, level, &targets, options), level));
+    let of = (options, pace);
+    let scores = (0..LEVELS - 1).map(|level| (score(layers, level, &targets, of), level));
     let mut needed: Vec<_> = scores.filter(|(score, _)| *score >= 1000).collect();
     needed.sort_by_key(|&(score, level)| (std::cmp::Reverse(score), level));
     let most_needed = needed.into_iter().find_map(|(_, level)| match level {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use adamant_medium::memory::MemoryDirectory;
 use adamant_slice::Slice;
 
-use super::pick::{Job, Parked, Picker, pick, pick_all, targets};
+use super::pick::{Job, Pace, Parked, Picker, pick, pick_all, targets, wants_rest};
 use crate::cache::{Cache, CacheOptions};
 use crate::environment::{Environment, FileCounter};
 use crate::layers::{Blob, LEVELS, Layers, ListedBlob, TableFile};
@@ -241,7 +241,8 @@ impl Tree {
     /// Does all jobs that are needed.
     fn settle(&mut self, of: &str) {
         for _ in 0..1_000 {
-            let picked = pick(&self.layers, &self.options, &mut self.picker, &self.parked);
+            let of = (&self.options, Pace::Busy);
+            let picked = pick(&self.layers, of, &mut self.picker, &self.parked);
             let Some(job) = picked else { return };
             self.run(&job);
         }
@@ -378,5 +379,28 @@ fn many_small_tables_of_a_level_become_few() {
         let tables: usize = tree.layers.levels.iter().map(Vec::len).sum();
         assert!(tables < 50, "{tables} tables of 300 entries");
         assert_eq!(tree.tables.values().map(Vec::len).sum::<usize>(), 300);
+    }
+}
+
+/// Merging level 0 writes the base anew, so the more of it is merged at once the less is written. What is
+/// left of it when nobody writes stays for long, and slows reads down.
+#[test]
+fn level_0_is_merged_when_it_is_full_and_at_rest_when_a_third_of_that() {
+    let mut random = fastrand::Rng::with_seed(9);
+    let mut tree =
+        Tree::new(Options { level0_tables_max: 12, base_bytes_min: 1 << 40, ..options() });
+    for tables in 1..=12 {
+        tree.flush(&mut random, 60);
+        let parked = Parked::default();
+        let picked = |options: &Options, pace| {
+            let job = pick(&tree.layers, (options, pace), &mut Picker::default(), &parked);
+            job.map_or(0, |job| job.inputs.len())
+        };
+        assert_eq!(picked(&tree.options, Pace::Busy), if tables < 12 { 0 } else { tables });
+        assert_eq!(picked(&tree.options, Pace::Rest), if tables < 4 { 0 } else { tables });
+        assert_eq!(wants_rest(&tree.layers, &tree.options), tables >= 4);
+        let half = tree.layers.level_bytes(0) / 2;
+        let few = Options { base_bytes_min: half, ..tree.options.clone() };
+        assert_eq!(picked(&few, Pace::Busy), tables, "twice as large as the base, however few");
     }
 }

@@ -26,6 +26,8 @@ pub(crate) fn small_options() -> Options {
     options.memtable_bytes_max = 2_000;
     options.table_bytes_max = 1_500;
     options.base_bytes_min = 4_000;
+    options.level0_tables_max = 4;
+    options.plain_levels = 1;
     options.level_ratio = 3;
     options.block_bytes = 256;
     options.blob_bytes_min = Some(60);

@@ -53,6 +53,7 @@ impl Setup {
         lsm.memtable_bytes_max = 1 << 10;
         lsm.table_bytes_max = 2 << 10;
         lsm.base_bytes_min = 4 << 10;
+        lsm.level0_tables_max = 4;
         lsm.blob_bytes_min = Some(60);
         Options::new()
             .journal(if self.is_undo { JournalKind::Undo } else { JournalKind::Redo })

@@ -116,6 +116,7 @@ fn options(journal: JournalKind) -> Options {
     lsm.memtable_bytes_max = 2 << 10;
     lsm.table_bytes_max = 2 << 10;
     lsm.block_bytes = 512;
+    lsm.level0_tables_max = 4;
     lsm.blob_bytes_min = Some(300);
     let options = Options::new().journal(journal).flushing(Flushing::Volatile).lsm(lsm);
     options.background(false).log_bytes_max(1 << 20)
