@@ -95,13 +95,14 @@ impl Unit {
         self.next == self.steps.len()
     }
 
-    /// Whether something of it was taken by a transaction and is gone with that, so that it cannot be done again.
+    /// Whether something of what is next was taken by a transaction and is gone with that, so that it cannot be done
+    /// again.
     pub(crate) fn is_spent(&self) -> bool {
         let is_spent = |step: &Step| match &step.action {
             Action::Run(Request { room: Some(room), .. }) => room.lock().is_none(),
             _ => false,
         };
-        self.steps.iter().any(is_spent)
+        self.steps[self.next..].iter().any(is_spent)
     }
 
     /// Adds the reply to what was done already.
