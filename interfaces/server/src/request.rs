@@ -360,11 +360,7 @@ mod tests {
             let name = *random.choice([b"sEt", b"GET"]).unwrap();
             let mut request = vec![name.to_vec(), b"key".to_vec(), vec![number; size]];
             request.extend(random.bool().then(|| b"NX".to_vec()));
-            bytes.extend(format!("*{}\r\n", request.len()).bytes());
-            for argument in &request {
-                bytes.extend(format!("${}\r\n", argument.len()).bytes());
-                bytes.extend(argument.iter().chain(b"\r\n"));
-            }
+            encode(&request, &mut bytes);
             expected.push(request);
         }
         let (mut parser, mut buffer) = (Parser::default(), BytesMut::new());
@@ -413,6 +409,14 @@ mod tests {
         all(bytes).unwrap_err().to_string()
     }
 
+    fn encode(request: &[Vec<u8>], bytes: &mut Vec<u8>) {
+        bytes.extend(format!("*{}\r\n", request.len()).bytes());
+        for argument in request {
+            bytes.extend(format!("${}\r\n", argument.len()).bytes());
+            bytes.extend(argument.iter().chain(b"\r\n"));
+        }
+    }
+
     #[test]
     fn requests_in_any_pieces() {
         let mut random = fastrand::Rng::with_seed(5);
@@ -422,11 +426,7 @@ mod tests {
             let request: Vec<Vec<u8>> = (0..random.usize(1..5))
                 .map(|_| (0..random.usize(..40)).map(|_| random.u8(..)).collect())
                 .collect();
-            bytes.extend(format!("*{}\r\n", request.len()).bytes());
-            for argument in &request {
-                bytes.extend(format!("${}\r\n", argument.len()).bytes());
-                bytes.extend(argument.iter().chain(b"\r\n"));
-            }
+            encode(&request, &mut bytes);
             expected.push(request);
         }
         let (mut parser, mut buffer) = (Parser::default(), BytesMut::new());
