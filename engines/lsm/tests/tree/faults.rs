@@ -310,7 +310,7 @@ fn a_sync_that_fails_beside_a_merge_fails_the_merge() {
                 disk.fail_call(Call::SyncDirectory, next, Fault::Device);
                 let (heap, tree) = (&user.store.heap, &user.store.tree);
                 heap.transaction(Durability::Sync, |transaction| {
-                    tree.write(transaction, [(&b"beside"[..], Some(&[7; 2000][..]))])
+                    tree.write(transaction, [(&b"beside"[..], Some(&[7; 50][..]))])
                 })?;
                 tree.rotate(heap)?;
                 let flushed = tree.flush(heap, &user.seen(), &|_| Ok(()));
@@ -321,7 +321,7 @@ fn a_sync_that_fails_beside_a_merge_fails_the_merge() {
         };
         let (heap, tree) = (&user.store.heap, &user.store.tree);
         let merged = tree.compact_all(heap, &user.seen(), &beside);
-        user.model.insert(b"beside".to_vec(), vec![7; 2000]);
+        user.model.insert(b"beside".to_vec(), vec![7; 50]);
         for number in 0..16 {
             let mut choice = if number == 0 { Choice::None } else { Choice::random(number) };
             let crashed = disk.crash(disk.operation_count(), &mut choice).without_history();
