@@ -48,6 +48,7 @@ const WIRE: Suite = suite("adamant-wire", "frame");
 const HEAP: Suite = suite("adamant-heap", "");
 const REDO: Suite = suite("adamant-heap", "redo");
 const LANES: Suite = suite("adamant-heap", "lanes");
+const REOPENED_POOL: Suite = suite("adamant-heap", "reopened");
 const UNDER_CHANGES: Suite = suite("adamant-heap", "damage_under_changes");
 const SIMULATOR: Suite = suite("adamant-sim", "mapped");
 const HEAP_CRASHES: Suite = suite("adamant-sim", "heap_crashes");
@@ -57,6 +58,8 @@ const BACKUP: Suite = suite("adamant", "backup_lsm");
 const RENAME: Suite = suite("adamant", "rename");
 const STORE: Suite = suite("adamant", "");
 
+const REOPENED: Test =
+    REOPENED_POOL.test("what_is_stored_to_pages_of_the_file_stays_and_all_else_is_as_it_was");
 const SMALL: Test = HEAP_CRASHES.test("every_crash_point_of_small_commits");
 const LARGE: Test = HEAP_CRASHES.test("large_records_fill_and_recycle_the_log");
 const BEYOND: Test =
@@ -197,6 +200,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R6.drops-what-is-reserved", &[MISSED, RESERVED]),
     mutant("R6.drops-what-is-lent", &[LENT]),
     mutant("R6.drops-what-no-sync-covers", &[DROPPED, MISSED]),
+    mutant("R6.copies-over-what-was-stored", &[REOPENED]),
     mutant("R6.a-child-goes-on", &[FORK]),
     mutant("R7.applier-judges-no-page", &[PAGE_DAMAGE, MET_AGAIN]),
     mutant("R7.recovery-judges-no-page", &[RECOVERY_JUDGES]),

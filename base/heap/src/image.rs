@@ -5,7 +5,8 @@
 //! Invariants: data pages `0..pages` and their descriptors are readable and writable memory. Under
 //! the redo journal a private image of the file's bytes is under the pages that existed at open,
 //! anonymous memory under the rest until it is dropped (`keeper.rs`); under the undo journal the
-//! file itself is under all. Where memory is bounded, a page is stamped before each store to it.
+//! file itself is under all. Where memory is bounded, a page is stamped before each store to it; where it is
+//! not, `copies.rs` is told.
 //! Thread safety: bytes of blocks and of the roots are read under the image's lock and written
 //! under its exclusive side (S1), through [`Exclusive`]; but for a block of an open run or pages
 //! that are free, which belong to whoever reserved them until they are published. Words of the
@@ -26,6 +27,7 @@ use zerocopy::FromBytes;
 
 use crate::before::Before;
 use crate::class::{Class, ClassTable};
+use crate::copies::Copies;
 use crate::error::{Error, Result};
 use crate::gate::{Alone, Gate, Seated};
 use crate::layout::{
@@ -66,6 +68,8 @@ pub(crate) struct Image {
     shared: Option<Arc<dyn File>>,
     /// What was stored to, where memory is bounded.
     written: Option<Written>,
+    /// What was copied of the file, and the file, where memory is not bounded.
+    copies: Option<(Copies, Arc<dyn File>)>,
 }
 
 /// What was there before the transaction that runs, behind the gate.
@@ -210,6 +214,9 @@ impl Exclusive<'_> {
         if let Some(written) = &image.written {
             written.forget(pages, before);
         }
+        if let Some((copies, _)) = &image.copies {
+            copies.cut(pages);
+        }
         image.pages.store(pages, Ordering::Release);
         // The table of the zone that becomes the last one stays: it lies before what is cut off.
         let table = |zones: u64| zones * ZONE_TABLE_PAGES * PAGE_BYTES;
@@ -280,8 +287,11 @@ impl Image {
         let shared = (mapping == Mapping::Shared).then(|| Arc::clone(pool));
         let is_bounded = is_bounded && mapping == Mapping::Private && pool.drops_private();
         let written = is_bounded.then(|| Written::new(data.bytes() / PAGE_BYTES));
+        // Where memory is bounded, no more is copied than has to be.
+        let is_copied = mapping == Mapping::Private && !is_bounded && pages > 0;
+        let copies = is_copied.then(|| (Copies::new(pages), Arc::clone(pool)));
         let (pages, gate, before) = (AtomicU64::new(pages), Gate::default(), Guarded::default());
-        let image = Self { data, tables, pages, gate, before, shared, written };
+        let image = Self { data, tables, pages, gate, before, shared, written, copies };
         // SAFETY: the regions were reserved above, no reference into them exists yet.
         unsafe { image.map_pages(pool, 0, image.pages())? };
         Ok(image)
@@ -479,10 +489,16 @@ impl Image {
     }
 
     /// Stamps the pages of `len` bytes at a heap offset, which are about to be stored to, or whose
-    /// bytes are about to get a record.
+    /// bytes are about to get a record; or, where memory is not bounded, has pages copied with them.
     #[inline]
     pub(crate) fn mark(&self, offset: u64, len: u64) {
-        if let Some(written) = &self.written {
+        if let Some((copies, pool)) = &self.copies {
+            copies.note(offset, len, &|offset, len| {
+                // SAFETY: pages that were mapped when the image was made and that nobody has stored to,
+                // nor does before this is done: `Copies` sees to it.
+                unsafe { pool.copy_private(&self.data, offset, len) };
+            });
+        } else if let Some(written) = &self.written {
             written.mark(offset, len);
         }
     }

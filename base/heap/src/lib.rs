@@ -56,6 +56,7 @@ mod gate;
 mod written;
 mod keyed;
 mod before;
+mod copies;
 mod image;
 mod block_set;
 mod marked;

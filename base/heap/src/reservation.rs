@@ -205,8 +205,8 @@ impl Reservation {
         if let Some(written) = share.space().image.written() {
             // From now on its pages may be stored to at any time (R6).
             written.hold(block, place.bytes());
-            written.mark(block, len as u64);
         }
+        share.space().image.mark(block, len as u64);
         Self { share: Some(share), bytes, len, block, spot, is_written: false }
     }
 

@@ -135,6 +135,15 @@ pub trait File: Send + Sync + Debug {
         // SAFETY: our caller promises the same.
         unsafe { self.map_private(region, region_offset, file_offset, len) }
     }
+    /// Has memory of its own put behind whole pages of a private image now, all at once, where the first store
+    /// to each would take longer. No byte changes. A hint: a medium without such a way does nothing.
+    ///
+    /// # Safety
+    /// [`File::map_private`] of this file made the pages, and nobody has stored to them, or does so before
+    /// this returns.
+    unsafe fn copy_private(&self, region: &Region, region_offset: u64, len: u64) {
+        let _ = (region, region_offset, len);
+    }
     /// Makes `len` bytes of the region at `region_offset` the file's own bytes at `file_offset`:
     /// stores reach the file, and the medium as [`Persist`] says. Offsets and `len` are multiples
     /// of the page size, the range of the file exists and stays for as long as it is mapped.

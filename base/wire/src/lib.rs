@@ -6,10 +6,11 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg_attr(feature = "mutants", path = "planted.rs")]
+// Both need assertions, too: a release of a whole workspace has the features of its test programs.
+#[cfg_attr(all(feature = "mutants", debug_assertions), path = "planted.rs")]
 pub mod mutants;
 
-#[cfg_attr(feature = "faults", path = "planned.rs")]
+#[cfg_attr(all(feature = "faults", debug_assertions), path = "planned.rs")]
 pub mod faults;
 
 pub mod checksum;
