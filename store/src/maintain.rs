@@ -54,9 +54,16 @@ impl Rest {
     }
 
     /// How long to wait yet until there was a rest of that time; `None`: there was one. Whoever asks is woken
-    /// for other reasons meanwhile, so that nothing was committed since it was asked before says nothing.
-    fn wait_for(&mut self, rest: Duration, sequence: u64, now: Instant) -> Option<Duration> {
-        if sequence != self.sequence {
+    /// for other reasons meanwhile, so that nothing was committed since it was asked before says nothing. Nor
+    /// does it where who writes is `held_up`: a wait may last longer than a rest.
+    fn wait_for(
+        &mut self,
+        rest: Duration,
+        sequence: u64,
+        held_up: bool,
+        now: Instant,
+    ) -> Option<Duration> {
+        if sequence != self.sequence || held_up {
             *self = Self { sequence, since: now };
         }
         let rested = now.saturating_duration_since(self.since);
@@ -123,7 +130,8 @@ impl Caretaker {
             time_max = has_failed.then_some(RETRY);
             if !has_failed && self.wants_rest(work) {
                 let time = if work == Work::Flush { FLUSH_REST } else { COMPACT_REST };
-                time_max = rest.wait_for(time, self.sequence(), Instant::now());
+                time_max =
+                    rest.wait_for(time, self.sequence(), self.pulse().holds_up(), Instant::now());
                 if time_max.is_none() {
                     self.use_rest(work);
                 }
@@ -314,16 +322,19 @@ mod tests {
     fn a_rest_is_a_time_without_commits_however_often_somebody_looks() {
         let mut rest = Rest::new();
         let start = Instant::now();
-        let mut at = |millis, sequence| {
+        let mut look = |millis, sequence, held_up| {
             let now = start + Duration::from_millis(millis);
-            let wait = rest.wait_for(FLUSH_REST, sequence, now);
+            let wait = rest.wait_for(FLUSH_REST, sequence, held_up, now);
             wait.map(|wait| wait.as_millis())
         };
-        assert_eq!(at(1_000, 7), Some(250));
-        assert_eq!(at(1_000, 7), Some(250), "woken at once");
-        assert_eq!(at(1_249, 7), Some(1));
-        assert_eq!(at(1_249, 8), Some(250));
-        assert_eq!(at(1_498, 8), Some(1));
-        assert_eq!(at(1_499, 8), None);
+        assert_eq!(look(1_000, 7, false), Some(250));
+        assert_eq!(look(1_000, 7, false), Some(250), "woken at once");
+        assert_eq!(look(1_249, 7, false), Some(1));
+        assert_eq!(look(1_249, 8, false), Some(250));
+        assert_eq!(look(1_498, 8, false), Some(1));
+        assert_eq!(look(1_499, 8, false), None);
+        assert_eq!(look(1_600, 8, true), Some(250), "who writes waits for merges");
+        assert_eq!(look(1_849, 8, false), Some(1));
+        assert_eq!(look(1_850, 8, false), None);
     }
 }

@@ -17,10 +17,11 @@ use parking_lot::{Condvar, Mutex};
 const DEBT_SOFT: u64 = 2_500;
 const DEBT_HARD: u64 = 8_000;
 /// How long a writer waits at most, for each so many bytes.
-const WAIT_MAX: Duration = Duration::from_millis(8);
+const WAIT_MAX: Duration = Duration::from_millis(5);
 const WAIT_BYTES: u64 = 1 << 20;
 /// Each memtable of debt beyond `DEBT_HARD` doubles that wait, so many times at most: 4 MiB a second.
 const WAIT_DOUBLINGS_MAX: u64 = 5;
+
 #[derive(Debug, Default)]
 struct State {
     is_stopped: bool,
@@ -28,6 +29,8 @@ struct State {
     generation: u64,
     /// Bytes that may be written before somebody waits; below zero for what was written beyond.
     credit: i64,
+    /// Threads that wait to write more.
+    waiting: usize,
 }
 
 /// The pulse.
@@ -75,6 +78,11 @@ impl Pulse {
     /// Whether the threads are to end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.state.lock().is_stopped
+    }
+
+    /// Whether somebody who writes waits: that nothing is committed then is no rest.
+    pub(crate) fn holds_up(&self) -> bool {
+        self.state.lock().waiting > 0
     }
 
     /// Waits for a reason to look for work that is newer than the last one, which it becomes, or so long;
@@ -137,12 +145,14 @@ impl Pulse {
         let until = Instant::now() + wait.saturating_mul(pieces);
         let mut state = self.state.lock();
         state.credit = state.credit.saturating_sub(written as i64);
+        state.waiting += 1;
         while state.credit < 0 && !state.is_stopped {
             if self.changed.wait_until(&mut state, until).timed_out() {
                 // What was not paid is forgiven: who comes next shall not wait for it.
                 state.credit = 0;
             }
         }
+        state.waiting -= 1;
     }
 }
 
@@ -171,8 +181,14 @@ mod tests {
         assert!(started.elapsed() >= 4 * WAIT_MAX, "far behind");
         pulse.note(1 << 30, false);
         let other = Arc::clone(&pulse);
-        let worker = std::thread::spawn(move || while other.progress(64 << 20) {});
+        let worker = std::thread::spawn(move || {
+            while !other.holds_up() {
+                std::thread::yield_now();
+            }
+            while other.progress(64 << 20) {}
+        });
         pulse.pay();
+        assert!(!pulse.holds_up());
         pulse.stop();
         worker.join().unwrap();
         pulse.set_debt(9.0, true);

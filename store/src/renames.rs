@@ -47,8 +47,6 @@ struct Work {
     name: &'static str,
     /// The first operation by which names change begins so.
     begins: &'static str,
-    /// Whether it can be done again when it failed.
-    is_repeatable: bool,
 }
 
 const BACKUP: Work = Work {
@@ -58,7 +56,6 @@ const BACKUP: Work = Work {
     },
     name: COPY,
     begins: "rename copy.backing-up",
-    is_repeatable: true,
 };
 
 const COMPACT: Work = Work {
@@ -68,7 +65,6 @@ const COMPACT: Work = Work {
     },
     name: APP,
     begins: "exchange app.compacting",
-    is_repeatable: true,
 };
 
 const REPAIR: Work = Work {
@@ -78,8 +74,6 @@ const REPAIR: Work = Work {
     },
     name: APP,
     begins: "rename app.repairing",
-    // Whoever called it is to look at what it left.
-    is_repeatable: false,
 };
 
 fn root(disk: &SimDisk) -> Arc<dyn Directory> {
@@ -227,7 +221,8 @@ fn try_faults(work: &Work, journal: JournalKind) {
                     judge(crashed, COPY, journal, &content, 0);
                 }
             });
-            if !is_done && work.is_repeatable {
+            if !is_done {
+                // What the failure left is in nobody's way.
                 (work.run)(&disk, journal).unwrap();
                 cut(&disk, |crashed| {
                     judge(crashed, APP, journal, &content, DURABLE);

@@ -22,7 +22,7 @@ use crate::open::{forest_in, journal_for, options_for};
 use crate::options::Options;
 use crate::rescue::{RepairReport, rescue};
 use crate::store::Store;
-use crate::unfinished::{LOCK_NAME, parent_of};
+use crate::unfinished::{LOCK_NAME, parent_of, remove_left};
 
 /// What is appended to a store's name while its successor is written.
 const UNFINISHED_SUFFIX: &str = ".repairing";
@@ -83,11 +83,11 @@ pub(crate) fn save(
     let names = parent.list()?;
     let unfinished = format!("{name}{UNFINISHED_SUFFIX}");
     let damaged = free_name(&names, &format!("{name}{DAMAGED_SUFFIX}"));
-    if names.contains(&unfinished) {
-        let found = "what an earlier repair left; remove it and try again".into();
-        return Err(Error::NotAStore { path: parent.path().join(unfinished), found });
-    }
     let salvage = Salvage::open(source)?;
+    if names.contains(&unfinished) {
+        // Never the damaged one: names change so that only a successor has this one.
+        remove_left(parent, &unfinished)?;
+    }
     let directory = parent.subdirectory(&unfinished)?;
     parent.sync()?;
     let is_early = is_planted("rename.a-repaired-store-before-it-is-durable");

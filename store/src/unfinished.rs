@@ -172,7 +172,10 @@ fn refuse_taken(parent: &dyn Directory, name: &str) -> Result<()> {
 }
 
 /// Removes what an earlier run left that did not come to its end.
-fn remove_left(parent: &dyn Directory, name: &str) -> Result<()> {
+///
+/// # Errors
+/// [`Error::NotAStore`] if something else is in it, [`Error::Locked`] if somebody is at it; those of the medium.
+pub(crate) fn remove_left(parent: &dyn Directory, name: &str) -> Result<()> {
     let directory = parent.subdirectory(name)?;
     let names = directory.list()?;
     if let Some(name) = names.iter().find(|name| !OUR_NAMES.contains(&name.as_str())) {

@@ -223,6 +223,13 @@ fn what_is_no_store_is_refused() {
     assert!(matches!(locked, Error::Locked { .. }), "{locked}");
     drop(open);
     flip(&path.join("pool"), 40);
-    fs::create_dir(path.with_extension("repairing")).unwrap();
-    assert!(repair(&path).is_err(), "an earlier repair is in the way");
+    let left = path.with_extension("repairing");
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("letter"), "text").unwrap();
+    let strange = repair(&path).expect_err("something of others is in the way");
+    assert!(matches!(strange, Error::NotAStore { .. }), "{strange}");
+    fs::remove_file(left.join("letter")).unwrap();
+    fs::write(left.join("pool"), "a beginning").unwrap();
+    assert!(repair(&path).unwrap().damaged_path.is_some(), "an earlier repair is in nobody's way");
+    assert!(!left.exists());
 }
