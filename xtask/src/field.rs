@@ -1,17 +1,16 @@
 //! `cargo xtask power-cut`, `cargo xtask faults`: stores on real systems.
 //!
-//! Purpose: builds the program `adamant-field` and starts it; for power cuts without libraries, because it
-//! also runs within the virtual machine. It says itself what of the system is missing; only where nothing
-//! is there is it not built in the first place.
+//! Purpose: builds the program `adamant-field` and starts it. It says itself what of the system is missing; only
+//! where nothing is there is it not built in the first place.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::together;
 use crate::workspace::Workspace;
 
-/// Where it is built, so that other flags do not make anything else be built again.
-const TARGET: &str = "target/field";
+/// The program.
+const PROGRAM: &str = "adamant-field";
 /// Cuts, unless another number is asked for.
 const CUTS: u64 = 20;
 /// Cuts of a short run.
@@ -26,12 +25,12 @@ const MEDIA: [(&str, &str); 2] = [("disk", "redo"), ("memory", "direct")];
 /// `--lying-disk`. True if nothing was lost.
 pub(crate) fn power_cut(options: &[&str]) -> Result<bool, String> {
     let (mut cuts, mut seconds, mut seed) = (CUTS, SECONDS, clock());
-    let (mut media, mut is_lying) = (MEDIA.to_vec(), false);
+    let (mut media, mut is_lying, mut profile) = (MEDIA.to_vec(), false, "proof");
     let mut options = options.iter().copied();
     while let Some(option) = options.next() {
         let mut value = || options.next().ok_or_else(|| format!("{option} takes a value"));
         match option {
-            "--smoke" => cuts = CUTS_SMOKE,
+            "--smoke" => (cuts, profile) = (CUTS_SMOKE, "dev"),
             "--cuts" => cuts = number(option, value()?)?,
             "--seconds" => seconds = number(option, value()?)?,
             "--seed" => seed = number(option, value()?)?,
@@ -52,7 +51,7 @@ pub(crate) fn power_cut(options: &[&str]) -> Result<bool, String> {
         return Ok(true);
     }
     let seconds = seconds / media.len() as u64;
-    let program = build(&Workspace::load()?.root)?;
+    let program = together::program(&Workspace::load()?.root, PROGRAM, profile)?;
     let mut is_whole = true;
     for (_, journal) in media {
         let mut command = Command::new(&program);
@@ -83,30 +82,11 @@ pub(crate) fn faults(options: &[&str]) -> Result<bool, String> {
             other => return Err(format!("there is no option {other} of faults")),
         }
     }
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "-p", "adamant-field", "--", "faults"]);
-    command.args([seconds, seed].map(|number| number.to_string()));
-    command.args(is_short.then_some("short")).current_dir(Workspace::load()?.root);
+    let mut command = Command::new(together::program(&Workspace::load()?.root, PROGRAM, "dev")?);
+    command.arg("faults").args([seconds, seed].map(|number| number.to_string()));
+    command.args(is_short.then_some("short"));
     let status = command.status();
-    Ok(status.map_err(|error| format!("could not run cargo: {error}"))?.success())
-}
-
-/// Builds it and returns where it is.
-fn build(root: &Path) -> Result<PathBuf, String> {
-    let host = crate::tools::host()?;
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--release", "-p", "adamant-field", "--target", &host])
-        // For that target alone, so that what runs while it is built keeps its libraries.
-        .env("CARGO_TARGET_DIR", TARGET)
-        .env("RUSTFLAGS", "-C target-feature=+crt-static -C debug-assertions")
-        .env("CARGO_PROFILE_RELEASE_LTO", "off")
-        .current_dir(root)
-        .status()
-        .map_err(|error| format!("could not run cargo: {error}"))?;
-    if !status.success() {
-        return Err("adamant-field could not be built".to_owned());
-    }
-    Ok(root.join(TARGET).join(host).join("release/adamant-field"))
+    Ok(status.map_err(|error| format!("could not run {PROGRAM}: {error}"))?.success())
 }
 
 fn number(option: &str, text: &str) -> Result<u64, String> {

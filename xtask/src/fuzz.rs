@@ -9,6 +9,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
 
 use crate::tools::{host, missing_nightly};
 use crate::workspace::Workspace;
@@ -60,15 +62,29 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     }
     let (root, host) = (Workspace::load()?.root, host()?);
     // What cannot be built, maybe for want of a package, has lost nothing.
-    let built = cargo("build", &root, &host, &asked).args(bins(&asked.targets)).status();
+    let built = build(&root, &host, &asked).status();
     if !built.is_ok_and(|status| status.success()) {
         return Err("could not build the fuzz targets".to_owned());
     }
-    let mut is_whole = true;
-    for target in &asked.targets {
-        is_whole &= fuzz(&root, &host, target, &asked)?;
-    }
-    Ok(is_whole)
+    let programs = root.join(DIRECTORY).join(host).join(asked.profile);
+    // A target uses one processor; the short ones would leave the others idle.
+    let side_by_side = thread::available_parallelism().map_or(1, usize::from);
+    let queue = Mutex::new(asked.targets.iter());
+    let work = || -> Result<bool, String> {
+        let mut is_whole = true;
+        loop {
+            let next = queue.lock().map_err(|_| "another target panicked".to_owned())?.next();
+            let Some(target) = next else { return Ok(is_whole) };
+            is_whole &= fuzz(&root, &programs, target, &asked)?;
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..side_by_side).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_fold(true, |is_whole, worker| {
+            let outcome = worker.join().unwrap_or_else(|_| Err("a target panicked".to_owned()));
+            outcome.map(|outcome| is_whole && outcome)
+        })
+    })
 }
 
 fn asked(options: &[&str]) -> Result<Asked, String> {
@@ -105,22 +121,23 @@ fn asked(options: &[&str]) -> Result<Asked, String> {
 }
 
 /// One target; true unless it failed.
-fn fuzz(root: &Path, host: &str, target: &str, asked: &Asked) -> Result<bool, String> {
-    println!("== {target}, {} s", asked.seconds);
+fn fuzz(root: &Path, programs: &Path, target: &str, asked: &Asked) -> Result<bool, String> {
+    println!("{target}, {} s", asked.seconds);
     let found = format!("{DIRECTORY}/corpus/{target}");
     fs::create_dir_all(root.join(&found)).map_err(|error| format!("{found}: {error}"))?;
-    let mut command = cargo("run", root, host, asked);
+    let mut command = Command::new(programs.join(target));
     command
-        .args(bins(&[target]))
-        .args(["--", &found, &format!("testing/fuzz/corpus/{target}")])
+        .args([&found, &format!("testing/fuzz/corpus/{target}")])
         .arg(format!("-max_total_time={}", asked.seconds))
         .arg(format!("-timeout={PROGRAM_SECONDS_MAX}"))
         .arg(format!("-malloc_limit_mb={ALLOCATION_MEGABYTES_MAX}"))
         .arg(format!("-rss_limit_mb={MEGABYTES_MAX}"))
         .args(["-max_len=4096", "-verbosity=0", "-print_final_stats=1"])
         .arg(format!("-artifact_prefix={DIRECTORY}/{target}-"))
-        .args(asked.seed.map(|seed| format!("-seed={seed}")));
-    let output = command.output().map_err(|error| format!("could not run rustup: {error}"))?;
+        .args(asked.seed.map(|seed| format!("-seed={seed}")))
+        .current_dir(root)
+        .stdin(Stdio::null());
+    let output = command.output().map_err(|error| format!("could not run {target}: {error}"))?;
     let words = String::from_utf8_lossy(&output.stderr);
     let passed = output.status.success();
     if !passed {
@@ -132,11 +149,12 @@ fn fuzz(root: &Path, host: &str, target: &str, asked: &Asked) -> Result<bool, St
     Ok(passed)
 }
 
-/// Cargo of the nightly toolchain, on the workspace of the targets.
-fn cargo(verb: &str, root: &Path, host: &str, asked: &Asked) -> Command {
+/// Cargo of the nightly toolchain, which builds the targets in their workspace.
+fn build(root: &Path, host: &str, asked: &Asked) -> Command {
     let mut command = Command::new("rustup");
     command
-        .args(["run", "nightly", "cargo", verb, "--quiet", "--locked"])
+        .args(["run", "nightly", "cargo", "build", "--quiet", "--locked"])
+        .args(asked.targets.iter().flat_map(|&target| ["--bin", target]))
         .args(["--profile", asked.profile])
         .args(["--manifest-path", "testing/fuzz/Cargo.toml", "--target", host])
         .env("CARGO_TARGET_DIR", DIRECTORY)
@@ -144,10 +162,6 @@ fn cargo(verb: &str, root: &Path, host: &str, asked: &Asked) -> Command {
         .current_dir(root)
         .stdin(Stdio::null());
     command
-}
-
-fn bins<'t>(targets: &[&'t str]) -> Vec<&'t str> {
-    targets.iter().flat_map(|&target| ["--bin", target]).collect()
 }
 
 /// How many programs it has run, if it says so.

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod workspace;
+mod together;
 mod sources;
 mod imports;
 mod modules;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::planted::{Suite, Test};
+use crate::together;
 use crate::workspace::Workspace;
 
 /// Longer than any of the tests takes on a slow machine, by far.
@@ -36,23 +37,19 @@ pub(crate) struct Ran {
 }
 
 impl Programs {
-    /// Builds programs of tests, with the feature that plants mistakes.
+    /// Builds programs of tests, in which mistakes can be planted.
     ///
     /// # Errors
     /// In words, when cargo fails.
     pub(crate) fn build(workspace: &Workspace, suites: &BTreeSet<Suite>) -> Result<Self, String> {
-        // The feature is that package's own, so it is built, too.
-        let packages: BTreeSet<&str> =
-            suites.iter().map(|suite| suite.package).chain(["adamant-wire"]).collect();
+        let packages: BTreeSet<&str> = suites.iter().map(|suite| suite.package).collect();
         let targets: BTreeSet<&str> = suites.iter().map(|suite| suite.target).collect();
         let mut command = Command::new(env!("CARGO"));
-        command.args(["test", "--no-run", "--message-format=json-render-diagnostics"]);
-        command.args(["--features", "adamant-wire/mutants", "--lib"]);
+        // Among what is tested together are the packages that turn the feature on.
+        command.args(together::words("test TOGETHER --no-run --lib"));
+        command.arg("--message-format=json-render-diagnostics");
         for target in targets.iter().filter(|target| !target.is_empty()) {
             command.args(["--test", target]);
-        }
-        for package in &packages {
-            command.args(["-p", package]);
         }
         let output = command
             .current_dir(&workspace.root)

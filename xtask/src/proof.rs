@@ -12,6 +12,7 @@ use std::sync::Mutex;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::proof_lines::Tries;
+use crate::together;
 use crate::workspace::Workspace;
 
 /// Minutes of a full run, and of one with `--smoke`.
@@ -23,6 +24,8 @@ const SMOKE_SECONDS: u64 = 120;
 enum Runner {
     /// Cargo, with these words.
     Cargo,
+    /// A program of what is tested together.
+    Program(&'static str),
     /// Another command of these tasks.
     Tasks,
 }
@@ -45,11 +48,11 @@ struct Campaign {
 const CAMPAIGNS: [Campaign; 7] = [
     Campaign {
         name: "simulated",
-        runner: Runner::Cargo,
+        runner: Runner::Program("adamant-proof"),
         share: 43,
         processes: 2,
-        smoke: "run --quiet -p adamant-proof -- all --seconds SECONDS --seed SEED",
-        full: "run --quiet --profile proof -p adamant-proof -- all --seconds SECONDS --seed SEED",
+        smoke: "all --seconds SECONDS --seed SEED",
+        full: "all --seconds SECONDS --seed SEED",
         variables: &[],
     },
     Campaign {
@@ -57,7 +60,7 @@ const CAMPAIGNS: [Campaign; 7] = [
         runner: Runner::Cargo,
         share: 3,
         processes: 1,
-        smoke: "test -p adamant --lib what_each_transaction -- --nocapture",
+        smoke: "test TOGETHER --lib what_each_transaction -- --nocapture",
         full: "test --profile proof -p adamant --lib what_each_transaction -- --nocapture",
         variables: &[("ADAMANT_HISTORIES_SECONDS", "SECONDS"), ("ADAMANT_HISTORIES_SEED", "SEED")],
     },
@@ -66,8 +69,8 @@ const CAMPAIGNS: [Campaign; 7] = [
         runner: Runner::Cargo,
         share: 4,
         processes: 1,
-        smoke: "test -p adamant-scenarios --test lsm_kills -- --nocapture",
-        full: "test -p adamant-scenarios --test lsm_kills -- --nocapture",
+        smoke: "test TOGETHER --test lsm_kills -- --nocapture",
+        full: "test TOGETHER --test lsm_kills -- --nocapture",
         variables: &[("ADAMANT_STRESS_SECONDS", "SECONDS"), ("ADAMANT_STRESS_SEED", "SEED")],
     },
     Campaign {
@@ -81,11 +84,11 @@ const CAMPAIGNS: [Campaign; 7] = [
     },
     Campaign {
         name: "system calls that fail",
-        runner: Runner::Cargo,
+        runner: Runner::Program("adamant-field"),
         share: 6,
         processes: 1,
-        smoke: "run --quiet -p adamant-field -- faults SECONDS SEED short",
-        full: "run --quiet -p adamant-field -- faults SECONDS SEED",
+        smoke: "faults SECONDS SEED short",
+        full: "faults SECONDS SEED",
         variables: &[],
     },
     Campaign {
@@ -173,8 +176,7 @@ fn try_campaign(
                         .replace("SECONDS", &seconds.to_string())
                         .replace("SEED", &seed.to_string())
                 };
-                let words = if asked.smoke { campaign.smoke } else { campaign.full };
-                let command = command(campaign, root, &filled(words), filled);
+                let command = command(campaign, asked.smoke, root, filled);
                 let (name, tries) = (campaign.name, &tries);
                 scope.spawn(move || listen(name, command?, tries))
             })
@@ -192,18 +194,24 @@ fn try_campaign(
 
 fn command(
     campaign: &Campaign,
+    smoke: bool,
     root: &Path,
-    words: &str,
     filled: impl Fn(&str) -> String,
 ) -> Result<Command, String> {
     let mut command = match campaign.runner {
         Runner::Cargo => Command::new(env!("CARGO")),
+        Runner::Program(name) => {
+            let profile = if smoke { "dev" } else { "proof" };
+            Command::new(together::program(root, name, profile)?)
+        }
         Runner::Tasks => {
             let program = std::env::current_exe();
             Command::new(program.map_err(|error| format!("where is this program: {error}"))?)
         }
     };
-    command.args(words.split(' ')).current_dir(root).stdout(Stdio::piped()).stdin(Stdio::null());
+    let words = filled(if smoke { campaign.smoke } else { campaign.full });
+    command.args(together::words(&words)).current_dir(root);
+    command.stdout(Stdio::piped()).stdin(Stdio::null());
     command.envs(campaign.variables.iter().map(|(name, value)| (name, filled(value))));
     Ok(command)
 }

@@ -8,11 +8,12 @@ use crate::docs;
 use crate::parts::{self, Counts, Part};
 use crate::python;
 use crate::redis_py;
+use crate::together;
 use crate::workspace::Workspace;
 
-const MOST_TESTS: &str = "test --workspace --exclude adamant-cli --exclude adamant-capi \
-                          --exclude adamant-python --no-fail-fast --lib --bins --tests \
-                          -- --show-output";
+const MOST_TESTS: &str = "test TOGETHER --no-fail-fast --lib --bins --tests -- --show-output";
+/// Those of the others are run with their tests.
+const DOCUMENTATION_TESTS: &str = "test TOGETHER --no-fail-fast --doc";
 /// The library as programs in C see it: compilers, valgrind and so on, where they are.
 const C_TESTS: &str = "test -p adamant-capi --no-fail-fast -- --show-output";
 const COMMAND_TESTS: &str = "test -p adamant-cli --no-fail-fast -- --skip kill_loop --show-output";
@@ -26,14 +27,15 @@ const BENCHMARK: &str = "run --quiet -p adamant-bench -- kv --entries 5000 --lar
 pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
     let workspace = Workspace::load()?;
     let run = |name: &str, arguments: &str, variables: &[(&str, String)]| {
-        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let words = together::words(arguments);
+        let arguments: Vec<&str> = words.iter().map(String::as_str).collect();
         parts::run(&workspace.root, name, &arguments, variables)
     };
     let rounds = kill_rounds.map(|rounds| ("ADAMANT_KILL_ROUNDS", rounds.to_string()));
     let rounds: Vec<_> = rounds.into_iter().collect();
     let mut ran = vec![
         run("unit and integration tests", MOST_TESTS, &[]),
-        run("documentation tests", "test --workspace --no-fail-fast --doc", &[]),
+        run("documentation tests", DOCUMENTATION_TESTS, &[]),
         run("the command", COMMAND_TESTS, &[]),
         run("C", C_TESTS, &[]),
         run("kill loop", "test -p adamant-cli --test kill_loop -- --show-output", &rounds),

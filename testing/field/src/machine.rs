@@ -15,8 +15,9 @@ use crate::agent::{Orders, Said};
 use crate::archive::Archive;
 use crate::needs::{self, Kernel};
 
-/// Where the archive has the agent.
+/// Where the archive has the agent, and the libraries that it was linked with.
 const AGENT: &str = "bin/field";
+const LIBRARIES: &str = "lib";
 /// Bytes of the persistent memory.
 pub(crate) const MEMORY_BYTES: u64 = 192 << 20;
 /// Bytes at its start that Linux takes for what it notes about the rest.
@@ -41,7 +42,9 @@ if [ "$DEVICE" = pmem0 ] && [ "$($B cat /sys/block/pmem0/size)" = "$SECTORS" ]; 
   echo namespace0.0 > $P/namespace
   echo pfn0.0 > /sys/bus/nd/drivers/nd_pmem/bind
 fi
-$B mount -t ext4 -o "$MOUNT" /dev/$DEVICE /mnt && /bin/field agent /mnt/store $AGENT
+LOADER=
+for l in /lib/ld-*; do [ -e $l ] && LOADER="$l --library-path /lib"; done
+$B mount -t ext4 -o "$MOUNT" /dev/$DEVICE /mnt && $LOADER /bin/field agent /mnt/store $AGENT
 $B umount /mnt
 $B poweroff -f
 "#;
@@ -73,13 +76,17 @@ impl Parts {
     pub(crate) fn archive(&self) -> Result<Vec<u8>, String> {
         let own = std::env::current_exe().map_err(|error| format!("where is this? {error}"))?;
         let mut archive = Archive::default();
-        for name in ["bin", "dev", "mnt", "modules", "proc", "sys"] {
+        for name in ["bin", "dev", LIBRARIES, "mnt", "modules", "proc", "sys"] {
             archive.directory(name);
         }
         archive.program("init", INIT.as_bytes());
         archive.program("bin/busybox", &self.shell);
         archive.program("bin/sh", &self.shell);
         archive.program(AGENT, &needs::read(&own)?);
+        for library in needs::libraries()? {
+            let name = library.file_name().unwrap_or_default().to_string_lossy();
+            archive.program(&format!("{LIBRARIES}/{name}"), &needs::read(&library)?);
+        }
         for (name, bytes) in &self.kernel.modules {
             archive.program(&format!("modules/{name}"), bytes);
         }

@@ -3,6 +3,7 @@
 //! Purpose: a campaign that cannot run here says why, with the names of Debian's packages.
 //! Thread safety: pure functions over files.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,6 +38,22 @@ pub(crate) fn shell() -> Result<Vec<u8>, String> {
         return Err(format!("{} {what}", path.display()));
     }
     Ok(bytes)
+}
+
+/// The shared libraries that this process runs with, its loader among them: another machine needs them to run
+/// the same program. None, if it was linked statically.
+///
+/// # Errors
+/// In words.
+pub(crate) fn libraries() -> Result<BTreeSet<PathBuf>, String> {
+    let maps = fs::read_to_string("/proc/self/maps")
+        .map_err(|error| format!("could not read what this process has mapped: {error}"))?;
+    let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
+    let is_library = |path: &&str| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        name.ends_with(".so") || name.contains(".so.")
+    };
+    Ok(paths.filter(is_library).map(PathBuf::from).collect())
 }
 
 /// A kernel and those of its modules that a machine needs, in the order in which they are loaded.
@@ -142,6 +159,13 @@ mod tests {
         }
         let names: Vec<&str> = paths.iter().filter_map(|path| path.rsplit('/').next()).collect();
         assert_eq!(names, ["crc16.ko", "jbd2.ko", "ext4.ko.xz", "virtio-blk.ko"]);
+    }
+
+    #[test]
+    fn a_program_knows_its_libraries() {
+        for path in libraries().unwrap() {
+            assert!(path.is_absolute() && path.is_file(), "{}", path.display());
+        }
     }
 
     #[test]
