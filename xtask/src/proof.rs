@@ -204,10 +204,8 @@ fn command(
             let profile = if smoke { "dev" } else { "proof" };
             Command::new(together::program(root, name, profile)?)
         }
-        Runner::Tasks => {
-            let program = std::env::current_exe();
-            Command::new(program.map_err(|error| format!("where is this program: {error}"))?)
-        }
+        // By its process: the file may have been built anew in half an hour, and be another program.
+        Runner::Tasks => Command::new(format!("/proc/{}/exe", std::process::id())),
     };
     let words = filled(if smoke { campaign.smoke } else { campaign.full });
     command.args(together::words(&words)).current_dir(root);
