@@ -1,7 +1,8 @@
 //! `cargo xtask layers`: which crate may use which, and no cycle within a crate.
 //!
 //! The order is `slice, wire -> medium -> heap -> trees, lsm -> store -> interfaces`: a folder of
-//! a later step may use those of earlier steps, never one of its own step or a later one.
+//! a later step may use those of earlier steps, never one of its own step or a later one. `replica` lies between the
+//! store and the interfaces, and sees of what is below only the store, as these do.
 
 use crate::modules;
 use crate::workspace::{Dependency, Package, Workspace};
@@ -11,7 +12,9 @@ use crate::workspace::{Dependency, Package, Workspace};
 enum Room {
     /// A crate of the product and its step in the order.
     Product(u8),
-    /// Uses only the store.
+    /// Uses only the store, for interfaces.
+    Replica,
+    /// Uses only the store and replicas.
     Interface,
     /// Imported only by its like, as a development dependency, and by xtask.
     Testing,
@@ -31,6 +34,7 @@ fn room(folder: &str) -> Option<Room> {
         "base/heap" => Room::Product(HEAP_STEP),
         "engines/trees" | "engines/lsm" => Room::Product(4),
         "store" => Room::Product(STORE_STEP),
+        "replica" => Room::Replica,
         "examples" => Room::Examples,
         "xtask" => Room::Tasks,
         _ if folder.starts_with("interfaces/") => Room::Interface,
@@ -46,10 +50,11 @@ fn may_use(user: Room, used: Room, development: bool) -> bool {
         (Room::Tasks, _) => true,
         (_, Room::Testing) => development || user == Room::Testing,
         (Room::Product(user), Room::Product(used)) => used < user,
-        (Room::Interface, Room::Product(used)) => used == STORE_STEP,
+        (Room::Interface | Room::Replica, Room::Product(used)) => used == STORE_STEP,
+        (Room::Interface | Room::Testing, Room::Replica) => true,
         (Room::Examples, Room::Product(used)) => (HEAP_STEP..=STORE_STEP).contains(&used),
         (Room::Testing, Room::Product(_)) => true,
-        (_, Room::Interface) => false,
+        (_, Room::Replica | Room::Interface) => false,
     }
 }
 
@@ -137,6 +142,13 @@ mod tests {
         assert!(!allowed("interfaces/cli", "base/heap"));
         assert!(!allowed("interfaces/cli", "interfaces/capi"));
         assert!(!allowed("store", "interfaces/cli"));
+    }
+
+    #[test]
+    fn replicas_lie_between_the_store_and_interfaces() {
+        assert!(allowed("replica", "store") && allowed("interfaces/server", "replica"));
+        assert!(!allowed("replica", "base/heap") && !allowed("replica", "interfaces/server"));
+        assert!(!allowed("store", "replica") && !allowed("examples", "replica"));
     }
 
     #[test]

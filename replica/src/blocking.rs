@@ -1,0 +1,25 @@
+//! Calls that wait for a device, off the threads that run tasks.
+//!
+//! Purpose: the way from openraft's asynchronous calls to a store, and of its errors back.
+
+use openraft::{AnyError, ErrorSubject, ErrorVerb, StorageIOError};
+use tokio::task;
+
+use crate::error::{Error, Result};
+use crate::types::StorageError;
+
+/// Makes a call on a thread where it may wait. An error ends the node's part in the cluster, until it is started again.
+pub(crate) async fn blocking<T: Send + 'static>(
+    subject: ErrorSubject<u64>,
+    verb: ErrorVerb,
+    call: impl FnOnce() -> Result<T> + Send + 'static,
+) -> std::result::Result<T, StorageError> {
+    let done = match task::spawn_blocking(call).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(Error::Stopped),
+        },
+    };
+    done.map_err(|error| StorageIOError::new(subject, verb, AnyError::new(&error)).into())
+}

@@ -1,0 +1,324 @@
+//! The raft log in a store of its own: entries, the vote, and what else must not be forgotten.
+//!
+//! Purpose: what openraft asks of a log, by calls that wait for the device.
+//! Invariants: the entries are all those behind what was purged, without a hole. What must survive a power cut (entries,
+//! votes, truncation, which state machine counts) is durable on return. What may be forgotten (the number committed,
+//! a purge) is not waited for: commits of one store are recovered as a prefix, so it is never there without what
+//! came before.
+//! A purge of what the state machine does not have, for openraft 0.9 asks for one before the snapshot behind it
+//! is installed, is kept in memory until that is done, and then written with the record that does it. A crash in
+//! between leaves the log that it was. So no entry is written behind a hole: that one waits for the snapshot.
+//! Thread safety: any thread; openraft writes one thing after the other.
+
+use std::ops::Bound;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use adamant::{Durability, Keyspace, Store};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+use crate::layout::{
+    COMMITTED, ENTRIES, FORMAT, IDENTITY, Identity, META, PURGED, STATE_NUMBER, STATE_NUMBER_FIRST,
+    VOTE, entry_index, entry_key,
+};
+use crate::record;
+use crate::types::{Entry, LogId, Vote};
+
+/// For a snapshot to be installed, while an entry waits that comes behind it. Who waits in vain stops its node.
+const INSTALL_PATIENCE: Duration = Duration::from_secs(3600);
+
+/// The log of a node.
+#[derive(Debug)]
+pub(crate) struct Log {
+    store: Store,
+    entries: Keyspace,
+    meta: Keyspace,
+    ahead: Mutex<Ahead>,
+    /// Told when that has changed.
+    settled: Condvar,
+}
+
+/// What is purged and not yet applied.
+#[derive(Debug, Default)]
+struct Ahead {
+    purged: Option<LogId>,
+    /// The snapshot that was to come could not be installed.
+    is_given_up: bool,
+}
+
+impl Log {
+    /// Makes a store the log of a new node. Durable on return.
+    pub(crate) fn create(store: &Store, node_id: u64) -> Result<()> {
+        store.keyspace(ENTRIES)?;
+        let meta = store.keyspace(META)?;
+        let mut batch = store.batch();
+        batch.durability(Durability::Sync);
+        let identity = Identity { format: FORMAT, node_id };
+        batch.insert(&meta, IDENTITY, record::encode(IDENTITY, &identity)?)?;
+        let number = record::encode(STATE_NUMBER, &STATE_NUMBER_FIRST)?;
+        batch.insert(&meta, STATE_NUMBER, number)?;
+        Ok(batch.commit()?)
+    }
+
+    /// The log in a store, if it is whole and that node's.
+    pub(crate) fn open(store: Store, node_id: u64, path: &Path) -> Result<Self> {
+        let keyspace = |name| match store.open_keyspace(name) {
+            Err(adamant::Error::UnknownKeyspace { .. }) => {
+                Err(Error::damaged("the raft log", format!("a keyspace {name:?}"), "none"))
+            }
+            other => Ok(other?),
+        };
+        let (entries, meta) = (keyspace(ENTRIES)?, keyspace(META)?);
+        let (ahead, settled) = (Mutex::default(), Condvar::new());
+        let log = Self { store, entries, meta, ahead, settled };
+        let identity: Identity = log.needed(IDENTITY)?;
+        if identity.format != FORMAT {
+            let (expected, found) = (FORMAT, identity.format);
+            return Err(Error::Format { path: path.into(), expected, found });
+        }
+        if identity.node_id != node_id {
+            let (expected, found) = (node_id, identity.node_id);
+            return Err(Error::OtherNode { path: path.into(), expected, found });
+        }
+        log.state_number()?;
+        log.vote()?;
+        log.committed()?;
+        log.finish_purge()?;
+        log.check_entries()?;
+        Ok(log)
+    }
+
+    /// Writes entries behind those that are there, in one commit. Durable on return.
+    pub(crate) fn append(&self, entries: &[Entry]) -> Result<()> {
+        let Some(first) = entries.first() else { return Ok(()) };
+        let _ahead = self.wait_for_no_hole(first.log_id.index)?;
+        let mut batch = self.store.batch();
+        batch.durability(Durability::Sync);
+        for entry in entries {
+            let key = entry_key(entry.log_id.index);
+            batch.insert(&self.entries, key, record::encode(key, entry)?)?;
+        }
+        Ok(batch.commit()?)
+    }
+
+    /// Waits until no snapshot is missing between what is there and an entry.
+    fn wait_for_no_hole(&self, index: u64) -> Result<MutexGuard<'_, Ahead>> {
+        let deadline = Instant::now() + INSTALL_PATIENCE;
+        let mut ahead = self.ahead.lock();
+        while ahead.purged.is_some() && index > self.next_on_disk()? {
+            if ahead.is_given_up || self.settled.wait_until(&mut ahead, deadline).timed_out() {
+                return Err(Error::NotInstalled { entry: index });
+            }
+        }
+        Ok(ahead)
+    }
+
+    fn next_on_disk(&self) -> Result<u64> {
+        let last = match self.entries.last()? {
+            Some((key, value)) => Some(decode_entry(&key, &value)?.log_id),
+            None => None,
+        };
+        let purged: Option<LogId> = self.get(PURGED)?;
+        Ok(last.max(purged).map_or(0, |last| last.index + 1))
+    }
+
+    /// The entries from `start` to before `end`, of those that are there; after so many bytes no more.
+    pub(crate) fn read(
+        &self,
+        start: u64,
+        end: Bound<u64>,
+        bytes_max: Option<u64>,
+    ) -> Result<Vec<Entry>> {
+        let first = self.purged()?.map_or(0, |purged| purged.index + 1);
+        let start = Bound::Included(entry_key(start.max(first)));
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        for pair in self.entries.range((start, end.map(entry_key))) {
+            let (key, value) = pair?;
+            entries.push(decode_entry(&key, &value)?);
+            bytes += value.len() as u64;
+            if bytes_max.is_some_and(|max| bytes >= max) {
+                break;
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The last entry there is or was.
+    pub(crate) fn last(&self) -> Result<Option<LogId>> {
+        let purged = self.purged()?;
+        let Some((key, value)) = self.entries.last()? else { return Ok(purged) };
+        // A purge that a crash cut short leaves entries that are purged all the same.
+        let last = decode_entry(&key, &value)?.log_id;
+        Ok(match purged {
+            Some(purged) if purged.index >= last.index => Some(purged),
+            _ => Some(last),
+        })
+    }
+
+    /// Removes an entry and all behind it, in one commit: in several a crash would leave a hole. Durable on return.
+    pub(crate) fn truncate(&self, index: u64) -> Result<()> {
+        let mut batch = self.store.batch();
+        batch.durability(Durability::Sync);
+        for key in self.entries.range(entry_key(index)..).keys() {
+            batch.remove(&self.entries, key?)?;
+        }
+        match batch.is_empty() {
+            true => Ok(()),
+            false => Ok(batch.commit()?),
+        }
+    }
+
+    /// Forgets an entry and all before it. Nothing is waited for: what is not forgotten yet does no harm. `is_applied`
+    /// says whether the state machine has it, durably: else it is forgotten in memory only.
+    pub(crate) fn purge(
+        &self,
+        log_id: LogId,
+        is_applied: impl FnOnce() -> Result<bool>,
+    ) -> Result<()> {
+        let mut ahead = self.ahead.lock();
+        if self.purged_with(&ahead)?.is_some_and(|purged| purged.index >= log_id.index) {
+            return Ok(());
+        }
+        if !is_applied()? {
+            ahead.purged = Some(log_id);
+            return Ok(());
+        }
+        ahead.purged = None;
+        self.put(PURGED, &log_id, Durability::Buffered)?;
+        drop(ahead);
+        // Some thousand entries a commit, from the first on: what a crash leaves is finished by the next opening, and
+        // not seen before.
+        self.remove_through(log_id.index)
+    }
+
+    /// Makes another state machine's store the one that counts, which has applied what `applied` says. Durable
+    /// before `switch` is called, and with it what was purged ahead.
+    pub(crate) fn switch_state(
+        &self,
+        number: u64,
+        applied: Option<LogId>,
+        switch: impl FnOnce(),
+    ) -> Result<()> {
+        let mut ahead = self.ahead.lock();
+        let purged = ahead.purged.filter(|purged| Some(*purged) <= applied);
+        let mut batch = self.store.batch();
+        batch.durability(Durability::Sync);
+        batch.insert(&self.meta, STATE_NUMBER, record::encode(STATE_NUMBER, &number)?)?;
+        if let Some(purged) = purged {
+            batch.insert(&self.meta, PURGED, record::encode(PURGED, &purged)?)?;
+        }
+        batch.commit()?;
+        switch();
+        let Some(purged) = purged else { return Ok(()) };
+        ahead.purged = None;
+        self.settled.notify_all();
+        drop(ahead);
+        self.remove_through(purged.index)
+    }
+
+    /// Tells who waits for a snapshot that none will come.
+    pub(crate) fn give_up(&self) {
+        self.ahead.lock().is_given_up = true;
+        self.settled.notify_all();
+    }
+
+    fn remove_through(&self, index: u64) -> Result<()> {
+        let entries = self.entries.with_durability(Durability::Buffered);
+        Ok(entries.remove_range(..=entry_key(index))?)
+    }
+
+    fn finish_purge(&self) -> Result<()> {
+        match self.purged()? {
+            Some(purged) => self.remove_through(purged.index),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the entries are those behind what was purged, without a hole. O(1).
+    fn check_entries(&self) -> Result<()> {
+        let (Some(first), Some(last)) = (self.entries.first()?, self.entries.last()?) else {
+            return Ok(());
+        };
+        let first = decode_entry(&first.0, &first.1)?.log_id.index;
+        let last = decode_entry(&last.0, &last.1)?.log_id.index;
+        let start = self.purged()?.map_or(0, |purged| purged.index + 1);
+        let (expected, found) = ((last + 1).saturating_sub(start), self.entries.len()?);
+        if first != start || found != expected {
+            return Err(Error::damaged(
+                "the raft log",
+                format!("{expected} entries from {start} to {last}"),
+                format!("{found}, the first of them {first}"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// What was voted. Durable on return.
+    pub(crate) fn save_vote(&self, vote: &Vote) -> Result<()> {
+        self.put(VOTE, vote, Durability::Sync)
+    }
+
+    pub(crate) fn vote(&self) -> Result<Option<Vote>> {
+        self.get(VOTE)
+    }
+
+    /// What is known to be committed. Not waited for: it can be learned again.
+    pub(crate) fn save_committed(&self, committed: Option<LogId>) -> Result<()> {
+        self.put(COMMITTED, &committed, Durability::Buffered)
+    }
+
+    pub(crate) fn committed(&self) -> Result<Option<LogId>> {
+        Ok(self.get(COMMITTED)?.flatten())
+    }
+
+    /// The last entry that was purged.
+    pub(crate) fn purged(&self) -> Result<Option<LogId>> {
+        self.purged_with(&self.ahead.lock())
+    }
+
+    fn purged_with(&self, ahead: &Ahead) -> Result<Option<LogId>> {
+        Ok(self.get(PURGED)?.max(ahead.purged))
+    }
+
+    /// Which state machine's store counts.
+    pub(crate) fn state_number(&self) -> Result<u64> {
+        self.needed(STATE_NUMBER)
+    }
+
+    pub(crate) fn close(&self) -> Result<()> {
+        self.give_up();
+        Ok(self.store.clone().close()?)
+    }
+
+    fn put<T: Serialize>(&self, key: &str, value: &T, durability: Durability) -> Result<()> {
+        let record = record::encode(key, value)?;
+        Ok(self.meta.with_durability(durability).put(key, record)?)
+    }
+
+    fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
+        let Some(record) = self.meta.get(key)? else { return Ok(None) };
+        record::decode(|| format!("the record {key:?} of the raft log"), key, &record).map(Some)
+    }
+
+    fn needed<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
+        let missing = || Error::damaged("the raft log", format!("a record {key:?}"), "none");
+        self.get(key)?.ok_or_else(missing)
+    }
+}
+
+fn decode_entry(key: &[u8], record: &[u8]) -> Result<Entry> {
+    let Some(index) = entry_index(key) else {
+        let found = format!("one of {} bytes", key.len());
+        return Err(Error::damaged("the raft log", "a key of 8 bytes", found));
+    };
+    let entry: Entry = record::decode(|| format!("entry {index} of the raft log"), key, record)?;
+    if entry.log_id.index != index {
+        let found = format!("entry {}", entry.log_id.index);
+        return Err(Error::damaged(format!("entry {index} of the raft log"), "that entry", found));
+    }
+    Ok(entry)
+}

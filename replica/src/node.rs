@@ -1,0 +1,379 @@
+//! A node: a directory with the store of its log, that of its state machine, and its snapshots.
+//!
+//! Purpose: creates and opens all three, and replaces the state machine's store by one that came as a snapshot.
+//! Invariants: a node appears under its name whole and durable, or not at all. Of the state machines' stores exactly
+//! that one counts whose number the log's store has; the others are unfinished, or done with, and removed.
+//! Whoever has the log's store open has the node: nothing is removed before.
+//! Thread safety: any thread. One snapshot is built at a time.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use adamant::{Directory, Options, OsDirectory, Store};
+use parking_lot::{Mutex, RwLock};
+
+use crate::archive;
+use crate::error::{Error, Result};
+use crate::layout::{BUILDING, CREATING, LOG, SNAPSHOTS, STATE, STATE_NUMBER_FIRST};
+use crate::log::Log;
+use crate::snapshots::{Snapshots, rewound};
+use crate::state::{Applied, State};
+use crate::types::{LogId, SnapshotMeta};
+
+/// The lock of a store, and what only stores have.
+const LOCK: &str = "lock";
+const POOL: &str = "pool";
+
+/// Options of a node's stores.
+#[derive(Clone, Debug, Default)]
+pub struct NodeOptions {
+    log: Options,
+    state: Options,
+}
+
+impl NodeOptions {
+    /// The default options.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Options of the store of the raft log.
+    #[must_use]
+    pub fn log(mut self, options: Options) -> Self {
+        self.log = options;
+        self
+    }
+
+    /// Options of the store of the state machine.
+    #[must_use]
+    pub fn state(mut self, options: Options) -> Self {
+        self.state = options;
+        self
+    }
+}
+
+/// The storage of one node of a cluster. Clones are the same node. It is closed by [`Node::close`], or when its last clone,
+/// log store and state machine is dropped.
+#[derive(Clone)]
+pub struct Node {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    directory: Arc<dyn Directory>,
+    options: NodeOptions,
+    log: Log,
+    state: RwLock<Arc<State>>,
+    snapshots: Snapshots,
+    /// Held while a snapshot is built.
+    building: Mutex<()>,
+}
+
+impl Node {
+    /// Opens the node at a path; creates it if nothing has that name.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("node-1.adamant");
+    /// use adamant_replica::{Error, Node};
+    ///
+    /// Node::open(&path, 1)?.close()?;
+    /// let error = Node::open(&path, 2).unwrap_err();
+    /// assert!(matches!(error, Error::OtherNode { expected: 2, found: 1, .. }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotANode`] for what is no node's directory, [`Error::OtherNode`] for another one's,
+    /// [`Error::Damaged`] for one of which something is missing, and those of the stores.
+    pub fn open(path: impl AsRef<Path>, node_id: u64) -> Result<Self> {
+        Self::open_with(path, node_id, NodeOptions::default())
+    }
+
+    /// Opens the node at a path with options.
+    ///
+    /// # Errors
+    /// As [`Node::open`].
+    pub fn open_with(path: impl AsRef<Path>, node_id: u64, options: NodeOptions) -> Result<Self> {
+        let path = path.as_ref();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            let found = "a path that does not end with a name of UTF-8".to_owned();
+            return Err(Error::NotANode { path: path.into(), found });
+        };
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let parent = OsDirectory::open(parent).map_err(adamant::Error::from)?;
+        let parent: Arc<dyn Directory> = Arc::new(parent);
+        Self::open_in(&parent, name, path.join(SNAPSHOTS), node_id, options)
+    }
+
+    /// As [`Node::open_with`], in a directory of any medium. Snapshots are files of the system in any case.
+    pub(crate) fn open_in(
+        parent: &Arc<dyn Directory>,
+        name: &str,
+        snapshots: PathBuf,
+        node_id: u64,
+        options: NodeOptions,
+    ) -> Result<Self> {
+        if !list(parent)?.iter().any(|there| there == name) {
+            create(parent, name, node_id, &options)?;
+        }
+        let directory = parent.subdirectory(name).map_err(adamant::Error::from)?;
+        let names = list(&directory)?;
+        refuse_foreign(&directory, &names)?;
+        let place = || directory.path().display().to_string();
+        let store = open_store(&directory, LOG, &options.log)?;
+        let log = Log::open(store, node_id, directory.path())?;
+        let current = state_name(log.state_number()?);
+        if !names.contains(&current) {
+            return Err(Error::damaged(place(), format!("a store {current}"), names.join(", ")));
+        }
+        sweep(&directory, &current)?;
+        remove_if_there(&directory, BUILDING)?;
+        let state = State::open(open_store(&directory, &current, &options.state)?)?;
+        let snapshots = Snapshots::open(snapshots)?;
+        let (state, building) = (RwLock::new(Arc::new(state)), Mutex::new(()));
+        let inner = Inner { directory, options, log, state, snapshots, building };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// What the state machine holds now. Not to be kept: a snapshot that is installed is another one.
+    pub fn state(&self) -> Arc<State> {
+        Arc::clone(&self.inner.state.read())
+    }
+
+    /// Closes both stores. Whatever still uses the node gets errors from then on.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub fn close(&self) -> Result<()> {
+        let closed = self.state().close();
+        self.inner.log.close().and(closed)
+    }
+
+    pub(crate) fn log(&self) -> &Log {
+        &self.inner.log
+    }
+
+    /// Forgets entries of the log up to one. A power cut may take what was applied of them, and they are what it
+    /// would be done again by: so that is made durable before.
+    pub(crate) fn purge(&self, log_id: LogId) -> Result<()> {
+        self.inner.log.purge(log_id, || {
+            let state = self.state();
+            let is_applied = state.applied_index() >= Some(log_id.index);
+            if is_applied {
+                state.sync()?;
+            }
+            Ok(is_applied)
+        })
+    }
+
+    /// An empty file to be filled with a snapshot.
+    pub(crate) fn receive_snapshot(&self) -> Result<File> {
+        self.inner.snapshots.receive()
+    }
+
+    /// The snapshot that counts. One from before the first entry of the log is of no use: nobody who gets it could go on
+    /// from there. Then there is none, and a new one is made.
+    pub(crate) fn current_snapshot(&self) -> Result<Option<(SnapshotMeta, File)>> {
+        let purged = self.inner.log.purged()?;
+        let current = self.inner.snapshots.current()?;
+        Ok(current.filter(|(meta, _)| meta.last_log_id >= purged))
+    }
+
+    /// Makes a snapshot of what is applied, while more is applied.
+    pub(crate) fn build_snapshot(&self) -> Result<(SnapshotMeta, File)> {
+        let Inner { directory, building, .. } = &*self.inner;
+        let _turn = building.lock();
+        remove_if_there(directory, BUILDING)?;
+        let built = self.build_from_copy();
+        let removed = remove_if_there(directory, BUILDING);
+        let built = built?;
+        removed.map(|()| built)
+    }
+
+    fn build_from_copy(&self) -> Result<(SnapshotMeta, File)> {
+        let Inner { directory, options, snapshots, .. } = &*self.inner;
+        let copy = directory.subdirectory(BUILDING).map_err(adamant::Error::from)?;
+        self.state().store().backup_into(&copy)?;
+        // The copy says how far it is.
+        let read_only = options.state.clone().create(false).read_only(true);
+        let state = State::open(Store::open_directory(Arc::clone(&copy), read_only)?)?;
+        let Applied { log_id, membership } = state.applied();
+        state.close()?;
+        drop(state);
+        let snapshot_id = snapshot_id(log_id);
+        let meta = SnapshotMeta { last_log_id: log_id, last_membership: membership, snapshot_id };
+        let file = snapshots.build(&meta, |file| {
+            let mut to = BufWriter::new(file);
+            archive::pack(&meta, copy.as_ref(), &mut to)?;
+            to.flush().map_err(Error::system("write", Path::new("a snapshot")))
+        })?;
+        Ok((meta, file))
+    }
+
+    /// Makes what a snapshot holds the state machine: it becomes a store beside the one in use, and one durable record
+    /// says that it counts. Before that, whatever happens leaves the old one.
+    pub(crate) fn install_snapshot(&self, meta: &SnapshotMeta, file: File) -> Result<()> {
+        let installed = self.install(meta, file);
+        if installed.is_err() {
+            self.inner.log.give_up();
+        }
+        installed
+    }
+
+    fn install(&self, meta: &SnapshotMeta, file: File) -> Result<()> {
+        let Inner { directory, options, log, state, snapshots, .. } = &*self.inner;
+        let number = log.state_number()? + 1;
+        let name = state_name(number);
+        let mut file = rewound(file, Path::new("a snapshot"))?;
+        let new = match unpack(directory, &name, meta, &mut file, options) {
+            Ok(new) => Arc::new(new),
+            Err(error) => {
+                // Best effort: the next opening removes it, too.
+                let _ = remove_if_there(directory, &name);
+                return Err(error);
+            }
+        };
+        // Who still reads of the old one holds it open, and then it is removed another time.
+        log.switch_state(number, meta.last_log_id, || *state.write() = new)?;
+        sweep(directory, &name)?;
+        let mut file = rewound(file, Path::new("a snapshot"))?;
+        snapshots.keep(meta, &mut file)
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("path", &self.inner.directory.path()).finish_non_exhaustive()
+    }
+}
+
+/// Makes a node under another name, and gives it its own when it is durable.
+fn create(
+    parent: &Arc<dyn Directory>,
+    name: &str,
+    node_id: u64,
+    options: &NodeOptions,
+) -> Result<()> {
+    let unfinished = format!("{name}{CREATING}");
+    if list(parent)?.contains(&unfinished) {
+        // Another one that creates it just now has the lock.
+        let left = parent.subdirectory(&unfinished).map_err(adamant::Error::from)?;
+        let log = left.subdirectory(LOG).map_err(adamant::Error::from)?;
+        drop(log.lock(LOCK).map_err(adamant::Error::from)?);
+        parent.remove_all(&unfinished).map_err(adamant::Error::from)?;
+    }
+    let directory = parent.subdirectory(&unfinished).map_err(adamant::Error::from)?;
+    let store = |name: &str, options: &Options| {
+        let directory = directory.subdirectory(name).map_err(adamant::Error::from)?;
+        Store::open_directory(directory, options.clone().create(true))
+    };
+    let log = store(LOG, &options.log)?;
+    Log::create(&log, node_id)?;
+    let state = store(&state_name(STATE_NUMBER_FIRST), &options.state)?;
+    State::create(&state)?;
+    state.close()?;
+    log.close()?;
+    directory.sync().map_err(adamant::Error::from)?;
+    parent.rename(&unfinished, name).map_err(adamant::Error::from)?;
+    let Err(error) = parent.sync() else { return Ok(()) };
+    // No later sync may make the name durable, so it is given anew by the next opening. Best effort.
+    let taken_back = parent.rename(name, &unfinished);
+    let _ = taken_back.and_then(|()| parent.sync());
+    Err(adamant::Error::from(error).into())
+}
+
+/// A store of a node, which has to be there.
+fn open_store(directory: &Arc<dyn Directory>, name: &str, options: &Options) -> Result<Store> {
+    let store = directory.subdirectory(name).map_err(adamant::Error::from)?;
+    match Store::open_directory(store, options.clone().create(false)) {
+        Err(adamant::Error::Missing { path }) => {
+            Err(Error::damaged(path.display().to_string(), "a store", "none"))
+        }
+        opened => Ok(opened?),
+    }
+}
+
+/// Fails for a directory that is no node's, and for a node without its log.
+fn refuse_foreign(directory: &Arc<dyn Directory>, names: &[String]) -> Result<()> {
+    // A store has a directory of that name, too.
+    if names.iter().any(|name| name == LOG) && !names.iter().any(|name| name == POOL) {
+        return Ok(());
+    }
+    let found = if names.is_empty() { "nothing in it".to_owned() } else { names.join(", ") };
+    if names.iter().any(|name| name.starts_with(STATE)) {
+        let place = directory.path().display().to_string();
+        return Err(Error::damaged(place, format!("a store {LOG}"), found));
+    }
+    Err(Error::NotANode { path: directory.path().into(), found })
+}
+
+/// Removes stores of state machines that do not count, unless somebody has them open.
+fn sweep(directory: &Arc<dyn Directory>, current: &str) -> Result<()> {
+    let names = list(directory)?.into_iter();
+    for name in names.filter(|name| name.starts_with(STATE) && name != current) {
+        let store = directory.subdirectory(&name).map_err(adamant::Error::from)?;
+        match store.lock(LOCK).map_err(adamant::Error::from) {
+            Err(adamant::Error::Locked { .. }) => continue,
+            locked => drop(locked?),
+        }
+        directory.remove_all(&name).map_err(adamant::Error::from)?;
+    }
+    Ok(())
+}
+
+fn unpack(
+    directory: &Arc<dyn Directory>,
+    name: &str,
+    meta: &SnapshotMeta,
+    file: &mut File,
+    options: &NodeOptions,
+) -> Result<State> {
+    remove_if_there(directory, name)?;
+    let target = directory.subdirectory(name).map_err(adamant::Error::from)?;
+    let found = archive::unpack(BufReader::new(file), &target)?;
+    if found != *meta {
+        return Err(Error::snapshot(format!("{meta:?}"), format!("{found:?}")));
+    }
+    let state = State::open(open_store(directory, name, &options.state)?)?;
+    let expected = Applied {
+        log_id: meta.last_log_id,
+        membership: meta.last_membership.clone(),
+    };
+    if state.applied() != expected {
+        return Err(Error::snapshot(format!("{expected:?}"), format!("{:?}", state.applied())));
+    }
+    directory.sync().map_err(adamant::Error::from)?;
+    Ok(state)
+}
+
+fn remove_if_there(directory: &Arc<dyn Directory>, name: &str) -> Result<()> {
+    if list(directory)?.iter().any(|there| there == name) {
+        directory.remove_all(name).map_err(adamant::Error::from)?;
+    }
+    Ok(())
+}
+
+fn list(directory: &Arc<dyn Directory>) -> Result<Vec<String>> {
+    Ok(directory.list().map_err(adamant::Error::from)?)
+}
+
+fn state_name(number: u64) -> String {
+    format!("{STATE}{number:04}")
+}
+
+/// Two snapshots of one moment are two files, and a part of one is no part of the other.
+fn snapshot_id(log_id: Option<LogId>) -> String {
+    let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+    match log_id {
+        Some(log_id) => format!("{log_id}-{nanoseconds:x}"),
+        None => format!("none-{nanoseconds:x}"),
+    }
+}

@@ -1,0 +1,281 @@
+//! What clients ask of the state machine, and what they are told.
+//!
+//! Purpose: changes of named keyspaces, which every node applies in the same order with the same result.
+//! Invariants: whether a request is refused depends on the request alone, so all nodes refuse the same ones: a limit
+//! that changes is another format.
+
+use std::fmt;
+
+use adamant::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
+use serde::{Deserialize, Serialize};
+
+use crate::layout::RESERVED;
+
+/// Bytes of keys, values and names that a request may have: 64 MiB. An entry of the log is one value, and is sent as one
+/// message.
+pub const REQUEST_BYTES_MAX: u64 = 64 << 20;
+
+/// One change of a request, or a condition of it. Keyspaces are created when something is put into them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// Sets the value of a key.
+    Put {
+        /// The keyspace.
+        keyspace: String,
+        /// The key.
+        #[serde(with = "bytes")]
+        key: Vec<u8>,
+        /// Its value from then on.
+        #[serde(with = "bytes")]
+        value: Vec<u8>,
+    },
+    /// Removes a key, if it is there.
+    Delete {
+        /// The keyspace.
+        keyspace: String,
+        /// The key.
+        #[serde(with = "bytes")]
+        key: Vec<u8>,
+    },
+    /// Removes the keys of a range. Takes memory for them while it is applied.
+    DeleteRange {
+        /// The keyspace.
+        keyspace: String,
+        /// The first key of the range; empty for the first there is.
+        #[serde(with = "bytes")]
+        start: Vec<u8>,
+        /// The first key behind the range; `None` for no end.
+        end: Option<Vec<u8>>,
+    },
+    /// Lets the request change nothing unless a key has this value now: as it was, and as changes of the same
+    /// request that come before left it.
+    Compare {
+        /// The keyspace.
+        keyspace: String,
+        /// The key.
+        #[serde(with = "bytes")]
+        key: Vec<u8>,
+        /// Its value; `None` if it is to have none.
+        expected: Option<Vec<u8>>,
+    },
+}
+
+/// Changes that take effect together, in their order, or not at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    changes: Vec<Change>,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Response {
+    /// All of it was done.
+    Done,
+    /// A key did not have the value that was expected. Nothing was changed.
+    Different {
+        /// Which change of the request, from 0.
+        change: u64,
+        /// The value that the key has.
+        found: Option<Vec<u8>>,
+    },
+    /// It cannot be applied, and nothing was changed. [`Request::new`] makes no such request.
+    Refused(Refusal),
+}
+
+/// Why a request cannot be applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Which change of the request, from 0.
+    pub change: u64,
+    /// What was expected and what was found.
+    pub reason: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "change {} of the request cannot be applied: {}", self.change, self.reason)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Request {
+    /// A request of these changes.
+    ///
+    /// ```
+    /// use adamant_replica::{Change, Request};
+    ///
+    /// let (keyspace, key) = ("towns".to_owned(), b"".to_vec());
+    /// let refusal = Request::new([Change::Delete { keyspace, key }]).unwrap_err();
+    /// assert!(refusal.to_string().contains("1 to 65535 bytes"));
+    /// ```
+    ///
+    /// # Errors
+    /// Says which of them no node could apply: names, keys or values have lengths that the store does not take,
+    /// a name begins with a zero, or there are more than [`REQUEST_BYTES_MAX`] bytes.
+    pub fn new(changes: impl IntoIterator<Item = Change>) -> Result<Self, Refusal> {
+        let request = Self { changes: changes.into_iter().collect() };
+        request.check()?;
+        Ok(request)
+    }
+
+    /// The changes.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// What came from another node may not have been made by [`Request::new`].
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        let mut bytes = 0;
+        for (number, change) in (0..).zip(&self.changes) {
+            bytes += change.bytes();
+            if let Some(reason) = change.fault(bytes) {
+                return Err(Refusal { change: number, reason });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Change {
+    /// The keyspace that it is about.
+    pub fn keyspace(&self) -> &str {
+        match self {
+            Self::Put { keyspace, .. }
+            | Self::Delete { keyspace, .. }
+            | Self::DeleteRange { keyspace, .. }
+            | Self::Compare { keyspace, .. } => keyspace,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        let others = match self {
+            Self::Put { key, value, .. } => key.len() + value.len(),
+            Self::Delete { key, .. } => key.len(),
+            Self::DeleteRange { start, end, .. } => start.len() + end.as_ref().map_or(0, Vec::len),
+            Self::Compare { key, expected, .. } => {
+                key.len() + expected.as_ref().map_or(0, Vec::len)
+            }
+        };
+        (self.keyspace().len() + others) as u64
+    }
+
+    /// Why it cannot be applied, behind others with which it has so many bytes.
+    fn fault(&self, request_bytes: u64) -> Option<String> {
+        const _: () = assert!(REQUEST_BYTES_MAX <= VALUE_BYTES_MAX);
+        if request_bytes > REQUEST_BYTES_MAX {
+            return Some(format!(
+                "expected at most {REQUEST_BYTES_MAX} bytes of keys, values and names, found more; \
+                 make several requests of it"
+            ));
+        }
+        let name = self.keyspace();
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            let found = name.len();
+            return Some(format!(
+                "expected a keyspace's name of 1 to {NAME_BYTES_MAX} bytes, found {found}"
+            ));
+        }
+        if name.starts_with(RESERVED) {
+            return Some("expected a keyspace's name that does not begin with a zero".to_owned());
+        }
+        match self {
+            Self::Put { key, .. } | Self::Delete { key, .. } | Self::Compare { key, .. }
+                if key.is_empty() || key.len() > KEY_BYTES_MAX =>
+            {
+                let found = key.len();
+                Some(format!("expected a key of 1 to {KEY_BYTES_MAX} bytes, found {found}"))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Bytes as one piece, where serde would go through them one by one.
+mod bytes {
+    use std::fmt;
+
+    use serde::de::{Deserializer, Visitor};
+    use serde::ser::Serializer;
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(bytes)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        from.deserialize_byte_buf(Bytes)
+    }
+
+    struct Bytes;
+
+    impl<'de> Visitor<'de> for Bytes {
+        type Value = Vec<u8>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("bytes")
+        }
+
+        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+            Ok(bytes.to_vec())
+        }
+
+        fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
+            Ok(bytes)
+        }
+
+        // Formats of text have no bytes.
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<u8>, A::Error> {
+            let mut bytes = Vec::new();
+            while let Some(byte) = seq.next_element()? {
+                bytes.push(byte);
+            }
+            Ok(bytes)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(keyspace: &str, key: &[u8], value: &[u8]) -> Change {
+        Change::Put { keyspace: keyspace.into(), key: key.into(), value: value.into() }
+    }
+
+    #[test]
+    fn what_no_store_takes_is_refused_and_said() {
+        let long = vec![7; KEY_BYTES_MAX + 1];
+        let name = "n".repeat(NAME_BYTES_MAX + 1);
+        let half = vec![7; (REQUEST_BYTES_MAX / 2) as usize];
+        let cases = [
+            (vec![put("a", b"", b"")], 0, "1 to 65535 bytes, found 0"),
+            (vec![put("a", b"k", b""), put("a", &long, b"")], 1, "found 65536"),
+            (vec![put("", b"k", b"")], 0, "name of 1 to 255 bytes, found 0"),
+            (vec![put(&name, b"k", b"")], 0, "found 256"),
+            (vec![put("\0replica", b"k", b"")], 0, "does not begin with a zero"),
+            (vec![put("a", b"k", &half), put("a", b"k", &half)], 1, "at most 67108864 bytes"),
+        ];
+        for (changes, change, reason) in cases {
+            let refusal = Request::new(changes).unwrap_err();
+            assert_eq!(refusal.change, change, "{refusal}");
+            assert!(refusal.to_string().contains(reason), "{refusal}");
+        }
+        assert!(Request::new([put("a", &long[1..], &half)]).is_ok());
+    }
+
+    #[test]
+    fn requests_travel_as_they_are() {
+        let (keyspace, key) = ("a".to_owned(), vec![0, 255]);
+        let request = Request::new([
+            put("a", b"k", &[0, 1, 255]),
+            Change::Delete { keyspace: keyspace.clone(), key: key.clone() },
+            Change::DeleteRange { keyspace: keyspace.clone(), start: vec![], end: Some(vec![9]) },
+            Change::DeleteRange { keyspace: keyspace.clone(), start: vec![1], end: None },
+            Change::Compare { keyspace: keyspace.clone(), key: key.clone(), expected: None },
+            Change::Compare { keyspace, key, expected: Some(vec![]) },
+        ])
+        .unwrap();
+        let sent = postcard::to_stdvec(&request).unwrap();
+        assert_eq!(postcard::from_bytes::<Request>(&sent).unwrap(), request);
+    }
+}

@@ -1,0 +1,293 @@
+//! The state machine in a store of its own: users' keyspaces, and what was applied to them.
+//!
+//! Purpose: applies runs of entries, each as one commit with the number of its last entry; reads.
+//! Invariants: what the store has is exactly what the entries up to `applied` made of an empty one, after any
+//! crash. Applying is not waited for: what a power cut takes is in the log, for that is purged only after
+//! [`State::sync`]; and since commits are recovered as a prefix, `applied` says how far to go back.
+//! Thread safety: any thread reads; applying has a lock.
+
+use std::collections::HashMap;
+use std::iter::Flatten;
+use std::ops::Bound;
+use std::option::IntoIter;
+
+use adamant::{Durability, Iter, KeyBounds, Keyspace, KeyspaceInfo, Slice, Store, Transaction};
+use openraft::EntryPayload;
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+use crate::layout::{APPLIED, APPLIED_META, MEMBERSHIP, RESERVED};
+use crate::record;
+use crate::request::{Change, Request, Response};
+use crate::types::{Entry, LogId, Membership};
+
+/// What a node's state machine holds. It changes as entries are applied; one got before a snapshot was
+/// installed stays as it was then.
+#[derive(Debug)]
+pub struct State {
+    store: Store,
+    meta: Keyspace,
+    writer: Mutex<Writer>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    applied: Applied,
+    /// Those that were named by a change. Nothing drops one.
+    keyspaces: HashMap<String, Keyspace>,
+}
+
+/// How far a state machine is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Applied {
+    pub(crate) log_id: Option<LogId>,
+    pub(crate) membership: Membership,
+}
+
+/// Why a request is undone.
+enum Undone {
+    Different { change: u64, found: Option<Vec<u8>> },
+    Store(adamant::Error),
+}
+
+impl From<adamant::Error> for Undone {
+    fn from(error: adamant::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl State {
+    /// Makes a store the state machine of a new node. Durable on return.
+    pub(crate) fn create(store: &Store) -> Result<()> {
+        let meta = store.keyspace(APPLIED_META)?;
+        let Applied { log_id, membership } = Applied::default();
+        let mut batch = store.batch();
+        batch.durability(Durability::Sync);
+        batch.insert(&meta, APPLIED, record::encode(APPLIED, &log_id)?)?;
+        batch.insert(&meta, MEMBERSHIP, record::encode(MEMBERSHIP, &membership)?)?;
+        Ok(batch.commit()?)
+    }
+
+    /// The state machine in a store.
+    pub(crate) fn open(store: Store) -> Result<Self> {
+        let meta = match store.open_keyspace(APPLIED_META) {
+            Err(adamant::Error::UnknownKeyspace { .. }) => {
+                return Err(Error::damaged("the state machine", "a keyspace of its own", "none"));
+            }
+            other => other?,
+        };
+        let applied = Applied {
+            log_id: needed(&meta, APPLIED)?,
+            membership: needed(&meta, MEMBERSHIP)?,
+        };
+        let writer = Mutex::new(Writer { applied, keyspaces: HashMap::new() });
+        Ok(Self { store, meta, writer })
+    }
+
+    /// The value of a key, as of what this node has applied. May wait for the device.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn get(&self, keyspace: &str, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        match self.keyspace(keyspace)? {
+            Some(keyspace) => Ok(keyspace.get(key)?),
+            None => Ok(None),
+        }
+    }
+
+    /// The entries of a range of keys, in their order. May wait for the device.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn range(
+        &self,
+        keyspace: &str,
+        range: impl KeyBounds,
+    ) -> Result<Flatten<IntoIter<Iter>>> {
+        let keyspace = self.keyspace(keyspace)?;
+        Ok(keyspace.map(|keyspace| keyspace.range(range)).into_iter().flatten())
+    }
+
+    /// The users' keyspaces, by name.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn keyspaces(&self) -> Result<Vec<KeyspaceInfo>> {
+        let mut all = self.store.keyspaces()?;
+        all.retain(|keyspace| !keyspace.name.starts_with(RESERVED));
+        Ok(all)
+    }
+
+    /// The number of the last entry that was applied.
+    pub fn applied_index(&self) -> Option<u64> {
+        self.writer.lock().applied.log_id.map(|log_id| log_id.index)
+    }
+
+    fn keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
+        if name.starts_with(RESERVED) {
+            return Ok(None);
+        }
+        match self.store.open_keyspace(name) {
+            Err(adamant::Error::UnknownKeyspace { .. }) => Ok(None),
+            other => Ok(Some(other?)),
+        }
+    }
+
+    pub(crate) fn applied(&self) -> Applied {
+        self.writer.lock().applied.clone()
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Makes all that was applied durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        Ok(self.store.sync()?)
+    }
+
+    pub(crate) fn close(&self) -> Result<()> {
+        Ok(self.store.clone().close()?)
+    }
+
+    /// Applies entries, in one commit with the number of the last of them. It survives the death of the process, and
+    /// a power cut only as far as something synced behind it.
+    pub(crate) fn apply(&self, entries: &[Entry]) -> Result<Vec<Response>> {
+        let mut writer = self.writer.lock();
+        let mut applied = writer.applied.clone();
+        // Each creation is a commit of its own, before the one that matters: done again it does nothing.
+        writer.open_keyspaces(&self.store, entries)?;
+        let mut transaction = self.store.begin_exclusive()?;
+        transaction.durability(Durability::Buffered);
+        let mut responses = Vec::with_capacity(entries.len());
+        for entry in entries {
+            applied.step_to(entry.log_id)?;
+            responses.push(match &entry.payload {
+                EntryPayload::Blank => Response::Done,
+                EntryPayload::Normal(request) => {
+                    apply_request(&mut transaction, &writer.keyspaces, request)?
+                }
+                EntryPayload::Membership(membership) => {
+                    applied.membership = Membership::new(Some(entry.log_id), membership.clone());
+                    Response::Done
+                }
+            });
+        }
+        let log_id = record::encode(APPLIED, &applied.log_id)?;
+        transaction.insert(&self.meta, APPLIED, log_id)?;
+        if applied.membership != writer.applied.membership {
+            let membership = record::encode(MEMBERSHIP, &applied.membership)?;
+            transaction.insert(&self.meta, MEMBERSHIP, membership)?;
+        }
+        transaction.commit()?;
+        writer.applied = applied;
+        Ok(responses)
+    }
+}
+
+impl Applied {
+    fn step_to(&mut self, log_id: LogId) -> Result<()> {
+        if let Some(applied) = self.log_id.filter(|applied| applied.index >= log_id.index) {
+            let (applied, found) = (applied.to_string(), log_id.to_string());
+            return Err(Error::Order { applied, found });
+        }
+        self.log_id = Some(log_id);
+        Ok(())
+    }
+}
+
+impl Writer {
+    /// Opens what requests name; what something is put into is created.
+    fn open_keyspaces(&mut self, store: &Store, entries: &[Entry]) -> Result<()> {
+        for entry in entries {
+            let EntryPayload::Normal(request) = &entry.payload else { continue };
+            if request.check().is_err() {
+                continue;
+            }
+            for change in request.changes() {
+                let name = change.keyspace();
+                if self.keyspaces.contains_key(name) {
+                    continue;
+                }
+                let keyspace = match (change, store.open_keyspace(name)) {
+                    (Change::Put { .. }, Err(adamant::Error::UnknownKeyspace { .. })) => {
+                        store.keyspace(name)?
+                    }
+                    (_, Err(adamant::Error::UnknownKeyspace { .. })) => continue,
+                    (_, opened) => opened?,
+                };
+                self.keyspaces.insert(name.to_owned(), keyspace);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All of a request, or nothing.
+fn apply_request(
+    transaction: &mut Transaction,
+    keyspaces: &HashMap<String, Keyspace>,
+    request: &Request,
+) -> Result<Response> {
+    if let Err(refusal) = request.check() {
+        return Ok(Response::Refused(refusal));
+    }
+    let done = transaction.savepoint(|transaction| {
+        for (number, change) in (0..).zip(request.changes()) {
+            let keyspace = keyspaces.get(change.keyspace());
+            apply_change(transaction, keyspace, number, change)?;
+        }
+        Ok::<(), Undone>(())
+    });
+    match done {
+        Ok(()) => Ok(Response::Done),
+        Err(Undone::Different { change, found }) => Ok(Response::Different { change, found }),
+        Err(Undone::Store(error)) => Err(error.into()),
+    }
+}
+
+fn apply_change(
+    transaction: &mut Transaction,
+    keyspace: Option<&Keyspace>,
+    number: u64,
+    change: &Change,
+) -> std::result::Result<(), Undone> {
+    let Some(keyspace) = keyspace else {
+        // Nothing was ever put into it.
+        return match change {
+            Change::Compare { expected: Some(_), .. } => {
+                Err(Undone::Different { change: number, found: None })
+            }
+            _ => Ok(()),
+        };
+    };
+    match change {
+        Change::Put { key, value, .. } => transaction.insert(keyspace, key, value)?,
+        Change::Delete { key, .. } => transaction.remove(keyspace, key)?,
+        Change::DeleteRange { start, end, .. } => {
+            let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let range = (Bound::Included(&start[..]), end);
+            let keys = transaction.range(keyspace, range)?.keys();
+            let keys = keys.collect::<adamant::Result<Vec<Slice>>>()?;
+            for key in keys {
+                transaction.remove(keyspace, key)?;
+            }
+        }
+        Change::Compare { key, expected, .. } => {
+            let found = transaction.get(keyspace, key)?;
+            if found.as_deref() != expected.as_deref() {
+                let found = found.map(|found| found.to_vec());
+                return Err(Undone::Different { change: number, found });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn needed<T: DeserializeOwned>(meta: &Keyspace, key: &str) -> Result<T> {
+    let Some(record) = meta.get(key)? else {
+        return Err(Error::damaged("the state machine", format!("a record {key:?}"), "none"));
+    };
+    record::decode(|| format!("the record {key:?} of the state machine"), key, &record)
+}
