@@ -244,7 +244,9 @@ impl<R: Read> Reader<R> {
     fn meta(&mut self) -> Result<SnapshotMeta> {
         match self.advance()? {
             FRAME_META => self.value(),
-            other => Err(Error::snapshot("what the snapshot is", format!("a frame of kind {other}"))),
+            other => {
+                Err(Error::snapshot("what the snapshot is", format!("a frame of kind {other}")))
+            }
         }
     }
 
@@ -366,7 +368,9 @@ mod tests {
         }
         let beyond = snapshot(&|frames| {
             frames.value(FRAME_FILE, &("pool", 7_u64)).unwrap();
-            frames.frame(FRAME_PIECE, &[u64::MAX.to_le_bytes().as_slice(), b"piece"].concat()).unwrap();
+            frames
+                .frame(FRAME_PIECE, &[u64::MAX.to_le_bytes().as_slice(), b"piece"].concat())
+                .unwrap();
         });
         assert!(unpack(&beyond[..], &directory()).is_err());
     }

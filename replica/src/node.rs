@@ -343,10 +343,7 @@ fn unpack(
         return Err(Error::snapshot(format!("{meta:?}"), format!("{found:?}")));
     }
     let state = State::open(open_store(directory, name, &options.state)?)?;
-    let expected = Applied {
-        log_id: meta.last_log_id,
-        membership: meta.last_membership.clone(),
-    };
+    let expected = Applied { log_id: meta.last_log_id, membership: meta.last_membership.clone() };
     if state.applied() != expected {
         return Err(Error::snapshot(format!("{expected:?}"), format!("{:?}", state.applied())));
     }
@@ -371,7 +368,8 @@ fn state_name(number: u64) -> String {
 
 /// Two snapshots of one moment are two files, and a part of one is no part of the other.
 fn snapshot_id(log_id: Option<LogId>) -> String {
-    let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+    let nanoseconds =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
     match log_id {
         Some(log_id) => format!("{log_id}-{nanoseconds:x}"),
         None => format!("none-{nanoseconds:x}"),

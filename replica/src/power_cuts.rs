@@ -168,7 +168,8 @@ fn run(node: &Node, model: &Model, step: Step) {
 fn log_fits(node: &Node, model: &Model) -> bool {
     let log = node.log();
     let purged = log.purged().unwrap().map(|purged| purged.index);
-    if purged > model.purged || log.vote().unwrap().map_or(0, |vote| vote.leader_id.term) != model.term
+    if purged > model.purged
+        || log.vote().unwrap().map_or(0, |vote| vote.leader_id.term) != model.term
     {
         return false;
     }

@@ -77,10 +77,8 @@ impl State {
             }
             other => other?,
         };
-        let applied = Applied {
-            log_id: needed(&meta, APPLIED)?,
-            membership: needed(&meta, MEMBERSHIP)?,
-        };
+        let applied =
+            Applied { log_id: needed(&meta, APPLIED)?, membership: needed(&meta, MEMBERSHIP)? };
         let writer = Mutex::new(Writer { applied, keyspaces: HashMap::new() });
         Ok(Self { store, meta, writer })
     }
@@ -100,11 +98,7 @@ impl State {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn range(
-        &self,
-        keyspace: &str,
-        range: impl KeyBounds,
-    ) -> Result<Flatten<IntoIter<Iter>>> {
+    pub fn range(&self, keyspace: &str, range: impl KeyBounds) -> Result<Flatten<IntoIter<Iter>>> {
         let keyspace = self.keyspace(keyspace)?;
         Ok(keyspace.map(|keyspace| keyspace.range(range)).into_iter().flatten())
     }

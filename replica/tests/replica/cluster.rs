@@ -82,7 +82,10 @@ impl Cluster {
     }
 
     /// Does something with the leader, whoever that is, until it is done.
-    async fn with_leader<T>(&self, work: impl AsyncFn(&Node, &Raft<Types>) -> Option<T>) -> (u64, T) {
+    async fn with_leader<T>(
+        &self,
+        work: impl AsyncFn(&Node, &Raft<Types>) -> Option<T>,
+    ) -> (u64, T) {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             if let Some(id) = self.leader() {

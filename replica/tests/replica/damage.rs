@@ -69,12 +69,8 @@ async fn a_store_that_is_missing_is_not_made_anew() {
 #[tokio::test]
 async fn records_that_are_missing_or_changed_are_named() {
     let meta = [("log", "meta"), ("state-0001", "\0replica")];
-    let cases = [
-        (meta[0], "identity"),
-        (meta[0], "state"),
-        (meta[1], "applied"),
-        (meta[1], "membership"),
-    ];
+    let cases =
+        [(meta[0], "identity"), (meta[0], "state"), (meta[1], "applied"), (meta[1], "membership")];
     for ((store, keyspace), key) in cases {
         let (_folder, path) = node_on_disk().await;
         change(&path, store, keyspace, |keyspace| flip(keyspace, key.as_bytes()));

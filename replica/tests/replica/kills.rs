@@ -13,7 +13,8 @@ use openraft::{RaftLogReader, RaftSnapshotBuilder};
 use crate::support::{apply, entry, judge, log_id, open};
 
 const ROUNDS: u32 = 12;
-const NAME: &str = "kills::a_node_that_is_killed_has_what_it_acknowledged_and_applies_nothing_twice";
+const NAME: &str =
+    "kills::a_node_that_is_killed_has_what_it_acknowledged_and_applies_nothing_twice";
 const CHILD: &str = "ADAMANT_REPLICA_CHILD";
 
 /// How far a node is: the next entry to append, and the next to apply.

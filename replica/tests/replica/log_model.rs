@@ -59,7 +59,8 @@ async fn step(random: &mut fastrand::Rng, model: &mut Model, node: &Node) {
         8 if next > model.first() => {
             let purged = model.entries[random.u64(model.first()..next) as usize].log_id;
             if random.bool() && purged.index >= model.applied {
-                let entries = model.entries[model.applied as usize..=purged.index as usize].to_vec();
+                let entries =
+                    model.entries[model.applied as usize..=purged.index as usize].to_vec();
                 node.state_machine().apply(entries).await.unwrap();
                 model.applied = purged.index + 1;
             }

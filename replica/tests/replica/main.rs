@@ -4,10 +4,11 @@
 mod router;
 mod support;
 
+// The longest, and so the first.
+mod acceptance;
 mod cluster;
 mod damage;
 mod kills;
 mod log_model;
 mod requests;
 mod snapshots;
-mod suite;

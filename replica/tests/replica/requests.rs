@@ -36,7 +36,10 @@ async fn changes_of_a_request_take_effect_in_their_order_or_not_at_all() {
     let node = open(&folder.path().join("node"), 1);
     let done = Response::Done;
     // Of a keyspace that is not there.
-    assert_eq!(apply(&node, 0, [compare("k", None), delete("k"), delete_range("", None)]).await, done);
+    assert_eq!(
+        apply(&node, 0, [compare("k", None), delete("k"), delete_range("", None)]).await,
+        done
+    );
     let missing = Response::Different { change: 0, found: None };
     assert_eq!(apply(&node, 1, [compare("k", Some("1"))]).await, missing);
     assert!(node.state().keyspaces().unwrap().is_empty());

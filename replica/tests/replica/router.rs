@@ -41,18 +41,9 @@ impl Router {
 }
 
 impl Link {
-    fn target<E: std::error::Error>(&self) -> Result<Raft<Types>, Failure<E>> {
+    fn target(&self) -> Result<Raft<Types>, Unreachable> {
         let target = self.router.nodes.lock().get(&self.target).cloned();
-        let down = || RPCError::Unreachable(Unreachable::new(&io::Error::other("it is down")));
-        target.ok_or_else(down)
-    }
-
-    fn answer<T: Serialize + DeserializeOwned, E: std::error::Error>(
-        &self,
-        answer: Result<T, RaftError<u64, E>>,
-    ) -> Result<T, Failure<E>> {
-        let answer = answer.map(|answer| sent(&answer));
-        answer.map_err(|error| RPCError::RemoteError(RemoteError::new(self.target, error)))
+        target.ok_or_else(|| Unreachable::new(&io::Error::other("it is down")))
     }
 }
 
@@ -75,7 +66,8 @@ impl RaftNetwork<Types> for Link {
         request: AppendEntriesRequest<Types>,
         _option: RPCOption,
     ) -> Result<AppendEntriesResponse<u64>, Failure> {
-        self.answer(self.target()?.append_entries(sent(&request)).await)
+        let answer = self.target()?.append_entries(sent(&request)).await;
+        Ok(sent(&answer.map_err(|error| RemoteError::new(self.target, error))?))
     }
 
     async fn install_snapshot(
@@ -83,7 +75,8 @@ impl RaftNetwork<Types> for Link {
         request: InstallSnapshotRequest<Types>,
         _option: RPCOption,
     ) -> Result<InstallSnapshotResponse<u64>, Failure<InstallSnapshotError>> {
-        self.answer(self.target()?.install_snapshot(sent(&request)).await)
+        let answer = self.target()?.install_snapshot(sent(&request)).await;
+        Ok(sent(&answer.map_err(|error| RemoteError::new(self.target, error))?))
     }
 
     async fn vote(
@@ -91,6 +84,7 @@ impl RaftNetwork<Types> for Link {
         request: VoteRequest<u64>,
         _option: RPCOption,
     ) -> Result<VoteResponse<u64>, Failure> {
-        self.answer(self.target()?.vote(sent(&request)).await)
+        let answer = self.target()?.vote(sent(&request)).await;
+        Ok(sent(&answer.map_err(|error| RemoteError::new(self.target, error))?))
     }
 }
