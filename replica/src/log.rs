@@ -28,7 +28,7 @@ use crate::record;
 use crate::types::{Entry, LogId, Vote};
 
 /// For a snapshot to be installed, while an entry waits that comes behind it. Who waits in vain stops its node.
-const INSTALL_PATIENCE: Duration = Duration::from_secs(3600);
+const INSTALL_PATIENCE: Duration = Duration::from_secs(600);
 
 /// The log of a node.
 #[derive(Debug)]
