@@ -122,7 +122,7 @@ fn what_is_stored_to_pages_of_the_file_stays_and_all_else_is_as_it_was() {
         thread::scope(|scope| {
             scope.spawn(|| watch(&heap, &blocks, round, &is_done));
             // Few at first, so that most groups have one page that was stored to, or none.
-            for changes in [50, 500, 5_000] {
+            for changes in [50, 500, 2_000] {
                 change(&heap, &mut model, &mut random, changes);
                 judge(&heap, &model);
             }
