@@ -8,7 +8,8 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::class::ClassTable;
 use crate::error::{Error, Result};
-use crate::image::{Image, Place};
+use crate::image::Image;
+use crate::place::Place;
 use crate::settled::FirstTouch;
 
 /// How blocks of a heap are found.

@@ -8,12 +8,12 @@ use zerocopy::little_endian::{U16, U32};
 
 use crate::arena::Retired;
 use crate::class::ClassTable;
-use crate::image::Place;
 use crate::journal::RecordBuilder;
 use crate::layout::{
     Descriptor, KIND_EXTENT, KIND_EXTENT_CONTINUED, KIND_FREE, ZONE_PAGES, descriptor_offset,
 };
 use crate::marked::Word;
+use crate::place::Place;
 use crate::space::Space;
 
 /// One word of a bitmap that a commit changes.

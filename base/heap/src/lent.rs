@@ -20,7 +20,7 @@ use adamant_slice::{Lender, Slice};
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use crate::image::Place;
+use crate::place::Place;
 use crate::reservation::Holder;
 
 /// Lenders without a loan that are kept for the next: a get of a large value then allocates nothing.

@@ -57,6 +57,7 @@ mod written;
 mod keyed;
 mod before;
 mod copies;
+mod place;
 mod image;
 mod block_set;
 mod marked;

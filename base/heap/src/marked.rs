@@ -11,9 +11,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::class::ClassTable;
-use crate::image::Place;
 use crate::keyed::Keyed;
 use crate::layout::PAGE_BYTES;
+use crate::place::Place;
 
 /// The word has no table of numbers.
 const NO_TABLE: u32 = u32::MAX;

@@ -13,8 +13,8 @@
 use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result};
-use crate::image::Original;
 use crate::lanes::Lanes;
+use crate::place::Original;
 use crate::ranges::{Spans, lines_of};
 use crate::shadow::Shadow;
 use crate::tx::Transaction;
@@ -245,7 +245,7 @@ impl<'h> Transaction<'h> {
         block: u64,
         at: u64,
         len: u64,
-    ) -> Result<(crate::image::Place, bool)> {
+    ) -> Result<(crate::place::Place, bool)> {
         let (place, level) = self.find(block)?;
         if at.checked_add(len).is_none_or(|end| end > place.bytes()) {
             let what = "is shorter than what is written";

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use adamant_medium::storage::Lock;
 
-use crate::image::Place;
 use crate::marked::Word;
+use crate::place::Place;
 use crate::space::Space;
 
 /// Shares that a desk takes at once.

@@ -22,7 +22,7 @@ use crate::access::{Read, part_of};
 use crate::check::{CheckReport, Checker, Finding};
 use crate::class::{ClassTable, initial_classes};
 use crate::error::{Error, Result};
-use crate::image::{Image, Mapping, Place};
+use crate::image::{Image, Mapping};
 use crate::journal::Tail;
 use crate::journal::salvage::{find_tail, identities};
 use crate::journals::JournalKind;
@@ -33,6 +33,7 @@ use crate::layout::{
     ZONE_SUMS_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
 };
 use crate::overlay::lay_over;
+use crate::place::Place;
 use crate::pool_file::PoolFile;
 use crate::ptr::Ptr;
 

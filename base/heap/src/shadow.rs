@@ -13,8 +13,8 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::class::ClassTable;
-use crate::image::Original;
 use crate::marked::Marked;
+use crate::place::Original;
 use crate::ranges::{Spans, lines_of};
 
 /// Bytes of a line.

@@ -12,10 +12,11 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::arena::{Arena, Retired};
 use crate::class::ClassTable;
-use crate::image::{Image, Place};
+use crate::image::Image;
 use crate::journal::{Holds, RecordBuilder};
 use crate::layout::PAGE_BYTES;
 use crate::marked::Word;
+use crate::place::Place;
 use crate::settled::Settled;
 
 /// The memory of a heap, and its allocator.

@@ -19,7 +19,7 @@ use zerocopy::little_endian::{U16, U32};
 use crate::arena::{Arena, CHUNK_PAGES};
 use crate::class::{Class, ClassId};
 use crate::error::{Error, Result};
-use crate::image::{Exclusive, Place};
+use crate::image::Exclusive;
 use crate::journals::{Appended, Journal};
 use crate::layout::{
     CLASS_COUNT_MAX, CLASS_TABLE_OFFSET, ClassEntry, DESCRIPTOR_BYTES, Descriptor, FLAG_OPEN,
@@ -27,6 +27,7 @@ use crate::layout::{
     ROOT_CLASS_COUNT, ROOT_PAGES_END, ZONE_PAGES, descriptor_offset,
 };
 use crate::lent::Lent;
+use crate::place::Place;
 use crate::shard::Shard;
 use crate::space::Space;
 

@@ -12,8 +12,8 @@
 use crate::access::Write;
 use crate::error::Result;
 
-use crate::image::{Original, Place};
 use crate::lanes::{Lanes, Undo};
+use crate::place::{Original, Place};
 use crate::planned::COPY_BYTES_MAX;
 use crate::tx::{Transaction, too_short};
 
