@@ -68,14 +68,13 @@ fn change(heap: &Heap, model: &mut Model, random: &mut fastrand::Rng, changes: u
             continue;
         }
         let mut room = heap.reserve(BLOCK_BYTES as u64).unwrap();
-        let mut room = thread::scope(|scope| {
+        let room = thread::scope(|scope| {
             let filled = scope.spawn(move || {
                 room.fill(byte);
                 room
             });
             filled.join().unwrap()
         });
-        room.fill(byte);
         let added = heap.transaction::<_, Error>(Durability::Deferred, |tx| {
             tx.free(block)?;
             tx.publish(room)
