@@ -70,7 +70,7 @@ const COMPACT: Work = Work {
 const REPAIR: Work = Work {
     run: |disk, journal| {
         let source = root(disk).subdirectory(APP)?;
-        save(&source, root(disk).as_ref(), APP, options(journal)).map(drop)
+        save(&source, &root(disk), APP, options(journal)).map(drop)
     },
     name: APP,
     begins: "rename app.repairing",

@@ -22,7 +22,7 @@ use crate::open::{forest_in, journal_for, options_for};
 use crate::options::Options;
 use crate::rescue::{RepairReport, rescue};
 use crate::store::Store;
-use crate::unfinished::{LOCK_NAME, parent_of, remove_left};
+use crate::unfinished::{LOCK_NAME, Unfinished, parent_of};
 
 /// What is appended to a store's name while its successor is written.
 const UNFINISHED_SUFFIX: &str = ".repairing";
@@ -69,49 +69,34 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
         return Ok(RepairReport::default());
     }
     let (parent, name) = parent_of(&path)?;
-    save(&source, parent.as_ref(), &name, options_for(journal))
+    save(&source, &parent, &name, options_for(journal))
 }
 
 /// Saves what can be read of the damaged store of a name in a directory into a new one, opened with
 /// `options`, which takes its place.
 pub(crate) fn save(
     source: &Arc<dyn Directory>,
-    parent: &dyn Directory,
+    parent: &Arc<dyn Directory>,
     name: &str,
     options: Options,
 ) -> Result<RepairReport> {
-    let names = parent.list()?;
-    let unfinished = format!("{name}{UNFINISHED_SUFFIX}");
-    let damaged = free_name(&names, &format!("{name}{DAMAGED_SUFFIX}"));
+    let damaged = free_name(&parent.list()?, &format!("{name}{DAMAGED_SUFFIX}"));
     let salvage = Salvage::open(source)?;
-    if names.contains(&unfinished) {
-        // Never the damaged one: names change so that only a successor has this one.
-        remove_left(parent, &unfinished)?;
-    }
-    let directory = parent.subdirectory(&unfinished)?;
-    parent.sync()?;
+    // What has that name already is never the damaged one: names change so that only a successor has it.
+    let unfinished = Unfinished::beside(Arc::clone(parent), name, UNFINISHED_SUFFIX)?;
+    let directory = unfinished.directory()?;
     let is_early = is_planted("rename.a-repaired-store-before-it-is-durable");
-    let target = Store::open_directory(Arc::clone(&directory), options);
-    let saved = target.and_then(|target| {
-        let report = rescue(&salvage, &forest_at(source), &target)?;
-        if is_early {
-            take_place(parent, &unfinished, name, &damaged)?;
-        }
-        target.close()?;
-        Ok(report)
-    });
-    let mut report = match saved {
-        Ok(report) => report,
-        Err(error) => {
-            // Best effort: it is no use to anybody, and its name says so.
-            let _ = parent.remove_all(&unfinished);
-            return Err(error);
-        }
-    };
+    let target = Store::open_directory(Arc::clone(&directory), options)?;
+    let mut report = rescue(&salvage, &forest_at(source), &target)?;
+    if is_early {
+        take_place(parent.as_ref(), unfinished.name(), name, &damaged)?;
+    }
+    target.close()?;
     // Nobody commits to it before its name is durable: else it could not be taken back.
     let _lock = directory.lock(LOCK_NAME)?;
+    let new = unfinished.keep();
     if !is_early {
-        take_place(parent, &unfinished, name, &damaged)?;
+        take_place(parent.as_ref(), &new, name, &damaged)?;
     }
     report.damaged_path = Some(parent.path().join(damaged));
     Ok(report)

@@ -65,6 +65,17 @@ impl Unfinished {
         Ok(self.parent.subdirectory(&self.name)?)
     }
 
+    /// The name that it has until then.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Leaves it where it is: whoever has the name gives it another one.
+    pub(crate) fn keep(mut self) -> String {
+        self.is_finished = true;
+        std::mem::take(&mut self.name)
+    }
+
     /// Gives it its name, durably. Everything in it is durable before.
     ///
     /// # Errors
@@ -172,10 +183,7 @@ fn refuse_taken(parent: &dyn Directory, name: &str) -> Result<()> {
 }
 
 /// Removes what an earlier run left that did not come to its end.
-///
-/// # Errors
-/// [`Error::NotAStore`] if something else is in it, [`Error::Locked`] if somebody is at it; those of the medium.
-pub(crate) fn remove_left(parent: &dyn Directory, name: &str) -> Result<()> {
+fn remove_left(parent: &dyn Directory, name: &str) -> Result<()> {
     let directory = parent.subdirectory(name)?;
     let names = directory.list()?;
     if let Some(name) = names.iter().find(|name| !OUR_NAMES.contains(&name.as_str())) {
