@@ -16,15 +16,13 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 use crate::layout::{
-    FRAME_DIRECTORY, FRAME_END, FRAME_FILE, FRAME_HEAD_BYTES, FRAME_META, FRAME_PIECE,
+    FRAME_DIRECTORY, FRAME_END, FRAME_FILE, FRAME_HEAD_BYTES, FRAME_META, FRAME_PIECE, LOCK,
     PAYLOAD_BYTES_MAX, PIECE_BYTES, SNAPSHOT_MAGIC,
 };
 use crate::types::SnapshotMeta;
 
 /// What of a store's directory are directories.
 const DIRECTORIES: [&str; 3] = ["log", "tables", "blobs"];
-/// What says who has a store open, and is no part of it.
-const LOCK: &str = "lock";
 
 /// Writes what a snapshot is and all files of a store that nobody writes to.
 ///
@@ -34,14 +32,14 @@ pub(crate) fn pack(meta: &SnapshotMeta, from: &dyn Directory, to: impl Write) ->
     let mut frames = Writer { to, checksum: 0 };
     frames.raw(&SNAPSHOT_MAGIC)?;
     frames.value(FRAME_META, meta)?;
-    let names = from.list().map_err(adamant::Error::from)?;
+    let names = from.list()?;
     let (directories, files): (Vec<_>, Vec<_>) =
         names.into_iter().partition(|name| DIRECTORIES.contains(&&name[..]));
     pack_files(from, files, &mut frames)?;
     for name in directories {
         frames.value(FRAME_DIRECTORY, &name)?;
-        let directory = from.subdirectory(&name).map_err(adamant::Error::from)?;
-        let files = directory.list().map_err(adamant::Error::from)?;
+        let directory = from.subdirectory(&name)?;
+        let files = directory.list()?;
         pack_files(directory.as_ref(), files, &mut frames)?;
     }
     frames.frame(FRAME_END, &[])?;
@@ -54,9 +52,9 @@ fn pack_files(
     frames: &mut Writer<impl Write>,
 ) -> Result<()> {
     for name in names.into_iter().filter(|name| name != LOCK) {
-        let file = from.open(&name).map_err(adamant::Error::from)?;
+        let file = from.open(&name)?;
         let file = file.ok_or_else(|| Error::snapshot(format!("a file {name}"), "none"))?;
-        let len = file.len().map_err(adamant::Error::from)?;
+        let len = file.len()?;
         frames.value(FRAME_FILE, &(&name, len))?;
         // The place of the piece, and the piece.
         let mut payload = Vec::with_capacity(8 + PIECE_BYTES);
@@ -66,7 +64,7 @@ fn pack_files(
             payload.clear();
             payload.extend_from_slice(&offset.to_le_bytes());
             payload.resize(8 + bytes as usize, 0);
-            file.read_at(&mut payload[8..], offset).map_err(adamant::Error::from)?;
+            file.read_at(&mut payload[8..], offset)?;
             if payload[8..].iter().any(|&byte| byte != 0) {
                 frames.frame(FRAME_PIECE, &payload)?;
             }
@@ -104,7 +102,7 @@ pub(crate) fn unpack(from: impl Read, to: &Arc<dyn Directory>) -> Result<Snapsho
         }
     }
     target.finish_directory()?;
-    to.sync().map_err(adamant::Error::from)?;
+    to.sync()?;
     frames.end()?;
     Ok(meta)
 }
@@ -123,14 +121,14 @@ impl Target<'_> {
             return Err(Error::snapshot("a directory of a store", format!("{name:?}")));
         }
         self.finish_directory()?;
-        self.directory = self.root.subdirectory(name).map_err(adamant::Error::from)?;
+        self.directory = self.root.subdirectory(name)?;
         Ok(())
     }
 
     fn create(&mut self, (name, len): (String, u64)) -> Result<()> {
         self.finish_file()?;
-        let file = self.directory.create(&name).map_err(adamant::Error::from)?;
-        file.set_len(len).map_err(adamant::Error::from)?;
+        let file = self.directory.create(&name)?;
+        file.set_len(len)?;
         self.file = Some((file, len));
         Ok(())
     }
@@ -147,19 +145,19 @@ impl Target<'_> {
             let found = format!("{} bytes at {offset}", piece.len());
             return Err(Error::snapshot(format!("a piece within {len} bytes"), found));
         }
-        Ok(file.write_at(piece, offset).map_err(adamant::Error::from)?)
+        Ok(file.write_at(piece, offset)?)
     }
 
     fn finish_file(&mut self) -> Result<()> {
         match self.file.take() {
-            Some((file, _)) => Ok(file.sync().map_err(adamant::Error::from)?),
+            Some((file, _)) => Ok(file.sync()?),
             None => Ok(()),
         }
     }
 
     fn finish_directory(&mut self) -> Result<()> {
         self.finish_file()?;
-        Ok(self.directory.sync().map_err(adamant::Error::from)?)
+        Ok(self.directory.sync()?)
     }
 }
 

@@ -176,6 +176,12 @@ impl std::error::Error for Error {
     }
 }
 
+impl From<adamant::DirectoryError> for Error {
+    fn from(error: adamant::DirectoryError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
 impl From<adamant::Error> for Error {
     fn from(error: adamant::Error) -> Self {
         Self::Store(error)

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// either that encodes one of them in another way is another format.
 pub(crate) const FORMAT: u32 = 1;
 
+/// What a store's directory has for who has it open.
+pub(crate) const LOCK: &str = "lock";
+
 /// The store of the raft log.
 pub(crate) const LOG: &str = "log";
 /// Stores of state machines, with a number behind it.

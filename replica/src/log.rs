@@ -117,12 +117,8 @@ impl Log {
     }
 
     fn next_on_disk(&self) -> Result<u64> {
-        let last = match self.entries.last()? {
-            Some((key, value)) => Some(decode_entry(&key, &value)?.log_id),
-            None => None,
-        };
-        let purged: Option<LogId> = self.get(PURGED)?;
-        Ok(last.max(purged).map_or(0, |last| last.index + 1))
+        let last = self.last_behind(self.get(PURGED)?)?;
+        Ok(last.map_or(0, |last| last.index + 1))
     }
 
     /// The entries from `start` to before `end`, of those that are there; after so many bytes no more.
@@ -149,7 +145,10 @@ impl Log {
 
     /// The last entry there is or was.
     pub(crate) fn last(&self) -> Result<Option<LogId>> {
-        let purged = self.purged()?;
+        self.last_behind(self.purged()?)
+    }
+
+    fn last_behind(&self, purged: Option<LogId>) -> Result<Option<LogId>> {
         let Some((key, value)) = self.entries.last()? else { return Ok(purged) };
         // A purge that a crash cut short leaves entries that are purged all the same.
         let last = decode_entry(&key, &value)?.log_id;

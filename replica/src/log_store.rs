@@ -9,7 +9,6 @@ use std::ops::{Bound, RangeBounds};
 use openraft::storage::{LogFlushed, LogState, RaftLogStorage};
 use openraft::{ErrorSubject, ErrorVerb, OptionalSend, RaftLogReader};
 
-use crate::blocking::blocking;
 use crate::error::Result;
 use crate::log::Log;
 use crate::node::Node;
@@ -38,8 +37,7 @@ impl LogStore {
         verb: ErrorVerb,
         call: impl FnOnce(&Log) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, StorageError> {
-        let node = self.node.clone();
-        blocking(subject, verb, move || call(node.log())).await
+        self.node.blocking(subject, verb, move |node| call(node.log())).await
     }
 
     async fn read(
@@ -136,8 +134,7 @@ impl RaftLogStorage<Types> for LogStore {
     }
 
     async fn purge(&mut self, log_id: LogId) -> std::result::Result<(), StorageError> {
-        let node = self.node.clone();
-        let purge = move || node.purge(log_id);
-        blocking(ErrorSubject::Log(log_id), ErrorVerb::Delete, purge).await
+        let purge = move |node: &Node| node.purge(log_id);
+        self.node.blocking(ErrorSubject::Log(log_id), ErrorVerb::Delete, purge).await
     }
 }

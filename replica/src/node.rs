@@ -8,7 +8,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,14 +18,13 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::archive;
 use crate::error::{Error, Result};
-use crate::layout::{BUILDING, CREATING, LOG, SNAPSHOTS, STATE, STATE_NUMBER_FIRST};
+use crate::layout::{BUILDING, CREATING, LOCK, LOG, SNAPSHOTS, STATE, STATE_NUMBER_FIRST};
 use crate::log::Log;
 use crate::snapshots::{Snapshots, rewound};
 use crate::state::{Applied, State};
 use crate::types::{LogId, SnapshotMeta};
 
-/// The lock of a store, and what only stores have.
-const LOCK: &str = "lock";
+/// What only stores have.
 const POOL: &str = "pool";
 
 /// Options of a node's stores.
@@ -108,7 +107,7 @@ impl Node {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        let parent = OsDirectory::open(parent).map_err(adamant::Error::from)?;
+        let parent = OsDirectory::open(parent)?;
         let parent: Arc<dyn Directory> = Arc::new(parent);
         Self::open_in(&parent, name, path.join(SNAPSHOTS), node_id, options)
     }
@@ -124,7 +123,7 @@ impl Node {
         if !list(parent)?.iter().any(|there| there == name) {
             create(parent, name, node_id, &options)?;
         }
-        let directory = parent.subdirectory(name).map_err(adamant::Error::from)?;
+        let directory = parent.subdirectory(name)?;
         let names = list(&directory)?;
         refuse_foreign(&directory, &names)?;
         let place = || directory.path().display().to_string();
@@ -200,7 +199,7 @@ impl Node {
 
     fn build_from_copy(&self) -> Result<(SnapshotMeta, File)> {
         let Inner { directory, options, snapshots, .. } = &*self.inner;
-        let copy = directory.subdirectory(BUILDING).map_err(adamant::Error::from)?;
+        let copy = directory.subdirectory(BUILDING)?;
         self.state().store().backup_into(&copy)?;
         // The copy says how far it is.
         let read_only = options.state.clone().create(false).read_only(true);
@@ -210,11 +209,8 @@ impl Node {
         drop(state);
         let snapshot_id = snapshot_id(log_id);
         let meta = SnapshotMeta { last_log_id: log_id, last_membership: membership, snapshot_id };
-        let file = snapshots.build(&meta, |file| {
-            let mut to = BufWriter::new(file);
-            archive::pack(&meta, copy.as_ref(), &mut to)?;
-            to.flush().map_err(Error::system("write", Path::new("a snapshot")))
-        })?;
+        let file = snapshots
+            .build(&meta, |file| archive::pack(&meta, copy.as_ref(), BufWriter::new(file)))?;
         Ok((meta, file))
     }
 
@@ -265,14 +261,14 @@ fn create(
     let unfinished = format!("{name}{CREATING}");
     if list(parent)?.contains(&unfinished) {
         // Another one that creates it just now has the lock.
-        let left = parent.subdirectory(&unfinished).map_err(adamant::Error::from)?;
-        let log = left.subdirectory(LOG).map_err(adamant::Error::from)?;
-        drop(log.lock(LOCK).map_err(adamant::Error::from)?);
-        parent.remove_all(&unfinished).map_err(adamant::Error::from)?;
+        let left = parent.subdirectory(&unfinished)?;
+        let log = left.subdirectory(LOG)?;
+        drop(log.lock(LOCK)?);
+        parent.remove_all(&unfinished)?;
     }
-    let directory = parent.subdirectory(&unfinished).map_err(adamant::Error::from)?;
+    let directory = parent.subdirectory(&unfinished)?;
     let store = |name: &str, options: &Options| {
-        let directory = directory.subdirectory(name).map_err(adamant::Error::from)?;
+        let directory = directory.subdirectory(name)?;
         Store::open_directory(directory, options.clone().create(true))
     };
     let log = store(LOG, &options.log)?;
@@ -281,8 +277,8 @@ fn create(
     State::create(&state)?;
     state.close()?;
     log.close()?;
-    directory.sync().map_err(adamant::Error::from)?;
-    parent.rename(&unfinished, name).map_err(adamant::Error::from)?;
+    directory.sync()?;
+    parent.rename(&unfinished, name)?;
     let Err(error) = parent.sync() else { return Ok(()) };
     // No later sync may make the name durable, so it is given anew by the next opening. Best effort.
     let taken_back = parent.rename(name, &unfinished);
@@ -292,7 +288,7 @@ fn create(
 
 /// A store of a node, which has to be there.
 fn open_store(directory: &Arc<dyn Directory>, name: &str, options: &Options) -> Result<Store> {
-    let store = directory.subdirectory(name).map_err(adamant::Error::from)?;
+    let store = directory.subdirectory(name)?;
     match Store::open_directory(store, options.clone().create(false)) {
         Err(adamant::Error::Missing { path }) => {
             Err(Error::damaged(path.display().to_string(), "a store", "none"))
@@ -319,12 +315,12 @@ fn refuse_foreign(directory: &Arc<dyn Directory>, names: &[String]) -> Result<()
 fn sweep(directory: &Arc<dyn Directory>, current: &str) -> Result<()> {
     let names = list(directory)?.into_iter();
     for name in names.filter(|name| name.starts_with(STATE) && name != current) {
-        let store = directory.subdirectory(&name).map_err(adamant::Error::from)?;
+        let store = directory.subdirectory(&name)?;
         match store.lock(LOCK).map_err(adamant::Error::from) {
             Err(adamant::Error::Locked { .. }) => continue,
             locked => drop(locked?),
         }
-        directory.remove_all(&name).map_err(adamant::Error::from)?;
+        directory.remove_all(&name)?;
     }
     Ok(())
 }
@@ -337,7 +333,7 @@ fn unpack(
     options: &NodeOptions,
 ) -> Result<State> {
     remove_if_there(directory, name)?;
-    let target = directory.subdirectory(name).map_err(adamant::Error::from)?;
+    let target = directory.subdirectory(name)?;
     let found = archive::unpack(BufReader::new(file), &target)?;
     if found != *meta {
         return Err(Error::snapshot(format!("{meta:?}"), format!("{found:?}")));
@@ -347,19 +343,19 @@ fn unpack(
     if state.applied() != expected {
         return Err(Error::snapshot(format!("{expected:?}"), format!("{:?}", state.applied())));
     }
-    directory.sync().map_err(adamant::Error::from)?;
+    directory.sync()?;
     Ok(state)
 }
 
 fn remove_if_there(directory: &Arc<dyn Directory>, name: &str) -> Result<()> {
     if list(directory)?.iter().any(|there| there == name) {
-        directory.remove_all(name).map_err(adamant::Error::from)?;
+        directory.remove_all(name)?;
     }
     Ok(())
 }
 
 fn list(directory: &Arc<dyn Directory>) -> Result<Vec<String>> {
-    Ok(directory.list().map_err(adamant::Error::from)?)
+    Ok(directory.list()?)
 }
 
 fn state_name(number: u64) -> String {

@@ -6,8 +6,6 @@ use openraft::storage::RaftStateMachine;
 use openraft::{ErrorSubject, ErrorVerb, OptionalSend, RaftSnapshotBuilder};
 use tokio::fs::File;
 
-use crate::blocking::blocking;
-use crate::error::Result;
 use crate::node::Node;
 use crate::request::Response;
 use crate::state::Applied;
@@ -32,18 +30,6 @@ impl Node {
     }
 }
 
-impl StateMachine {
-    async fn with<T: Send + 'static>(
-        &self,
-        subject: ErrorSubject<u64>,
-        verb: ErrorVerb,
-        call: impl FnOnce(&Node) -> Result<T> + Send + 'static,
-    ) -> std::result::Result<T, StorageError> {
-        let node = self.node.clone();
-        blocking(subject, verb, move || call(&node)).await
-    }
-}
-
 impl RaftStateMachine<Types> for StateMachine {
     type SnapshotBuilder = SnapshotBuilder;
 
@@ -61,7 +47,7 @@ impl RaftStateMachine<Types> for StateMachine {
     {
         let entries: Vec<Entry> = entries.into_iter().collect();
         let apply = move |node: &Node| node.state().apply(&entries);
-        self.with(ErrorSubject::StateMachine, ErrorVerb::Write, apply).await
+        self.node.blocking(ErrorSubject::StateMachine, ErrorVerb::Write, apply).await
     }
 
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder {
@@ -70,7 +56,7 @@ impl RaftStateMachine<Types> for StateMachine {
 
     async fn begin_receiving_snapshot(&mut self) -> std::result::Result<Box<File>, StorageError> {
         let subject = ErrorSubject::Snapshot(None);
-        let file = self.with(subject, ErrorVerb::Write, Node::receive_snapshot).await?;
+        let file = self.node.blocking(subject, ErrorVerb::Write, Node::receive_snapshot).await?;
         Ok(Box::new(File::from_std(file)))
     }
 
@@ -83,23 +69,23 @@ impl RaftStateMachine<Types> for StateMachine {
         let file = snapshot.into_std().await;
         let (subject, meta) = (ErrorSubject::Snapshot(Some(meta.signature())), meta.clone());
         let install = move |node: &Node| node.install_snapshot(&meta, file);
-        self.with(subject, ErrorVerb::Write, install).await
+        self.node.blocking(subject, ErrorVerb::Write, install).await
     }
 
     async fn get_current_snapshot(
         &mut self,
     ) -> std::result::Result<Option<Snapshot>, StorageError> {
         let subject = ErrorSubject::Snapshot(None);
-        let current = self.with(subject, ErrorVerb::Read, Node::current_snapshot).await?;
+        let current = self.node.blocking(subject, ErrorVerb::Read, Node::current_snapshot).await?;
         Ok(current.map(|(meta, file)| snapshot_of(meta, file)))
     }
 }
 
 impl RaftSnapshotBuilder<Types> for SnapshotBuilder {
     async fn build_snapshot(&mut self) -> std::result::Result<Snapshot, StorageError> {
-        let node = self.node.clone();
-        let build = move || node.build_snapshot();
-        let (meta, file) = blocking(ErrorSubject::Snapshot(None), ErrorVerb::Write, build).await?;
+        let subject = ErrorSubject::Snapshot(None);
+        let build = Node::build_snapshot;
+        let (meta, file) = self.node.blocking(subject, ErrorVerb::Write, build).await?;
         Ok(snapshot_of(meta, file))
     }
 }

@@ -142,6 +142,7 @@ pub use adamant_lsm::{
     BlobStats as LsmBlobs, Compression, LevelStats as LsmLevel, LsmStats, MemtableStats,
     Options as LsmOptions, TableMeta as LsmTable,
 };
+pub use adamant_medium::error::Error as DirectoryError;
 pub use adamant_medium::os::OsDirectory;
 pub use adamant_medium::storage::{Directory, File as DirectoryFile};
 pub use adamant_slice::Slice;
