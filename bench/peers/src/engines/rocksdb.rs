@@ -7,10 +7,10 @@
 use std::path::Path;
 
 use ::rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, DBPinnableSlice, Options, WriteBatch,
-    WriteOptions,
+    BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType,
+    DBPinnableSlice, Options, WriteBatch, WriteOptions,
 };
-use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
+use adamant_bench::engine::{Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space};
 use adamant_bench::error::Result;
 use adamant_bench::key::Key;
 
@@ -27,6 +27,20 @@ const BYTES_PER_SYNC: u64 = 1 << 20;
 pub struct RocksDbEngine {
     database: DB,
     durability: Durability,
+}
+
+/// What it is opened with, whatever it is measured for.
+fn options(cache_bytes: u64) -> Result<Options> {
+    let mut table = BlockBasedOptions::default();
+    table.set_block_cache(&Cache::new_lru_cache(usize::try_from(cache_bytes)?));
+    table.set_bloom_filter(FILTER_BITS, false);
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.set_block_based_table_factory(&table);
+    options.set_compression_type(DBCompressionType::Lz4);
+    options.set_bytes_per_sync(BYTES_PER_SYNC);
+    options.increase_parallelism(i32::try_from(std::thread::available_parallelism()?.get())?);
+    Ok(options)
 }
 
 impl RocksDbEngine {
@@ -58,15 +72,7 @@ impl Engine for RocksDbEngine {
     type Value = Vec<u8>;
 
     fn open(directory: &Path, setup: Setup) -> Result<Self> {
-        let mut table = BlockBasedOptions::default();
-        table.set_block_cache(&Cache::new_lru_cache(usize::try_from(CACHE_BYTES)?));
-        table.set_bloom_filter(FILTER_BITS, false);
-        let mut options = Options::default();
-        options.create_if_missing(true);
-        options.set_block_based_table_factory(&table);
-        options.set_compression_type(DBCompressionType::Lz4);
-        options.set_bytes_per_sync(BYTES_PER_SYNC);
-        options.increase_parallelism(i32::try_from(std::thread::available_parallelism()?.get())?);
+        let options = options(CACHE_BYTES)?;
         Ok(Self { database: DB::open(&options, directory)?, durability: setup.durability })
     }
 
@@ -150,5 +156,27 @@ impl Engine for RocksDbEngine {
 
     fn space(directory: &Path) -> Result<Option<Space>> {
         space_of(directory, &|path| is_log_file(path, "log"))
+    }
+}
+
+impl LsmEngine for RocksDbEngine {
+    fn open_lsm(directory: &Path, setup: LsmSetup) -> Result<Self> {
+        let mut options = options(setup.cache_bytes)?;
+        let bytes = usize::try_from(setup.memtable_bytes)?;
+        options.set_write_buffer_size(bytes);
+        options.set_target_file_size_base(setup.memtable_bytes);
+        // As large as what starts the first merges, as its guide advises: four tables of level 0.
+        options.set_max_bytes_for_level_base(4 * setup.memtable_bytes);
+        options.set_level_compaction_dynamic_level_bytes(true);
+        Ok(Self { database: DB::open(&options, directory)?, durability: Durability::Buffered })
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.database.flush()?;
+        let mut options = CompactOptions::default();
+        // What is in the last level already, too: else files that overlap nothing stay as they are.
+        options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
+        self.database.compact_range_opt(None::<&[u8]>, None::<&[u8]>, &options);
+        Ok(())
     }
 }

@@ -11,6 +11,7 @@ usage: adamant-peers lsm [options]   (cargo xtask peers lsm [options])
 
 --quick             a tenth of everything
 --entries N         entries of 20 + 100 bytes (default 5,000,000); of 20 + 1,024 a fifth of that
+--set B             only entries of that many bytes: 100 or 1024
 --rounds N          rounds that every engine takes part in (default 1)
 --output FILE       where the page is written, beside standard output
 --sources           instead: parts of the engine, each by itself, under the allocators that are installed;
@@ -52,6 +53,13 @@ impl Settings {
                 "--entries" => {
                     settings.lsm = settings.lsm.with_entries(number(option, value()?)?);
                 }
+                "--set" => {
+                    let name = value()?;
+                    settings.lsm.sets.retain(|set| set.name == name);
+                    if settings.lsm.sets.is_empty() {
+                        return Err(format!("--set needs 100 or 1024, found {name}").into());
+                    }
+                }
                 "--rounds" => settings.rounds = u32::try_from(number(option, value()?)?)?,
                 "--output" => settings.output = Some(value()?.into()),
                 "--path" => settings.lsm.path = value()?.into(),
@@ -79,8 +87,10 @@ mod tests {
         let settings = parse("--quick --entries 100000 --rounds 2").unwrap().unwrap();
         let entries: Vec<u64> = settings.lsm.sets.iter().map(|set| set.entries).collect();
         assert_eq!((entries, settings.rounds), (vec![100_000, 20_000], 2));
+        let sets = parse("--set 1024").unwrap().unwrap().lsm.sets;
+        assert_eq!(sets.iter().map(|set| set.entries).collect::<Vec<_>>(), [1_000_000]);
         assert!(parse("--help").unwrap().is_none());
-        for line in ["--fast", "--entries", "--rounds 0"] {
+        for line in ["--fast", "--entries", "--rounds 0", "--set 7"] {
             assert!(parse(line).unwrap_err().to_string().contains(&line[..6]));
         }
     }
