@@ -1,6 +1,6 @@
 //! Batches: many changes, one commit.
 
-use adamant::{Durability, Error, Slice, Store};
+use adamant::{Durability, Error, KEY_BYTES_MAX, Slice, Store};
 
 use crate::place::{Place, assert_whole, entries};
 
@@ -60,7 +60,7 @@ pub fn refuses_what_cannot_be_stored(place: &dyn Place) {
     batch.insert(&keyspace, "good", "1").unwrap();
     assert!(matches!(batch.insert(&keyspace, "", "1"), Err(Error::KeyEmpty)));
     assert!(matches!(batch.remove(&keyspace, ""), Err(Error::KeyEmpty)));
-    let long = vec![0; 65_536];
+    let long = vec![0; KEY_BYTES_MAX + 1];
     assert!(matches!(batch.insert(&keyspace, &long, "1"), Err(Error::KeyTooLong { .. })));
     assert!(matches!(batch.insert(&foreign, "k", "1"), Err(Error::OtherStore { .. })));
     assert_eq!(batch.len(), 1);

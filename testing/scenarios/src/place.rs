@@ -8,8 +8,8 @@ use adamant::{
 };
 use adamant_medium::memory::MemoryDirectory;
 
-/// Opens the same store again and again.
-pub trait Place {
+/// Opens the same store again and again, from any thread.
+pub trait Place: Sync {
     /// Opens the store, creating it the first time.
     ///
     /// # Errors

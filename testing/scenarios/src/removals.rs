@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use adamant::{Durability, Options};
+use adamant::{Durability, KEY_BYTES_MAX, Options};
 use fastrand::Rng;
 
 use crate::place::{Place, assert_whole, entries};
@@ -17,8 +17,8 @@ fn key(random: &mut Rng, special_of: u16) -> Vec<u8> {
     }
     match random.u8(..4) {
         0 => vec![0],
-        1 => vec![0xff; 65_535],
-        2 => [&vec![b'4'; 65_534][..], &[random.u8(..)]].concat(),
+        1 => vec![0xff; KEY_BYTES_MAX],
+        2 => [&vec![b'4'; KEY_BYTES_MAX - 1][..], &[random.u8(..)]].concat(),
         _ => vec![0xff; random.usize(1..4)],
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use adamant::{Durability, KeyspaceOptions};
+use adamant::Durability;
 
 use crate::place::{Place, assert_whole};
 
@@ -68,7 +68,6 @@ pub fn writers_of_several_threads(place: &dyn Place) {
 
 /// Keyspaces created, dropped and used by several threads at once.
 pub fn keyspaces_come_and_go_beside_readers(place: &dyn Place) {
-    let engine = place.engine();
     let store = place.open();
     std::thread::scope(|scope| {
         for seed in 0..4_u64 {
@@ -81,8 +80,7 @@ pub fn keyspaces_come_and_go_beside_readers(place: &dyn Place) {
                         store.drop_keyspace(&name).unwrap();
                         continue;
                     }
-                    let options = KeyspaceOptions::new().engine(engine);
-                    let keyspace = store.keyspace_with(&name, options).unwrap();
+                    let keyspace = place.keyspace(store, &name);
                     let keyspace = keyspace.with_durability(Durability::Deferred);
                     let outcome = keyspace
                         .insert(number.to_le_bytes(), "v")

@@ -95,8 +95,10 @@ scenarios! {
         take_returns_the_value
         values_of_all_sizes
         keys_of_all_kinds
-        using_the_store_within_get_with_is_an_error
         a_panic_within_get_with_leaves_the_store_usable
+    }
+    reentrance {
+        using_the_store_within_get_with_is_an_error
     }
     order {
         ends
@@ -139,8 +141,11 @@ scenarios! {
     keyspaces {
         create_open_list_drop
         handles_to_a_dropped_keyspace
-        dropping_frees_all
         many
+    }
+    engines {
+        count_entries
+        dropping_frees_all
         engines_are_kept
         converting_keeps_all
     }
@@ -158,14 +163,17 @@ scenarios! {
     }
     transactions {
         see_own_writes
-        ends_that_meet
         write_skew_is_refused
-        phantoms_are_refused
-        those_that_cannot_conflict
-        savepoints
         of_threads_are_run_again
         refuse_what_cannot_be
         single_keys_as_one
+    }
+    validation {
+        a_conflict_says_where
+        ends_that_meet
+        phantoms_are_refused
+        those_that_cannot_conflict
+        savepoints
     }
     limits {
         keys
