@@ -1,7 +1,7 @@
 //! Adamant's tasks: `cargo xtask layers`, `cargo xtask tidy`, `cargo xtask test`,
 //! `cargo xtask docs`, `cargo xtask package`, `cargo xtask soundness`, `cargo xtask sanitize`, `cargo xtask stress`,
 //! `cargo xtask mutants`, `cargo xtask proof`, `cargo xtask power-cut`, `cargo xtask faults`,
-//! `cargo xtask fuzz`, `cargo xtask peers`, `cargo xtask header`, `cargo xtask install-c`.
+//! `cargo xtask fuzz`, `cargo xtask peers`, `cargo xtask remote`, `cargo xtask header`, `cargo xtask install-c`.
 //!
 //! Purpose: what the compiler and clippy cannot check, and one command that runs every test.
 //! The checks read the sources with `syn`; they build nothing.
@@ -36,6 +36,7 @@ mod proof_lines;
 mod proof;
 mod pmdk;
 mod peers;
+mod remote;
 mod header;
 mod install_c;
 
@@ -46,6 +47,7 @@ usage: cargo xtask layers                 one-way order of crates, no cycle betw
        cargo xtask tidy                   what must not be in the sources, and the longest of them
        cargo xtask test [--kill-rounds N] every test, in parts, with seconds and a summary
        cargo xtask test --python          the parts of it in Python: the package, and redis-py at the server
+       cargo xtask remote [--rounds N]    stores on objects: a workspace of their own, with SlateDB
        cargo xtask docs [--open]          documentation of the crates that users need, without warnings
        cargo xtask package [--quick]      their packages, each built from what was packed; the command
                                           installed. --quick: packed and looked at only
@@ -82,6 +84,11 @@ fn main() -> ExitCode {
             Err(_) => Err(format!("--kill-rounds takes a number, found {rounds:?}")),
         },
         ["test", "--python"] => test::run_python(),
+        ["remote"] => remote::run(None),
+        ["remote", "--rounds", rounds] => match rounds.parse() {
+            Ok(rounds) => remote::run(Some(rounds)),
+            Err(_) => Err(format!("--rounds takes a number, found {rounds:?}")),
+        },
         ["docs"] => docs::run(false),
         ["docs", "--open"] => docs::run(true),
         ["package"] => package::run(false),

@@ -75,7 +75,7 @@ fn examples(workspace: &Workspace) -> Vec<Part> {
 }
 
 /// Prints the table. True if nothing failed.
-fn summarise(ran: &[Part]) -> bool {
+pub(crate) fn summarise(ran: &[Part]) -> bool {
     println!();
     println!("{:>9}  {:>6}  {:>6}  {:>7}  part", "seconds", "passed", "failed", "skipped");
     for Part { name, seconds, counts, .. } in ran {

@@ -1,0 +1,119 @@
+//! Copying all keyspaces of a store to another one, between a machine and objects.
+//!
+//! Purpose: to move to objects when a store has grown larger than a disk, and back when it has not. Memory is
+//! bounded: a few MiB, and one value. The source is read at one moment, and is not written; a store on objects is
+//! read beside its writer.
+//! Invariants: the target is a store when all of it is durable and what was read of it again has the digest of
+//! what was read of the source; before, nobody takes it for one. Whatever ends a copy, running it again begins
+//! anew.
+
+mod digest;
+mod error;
+mod source;
+mod target;
+
+use std::path::Path;
+
+use adamant::Engine;
+
+use crate::location::SCHEME_PREFIX;
+use digest::Digester;
+use source::Source;
+use target::Target;
+
+pub use digest::Digest;
+pub use error::CopyError;
+
+/// How a store is copied.
+#[derive(Clone, Debug, Default)]
+pub struct CopyOptions {
+    replace: bool,
+    engine: Option<Engine>,
+}
+
+impl CopyOptions {
+    /// Nothing is replaced, and each keyspace keeps its engine.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether keyspaces of a store on objects are dropped to make place. What they held is gone from the
+    /// moment when the copy begins.
+    #[must_use]
+    pub fn replace(mut self, replace: bool) -> Self {
+        self.replace = replace;
+        self
+    }
+
+    /// The engine of all keyspaces of a store on a machine. Default: the one that each had when it was
+    /// copied to objects, `lsm` if it never was.
+    #[must_use]
+    pub fn engine(mut self, engine: Option<Engine>) -> Self {
+        self.engine = engine;
+        self
+    }
+}
+
+/// Copies a store to where none is. Both are directories of stores on a machine, or URLs of stores on objects;
+/// returns what was copied, which is what is there: all of it was read again. O(n).
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let path = |name: &str| directory.path().join(name).display().to_string();
+/// use adamant_remote::{CopyOptions, copy};
+///
+/// adamant::Store::open(path("app.adamant"))?.keyspace("towns")?.insert("Bern", "134,000")?;
+/// let url = format!("slatedb+file://{}", path("objects"));
+/// let there = copy(&path("app.adamant"), &url, &CopyOptions::new())?;
+/// let back = copy(&url, &path("again.adamant"), &CopyOptions::new())?;
+/// assert_eq!((there.entries, there), (1, back));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Those of reading the one and writing the other, and [`CopyError`]'s own. The target is no store then.
+pub fn copy(source: &str, target: &str, options: &CopyOptions) -> Result<Digest, CopyError> {
+    let is_url = |place: &str| place.starts_with(SCHEME_PREFIX);
+    let mut source = match is_url(source) {
+        true => Source::remote(source, false)?,
+        false => Source::local(Path::new(source))?,
+    };
+    let target = match is_url(target) {
+        true => Target::remote(target, options)?,
+        false => Target::local(Path::new(target), options)?,
+    };
+    let mut digester = Digester::default();
+    for (name, engine) in source.keyspaces()? {
+        digester.keyspace(&name);
+        let entries = source.entries(&name)?.inspect(|entry| {
+            if let Ok((key, value)) = entry {
+                digester.entry(key, value);
+            }
+        });
+        target.add(&name, &engine, Box::new(entries))?;
+    }
+    source.close()?;
+    let sealed = target.seal()?;
+    let (expected, found) = (digester.digest(), digest_of(sealed.source()?)?);
+    if expected != found {
+        return Err(CopyError::Differs { target: sealed.place(), expected, found });
+    }
+    sealed.finish()?;
+    Ok(found)
+}
+
+/// Reads all of a store.
+fn digest_of(mut source: Source) -> Result<Digest, CopyError> {
+    let mut digester = Digester::default();
+    for (name, _) in source.keyspaces()? {
+        digester.keyspace(&name);
+        for entry in source.entries(&name)? {
+            let (key, value) = entry?;
+            digester.entry(&key, &value);
+        }
+    }
+    source.close()?;
+    Ok(digester.digest())
+}

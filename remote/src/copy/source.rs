@@ -1,0 +1,153 @@
+//! What is copied from: a store on a machine or on objects, as it is at one moment.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use adamant::Slice;
+
+use super::error::CopyError;
+use crate::ends::{Ends, Pair};
+use crate::layout::{OWN_ID, decode_keyspace, decode_keyspace_key, id_of, keyspace_key};
+use crate::location::Location;
+use crate::open;
+use crate::options::Options;
+use crate::shared::{Database, Shared};
+use crate::view::{entry, step};
+
+/// How long a reader holds on to the objects that it has begun to read: a copy that takes longer may fail. What
+/// a copy that is killed holds on to is let go after four times that.
+const READING_MS_MAX: u64 = 6 * 60 * 60 * 1000;
+
+/// Entries of a keyspace, one after the other.
+pub(super) type Entries<'s> = Box<dyn Iterator<Item = Result<(Slice, Slice), CopyError>> + 's>;
+
+/// A keyspace by name, and the name of the engine that it has or had.
+pub(super) type Named = (String, String);
+
+/// Something to copy from.
+pub(super) enum Source {
+    Local(adamant::Store),
+    Remote(Box<Objects>),
+}
+
+/// A store on objects: all of it is one scan, and so one moment. The catalogue comes first, and then the
+/// keyspaces in the order of their numbers.
+pub(super) struct Objects {
+    shared: Arc<Shared>,
+    rest: Ends,
+    /// What was read of it and belongs to a keyspace that comes later.
+    ahead: Option<Pair>,
+    keyspaces: BTreeMap<u32, Named>,
+}
+
+impl Source {
+    /// A store on a machine, which nobody writes meanwhile.
+    pub(super) fn local(path: &Path) -> Result<Self, CopyError> {
+        Ok(Self::Local(adamant::Store::open_read_only(path)?))
+    }
+
+    /// A store on objects, which its writer may go on to write. `is_copy`: also one that is not finished.
+    pub(super) fn remote(url: &str, is_copy: bool) -> Result<Self, CopyError> {
+        let location = Location::parse(url, false)?;
+        let options = Options::new().read_only(true).poll_ms(READING_MS_MAX);
+        let shared = open::open(location, &options, is_copy)?;
+        let rest = Ends::new(Some((Bound::Unbounded, Bound::Unbounded)));
+        let mut objects = Objects { shared, rest, ahead: None, keyspaces: BTreeMap::new() };
+        objects.read_catalogue()?;
+        Ok(Self::Remote(Box::new(objects)))
+    }
+
+    /// All keyspaces, in the order in which their entries are to be asked for.
+    pub(super) fn keyspaces(&self) -> Result<Vec<Named>, CopyError> {
+        Ok(match self {
+            Self::Local(store) => {
+                let named =
+                    |info: adamant::KeyspaceInfo| (info.name, info.engine.name().to_owned());
+                store.keyspaces()?.into_iter().map(named).collect()
+            }
+            Self::Remote(objects) => objects.keyspaces.values().cloned().collect(),
+        })
+    }
+
+    /// All entries of a keyspace, in the order of their keys.
+    pub(super) fn entries(&mut self, name: &str) -> Result<Entries<'_>, CopyError> {
+        Ok(match self {
+            Self::Local(store) => {
+                let keyspace = store.open_keyspace(name)?;
+                Box::new(keyspace.iter().map(|entry| Ok(entry?)))
+            }
+            Self::Remote(objects) => objects.entries(name),
+        })
+    }
+
+    /// Closes it.
+    pub(super) fn close(self) -> Result<(), CopyError> {
+        match self {
+            Self::Local(store) => Ok(store.close()?),
+            Self::Remote(objects) => Ok(objects.shared.close()?),
+        }
+    }
+}
+
+impl Objects {
+    fn read_catalogue(&mut self) -> Result<(), CopyError> {
+        let names = keyspace_key("");
+        while let Some((key, value)) = self.next()? {
+            if key.starts_with(&names) {
+                let (id, engine) = decode_keyspace(&value)?;
+                self.keyspaces.insert(id, (decode_keyspace_key(&key)?, engine));
+            } else if id_of(&key)? != OWN_ID {
+                self.ahead = Some((key, value));
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<Pair>, CopyError> {
+        if self.ahead.is_some() {
+            return Ok(self.ahead.take());
+        }
+        match &self.shared.database {
+            Database::Reader(reader) => {
+                Ok(self.shared.wait(step(&**reader, &mut self.rest, true))?)
+            }
+            Database::Writer(db) => Ok(self.shared.wait(step(db, &mut self.rest, true))?),
+        }
+    }
+
+    fn entries(&mut self, name: &str) -> Entries<'_> {
+        let known = self.keyspaces.iter().find(|(_, (known, _))| known == name);
+        let id = known.map_or(OWN_ID, |(id, _)| *id);
+        let mut is_over = id == OWN_ID;
+        Box::new(std::iter::from_fn(move || {
+            while !is_over {
+                match self.next_of(id) {
+                    Ok(Some(Some(found))) => return Some(Ok(entry(found))),
+                    // Of one that was dropped, and is not gone yet.
+                    Ok(Some(None)) => {}
+                    Ok(None) => is_over = true,
+                    Err(error) => {
+                        is_over = true;
+                        return Some(Err(error));
+                    }
+                }
+            }
+            None
+        }))
+    }
+
+    /// The next entry, if it is of this keyspace; `Some(None)` if it is of one before it, `None` if there is
+    /// none of it any more.
+    fn next_of(&mut self, id: u32) -> Result<Option<Option<Pair>>, CopyError> {
+        let Some(found) = self.next()? else { return Ok(None) };
+        let of = id_of(&found.0)?;
+        if of > id {
+            self.ahead = Some(found);
+            return Ok(None);
+        }
+        Ok(Some((of == id).then_some(found)))
+    }
+}

@@ -1,0 +1,185 @@
+//! What is copied to: no store, until the copy has ended.
+//!
+//! Invariants: on a machine the store has another name until all of it is durable and was read again; on
+//! objects a mark says that it is not whole, without which it is opened by nobody but another copy. A copy
+//! that ended in between leaves either, and the next one begins anew.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use adamant::{Durability, Engine, KeyspaceOptions, Slice};
+
+use super::CopyOptions;
+use super::error::CopyError;
+use super::source::{Entries, Source};
+use crate::location::Location;
+use crate::open;
+use crate::options::Options;
+use crate::store::Store;
+
+/// What the name of a directory ends with that is to become a store.
+const SUFFIX: &str = ".copying";
+/// What may be in it.
+const OUR_NAMES: [&str; 7] = ["blobs", "lock", "log", "log.new", "pool", "pool.new", "tables"];
+/// Bytes of a commit on objects: as many are in memory at once, a few times.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// Something to copy to.
+pub(super) enum Target {
+    Local { store: adamant::Store, unfinished: PathBuf, path: PathBuf, engine: Option<Engine> },
+    Remote { store: Store, url: String },
+}
+
+impl Target {
+    /// A directory where nothing is.
+    pub(super) fn local(path: &Path, options: &CopyOptions) -> Result<Self, CopyError> {
+        if fs::symlink_metadata(path).is_ok() {
+            return Err(CopyError::TargetExists { target: path.display().to_string() });
+        }
+        let unfinished = PathBuf::from(format!("{}{SUFFIX}", path.display()));
+        if unfinished.exists() {
+            remove_left(&unfinished)?;
+        }
+        let store = adamant::Store::open(&unfinished)?;
+        Ok(Self::Local { store, unfinished, path: path.to_owned(), engine: options.engine })
+    }
+
+    /// A store on objects that has no keyspaces, or whose keyspaces are to be replaced.
+    pub(super) fn remote(url: &str, options: &CopyOptions) -> Result<Self, CopyError> {
+        let location = Location::parse(url, true)?;
+        let store = Store::of(open::open(location, &Options::new(), true)?);
+        let keyspaces = store.keyspaces()?;
+        if !keyspaces.is_empty() && !store.is_unfinished()? && !options.replace {
+            store.close()?;
+            return Err(CopyError::TargetExists { target: url.to_owned() });
+        }
+        store.mark_unfinished(true)?;
+        for keyspace in keyspaces {
+            store.drop_keyspace(&keyspace.name)?;
+        }
+        Ok(Self::Remote { store, url: url.to_owned() })
+    }
+
+    /// A keyspace with all its entries. `engine`: the name of the one that it had.
+    pub(super) fn add(
+        &self,
+        name: &str,
+        engine: &str,
+        entries: Entries<'_>,
+    ) -> Result<(), CopyError> {
+        match self {
+            Self::Local { store, engine: asked, .. } => {
+                let kept = if engine.is_empty() { None } else { engine.parse().ok() };
+                let engine = asked.or(kept).unwrap_or(Engine::Lsm);
+                let options = KeyspaceOptions::new().engine(engine);
+                let keyspace = store.create_keyspace_with(name, options)?;
+                let mut failed = None;
+                let entries =
+                    entries.map_while(|entry| entry.map_err(|error| failed = Some(error)).ok());
+                keyspace.with_durability(Durability::Deferred).load_sorted(entries)?;
+                failed.map_or(Ok(()), Err)
+            }
+            Self::Remote { store, .. } => add_remote(store, name, engine, entries),
+        }
+    }
+
+    /// Makes all durable and closes it, to be read again.
+    pub(super) fn seal(self) -> Result<Sealed, CopyError> {
+        match self {
+            Self::Local { store, unfinished, path, .. } => {
+                store.sync()?;
+                store.close()?;
+                Ok(Sealed::Local { unfinished, path })
+            }
+            Self::Remote { store, url } => Ok(Sealed::Remote { store, url }),
+        }
+    }
+}
+
+fn add_remote(
+    store: &Store,
+    name: &str,
+    engine: &str,
+    entries: Entries<'_>,
+) -> Result<(), CopyError> {
+    let keyspace = store.create_copied(name, engine)?;
+    let (mut batch, mut bytes) = (store.batch(), 0);
+    for entry in entries {
+        let (key, value): (Slice, Slice) = entry?;
+        bytes += key.len() + value.len();
+        batch.insert(&keyspace, &key, &value)?;
+        if bytes >= BATCH_BYTES {
+            std::mem::replace(&mut batch, store.batch()).commit()?;
+            bytes = 0;
+        }
+    }
+    Ok(batch.commit()?)
+}
+
+/// All that there is to copy is there, durably, under another name or a mark.
+pub(super) enum Sealed {
+    Local { unfinished: PathBuf, path: PathBuf },
+    Remote { store: Store, url: String },
+}
+
+impl Sealed {
+    /// What is there, read from the disk or the objects and not from memory.
+    pub(super) fn source(&self) -> Result<Source, CopyError> {
+        match self {
+            Self::Local { unfinished, .. } => Source::local(unfinished),
+            Self::Remote { url, .. } => Source::remote(url, true),
+        }
+    }
+
+    /// Where it is to be.
+    pub(super) fn place(&self) -> String {
+        match self {
+            Self::Local { path, .. } => path.display().to_string(),
+            Self::Remote { url, .. } => url.clone(),
+        }
+    }
+
+    /// Makes it a store.
+    pub(super) fn finish(self) -> Result<(), CopyError> {
+        match self {
+            Self::Local { unfinished, path } => {
+                let failed = |error: std::io::Error| CopyError::Directory {
+                    path: path.clone(),
+                    why: error.to_string(),
+                };
+                if fs::symlink_metadata(&path).is_ok() {
+                    return Err(CopyError::TargetExists { target: path.display().to_string() });
+                }
+                fs::rename(&unfinished, &path).map_err(failed)?;
+                let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+                let parent = File::open(parent.unwrap_or(Path::new("."))).map_err(failed)?;
+                parent.sync_all().map_err(failed)
+            }
+            Self::Remote { store, .. } => {
+                store.mark_unfinished(false)?;
+                Ok(store.close()?)
+            }
+        }
+    }
+}
+
+/// Removes what a copy left that did not come to its end: nothing else, and not while it is under way.
+fn remove_left(unfinished: &Path) -> Result<(), CopyError> {
+    let failed = |why: String| CopyError::Directory { path: unfinished.to_owned(), why };
+    let listed = fs::read_dir(unfinished).map_err(|error| failed(error.to_string()))?;
+    for entry in listed {
+        let name = entry.map_err(|error| failed(error.to_string()))?.file_name();
+        if !OUR_NAMES.iter().any(|ours| name.to_str() == Some(ours)) {
+            return Err(failed(format!(
+                "expected what a copy left, found {name:?} in it; take it away"
+            )));
+        }
+    }
+    let opened = adamant::Store::open_with(unfinished, adamant::Options::new().create(false));
+    if let Err(error @ adamant::Error::Locked { .. }) = opened {
+        return Err(error.into());
+    }
+    // It may be of no use at all: it was never to be opened.
+    drop(opened);
+    fs::remove_dir_all(unfinished).map_err(|error| failed(error.to_string()))
+}

@@ -1,0 +1,258 @@
+//! What can go wrong in a store on objects.
+
+use std::fmt;
+
+use slatedb::{CloseReason, ErrorKind};
+
+/// The result of an operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failure: plain data. Those that `adamant` has too have the same names.
+///
+/// ```
+/// use adamant_remote::{Error, Store};
+///
+/// let store = Store::in_memory()?;
+/// let error = store.keyspace("towns")?.insert("", "nobody").unwrap_err();
+/// assert!(matches!(error, Error::KeyEmpty));
+/// assert!(!error.is_fenced() && !error.is_conflict());
+/// # Ok::<(), adamant_remote::Error>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The empty key is not a key.
+    KeyEmpty,
+    /// A key that is longer than keys can be.
+    KeyTooLong {
+        /// Bytes of the key.
+        bytes: u64,
+        /// Bytes that a key may have.
+        bytes_max: u64,
+    },
+    /// A value that is longer than values can be.
+    ValueTooLong {
+        /// Bytes of the value.
+        bytes: u64,
+        /// Bytes that a value may have.
+        bytes_max: u64,
+    },
+    /// A keyspace's name that is empty or too long.
+    KeyspaceName {
+        /// Bytes of the name.
+        bytes: u64,
+        /// Bytes that a name may have.
+        bytes_max: u64,
+    },
+    /// There is no keyspace of that name.
+    UnknownKeyspace {
+        /// The name asked for.
+        name: String,
+    },
+    /// A keyspace of that name exists already.
+    KeyspaceExists {
+        /// The name asked for.
+        name: String,
+    },
+    /// The keyspace of this handle was dropped.
+    KeyspaceDropped {
+        /// Its name.
+        name: String,
+    },
+    /// The keyspace belongs to another store than the one it was used with.
+    OtherStore {
+        /// Its name.
+        name: String,
+    },
+    /// The text does not say where a store is.
+    Location {
+        /// The text.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There is no store, and it was not to be created.
+    Missing {
+        /// Where.
+        url: String,
+    },
+    /// Something is there, but no store of this crate.
+    NotAStore {
+        /// Where.
+        url: String,
+    },
+    /// The store was written by another version.
+    Format {
+        /// The format of the store.
+        found: u32,
+        /// The format that this version knows.
+        known: u32,
+    },
+    /// A copy into the store has begun and not ended.
+    Unfinished {
+        /// Where.
+        url: String,
+    },
+    /// Something that a transaction read or wrote was changed by another commit before its own.
+    Conflict,
+    /// Another writer has opened the store since: this one is none any more.
+    Fenced {
+        /// Where.
+        url: String,
+    },
+    /// The store was opened for reading only.
+    ReadOnly {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// The store was closed.
+    Closed,
+    /// What is there is not what was written.
+    Damaged {
+        /// Expected and found.
+        what: String,
+    },
+    /// The objects cannot be reached. Of a commit it is not known whether it took place.
+    Unavailable {
+        /// What failed.
+        what: String,
+    },
+    /// Anything else that SlateDB says. Of a commit it is not known whether it took place.
+    Slate {
+        /// Its words.
+        what: String,
+    },
+}
+
+impl Error {
+    /// Whether another writer has opened the store since: this one is none any more, and none of its writes
+    /// takes place from now on. Open the store again to be the writer.
+    pub fn is_fenced(&self) -> bool {
+        matches!(self, Self::Fenced { .. })
+    }
+
+    /// Whether a transaction failed because of another commit: it did nothing, and may be run again.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Conflict)
+    }
+
+    /// Whether what is there is not what was written.
+    pub fn is_damaged(&self) -> bool {
+        matches!(self, Self::Damaged { .. })
+    }
+
+    /// Bytes that are not what they should be.
+    pub(crate) fn damaged(where_: &str, expected: &str, found: &[u8]) -> Self {
+        const SHOWN_MAX: usize = 40;
+        let (shown, more) = found.split_at(found.len().min(SHOWN_MAX));
+        let dots = if more.is_empty() { "" } else { "..." };
+        let found = format!("{} bytes \"{}{dots}\"", found.len(), shown.escape_ascii());
+        Self::Damaged { what: format!("{where_}: expected {expected}, found {found}") }
+    }
+
+    /// Makes the errors of SlateDB this crate's, with the place of the store.
+    pub(crate) fn of_slate(url: &str) -> impl Fn(slatedb::Error) -> Self {
+        move |error| {
+            let what = error.to_string();
+            match error.kind() {
+                ErrorKind::Transaction => Self::Conflict,
+                ErrorKind::Closed(CloseReason::Fenced) => Self::Fenced { url: url.to_owned() },
+                ErrorKind::Closed(CloseReason::Clean) => Self::Closed,
+                ErrorKind::Unavailable => Self::Unavailable { what },
+                ErrorKind::Data => Self::Damaged { what },
+                _ => Self::Slate { what },
+            }
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeyEmpty => f.write_str("a key has at least 1 byte, this one is empty"),
+            Self::KeyTooLong { bytes, bytes_max } => write!(
+                f,
+                "a key has at most {bytes_max} bytes, this one has {bytes}; use a digest of it"
+            ),
+            Self::ValueTooLong { bytes, bytes_max } => write!(
+                f,
+                "a value has at most {bytes_max} bytes, this one has {bytes}; store it in parts"
+            ),
+            Self::KeyspaceName { bytes, bytes_max } => write!(
+                f,
+                "the name of a keyspace has 1 to {bytes_max} bytes of UTF-8, this one has {bytes}"
+            ),
+            Self::UnknownKeyspace { name } => write!(
+                f,
+                "there is no keyspace {name:?}; list those that exist (`Store::keyspaces`) or create it"
+            ),
+            Self::KeyspaceExists { name } => {
+                write!(f, "there is a keyspace {name:?} already; open it or drop it first")
+            }
+            Self::KeyspaceDropped { name } => write!(
+                f,
+                "the keyspace {name:?} of this handle was dropped; open or create it again"
+            ),
+            Self::OtherStore { name } => write!(
+                f,
+                "the keyspace {name:?} belongs to another store; use a batch or transaction of its \
+                 own store"
+            ),
+            Self::Location { url, why } => write!(
+                f,
+                "{url:?} does not say where a store is: {why}; expected slatedb+s3://BUCKET/PREFIX, \
+                 slatedb+file:///DIRECTORY or slatedb+memory://"
+            ),
+            Self::Missing { url } => write!(
+                f,
+                "there is no store at {url}; check the place, or let it be created (by opening it \
+                 for writing)"
+            ),
+            Self::NotAStore { url } => write!(
+                f,
+                "what is at {url} is a database of SlateDB, but no store of Adamant: expected its \
+                 head under the key 00000000 00; name another place"
+            ),
+            Self::Format { found, known } => write!(
+                f,
+                "the store is of format {found}, this version knows {known}; use a newer one"
+            ),
+            Self::Unfinished { url } => write!(
+                f,
+                "a copy into {url} has begun and not ended, so what is there is not whole; run it \
+                 again (`adamant copy`), which begins anew"
+            ),
+            Self::Conflict => f.write_str(
+                "another commit changed what this transaction read or wrote; run it again \
+                 (`Store::transaction` does)",
+            ),
+            Self::Fenced { url } => write!(
+                f,
+                "another writer has opened {url} since, and this one is none any more: one writer a \
+                 store; close this handle, and open the store again if it is to take over"
+            ),
+            Self::ReadOnly { what } => write!(
+                f,
+                "{what} takes a store that is opened for writing, this one is for reading only"
+            ),
+            Self::Closed => f.write_str("the store was closed; open it again"),
+            Self::Damaged { what } => {
+                write!(
+                    f,
+                    "{what}; the store is damaged: use the copy or version of it that you have"
+                )
+            }
+            Self::Unavailable { what } => write!(
+                f,
+                "{what}; the objects cannot be reached: if this was a commit, open the store again and \
+                 see whether it took place"
+            ),
+            Self::Slate { what } => write!(
+                f,
+                "{what}; if this was a commit, open the store again and see whether it took place"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

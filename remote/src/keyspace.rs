@@ -1,0 +1,56 @@
+//! A keyspace: a named, ordered map of the store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use adamant::Durability;
+
+use crate::shared::{KeyspaceState, Shared};
+
+/// A handle to one keyspace of a store: cheap to clone, to be shared between threads.
+///
+/// When the keyspace is dropped its handles get [`Error::KeyspaceDropped`](crate::Error::KeyspaceDropped),
+/// also when another keyspace takes its name.
+///
+/// ```
+/// let store = adamant_remote::Store::in_memory()?;
+/// let towns = store.keyspace("towns")?;
+/// towns.insert("Bern", "134,000")?;
+/// assert_eq!(towns.get("Bern")?.as_deref(), Some(&b"134,000"[..]));
+/// assert_eq!(towns.get("Rome")?, None);
+/// # Ok::<(), adamant_remote::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Keyspace {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) state: Arc<KeyspaceState>,
+}
+
+impl Keyspace {
+    pub(crate) fn new(shared: &Arc<Shared>, state: Arc<KeyspaceState>) -> Self {
+        Self { shared: Arc::clone(shared), state }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// The name of the engine that it had in the store that it was copied from, empty if it was not.
+    pub fn engine_copied(&self) -> &str {
+        &self.state.engine
+    }
+
+    /// The same keyspace: each commit of a store on objects is [`Durability::Sync`], whatever less is asked
+    /// for. So that a program for a store on a machine runs on this one.
+    #[must_use]
+    pub fn with_durability(&self, _durability: Durability) -> Self {
+        self.clone()
+    }
+}
+
+impl fmt::Debug for Keyspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyspace").field("name", &self.name()).finish_non_exhaustive()
+    }
+}

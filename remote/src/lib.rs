@@ -1,0 +1,73 @@
+//! Stores of [Adamant](adamant) that are larger than a disk: SlateDB on objects, opened by URL.
+//!
+//! ```
+//! use adamant_remote::Store;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let url = format!("slatedb+file://{}", directory.path().join("store").display());
+//! // Or slatedb+s3://BUCKET/PREFIX.
+//! let store = Store::open(&url)?;
+//! let people = store.keyspace("people")?;
+//! let mut batch = store.batch();
+//! for (name, town) in [("ada", "London"), ("blaise", "Paris")] {
+//!     batch.insert(&people, name, town)?;
+//! }
+//! batch.commit()?;
+//! assert_eq!(people.get("ada")?, Some("London".into()));
+//!
+//! // Whoever only reads follows the writer, from any machine.
+//! let reader = Store::open_read_only(&url)?;
+//! assert_eq!(reader.open_keyspace("people")?.iter().count(), 2);
+//! store.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`Store`], [`Keyspace`], [`Batch`], [`Snapshot`], [`Transaction`] are as those of `adamant`, as far as it
+//!   makes sense: a program that names this crate `adamant` need not change for them.
+//! - **A commit returns when it is in the objects**, and reads outside of transactions see nothing that is
+//!   not. There is no lesser durability.
+//! - **One writer a store.** Whoever opens it for writing takes the place of the one before, whose calls are
+//!   [`Error::Fenced`] from then on; none of its commits that returned is lost, none returns any more.
+//! - [`copy()`] moves all keyspaces between stores on a machine and on objects, there and back.
+//! - What there is not: engines to choose, objects on a heap, reservations, moves without copying, savepoints,
+//!   lending scans, entries that expire, types. Counting entries reads all of them.
+//!
+//! docs/remote.md says what is promised and what is not.
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod layout;
+mod limits;
+mod location;
+mod options;
+mod bounds;
+mod ends;
+mod shared;
+mod view;
+mod keyspace;
+mod read;
+mod iterate;
+mod write;
+mod batch;
+mod snapshot;
+mod transaction;
+mod catalogue;
+mod open;
+mod store;
+mod copy;
+
+pub use adamant::{Durability, KEY_BYTES_MAX, KeyBounds, NAME_BYTES_MAX, Slice, Swapped};
+pub use slatedb::object_store;
+
+pub use batch::Batch;
+pub use copy::{CopyError, CopyOptions, Digest, copy};
+pub use error::{Error, Result};
+pub use iterate::Iter;
+pub use keyspace::Keyspace;
+pub use limits::VALUE_BYTES_MAX;
+pub use options::Options;
+pub use snapshot::Snapshot;
+pub use store::{KeyspaceInfo, Store};
+pub use transaction::{Transaction, TransactionIter};

@@ -1,0 +1,35 @@
+//! How long keys, values and names may be, and the checks that say so.
+
+use adamant::{KEY_BYTES_MAX, NAME_BYTES_MAX};
+
+use crate::error::{Error, Result};
+
+/// Bytes that a value may have: 1 GiB. It is in memory as a whole, several times, and one object.
+pub const VALUE_BYTES_MAX: u64 = 1 << 30;
+
+/// Fails unless this can be a key.
+pub(crate) fn check_key(key: &[u8]) -> Result<()> {
+    match key.len() {
+        0 => Err(Error::KeyEmpty),
+        1..=KEY_BYTES_MAX => Ok(()),
+        len => Err(Error::KeyTooLong { bytes: len as u64, bytes_max: KEY_BYTES_MAX as u64 }),
+    }
+}
+
+/// Fails unless this can be a value.
+pub(crate) fn check_value(value: &[u8]) -> Result<()> {
+    let bytes = value.len() as u64;
+    if bytes > VALUE_BYTES_MAX {
+        return Err(Error::ValueTooLong { bytes, bytes_max: VALUE_BYTES_MAX });
+    }
+    Ok(())
+}
+
+/// Fails unless this can be the name of a keyspace.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        let (bytes, bytes_max) = (name.len() as u64, NAME_BYTES_MAX as u64);
+        return Err(Error::KeyspaceName { bytes, bytes_max });
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! `adamant-remote`: what the command `adamant` leaves to a program of its own, so that it need not contain
+//! SlateDB. `adamant copy` runs it. Data goes to standard output, talk to standard error, as there.
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use adamant::Engine;
+use adamant_remote::{CopyError, CopyOptions, Digest, Error, copy};
+use clap::{Parser, Subcommand};
+use serde_json::json;
+
+/// Copies Adamant stores between machines and objects.
+///
+/// A place is the folder of a store, or a URL: slatedb+s3://BUCKET/PREFIX (keys, region and server by the usual
+/// variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT) or slatedb+file:///FOLDER.
+#[derive(Debug, Parser)]
+#[command(name = "adamant-remote", version, max_term_width = 100)]
+struct Args {
+    /// Print results and failures as JSON, one object a line
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Copy all keyspaces of a store to a place where none is, and read the copy again
+    Copy {
+        /// What is copied: a folder or a URL
+        source: String,
+        /// Where to: a folder or a URL
+        target: String,
+        /// Drop the keyspaces of a store on objects first
+        #[arg(long)]
+        replace: bool,
+        /// The engine of all keyspaces in a folder; each keeps its own if not said
+        #[arg(long, value_parser = engine)]
+        engine: Option<Engine>,
+    },
+}
+
+fn engine(name: &str) -> Result<Engine, String> {
+    name.parse().map_err(|error: adamant::Error| error.to_string())
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let Verb::Copy { source, target, replace, engine } = args.verb;
+    let options = CopyOptions::new().replace(replace).engine(engine);
+    match copy(&source, &target, &options) {
+        Ok(digest) if args.json => println!("{}", object(&target, &digest)),
+        Ok(digest) => eprintln!("{target} is a copy: {digest}"),
+        Err(error) => {
+            let (code, message) = (code(&error), error.to_string());
+            if args.json {
+                eprintln!("{}", json!({"error": {"code": code, "message": message}}));
+            } else {
+                eprintln!("adamant-remote: {message}");
+            }
+            return ExitCode::from(code);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn object(target: &str, digest: &Digest) -> serde_json::Value {
+    json!({
+        "copy": target,
+        "keyspaces": digest.keyspaces,
+        "entries": digest.entries,
+        "bytes": digest.bytes,
+        "checksum": format!("{:032x}", digest.checksum),
+    })
+}
+
+/// The exit codes of the command `adamant`, as far as they go.
+fn code(error: &CopyError) -> u8 {
+    const OTHER: u8 = 1;
+    const NOT_FOUND: u8 = 3;
+    const BAD_INPUT: u8 = 4;
+    const DAMAGED: u8 = 5;
+    const LOCKED: u8 = 6;
+    const OUT_OF_SPACE: u8 = 7;
+    const UNSUPPORTED: u8 = 8;
+    match error {
+        CopyError::Local(adamant::Error::Missing { .. })
+        | CopyError::Remote(Error::Missing { .. }) => NOT_FOUND,
+        CopyError::Local(adamant::Error::Locked { .. }) => LOCKED,
+        CopyError::Local(error) if error.is_damaged() => DAMAGED,
+        CopyError::Local(error) if error.is_out_of_space() => OUT_OF_SPACE,
+        CopyError::Local(error) if error.is_unsupported() => UNSUPPORTED,
+        CopyError::Remote(Error::NotAStore { .. } | Error::Format { .. }) => UNSUPPORTED,
+        CopyError::Remote(error) if error.is_damaged() => DAMAGED,
+        CopyError::Remote(Error::Location { .. } | Error::KeyTooLong { .. })
+        | CopyError::TargetExists { .. }
+        | CopyError::OtherObjects { .. } => BAD_INPUT,
+        _ => OTHER,
+    }
+}

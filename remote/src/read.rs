@@ -1,0 +1,47 @@
+//! Reading single entries.
+
+use adamant::Slice;
+
+use crate::error::Result;
+use crate::keyspace::Keyspace;
+use crate::view::View;
+
+impl Keyspace {
+    /// The value of a key. What is returned is in the objects: no failure takes it back.
+    ///
+    /// ```
+    /// # let store = adamant_remote::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// towns.put("Bern", "134,000")?;
+    /// assert_eq!(towns.get("Bern")?, Some("134,000".into()));
+    /// # Ok::<(), adamant_remote::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A key that is empty or too long, a keyspace that was dropped, a store that is closed, fenced, damaged
+    /// or not to be reached.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.state.check()?;
+        View::Now.get(&self.shared, &self.state, key.as_ref())
+    }
+
+    /// What a closure makes of the value of a key. It runs under no lock.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn get_with<T>(
+        &self,
+        key: impl AsRef<[u8]>,
+        reader: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        Ok(self.get(key)?.map(|value| reader(&value)))
+    }
+
+    /// Whether a key has a value. Its value is read all the same.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+}

@@ -1,0 +1,244 @@
+//! Serializable transactions: SlateDB's, over keyspaces.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::sync::Arc;
+
+use adamant::{Durability, KeyBounds, Slice};
+use slatedb::{DbTransaction, IsolationLevel};
+
+use crate::bounds::{Range, of_keyspace, of_prefix};
+use crate::ends::Ends;
+use crate::error::{Error, Result};
+use crate::keyspace::Keyspace;
+use crate::layout::entry_key;
+use crate::limits::{check_key, check_value};
+use crate::shared::{KeyspaceState, Shared};
+use crate::view::{entry, step};
+
+/// Reads and writes of any keyspaces of one store that happen as one, at the commit: or not at all, if
+/// another commit changed meanwhile what was read, or what it writes, too: [`Error::Conflict`].
+///
+/// Reads see the store as it was when the transaction began, and its own writes. Dropped without a commit, it
+/// was never there. [`Store::transaction`](crate::Store::transaction) runs a closure again after a conflict.
+///
+/// ```
+/// let store = adamant_remote::Store::in_memory()?;
+/// let stock = store.keyspace("stock")?;
+/// stock.put("apples", "1")?;
+///
+/// let mut one = store.begin()?;
+/// let mut other = store.begin()?;
+/// for transaction in [&mut one, &mut other] {
+///     if transaction.get(&stock, "apples")?.is_some() {
+///         transaction.remove(&stock, "apples")?;
+///     }
+/// }
+/// one.commit()?;
+/// assert!(other.commit().unwrap_err().is_conflict(), "there was only one apple");
+/// # Ok::<(), adamant_remote::Error>(())
+/// ```
+#[must_use = "a transaction does nothing until it is committed"]
+pub struct Transaction {
+    shared: Arc<Shared>,
+    inner: DbTransaction,
+    keyspaces: Vec<Arc<KeyspaceState>>,
+}
+
+impl Transaction {
+    pub(crate) fn begin(shared: &Arc<Shared>) -> Result<Self> {
+        let db = shared.writer("a transaction")?;
+        let inner = shared.wait(db.begin(IsolationLevel::SerializableSnapshot))?;
+        Ok(Self { shared: Arc::clone(shared), inner, keyspaces: Vec::new() })
+    }
+
+    /// Nothing: see [`Keyspace::with_durability`].
+    pub fn durability(&mut self, _durability: Durability) {}
+
+    /// The value of a key: its own write, or what was there when it began.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`], and a keyspace of another store.
+    pub fn get(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let key = self.key(keyspace, key.as_ref())?;
+        let found = self.shared.wait(self.inner.get(key))?;
+        Ok(found.map(|value| Slice::from(&value[..])))
+    }
+
+    /// Whether a key has a value.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn contains(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(keyspace, key)?.is_some())
+    }
+
+    /// Sets the value of a key. It conflicts with another commit that writes the key meanwhile.
+    ///
+    /// # Errors
+    /// A key or value of a length that is not allowed, a keyspace of another store.
+    pub fn insert(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        check_value(value.as_ref())?;
+        let key = self.key(keyspace, key.as_ref())?;
+        self.shared.wait(async { self.inner.put(key, value) })
+    }
+
+    /// Removes a key, whether it is there or not. As [`Transaction::insert`].
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`].
+    pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = self.key(keyspace, key.as_ref())?;
+        self.shared.wait(async { self.inner.delete(key) })
+    }
+
+    /// Removes a key and returns its value.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn take(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let value = self.get(keyspace, key.as_ref())?;
+        if value.is_some() {
+            self.remove(keyspace, key)?;
+        }
+        Ok(value)
+    }
+
+    /// All entries of a keyspace, own writes among them.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn iter(&mut self, keyspace: &Keyspace) -> Result<TransactionIter<'_>> {
+        self.range(keyspace, ..)
+    }
+
+    /// The entries of a range, own writes among them.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn range(
+        &mut self,
+        keyspace: &Keyspace,
+        range: impl KeyBounds,
+    ) -> Result<TransactionIter<'_>> {
+        self.entries(keyspace, of_keyspace(keyspace.state.id, &range))
+    }
+
+    /// The entries whose keys begin with these bytes, own writes among them.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn prefix(
+        &mut self,
+        keyspace: &Keyspace,
+        prefix: impl AsRef<[u8]>,
+    ) -> Result<TransactionIter<'_>> {
+        let range = of_prefix(&entry_key(keyspace.state.id, prefix.as_ref()));
+        self.entries(keyspace, Some(range))
+    }
+
+    fn entries(
+        &mut self,
+        keyspace: &Keyspace,
+        range: Option<Range>,
+    ) -> Result<TransactionIter<'_>> {
+        self.note(keyspace)?;
+        Ok(TransactionIter { transaction: self, ends: Ends::new(range) })
+    }
+
+    /// The first entry of a keyspace.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn first(&mut self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {
+        self.iter(keyspace)?.next().transpose()
+    }
+
+    /// The last entry of a keyspace.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn last(&mut self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {
+        self.iter(keyspace)?.next_back().transpose()
+    }
+
+    /// Commits, and waits until the commit, and all that the transaction has read, is in the objects.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`]; as [`Keyspace::insert`].
+    pub fn commit(self) -> Result<()> {
+        if self.keyspaces.is_empty() {
+            return Ok(());
+        }
+        self.shared.commit_transaction(self.inner, self.keyspaces.iter())
+    }
+
+    fn key(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<Vec<u8>> {
+        check_key(key)?;
+        self.note(keyspace)?;
+        Ok(entry_key(keyspace.state.id, key))
+    }
+
+    fn note(&mut self, keyspace: &Keyspace) -> Result<()> {
+        self.shared.check_open()?;
+        if !Arc::ptr_eq(&keyspace.shared, &self.shared) {
+            return Err(Error::OtherStore { name: keyspace.name().to_owned() });
+        }
+        if !self.keyspaces.iter().any(|known| known.id == keyspace.state.id) {
+            self.keyspaces.push(Arc::clone(&keyspace.state));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction").field("url", &self.shared.url).finish_non_exhaustive()
+    }
+}
+
+/// Entries of a range as a transaction sees them, from both ends. What it hands out is read by the
+/// transaction, and the keys between.
+pub struct TransactionIter<'t> {
+    transaction: &'t Transaction,
+    ends: Ends,
+}
+
+impl TransactionIter<'_> {
+    fn step(&mut self, is_up: bool) -> Option<Result<(Slice, Slice)>> {
+        let Transaction { shared, inner, .. } = self.transaction;
+        let found =
+            shared.check_open().and_then(|()| shared.wait(step(inner, &mut self.ends, is_up)));
+        if found.is_err() {
+            self.ends.end();
+        }
+        found.map(|found| found.map(entry)).transpose()
+    }
+}
+
+impl Iterator for TransactionIter<'_> {
+    type Item = Result<(Slice, Slice)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step(true)
+    }
+}
+
+impl DoubleEndedIterator for TransactionIter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.step(false)
+    }
+}
+
+impl FusedIterator for TransactionIter<'_> {}
+
+impl fmt::Debug for TransactionIter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransactionIter").finish_non_exhaustive()
+    }
+}

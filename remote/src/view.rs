@@ -1,0 +1,119 @@
+//! What reads look at: the newest state, one moment, or what a reader has followed up to.
+
+use std::sync::Arc;
+
+use adamant::Slice;
+use slatedb::config::{DurabilityLevel, ReadOptions};
+use slatedb::{DbReadOps, DbSnapshot};
+
+use crate::ends::{Ends, Pair};
+use crate::error::Result;
+use crate::layout::{ID_BYTES, decode_keyspace, entry_key, keyspace_key};
+use crate::limits::check_key;
+use crate::shared::{Database, KeyspaceState, Shared};
+
+/// What is looked at.
+#[derive(Clone)]
+pub(crate) enum View {
+    /// The newest state.
+    Now,
+    /// One moment, of keyspaces that have not been dropped since.
+    Held(Arc<DbSnapshot>),
+    /// One moment, of all keyspaces that there were.
+    Snapshot(Arc<DbSnapshot>),
+}
+
+impl View {
+    /// The newest state, held: what is read of it piece by piece belongs together. Of a reader each scan has
+    /// the state that it began with.
+    ///
+    /// What others have committed and not yet made durable could be lost after it was seen. So it is made
+    /// durable here.
+    pub(crate) fn hold(shared: &Shared) -> Result<Self> {
+        shared.check_open()?;
+        let Database::Writer(db) = &shared.database else { return Ok(Self::Now) };
+        let snapshot = shared.wait(db.snapshot())?;
+        shared.sync()?;
+        Ok(Self::Held(snapshot))
+    }
+
+    /// The value of a key.
+    pub(crate) fn get(
+        &self,
+        shared: &Shared,
+        keyspace: &KeyspaceState,
+        key: &[u8],
+    ) -> Result<Option<Slice>> {
+        check_key(key)?;
+        shared.check_open()?;
+        let key = entry_key(keyspace.id, key);
+        let found = match (self, &shared.database) {
+            (Self::Held(snapshot) | Self::Snapshot(snapshot), _) => {
+                shared.wait(snapshot.get(&key))?
+            }
+            (Self::Now, Database::Writer(db)) => {
+                shared.wait(db.get_with_options(&key, &durable()))?
+            }
+            (Self::Now, Database::Reader(reader)) => shared.wait(reader.get(&key))?,
+        };
+        self.check_there(shared, keyspace)?;
+        Ok(found.map(|value| Slice::from(&value[..])))
+    }
+
+    /// The next entry of a range, from its lower or its upper end.
+    pub(crate) fn step(
+        &self,
+        shared: &Shared,
+        keyspace: &KeyspaceState,
+        ends: &mut Ends,
+        is_up: bool,
+    ) -> Result<Option<Pair>> {
+        shared.check_open()?;
+        let begins = ends.begins(is_up);
+        let found = match (self, &shared.database) {
+            (Self::Held(snapshot) | Self::Snapshot(snapshot), _) => {
+                shared.wait(step(&**snapshot, ends, is_up))?
+            }
+            (Self::Now, Database::Writer(db)) => shared.wait(step(db, ends, is_up))?,
+            (Self::Now, Database::Reader(reader)) => shared.wait(step(&**reader, ends, is_up))?,
+        };
+        // A scan of a reader stays with the state that it began with.
+        if begins || matches!(self, Self::Held(_)) {
+            self.check_there(shared, keyspace)?;
+        }
+        Ok(found)
+    }
+
+    /// Fails if a keyspace was dropped: asked after each read, for entries are removed only after that.
+    pub(crate) fn check_there(&self, shared: &Shared, keyspace: &KeyspaceState) -> Result<()> {
+        if matches!(self, Self::Snapshot(_)) {
+            return Ok(());
+        }
+        let Database::Reader(reader) = &shared.database else { return keyspace.check() };
+        let found = shared.wait(reader.get(keyspace_key(&keyspace.name)))?;
+        let id = found.map(|found| decode_keyspace(&found)).transpose()?.map(|(id, _)| id);
+        if id != Some(keyspace.id) {
+            return Err(crate::Error::KeyspaceDropped { name: keyspace.name.clone() });
+        }
+        Ok(())
+    }
+}
+
+/// Of reads: what has been committed and is not yet in the objects could be lost after it was seen.
+fn durable() -> ReadOptions {
+    ReadOptions::default().with_durability_filter(DurabilityLevel::Remote)
+}
+
+/// The next entry from one end.
+pub(crate) async fn step(
+    reader: &(impl DbReadOps + Sync),
+    ends: &mut Ends,
+    is_up: bool,
+) -> std::result::Result<Option<Pair>, slatedb::Error> {
+    if is_up { ends.next(reader).await } else { ends.next_back(reader).await }
+}
+
+/// An entry as callers get it.
+pub(crate) fn entry((key, value): Pair) -> (Slice, Slice) {
+    (Slice::from(&key[ID_BYTES.min(key.len())..]), Slice::from(&value[..]))
+}

@@ -1,0 +1,241 @@
+//! A crash behind every object that is written or removed: what is found is a beginning of the commits, with each
+//! that had returned.
+//!
+//! Objects come whole or not at all, so the states that a crash can leave are those between two of them. They
+//! are kept while a store is used, with tables and blocks as small as can be, so that flushes, compactions and
+//! dropped keyspaces are among them; then each of them is opened, for reading and for writing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use adamant_remote::object_store::memory::InMemory;
+use adamant_remote::object_store::path::Path;
+use adamant_remote::object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+use adamant_remote::{Options, Store};
+use async_trait::async_trait;
+use fastrand::Rng;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+
+/// Objects as they were after a write, how many steps had returned by then, and how many had begun.
+struct State {
+    objects: InMemory,
+    returned: usize,
+    begun: usize,
+}
+
+/// Objects in memory, and all states that they were in.
+#[derive(Default)]
+struct Recorder {
+    objects: InMemory,
+    states: Mutex<Vec<State>>,
+    returned: AtomicUsize,
+    begun: AtomicUsize,
+}
+
+/// What SlateDB gets of it.
+#[derive(Clone, Default)]
+struct Recorded(Arc<Recorder>);
+
+impl Recorded {
+    fn record(&self) {
+        let Recorder { objects, states, returned, begun } = &*self.0;
+        // What had returned before is there; what is there had begun.
+        let returned = returned.load(Ordering::SeqCst);
+        let objects = objects.fork();
+        let begun = begun.load(Ordering::SeqCst);
+        states.lock().unwrap().push(State { objects, returned, begun });
+    }
+}
+
+impl fmt::Debug for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recorded")
+    }
+}
+
+impl fmt::Display for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recorded")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Recorded {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> Result<PutResult> {
+        let made = self.0.objects.put_opts(location, payload, options).await;
+        self.record();
+        made
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.0.objects.put_multipart_opts(location, options).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.0.objects.get_opts(location, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        let recorded = self.clone();
+        self.0.objects.delete_stream(locations).inspect(move |_| recorded.record()).boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.0.objects.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.0.objects.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        let made = self.0.objects.copy_opts(from, to, options).await;
+        self.record();
+        made
+    }
+}
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+type Model = BTreeMap<&'static str, Map>;
+const NAMES: [&str; 3] = ["first", "second", "third"];
+
+/// A keyspace, a key, and its value or none to remove it.
+type Change = (&'static str, Vec<u8>, Option<Vec<u8>>);
+
+/// A step is one commit.
+enum Step {
+    Create(&'static str),
+    Drop(&'static str),
+    Batch(Vec<Change>),
+}
+
+/// The steps of a seed, and what is there after each of them; before the first one, too.
+fn plan(seed: u64, count: usize) -> (Vec<Step>, Vec<Model>) {
+    let mut random = Rng::with_seed(seed);
+    let (mut steps, mut models) = (Vec::new(), vec![Model::new()]);
+    while steps.len() < count {
+        let mut model = models.last().unwrap().clone();
+        let name = NAMES[random.usize(..NAMES.len())];
+        let step = if !model.contains_key(name) {
+            model.insert(name, Map::new());
+            Step::Create(name)
+        } else if random.u8(..12) == 0 {
+            model.remove(name);
+            Step::Drop(name)
+        } else {
+            let mut changes = Vec::new();
+            for _ in 0..random.usize(1..8) {
+                let names: Vec<&'static str> = model.keys().copied().collect();
+                let name = names[random.usize(..names.len())];
+                let key = format!("key {:02}", random.u8(..40)).into_bytes();
+                let value = (random.u8(..4) > 0).then(|| vec![random.u8(..); random.usize(..120)]);
+                match &value {
+                    Some(value) => model.get_mut(name).unwrap().insert(key.clone(), value.clone()),
+                    None => model.get_mut(name).unwrap().remove(&key),
+                };
+                changes.push((name, key, value));
+            }
+            Step::Batch(changes)
+        };
+        steps.push(step);
+        models.push(model);
+    }
+    (steps, models)
+}
+
+fn run(store: &Store, step: &Step) {
+    match step {
+        Step::Create(name) => drop(store.create_keyspace(name).unwrap()),
+        Step::Drop(name) => assert!(store.drop_keyspace(name).unwrap()),
+        Step::Batch(changes) => {
+            let mut batch = store.batch();
+            for (name, key, value) in changes {
+                let keyspace = store.open_keyspace(name).unwrap();
+                match value {
+                    Some(value) => batch.insert(&keyspace, key, value).unwrap(),
+                    None => batch.remove(&keyspace, key).unwrap(),
+                }
+            }
+            batch.commit().unwrap();
+        }
+    }
+}
+
+fn found(store: &Store) -> BTreeMap<String, Map> {
+    let names = store.keyspaces().unwrap().into_iter().map(|info| info.name);
+    let all = names.map(|name| {
+        let keyspace = store.open_keyspace(&name).unwrap();
+        let pairs = keyspace.iter().map(|entry| entry.unwrap());
+        (name, pairs.map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
+    });
+    all.collect()
+}
+
+fn is_same(found: &BTreeMap<String, Map>, model: &Model) -> bool {
+    found.len() == model.len()
+        && found
+            .iter()
+            .zip(model)
+            .all(|((name, map), (known, model))| name == known && map == model)
+}
+
+fn options() -> Options {
+    Options::new().flush_ms(1).memtable_bytes_max(2 << 10)
+}
+
+#[test]
+fn each_state_between_two_objects_is_a_beginning_of_the_commits() {
+    let mut count = 0;
+    for seed in 0..3 {
+        let (steps, models) = plan(seed, 90);
+        let recorded = Recorded::default();
+        let store = Store::open_objects(Arc::new(recorded.clone()), "store", options()).unwrap();
+        for (number, step) in (1..).zip(&steps) {
+            recorded.0.begun.store(number, Ordering::SeqCst);
+            run(&store, step);
+            recorded.0.returned.store(number, Ordering::SeqCst);
+        }
+        store.close().unwrap();
+        let states = std::mem::take(&mut *recorded.0.states.lock().unwrap());
+        for (at, State { objects, returned, begun }) in states.into_iter().enumerate() {
+            let context = format!("seed {seed}, state {at}, {returned} returned, {begun} begun");
+            let objects: Arc<dyn ObjectStore> = Arc::new(objects);
+            let allowed = &models[returned..=begun];
+            if returned > 0 && at % 4 == 0 {
+                let options = options().read_only(true);
+                let reader = Store::open_objects(Arc::clone(&objects), "store", options)
+                    .unwrap_or_else(|error| panic!("{context}: {error}"));
+                let found = found(&reader);
+                assert!(allowed.iter().any(|model| is_same(&found, model)), "{context}: {found:?}");
+            }
+            let store = Store::open_objects(objects, "store", options())
+                .unwrap_or_else(|error| panic!("{context}: {error}"));
+            let found = found(&store);
+            assert!(allowed.iter().any(|model| is_same(&found, model)), "{context}: {found:?}");
+            // It goes on.
+            let keyspace = store.keyspace("first").unwrap();
+            keyspace.put("one more", "v").unwrap();
+            assert_eq!(keyspace.get("one more").unwrap(), Some("v".into()), "{context}");
+            count += 1;
+        }
+    }
+    println!("{count} states, each of them a beginning of the commits");
+}
