@@ -60,6 +60,8 @@ pub(crate) enum Verb {
     Backup(BackupArgs),
     /// Verify a backup and copy it to a path where nothing is
     Restore(RestoreArgs),
+    /// Copy a store to objects, or back, by the program adamant-remote
+    Copy(CopyArgs),
     /// Make a store's files as small as its contents
     Compact(CompactArgs),
     /// Save what can be read of a damaged store into a new one that takes its place
@@ -352,6 +354,22 @@ pub(crate) struct BackupArgs {
     pub(crate) store: PathBuf,
     /// Folder that the copy is to be; nothing may be there
     pub(crate) target: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CopyArgs {
+    /// What is copied: the folder of a store, or a URL: slatedb+s3://BUCKET/PREFIX,
+    /// slatedb+file:///FOLDER
+    pub(crate) source: OsString,
+    /// Where to: a folder or a URL, where nothing is
+    pub(crate) target: OsString,
+    /// Drop the keyspaces of a store on objects first
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// The engine of all keyspaces in a folder: bplus, btree, critbit, redblack or lsm; each keeps its
+    /// own if not said
+    #[arg(long)]
+    pub(crate) engine: Option<Engine>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -38,6 +38,10 @@ fn main() -> ExitCode {
         Verb::Check(args) => cmd::check::run(&args, &output),
         Verb::Backup(args) => cmd::backup::run(&args, &output),
         Verb::Restore(args) => cmd::restore::run(&args, &output),
+        Verb::Copy(args) => match cmd::copy::run(&args, output.is_json()) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Verb::Compact(args) => cmd::compact::run(&args, &output),
         Verb::Repair(args) => cmd::repair::run(&args, &output),
         Verb::Heap(args) => cmd::heap::run(&args, &output),

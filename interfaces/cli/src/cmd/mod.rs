@@ -13,6 +13,7 @@ pub(crate) mod check;
 pub(crate) mod backup;
 pub(crate) mod restore;
 pub(crate) mod compact;
+pub(crate) mod copy;
 pub(crate) mod repair;
 pub(crate) mod completions;
 pub(crate) mod heap_map;

@@ -4,6 +4,7 @@ mod support;
 
 mod backup;
 mod bad_input;
+mod copy;
 mod csv;
 mod full_disk;
 mod heap_and_repair;
