@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The format of all that is described here. Records hold openraft 0.9's types in postcard's format 1; a release of
 /// either that encodes one of them in another way is another format.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 /// What a store's directory has for who has it open.
 pub(crate) const LOCK: &str = "lock";
@@ -29,6 +29,7 @@ pub(crate) const META: &str = "meta";
 
 /// Keys of `META`.
 pub(crate) const IDENTITY: &str = "identity";
+pub(crate) const DIRECTORY: &str = "directory";
 pub(crate) const STATE_NUMBER: &str = "state";
 pub(crate) const VOTE: &str = "vote";
 pub(crate) const COMMITTED: &str = "committed";
@@ -36,12 +37,16 @@ pub(crate) const PURGED: &str = "purged";
 
 /// The first sign of names of keyspaces that are not users'.
 pub(crate) const RESERVED: char = '\0';
+/// What the store adds to the name of a keyspace of entries that end for that of their deadlines.
+pub(crate) const DEADLINES: &str = ".deadlines";
 /// The keyspace of a state machine's store that says what was applied.
 pub(crate) const APPLIED_META: &str = "\0replica";
 
 /// Keys of `APPLIED_META`.
 pub(crate) const APPLIED: &str = "applied";
 pub(crate) const MEMBERSHIP: &str = "membership";
+/// The first bytes of keys that have a keyspace's name behind them, and its kind as their value.
+pub(crate) const KIND: &str = "kind ";
 
 /// The record `identity`.
 #[derive(Debug, Serialize, Deserialize)]

@@ -21,8 +21,8 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 use crate::layout::{
-    COMMITTED, ENTRIES, FORMAT, IDENTITY, Identity, META, PURGED, STATE_NUMBER, STATE_NUMBER_FIRST,
-    VOTE, entry_index, entry_key,
+    COMMITTED, DIRECTORY, ENTRIES, FORMAT, IDENTITY, Identity, META, PURGED, STATE_NUMBER,
+    STATE_NUMBER_FIRST, VOTE, entry_index, entry_key,
 };
 use crate::record;
 use crate::types::{Entry, LogId, Vote};
@@ -50,14 +50,15 @@ struct Ahead {
 }
 
 impl Log {
-    /// Makes a store the log of a new node. Durable on return.
-    pub(crate) fn create(store: &Store, node_id: u64) -> Result<()> {
+    /// Makes a store the log of a new node, in a directory of that number. Durable on return.
+    pub(crate) fn create(store: &Store, node_id: u64, directory_id: u64) -> Result<()> {
         store.keyspace(ENTRIES)?;
         let meta = store.keyspace(META)?;
         let mut batch = store.batch();
         batch.durability(Durability::Sync);
         let identity = Identity { format: FORMAT, node_id };
         batch.insert(&meta, IDENTITY, record::encode(IDENTITY, &identity)?)?;
+        batch.insert(&meta, DIRECTORY, record::encode(DIRECTORY, &directory_id)?)?;
         let number = record::encode(STATE_NUMBER, &STATE_NUMBER_FIRST)?;
         batch.insert(&meta, STATE_NUMBER, number)?;
         Ok(batch.commit()?)
@@ -83,6 +84,7 @@ impl Log {
             let (expected, found) = (node_id, identity.node_id);
             return Err(Error::OtherNode { path: path.into(), expected, found });
         }
+        log.directory_id()?;
         log.state_number()?;
         log.vote()?;
         log.committed()?;
@@ -283,9 +285,19 @@ impl Log {
         Ok(self.get(PURGED)?.max(ahead.purged))
     }
 
+    /// The number of the node's directory.
+    pub(crate) fn directory_id(&self) -> Result<u64> {
+        self.needed(DIRECTORY)
+    }
+
     /// Which state machine's store counts.
     pub(crate) fn state_number(&self) -> Result<u64> {
         self.needed(STATE_NUMBER)
+    }
+
+    /// Fails if the device has.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        Ok(self.store.check_writable()?)
     }
 
     pub(crate) fn close(&self) -> Result<()> {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use adamant::{Directory, Options, OsDirectory, Store};
@@ -70,7 +70,12 @@ struct Inner {
     snapshots: Snapshots,
     /// Held while a snapshot is built.
     building: Mutex<()>,
+    /// Who is told of another state machine.
+    watcher: OnceLock<Watcher>,
 }
+
+/// Is told of a state machine that a snapshot has brought.
+type Watcher = Box<dyn Fn(&State) + Send + Sync>;
 
 impl Node {
     /// Opens the node at a path; creates it if nothing has that name.
@@ -138,13 +143,38 @@ impl Node {
         let state = State::open(open_store(&directory, &current, &options.state)?)?;
         let snapshots = Snapshots::open(snapshots)?;
         let (state, building) = (RwLock::new(Arc::new(state)), Mutex::new(()));
-        let inner = Inner { directory, options, log, state, snapshots, building };
+        let watcher = OnceLock::new();
+        let inner = Inner { directory, options, log, state, snapshots, building, watcher };
         Ok(Self { inner: Arc::new(inner) })
     }
 
     /// What the state machine holds now. Not to be kept: a snapshot that is installed is another one.
     pub fn state(&self) -> Arc<State> {
         Arc::clone(&self.inner.state.read())
+    }
+
+    /// The number that the node's directory got when it was made, by chance: another one than that of any other
+    /// directory. A node that comes back under its number and address without what it had is known by it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn directory_id(&self) -> Result<u64> {
+        self.inner.log.directory_id()
+    }
+
+    /// From now on `watcher` is told of each state machine that a snapshot brings, before anybody can take what is in it
+    /// for applied. Only the first one counts.
+    pub fn on_installed(&self, watcher: impl Fn(&State) + Send + Sync + 'static) {
+        let _ = self.inner.watcher.set(Box::new(watcher));
+    }
+
+    /// Fails if the device has, under either store: then nothing is written any more.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub fn check_writable(&self) -> Result<()> {
+        self.inner.log.check_writable()?;
+        Ok(self.state().store().check_writable()?)
     }
 
     /// Closes both stores. Whatever still uses the node gets errors from then on.
@@ -225,7 +255,7 @@ impl Node {
     }
 
     fn install(&self, meta: &SnapshotMeta, file: File) -> Result<()> {
-        let Inner { directory, options, log, state, snapshots, .. } = &*self.inner;
+        let Inner { directory, options, log, state, snapshots, watcher, .. } = &*self.inner;
         let number = log.state_number()? + 1;
         let name = state_name(number);
         let mut file = rewound(file, Path::new("a snapshot"))?;
@@ -238,7 +268,10 @@ impl Node {
             }
         };
         // Who still reads of the old one holds it open, and then it is removed another time.
-        log.switch_state(number, meta.last_log_id, || *state.write() = new)?;
+        log.switch_state(number, meta.last_log_id, || *state.write() = Arc::clone(&new))?;
+        if let Some(watcher) = watcher.get() {
+            watcher(&new);
+        }
         sweep(directory, &name)?;
         let mut file = rewound(file, Path::new("a snapshot"))?;
         snapshots.keep(meta, &mut file)
@@ -272,7 +305,9 @@ fn create(
         Store::open_directory(directory, options.clone().create(true))
     };
     let log = store(LOG, &options.log)?;
-    Log::create(&log, node_id)?;
+    let mut directory_id = [0; 8];
+    directory.random(&mut directory_id)?;
+    Log::create(&log, node_id, u64::from_le_bytes(directory_id))?;
     let state = store(&state_name(STATE_NUMBER_FIRST), &options.state)?;
     State::create(&state)?;
     state.close()?;

@@ -9,7 +9,7 @@ use std::fmt;
 use adamant::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 
-use crate::layout::RESERVED;
+use crate::layout::{DEADLINES, RESERVED};
 
 /// Bytes of keys, values and names that a request may have: 64 MiB. An entry of the log is one value, and is sent as one
 /// message.
@@ -58,7 +58,47 @@ pub enum Change {
         /// Its value; `None` if it is to have none.
         expected: Option<Vec<u8>>,
     },
+    /// Sets the value of a key of a keyspace of entries that end (`Store::expiring`), and when it ends. What is put
+    /// into a keyspace first makes it one of entries that end, or of others: what is put there in the other way is
+    /// refused, and what takes away in the other way finds nothing.
+    PutEnding {
+        /// The keyspace.
+        keyspace: String,
+        /// The key.
+        #[serde(with = "bytes")]
+        key: Vec<u8>,
+        /// Its value from then on.
+        #[serde(with = "bytes")]
+        value: Vec<u8>,
+        /// Milliseconds since 1970 at which it is over; `None`: never.
+        deadline: Option<u64>,
+    },
+    /// Removes a key of a keyspace of entries that end, if it is there.
+    DeleteEnding {
+        /// The keyspace.
+        keyspace: String,
+        /// The key.
+        #[serde(with = "bytes")]
+        key: Vec<u8>,
+    },
+    /// Removes entries of a keyspace of entries that end which are over at a moment, whatever the clocks of nodes say.
+    Expire {
+        /// The keyspace.
+        keyspace: String,
+        /// Milliseconds since 1970.
+        now: u64,
+        /// How many at most, the first ones first.
+        entries_max: u64,
+    },
+    /// Removes all entries of a keyspace of entries that end. Takes memory for them while it is applied.
+    ClearEnding {
+        /// The keyspace.
+        keyspace: String,
+    },
 }
+
+/// Bytes that a deadline takes of a key's.
+const DEADLINE_BYTES: usize = 8;
 
 /// Changes that take effect together, in their order, or not at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,20 +178,43 @@ impl Request {
 }
 
 impl Change {
+    /// Whether it may make its keyspace.
+    pub(crate) fn puts(&self) -> bool {
+        matches!(self, Self::Put { .. } | Self::PutEnding { .. })
+    }
+
+    /// Whether it is for keyspaces of entries that end.
+    pub(crate) fn is_ending(&self) -> bool {
+        matches!(
+            self,
+            Self::PutEnding { .. }
+                | Self::DeleteEnding { .. }
+                | Self::Expire { .. }
+                | Self::ClearEnding { .. }
+        )
+    }
+
     /// The keyspace that it is about.
     pub fn keyspace(&self) -> &str {
         match self {
             Self::Put { keyspace, .. }
             | Self::Delete { keyspace, .. }
             | Self::DeleteRange { keyspace, .. }
-            | Self::Compare { keyspace, .. } => keyspace,
+            | Self::Compare { keyspace, .. }
+            | Self::PutEnding { keyspace, .. }
+            | Self::DeleteEnding { keyspace, .. }
+            | Self::Expire { keyspace, .. }
+            | Self::ClearEnding { keyspace } => keyspace,
         }
     }
 
     fn bytes(&self) -> u64 {
         let others = match self {
-            Self::Put { key, value, .. } => key.len() + value.len(),
-            Self::Delete { key, .. } => key.len(),
+            Self::Put { key, value, .. } | Self::PutEnding { key, value, .. } => {
+                key.len() + value.len()
+            }
+            Self::Delete { key, .. } | Self::DeleteEnding { key, .. } => key.len(),
+            Self::Expire { .. } | Self::ClearEnding { .. } => 0,
             Self::DeleteRange { start, end, .. } => start.len() + end.as_ref().map_or(0, Vec::len),
             Self::Compare { key, expected, .. } => {
                 key.len() + expected.as_ref().map_or(0, Vec::len)
@@ -179,15 +242,23 @@ impl Change {
         if name.starts_with(RESERVED) {
             return Some("expected a keyspace's name that does not begin with a zero".to_owned());
         }
-        match self {
-            Self::Put { key, .. } | Self::Delete { key, .. } | Self::Compare { key, .. }
-                if key.is_empty() || key.len() > KEY_BYTES_MAX =>
-            {
-                let found = key.len();
-                Some(format!("expected a key of 1 to {KEY_BYTES_MAX} bytes, found {found}"))
-            }
-            _ => None,
+        if name.ends_with(DEADLINES) {
+            return Some(format!("expected a keyspace's name that does not end with {DEADLINES}"));
         }
+        let (key, bytes_max) = match self {
+            Self::Put { key, .. } | Self::Delete { key, .. } | Self::Compare { key, .. } => {
+                (key, KEY_BYTES_MAX)
+            }
+            Self::PutEnding { key, .. } | Self::DeleteEnding { key, .. } => {
+                (key, KEY_BYTES_MAX - DEADLINE_BYTES)
+            }
+            Self::DeleteRange { .. } | Self::Expire { .. } | Self::ClearEnding { .. } => {
+                return None;
+            }
+        };
+        let found = key.len();
+        (!(1..=bytes_max).contains(&found))
+            .then(|| format!("expected a key of 1 to {bytes_max} bytes, found {found}"))
     }
 }
 
@@ -253,6 +324,7 @@ mod tests {
             (vec![put("", b"k", b"")], 0, "name of 1 to 255 bytes, found 0"),
             (vec![put(&name, b"k", b"")], 0, "found 256"),
             (vec![put("\0replica", b"k", b"")], 0, "does not begin with a zero"),
+            (vec![put("a.deadlines", b"k", b"")], 0, "does not end with .deadlines"),
             (vec![put("a", b"k", &half), put("a", b"k", &half)], 1, "at most 67108864 bytes"),
         ];
         for (changes, change, reason) in cases {
@@ -272,7 +344,20 @@ mod tests {
             Change::DeleteRange { keyspace: keyspace.clone(), start: vec![], end: Some(vec![9]) },
             Change::DeleteRange { keyspace: keyspace.clone(), start: vec![1], end: None },
             Change::Compare { keyspace: keyspace.clone(), key: key.clone(), expected: None },
-            Change::Compare { keyspace, key, expected: Some(vec![]) },
+            Change::Compare {
+                keyspace: keyspace.clone(),
+                key: key.clone(),
+                expected: Some(vec![]),
+            },
+            Change::PutEnding {
+                keyspace: keyspace.clone(),
+                key: key.clone(),
+                value: vec![1, 2],
+                deadline: Some(u64::MAX),
+            },
+            Change::DeleteEnding { keyspace: keyspace.clone(), key },
+            Change::Expire { keyspace: keyspace.clone(), now: 7, entries_max: 8 },
+            Change::ClearEnding { keyspace },
         ])
         .unwrap();
         let sent = postcard::to_stdvec(&request).unwrap();

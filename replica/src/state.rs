@@ -11,15 +11,18 @@ use std::iter::Flatten;
 use std::ops::Bound;
 use std::option::IntoIter;
 
-use adamant::{Durability, Iter, KeyBounds, Keyspace, KeyspaceInfo, Slice, Store, Transaction};
+use adamant::{
+    Deadline, Durability, Expiring, Iter, KeyBounds, Keyspace, KeyspaceInfo, Slice, Store,
+    Transaction,
+};
 use openraft::EntryPayload;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
-use crate::layout::{APPLIED, APPLIED_META, MEMBERSHIP, RESERVED};
+use crate::layout::{APPLIED, APPLIED_META, KIND, MEMBERSHIP, RESERVED};
 use crate::record;
-use crate::request::{Change, Request, Response};
+use crate::request::{Change, Refusal, Request, Response};
 use crate::types::{Entry, LogId, Membership};
 
 /// What a node's state machine holds. It changes as entries are applied; one got before a snapshot was
@@ -34,8 +37,17 @@ pub struct State {
 #[derive(Debug)]
 struct Writer {
     applied: Applied,
-    /// Those that were named by a change. Nothing drops one.
-    keyspaces: HashMap<String, Keyspace>,
+    keyspaces: Keyspaces,
+}
+
+/// Those that something was put into. Nothing drops one.
+#[derive(Debug, Default)]
+struct Keyspaces {
+    /// Whether they are of entries that end: what the log says, however many of its entries are applied at once.
+    is_ending: HashMap<String, bool>,
+    /// Those that changes have named since the store was opened.
+    plain: HashMap<String, Keyspace>,
+    ending: HashMap<String, Expiring>,
 }
 
 /// How far a state machine is.
@@ -79,7 +91,7 @@ impl State {
         };
         let applied =
             Applied { log_id: needed(&meta, APPLIED)?, membership: needed(&meta, MEMBERSHIP)? };
-        let writer = Mutex::new(Writer { applied, keyspaces: HashMap::new() });
+        let writer = Mutex::new(Writer { applied, keyspaces: Keyspaces::load(&meta)? });
         Ok(Self { store, meta, writer })
     }
 
@@ -132,7 +144,8 @@ impl State {
         self.writer.lock().applied.clone()
     }
 
-    pub(crate) fn store(&self) -> &Store {
+    /// The store that the state machine is, to look at. Who writes to it makes a node that is not as the others.
+    pub fn store(&self) -> &Store {
         &self.store
     }
 
@@ -151,7 +164,7 @@ impl State {
         let mut writer = self.writer.lock();
         let mut applied = writer.applied.clone();
         // Each creation is a commit of its own, before the one that matters: done again it does nothing.
-        writer.open_keyspaces(&self.store, entries)?;
+        let new = writer.keyspaces.open(&self.store, entries)?;
         let mut transaction = self.store.begin_exclusive()?;
         transaction.durability(Durability::Buffered);
         let mut responses = Vec::with_capacity(entries.len());
@@ -167,6 +180,11 @@ impl State {
                     Response::Done
                 }
             });
+        }
+        for name in new {
+            let key = format!("{KIND}{name}");
+            let kind = record::encode(&key, &writer.keyspaces.is_ending[&name])?;
+            transaction.insert(&self.meta, &key, kind)?;
         }
         let log_id = record::encode(APPLIED, &applied.log_id)?;
         transaction.insert(&self.meta, APPLIED, log_id)?;
@@ -191,9 +209,23 @@ impl Applied {
     }
 }
 
-impl Writer {
-    /// Opens what requests name; what something is put into is created.
-    fn open_keyspaces(&mut self, store: &Store, entries: &[Entry]) -> Result<()> {
+impl Keyspaces {
+    /// The keyspaces whose kind is known.
+    fn load(meta: &Keyspace) -> Result<Self> {
+        let mut keyspaces = Self::default();
+        for pair in meta.prefix(KIND) {
+            let (key, kind) = pair?;
+            let place = || format!("the record {:?} of the state machine", key.escape_ascii());
+            let is_ending = record::decode(place, &*key, &kind)?;
+            let name = String::from_utf8_lossy(&key[KIND.len()..]).into_owned();
+            keyspaces.is_ending.insert(name, is_ending);
+        }
+        Ok(keyspaces)
+    }
+
+    /// Opens what requests name; what something is put into is created. Returns those whose kind is new.
+    fn open(&mut self, store: &Store, entries: &[Entry]) -> Result<Vec<String>> {
+        let mut new = Vec::new();
         for entry in entries {
             let EntryPayload::Normal(request) = &entry.payload else { continue };
             if request.check().is_err() {
@@ -201,36 +233,68 @@ impl Writer {
             }
             for change in request.changes() {
                 let name = change.keyspace();
-                if self.keyspaces.contains_key(name) {
-                    continue;
+                if change.puts() && !self.is_ending.contains_key(name) {
+                    self.is_ending.insert(name.to_owned(), change.is_ending());
+                    new.push(name.to_owned());
                 }
-                let keyspace = match (change, store.open_keyspace(name)) {
-                    (Change::Put { .. }, Err(adamant::Error::UnknownKeyspace { .. })) => {
-                        store.keyspace(name)?
-                    }
-                    (_, Err(adamant::Error::UnknownKeyspace { .. })) => continue,
-                    (_, opened) => opened?,
-                };
-                self.keyspaces.insert(name.to_owned(), keyspace);
+                self.open_one(store, name)?;
             }
         }
+        Ok(new)
+    }
+
+    /// Only what something was put into. Each creation is a commit of its own: done again it does nothing.
+    fn open_one(&mut self, store: &Store, name: &str) -> Result<()> {
+        match self.is_ending.get(name) {
+            Some(true) if !self.ending.contains_key(name) => {
+                self.ending.insert(name.to_owned(), store.expiring(name)?);
+            }
+            Some(false) if !self.plain.contains_key(name) => {
+                self.plain.insert(name.to_owned(), store.keyspace(name)?);
+            }
+            _ => {}
+        }
         Ok(())
+    }
+
+    /// Why something cannot be put where it is to be. What takes away finds nothing there in such a case: that
+    /// a later entry of a run puts something must make no difference.
+    fn fault(&self, change: &Change) -> Option<String> {
+        let name = change.keyspace();
+        let is_ending = *self.is_ending.get(name).filter(|_| change.puts())?;
+        let kind = |is_ending| if is_ending { "that end" } else { "that do not end" };
+        (is_ending != change.is_ending()).then(|| {
+            let (expected, found) = (kind(change.is_ending()), kind(is_ending));
+            format!("expected {name:?} to be a keyspace of entries {expected}, found {found}")
+        })
     }
 }
 
 /// All of a request, or nothing.
 fn apply_request(
     transaction: &mut Transaction,
-    keyspaces: &HashMap<String, Keyspace>,
+    keyspaces: &Keyspaces,
     request: &Request,
 ) -> Result<Response> {
     if let Err(refusal) = request.check() {
         return Ok(Response::Refused(refusal));
     }
+    let numbered = || (0..).zip(request.changes());
+    let mut faults = numbered().filter_map(|(change, what)| Some((change, keyspaces.fault(what)?)));
+    if let Some((change, reason)) = faults.next() {
+        return Ok(Response::Refused(Refusal { change, reason }));
+    }
     let done = transaction.savepoint(|transaction| {
-        for (number, change) in (0..).zip(request.changes()) {
-            let keyspace = keyspaces.get(change.keyspace());
-            apply_change(transaction, keyspace, number, change)?;
+        for (number, change) in numbered() {
+            let name = change.keyspace();
+            match (keyspaces.ending.get(name), change.is_ending()) {
+                (Some(keyspace), true) => apply_ending(transaction, keyspace, change)?,
+                // Nothing was ever put into it.
+                (None, true) => {}
+                (_, false) => {
+                    apply_change(transaction, keyspaces.plain.get(name), number, change)?;
+                }
+            }
         }
         Ok::<(), Undone>(())
     });
@@ -261,12 +325,7 @@ fn apply_change(
         Change::Delete { key, .. } => transaction.remove(keyspace, key)?,
         Change::DeleteRange { start, end, .. } => {
             let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            let range = (Bound::Included(&start[..]), end);
-            let keys = transaction.range(keyspace, range)?.keys();
-            let keys = keys.collect::<adamant::Result<Vec<Slice>>>()?;
-            for key in keys {
-                transaction.remove(keyspace, key)?;
-            }
+            remove_range(transaction, keyspace, (Bound::Included(&start[..]), end))?;
         }
         Change::Compare { key, expected, .. } => {
             let found = transaction.get(keyspace, key)?;
@@ -275,6 +334,55 @@ fn apply_change(
                 return Err(Undone::Different { change: number, found });
             }
         }
+        Change::PutEnding { .. }
+        | Change::DeleteEnding { .. }
+        | Change::Expire { .. }
+        | Change::ClearEnding { .. } => {}
+    }
+    Ok(())
+}
+
+/// No clock of this node has a say in what becomes of entries that end.
+fn apply_ending(
+    transaction: &mut Transaction,
+    keyspace: &Expiring,
+    change: &Change,
+) -> adamant::Result<()> {
+    match change {
+        Change::PutEnding { key, value, deadline, .. } => {
+            let deadline = deadline.map(Deadline::from_millis);
+            keyspace.within(transaction).insert(key, value, deadline)?;
+        }
+        Change::DeleteEnding { key, .. } => {
+            keyspace.within(transaction).remove(key)?;
+        }
+        &Change::Expire { now, entries_max, .. } => {
+            let entries_max = usize::try_from(entries_max).unwrap_or(usize::MAX);
+            let keyspace = keyspace.with_clock(move || now);
+            keyspace.within(transaction).remove_expired(entries_max)?;
+        }
+        Change::ClearEnding { .. } => {
+            let (entries, deadlines) = keyspace.keyspaces();
+            remove_range(transaction, entries, ..)?;
+            remove_range(transaction, deadlines, ..)?;
+        }
+        Change::Put { .. }
+        | Change::Delete { .. }
+        | Change::DeleteRange { .. }
+        | Change::Compare { .. } => {}
+    }
+    Ok(())
+}
+
+fn remove_range(
+    transaction: &mut Transaction,
+    keyspace: &Keyspace,
+    range: impl KeyBounds,
+) -> adamant::Result<()> {
+    let keys = transaction.range(keyspace, range)?.keys();
+    let keys = keys.collect::<adamant::Result<Vec<Slice>>>()?;
+    for key in keys {
+        transaction.remove(keyspace, key)?;
     }
     Ok(())
 }

@@ -113,3 +113,77 @@ async fn what_was_applied_is_not_applied_again() {
     assert!(error.to_string().contains("in order"), "{error}");
     assert_eq!(node.state().get("a", "k").unwrap(), Some("1".into()));
 }
+
+fn put_ending(keyspace: &str, key: &str, deadline: Option<u64>) -> Change {
+    let (key, value) = (key.into(), b"value".to_vec());
+    Change::PutEnding { keyspace: keyspace.into(), key, value, deadline }
+}
+
+/// The keys of entries that end, over or not, and how many deadlines there are.
+fn ending(node: &Node, keyspace: &str) -> (String, u64) {
+    let keyspace = node.state().store().expiring(keyspace).unwrap().with_clock(|| 0);
+    let keys = keyspace.iter().map(|entry| entry.unwrap().0.to_vec()).collect::<Vec<_>>();
+    (String::from_utf8(keys.concat()).unwrap(), keyspace.keyspaces().1.len().unwrap())
+}
+
+#[tokio::test]
+async fn entries_end_by_the_moment_of_a_request_and_by_no_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = open(&folder.path().join("node"), 1);
+    let all = [("a", Some(1_000)), ("b", Some(2_000)), ("c", None), ("d", Some(u64::MAX / 2))];
+    let all = all.map(|(key, deadline)| put_ending("e", key, deadline));
+    assert_eq!(apply(&node, 0, all).await, Response::Done);
+    // All nodes' clocks say that two of them are over, and it makes no difference.
+    assert_eq!(ending(&node, "e"), ("abcd".into(), 3));
+    let expire = |now| Change::Expire { keyspace: "e".into(), now, entries_max: 10 };
+    assert_eq!(apply(&node, 1, [expire(999)]).await, Response::Done);
+    assert_eq!(ending(&node, "e"), ("abcd".into(), 3));
+    assert_eq!(apply(&node, 2, [expire(1_000)]).await, Response::Done);
+    assert_eq!(ending(&node, "e"), ("bcd".into(), 2));
+    // One that is over by all clocks is replaced, or removed, as any other.
+    let delete = Change::DeleteEnding { keyspace: "e".into(), key: b"b".to_vec() };
+    assert_eq!(apply(&node, 3, [delete, put_ending("e", "d", None)]).await, Response::Done);
+    assert_eq!(ending(&node, "e"), ("cd".into(), 0));
+    let clear = Change::ClearEnding { keyspace: "e".into() };
+    assert_eq!(apply(&node, 4, [put_ending("e", "x", Some(7)), clear]).await, Response::Done);
+    assert_eq!(ending(&node, "e"), (String::new(), 0));
+}
+
+/// Whether entries are applied one by one or in one run, which each node decides for itself, they do the same.
+#[tokio::test]
+async fn what_is_put_first_decides_the_kind_of_a_keyspace_however_entries_are_grouped() {
+    let folder = tempfile::tempdir().unwrap();
+    let delete_ending = Change::DeleteEnding { keyspace: "a".into(), key: b"k".to_vec() };
+    let requests = [
+        vec![delete("k"), put("b", "k", "1")],
+        vec![delete_ending, put("b", "l", "1")],
+        vec![compare("k", Some("1")), put_ending("a", "never", None)],
+        vec![put("a", "k", "1"), put("b", "never", "1")],
+        vec![put_ending("a", "k", None), put("b", "m", "1")],
+        vec![delete("k"), delete_range("", None), put("b", "n", "1")],
+        vec![put_ending("b", "k", None)],
+    ];
+    let entry = |(index, changes): (u64, &Vec<Change>)| {
+        entry_of(1, index, Request::new(changes.clone()).unwrap())
+    };
+    let entries: Vec<Entry> = (0..).zip(&requests).map(entry).collect();
+    let mut seen = Vec::new();
+    for run in [1, 2, entries.len()] {
+        let path = folder.path().join(format!("node-{run}"));
+        let mut responses = Vec::new();
+        for entries in entries.chunks(run) {
+            // What is known of keyspaces is what is on the disk.
+            let node = open(&path, 1);
+            responses.extend(node.state_machine().apply(entries.to_vec()).await.unwrap());
+            node.close().unwrap();
+        }
+        let node = open(&path, 1);
+        let content = content_of(&node.state(), "b");
+        assert_eq!(ending(&node, "a").0, "k");
+        assert_eq!(content.into_keys().collect::<Vec<_>>().concat(), b"klmn");
+        assert!(matches!(responses[3], Response::Refused(_)), "{responses:?}");
+        assert!(matches!(responses[6], Response::Refused(_)), "{responses:?}");
+        seen.push(responses);
+    }
+    assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "{seen:?}");
+}
