@@ -56,6 +56,7 @@ usage: cargo xtask layers                 one-way order of crates, no cycle betw
        cargo xtask fuzz [options]         programs of bytes that do harm, to slices, files, stores: --smoke,
                                           --seconds N (of all), --target T, --seed N
        cargo xtask stress lsm [options]   kills at random moments, verified: --seconds N, --seed N
+       cargo xtask stress cluster [options]   nodes of a cluster killed under load: --rounds N, --seed N
        cargo xtask mutants [--smoke]      mistakes of our own, planted one at a time: are they noticed?
                                           --only PREFIX
        cargo xtask proof [options]        campaigns that try to lose data, one table: --smoke,
@@ -95,7 +96,8 @@ fn main() -> ExitCode {
         ["package", "--quick"] => package::run(true),
         ["soundness"] => soundness::run(),
         ["sanitize", ref options @ ..] => sanitize::run(options),
-        ["stress", "lsm", ref options @ ..] => stress::run(options),
+        ["stress", "lsm", ref options @ ..] => stress::lsm(options),
+        ["stress", "cluster", ref options @ ..] => stress::cluster(options),
         ["mutants", ref options @ ..] => mutants::run(options),
         ["proof", ref options @ ..] => proof::run(options),
         ["power-cut", ref options @ ..] => field::power_cut(options),

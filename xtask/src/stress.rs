@@ -1,6 +1,6 @@
-//! `cargo xtask stress lsm`: kills at random moments for as long as is asked for.
+//! `cargo xtask stress lsm`, `cargo xtask stress cluster`: kills at random moments for as long as is asked for.
 //!
-//! The work is done by the test whose short form is part of every run of the tests; the seed of a longer
+//! The work is done by tests whose short form is part of every run of the tests; the seed of a longer
 //! one is another each time, and printed first, so that what fails can be run again.
 
 use std::process::Command;
@@ -10,26 +10,50 @@ use crate::workspace::Workspace;
 
 /// Half an hour.
 const SECONDS: u64 = 1800;
+/// Kills of a leader; some minutes.
+const ROUNDS: u64 = 50;
 
-/// Runs it with the options `--seconds N` and `--seed N`. True if nothing was lost.
-pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (mut seconds, mut seed) = (SECONDS, clock.as_secs());
-    for option in options.chunks(2) {
-        let target = match option {
-            ["--seconds", _] => &mut seconds,
-            ["--seed", _] => &mut seed,
-            other => return Err(format!("expected --seconds N or --seed N, found {other:?}")),
-        };
-        let number = option[1].parse();
-        *target =
-            number.map_err(|_| format!("{} takes a number, found {:?}", option[0], option[1]))?;
-    }
+/// Kills a store of the engine `lsm`, with the options `--seconds N` and `--seed N`. True if nothing was lost.
+pub(crate) fn lsm(options: &[&str]) -> Result<bool, String> {
+    let [seconds, seed] = numbers(["--seconds", "--seed"], [SECONDS, clock()], options)?;
     println!("kills for {seconds} s; seed {seed}");
+    let test = ["test", "-p", "adamant-scenarios", "--test", "lsm_kills", "--", "--nocapture"];
+    run(&test, [("ADAMANT_STRESS_SECONDS", seconds), ("ADAMANT_STRESS_SEED", seed)])
+}
+
+/// Kills, restarts and leaves out nodes of a cluster, with the options `--rounds N` and `--seed N`. True if nothing
+/// was lost, and all that clients saw could have happened one after the other.
+pub(crate) fn cluster(options: &[&str]) -> Result<bool, String> {
+    let [rounds, seed] = numbers(["--rounds", "--seed"], [ROUNDS, clock()], options)?;
+    println!("{rounds} rounds; seed {seed}");
+    let test = ["test", "-p", "adamant-server", "--test", "server", "failover::", "--"];
+    let test = [&test[..], &["--nocapture", "--test-threads", "1"]].concat();
+    run(&test, [("ADAMANT_CLUSTER_ROUNDS", rounds), ("ADAMANT_SERVER_SEED", seed)])
+}
+
+fn clock() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// Numbers that options give, or those that stand for them.
+fn numbers(names: [&str; 2], mut numbers: [u64; 2], options: &[&str]) -> Result<[u64; 2], String> {
+    for option in options.chunks(2) {
+        let &[name, value] = option else {
+            return Err(format!("expected {} N or {} N, found {option:?}", names[0], names[1]));
+        };
+        let Some(at) = names.iter().position(|known| *known == name) else {
+            return Err(format!("expected {} N or {} N, found {option:?}", names[0], names[1]));
+        };
+        let number = value.parse();
+        numbers[at] = number.map_err(|_| format!("{name} takes a number, found {value:?}"))?;
+    }
+    Ok(numbers)
+}
+
+fn run(arguments: &[&str], variables: [(&str, u64); 2]) -> Result<bool, String> {
     let status = Command::new(env!("CARGO"))
-        .args(["test", "-p", "adamant-scenarios", "--test", "lsm_kills", "--", "--nocapture"])
-        .env("ADAMANT_STRESS_SECONDS", seconds.to_string())
-        .env("ADAMANT_STRESS_SEED", seed.to_string())
+        .args(arguments)
+        .envs(variables.map(|(name, value)| (name, value.to_string())))
         .current_dir(Workspace::load()?.root)
         .status()
         .map_err(|error| format!("could not run cargo: {error}"))?;

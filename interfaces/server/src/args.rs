@@ -1,10 +1,10 @@
 //! What can be asked of the command.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use adamant_server::{Durability, Engine, Error, Options, Result, Tls};
+use adamant_server::{Cluster, ClusterStart, Durability, Engine, Error, Options, Result, Tls};
 use clap::{Parser, ValueEnum};
 
 /// Serves an Adamant store to Redis clients.
@@ -80,6 +80,31 @@ pub(crate) struct Args {
     /// Threads that serve clients [default: one a processor]
     #[arg(long)]
     threads: Option<usize>,
+    /// Makes the server a node of a cluster, of this number; the directory is the node's
+    #[arg(long, value_name = "NODE", requires = "cluster_listen")]
+    cluster: Option<u64>,
+    /// Where the other nodes reach this one; anything but loopback needs a secret
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "cluster")]
+    cluster_listen: Option<SocketAddr>,
+    /// A file whose first line all nodes know, and nobody else
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    cluster_secret_file: Option<PathBuf>,
+    /// Makes a new cluster of this node alone: once, for its first node
+    #[arg(long, requires = "cluster", conflicts_with = "cluster_join")]
+    cluster_init: bool,
+    /// Joins the cluster of the node there, unless this one is in it already
+    #[arg(long, value_name = "HOST:PORT", requires = "cluster")]
+    cluster_join: Option<String>,
+    /// How often the leader tells the others that it is there; who hears nothing for three to seven times as long wants
+    /// to lead
+    #[arg(long, value_name = "MILLISECONDS", requires = "cluster", default_value_t = 150)]
+    cluster_heartbeat_ms: u64,
+    /// Seconds that a client waits while no node leads
+    #[arg(long, value_name = "SECONDS", requires = "cluster", default_value_t = 10)]
+    cluster_patience_seconds: u64,
+    /// Entries of the log after which a snapshot takes their place
+    #[arg(long, value_name = "ENTRIES", requires = "cluster", default_value_t = 100_000)]
+    cluster_snapshot_entries: u64,
 }
 
 /// What a write waits for.
@@ -95,15 +120,13 @@ impl Args {
     /// The store's path and how it is served.
     ///
     /// # Errors
-    /// The file of the password cannot be read.
+    /// A file of a password or secret cannot be read.
     pub(crate) fn options(self) -> Result<(PathBuf, Options)> {
         let mut options = Options::default();
         options.address = SocketAddr::new(self.bind, self.port);
         options.http = self.http.map(|port| SocketAddr::new(self.http_bind, port));
-        if let Some(path) = &self.password_file {
-            let text = std::fs::read_to_string(path).map_err(Error::System)?;
-            options.password = Some(text.lines().next().unwrap_or_default().to_string());
-        }
+        options.password = self.password_file.as_deref().map(first_line).transpose()?;
+        options.cluster = self.cluster()?;
         if let (Some(certificate), Some(key)) = (self.tls_certificate, self.tls_key) {
             let mut tls = Tls::new(certificate, key);
             tls.client_ca = self.tls_client_ca;
@@ -128,4 +151,26 @@ impl Args {
         options.threads = self.threads.unwrap_or(options.threads);
         Ok((self.store, options))
     }
+
+    fn cluster(&self) -> Result<Option<Cluster>> {
+        let (Some(node), Some(address)) = (self.cluster, self.cluster_listen) else {
+            return Ok(None);
+        };
+        let mut cluster = Cluster::new(node, address);
+        cluster.secret = self.cluster_secret_file.as_deref().map(first_line).transpose()?;
+        cluster.start = match &self.cluster_join {
+            Some(address) => ClusterStart::Join(address.clone()),
+            None if self.cluster_init => ClusterStart::First,
+            None => ClusterStart::Member,
+        };
+        cluster.heartbeat = Duration::from_millis(self.cluster_heartbeat_ms);
+        cluster.patience = Duration::from_secs(self.cluster_patience_seconds.max(1));
+        cluster.snapshot_entries = self.cluster_snapshot_entries;
+        Ok(Some(cluster))
+    }
+}
+
+fn first_line(path: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(path).map_err(Error::System)?;
+    Ok(text.lines().next().unwrap_or_default().to_string())
 }

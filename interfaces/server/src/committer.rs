@@ -9,6 +9,7 @@
 //! Thread safety: the queue is shared by all; a thread has one turn at a time.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use adamant::Error;
 use parking_lot::{Condvar, Mutex};
@@ -27,11 +28,32 @@ const GROUP_BYTES_MAX: usize = 16 << 20;
 
 /// A unit, and who waits for it.
 #[derive(Debug)]
-struct Job {
-    unit: Unit,
+pub(crate) struct Job {
+    pub(crate) unit: Unit,
     /// The step at which the group found it, and the bytes of replies then.
     start: (usize, usize),
     done: oneshot::Sender<Unit>,
+}
+
+impl Job {
+    /// Makes the unit what it was when its group found it.
+    pub(crate) fn rewind(&mut self) {
+        let (next, replies) = self.start;
+        self.unit.next = next;
+        self.unit.is_aborted = false;
+        self.unit.replies.truncate(replies);
+    }
+
+    /// What was done of it stays done.
+    pub(crate) fn keep(&mut self) {
+        self.start = (self.unit.next, self.unit.replies.len());
+    }
+
+    /// Answers it.
+    pub(crate) fn finish(self) {
+        // A client that has gone wants no answer.
+        let _ = self.done.send(self.unit);
+    }
 }
 
 /// Units that wait for their turn: at most one of each client.
@@ -83,13 +105,22 @@ impl Queue {
         true
     }
 
+    /// Waits so long for a unit; false if there will be none.
+    pub(crate) fn wait_for(&self, longest: Duration) -> bool {
+        let mut waiting = self.waiting.lock();
+        if waiting.jobs.is_empty() && !waiting.is_ended {
+            self.arrived.wait_for(&mut waiting, longest);
+        }
+        !waiting.is_ended || !waiting.jobs.is_empty()
+    }
+
     /// Takes what waits, as far as it fits into one group.
-    fn take(&self) -> Vec<Job> {
+    pub(crate) fn take(&self, bytes_max: usize) -> Vec<Job> {
         let mut waiting = self.waiting.lock();
         let (mut units, mut bytes) = (0, 0);
         for job in &waiting.jobs {
             bytes += job.unit.bytes;
-            if units == GROUP_UNITS_MAX || units > 0 && bytes > GROUP_BYTES_MAX {
+            if units == GROUP_UNITS_MAX || units > 0 && bytes > bytes_max {
                 break;
             }
             units += 1;
@@ -106,16 +137,16 @@ impl Queue {
 pub(crate) fn serve(world: &World, queue: &Queue, ending: &Ending) {
     while queue.wait() {
         let mut later = VecDeque::new();
-        run_group(world, ending, &mut later, || queue.take());
+        run_group(world, ending, &mut later, || queue.take(GROUP_BYTES_MAX));
         // Each alone: what has to be, and what was in a group that failed.
         while let Some(mut job) = later.pop_front() {
             if job.is_alone {
                 execute::run_alone(world, &mut job.job.unit);
-                job.job.start = (job.job.unit.next, job.job.unit.replies.len());
+                job.job.keep();
             }
             let job = job.job;
             if job.unit.is_done() {
-                finish(job);
+                job.finish();
             } else {
                 run_group(world, ending, &mut later, || vec![job]);
             }
@@ -146,7 +177,7 @@ fn run_group(
         Ok(stops) => {
             for (job, stop) in jobs.into_iter().zip(stops) {
                 match stop {
-                    Stop::Done | Stop::Enough => finish(job),
+                    Stop::Done | Stop::Enough => job.finish(),
                     Stop::Alone => later.push_back(Later { job, is_alone: true }),
                 }
             }
@@ -157,16 +188,13 @@ fn run_group(
             }
             let tries_again = jobs.len() > 1 && !error.is_poisoned();
             for mut job in jobs {
-                let (next, replies) = job.start;
-                job.unit.next = next;
-                job.unit.is_aborted = false;
-                job.unit.replies.truncate(replies);
+                job.rewind();
                 if tries_again && !job.unit.is_spent() {
                     later.push_back(Later { job, is_alone: false });
                 } else {
                     world.health.note(&error, job.unit.bytes);
-                    execute::fail(&mut job.unit, &error);
-                    finish(job);
+                    execute::fail(&mut job.unit, &execute::words_of(&error));
+                    job.finish();
                 }
             }
         }
@@ -179,7 +207,8 @@ fn commit(
     take: impl FnOnce() -> Vec<Job>,
     jobs: &mut Vec<Job>,
 ) -> Result<Vec<Stop>, Error> {
-    let turn = world.databases.store().begin_exclusive();
+    let store = world.databases.store();
+    let turn = store.begin_exclusive();
     // Also without a turn: they are told why.
     *jobs = take();
     let mut transaction = turn?;
@@ -191,9 +220,4 @@ fn commit(
         .collect::<Result<_, _>>()?;
     transaction.commit()?;
     Ok(stops)
-}
-
-fn finish(job: Job) {
-    // A client that has gone wants no answer.
-    let _ = job.done.send(job.unit);
 }

@@ -93,6 +93,9 @@ fn change(name: &[u8], value: &[u8], shared: &Shared) -> Result<Change, String> 
     let number = || integer(value.as_bytes()).and_then(|number| u64::try_from(number).ok());
     match (name.as_str(), value.as_str()) {
         ("appendfsync", "always") => Ok(Change::Sync(true)),
+        ("appendfsync", "everysec") if shared.world.is_replicated => {
+            Err(wrong("in a cluster a node promises what its device has"))
+        }
         ("appendfsync", "everysec") => Ok(Change::Sync(false)),
         ("maxclients", _) => match number().map(usize::try_from) {
             Some(Ok(clients)) if clients > 0 => Ok(Change::ClientsMax(clients)),

@@ -5,6 +5,7 @@
 //! Invariants: one unit of a client is on its way at a time, so its commands run in order.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,7 +16,6 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::clients::Client;
-use crate::data::Data;
 use crate::execute;
 use crate::request::{Limits, Parser};
 use crate::session::{Session, Then};
@@ -196,18 +196,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     async fn perform(&self, mut unit: Unit) -> Option<Unit> {
         let shared = &self.session.shared;
+        if let Some(member) = &shared.member {
+            unit = match member.admit(unit).await? {
+                ControlFlow::Continue(unit) => unit,
+                ControlFlow::Break(unit) => return Some(unit),
+            };
+        }
         match unit.needs {
             Needs::Turn => shared.queue.push(unit).await.ok(),
             Needs::LongLook => {
                 let shared = Arc::clone(shared);
                 let looked = tokio::task::spawn_blocking(move || {
-                    look(&shared, &mut unit);
+                    execute::look(&shared.world, &mut unit);
                     unit
                 });
                 looked.await.ok()
             }
             Needs::Look | Needs::Nothing => {
-                look(shared, &mut unit);
+                execute::look(&shared.world, &mut unit);
                 Some(unit)
             }
         }
@@ -285,14 +291,5 @@ async fn after(duration: Option<Duration>) {
     match duration {
         Some(duration) => tokio::time::sleep(duration).await,
         None => std::future::pending().await,
-    }
-}
-
-/// Does the steps of a unit that only looks.
-fn look(shared: &Shared, unit: &mut Unit) {
-    let world = &shared.world;
-    let mut data = Data::committed(&world.databases, &world.watchers);
-    if let Err(error) = execute::run(world, &mut data, unit) {
-        execute::fail(unit, &error);
     }
 }

@@ -22,13 +22,42 @@ pub(crate) const KEY_BYTES_MAX: usize = adamant::KEY_BYTES_MAX - 8;
 /// The numbered databases of a store.
 #[derive(Debug)]
 pub(crate) struct Databases {
-    store: Store,
+    count: usize,
+    engine: Engine,
     /// As one: who looks at two of them sees them before or after an exchange.
-    all: ArcSwap<Handles>,
+    now: ArcSwap<Handles>,
 }
 
-/// The databases as they are for now.
-type Handles = Vec<Arc<Expiring>>;
+/// The databases as they are for now, and the store that they are in.
+#[derive(Clone, Debug)]
+struct Handles {
+    store: Store,
+    all: Vec<Arc<Expiring>>,
+}
+
+/// What a command does to entries, for those who are to do the same.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Put {
+        database: usize,
+        key: Vec<u8>,
+        value: Vec<u8>,
+        deadline: Option<Deadline>,
+    },
+    Remove {
+        database: usize,
+        key: Vec<u8>,
+    },
+    Clear {
+        database: usize,
+    },
+    /// Entries that are over at a moment go, at most so many.
+    Expire {
+        database: usize,
+        now: u64,
+        entries_max: usize,
+    },
+}
 
 /// A value, and when it ends.
 pub(crate) type Found = (Slice, Option<Deadline>);
@@ -45,37 +74,34 @@ pub(crate) type Visitor<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 impl Databases {
     /// Opens so many databases, making those that are not there.
     pub(crate) fn open(store: &Store, count: usize, engine: Engine) -> Result<Self> {
-        let all = (0..count)
-            .map(|number| {
-                let name = name_of(number);
-                let options = match store.open_keyspace(&name) {
-                    Ok(_) => KeyspaceOptions::new(),
-                    Err(_) => KeyspaceOptions::new().engine(engine),
-                };
-                Ok(Arc::new(store.expiring_with(&name, options)?))
-            })
-            .collect::<Result<Handles>>()?;
-        Ok(Self { store: store.clone(), all: ArcSwap::from_pointee(all) })
+        let now = ArcSwap::from_pointee(Handles::open(store, count, engine)?);
+        Ok(Self { count, engine, now })
+    }
+
+    /// Makes the databases those of another store.
+    pub(crate) fn replace(&self, store: &Store) -> Result<()> {
+        self.now.store(Arc::new(Handles::open(store, self.count, self.engine)?));
+        Ok(())
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.all.load().len()
+        self.count
     }
 
     /// The store that they are in.
-    pub(crate) fn store(&self) -> &Store {
-        &self.store
+    pub(crate) fn store(&self) -> Store {
+        self.now.load().store.clone()
     }
 
     /// A database.
     pub(crate) fn get(&self, number: usize) -> Arc<Expiring> {
-        Arc::clone(&self.all.load()[number])
+        Arc::clone(&self.now.load().all[number])
     }
 
     /// Whether reads of a database may have to wait for the device.
     pub(crate) fn may_wait(&self, number: usize) -> bool {
-        self.all.load()[number].keyspaces().0.engine() == Engine::Lsm
+        self.now.load().all[number].keyspaces().0.engine() == Engine::Lsm
     }
 
     /// Takes everything out of a database. Nobody else may write meanwhile: its entries and their
@@ -90,22 +116,39 @@ impl Databases {
 
     /// Lets two databases exchange all that they have, in one commit. Nobody else may write meanwhile.
     pub(crate) fn swap(&self, number: usize, other: usize) -> Result<()> {
-        self.store.swap_expiring(&name_of(number), &name_of(other))?;
+        self.store().swap_expiring(&name_of(number), &name_of(other))?;
         self.open_again(&[number, other])
     }
 
     /// Handles from before look for their trees each time.
     fn open_again(&self, numbers: &[usize]) -> Result<()> {
-        let mut all = Handles::clone(&self.all.load());
+        let mut handles = Handles::clone(&self.now.load());
         for &number in numbers {
-            all[number] = Arc::new(self.store.expiring(&name_of(number))?);
+            handles.all[number] = Arc::new(handles.store.expiring(&name_of(number))?);
         }
-        self.all.store(Arc::new(all));
+        self.now.store(Arc::new(handles));
         Ok(())
     }
 }
 
-fn name_of(number: usize) -> String {
+impl Handles {
+    fn open(store: &Store, count: usize, engine: Engine) -> Result<Self> {
+        let all = (0..count)
+            .map(|number| {
+                let name = name_of(number);
+                let options = match store.open_keyspace(&name) {
+                    Ok(_) => KeyspaceOptions::new(),
+                    Err(_) => KeyspaceOptions::new().engine(engine),
+                };
+                Ok(Arc::new(store.expiring_with(&name, options)?))
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self { store: store.clone(), all })
+    }
+}
+
+/// The keyspace that a database is.
+pub(crate) fn name_of(number: usize) -> String {
     format!("db{number}")
 }
 
@@ -116,11 +159,12 @@ pub(crate) fn is_key(key: &[u8]) -> bool {
 
 /// The databases as a command sees them.
 pub(crate) struct Data<'d> {
-    store: &'d Store,
-    all: Arc<Handles>,
+    handles: Arc<Handles>,
     watchers: &'d Watchers,
     /// `None`: nothing is changed, and what is committed is seen.
     transaction: Option<&'d mut Transaction>,
+    /// What was changed, where somebody wants to know.
+    record: Option<&'d mut Vec<Change>>,
     /// By how much the transaction has changed the number of entries of databases.
     changes: HashMap<usize, i64>,
 }
@@ -128,8 +172,8 @@ pub(crate) struct Data<'d> {
 impl<'d> Data<'d> {
     /// As it is committed, to look at only.
     pub(crate) fn committed(databases: &'d Databases, watchers: &'d Watchers) -> Self {
-        let all = databases.all.load_full();
-        Self { store: databases.store(), all, watchers, transaction: None, changes: HashMap::new() }
+        let handles = databases.now.load_full();
+        Self { handles, watchers, transaction: None, record: None, changes: HashMap::new() }
     }
 
     /// As a transaction sees it and changes it, beside which nobody else writes.
@@ -141,19 +185,40 @@ impl<'d> Data<'d> {
         Self { transaction: Some(transaction), ..Self::committed(databases, watchers) }
     }
 
+    /// As a transaction sees it and changes it that will not be committed: what it changes is noted, to be done
+    /// elsewhere.
+    pub(crate) fn recorded(
+        self,
+        transaction: &'d mut Transaction,
+        record: &'d mut Vec<Change>,
+    ) -> Self {
+        Self { transaction: Some(transaction), record: Some(record), ..self }
+    }
+
     /// Whether it is what a transaction sees.
     pub(crate) fn is_within(&self) -> bool {
         self.transaction.is_some()
     }
 
+    /// Whether what is changed is noted.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.record.is_some()
+    }
+
+    fn note(&mut self, change: impl FnOnce() -> Change) {
+        if let Some(record) = &mut self.record {
+            record.push(change());
+        }
+    }
+
     /// How many databases there are.
     pub(crate) fn databases(&self) -> usize {
-        self.all.len()
+        self.handles.all.len()
     }
 
     /// The store, for what is not about entries.
-    pub(crate) fn store(&self) -> &'d Store {
-        self.store
+    pub(crate) fn store(&self) -> &Store {
+        &self.handles.store
     }
 
     /// What a key has.
@@ -161,7 +226,7 @@ impl<'d> Data<'d> {
         if !is_key(key) {
             return Ok(None);
         }
-        let database = &self.all[database];
+        let database = &self.handles.all[database];
         match &mut self.transaction {
             Some(transaction) => database.within(transaction).get_with_deadline(key),
             None => database.get_with_deadline(key),
@@ -173,7 +238,7 @@ impl<'d> Data<'d> {
         if self.transaction.is_some() || !is_key(key) {
             return Ok(self.get(database, key)?.is_some());
         }
-        self.all[database].contains(key)
+        self.handles.all[database].contains(key)
     }
 
     /// Sets what a key has.
@@ -184,9 +249,10 @@ impl<'d> Data<'d> {
         value: &[u8],
         deadline: Option<Deadline>,
     ) -> Result<()> {
-        let handle = Arc::clone(&self.all[database]);
+        let handle = Arc::clone(&self.handles.all[database]);
         let transaction = writing(&mut self.transaction);
         let is_replaced = handle.within(transaction).insert(key, value, deadline)?;
+        self.note(|| Change::Put { database, key: key.into(), value: value.into(), deadline });
         self.changed(database, key, !is_replaced);
         Ok(())
     }
@@ -199,7 +265,11 @@ impl<'d> Data<'d> {
         value: ReservedExpiring,
         deadline: Option<Deadline>,
     ) -> Result<()> {
-        let handle = Arc::clone(&self.all[database]);
+        debug_assert!(
+            self.record.is_none(),
+            "such a value lies in this store, and goes to no other"
+        );
+        let handle = Arc::clone(&self.handles.all[database]);
         let transaction = writing(&mut self.transaction);
         let is_replaced = handle.within(transaction).insert_reserved(key, value, deadline)?;
         self.changed(database, key, !is_replaced);
@@ -217,10 +287,11 @@ impl<'d> Data<'d> {
         if !is_key(key) {
             return Ok(false);
         }
-        let handle = Arc::clone(&self.all[database]);
+        let handle = Arc::clone(&self.handles.all[database]);
         let transaction = writing(&mut self.transaction);
         let was_there = handle.within(transaction).remove(key)?;
         if was_there {
+            self.note(|| Change::Remove { database, key: key.into() });
             *self.changes.entry(database).or_default() -= 1;
             self.watchers.tell(database, key);
         }
@@ -229,7 +300,7 @@ impl<'d> Data<'d> {
 
     /// Takes everything out of a database, within the transaction: O(n).
     pub(crate) fn remove_all(&mut self, database: usize) -> Result<()> {
-        let handle = Arc::clone(&self.all[database]);
+        let handle = Arc::clone(&self.handles.all[database]);
         let transaction = writing(&mut self.transaction);
         let mut within = handle.within(transaction);
         let keys = within.iter()?.map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>>>()?;
@@ -237,7 +308,19 @@ impl<'d> Data<'d> {
             within.remove(key)?;
             self.watchers.tell(database, key);
         }
+        self.note(|| Change::Clear { database });
         *self.changes.entry(database).or_default() -= i64::try_from(keys.len()).unwrap_or(i64::MAX);
+        Ok(())
+    }
+
+    /// Takes entries away that are over by now, at most so many.
+    pub(crate) fn expire(&mut self, database: usize, entries_max: usize) -> Result<()> {
+        let handle = Arc::clone(&self.handles.all[database]);
+        let now = handle.now();
+        let handle = handle.with_clock(move || now);
+        if handle.within(writing(&mut self.transaction)).remove_expired(entries_max)? > 0 {
+            self.note(|| Change::Expire { database, now, entries_max });
+        }
         Ok(())
     }
 
@@ -260,13 +343,13 @@ impl<'d> Data<'d> {
 
     /// All entries of a database, as the transaction sees them.
     fn entries(&mut self, database: usize) -> Result<Vec<Entry>> {
-        let handle = Arc::clone(&self.all[database]);
+        let handle = Arc::clone(&self.handles.all[database]);
         handle.within(writing(&mut self.transaction)).iter()?.collect()
     }
 
     /// How many entries a database has. O(1), and O(log n) for each that is over and still there.
     pub(crate) fn len(&mut self, database: usize) -> Result<u64> {
-        let committed = self.all[database].len()?;
+        let committed = self.handles.all[database].len()?;
         let change = self.changes.get(&database).copied().unwrap_or_default();
         Ok(committed.saturating_add_signed(change))
     }
@@ -279,13 +362,13 @@ impl<'d> Data<'d> {
         is_down: bool,
         visitor: &mut Visitor<'_>,
     ) -> Result<()> {
-        let handle = Arc::clone(&self.all[database]);
+        let handle = Arc::clone(&self.handles.all[database]);
         match &mut self.transaction {
             Some(transaction) => {
                 visit_each(handle.within(transaction).range(bounds)?, is_down, visitor)
             }
             None => {
-                let snapshot = self.store.snapshot()?;
+                let snapshot = self.handles.store.snapshot()?;
                 visit_each(handle.at(&snapshot).range(bounds), is_down, visitor)
             }
         }

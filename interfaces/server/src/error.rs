@@ -19,6 +19,16 @@ pub enum Error {
         /// The address asked for.
         address: SocketAddr,
     },
+    /// The address for other nodes is reachable by others, and no secret is asked of them.
+    UnprotectedNode {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// The node cannot be opened, or cannot become or be a part of its cluster.
+    Cluster {
+        /// What is wrong, and what to do.
+        cause: String,
+    },
     /// The address cannot be listened on.
     Listen {
         /// The address asked for.
@@ -61,12 +71,17 @@ impl fmt::Display for Error {
                  set a password (--password-file), ask for certificates of clients \
                  (--tls-client-ca), or listen on 127.0.0.1"
             ),
-            Self::Listen { address, error } => {
-                write!(
-                    f,
-                    "cannot listen on {address}: {error}; choose another port (--port, --http)"
-                )
-            }
+            Self::UnprotectedNode { address } => write!(
+                f,
+                "{address} can be reached by others, and whoever does could act as a node of the \
+                 cluster; give all nodes a secret (--cluster-secret-file), or listen on 127.0.0.1"
+            ),
+            Self::Cluster { cause } => write!(f, "{cause}"),
+            Self::Listen { address, error } => write!(
+                f,
+                "cannot listen on {address}: {error}; choose another port (--port, --http, \
+                 --cluster-listen)"
+            ),
             Self::Tls { file, expected, found } => {
                 write!(f, "{} is to be {expected}: {found}", file.display())
             }

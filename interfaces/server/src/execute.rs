@@ -9,9 +9,10 @@ use bytes::Bytes;
 use crate::call::{Call, Failure, check_key};
 use crate::clock;
 use crate::commands::{Flags, Work, check_flush, check_swap};
-use crate::data::Data;
+use crate::data::{Data, Found};
 use crate::reply::Replies;
 use crate::unit::{Action, Request, Unit};
+use crate::watch::{Seen, Watched};
 use crate::world::World;
 
 /// Bytes of replies with which a unit goes back to its client before its other steps are done, so
@@ -42,11 +43,9 @@ pub(crate) fn run(world: &World, data: &mut Data<'_>, unit: &mut Unit) -> Result
         }
         replies.version = step.version;
         match &step.action {
-            Action::Run(request) if request.command.flags.has(Flags::ALONE) && data.is_within() => {
-                return Ok(Stop::Alone);
-            }
+            Action::Run(request) if is_alone(request, data) => return Ok(Stop::Alone),
             Action::Exec { parts, watched } => {
-                if watched.is_changed(clock::now()) {
+                if watched.is_changed(clock::now()) || differs(data, watched)? {
                     *is_aborted = true;
                     replies.null_array();
                 } else {
@@ -64,6 +63,40 @@ pub(crate) fn run(world: &World, data: &mut Data<'_>, unit: &mut Unit) -> Result
         *next += 1;
     }
     Ok(Stop::Done)
+}
+
+/// Whether a command is to be done alone. Where changes are recorded those of all keys are, too.
+fn is_alone(request: &Request, data: &Data<'_>) -> bool {
+    let flags = request.command.flags;
+    let is_recorded = data.is_recorded() && flags.has(Flags::WRITE);
+    flags.has(Flags::ALONE) && data.is_within() && !is_recorded
+}
+
+/// Whether a key that is watched by what it had has something else.
+fn differs(data: &mut Data<'_>, watched: &Watched) -> Result<bool, Error> {
+    for seen in watched.seen() {
+        // From another node, where there may be more databases.
+        let found = match seen.database < data.databases() {
+            true => data.get(seen.database, &seen.key)?,
+            false => None,
+        };
+        if seen_of(seen.database, &seen.key, found.as_ref()) != seen {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn seen_of(database: usize, key: &[u8], found: Option<&Found>) -> Seen {
+    Seen::new(database, key, found.map(|(value, deadline)| (&value[..], *deadline)))
+}
+
+/// Does the steps of a unit that only looks.
+pub(crate) fn look(world: &World, unit: &mut Unit) {
+    let mut data = Data::committed(&world.databases, &world.watchers);
+    if let Err(error) = run(world, &mut data, unit) {
+        fail(unit, &words_of(&error));
+    }
 }
 
 /// Runs the next step of a unit, which is to be done alone, outside of all transactions.
@@ -165,9 +198,17 @@ fn run_action(
         Action::Watch { database, keys, watched } => {
             for key in keys {
                 let found = data.get(*database, key)?;
-                watched.watch(*database, key, found.and_then(|(_, deadline)| deadline));
+                match world.is_replicated {
+                    true => watched.see(seen_of(*database, key, found.as_ref())),
+                    false => {
+                        watched.watch(*database, key, found.and_then(|(_, deadline)| deadline));
+                    }
+                }
             }
             replies.ok();
+        }
+        Action::Administer(_) => {
+            replies.error("ERR this server is no node of a cluster (--cluster)");
         }
         Action::Exec { .. } => unreachable!("MULTI does not queue EXEC"),
     }
@@ -243,14 +284,13 @@ pub(crate) fn words_of(error: &Error) -> String {
     }
 }
 
-/// Answers all steps from `next` on with a failure: none of them was done.
-pub(crate) fn fail(unit: &mut Unit, error: &Error) {
-    let words = words_of(error);
+/// Answers all steps from `next` on with a failure.
+pub(crate) fn fail(unit: &mut Unit, words: &str) {
     for step in &unit.steps[unit.next..] {
         match &step.action {
             _ if step.is_silent => {}
             Action::Ready(bytes) => unit.replies.raw(bytes),
-            _ => unit.replies.error(&words),
+            _ => unit.replies.error(words),
         }
     }
     unit.next = unit.steps.len();

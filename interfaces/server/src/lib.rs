@@ -8,7 +8,11 @@
 //!   runs all units that wait in one transaction and commits it once: group commit over connections.
 //! - Replies to writes are sent when their commit is as durable as [`Options::durability`] asks for.
 //! - What clients can make the server hold is bounded: see [`Options`].
+//! - As a node of a cluster it gives units that write to the node that leads, whose committing thread makes
+//!   one entry of the replicated log of all that wait; see `docs/cluster.md`.
 #![forbid(unsafe_code)]
+// What only clusters need is where it belongs in any case.
+#![cfg_attr(not(feature = "cluster"), allow(dead_code))]
 
 mod error;
 mod options;
@@ -36,6 +40,16 @@ mod ending;
 mod committer;
 mod keeper;
 
+#[cfg(feature = "cluster")]
+mod cluster;
+#[cfg(not(feature = "cluster"))]
+mod no_cluster;
+
+#[cfg(feature = "cluster")]
+use cluster::{Member, Opened};
+#[cfg(not(feature = "cluster"))]
+use no_cluster::{Member, Opened};
+
 mod tls;
 mod clients;
 mod shared;
@@ -55,5 +69,5 @@ mod server;
 
 pub use adamant::{Durability, Engine};
 pub use error::{Error, Result};
-pub use options::{Options, Tls};
+pub use options::{Cluster, ClusterStart, Options, Tls};
 pub use server::Server;

@@ -41,8 +41,16 @@ impl Session {
             Verb::Command => crate::describe::command(arguments, reply),
             Verb::Config => crate::config::config(&self.shared, arguments, reply),
             Verb::Info => reply.text(&crate::info::text(&self.shared, &arguments[1..])),
+            Verb::ReadOnly | Verb::ReadWrite if !self.shared.world.is_replicated => {
+                reply.error("ERR This instance has cluster support disabled");
+            }
+            Verb::ReadOnly | Verb::ReadWrite => {
+                self.is_stale = verb == Verb::ReadOnly;
+                reply.ok();
+            }
             // These are parts of a conversation, and never queued.
-            Verb::Discard
+            Verb::Cluster
+            | Verb::Discard
             | Verb::Exec
             | Verb::Multi
             | Verb::Quit

@@ -52,6 +52,55 @@ pub struct Options {
     pub reply_wait: Duration,
     /// Threads that serve clients, 1 to 256. Default: one a processor.
     pub threads: usize,
+    /// The part that the server has in a cluster. Default: none.
+    pub cluster: Option<Cluster>,
+}
+
+/// The part of a server in a cluster: which node it is, and how it reaches the others.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Cluster {
+    /// The node's number, which no other node of the cluster has or had.
+    pub node: u64,
+    /// Where other nodes reach it, from wherever they are. Others than loopback need a secret.
+    pub address: SocketAddr,
+    /// What all nodes know, and nobody else. Default: nothing.
+    pub secret: Option<String>,
+    /// How it becomes a part of the cluster, if it is none yet. Default: it waits to be joined.
+    pub start: ClusterStart,
+    /// How often the leader tells the others that it is there. Who hears nothing for three to seven times
+    /// as long wants to lead. Default: 150 ms.
+    pub heartbeat: Duration,
+    /// How long a client waits while nobody leads. Default: 10 s.
+    pub patience: Duration,
+    /// Entries of the log after which a snapshot takes their place. Default: 100,000.
+    pub snapshot_entries: u64,
+}
+
+/// How a node becomes a part of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterStart {
+    /// It is one, or another node is told of it.
+    Member,
+    /// It is the first one. An error where it is one of a cluster already.
+    First,
+    /// It asks a node at this address, `HOST:PORT`.
+    Join(String),
+}
+
+impl Cluster {
+    /// A node of that number, which others reach at that address.
+    pub fn new(node: u64, address: SocketAddr) -> Self {
+        Self {
+            node,
+            address,
+            secret: None,
+            start: ClusterStart::Member,
+            heartbeat: Duration::from_millis(150),
+            patience: Duration::from_secs(10),
+            snapshot_entries: 100_000,
+        }
+    }
 }
 
 /// Files of certificates and keys, in PEM.
@@ -96,6 +145,7 @@ impl Default for Options {
             idle: None,
             reply_wait: Duration::from_secs(60),
             threads: processors.min(256),
+            cluster: None,
         }
     }
 }
@@ -131,6 +181,35 @@ impl Options {
         if self.clients_max == 0 {
             return Err(Error::Option { name: "--clients-max", expected: "at least 1" });
         }
+        match &self.cluster {
+            Some(cluster) => self.check_cluster(cluster),
+            None => Ok(()),
+        }
+    }
+
+    fn check_cluster(&self, cluster: &Cluster) -> Result<()> {
+        let refuse = |name, expected| Err(Error::Option { name, expected });
+        let address = cluster.address;
+        match cluster.secret.as_deref() {
+            None if !address.ip().is_loopback() => return Err(Error::UnprotectedNode { address }),
+            Some("") => return refuse("--cluster-secret-file", "one line, not empty"),
+            _ => {}
+        }
+        if address.ip().is_unspecified() || address.port() == 0 {
+            return refuse("--cluster-listen", "an address and a port at which others reach it");
+        }
+        if !(10..=60_000).contains(&cluster.heartbeat.as_millis()) {
+            return refuse("--cluster-heartbeat-ms", "10 to 60000");
+        }
+        if cluster.snapshot_entries == 0 {
+            return refuse("--cluster-snapshot-entries", "at least 1");
+        }
+        if self.durability != Durability::Sync {
+            return refuse("--durability", "sync in a cluster: a node promises what it has");
+        }
+        if self.engine != Engine::Bplus {
+            return refuse("--engine", "bplus in a cluster");
+        }
         Ok(())
     }
 }
@@ -157,5 +236,14 @@ mod tests {
         let tls = Tls { client_ca: Some("ca".into()), ..Tls::new("certificate", "key") };
         options.tls = Some(tls);
         assert!(options.check().is_ok());
+        let mut cluster = Cluster::new(1, SocketAddr::from(([192, 0, 2, 1], 7001)));
+        options.cluster = Some(cluster.clone());
+        assert!(matches!(options.check(), Err(Error::UnprotectedNode { .. })), "other nodes, too");
+        cluster.secret = Some("secret".into());
+        options.cluster = Some(cluster.clone());
+        assert!(options.check().is_ok());
+        cluster.address.set_ip(Ipv4Addr::UNSPECIFIED.into());
+        options.cluster = Some(cluster);
+        assert!(matches!(options.check(), Err(Error::Option { name: "--cluster-listen", .. })));
     }
 }

@@ -1,6 +1,6 @@
 //! A server: opened, listening, ended.
 //!
-//! Purpose: owns the threads: those of the runtime, two that commit, and the keeper.
+//! Purpose: owns the threads: those of the runtime, two that commit, and the keeper; in a cluster one that proposes.
 //! Invariants: when it has ended all replies that were sent are true of a store that was closed.
 
 use std::net::SocketAddr;
@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::Opened;
 use crate::call::Surroundings;
 use crate::clients::Clients;
 use crate::clock;
@@ -58,7 +59,8 @@ pub struct Server {
 struct Running {
     runtime: Runtime,
     threads: Vec<JoinHandle<()>>,
-    store: Store,
+    /// Not that of a node, which may get another one.
+    store: Option<Store>,
 }
 
 impl Server {
@@ -69,16 +71,24 @@ impl Server {
     /// address that cannot be listened on.
     pub fn start(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         options.check()?;
+        if let Some(cluster) = &options.cluster {
+            let opened = Opened::open(path.as_ref(), cluster)?;
+            return Self::start_with(opened.store(), Some(opened), options);
+        }
         let opening = adamant::Options::new().durability(options.durability);
         Self::start_on(Store::open_with(path, opening)?, options)
     }
 
-    /// Serves a store that is open, and closes it in the end.
+    /// Serves a store that is open, and closes it in the end. It is no node of a cluster, whatever the options say.
     ///
     /// # Errors
     /// As [`Server::start`].
     pub fn start_on(store: Store, options: Options) -> Result<Self> {
         options.check()?;
+        Self::start_with(store, None, options)
+    }
+
+    fn start_with(store: Store, opened: Option<Opened>, options: Options) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(options.threads)
             .thread_name("adamant-serve")
@@ -87,21 +97,30 @@ impl Server {
             .map_err(Error::System)?;
         let (listener, address) = listen(&runtime, options.address)?;
         let watching = options.http.map(|address| listen(&runtime, address)).transpose()?;
-        let shared = Arc::new(shared_of(&store, options, address.port())?);
+        let shared = Arc::new(shared_of(&store, opened, &runtime, options, address.port())?);
         let mut threads = Vec::new();
-        for _ in 0..COMMITTING_THREADS {
-            threads.push(spawn("adamant-commit", &shared, |shared| {
-                committer::serve(&shared.world, &shared.queue, &shared.ending);
+        if shared.member.is_some() {
+            threads.push(spawn("adamant-propose", &shared, |shared| {
+                if let Some(member) = &shared.member {
+                    member.propose_all();
+                }
+            })?);
+        } else {
+            for _ in 0..COMMITTING_THREADS {
+                threads.push(spawn("adamant-commit", &shared, |shared| {
+                    committer::serve(&shared.world, &shared.queue, &shared.ending);
+                })?);
+            }
+            threads.push(spawn("adamant-keeper", &shared, |shared| {
+                keeper::serve(&shared.world, &shared.ending);
             })?);
         }
-        threads.push(spawn("adamant-keeper", &shared, |shared| {
-            keeper::serve(&shared.world, &shared.ending);
-        })?);
         runtime.spawn(accept(listener, Arc::clone(&shared)));
         let http_address = watching.map(|(listener, address)| {
             runtime.spawn(http::serve(listener, Arc::clone(&shared)));
             address
         });
+        let store = shared.member.is_none().then_some(store);
         let running = Some(Running { runtime, threads, store });
         Ok(Self { shared, address, http_address, running })
     }
@@ -167,10 +186,18 @@ impl Server {
             // Who does not take its last replies goes without them.
             let _ = tokio::time::timeout(GOODBYE, all_gone).await;
         });
+        let left = match &self.shared.member {
+            Some(member) => runtime.block_on(member.end()),
+            None => Ok(()),
+        };
         runtime.shutdown_timeout(GOODBYE);
         match self.shared.ending.failure() {
+            Some(cause) if store.is_none() => Err(Error::Cluster { cause }),
             Some(cause) => Err(Error::Poisoned { cause }),
-            None => Ok(store.close()?),
+            None => match store {
+                Some(store) => Ok(store.close()?),
+                None => left,
+            },
         }
     }
 }
@@ -190,7 +217,13 @@ fn listen(runtime: &Runtime, address: SocketAddr) -> Result<(TcpListener, Socket
     bound.map_err(|error| Error::Listen { address, error })
 }
 
-fn shared_of(store: &Store, options: Options, port: u16) -> Result<Shared> {
+fn shared_of(
+    store: &Store,
+    opened: Option<Opened>,
+    runtime: &Runtime,
+    options: Options,
+    port: u16,
+) -> Result<Shared> {
     let databases = Databases::open(store, options.databases, options.engine)?;
     let surroundings = Surroundings {
         cursors: Cursors::new(clock::now()),
@@ -203,13 +236,20 @@ fn shared_of(store: &Store, options: Options, port: u16) -> Result<Shared> {
         clients_max: options.clients_max,
         idle: options.idle,
     };
+    let (queue, ending) = (Arc::new(Queue::default()), Arc::new(Ending::default()));
+    let is_replicated = opened.is_some();
+    let databases = Arc::new(databases);
+    let world = World::new(databases, surroundings, options.durability, is_replicated);
+    let world = Arc::new(world);
+    let member = opened.map(|opened| opened.start(runtime, &world, &queue, &ending)).transpose()?;
     Ok(Shared {
-        world: World::new(databases, surroundings, options.durability),
+        world,
+        member,
         settings: Mutex::new(settings),
         tls,
         clients: Clients::default(),
-        queue: Queue::default(),
-        ending: Ending::default(),
+        queue,
+        ending,
         held: Held::default(),
         commands: AtomicU64::new(0),
         values_in_place: AtomicU64::new(0),

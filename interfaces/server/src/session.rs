@@ -31,6 +31,8 @@ pub(crate) struct Session {
     multi: Option<Multi>,
     pub(crate) watched: Arc<Watched>,
     pub(crate) silence: Silence,
+    /// Of a cluster: whether looks may be at what was true a moment ago.
+    pub(crate) is_stale: bool,
     /// Where to go back to if an EXEC that is on its way does nothing.
     database_before: Option<usize>,
 }
@@ -82,6 +84,7 @@ impl Session {
             multi: None,
             watched,
             silence: Silence::None,
+            is_stale: false,
             database_before: None,
         }
     }
@@ -107,9 +110,12 @@ impl Session {
     }
 
     /// A place of its own for a value of SET of so many bytes, unless it may not have one: not within MULTI, of
-    /// which nothing is done until EXEC, nor in an engine that keeps values elsewhere.
+    /// which nothing is done until EXEC, nor in an engine that keeps values elsewhere, nor where it goes to other nodes.
     pub(crate) fn room(&self, bytes: usize) -> Option<ReservedExpiring> {
         let databases = &self.shared.world.databases;
+        if self.shared.world.is_replicated {
+            return None;
+        }
         if self.multi.is_some() || self.is_stranger() || databases.may_wait(self.database) {
             return None;
         }
@@ -209,6 +215,15 @@ impl Session {
             },
             Verb::Watch => self.watch(&arguments[1..], unit),
             Verb::Shutdown => return self.shutdown(&arguments[1..], unit),
+            Verb::Cluster if !unit.steps.is_empty() => {
+                self.answer(unit, |reply| {
+                    reply.error("ERR send ADAMANT.CLUSTER alone, not in one piece with others");
+                });
+            }
+            Verb::Cluster => {
+                self.push(unit, Action::Administer(arguments));
+                return Then::Wait;
+            }
             Verb::Quit => {
                 self.answer(unit, Replies::ok);
                 return Then::End;
@@ -306,6 +321,7 @@ impl Session {
         self.set_version(Version::Two);
         self.is_known = self.shared.settings.lock().password.is_none();
         self.silence = Silence::None;
+        self.is_stale = false;
         self.client.names.lock().name = Bytes::new();
     }
 
@@ -328,6 +344,7 @@ impl Session {
     fn push(&self, unit: &mut Unit, action: Action) {
         let (version, is_silent) = (self.version, self.is_silent());
         let may_wait = self.shared.world.databases.may_wait(self.database);
+        unit.is_fresh |= !self.is_stale;
         unit.push(Step { action, version, is_silent }, may_wait);
     }
 

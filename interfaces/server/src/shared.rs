@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio_rustls::rustls::ServerConfig;
 
+use crate::Member;
 use crate::clients::Clients;
 use crate::committer::Queue;
 use crate::ending::Ending;
@@ -22,10 +23,12 @@ pub(crate) struct Shared {
     pub(crate) settings: Mutex<Settings>,
     /// Certificates and keys, if connections are encrypted.
     pub(crate) tls: Option<Arc<ServerConfig>>,
-    pub(crate) world: World,
+    pub(crate) world: Arc<World>,
+    /// The part in a cluster, if it has one.
+    pub(crate) member: Option<Arc<Member>>,
     pub(crate) clients: Clients,
-    pub(crate) queue: Queue,
-    pub(crate) ending: Ending,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) ending: Arc<Ending>,
     pub(crate) held: Held,
     pub(crate) commands: AtomicU64,
     /// Values that went from the socket to where the store keeps them, and their bytes.

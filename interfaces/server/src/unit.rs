@@ -42,6 +42,8 @@ pub(crate) enum Action {
     },
     /// Keys are watched from here on.
     Watch { database: usize, keys: Vec<Bytes>, watched: Arc<Watched> },
+    /// Something about the cluster, in these words; nothing comes behind it.
+    Administer(Arguments),
 }
 
 /// An action and how it is answered.
@@ -79,6 +81,10 @@ pub(crate) struct Unit {
     pub(crate) bytes: usize,
     /// Whether an EXEC did nothing because of what was watched.
     pub(crate) is_aborted: bool,
+    /// Of a cluster: whether its looks are to be at what every acknowledged write has made.
+    pub(crate) is_fresh: bool,
+    /// Of a cluster: it came back undone, for another node leads.
+    pub(crate) is_refused: bool,
 }
 
 /// What an argument takes beside its bytes.
@@ -93,6 +99,15 @@ impl Unit {
     /// Whether all steps were done.
     pub(crate) fn is_done(&self) -> bool {
         self.next == self.steps.len()
+    }
+
+    /// Whether something of what is next may change data.
+    pub(crate) fn changes(&self) -> bool {
+        self.steps[self.next..].iter().any(|step| match &step.action {
+            Action::Run(request) => request.command.flags.has(Flags::WRITE),
+            Action::Exec { .. } => true,
+            Action::Ready(_) | Action::Watch { .. } | Action::Administer(_) => false,
+        })
     }
 
     /// Whether something of what is next was taken by a transaction and is gone with that, so that it cannot be done
@@ -141,6 +156,7 @@ impl Unit {
                 Needs::Turn
             }
             Action::Watch { .. } => Needs::Turn,
+            Action::Administer(_) => Needs::Look,
         };
         self.needs = self.needs.max(needs);
         self.steps.push(step);

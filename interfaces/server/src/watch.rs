@@ -5,6 +5,8 @@
 //! changes, for as long as the client does not come back.
 //! Invariants: keys are entered, told of and asked for by the thread that has the turn to write, so
 //! no change can fall between a look and the watch. What a client watches goes when it goes.
+//! In a cluster the one that writes is not the one that looked: there what a key had is kept, and compared by EXEC. What was
+//! changed and changed back is not noticed, and does no harm.
 //! Thread safety: one lock, held for the keys of one call.
 
 use std::collections::HashMap;
@@ -15,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use adamant::Deadline;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// Who watches what, of all databases.
 #[derive(Debug, Default)]
@@ -34,6 +37,41 @@ pub(crate) struct Watched {
     is_changed: Flag,
     /// Databases and keys, and when what was there ends; being over is a change, too.
     keys: Mutex<HashMap<(usize, Bytes), Option<Deadline>>>,
+    /// Of a cluster: what keys had.
+    seen: Mutex<HashMap<(usize, Bytes), Option<Print>>>,
+}
+
+/// A key, and what it had when it was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) database: usize,
+    pub(crate) key: Bytes,
+    pub(crate) found: Option<Print>,
+}
+
+/// What tells a value from others, and when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Print {
+    pub(crate) bytes: u64,
+    pub(crate) hash: u128,
+    pub(crate) deadline: Option<u64>,
+}
+
+impl Seen {
+    /// A key that has this.
+    pub(crate) fn new(
+        database: usize,
+        key: &[u8],
+        found: Option<(&[u8], Option<Deadline>)>,
+    ) -> Self {
+        let found = found.map(|(value, deadline)| Print {
+            bytes: value.len() as u64,
+            hash: xxh3_128(value),
+            deadline: deadline.map(|deadline| deadline.millis()),
+        });
+        // A copy: the argument would keep all that was read with it.
+        Self { database, key: Bytes::copy_from_slice(key), found }
+    }
 }
 
 impl Watchers {
@@ -62,12 +100,25 @@ impl Watched {
             watchers: Arc::clone(watchers),
             is_changed: Flag::default(),
             keys: Mutex::default(),
+            seen: Mutex::default(),
         })
     }
 
     /// Keys that are watched.
     pub(crate) fn len(&self) -> usize {
-        self.keys.lock().len()
+        self.keys.lock().len() + self.seen.lock().len()
+    }
+
+    /// Watches a key by what it has now; what was seen first counts.
+    pub(crate) fn see(&self, seen: Seen) {
+        self.seen.lock().entry((seen.database, seen.key)).or_insert(seen.found);
+    }
+
+    /// Keys that are watched by what they had.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        let seen = self.seen.lock();
+        let all = seen.iter().map(|((database, key), &found)| (*database, key.clone(), found));
+        all.map(|(database, key, found)| Seen { database, key, found }).collect()
     }
 
     /// Watches a key from now on, which holds something until a deadline, if there is one.

@@ -14,10 +14,12 @@ use crate::watch::Watchers;
 /// What those who run commands share.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) databases: Databases,
+    pub(crate) databases: Arc<Databases>,
     pub(crate) watchers: Arc<Watchers>,
     pub(crate) surroundings: Surroundings,
     pub(crate) health: Health,
+    /// Whether what is changed goes through a cluster.
+    pub(crate) is_replicated: bool,
     /// Shared by who writes; had alone by who empties databases, which takes two commits.
     pub(crate) emptying: RwLock<()>,
     is_sync: AtomicBool,
@@ -26,15 +28,17 @@ pub(crate) struct World {
 impl World {
     /// Of these databases, whose commits are that durable.
     pub(crate) fn new(
-        databases: Databases,
+        databases: Arc<Databases>,
         surroundings: Surroundings,
         durability: Durability,
+        is_replicated: bool,
     ) -> Self {
         Self {
             databases,
             watchers: Arc::default(),
             surroundings,
             health: Health::default(),
+            is_replicated,
             emptying: RwLock::new(()),
             is_sync: AtomicBool::new(durability == Durability::Sync),
         }

@@ -34,6 +34,7 @@ pub(crate) enum Work {
 pub(crate) enum Verb {
     Auth,
     Client,
+    Cluster,
     Command,
     Config,
     Discard,
@@ -44,6 +45,8 @@ pub(crate) enum Verb {
     Multi,
     Ping,
     Quit,
+    ReadOnly,
+    ReadWrite,
     Reset,
     Select,
     Shutdown,

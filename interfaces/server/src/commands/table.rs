@@ -28,6 +28,8 @@ macro_rules! commands {
 pub(crate) static ALL: &[Command] = commands! {
     "adamant.check" 1 [READ SLOW ALONE NO_MULTI] (0, 0, 0) Server Data(ordered::check)
         "7.0.0" "Verifies the whole store.";
+    "adamant.cluster" -2 [ADMIN NO_MULTI] (0, 0, 0) Server Session(Verb::Cluster)
+        "7.0.0" "About the nodes of a cluster: STATUS, JOIN, LEAVE.";
     "adamant.count" 3 [READ SLOW] (0, 0, 0) Generic Data(ordered::count)
         "7.0.0" "Counts the keys of a range.";
     "adamant.range" -3 [READ SLOW] (0, 0, 0) Generic Data(ordered::range)
@@ -120,6 +122,10 @@ pub(crate) static ALL: &[Command] = commands! {
         "1.0.0" "Ends the connection.";
     "randomkey" 1 [READ] (0, 0, 0) Generic Data(scan::randomkey)
         "1.0.0" "Returns some key.";
+    "readonly" 1 [FAST] (0, 0, 0) Connection Session(Verb::ReadOnly)
+        "3.0.0" "Lets looks of this connection be at what a node of a cluster has, maybe a little old.";
+    "readwrite" 1 [FAST] (0, 0, 0) Connection Session(Verb::ReadWrite)
+        "3.0.0" "Lets looks of this connection be at all that was acknowledged.";
     "rename" 3 [WRITE] (1, 2, 1) Generic Data(keys::rename)
         "1.0.0" "Gives a key another name.";
     "renamenx" 3 [WRITE FAST] (1, 2, 1) Generic Data(keys::renamenx)

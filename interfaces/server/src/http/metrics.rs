@@ -15,7 +15,7 @@ use crate::shared::Shared;
 /// The store is closed, or its catalogue damaged.
 pub(crate) fn text(shared: &Shared, heap_map: &HeapMap) -> Result<String> {
     let store = shared.world.databases.store();
-    let (stats, look) = (store.stats()?, heap_map.look(store)?);
+    let (stats, look) = (store.stats()?, heap_map.look(&store)?);
     let mut text = Exposition::default();
     server(&mut text, shared);
     commits(&mut text, &stats.commits);
@@ -30,7 +30,7 @@ pub(crate) fn text(shared: &Shared, heap_map: &HeapMap) -> Result<String> {
     text.counter("adamant_snapshots_expired_total", help, snapshots.expired);
     heap(&mut text, &stats.heap, &look);
     journal(&mut text, &stats.heap);
-    lsm(&mut text, &figures::lsm(store)?);
+    lsm(&mut text, &figures::lsm(&store)?);
     Ok(text.finish())
 }
 

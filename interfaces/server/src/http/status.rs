@@ -19,7 +19,7 @@ const CLIENTS_SHOWN: usize = 100;
 /// The store is closed, or its catalogue damaged.
 pub(crate) fn status(shared: &Shared, heap_map: &HeapMap) -> Result<Value> {
     let store = shared.world.databases.store();
-    let (stats, look) = (store.stats()?, heap_map.look(store)?);
+    let (stats, look) = (store.stats()?, heap_map.look(&store)?);
     let is_sync = shared.world.durability() == Durability::Sync;
     let commits = &stats.commits;
     let databases = figures::databases(shared).into_iter().map(|database| {
@@ -30,7 +30,7 @@ pub(crate) fn status(shared: &Shared, heap_map: &HeapMap) -> Result<Value> {
             "expires": database.expires,
         })
     });
-    let lsm = figures::lsm(store)?;
+    let lsm = figures::lsm(&store)?;
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "uptime_seconds": shared.started.elapsed().as_secs(),

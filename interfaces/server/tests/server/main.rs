@@ -8,15 +8,26 @@ mod disk;
 mod program;
 mod web;
 
+#[cfg(feature = "cluster")]
+mod history;
+#[cfg(feature = "cluster")]
+mod nodes;
+
 mod abuse;
 mod answers;
 mod clients;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod differential;
 mod exchange;
+#[cfg(feature = "cluster")]
+mod failover;
 mod full;
 mod kills;
 mod large;
 mod limits;
+#[cfg(feature = "cluster")]
+mod members;
 mod page;
 mod status;
 mod tls;

@@ -83,6 +83,14 @@ impl Client {
     pub(crate) fn connect(address: SocketAddr) -> Self {
         Self::over(connect(address))
     }
+
+    /// As long as there is somebody.
+    pub(crate) fn try_connect(address: SocketAddr) -> Option<Self> {
+        let stream = TcpStream::connect(address).ok()?;
+        stream.set_nodelay(true).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        Some(Self::over(stream))
+    }
 }
 
 impl<S: Read + Write> Client<S> {
@@ -99,6 +107,12 @@ impl<S: Read + Write> Client<S> {
     pub(crate) fn call(&mut self, words: &[&[u8]]) -> Value {
         self.send(&request(words));
         self.reply()
+    }
+
+    /// The reply; `None` if the connection ends before.
+    pub(crate) fn try_call(&mut self, words: &[&[u8]]) -> Option<Value> {
+        self.stream.write_all(&request(words)).ok()?;
+        self.try_reply()
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) {

@@ -1,0 +1,58 @@
+//! In place of the part in a cluster, where the feature `cluster` is not built in: there is none.
+
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use adamant::Store;
+use tokio::runtime::Runtime;
+
+use crate::committer::Queue;
+use crate::ending::Ending;
+use crate::error::{Error, Result};
+use crate::options::Cluster;
+use crate::unit::Unit;
+use crate::world::World;
+
+/// There is none.
+#[derive(Debug)]
+pub(crate) struct Member(Infallible);
+
+/// There is none.
+pub(crate) struct Opened(Infallible);
+
+impl Opened {
+    pub(crate) fn open(_path: &Path, _options: &Cluster) -> Result<Self> {
+        let expected = "left out: this program was built without the feature `cluster`";
+        Err(Error::Option { name: "--cluster", expected })
+    }
+
+    pub(crate) fn store(&self) -> Store {
+        match self.0 {}
+    }
+
+    pub(crate) fn start(
+        self,
+        _runtime: &Runtime,
+        _world: &Arc<World>,
+        _queue: &Arc<Queue>,
+        _ending: &Arc<Ending>,
+    ) -> Result<Arc<Member>> {
+        match self.0 {}
+    }
+}
+
+impl Member {
+    pub(crate) async fn admit(&self, _unit: Unit) -> Option<ControlFlow<Unit, Unit>> {
+        match self.0 {}
+    }
+
+    pub(crate) fn propose_all(&self) {
+        match self.0 {}
+    }
+
+    pub(crate) async fn end(&self) -> Result<()> {
+        match self.0 {}
+    }
+}
