@@ -127,6 +127,18 @@ fn what_cannot_be_copied_is_refused() {
     assert!(matches!(nothing, CopyError::Remote(Error::Missing { .. })), "{nothing}");
     assert!(!path("objects").exists() && !path("nothing").exists());
 
+    // An object of a program's own would be lost.
+    let store = adamant::Store::open(path("counted")).unwrap();
+    let made = store.heap().unwrap().transaction(adamant::Durability::Sync, |tx| {
+        tx.named_root_or_create("count", |_| Ok(1_u64))?;
+        Ok::<_, adamant_heap::Error>(())
+    });
+    made.unwrap();
+    store.close().unwrap();
+    let others = copy(&text(&path("counted")), &url, &CopyOptions::new()).unwrap_err();
+    assert!(matches!(others, CopyError::OtherObjects { .. }), "{others}");
+    assert!(!path("objects").exists());
+
     let store = adamant::Store::open(path("held")).unwrap();
     let held = copy(&text(&path("held")), &url, &CopyOptions::new()).unwrap_err();
     assert!(matches!(held, CopyError::Local(adamant::Error::Locked { .. })), "{held}");

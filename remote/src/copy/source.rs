@@ -45,7 +45,11 @@ pub(super) struct Objects {
 impl Source {
     /// A store on a machine, which nobody writes meanwhile.
     pub(super) fn local(path: &Path) -> Result<Self, CopyError> {
-        Ok(Self::Local(adamant::Store::open_read_only(path)?))
+        let store = adamant::Store::open_read_only(path)?;
+        if has_other_objects(&store)? {
+            return Err(CopyError::OtherObjects { source: path.display().to_string() });
+        }
+        Ok(Self::Local(store))
     }
 
     /// A store on objects, which its writer may go on to write. `is_copy`: also one that is not finished.
@@ -89,6 +93,11 @@ impl Source {
             Self::Remote(objects) => Ok(objects.shared.close()?),
         }
     }
+}
+
+/// Whether a program has objects of its own on the heap: all of those have names.
+fn has_other_objects(store: &adamant::Store) -> adamant::Result<bool> {
+    Ok(!store.heap()?.view()?.named_roots()?.is_empty())
 }
 
 impl Objects {

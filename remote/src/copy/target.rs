@@ -24,6 +24,10 @@ const OUR_NAMES: [&str; 7] = ["blobs", "lock", "log", "log.new", "pool", "pool.n
 /// Bytes of a commit on objects: as many are in memory at once, a few times.
 const BATCH_BYTES: usize = 4 << 20;
 
+/// Bytes of a memtable, of which several may wait to be written, and of a cache that a copy has little use for.
+const MEMTABLE_BYTES_MAX: u64 = 16 << 20;
+const CACHE_BYTES_MAX: u64 = 8 << 20;
+
 /// Something to copy to.
 pub(super) enum Target {
     Local { store: adamant::Store, unfinished: PathBuf, path: PathBuf, engine: Option<Engine> },
@@ -47,7 +51,9 @@ impl Target {
     /// A store on objects that has no keyspaces, or whose keyspaces are to be replaced.
     pub(super) fn remote(url: &str, options: &CopyOptions) -> Result<Self, CopyError> {
         let location = Location::parse(url, true)?;
-        let store = Store::of(open::open(location, &Options::new(), true)?);
+        let options_here =
+            Options::new().memtable_bytes_max(MEMTABLE_BYTES_MAX).cache_bytes_max(CACHE_BYTES_MAX);
+        let store = Store::of(open::open(location, &options_here, true)?);
         let keyspaces = store.keyspaces()?;
         if !keyspaces.is_empty() && !store.is_unfinished()? && !options.replace {
             store.close()?;
