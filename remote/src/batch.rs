@@ -6,7 +6,7 @@ use std::sync::Arc;
 use adamant::Durability;
 use slatedb::WriteBatch;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::layout::entry_key;
 use crate::limits::{check_key, check_value};
@@ -66,12 +66,7 @@ impl Batch {
 
     fn key(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<Vec<u8>> {
         check_key(key)?;
-        if !Arc::ptr_eq(&keyspace.shared, &self.shared) {
-            return Err(Error::OtherStore { name: keyspace.name().to_owned() });
-        }
-        if !self.keyspaces.iter().any(|known| known.id == keyspace.state.id) {
-            self.keyspaces.push(Arc::clone(&keyspace.state));
-        }
+        keyspace.note_in(&self.shared, &mut self.keyspaces)?;
         self.len += 1;
         Ok(entry_key(keyspace.state.id, key))
     }

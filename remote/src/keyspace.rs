@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use adamant::Durability;
 
+use crate::error::{Error, Result};
 use crate::shared::{KeyspaceState, Shared};
 
 /// A handle to one keyspace of a store: cheap to clone, to be shared between threads.
@@ -29,6 +30,21 @@ pub struct Keyspace {
 impl Keyspace {
     pub(crate) fn new(shared: &Arc<Shared>, state: Arc<KeyspaceState>) -> Self {
         Self { shared: Arc::clone(shared), state }
+    }
+
+    /// Notes that a batch or transaction of a store has to do with it, once.
+    pub(crate) fn note_in(
+        &self,
+        shared: &Arc<Shared>,
+        noted: &mut Vec<Arc<KeyspaceState>>,
+    ) -> Result<()> {
+        if !Arc::ptr_eq(&self.shared, shared) {
+            return Err(Error::OtherStore { name: self.name().to_owned() });
+        }
+        if !noted.iter().any(|known| known.id == self.state.id) {
+            noted.push(Arc::clone(&self.state));
+        }
+        Ok(())
     }
 
     /// The name.

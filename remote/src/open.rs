@@ -29,6 +29,9 @@ pub(crate) fn open(location: Location, options: &Options, is_copying: bool) -> R
     let runtime = Shared::runtime()?;
     let url = location.url.clone();
     let opening = async {
+        if (options.read_only || !options.create) && !is_there(&location).await? {
+            return Err(Error::Missing { url: url.clone() });
+        }
         let (database, catalogue) = if options.read_only {
             open_reader(&location, options, is_copying).await?
         } else {
@@ -62,9 +65,6 @@ async fn open_writer(
 ) -> Result<(Database, Catalogue)> {
     let Location { url, objects, path } = location;
     let failed = Error::of_slate(url);
-    if !options.create && !is_there(location).await? {
-        return Err(Error::Missing { url: url.clone() });
-    }
     let db = Db::builder(path.clone(), Arc::clone(objects))
         .with_settings(settings(options))
         .with_db_cache(cache(options), CACHE_ID)
@@ -90,9 +90,6 @@ async fn open_reader(
 ) -> Result<(Database, Catalogue)> {
     let Location { url, objects, path } = location;
     let failed = Error::of_slate(url);
-    if !is_there(location).await? {
-        return Err(Error::Missing { url: url.clone() });
-    }
     let poll = Duration::from_millis(options.poll_ms);
     let reader_options = DbReaderOptions {
         manifest_poll_interval: poll,

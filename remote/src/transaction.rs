@@ -9,7 +9,7 @@ use slatedb::{DbTransaction, IsolationLevel};
 
 use crate::bounds::{Range, of_keyspace, of_prefix};
 use crate::ends::Ends;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::layout::entry_key;
 use crate::limits::{check_key, check_value};
@@ -186,13 +186,7 @@ impl Transaction {
 
     fn note(&mut self, keyspace: &Keyspace) -> Result<()> {
         self.shared.check_open()?;
-        if !Arc::ptr_eq(&keyspace.shared, &self.shared) {
-            return Err(Error::OtherStore { name: keyspace.name().to_owned() });
-        }
-        if !self.keyspaces.iter().any(|known| known.id == keyspace.state.id) {
-            self.keyspaces.push(Arc::clone(&keyspace.state));
-        }
-        Ok(())
+        keyspace.note_in(&self.shared, &mut self.keyspaces)
     }
 }
 

@@ -38,10 +38,8 @@ fn clock() -> u64 {
 /// Numbers that options give, or those that stand for them.
 fn numbers(names: [&str; 2], mut numbers: [u64; 2], options: &[&str]) -> Result<[u64; 2], String> {
     for option in options.chunks(2) {
-        let &[name, value] = option else {
-            return Err(format!("expected {} N or {} N, found {option:?}", names[0], names[1]));
-        };
-        let Some(at) = names.iter().position(|known| *known == name) else {
+        let at = names.iter().position(|name| option.first() == Some(name));
+        let (Some(at), &[name, value]) = (at, option) else {
             return Err(format!("expected {} N or {} N, found {option:?}", names[0], names[1]));
         };
         let number = value.parse();

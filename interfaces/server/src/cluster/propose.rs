@@ -140,11 +140,12 @@ impl Member {
             .as_deref()
             .and_then(|bytes| bytes.try_into().ok())
             .map_or(0, |bytes| u64::from_le_bytes(bytes).wrapping_add(1));
-        let key = || (KEYSPACE.to_owned(), NUMBER.to_vec());
-        let (keyspace, key_bytes) = key();
-        let mut all = vec![Change::Compare { keyspace, key: key_bytes, expected: number }];
-        let (keyspace, key_bytes) = key();
-        all.push(Change::Put { keyspace, key: key_bytes, value: next.to_le_bytes().to_vec() });
+        let (keyspace, key) = (KEYSPACE.to_owned(), NUMBER.to_vec());
+        let value = next.to_le_bytes().to_vec();
+        let mut all = vec![
+            Change::Compare { keyspace: keyspace.clone(), key: key.clone(), expected: number },
+            Change::Put { keyspace, key, value },
+        ];
         all.extend(changes.into_iter().map(replicated));
         let request = match Request::new(all) {
             Ok(request) => request,
