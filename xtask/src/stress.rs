@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 
 /// Half an hour.
 const SECONDS: u64 = 1800;
-/// Kills of a leader; some minutes.
+/// Kills of a leader, and a tenth of the rounds of a simulation; some minutes.
 const ROUNDS: u64 = 50;
 
 /// Kills a store of the engine `lsm`, with the options `--seconds N` and `--seed N`. True if nothing was lost.
@@ -21,14 +21,25 @@ pub(crate) fn lsm(options: &[&str]) -> Result<bool, String> {
     run(&test, [("ADAMANT_STRESS_SECONDS", seconds), ("ADAMANT_STRESS_SEED", seed)])
 }
 
-/// Kills, restarts and leaves out nodes of a cluster, with the options `--rounds N` and `--seed N`. True if nothing
-/// was lost, and all that clients saw could have happened one after the other.
+/// Kills, restarts and leaves out nodes of a cluster, and plays with those on a simulated network, with the options
+/// `--rounds N` and `--seed N`. True if nothing was lost, and all that clients saw could have happened one after the other.
 pub(crate) fn cluster(options: &[&str]) -> Result<bool, String> {
     let [rounds, seed] = numbers(["--rounds", "--seed"], [ROUNDS, clock()], options)?;
     println!("{rounds} rounds; seed {seed}");
-    let test = ["test", "-p", "adamant-server", "--test", "server", "failover::", "--"];
-    let test = [&test[..], &["--nocapture", "--test-threads", "1"]].concat();
-    run(&test, [("ADAMANT_CLUSTER_ROUNDS", rounds), ("ADAMANT_SERVER_SEED", seed)])
+    let network = ["-p", "adamant-replica", "--test", "network", "chaos::"];
+    let processes = ["-p", "adamant-server", "--test", "server", "failover::"];
+    // Simulated rounds take some tenths of a second each.
+    let parts = [
+        (network, ("ADAMANT_CLUSTER_ROUNDS", rounds * 10), ("ADAMANT_REPLICA_SEED", seed)),
+        (processes, ("ADAMANT_CLUSTER_ROUNDS", rounds), ("ADAMANT_SERVER_SEED", seed)),
+    ];
+    for (test, rounds, seed) in parts {
+        let output = ["--", "--nocapture", "--test-threads", "1"];
+        if !run(&[&["test"], &test[..], &output].concat(), [rounds, seed])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn clock() -> u64 {

@@ -10,6 +10,7 @@ use openraft::{BasicNode, Config, Raft, SnapshotPolicy};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::link::Network;
 use crate::router::Router;
 use crate::support::{Content, content_of, open, put};
 
@@ -60,7 +61,8 @@ impl Cluster {
     async fn start(&mut self, id: u64) {
         let node = open(&self.folder.path().join(format!("node-{id}")), id);
         let (log, machine) = (node.log_store(), node.state_machine());
-        let raft = Raft::new(id, Arc::clone(&self.config), self.router.clone(), log, machine);
+        let raft =
+            Raft::new(id, Arc::clone(&self.config), Network(self.router.clone()), log, machine);
         let raft = raft.await.unwrap();
         self.router.connect(id, raft.clone());
         self.nodes.insert(id, (node, raft));

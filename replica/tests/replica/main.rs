@@ -1,6 +1,11 @@
 //! The storage of a replica by openraft's own suite, by kills, by damage, and in clusters.
 #![forbid(unsafe_code)]
 
+#[path = "../shared/link.rs"]
+mod link;
+#[path = "../shared/nodes.rs"]
+mod nodes;
+
 mod router;
 mod support;
 

@@ -1,28 +1,15 @@
-//! What the tests share: small nodes, entries, and what they make.
+//! What the tests share: entries, and what they make.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
-use adamant::Options;
-use adamant_replica::{Change, Node, NodeOptions, Request, Response, State, Types};
+use adamant_replica::{Change, Node, Request, Response, Types};
 use openraft::storage::RaftStateMachine;
 use openraft::{CommittedLeaderId, EntryPayload, LogId};
 
+pub(crate) use crate::nodes::{Content, content_of, open, options, put};
+
 pub(crate) type Entry = openraft::Entry<Types>;
-pub(crate) type Content = BTreeMap<Vec<u8>, Vec<u8>>;
 
 pub(crate) const DATA: &str = "data";
 pub(crate) const SUMS: &str = "sums";
-
-/// Logs of a size that tests fill.
-pub(crate) fn options() -> NodeOptions {
-    let options = Options::new().log_bytes_max(1 << 20);
-    NodeOptions::new().log(options.clone()).state(options)
-}
-
-pub(crate) fn open(path: &Path, node_id: u64) -> Node {
-    Node::open_with(path, node_id, options()).unwrap()
-}
 
 pub(crate) fn log_id(term: u64, index: u64) -> LogId<u64> {
     LogId::new(CommittedLeaderId::new(term, 1), index)
@@ -30,10 +17,6 @@ pub(crate) fn log_id(term: u64, index: u64) -> LogId<u64> {
 
 pub(crate) fn entry_of(term: u64, index: u64, request: Request) -> Entry {
     Entry { log_id: log_id(term, index), payload: EntryPayload::Normal(request) }
-}
-
-pub(crate) fn put(keyspace: &str, key: &str, value: impl Into<Vec<u8>>) -> Change {
-    Change::Put { keyspace: keyspace.into(), key: key.into(), value: value.into() }
 }
 
 /// An entry whose outcome depends on all before it: it puts and removes by its number, and makes a sum of the one
@@ -70,11 +53,6 @@ pub(crate) fn content_at(applied: Option<u64>) -> Content {
         content.insert(key(index % 37), value(index));
     }
     content
-}
-
-pub(crate) fn content_of(state: &State, keyspace: &str) -> Content {
-    let pairs = state.range(keyspace, ..).unwrap();
-    pairs.map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect()
 }
 
 /// The state is what its entries made; how far it is.

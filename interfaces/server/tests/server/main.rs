@@ -9,8 +9,6 @@ mod program;
 mod web;
 
 #[cfg(feature = "cluster")]
-mod history;
-#[cfg(feature = "cluster")]
 mod nodes;
 
 mod abuse;

@@ -1,15 +1,21 @@
 //! Whether what clients saw of one key could have happened one after the other.
 //!
+//! Purpose: tests of servers and replicas note what each client was told, and when, and ask [`is_linearizable`] at last.
+//!
 //! J. M. Wing and C. Gong, "Testing and Verifying Concurrent Objects" (1993), with G. Lowe's memory of what was tried
 //! (2017): an operation takes effect at one moment between its start and its end. One of which the client does not know
 //! whether it was done has no end, and may never have taken effect.
+
+#![forbid(unsafe_code)]
 
 use std::collections::{BTreeSet, HashSet};
 
 /// What was done to a key that holds a number, or nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// Sets it.
     Write(i64),
+    /// What was there.
     Read(Option<i64>),
     /// Adds one; what it was told, if it was told anything.
     Add(Option<i64>),
@@ -17,11 +23,13 @@ pub(crate) enum Kind {
 
 /// An operation of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Operation {
-    pub(crate) start: u64,
-    /// `None`: it is not known whether it was done.
-    pub(crate) end: Option<u64>,
-    pub(crate) kind: Kind,
+pub struct Operation {
+    /// A moment before it was asked for.
+    pub start: u64,
+    /// A moment after it was answered; `None`: it is not known whether it was done.
+    pub end: Option<u64>,
+    /// What was done, and seen.
+    pub kind: Kind,
 }
 
 /// Where a search is: which operations have taken effect, and what they have made.
@@ -55,7 +63,10 @@ fn seen(kind: Kind) -> Option<i64> {
 }
 
 /// Whether there is an order of these operations in which each of them did what its client saw.
-pub(crate) fn is_linearizable(operations: &[Operation]) -> bool {
+///
+/// # Panics
+/// If more than 128 are of unknown outcome, and may matter.
+pub fn is_linearizable(operations: &[Operation]) -> bool {
     let (mut known, unknown): (Vec<Operation>, Vec<Operation>) =
         operations.iter().partition(|operation| operation.end.is_some());
     // What nobody has seen may as well not have been done.
@@ -115,63 +126,71 @@ fn next(place: &Place, known: &[Operation], unknown: &[Operation]) -> Vec<Place>
     found
 }
 
-fn operation(start: u64, end: u64, kind: Kind) -> Operation {
-    Operation { start, end: (end > 0).then_some(end), kind }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[test]
-fn histories_that_can_be_and_that_cannot() {
-    use Kind::{Add, Read, Write};
-    let can = |operations: &[(u64, u64, Kind)]| {
-        let all: Vec<_> =
-            operations.iter().map(|&(start, end, kind)| operation(start, end, kind)).collect();
-        is_linearizable(&all)
-    };
-    assert!(can(&[]));
-    assert!(can(&[(1, 2, Read(None)), (3, 4, Write(1)), (5, 6, Read(Some(1)))]));
-    assert!(!can(&[(1, 2, Write(1)), (3, 4, Read(None))]), "a write that is acknowledged is there");
-    assert!(can(&[(1, 9, Write(1)), (2, 3, Read(None)), (4, 5, Read(Some(1)))]));
-    let back = [(1, 9, Write(1)), (2, 3, Read(Some(1))), (4, 5, Read(None))];
-    assert!(!can(&back), "what was seen stays");
-    // Two at once, seen in one order by all.
-    let both = [(1, 9, Write(1)), (1, 9, Write(2)), (10, 11, Read(Some(1)))];
-    assert!(can(&both));
-    assert!(!can(&[&both[..], &[(12, 13, Read(Some(2)))]].concat()));
-    // Of unknown outcome: it may take effect late, or never, but not before it began, nor twice.
-    assert!(can(&[(1, 2, Write(1)), (3, 0, Write(2)), (4, 5, Read(Some(1)))]));
-    assert!(can(&[(3, 0, Write(2)), (4, 5, Read(None)), (6, 7, Read(Some(2)))]));
-    assert!(!can(&[(5, 0, Write(2)), (2, 3, Read(Some(2)))]));
-    let twice = [(1, 0, Write(2)), (2, 3, Read(Some(2))), (4, 5, Write(3)), (6, 7, Read(Some(2)))];
-    assert!(!can(&twice));
-    assert!(can(&[(1, 2, Add(Some(1))), (3, 0, Add(None)), (5, 6, Add(Some(3)))]));
-    assert!(!can(&[(1, 2, Add(Some(1))), (3, 4, Add(Some(1)))]), "nothing is added twice");
-    assert!(!can(&[(1, 2, Add(Some(1))), (3, 4, Add(Some(3)))]));
-}
-
-/// A long one of many clients, true and with one lie.
-#[test]
-fn a_lie_is_found_among_thousands() {
-    let seed = crate::support::seed(7);
-    let mut random = fastrand::Rng::with_seed(seed);
-    let mut all = Vec::new();
-    let mut value = None;
-    for moment in 0..4000_u64 {
-        let kind = match random.u8(..3) {
-            0 => Kind::Write(i64::try_from(moment).unwrap() * 1_000_000),
-            1 => Kind::Read(value),
-            _ => Kind::Add(Some(value.unwrap_or(0) + 1)),
-        };
-        value = step(kind, value).unwrap();
-        let at = 1000 + moment * 10;
-        all.push(operation(at - random.u64(..40), at + 1 + random.u64(..40), kind));
-        if random.u8(..100) == 0 {
-            // Never done, and nobody knows.
-            let value = (i64::try_from(moment).unwrap() + 10_000) * 1_000_000;
-            all.push(operation(at, 0, Kind::Write(value)));
-        }
+    fn operation(start: u64, end: u64, kind: Kind) -> Operation {
+        Operation { start, end: (end > 0).then_some(end), kind }
     }
-    assert!(is_linearizable(&all));
-    let lie = operation(30_000, 30_001, Kind::Read(Some(-1)));
-    all.push(lie);
-    assert!(!is_linearizable(&all));
+
+    #[test]
+    fn histories_that_can_be_and_that_cannot() {
+        use Kind::{Add, Read, Write};
+        let can = |operations: &[(u64, u64, Kind)]| {
+            let all: Vec<_> =
+                operations.iter().map(|&(start, end, kind)| operation(start, end, kind)).collect();
+            is_linearizable(&all)
+        };
+        assert!(can(&[]));
+        assert!(can(&[(1, 2, Read(None)), (3, 4, Write(1)), (5, 6, Read(Some(1)))]));
+        assert!(
+            !can(&[(1, 2, Write(1)), (3, 4, Read(None))]),
+            "a write that is acknowledged is there"
+        );
+        assert!(can(&[(1, 9, Write(1)), (2, 3, Read(None)), (4, 5, Read(Some(1)))]));
+        let back = [(1, 9, Write(1)), (2, 3, Read(Some(1))), (4, 5, Read(None))];
+        assert!(!can(&back), "what was seen stays");
+        // Two at once, seen in one order by all.
+        let both = [(1, 9, Write(1)), (1, 9, Write(2)), (10, 11, Read(Some(1)))];
+        assert!(can(&both));
+        assert!(!can(&[&both[..], &[(12, 13, Read(Some(2)))]].concat()));
+        // Of unknown outcome: it may take effect late, or never, but not before it began, nor twice.
+        assert!(can(&[(1, 2, Write(1)), (3, 0, Write(2)), (4, 5, Read(Some(1)))]));
+        assert!(can(&[(3, 0, Write(2)), (4, 5, Read(None)), (6, 7, Read(Some(2)))]));
+        assert!(!can(&[(5, 0, Write(2)), (2, 3, Read(Some(2)))]));
+        let twice =
+            [(1, 0, Write(2)), (2, 3, Read(Some(2))), (4, 5, Write(3)), (6, 7, Read(Some(2)))];
+        assert!(!can(&twice));
+        assert!(can(&[(1, 2, Add(Some(1))), (3, 0, Add(None)), (5, 6, Add(Some(3)))]));
+        assert!(!can(&[(1, 2, Add(Some(1))), (3, 4, Add(Some(1)))]), "nothing is added twice");
+        assert!(!can(&[(1, 2, Add(Some(1))), (3, 4, Add(Some(3)))]));
+    }
+
+    /// A long one of many clients, true and with one lie.
+    #[test]
+    fn a_lie_is_found_among_thousands() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut all = Vec::new();
+        let mut value = None;
+        for moment in 0..4000_u64 {
+            let kind = match random.u8(..3) {
+                0 => Kind::Write(i64::try_from(moment).unwrap() * 1_000_000),
+                1 => Kind::Read(value),
+                _ => Kind::Add(Some(value.unwrap_or(0) + 1)),
+            };
+            value = step(kind, value).unwrap();
+            let at = 1000 + moment * 10;
+            all.push(operation(at - random.u64(..40), at + 1 + random.u64(..40), kind));
+            if random.u8(..100) == 0 {
+                // Never done, and nobody knows.
+                let value = (i64::try_from(moment).unwrap() + 10_000) * 1_000_000;
+                all.push(operation(at, 0, Kind::Write(value)));
+            }
+        }
+        assert!(is_linearizable(&all));
+        let lie = operation(30_000, 30_001, Kind::Read(Some(-1)));
+        all.push(lie);
+        assert!(!is_linearizable(&all));
+    }
 }
