@@ -12,7 +12,6 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use adamant_replica::{Change, Request, Response};
-use openraft::error::{ClientWriteError, RaftError};
 use tokio::time::timeout;
 
 use super::member::Member;
@@ -151,6 +150,10 @@ impl Member {
             Ok(request) => request,
             Err(refusal) => return Fate::Failed(format!("ERR {refusal}")),
         };
+        // From here on nobody says that it is surely not done.
+        if !self.leads() {
+            return Fate::Moved;
+        }
         let written = self
             .runtime
             .block_on(async { timeout(self.patience, self.raft.client_write(request)).await });
@@ -160,7 +163,8 @@ impl Member {
                 Response::Different { .. } => Fate::Late,
                 Response::Refused(refusal) => Fate::Failed(format!("ERR {refusal}")),
             },
-            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => Fate::Moved,
+            // Also one that asks for another leader: that one's entry may have replaced this one in this node's log, and with
+            // five nodes yet another one may have it, lead, and do it.
             Ok(Err(error)) => uncertain(&error.to_string()),
             Err(_) => uncertain("most nodes have not answered"),
         }
