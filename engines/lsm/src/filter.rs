@@ -52,22 +52,23 @@ impl<'a> Filter<'a> {
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let start = line_of(hash, self.lines.len() / LINE_BYTES) * LINE_BYTES;
         let line = &self.lines[start..start + LINE_BYTES];
-        let mut bits = hash as u32;
-        for _ in 0..self.probes {
-            let bit = (bits >> 23) as usize;
-            if line[bit / 8] & 1 << (bit % 8) == 0 {
-                return false;
-            }
-            bits = bits.wrapping_mul(SPREAD);
-        }
-        true
+        probes_of(hash, self.probes).all(|bit| line[bit / 8] & 1 << (bit % 8) != 0)
     }
 }
 
 /// The line of a key: by the upper half of its hash.
 #[inline]
-fn line_of(hash: u64, line_count: usize) -> usize {
+pub(crate) fn line_of(hash: u64, line_count: usize) -> usize {
     (((hash >> 32) * line_count as u64) >> 32) as usize
+}
+
+/// The bits of a key in its line: by the lower half of its hash.
+#[inline]
+pub(crate) fn probes_of(hash: u64, probes: u8) -> impl Iterator<Item = usize> {
+    let spread = |bits: &u32| Some(bits.wrapping_mul(SPREAD));
+    std::iter::successors(Some(hash as u32), spread)
+        .take(probes.into())
+        .map(|bits| (bits >> 23) as usize)
 }
 
 /// Bytes of the filter of so many keys.
@@ -87,11 +88,8 @@ pub(crate) fn build(hashes: &[u64], bits_per_key: u32, payload: &mut Vec<u8>) {
     for &hash in hashes {
         let start = line_of(hash, line_count) * LINE_BYTES;
         let line = &mut payload[start..start + LINE_BYTES];
-        let mut bits = hash as u32;
-        for _ in 0..probes {
-            let bit = (bits >> 23) as usize;
+        for bit in probes_of(hash, probes) {
             line[bit / 8] |= 1 << (bit % 8);
-            bits = bits.wrapping_mul(SPREAD);
         }
     }
     payload[bytes - 1] = probes;

@@ -52,6 +52,8 @@ impl Look {
 pub struct TableLook {
     layers: Arc<Layers>,
     sequence: u64,
+    /// Of the key.
+    hash: u64,
     /// The newest commit that made a range with the key in it empty, as far as memtables know.
     covered: u64,
 }
@@ -63,15 +65,17 @@ pub(crate) fn look<R: Read>(
     key: &[u8],
     sequence: u64,
 ) -> Result<Look> {
+    let lookup = Lookup::new(key, sequence);
     let mut covered = 0;
     for memtable in layers.memtables() {
         covered = covered.max(memtable.range_over(key, sequence));
-        if let Some(version) = memtable.find(heap, key, sequence)? {
+        if let Some(version) = memtable.find(heap, &lookup)? {
             let is_there = version.kind == EntryKind::Value && version.sequence > covered;
             return Ok(Look::Known(is_there.then_some(version.value)));
         }
     }
-    Ok(Look::Tables(TableLook { layers: Arc::clone(layers), sequence, covered }))
+    let hash = lookup.hash;
+    Ok(Look::Tables(TableLook { layers: Arc::clone(layers), sequence, hash, covered }))
 }
 
 impl TableLook {
@@ -91,7 +95,8 @@ impl TableLook {
 
     /// The newest version, unless its key is in a range that was made empty later.
     fn version(&self, key: &[u8]) -> Result<Option<Version>> {
-        let Some(version) = self.layers.find(key, self.sequence)? else { return Ok(None) };
+        let lookup = Lookup { key, hash: self.hash, sequence_max: self.sequence };
+        let Some(version) = self.layers.find(&lookup)? else { return Ok(None) };
         let covered = self.covered.max(self.layers.covered(key, self.sequence)?);
         Ok((version.sequence > covered).then_some(version))
     }
@@ -118,8 +123,8 @@ fn has_emptied(
 impl Layers {
     /// The newest version of a key in the tables, up to a sequence number. Ranges that were made empty
     /// are not looked at.
-    pub(crate) fn find(&self, key: &[u8], sequence: u64) -> Result<Option<Version>> {
-        let lookup = Lookup::new(key, sequence);
+    pub(crate) fn find(&self, lookup: &Lookup<'_>) -> Result<Option<Version>> {
+        let key = lookup.key;
         let (first, others) = self.levels.split_at(1);
         let ordered = others.iter().filter_map(|files| {
             // Their keys are disjoint: it is the first one that ends at the key or behind it.
@@ -128,7 +133,7 @@ impl Layers {
         });
         for file in first[0].iter().chain(ordered) {
             if file.overlaps(Bound::Included(key), Bound::Included(key))
-                && let Some(version) = file.open()?.find(&lookup)?
+                && let Some(version) = file.open()?.find(lookup)?
             {
                 return Ok(Some(version));
             }

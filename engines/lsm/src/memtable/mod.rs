@@ -6,6 +6,7 @@
 //! ```
 
 mod words;
+mod key_filter;
 
 mod skip_list;
 

@@ -18,8 +18,9 @@
 use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use super::key_filter::KeyFilter;
 use super::words::Words;
-use crate::key::EntryKind;
+use crate::key::{EntryKind, key_hash};
 
 /// Levels of the list: with a quarter of the nodes of one level on the next, enough for 4^12.
 const LEVELS: usize = 12;
@@ -154,6 +155,8 @@ impl Node<'_> {
 #[derive(Debug)]
 pub(crate) struct SkipList {
     words: Words,
+    /// Of the keys of all nodes that there ever were.
+    filter: KeyFilter,
     /// The first node of each level.
     heads: [AtomicU32; LEVELS],
     /// Levels that have nodes. Who sees fewer finds the same below.
@@ -166,6 +169,7 @@ impl SkipList {
     pub(crate) fn new() -> Self {
         Self {
             words: Words::new(),
+            filter: KeyFilter::new(),
             heads: [const { AtomicU32::new(0) }; LEVELS],
             height: AtomicUsize::new(0),
             seed: AtomicU32::new(1),
@@ -174,7 +178,12 @@ impl SkipList {
 
     /// Bytes of memory taken.
     pub(crate) fn bytes(&self) -> u64 {
-        self.words.bytes()
+        self.words.bytes() + self.filter.bytes()
+    }
+
+    /// Whether there may be versions of a key of that hash. O(log n), mostly of two cache misses.
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
+        self.filter.may_contain(hash)
     }
 
     fn levels(&self) -> usize {
@@ -274,6 +283,7 @@ impl SkipList {
         if height > self.levels() {
             self.height.store(height, Ordering::Relaxed);
         }
+        self.filter.add(key_hash(key), Words::chunk_of(index));
         let before = self.before(&search, place.sequence);
         for (level, before) in before.iter().enumerate().take(height) {
             let link = self.link(before.as_ref(), level);

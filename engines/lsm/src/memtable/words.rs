@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Words of the first chunk: 4 KiB, for the many memtables that stay small.
 const FIRST_WORDS: u32 = 1 << 10;
 /// Chunks, each twice as large as the one before: 2^32 words in all, 16 GiB.
-const CHUNKS: usize = 22;
+pub(super) const CHUNKS: usize = 22;
 
 /// The arena.
 #[derive(Debug)]
@@ -53,6 +53,12 @@ impl Words {
         let (chunk, at) = place(index);
         let words = self.chunks.get(chunk).and_then(OnceLock::get);
         words.and_then(|words| words.get(at as usize..)).unwrap_or_default()
+    }
+
+    /// The chunk that an index is in, and the words of it.
+    pub(super) fn chunk_of(index: u32) -> (usize, u32) {
+        let (chunk, _) = place(index);
+        (chunk, FIRST_WORDS << chunk)
     }
 
     /// Bytes of memory taken.
