@@ -9,6 +9,7 @@ mod words;
 mod key_filter;
 
 mod skip_list;
+mod gather;
 
 mod record;
 

@@ -87,6 +87,11 @@ impl Node<'_> {
         self.words.get(at).map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
+    #[inline]
+    fn set(&self, at: usize, word: u32) {
+        self.words[at].store(word, Ordering::Relaxed);
+    }
+
     /// Whether it is the same node.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.index == other.index
@@ -265,32 +270,47 @@ impl SkipList {
     /// Adds a version; its number, or `None` when the list can have no more. By one thread at a time.
     pub(crate) fn insert(&self, key: &[u8], place: Place) -> Option<u32> {
         let search = SearchKey::new(key);
+        let node = self.make(&search, place)?;
+        let before = self.before(&search, place.sequence);
+        for (level, before) in before.iter().enumerate().take(node.height()) {
+            self.put_behind(before.as_ref(), level, &node);
+        }
+        Some(node.index)
+    }
+
+    /// Where the list ends, which is empty now.
+    pub(super) fn end(&self) -> End<'_> {
+        End { list: self, last: [None; LEVELS] }
+    }
+
+    /// A node that is not linked yet.
+    fn make(&self, key: &SearchKey<'_>, place: Place) -> Option<Node<'_>> {
         let height = self.height();
-        let key_words = key.len().div_ceil(4);
+        let key_words = key.bytes.len().div_ceil(4);
         let len = u32::try_from(HEAD_WORDS + height + key_words).ok()?;
         let index = self.words.take(len)?;
-        let node = self.words.from(index);
-        let set = |at: usize, word: u32| node[at].store(word, Ordering::Relaxed);
-        set(0, place.chunk);
-        set(1, place.at);
-        set(2, place.len);
-        set(3, place.sequence as u32);
-        set(4, (place.sequence >> 32) as u32);
-        set(5, (place.kind as u32) << 24 | (height as u32) << 16 | key.len() as u32);
+        let node = Node { words: self.words.from(index), index };
+        node.set(0, place.chunk);
+        node.set(1, place.at);
+        node.set(2, place.len);
+        node.set(3, place.sequence as u32);
+        node.set(4, (place.sequence >> 32) as u32);
+        node.set(5, (place.kind as u32) << 24 | (height as u32) << 16 | key.bytes.len() as u32);
         for at in 0..key_words {
-            set(HEAD_WORDS + height + at, search.word(at));
+            node.set(HEAD_WORDS + height + at, key.word(at));
         }
         if height > self.levels() {
             self.height.store(height, Ordering::Relaxed);
         }
-        self.filter.add(key_hash(key), Words::chunk_of(index));
-        let before = self.before(&search, place.sequence);
-        for (level, before) in before.iter().enumerate().take(height) {
-            let link = self.link(before.as_ref(), level);
-            set(HEAD_WORDS + level, link.load(Ordering::Relaxed));
-            link.store(index, Ordering::Release);
-        }
-        Some(index)
+        self.filter.add(key_hash(key.bytes), Words::chunk_of(index));
+        Some(node)
+    }
+
+    /// Links a node of a level behind another one, or the list's head.
+    fn put_behind(&self, before: Option<&Node<'_>>, level: usize, node: &Node<'_>) {
+        let link = self.link(before, level);
+        node.set(HEAD_WORDS + level, link.load(Ordering::Relaxed));
+        link.store(node.index, Ordering::Release);
     }
 
     /// Takes the node of that number out; readers that stand on it find their way on. By one thread at
@@ -322,6 +342,25 @@ impl SkipList {
         seed ^= seed << 5;
         self.seed.store(seed, Ordering::Relaxed);
         (1 + seed.trailing_zeros() as usize / 2).min(LEVELS)
+    }
+}
+
+/// Adds versions that come in the list's order, each behind the last one. O(1) each.
+pub(super) struct End<'l> {
+    list: &'l SkipList,
+    /// The last node of each level.
+    last: [Option<Node<'l>>; LEVELS],
+}
+
+impl End<'_> {
+    /// As [`SkipList::insert`], of a version that is behind all others.
+    pub(super) fn add(&mut self, key: &[u8], place: Place) -> Option<()> {
+        let node = self.list.make(&SearchKey::new(key), place)?;
+        for (level, last) in self.last.iter_mut().enumerate().take(node.height()) {
+            self.list.put_behind(last.as_ref(), level, &node);
+            *last = Some(node);
+        }
+        Some(())
     }
 }
 

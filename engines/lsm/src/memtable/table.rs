@@ -17,6 +17,7 @@ use adamant_wire::mutants::is_planted;
 use parking_lot::RwLock;
 
 use super::buffer;
+use super::gather::Gathered;
 use super::key_walk::KeyWalk;
 use super::piece::{CopyLimits, Piece};
 use super::record::{Record, Said, ValuePlace};
@@ -51,7 +52,11 @@ impl Memtable {
     /// The memtable of a buffer, with all that this holds. O(n log n).
     pub(crate) fn open<R: Read>(heap: &R, block: u64, sequences: &Sequences) -> Result<Self> {
         let memtable = Self::with_chunks(heap, block)?;
-        buffer::read(heap, block, |record| memtable.take_in(heap, &record, sequences))?;
+        let mut gathered = Gathered::default();
+        buffer::read(heap, block, |record| {
+            memtable.take_in(heap, &record, sequences, &mut gathered)
+        })?;
+        gathered.fill(&memtable.list)?;
         Ok(memtable)
     }
 
@@ -63,8 +68,11 @@ impl Memtable {
         lost: &mut dyn FnMut(LostRecords),
     ) -> Result<Self> {
         let memtable = Self::with_chunks(heap, block)?;
-        let mut take_in = |record: Record<'_>| memtable.take_in(heap, &record, sequences);
+        let mut gathered = Gathered::default();
+        let mut take_in =
+            |record: Record<'_>| memtable.take_in(heap, &record, sequences, &mut gathered);
         salvage(heap, block, &mut take_in, lost)?;
+        gathered.fill(&memtable.list)?;
         Ok(memtable)
     }
 
@@ -76,13 +84,19 @@ impl Memtable {
         Ok(memtable)
     }
 
-    /// Enters a record that was read back.
-    fn take_in<R: Read>(&self, heap: &R, record: &Record<'_>, sequences: &Sequences) -> Result<()> {
+    /// Enters a record that was read back; its entry waits to be sorted.
+    fn take_in<R: Read>(
+        &self,
+        heap: &R,
+        record: &Record<'_>,
+        sequences: &Sequences,
+        gathered: &mut Gathered,
+    ) -> Result<()> {
         let ValuePlace { chunk, at, len } = record.value;
         match record.said {
             Said::Entry(kind) => {
                 let place = Place { sequence: record.sequence, kind, chunk, at, len };
-                self.list.insert(record.key, place).ok_or(Error::TransactionTooLarge)?;
+                gathered.add(record.key, place);
             }
             Said::Range => {
                 let end = Slice::new(self.value(heap, &record.value)?);

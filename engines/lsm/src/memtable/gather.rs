@@ -1,0 +1,134 @@
+//! The entries of a buffer that is read back, on their way into the list.
+//!
+//! Purpose: a memtable of 64 MiB with values of 100 bytes is some 450,000 entries. Each searched for its place in the list took 20 cache
+//! misses, a second in all; sorted first, each goes behind the last one. And nodes that lie in order are faster to search.
+//! Invariants: what comes out is in the list's order: by key, the newest first; of one key in one commit the entry that was written last.
+
+use std::cmp::Reverse;
+
+use super::skip_list::{Place, SkipList};
+use crate::error::{Error, Result};
+
+/// Entries, with copies of their keys.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    entries: Vec<Entry>,
+    keys: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// The first 8 bytes behind what all keys begin with, as a number that is ordered as they are.
+    prefix: u64,
+    /// Where its key is.
+    start: usize,
+    key_len: usize,
+    place: Place,
+}
+
+impl Entry {
+    fn key<'k>(&self, keys: &'k [u8]) -> &'k [u8] {
+        &keys[self.start..self.start + self.key_len]
+    }
+}
+
+impl Gathered {
+    pub(super) fn add(&mut self, key: &[u8], place: Place) {
+        let (start, key_len) = (self.keys.len(), key.len());
+        self.keys.extend_from_slice(key);
+        self.entries.push(Entry { prefix: 0, start, key_len, place });
+    }
+
+    /// Adds all to a list that is empty. O(n log n).
+    ///
+    /// # Errors
+    /// [`Error::TransactionTooLarge`]: the list can have no more.
+    pub(super) fn fill(mut self, list: &SkipList) -> Result<()> {
+        let keys = &self.keys[..];
+        let common = self.common_len();
+        for entry in &mut self.entries {
+            entry.prefix = number_of(&entry.key(keys)[common..]);
+        }
+        self.entries.sort_unstable_by(|one, other| {
+            let rest = || {
+                let (sequence, start) = (Reverse(one.place.sequence), Reverse(one.start));
+                let of_other = (Reverse(other.place.sequence), Reverse(other.start));
+                one.key(keys).cmp(other.key(keys)).then_with(|| (sequence, start).cmp(&of_other))
+            };
+            one.prefix.cmp(&other.prefix).then_with(rest)
+        });
+        let mut end = list.end();
+        for entry in &self.entries {
+            end.add(entry.key(keys), entry.place).ok_or(Error::TransactionTooLarge)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes that all keys begin with.
+    fn common_len(&self) -> usize {
+        let Some(first) = self.entries.first() else { return 0 };
+        let first = first.key(&self.keys);
+        self.entries.iter().fold(first.len(), |common, entry| {
+            let same =
+                first[..common].iter().zip(entry.key(&self.keys)).take_while(|(a, b)| a == b);
+            same.count()
+        })
+    }
+}
+
+fn number_of(bytes: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    let len = bytes.len().min(first.len());
+    first[..len].copy_from_slice(&bytes[..len]);
+    u64::from_le_bytes(first).swap_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::EntryKind;
+
+    /// All versions in the order of a list.
+    fn all(list: &SkipList) -> Vec<(Vec<u8>, Place)> {
+        let nodes = std::iter::successors(list.first(), |node| list.after(node));
+        let version = |node: super::super::skip_list::Node<'_>| {
+            let mut key = Vec::new();
+            node.key_to(&mut key);
+            (key, node.place())
+        };
+        nodes.map(version).collect()
+    }
+
+    #[test]
+    fn the_list_is_as_if_each_had_been_inserted() {
+        for seed in 0..20 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let (one_by_one, at_once) = (SkipList::new(), SkipList::new());
+            let mut gathered = Gathered::default();
+            let prefix = vec![b'p'; random.usize(0..12)];
+            for number in 0..random.u32(0..600) {
+                // Several versions of a key, several of one commit, and keys that are others' beginnings.
+                let mut key = prefix.clone();
+                key.extend((0..random.usize(1..12)).map(|_| random.u8(0..3)));
+                let sequence = u64::from(number) / 8;
+                let kind = if random.bool() { EntryKind::Value } else { EntryKind::Tombstone };
+                let place = Place { sequence, kind, chunk: number, at: 1, len: 2 };
+                one_by_one.insert(&key, place).unwrap();
+                gathered.add(&key, place);
+            }
+            gathered.fill(&at_once).unwrap();
+            assert_eq!(all(&at_once), all(&one_by_one), "seed {seed}");
+
+            // Towers, too: what is inserted and sought afterwards is where it belongs.
+            for number in 0..100 {
+                let mut key = prefix.clone();
+                key.extend((0..random.usize(1..12)).map(|_| random.u8(0..4)));
+                let place =
+                    Place { sequence: 1000, kind: EntryKind::Value, chunk: number, at: 1, len: 2 };
+                one_by_one.insert(&key, place).unwrap();
+                at_once.insert(&key, place).unwrap();
+            }
+            assert_eq!(all(&at_once), all(&one_by_one), "seed {seed}");
+        }
+    }
+}
