@@ -155,6 +155,24 @@ impl Transaction {
         Ok(value)
     }
 
+    /// What a closure makes of the value of a key, where it lies. As [`Transaction::get`].
+    pub(crate) fn get_with<T>(
+        &mut self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        reader: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        check_key(key)?;
+        let table = self.table(keyspace)?;
+        let table = &self.tables[table];
+        if let Some(own) = table.writes.get(key) {
+            return Ok(own.value().as_deref().map(reader));
+        }
+        let made = self.snapshot.get_with(keyspace, key, reader)?;
+        table.read.borrow_mut().note(key);
+        Ok(made)
+    }
+
     /// Whether a key has a value. As [`Transaction::get`]; a value in a blob file is not read.
     ///
     /// ```

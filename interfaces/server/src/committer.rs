@@ -1,18 +1,18 @@
-//! Committing threads: one transaction and one commit for all units that wait.
+//! Committing: one transaction and one commit for all units that wait.
 //!
-//! Purpose: group commit over connections. A thread that has the turn to write takes all units that
-//! wait by then, runs them in one exclusive transaction and commits it once. While it waits for the
-//! device, the turn is free: the next thread takes what has come meanwhile.
+//! Purpose: group commit over connections, by their own tasks: see [`crate::turn`]. Who has the turn takes all units that wait, runs
+//! them in one exclusive transaction and commits it. Commits that have to be on the device are brought there by a thread, all that wait
+//! at once, while others are made.
 //! Invariants: a unit is answered when the commit with its changes is as durable as asked. If a
 //! commit fails, nothing of its units was done, and each of them is tried alone, so that one that asks
 //! for too much fails without the others; but not one whose value had a place of its own, which is gone then.
-//! Thread safety: the queue is shared by all; a thread has one turn at a time.
+//! Thread safety: the queue is shared by all; one thread has the turn at a time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use adamant::Error;
-use parking_lot::{Condvar, Mutex};
+use adamant::{Durability, Error};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use crate::data::Data;
@@ -25,6 +25,9 @@ use crate::world::World;
 const GROUP_UNITS_MAX: usize = 1024;
 /// Bytes of arguments in a group, about, unless one unit has more.
 const GROUP_BYTES_MAX: usize = 16 << 20;
+/// Bytes of arguments in a group that a thread of the runtime commits beside its tasks: with small values some thousand commands,
+/// of 3 us each. Handing the other tasks to another thread for that took a quarter of the pace of pipelines of 16.
+const SHORT_BYTES_MAX: usize = 512 << 10;
 
 /// A unit, and who waits for it.
 #[derive(Debug)]
@@ -61,6 +64,17 @@ impl Job {
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     arrived: Condvar,
+    /// The turn.
+    committing: Mutex<()>,
+    /// What is committed and has to be on the device before it is answered.
+    flushing: Mutex<Flushing>,
+    committed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Flushing {
+    jobs: Vec<Job>,
+    is_ended: bool,
 }
 
 #[derive(Debug, Default)]
@@ -93,16 +107,40 @@ impl Queue {
         self.arrived.notify_all();
     }
 
-    /// Waits for a unit; false if there will be none.
-    fn wait(&self) -> bool {
-        let mut waiting = self.waiting.lock();
-        while waiting.jobs.is_empty() {
-            if waiting.is_ended {
-                return false;
-            }
-            self.arrived.wait(&mut waiting);
+    /// The turn to commit, unless somebody has it.
+    pub(crate) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        self.committing.try_lock()
+    }
+
+    /// Whether what waits is done in a moment.
+    pub(crate) fn is_short(&self) -> bool {
+        let waiting = self.waiting.lock();
+        let bytes: usize = waiting.jobs.iter().map(|job| job.unit.bytes).sum();
+        bytes <= SHORT_BYTES_MAX && !waiting.jobs.iter().any(|job| job.unit.is_long)
+    }
+
+    /// No commit is to be brought to the device any more, but those that wait now.
+    pub(crate) fn end_flushes(&self) {
+        self.flushing.lock().is_ended = true;
+        self.committed.notify_all();
+    }
+
+    /// Waits for commits that are to be brought to the device; none if there will be no more.
+    fn wait_for_flush(&self) -> Vec<Job> {
+        let mut flushing = self.flushing.lock();
+        while flushing.jobs.is_empty() && !flushing.is_ended {
+            self.committed.wait(&mut flushing);
         }
-        true
+        std::mem::take(&mut flushing.jobs)
+    }
+
+    /// Answers a unit, of which everything is committed: when that is on the device, if it has to be there.
+    fn answer(&self, job: Job, durability: Durability) {
+        if durability != Durability::Sync {
+            return job.finish();
+        }
+        self.flushing.lock().jobs.push(job);
+        self.committed.notify_one();
     }
 
     /// Waits so long for a unit; false if there will be none.
@@ -133,23 +171,48 @@ impl Queue {
     }
 }
 
-/// What a committing thread does until the queue ends.
-pub(crate) fn serve(world: &World, queue: &Queue, ending: &Ending) {
-    while queue.wait() {
-        let mut later = VecDeque::new();
-        run_group(world, ending, &mut later, || queue.take(GROUP_BYTES_MAX));
-        // Each alone: what has to be, and what was in a group that failed.
-        while let Some(mut job) = later.pop_front() {
-            if job.is_alone {
-                execute::run_alone(world, &mut job.job.unit);
-                job.job.keep();
+/// Commits a group of what waits, and what of it has to go on alone. By who has the turn.
+pub(crate) fn run_waiting(world: &World, queue: &Queue, ending: &Ending) {
+    let durability = world.durability();
+    let mut later = VecDeque::new();
+    let group = |later: &mut VecDeque<Later>, take: &mut dyn FnMut() -> Vec<Job>| {
+        for job in run_group(world, ending, later, take) {
+            queue.answer(job, durability);
+        }
+    };
+    group(&mut later, &mut || queue.take(GROUP_BYTES_MAX));
+    // Each alone: what has to be, and what was in a group that failed.
+    while let Some(Later { mut job, is_alone }) = later.pop_front() {
+        if is_alone {
+            execute::run_alone(world, &mut job.unit);
+            job.keep();
+        }
+        if job.unit.is_done() {
+            queue.answer(job, durability);
+        } else {
+            let mut job = Some(job);
+            group(&mut later, &mut || job.take().into_iter().collect());
+        }
+    }
+}
+
+/// What the thread does that brings commits to the device, until the queue ends.
+pub(crate) fn serve_flushes(world: &World, queue: &Queue, ending: &Ending) {
+    loop {
+        let jobs = queue.wait_for_flush();
+        if jobs.is_empty() {
+            return;
+        }
+        let flushed = world.databases.store().sync();
+        if let Err(error) = &flushed {
+            ending.begin(Some(error.to_string()));
+        }
+        for mut job in jobs {
+            if let Err(error) = &flushed {
+                job.rewind();
+                execute::fail(&mut job.unit, &execute::words_of(error));
             }
-            let job = job.job;
-            if job.unit.is_done() {
-                job.finish();
-            } else {
-                run_group(world, ending, &mut later, || vec![job]);
-            }
+            job.finish();
         }
     }
 }
@@ -161,23 +224,24 @@ struct Later {
     is_alone: bool,
 }
 
-/// Runs a group, which is made when it is its turn; answers those units that are done.
+/// Runs a group, which is made when it is its turn; those units that are to be answered.
 fn run_group(
     world: &World,
     ending: &Ending,
     later: &mut VecDeque<Later>,
-    take: impl FnOnce() -> Vec<Job>,
-) {
+    take: &mut dyn FnMut() -> Vec<Job>,
+) -> Vec<Job> {
     let mut jobs = Vec::new();
     let committed = {
         let _shared = world.emptying.read();
         commit(world, take, &mut jobs)
     };
+    let mut done = Vec::with_capacity(jobs.len());
     match committed {
         Ok(stops) => {
             for (job, stop) in jobs.into_iter().zip(stops) {
                 match stop {
-                    Stop::Done | Stop::Enough => job.finish(),
+                    Stop::Done | Stop::Enough => done.push(job),
                     Stop::Alone => later.push_back(Later { job, is_alone: true }),
                 }
             }
@@ -194,17 +258,18 @@ fn run_group(
                 } else {
                     world.health.note(&error, job.unit.bytes);
                     execute::fail(&mut job.unit, &execute::words_of(&error));
-                    job.finish();
+                    done.push(job);
                 }
             }
         }
     }
+    done
 }
 
 /// Runs a group in one transaction, from the moment at which it has the turn to write.
 fn commit(
     world: &World,
-    take: impl FnOnce() -> Vec<Job>,
+    take: &mut dyn FnMut() -> Vec<Job>,
     jobs: &mut Vec<Job>,
 ) -> Result<Vec<Stop>, Error> {
     let store = world.databases.store();
@@ -212,7 +277,8 @@ fn commit(
     // Also without a turn: they are told why.
     *jobs = take();
     let mut transaction = turn?;
-    transaction.durability(world.durability());
+    // What has to be on the device is brought there with the commits of others.
+    transaction.durability(Durability::Buffered);
     let mut data = Data::within(&world.databases, &world.watchers, &mut transaction);
     let stops = jobs
         .iter_mut()

@@ -21,6 +21,7 @@ use crate::request::{Limits, Parser};
 use crate::session::{Session, Then};
 use crate::shared::Shared;
 use crate::tls;
+use crate::turn;
 use crate::unit::{Needs, Unit};
 
 /// Room for what is read at once.
@@ -203,7 +204,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             };
         }
         match unit.needs {
-            Needs::Turn => shared.queue.push(unit).await.ok(),
+            Needs::Turn => {
+                let done = shared.queue.push(unit);
+                // In a cluster a thread proposes what waits.
+                if shared.member.is_none() {
+                    turn::take_part(shared).await;
+                }
+                done.await.ok()
+            }
             Needs::LongLook => {
                 let shared = Arc::clone(shared);
                 let looked = tokio::task::spawn_blocking(move || {

@@ -377,7 +377,7 @@ impl<'d> Data<'d> {
 
 /// The transaction of a command that writes: those run in nothing else.
 fn writing<'t>(transaction: &'t mut Option<&mut Transaction>) -> &'t mut Transaction {
-    transaction.as_mut().expect("what writes is run by a committing thread, in a transaction")
+    transaction.as_mut().expect("what writes is run by who has the turn, in a transaction")
 }
 
 fn visit_each(

@@ -4,8 +4,8 @@
 //! `adamant-server` has it behind options.
 //!
 //! - A [`Server`] takes connections. Each is a task that parses all that came in one read as one unit.
-//! - A unit that only looks is done on that task; one that writes goes to a committing thread, which
-//!   runs all units that wait in one transaction and commits it once: group commit over connections.
+//! - A unit that only looks is done on that task, and so is one that writes: whose task has the turn runs all
+//!   units that wait in one transaction and commits it once: group commit over connections.
 //! - Replies to writes are sent when their commit is as durable as [`Options::durability`] asks for.
 //! - What clients can make the server hold is bounded: see [`Options`].
 //! - As a node of a cluster it gives units that write to the node that leads, whose committing thread makes
@@ -60,6 +60,8 @@ mod describe;
 mod info;
 mod session;
 mod local;
+
+mod turn;
 
 mod connection;
 

@@ -1,6 +1,6 @@
 //! A server: opened, listening, ended.
 //!
-//! Purpose: owns the threads: those of the runtime, two that commit, and the keeper; in a cluster one that proposes.
+//! Purpose: owns the threads: those of the runtime, one that brings commits to the device, and the keeper; in a cluster one that proposes.
 //! Invariants: when it has ended all replies that were sent are true of a store that was closed.
 
 use std::net::SocketAddr;
@@ -33,8 +33,6 @@ use crate::shared::{Held, Settings, Shared};
 use crate::tls;
 use crate::world::World;
 
-/// While the commit of one waits for the device, the other one makes the next.
-const COMMITTING_THREADS: usize = 2;
 /// Bytes of a thread's stack: as deep as a command, whose depth no request can change.
 const STACK_BYTES: usize = 1 << 20;
 /// How long tasks of clients may take to send their last replies when the server ends.
@@ -59,6 +57,8 @@ pub struct Server {
 struct Running {
     runtime: Runtime,
     threads: Vec<JoinHandle<()>>,
+    /// Ends after all that may commit.
+    flusher: JoinHandle<()>,
     /// Not that of a node, which may get another one.
     store: Option<Store>,
 }
@@ -106,22 +106,20 @@ impl Server {
                 }
             })?);
         } else {
-            for _ in 0..COMMITTING_THREADS {
-                threads.push(spawn("adamant-commit", &shared, |shared| {
-                    committer::serve(&shared.world, &shared.queue, &shared.ending);
-                })?);
-            }
             threads.push(spawn("adamant-keeper", &shared, |shared| {
                 keeper::serve(&shared.world, &shared.ending);
             })?);
         }
+        let flusher = spawn("adamant-flush", &shared, |shared| {
+            committer::serve_flushes(&shared.world, &shared.queue, &shared.ending);
+        })?;
         runtime.spawn(accept(listener, Arc::clone(&shared)));
         let http_address = watching.map(|(listener, address)| {
             runtime.spawn(http::serve(listener, Arc::clone(&shared)));
             address
         });
         let store = shared.member.is_none().then_some(store);
-        let running = Some(Running { runtime, threads, store });
+        let running = Some(Running { runtime, threads, flusher, store });
         Ok(Self { shared, address, http_address, running })
     }
 
@@ -168,15 +166,18 @@ impl Server {
     }
 
     fn finish(&mut self) -> Result<()> {
-        let Some(Running { runtime, threads, store }) = self.running.take() else { return Ok(()) };
+        let Some(Running { runtime, threads, flusher, store }) = self.running.take() else {
+            return Ok(());
+        };
         self.shared.ending.begin(None);
         // Units that wait are answered; those that come later are not taken.
         self.shared.queue.end();
-        for thread in threads {
+        let join = |thread: JoinHandle<()>| {
             if thread.join().is_err() {
-                self.shared.ending.begin(Some("a thread of the server panicked".into()));
+                self.shared.fail_for_panic();
             }
-        }
+        };
+        threads.into_iter().for_each(join);
         runtime.block_on(async {
             let all_gone = async {
                 while self.shared.clients.len() > 0 {
@@ -191,6 +192,8 @@ impl Server {
             None => Ok(()),
         };
         runtime.shutdown_timeout(GOODBYE);
+        self.shared.queue.end_flushes();
+        join(flusher);
         match self.shared.ending.failure() {
             Some(cause) if store.is_none() => Err(Error::Cluster { cause }),
             Some(cause) => Err(Error::Poisoned { cause }),
@@ -266,8 +269,7 @@ fn spawn(name: &str, shared: &Arc<Shared>, work: fn(&Shared)) -> Result<JoinHand
     impl Drop for Alarm {
         fn drop(&mut self) {
             if std::thread::panicking() {
-                self.0.ending.begin(Some("a thread of the server panicked".into()));
-                self.0.queue.end();
+                self.0.fail_for_panic();
             }
         }
     }

@@ -40,6 +40,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Something panicked: nothing more is done.
+    pub(crate) fn fail_for_panic(&self) {
+        self.ending.begin(Some("a thread of the server panicked".into()));
+        self.queue.end();
+    }
+
     /// Why the store takes no writes, if so.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         if let Some(words) = self.ending.failure() {

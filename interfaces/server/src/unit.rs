@@ -65,7 +65,7 @@ pub(crate) enum Needs {
     Look,
     /// A long look at the data.
     LongLook,
-    /// A committing thread.
+    /// The turn to commit.
     Turn,
 }
 
@@ -79,6 +79,8 @@ pub(crate) struct Unit {
     pub(crate) needs: Needs,
     /// Bytes of arguments, about.
     pub(crate) bytes: usize,
+    /// Whether it may take more than a moment.
+    pub(crate) is_long: bool,
     /// Whether an EXEC did nothing because of what was watched.
     pub(crate) is_aborted: bool,
     /// Of a cluster: whether its looks are to be at what every acknowledged write has made.
@@ -135,13 +137,17 @@ impl Unit {
 
     /// Adds a step. `may_wait`: whether reads may have to wait for the device.
     pub(crate) fn push(&mut self, step: Step, may_wait: bool) {
+        let takes_long = |request: &Request| {
+            may_wait || request.command.flags.has(Flags::SLOW) || request.command.flags.has(Flags::ALONE)
+        };
         let needs = match &step.action {
             Action::Ready(_) => Needs::Nothing,
-            Action::Run(Request { command, arguments, room, .. }) => {
-                self.bytes += bytes_of(arguments) + bytes_in(room);
-                if command.flags.has(Flags::WRITE) {
+            Action::Run(request) => {
+                self.bytes += bytes_of(&request.arguments) + bytes_in(&request.room);
+                self.is_long |= takes_long(request);
+                if request.command.flags.has(Flags::WRITE) {
                     Needs::Turn
-                } else if may_wait || command.flags.has(Flags::SLOW) {
+                } else if takes_long(request) {
                     Needs::LongLook
                 } else {
                     Needs::Look
@@ -151,6 +157,8 @@ impl Unit {
                 for part in parts {
                     if let Action::Run(request) = part {
                         self.bytes += bytes_of(&request.arguments);
+                        // Those that are done alone elsewhere take time for each key in here.
+                        self.is_long |= takes_long(request);
                     }
                 }
                 Needs::Turn

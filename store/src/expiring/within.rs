@@ -221,23 +221,33 @@ impl ExpiringTransaction<'_> {
 
     /// Makes the row of an entry that of another deadline; whether the entry is there and not over.
     fn replace(&mut self, key: &[u8], deadline: Option<Deadline>) -> Result<bool> {
-        let is_replaced = self.end(key)?.is_some();
+        let Expiring { entries, deadlines, .. } = self.expiring;
+        // The value is not asked for: no copy of it is made.
+        let of_entry = |stored: &[u8]| deadline_of(entries.name(), stored);
+        let before = self.transaction.get_with(entries, key, of_entry)?.transpose()?;
+        let is_replaced = match before {
+            None => false,
+            Some(before) => !self.end_row(key, before)?,
+        };
         if let Some(deadline) = deadline {
-            self.transaction.insert(&self.expiring.deadlines, row(deadline, key), [])?;
+            self.transaction.insert(deadlines, row(deadline, key), [])?;
         }
         Ok(is_replaced)
     }
 
     /// Removes the row of an entry's deadline; the value, if the entry is there and not over.
     fn end(&mut self, key: &[u8]) -> Result<Option<Slice>> {
-        let Expiring { entries, deadlines, .. } = self.expiring;
+        let entries = &self.expiring.entries;
         let Some(stored) = self.transaction.get(entries, key)? else { return Ok(None) };
         let (value, deadline) = split(entries.name(), &stored)?;
-        if let Some(deadline) = deadline {
-            self.transaction.remove(deadlines, row(deadline, key))?;
-        }
-        let is_over = deadline.is_some_and(|deadline| deadline.is_over(self.now));
-        Ok((!is_over).then_some(value))
+        Ok((!self.end_row(key, deadline)?).then_some(value))
+    }
+
+    /// Removes the row of a deadline that an entry has, if it has one; whether that is over.
+    fn end_row(&mut self, key: &[u8], deadline: Option<Deadline>) -> Result<bool> {
+        let Some(deadline) = deadline else { return Ok(false) };
+        self.transaction.remove(&self.expiring.deadlines, row(deadline, key))?;
+        Ok(deadline.is_over(self.now))
     }
 }
 

@@ -92,7 +92,7 @@ impl Flags {
     pub(crate) const NONE: Self = Self(0);
     /// Looks at data.
     pub(crate) const READ: Self = Self(1);
-    /// May change data: only a committing thread runs it.
+    /// May change data: only who has the turn to commit runs it.
     pub(crate) const WRITE: Self = Self(1 << 1);
     /// May store keys that were not there: they are checked first.
     pub(crate) const ADD: Self = Self(1 << 2);

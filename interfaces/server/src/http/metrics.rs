@@ -61,7 +61,7 @@ fn server(text: &mut Exposition, shared: &Shared) {
     text.counter("adamant_commands_total", "Commands of all clients.", commands);
     let help = "Bytes of requests that are held for clients, beyond what each may.";
     text.gauge("adamant_held_request_bytes", help, shared.held.bytes());
-    let help = "Pieces of work that wait for a committing thread.";
+    let help = "Pieces of work that wait for the turn to commit.";
     text.gauge("adamant_waiting_units", help, shared.queue.len());
 }
 
