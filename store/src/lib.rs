@@ -110,6 +110,7 @@ mod transaction_iter;
 mod write;
 
 mod atomic;
+mod sync_point;
 
 mod store;
 
@@ -172,6 +173,7 @@ pub use reserved::ReservedValue;
 pub use restore::restore;
 pub use snapshot::Snapshot;
 pub use store::Store;
+pub use sync_point::SyncPoint;
 pub use transaction::Transaction;
 pub use transaction_iter::TransactionIter;
 pub use versions::SnapshotStats;

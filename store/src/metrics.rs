@@ -113,7 +113,8 @@ pub struct CommitStats {
     pub conflicts: u64,
     /// Snapshots opened, those that transactions read from among them.
     pub snapshots: u64,
-    /// How long those took that waited for the device ([`Durability::Sync`]), each of them.
+    /// How long those took that waited for the device ([`Durability::Sync`]), each of them, and how long each
+    /// [`SyncPoint`](crate::SyncPoint) was away.
     pub synced: Latencies,
     /// How long the others took, one in 16 of them.
     pub unsynced: Latencies,
@@ -159,6 +160,11 @@ impl Metrics {
             trace!(target: events::COMMIT, ?durability, micros = took.as_micros() as u64, "commit");
         }
         Ok(done)
+    }
+
+    /// Times a wait for the device that is no commit.
+    pub(crate) fn waited(&self, took: Duration) {
+        self.record(true, took);
     }
 
     /// Counts a transaction that lost to another.

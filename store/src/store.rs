@@ -22,6 +22,7 @@ use crate::options::Options;
 use crate::reserved::ReservedValue;
 use crate::shared::{KeyspaceState, Shared};
 use crate::snapshot::Snapshot;
+use crate::sync_point::SyncPoint;
 use crate::transaction::Transaction;
 
 /// A store of named keyspaces, in a directory of its own.
@@ -584,6 +585,28 @@ impl Store {
     /// The store is closed or poisoned, or the device fails, which poisons it.
     pub fn sync(&self) -> Result<()> {
         Ok(self.shared.heap()?.sync()?)
+    }
+
+    /// All that is committed by now, to be waited for later, on any thread: for those who commit with
+    /// [`Durability::Buffered`] and tell others of it when the device has it, while they make further commits.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::Durability;
+    ///
+    /// let orders = store.keyspace("orders")?.with_durability(Durability::Buffered);
+    /// orders.insert("1", "apples")?;
+    /// let first = store.sync_point()?;
+    /// orders.insert("2", "pears")?;
+    /// std::thread::spawn(move || first.wait()).join().unwrap()?;
+    /// println!("order 1 will be there whatever happens");
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store is closed.
+    pub fn sync_point(&self) -> Result<SyncPoint> {
+        SyncPoint::new(&self.shared)
     }
 
     /// Fails if each commit from now on will: the store is closed, poisoned, or opened for reading only. A look

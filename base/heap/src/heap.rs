@@ -482,8 +482,21 @@ impl Heap {
     /// # Errors
     /// `Error::Poisoned` if that fails or failed.
     pub fn sync(&self) -> Result<()> {
+        self.sync_to(self.last_commit())
+    }
+
+    /// The number of the newest commit, for [`Heap::sync_to`].
+    pub fn last_commit(&self) -> u64 {
+        self.journal.last_sequence()
+    }
+
+    /// Makes that commit durable, and all before it; at once if they are. Those who wait at the same time share a flush.
+    ///
+    /// # Errors
+    /// As [`Heap::sync`].
+    pub fn sync_to(&self, commit: u64) -> Result<()> {
         self.refuse_child()?;
-        self.journal.finish(self.journal.last_sequence(), Durability::Sync)
+        self.journal.finish(commit.min(self.last_commit()), Durability::Sync)
     }
 
     /// Fails if each commit from now on will: a look at what is known, which writes nothing. Whether there is

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use adamant::{Durability, Error};
+use adamant::{Durability, Error, SyncPoint};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
@@ -73,8 +73,15 @@ pub(crate) struct Queue {
 
 #[derive(Debug, Default)]
 struct Flushing {
-    jobs: Vec<Job>,
+    groups: Vec<Committed>,
     is_ended: bool,
+}
+
+/// Units, of which everything is committed by then.
+#[derive(Debug)]
+struct Committed {
+    jobs: Vec<Job>,
+    by: SyncPoint,
 }
 
 #[derive(Debug, Default)]
@@ -126,21 +133,31 @@ impl Queue {
     }
 
     /// Waits for commits that are to be brought to the device; none if there will be no more.
-    fn wait_for_flush(&self) -> Vec<Job> {
+    fn wait_for_flush(&self) -> Vec<Committed> {
         let mut flushing = self.flushing.lock();
-        while flushing.jobs.is_empty() && !flushing.is_ended {
+        while flushing.groups.is_empty() && !flushing.is_ended {
             self.committed.wait(&mut flushing);
         }
-        std::mem::take(&mut flushing.jobs)
+        std::mem::take(&mut flushing.groups)
     }
 
-    /// Answers a unit, of which everything is committed: when that is on the device, if it has to be there.
-    fn answer(&self, job: Job, durability: Durability) {
-        if durability != Durability::Sync {
-            return job.finish();
+    /// Answers units, of which everything is committed: when that is on the device, if it has to be there.
+    fn answer(&self, world: &World, jobs: Vec<Job>) {
+        if jobs.is_empty() {
+            return;
         }
-        self.flushing.lock().jobs.push(job);
-        self.committed.notify_one();
+        let point = match world.durability() {
+            Durability::Sync => world.databases.store().sync_point().map(Some),
+            Durability::Buffered | Durability::Deferred => Ok(None),
+        };
+        match point {
+            Ok(None) => jobs.into_iter().for_each(Job::finish),
+            Ok(Some(by)) => {
+                self.flushing.lock().groups.push(Committed { jobs, by });
+                self.committed.notify_one();
+            }
+            Err(error) => fail(jobs, &execute::words_of(&error)),
+        }
     }
 
     /// Waits so long for a unit; false if there will be none.
@@ -173,47 +190,49 @@ impl Queue {
 
 /// Commits a group of what waits, and what of it has to go on alone. By who has the turn.
 pub(crate) fn run_waiting(world: &World, queue: &Queue, ending: &Ending) {
-    let durability = world.durability();
     let mut later = VecDeque::new();
-    let group = |later: &mut VecDeque<Later>, take: &mut dyn FnMut() -> Vec<Job>| {
-        for job in run_group(world, ending, later, take) {
-            queue.answer(job, durability);
-        }
-    };
-    group(&mut later, &mut || queue.take(GROUP_BYTES_MAX));
+    let done = run_group(world, ending, &mut later, &mut || queue.take(GROUP_BYTES_MAX));
+    queue.answer(world, done);
     // Each alone: what has to be, and what was in a group that failed.
     while let Some(Later { mut job, is_alone }) = later.pop_front() {
         if is_alone {
             execute::run_alone(world, &mut job.unit);
             job.keep();
         }
-        if job.unit.is_done() {
-            queue.answer(job, durability);
-        } else {
-            let mut job = Some(job);
-            group(&mut later, &mut || job.take().into_iter().collect());
+        let mut jobs = vec![job];
+        if !jobs[0].unit.is_done() {
+            jobs = run_group(world, ending, &mut later, &mut || std::mem::take(&mut jobs));
         }
+        queue.answer(world, jobs);
     }
 }
 
 /// What the thread does that brings commits to the device, until the queue ends.
-pub(crate) fn serve_flushes(world: &World, queue: &Queue, ending: &Ending) {
+pub(crate) fn serve_flushes(queue: &Queue, ending: &Ending) {
     loop {
-        let jobs = queue.wait_for_flush();
-        if jobs.is_empty() {
+        let groups = queue.wait_for_flush();
+        if groups.is_empty() {
             return;
         }
-        let flushed = world.databases.store().sync();
-        if let Err(error) = &flushed {
-            ending.begin(Some(error.to_string()));
-        }
-        for mut job in jobs {
-            if let Err(error) = &flushed {
-                job.rewind();
-                execute::fail(&mut job.unit, &execute::words_of(error));
+        // The first one is waited for; what it waits for mostly has the others.
+        for Committed { jobs, by } in groups {
+            match by.wait() {
+                Ok(()) => jobs.into_iter().for_each(Job::finish),
+                Err(error) => {
+                    ending.begin(Some(error.to_string()));
+                    fail(jobs, &execute::words_of(&error));
+                }
             }
-            job.finish();
         }
+    }
+}
+
+/// Answers units with an error, as if nothing of them was done.
+pub(crate) fn fail(jobs: Vec<Job>, words: &str) {
+    for mut job in jobs {
+        job.rewind();
+        execute::fail(&mut job.unit, words);
+        job.finish();
     }
 }
 

@@ -111,7 +111,7 @@ impl Server {
             })?);
         }
         let flusher = spawn("adamant-flush", &shared, |shared| {
-            committer::serve_flushes(&shared.world, &shared.queue, &shared.ending);
+            committer::serve_flushes(&shared.queue, &shared.ending);
         })?;
         runtime.spawn(accept(listener, Arc::clone(&shared)));
         let http_address = watching.map(|(listener, address)| {

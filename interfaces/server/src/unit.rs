@@ -138,7 +138,9 @@ impl Unit {
     /// Adds a step. `may_wait`: whether reads may have to wait for the device.
     pub(crate) fn push(&mut self, step: Step, may_wait: bool) {
         let takes_long = |request: &Request| {
-            may_wait || request.command.flags.has(Flags::SLOW) || request.command.flags.has(Flags::ALONE)
+            may_wait
+                || request.command.flags.has(Flags::SLOW)
+                || request.command.flags.has(Flags::ALONE)
         };
         let needs = match &step.action {
             Action::Ready(_) => Needs::Nothing,

@@ -15,7 +15,7 @@ use adamant_replica::{Change, Request, Response};
 use tokio::time::timeout;
 
 use super::member::Member;
-use crate::committer::Job;
+use crate::committer::{Job, fail};
 use crate::data::{self, Data, name_of};
 use crate::execute::{self, Stop};
 
@@ -191,14 +191,6 @@ fn refuse(jobs: Vec<Job>) {
     for mut job in jobs {
         job.rewind();
         job.unit.is_refused = true;
-        job.finish();
-    }
-}
-
-fn fail(jobs: Vec<Job>, words: &str) {
-    for mut job in jobs {
-        job.rewind();
-        execute::fail(&mut job.unit, words);
         job.finish();
     }
 }
