@@ -10,6 +10,7 @@ use adamant_sim::{Mark, SimDisk, Tally};
 fn run(setup: Setup, disk: &SimDisk, seed: u64) -> Vec<Content> {
     let mut random = fastrand::Rng::with_seed(seed);
     let store = setup.open(disk).unwrap();
+    Mark::Begun.put(disk, 1);
     let keyspace = store.keyspace("all").unwrap();
     let mut models = vec![Content::default(), Content::of(&store)];
     Mark::Durable.put(disk, 1);
@@ -70,7 +71,8 @@ fn a_point_counts_as_a_wait_and_is_worth_nothing_when_the_store_is_closed() {
     second.wait().unwrap();
     // The device had it.
     assert_eq!(store.stats().unwrap().heap.journal.syncs, after.heap.journal.syncs);
+    let other = store.clone();
     store.close().unwrap();
     assert!(matches!(late.wait(), Err(adamant::Error::Closed)));
-    assert!(matches!(store.sync_point(), Err(adamant::Error::Closed)));
+    assert!(matches!(other.sync_point(), Err(adamant::Error::Closed)));
 }
