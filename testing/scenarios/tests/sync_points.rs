@@ -16,7 +16,7 @@ fn run(setup: Setup, disk: &SimDisk, seed: u64) -> Vec<Content> {
     Mark::Durable.put(disk, 1);
     let mut points: Vec<(SyncPoint, u64)> = Vec::new();
     let mut durable = 1;
-    for number in 2..120_u64 {
+    for number in 2..60_u64 {
         Mark::Begun.put(disk, number);
         let durability = if random.bool() { Durability::Buffered } else { Durability::Deferred };
         let key = [b'k', random.u8(0..12)];
