@@ -28,6 +28,7 @@ mod soundness;
 mod sanitize;
 mod fuzz;
 mod field;
+mod numbers;
 mod stress;
 mod planted;
 mod programs;
@@ -36,6 +37,7 @@ mod proof_lines;
 mod proof;
 mod pmdk;
 mod peers;
+mod servers;
 mod remote;
 mod header;
 mod install_c;
@@ -69,6 +71,8 @@ usage: cargo xtask layers                 one-way order of crates, no cycle betw
                                               --features sled,rocksdb builds more of them
        cargo xtask peers heap [options]       the heap beside libpmemobj, where it is installed
        cargo xtask peers slice [options]      the slice beside byteview, bytes and other strings
+       cargo xtask peers server [--rounds N]  adamant-server beside redis-server, by redis-benchmark
+       cargo xtask peers cluster [--rounds N] three of its nodes beside three of etcd
        cargo xtask header [--check]           makes the header of the C interface, or compares it
        cargo xtask install-c --prefix P       builds and installs the C interface: header, libraries,
                                               file for pkg-config; --dev: without optimisation";
@@ -103,6 +107,8 @@ fn main() -> ExitCode {
         ["power-cut", ref options @ ..] => field::power_cut(options),
         ["fuzz", ref options @ ..] => fuzz::run(options),
         ["faults", ref options @ ..] => field::faults(options),
+        ["peers", "server", ref options @ ..] => servers::server(options),
+        ["peers", "cluster", ref options @ ..] => servers::cluster(options),
         ["peers", ..] => peers::run(&arguments[1..]),
         ["header"] => header::run(false),
         ["header", "--check"] => header::run(true),

@@ -6,6 +6,7 @@
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::numbers::numbers;
 use crate::workspace::Workspace;
 
 /// Half an hour.
@@ -44,19 +45,6 @@ pub(crate) fn cluster(options: &[&str]) -> Result<bool, String> {
 
 fn clock() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
-}
-
-/// Numbers that options give, or those that stand for them.
-fn numbers(names: [&str; 2], mut numbers: [u64; 2], options: &[&str]) -> Result<[u64; 2], String> {
-    for option in options.chunks(2) {
-        let at = names.iter().position(|name| option.first() == Some(name));
-        let (Some(at), &[name, value]) = (at, option) else {
-            return Err(format!("expected {} N or {} N, found {option:?}", names[0], names[1]));
-        };
-        let number = value.parse();
-        numbers[at] = number.map_err(|_| format!("{name} takes a number, found {value:?}"))?;
-    }
-    Ok(numbers)
 }
 
 fn run(arguments: &[&str], variables: [(&str, u64); 2]) -> Result<bool, String> {
