@@ -284,7 +284,7 @@ fn wait_for(port: u16) -> Result<(), String> {
 
 /// Runs redis-benchmark; what it says of each command.
 fn redis_benchmark(arguments: &[&str]) -> Result<Vec<(String, Pace)>, String> {
-    let output = Command::new("redis-benchmark").args(arguments).arg("--csv").output();
+    let output = Command::new("redis-benchmark").arg("--csv").args(arguments).output();
     let output = output.map_err(|error| format!("redis-benchmark: {error}; see redis-tools"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut found = Vec::new();
