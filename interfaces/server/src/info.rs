@@ -101,8 +101,38 @@ fn stats(shared: &Shared, text: &mut String) -> std::fmt::Result {
     write!(text, "failed_handshakes:{}\r\n", count(&shared.clients.unshaken))
 }
 
-fn replication(_: &Shared, text: &mut String) -> std::fmt::Result {
-    write!(text, "role:master\r\nconnected_slaves:0\r\n")
+fn replication(shared: &Shared, text: &mut String) -> std::fmt::Result {
+    let Some(member) = &shared.member else {
+        return write!(text, "role:master\r\nconnected_slaves:0\r\n");
+    };
+    let standing = member.standing();
+    write!(text, "role:{}\r\n", if standing.leads() { "master" } else { "slave" })?;
+    // No master_host and no slave0: clients would take the places where nodes talk to one another for servers.
+    if !standing.leads() {
+        let link = if standing.leader.is_some() { "up" } else { "down" };
+        write!(text, "master_link_status:{link}\r\n")?;
+    }
+    write!(text, "node:{}\r\nstate:{}\r\n", standing.node, standing.state)?;
+    if let Some((leader, place)) = &standing.leader {
+        write!(text, "leader:{leader}\r\nleader_place:{place}\r\n")?;
+    }
+    write!(text, "term:{}\r\n", standing.term)?;
+    let entries = [
+        ("last_entry", standing.last_entry),
+        ("applied", standing.applied),
+        ("snapshot", standing.snapshot),
+    ];
+    for (name, entry) in entries {
+        if let Some(entry) = entry {
+            write!(text, "{name}:{entry}\r\n")?;
+        }
+    }
+    write!(text, "members:{}\r\n", standing.members.len())?;
+    for (number, peer) in standing.members.iter().enumerate() {
+        let (node, place, role) = (peer.node, &peer.place, peer.role());
+        write!(text, "member{number}:node={node},place={place},role={role}\r\n")?;
+    }
+    Ok(())
 }
 
 fn keyspace(shared: &Shared, text: &mut String) -> std::fmt::Result {

@@ -32,6 +32,7 @@ mod call;
 mod commands;
 
 mod health;
+mod standing;
 mod world;
 mod unit;
 mod execute;

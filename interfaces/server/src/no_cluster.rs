@@ -12,6 +12,7 @@ use crate::committer::Queue;
 use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::options::Cluster;
+use crate::standing::Standing;
 use crate::unit::Unit;
 use crate::world::World;
 
@@ -45,6 +46,10 @@ impl Opened {
 
 impl Member {
     pub(crate) async fn admit(&self, _unit: Unit) -> Option<ControlFlow<Unit, Unit>> {
+        match self.0 {}
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
         match self.0 {}
     }
 

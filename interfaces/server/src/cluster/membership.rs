@@ -20,6 +20,7 @@ use super::messages::{Answer, Ask};
 use crate::call::{NO_INTEGER, SYNTAX, is_word, unknown_sub};
 use crate::number::integer;
 use crate::reply::Replies;
+use crate::standing::{Peer, Standing};
 
 /// How long a node may take to get what the others have.
 const CATCH_UP_WAIT: Duration = Duration::from_secs(3600);
@@ -218,33 +219,64 @@ impl Member {
         }
     }
 
+    /// What this node knows of the cluster.
+    pub(crate) fn standing(&self) -> Standing {
+        let metrics = self.raft.metrics().borrow().clone();
+        let index = |log_id: Option<openraft::LogId<u64>>| log_id.map(|log_id| log_id.index);
+        let membership = metrics.membership_config.membership();
+        let voters: BTreeSet<u64> = membership.voter_ids().collect();
+        let members = membership.nodes().map(|(&node, BasicNode { addr })| Peer {
+            node,
+            place: place_of(addr),
+            is_voter: voters.contains(&node),
+        });
+        let members: Vec<Peer> = members.collect();
+        // One that is no member any more may lead for a moment, and has no place.
+        let leader = metrics.current_leader.map(|id| {
+            let place = membership.get_node(&id).map(|node| place_of(&node.addr));
+            (id, place.unwrap_or_default())
+        });
+        Standing {
+            node: self.id,
+            state: format!("{:?}", metrics.state),
+            leader,
+            term: metrics.current_term,
+            last_entry: metrics.last_log_index,
+            applied: index(metrics.last_applied),
+            snapshot: index(metrics.snapshot),
+            purged: index(metrics.purged),
+            members,
+        }
+    }
+
     /// What this node knows of the cluster, a line each.
     fn status(&self) -> String {
-        let metrics = self.raft.metrics().borrow().clone();
-        let index = |log_id: Option<openraft::LogId<u64>>| {
-            log_id.map_or_else(|| "none".to_owned(), |log_id| log_id.index.to_string())
-        };
-        let leader = metrics.current_leader;
-        let leader = leader.map_or_else(|| "none".to_owned(), |leader| leader.to_string());
+        let standing = self.standing();
+        let number =
+            |number: Option<u64>| number.map_or_else(|| "none".to_owned(), |it| it.to_string());
+        let leader = number(standing.leader.as_ref().map(|(leader, _)| *leader));
         let mut text = String::new();
         // A string takes all that is written.
         let _ = write!(
             text,
-            "node:{}\r\nstate:{:?}\r\nleader:{leader}\r\nterm:{}\r\nlast_entry:{}\r\napplied:{}\r\n\
+            "node:{}\r\nstate:{}\r\nleader:{leader}\r\nterm:{}\r\nlast_entry:{}\r\napplied:{}\r\n\
              snapshot:{}\r\npurged:{}\r\n",
-            self.id,
-            metrics.state,
-            metrics.current_term,
-            metrics.last_log_index.map_or_else(|| "none".to_owned(), |index| index.to_string()),
-            index(metrics.last_applied),
-            index(metrics.snapshot),
-            index(metrics.purged),
+            standing.node,
+            standing.state,
+            standing.term,
+            number(standing.last_entry),
+            number(standing.applied),
+            number(standing.snapshot),
+            number(standing.purged),
         );
-        for (node, BasicNode { addr }) in self.nodes() {
-            let place = addr.parse().map_or(addr, |address: Address| address.place);
-            let role = if self.role(node) == Role::Voter { "voter" } else { "learner" };
-            let _ = write!(text, "member:{node} {place} {role}\r\n");
+        for peer in &standing.members {
+            let _ = write!(text, "member:{} {} {}\r\n", peer.node, peer.place, peer.role());
         }
         text
     }
+}
+
+/// Where a node is reached; what is no address, as it is.
+fn place_of(address: &str) -> String {
+    address.parse().map_or_else(|_| address.to_owned(), |address: Address| address.place)
 }

@@ -8,6 +8,7 @@ use super::exposition::Exposition;
 use super::heap_map::{HeapMap, Look};
 use crate::figures;
 use crate::shared::Shared;
+use crate::standing::Standing;
 
 /// All figures.
 ///
@@ -18,6 +19,9 @@ pub(crate) fn text(shared: &Shared, heap_map: &HeapMap) -> Result<String> {
     let (stats, look) = (store.stats()?, heap_map.look(&store)?);
     let mut text = Exposition::default();
     server(&mut text, shared);
+    if let Some(member) = &shared.member {
+        cluster(&mut text, &member.standing());
+    }
     commits(&mut text, &stats.commits);
     databases(&mut text, shared);
     let snapshots = stats.snapshots;
@@ -63,6 +67,32 @@ fn server(text: &mut Exposition, shared: &Shared) {
     text.gauge("adamant_held_request_bytes", help, shared.held.bytes());
     let help = "Pieces of work that wait for the turn to commit.";
     text.gauge("adamant_waiting_units", help, shared.queue.len());
+}
+
+fn cluster(text: &mut Exposition, standing: &Standing) {
+    let leads = u8::from(standing.leads());
+    text.gauge("adamant_cluster_leads", "1 if this node leads, as far as it knows, else 0.", leads);
+    let help = "1 if this node knows of one that leads, else 0.";
+    text.gauge("adamant_cluster_has_leader", help, u8::from(standing.leader.is_some()));
+    text.gauge("adamant_cluster_term", "The term that this node is in.", standing.term);
+    let entries = [
+        ("last", "Number of the last entry of the log.", standing.last_entry),
+        ("applied", "Number of the last entry that is applied.", standing.applied),
+        ("snapshot", "Number of the last entry in the newest snapshot.", standing.snapshot),
+        ("purged", "Number of the last entry that the log has forgotten.", standing.purged),
+    ];
+    for (name, help, entry) in entries {
+        let name = format!("adamant_cluster_{name}_entry");
+        text.family(&name, "gauge", help);
+        if let Some(entry) = entry {
+            text.sample(&name, &[], entry);
+        }
+    }
+    text.family("adamant_cluster_members", "gauge", "Members of the cluster.");
+    for role in ["voter", "learner"] {
+        let count = standing.members.iter().filter(|peer| peer.role() == role).count();
+        text.sample("adamant_cluster_members", &[("role", role)], count);
+    }
 }
 
 fn commits(text: &mut Exposition, commits: &CommitStats) {

@@ -1,7 +1,12 @@
 //! Nodes of a cluster: what clients of any of them see.
 
-use crate::nodes::Nodes;
-use crate::support::{Client, Value, request};
+use std::collections::BTreeMap;
+
+use adamant_server::{Cluster, ClusterStart, Server};
+
+use crate::nodes::{Nodes, free_port};
+use crate::status::metrics;
+use crate::support::{Client, Value, options, request, until};
 
 #[test]
 fn every_node_answers_as_one_server_would() {
@@ -153,4 +158,83 @@ fn strangers_are_not_obeyed() {
     nodes.until("it is let in", |nodes| nodes.status(0, "member").matches("voter").count() == 2);
     assert_eq!(nodes.client(1).say("SET a 1"), Value::ok());
     assert_eq!(nodes.client(0).say("GET a"), Value::bulk("1"));
+}
+
+/// What a node says of its part, by name.
+fn replication(nodes: &Nodes, node: usize) -> BTreeMap<String, String> {
+    let text = nodes.client(node).say("INFO replication").text();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("# Replication"));
+    let pair = |line: &str| line.split_once(':').map(|(name, rest)| (name.into(), rest.into()));
+    lines.map(|line| pair(line).unwrap()).collect()
+}
+
+#[test]
+fn each_node_says_who_leads_and_how_far_it_is() {
+    let mut nodes = Nodes::start(&["--cluster-patience-seconds", "3"]);
+    assert_eq!(nodes.client(0).say("SET a 1"), Value::ok());
+    nodes.agree();
+    let leader = nodes.leader();
+    let place = nodes.place(leader);
+    nodes.until("all say the same", |nodes| {
+        let all: Vec<_> = (0..3).map(|node| replication(nodes, node)).collect();
+        let is_same = |name: &str| all.iter().all(|one| one.get(name) == all[0].get(name));
+        is_same("leader") && is_same("term") && is_same("applied")
+    });
+    for node in 0..3 {
+        let said = replication(&nodes, node);
+        let role = if node == leader { "master" } else { "slave" };
+        assert_eq!(said["role"], role, "{said:?}");
+        assert_eq!(
+            said.get("master_link_status").map(String::as_str),
+            (node != leader).then_some("up")
+        );
+        assert_eq!(said["node"], (node + 1).to_string());
+        assert_eq!((&said["leader"], &said["leader_place"]), (&(leader + 1).to_string(), &place));
+        assert_eq!(said["members"], "3");
+        let third = format!("node=3,place={},role=voter", nodes.place(2));
+        assert_eq!(said["member2"], third);
+        let number = |name: &str| said[name].parse::<u64>().unwrap();
+        assert!(number("term") > 0 && number("last_entry") >= number("applied"), "{said:?}");
+        // Clients speak of slots to what calls itself a cluster.
+        let server = nodes.client(node).say("INFO server").text();
+        assert!(server.contains("redis_mode:standalone\r\n"), "{server}");
+    }
+    // Alone it leads no longer, or never did, and says so.
+    let (second, third) = ((leader + 1) % 3, (leader + 2) % 3);
+    nodes.kill(leader);
+    nodes.kill(second);
+    nodes.until("nobody leads", |nodes| {
+        let said = replication(nodes, third);
+        said["role"] == "slave" && said["master_link_status"] == "down"
+    });
+}
+
+#[test]
+fn figures_of_a_node_for_prometheus() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut cluster = Cluster::new(7, free_port().local_addr().unwrap());
+    cluster.start = ClusterStart::First;
+    cluster.snapshot_entries = 20;
+    let mut options = options();
+    options.cluster = Some(cluster);
+    options.http = Some(([127, 0, 0, 1], 0).into());
+    let server = Server::start(folder.path().join("node"), options).unwrap();
+    let mut client = Client::connect(server.address());
+    for number in 0..30 {
+        assert_eq!(client.say(&format!("SET k{number} 1")), Value::ok());
+    }
+    let names = ["leads", "has_leader", "members{role=\"voter\"}"];
+    let found = metrics(&server);
+    assert!(names.iter().all(|name| found[&format!("adamant_cluster_{name}")] == 1.0), "{found:?}");
+    assert_eq!(found["adamant_cluster_members{role=\"learner\"}"], 0.0);
+    assert!(found["adamant_cluster_term"] >= 1.0);
+    assert!(found["adamant_cluster_last_entry"] >= 30.0);
+    assert!(found["adamant_cluster_applied_entry"] >= 30.0);
+    until("there is a snapshot", || {
+        metrics(&server).get("adamant_cluster_snapshot_entry").is_some_and(|&entry| entry > 0.0)
+    });
+    // A server that is no node has no such figures.
+    let alone = crate::status::told(|_| {});
+    assert!(!metrics(&alone).keys().any(|name| name.starts_with("adamant_cluster")));
 }

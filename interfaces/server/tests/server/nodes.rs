@@ -1,6 +1,7 @@
 //! Three programs on loopback that are a cluster.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,15 @@ use crate::support::{Client, Value};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 /// Between two looks whether it has.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// Ports that the system gives to nobody who asks for any: connections get theirs from 32768 on, and one of them could
+/// have a node's port before the node does.
+const PORTS: Range<u16> = 10_000..30_000;
+
+pub(crate) fn free_port() -> TcpListener {
+    let bind = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, fastrand::u16(PORTS))).ok();
+    (0..1000).find_map(bind).expect("a free port")
+}
 
 /// The nodes of a cluster, each on its own ports.
 pub(crate) struct Nodes {
@@ -40,7 +50,7 @@ impl Nodes {
     /// So many nodes that were not started.
     pub(crate) fn none(count: usize, options: &[&str]) -> Self {
         // Held at once, so that they are different ones.
-        let held: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let held: Vec<_> = (0..count).map(|_| free_port()).collect();
         let ports = held.iter().map(|held| held.local_addr().unwrap().port()).collect();
         Self {
             folder: tempfile::tempdir().unwrap(),

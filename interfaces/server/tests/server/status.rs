@@ -44,7 +44,7 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
     found
 }
 
-fn metrics(server: &Server) -> BTreeMap<String, f64> {
+pub(crate) fn metrics(server: &Server) -> BTreeMap<String, f64> {
     let answer = ask(server, "/metrics");
     assert_eq!(answer.code, 200);
     assert!(answer.head.contains("\r\ncontent-type: text/plain; version=0.0.4"), "{}", answer.head);
