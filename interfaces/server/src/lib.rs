@@ -37,6 +37,7 @@ mod world;
 mod unit;
 mod execute;
 
+mod sockets;
 mod ending;
 mod committer;
 mod keeper;

@@ -30,6 +30,7 @@ use crate::http;
 use crate::keeper;
 use crate::options::Options;
 use crate::shared::{Held, Settings, Shared};
+use crate::sockets;
 use crate::tls;
 use crate::world::World;
 
@@ -295,7 +296,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 fn welcome(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>) {
     // It may have gone again.
     let Ok(local) = stream.local_addr() else { return };
-    let _ = stream.set_nodelay(true);
+    let _ = sockets::set_up(&stream);
     let clients_max = shared.settings.lock().clients_max;
     match shared.clients.enter(address, local, clients_max) {
         Some(client) => {

@@ -14,6 +14,7 @@ use super::handshake::{self, Identity};
 use super::member::Member;
 use super::messages::{Answer, Ask, Ran};
 use super::reads::Told;
+use crate::sockets;
 
 /// Connections of other nodes at once.
 const CONNECTIONS_MAX: usize = 4096;
@@ -47,7 +48,7 @@ pub(super) async fn serve(listener: TcpListener, member: Arc<Member>) {
 }
 
 async fn converse(mut stream: TcpStream, member: &Member) -> std::io::Result<()> {
-    stream.set_nodelay(true)?;
+    sockets::set_up(&stream)?;
     let own = Identity { node: member.id, directory_id: member.address.directory_id };
     let shaking = handshake::answer(&mut stream, member.peers.secret(), own);
     timeout(HANDSHAKE_WAIT, shaking).await??;

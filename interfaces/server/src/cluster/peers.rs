@@ -21,6 +21,7 @@ use super::address::Address;
 use super::frames::{Frames, encode};
 use super::handshake::{self, Identity, Secret};
 use super::messages::{Answer, Ask};
+use crate::sockets;
 
 /// How long a node may take to be connected to, and to say who it is.
 const CONNECT_WAIT: Duration = Duration::from_secs(2);
@@ -120,7 +121,7 @@ async fn exchange(connection: &mut Frames<TcpStream>, frame: &[u8]) -> io::Resul
 async fn connect(place: &str, secret: &Secret) -> io::Result<(Frames<TcpStream>, Identity)> {
     let connecting = async {
         let mut stream = TcpStream::connect(place).await?;
-        stream.set_nodelay(true)?;
+        sockets::set_up(&stream)?;
         let identity = handshake::call(&mut stream, secret).await?;
         Ok((Frames::over(stream), identity))
     };

@@ -23,6 +23,33 @@ fn is_alive(server: &Server) {
     assert_eq!(Client::connect(server.address()).say("PING"), Value::Simple("PONG".into()));
 }
 
+/// The system's timer of the server's end of a connection, by `proc_net_tcp(5)`: 2 is that of keepalive.
+fn timer_of(server: &Server, client: &TcpStream) -> Option<String> {
+    let [here, there] = [server.address(), client.local_addr().unwrap()]
+        .map(|address| format!("0100007F:{:04X}", address.port()));
+    let all = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let line = all.lines().find(|line| line.contains(&format!("{here} {there}")))?;
+    Some(line.split_whitespace().nth(5)?.to_owned())
+}
+
+#[test]
+fn who_vanishes_without_a_word_is_asked() {
+    let server = serve(|_| {});
+    let mut client = TcpStream::connect(server.address()).unwrap();
+    client.write_all(b"PING\r\n").unwrap();
+    client.read_exact(&mut [0; 7]).unwrap();
+    // What was sent is confirmed a moment later; until then another timer runs.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let timer = timer_of(&server, &client).expect("the system lists the connection");
+        if timer.starts_with("02:") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{timer}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn what_is_no_request_ends_the_connection() {
     let server = serve(|_| {});
