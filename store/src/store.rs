@@ -588,7 +588,7 @@ impl Store {
     }
 
     /// All that is committed by now, to be waited for later, on any thread: for those who commit with
-    /// [`Durability::Buffered`] and tell others of it when the device has it, while they make further commits.
+    /// [`Durability::Buffered`](crate::Durability::Buffered) and tell others of it when the device has it, while they make further commits.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
