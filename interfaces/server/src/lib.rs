@@ -8,7 +8,7 @@
 //!   units that wait in one transaction and commits it once: group commit over connections.
 //! - Replies to writes are sent when their commit is as durable as [`Options::durability`] asks for.
 //! - What clients can make the server hold is bounded: see [`Options`].
-//! - As a node of a cluster it gives units that write to the node that leads, whose committing thread makes
+//! - As a node of a cluster it gives units that write to the node that leads, whose proposing thread makes
 //!   one entry of the replicated log of all that wait; see `docs/cluster.md`.
 #![forbid(unsafe_code)]
 // What only clusters need is where it belongs in any case.
