@@ -180,11 +180,7 @@ impl Queue {
             }
             units += 1;
         }
-        let jobs = waiting.jobs.drain(..units).collect();
-        if !waiting.jobs.is_empty() {
-            self.arrived.notify_one();
-        }
-        jobs
+        waiting.jobs.drain(..units).collect()
     }
 }
 
@@ -197,6 +193,12 @@ pub(crate) fn run_waiting(world: &World, queue: &Queue, ending: &Ending) {
     while let Some(Later { mut job, is_alone }) = later.pop_front() {
         if is_alone {
             execute::run_alone(world, &mut job.unit);
+            // Its replies are sent whatever comes of the rest: all that they tell of has to be on the device.
+            if let Err(error) = sync(world) {
+                ending.begin(Some(error.to_string()));
+                fail(vec![job], &execute::words_of(&error));
+                continue;
+            }
             job.keep();
         }
         let mut jobs = vec![job];
@@ -204,6 +206,14 @@ pub(crate) fn run_waiting(world: &World, queue: &Queue, ending: &Ending) {
             jobs = run_group(world, ending, &mut later, &mut || std::mem::take(&mut jobs));
         }
         queue.answer(world, jobs);
+    }
+}
+
+/// Brings all that is committed to the device, if it has to be there.
+fn sync(world: &World) -> Result<(), Error> {
+    match world.durability() {
+        Durability::Sync => world.databases.store().sync(),
+        Durability::Buffered | Durability::Deferred => Ok(()),
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use adamant_server::Error;
+use adamant_sim::{Call, Fault};
 
 use crate::disk;
 use crate::program::Program;
@@ -165,6 +166,20 @@ fn a_disk_that_fails() {
     let store = adamant::Store::open_directory(directory, adamant::Options::new()).unwrap();
     let found = store.expiring("db0").unwrap().get("a").unwrap().unwrap();
     assert!(*found == *b"1" || *found == *b"2", "{found:?}");
+}
+
+#[test]
+fn nothing_of_a_pipeline_is_acknowledged_that_the_device_does_not_have() {
+    let (disk, server) = disk::serve(|_| {});
+    let mut client = Client::connect(server.address());
+    assert_eq!(client.say("SET a 1"), Value::ok());
+    disk.fail_call(Call::Sync, disk.call_count(Call::Sync) + 1, Fault::Device);
+    // The one in the middle is done alone, and refused: what is before and behind it is in groups of their own.
+    client.send(b"SET a 2\r\nFLUSHALL NEVER\r\nSET a 3\r\n");
+    let replies = [client.reply(), client.reply(), client.reply()];
+    assert!(replies.iter().all(Value::is_error), "{replies:?}");
+    server.wait().unwrap();
+    assert!(matches!(server.end(), Err(Error::Poisoned { .. })));
 }
 
 #[test]
