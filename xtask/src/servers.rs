@@ -64,14 +64,14 @@ const LOADS: [Load; 4] = [
 /// `adamant-server` beside redis-server: `--rounds N`. True unless something is missing.
 pub(crate) fn server(options: &[&str]) -> Result<bool, String> {
     let [rounds] = numbers(["--rounds"], [ROUNDS], options)?;
-    let root = Workspace::load()?.root;
-    let program = build(&root)?;
+    let workspace = Workspace::load()?;
+    let program = build(&workspace)?;
     let mut found: BTreeMap<(&str, Load, &str), Figures> = BTreeMap::new();
     for round in 0..rounds {
         for durability in ["sync", "buffered"] {
             for name in in_turn(["adamant", "redis"], round) {
                 eprintln!("round {}: {name}, {durability}", round + 1);
-                let folder = folder()?;
+                let folder = folder(&workspace)?;
                 let port = free_port()?;
                 let _server = match name {
                     "adamant" => start(adamant(&program, folder.path(), port, durability))?,
@@ -108,13 +108,13 @@ const CLUSTER_REQUESTS: usize = 200_000;
 /// Three nodes beside three of etcd: `--rounds N`. True unless something is missing.
 pub(crate) fn cluster(options: &[&str]) -> Result<bool, String> {
     let [rounds] = numbers(["--rounds"], [ROUNDS], options)?;
-    let root = Workspace::load()?.root;
-    let program = build(&root)?;
+    let workspace = Workspace::load()?;
+    let program = build(&workspace)?;
     let mut found: BTreeMap<usize, Figures> = BTreeMap::new();
     for round in 0..rounds {
         for name in in_turn(["adamant", "etcd"], round) {
             eprintln!("round {}: {name}", round + 1);
-            let folder = folder()?;
+            let folder = folder(&workspace)?;
             let ports = free_ports::<6>()?;
             let _nodes = match name {
                 "adamant" => adamant_nodes(&program, folder.path(), ports)?,
@@ -162,19 +162,19 @@ fn print_row(what: &str, figures: &Figures, names: [&str; 2]) {
     );
 }
 
-fn build(root: &Path) -> Result<PathBuf, String> {
+fn build(workspace: &Workspace) -> Result<PathBuf, String> {
     let status = Command::new(env!("CARGO"))
         .args(["build", "--release", "-p", "adamant-server"])
-        .current_dir(root)
+        .current_dir(&workspace.root)
         .status();
     let status = status.map_err(|error| format!("could not run cargo: {error}"))?;
-    let program = Workspace::load()?.target.join("release/adamant-server");
+    let program = workspace.target.join("release/adamant-server");
     if status.success() { Ok(program) } else { Err("the server could not be built".into()) }
 }
 
-fn folder() -> Result<tempfile::TempDir, String> {
+fn folder(workspace: &Workspace) -> Result<tempfile::TempDir, String> {
     // Not in /tmp, which may be memory.
-    let folder = tempfile::Builder::new().prefix("peers-").tempdir_in(Workspace::load()?.target);
+    let folder = tempfile::Builder::new().prefix("peers-").tempdir_in(&workspace.target);
     folder.map_err(|error| format!("no folder for stores: {error}"))
 }
 

@@ -11,7 +11,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::key::EntryKind;
+use crate::key::{EntryKind, prefix_of};
 use crate::layers::TableFile;
 use crate::memtable::{KeyWalk, PieceWalk};
 use crate::table::TableRange;
@@ -221,15 +221,6 @@ impl<'l> Sources<'l> {
         let order = one.key().cmp(other.key()).then_with(newer);
         order.is_lt() == self.forward
     }
-}
-
-/// Where keys have fewer bytes, zeros: then it decides nothing that the keys do not.
-#[inline]
-fn prefix_of(key: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let len = key.len().min(8);
-    bytes[..len].copy_from_slice(&key[..len]);
-    u64::from_le_bytes(bytes).swap_bytes()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A server: opened, listening, ended.
 //!
-//! Purpose: owns the threads: those of the runtime, one that brings commits to the device, and the keeper; in a cluster one that proposes.
+//! Purpose: owns the threads: those of the runtime, one that brings commits to the device, and the keeper; in a cluster instead of both one that proposes.
 //! Invariants: when it has ended all replies that were sent are true of a store that was closed.
 
 use std::net::SocketAddr;
@@ -58,8 +58,8 @@ pub struct Server {
 struct Running {
     runtime: Runtime,
     threads: Vec<JoinHandle<()>>,
-    /// Ends after all that may commit.
-    flusher: JoinHandle<()>,
+    /// Ends after all that may commit; a node has none.
+    flusher: Option<JoinHandle<()>>,
     /// Not that of a node, which may get another one.
     store: Option<Store>,
 }
@@ -100,6 +100,7 @@ impl Server {
         let watching = options.http.map(|address| listen(&runtime, address)).transpose()?;
         let shared = Arc::new(shared_of(&store, opened, &runtime, options, address.port())?);
         let mut threads = Vec::new();
+        let mut flusher = None;
         if shared.member.is_some() {
             threads.push(spawn("adamant-propose", &shared, |shared| {
                 if let Some(member) = &shared.member {
@@ -110,10 +111,10 @@ impl Server {
             threads.push(spawn("adamant-keeper", &shared, |shared| {
                 keeper::serve(&shared.world, &shared.ending);
             })?);
+            flusher = Some(spawn("adamant-flush", &shared, |shared| {
+                committer::serve_flushes(&shared.queue, &shared.ending);
+            })?);
         }
-        let flusher = spawn("adamant-flush", &shared, |shared| {
-            committer::serve_flushes(&shared.queue, &shared.ending);
-        })?;
         runtime.spawn(accept(listener, Arc::clone(&shared)));
         let http_address = watching.map(|(listener, address)| {
             runtime.spawn(http::serve(listener, Arc::clone(&shared)));
@@ -178,7 +179,7 @@ impl Server {
                 self.shared.fail_for_panic();
             }
         };
-        threads.into_iter().for_each(join);
+        threads.into_iter().for_each(&join);
         runtime.block_on(async {
             let all_gone = async {
                 while self.shared.clients.len() > 0 {
@@ -194,7 +195,7 @@ impl Server {
         };
         runtime.shutdown_timeout(GOODBYE);
         self.shared.queue.end_flushes();
-        join(flusher);
+        flusher.into_iter().for_each(join);
         match self.shared.ending.failure() {
             Some(cause) if store.is_none() => Err(Error::Cluster { cause }),
             Some(cause) => Err(Error::Poisoned { cause }),

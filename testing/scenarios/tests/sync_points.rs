@@ -60,8 +60,7 @@ fn a_point_counts_as_a_wait_and_is_worth_nothing_when_the_store_is_closed() {
     for number in 0..5 {
         keyspace.insert([number], "v").unwrap();
     }
-    let points = [store.sync_point().unwrap(), store.sync_point().unwrap()];
-    let [first, second] = points;
+    let [first, second] = [(); 2].map(|()| store.sync_point().unwrap());
     first.wait().unwrap();
     let after = store.stats().unwrap();
     assert_eq!(after.commits.synced.count(), before.commits.synced.count() + 1);

@@ -7,7 +7,9 @@
 use std::cmp::Reverse;
 
 use super::skip_list::{Place, SkipList};
+use crate::block::common_prefix;
 use crate::error::{Error, Result};
+use crate::key::prefix_of;
 
 /// Entries, with copies of their keys.
 #[derive(Debug, Default)]
@@ -47,7 +49,7 @@ impl Gathered {
         let keys = &self.keys[..];
         let common = self.common_len();
         for entry in &mut self.entries {
-            entry.prefix = number_of(&entry.key(keys)[common..]);
+            entry.prefix = prefix_of(&entry.key(keys)[common..]);
         }
         self.entries.sort_unstable_by(|one, other| {
             let rest = || {
@@ -69,18 +71,9 @@ impl Gathered {
         let Some(first) = self.entries.first() else { return 0 };
         let first = first.key(&self.keys);
         self.entries.iter().fold(first.len(), |common, entry| {
-            let same =
-                first[..common].iter().zip(entry.key(&self.keys)).take_while(|(a, b)| a == b);
-            same.count()
+            common_prefix(&first[..common], entry.key(&self.keys))
         })
     }
-}
-
-fn number_of(bytes: &[u8]) -> u64 {
-    let mut first = [0; 8];
-    let len = bytes.len().min(first.len());
-    first[..len].copy_from_slice(&bytes[..len]);
-    u64::from_le_bytes(first).swap_bytes()
 }
 
 #[cfg(test)]
