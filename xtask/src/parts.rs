@@ -34,7 +34,13 @@ pub(crate) struct Part {
     pub(crate) counts: Counts,
     /// What did not run in it, and why.
     pub(crate) skipped: Vec<String>,
+    /// The tests of it that failed; of a command, the end of what it said.
+    pub(crate) failed: Vec<String>,
 }
+
+/// Lines at the end of what a command said that are said again at the end of all: of a log that is kept in
+/// part, that is what is seen.
+const LAST_LINES: usize = 30;
 
 /// Runs cargo with `arguments` in the folder `root` and counts the tests that libtest reports; a
 /// command without any counts as one test. Of a part that passes, only what its tests printed
@@ -61,11 +67,16 @@ pub(crate) fn run(
     } else if !succeeded && counts.failed == 0 {
         counts.failed = 1;
     }
+    let mut failed = Vec::new();
     if counts.failed > 0 {
         let failures: Vec<&String> = failures(&lines).collect();
+        failed = names(&failures);
         // A command that is no test, or did not get that far: all it said.
         let shown = if failures.is_empty() { lines.iter().collect() } else { failures };
         shown.iter().for_each(|line| println!("{line}"));
+        if failed.is_empty() {
+            failed = last(&lines);
+        }
     } else {
         reports(&lines).for_each(|line| println!("   {line}"));
     }
@@ -80,11 +91,19 @@ pub(crate) fn run(
         counts.passed = counts.passed.saturating_sub(u64::from(!is_command));
         counts.skipped += 1;
     }
-    Part { name: name.to_owned(), seconds: start.elapsed().as_secs_f64(), counts, skipped }
+    let seconds = start.elapsed().as_secs_f64();
+    Part { name: name.to_owned(), seconds, counts, skipped, failed }
+}
+
+/// Has a command print no stacks: tests of crashes panic thousands of times to see whether a mistake is
+/// noticed, and to look up the names of one stack takes longer than to try a state.
+pub(crate) fn without_stacks(command: &mut Command) -> &mut Command {
+    command.env("RUST_BACKTRACE", "0")
 }
 
 /// The lines of standard output, and whether the command succeeded. Standard error is passed on.
 pub(crate) fn output(command: &mut Command) -> Result<(Vec<String>, bool), String> {
+    let command = without_stacks(command);
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |what: &str, error| format!("could not {what} {program}: {error}");
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| failed("run", error))?;
@@ -135,6 +154,25 @@ fn failures(lines: &[String]) -> impl Iterator<Item = &String> {
     })
 }
 
+/// The names of those in libtest's list behind its reports: what is indented by four.
+fn names(failures: &[&String]) -> Vec<String> {
+    let lists = failures.iter().scan(0, |seen, line| {
+        *seen = match line.as_str() {
+            "failures:" => *seen + 1,
+            line if line.starts_with("test result: ") => 0,
+            _ => *seen,
+        };
+        Some((*seen, line))
+    });
+    let listed = lists.filter(|(seen, line)| *seen == 2 && line.starts_with("    "));
+    listed.map(|(_, line)| line.trim().to_owned()).collect()
+}
+
+/// The end of what a command said.
+pub(crate) fn last(lines: &[String]) -> Vec<String> {
+    lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
+}
+
 /// What tests that passed have printed, with `--show-output`: sections that open with
 /// `---- name stdout ----` and end before libtest's list of names.
 fn reports(lines: &[String]) -> impl Iterator<Item = &String> {
@@ -168,7 +206,16 @@ mod tests {
         let text = "test a ... ok\ntest b ... FAILED\n\nfailures:\n---- b stdout ----\nwhy\n\
                     failures:\n    b\ntest result: FAILED. 1 passed; 1 failed\nrunning 1 test";
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        assert_eq!(failures(&lines).count(), 6);
+        let failures: Vec<&String> = failures(&lines).collect();
+        assert_eq!((failures.len(), names(&failures)), (6, vec!["b".to_owned()]));
+    }
+
+    #[test]
+    fn of_a_command_the_end_is_said_again() {
+        let lines: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+        assert_eq!(last(&lines).len(), LAST_LINES);
+        assert_eq!(last(&lines).last(), lines.last());
+        assert_eq!(last(&lines[..3]), lines[..3]);
     }
 
     #[test]

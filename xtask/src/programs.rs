@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::parts;
 use crate::planted::{Suite, Test};
 use crate::together;
 use crate::workspace::Workspace;
@@ -104,7 +105,7 @@ impl Programs {
         if let Some(mutant) = mutant {
             command.env("ADAMANT_MUTANT", mutant);
         }
-        let child = command
+        let child = parts::without_stacks(&mut command)
             .spawn()
             .map_err(|error| format!("could not run {}: {error}", program.display()))?;
         let (has_succeeded, is_endless, lines) = watch(child)?;

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use crate::parts;
 use crate::proof_lines::Tries;
 use crate::together;
 use crate::workspace::Workspace;
@@ -216,7 +217,9 @@ fn command(
 
 /// Runs a process to its end, passes on its prose, and takes its lines.
 fn listen(name: &str, mut command: Command, tries: &Mutex<&mut Tries>) -> Result<(), String> {
-    let mut child = command.spawn().map_err(|error| format!("could not start: {error}"))?;
+    let mut child = parts::without_stacks(&mut command)
+        .spawn()
+        .map_err(|error| format!("could not start: {error}"))?;
     let mut wrong = None;
     for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).split(b'\n')) {
         let line = line.map_err(|error| format!("could not read what it prints: {error}"))?;

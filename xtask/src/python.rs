@@ -35,10 +35,13 @@ pub(crate) fn run(root: &Path) -> Part {
 pub(crate) fn part(name: &str, what: &str, work: impl FnOnce() -> Result<Counts, Halt>) -> Part {
     let start = Instant::now();
     println!("== {name}: {what}");
-    let (mut counts, mut skipped) = (Counts::default(), Vec::new());
+    let (mut counts, mut skipped, mut failed) = (Counts::default(), Vec::new(), Vec::new());
     match work() {
         Ok(found) => {
             counts = found;
+            if counts.failed > 0 {
+                failed.push(format!("{} tests, as pytest says above", counts.failed));
+            }
             if counts.skipped > 0 {
                 skipped.push(format!("{} tests, for reasons that pytest gives", counts.skipped));
             }
@@ -51,9 +54,11 @@ pub(crate) fn part(name: &str, what: &str, work: impl FnOnce() -> Result<Counts,
         Err(Halt::Failed(words)) => {
             println!("{words}");
             counts.failed = 1;
+            failed = parts::last(&words.lines().map(str::to_owned).collect::<Vec<_>>());
         }
     }
-    Part { name: name.to_owned(), seconds: start.elapsed().as_secs_f64(), counts, skipped }
+    let seconds = start.elapsed().as_secs_f64();
+    Part { name: name.to_owned(), seconds, counts, skipped, failed }
 }
 
 fn install_and_test(root: &Path) -> Result<Counts, Halt> {

@@ -86,6 +86,9 @@ pub(crate) fn summarise(ran: &[Part]) -> bool {
     for part in ran {
         part.skipped.iter().for_each(|what| println!("skipped in {}: {what}", part.name));
     }
+    for part in ran {
+        part.failed.iter().for_each(|what| println!("failed in {}: {what}", part.name));
+    }
     println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
     total.failed == 0
 }
