@@ -80,7 +80,8 @@ const COMMAND_FORCED: u16 = 1;
 const INVALID: u32 = 22;
 
 /// Serves one client, from its first word to its last, and returns when it has gone, as a client that is
-/// killed does, or when the power goes: a write is in the cache then, a flush has done nothing.
+/// killed does. From the moment when the power goes nothing is answered: the write that met it is in the cache, a
+/// flush has done nothing.
 ///
 /// # Errors
 /// Those of the socket, when nobody comes, or when a client does not keep to the protocol.
@@ -198,10 +199,16 @@ fn transmit(stream: &mut UnixStream, disk: &mut Disk, power: &Power) -> io::Resu
             _ => {}
         }
         if !lasts {
-            return Ok(());
+            return ignore(stream);
         }
         stream.write_all(&reply)?;
     }
+}
+
+/// Answers nothing any more, until the client has gone. A disk that went away instead would be an error to the
+/// machine, which loses its power a moment later: what it said of that error in between would count as its own.
+fn ignore(stream: &mut UnixStream) -> io::Result<()> {
+    io::copy(stream, &mut io::sink()).map(drop)
 }
 
 fn broken(what: &str) -> io::Error {
@@ -233,4 +240,38 @@ fn read_u32(stream: &mut UnixStream) -> io::Result<u32> {
 
 fn read_u64(stream: &mut UnixStream) -> io::Result<u64> {
     read_array(stream).map(u64::from_le_bytes).map(u64::swap_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flush() -> Vec<u8> {
+        let mut request = REQUEST_MAGIC.swap_bytes().to_le_bytes().to_vec();
+        request.extend(0_u16.to_le_bytes());
+        request.extend(FLUSH.swap_bytes().to_le_bytes());
+        request.extend([0; 8 + 8 + 4]);
+        request
+    }
+
+    /// The story: a machine heard that its disk was gone before its own power was, complained, and that was taken
+    /// for a loss.
+    #[test]
+    fn without_power_nothing_is_answered_and_nobody_is_told() {
+        let (mut client, mut server) = UnixStream::pair().unwrap();
+        let (power, mut disk) = (Power::new(), Disk::new(vec![0; 1 << 20], 1, false));
+        std::thread::scope(|scope| {
+            let served = scope.spawn(|| transmit(&mut server, &mut disk, &power));
+            client.write_all(&flush()).unwrap();
+            client.read_exact(&mut [0; 16]).unwrap();
+            power.go_after(0);
+            client.write_all(&flush()).unwrap();
+            client.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+            let silence = client.read(&mut [0]).unwrap_err();
+            assert!(matches!(silence.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut));
+            assert!(power.is_off());
+            drop(client);
+            served.join().unwrap().unwrap();
+        });
+    }
 }
