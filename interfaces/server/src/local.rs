@@ -143,7 +143,9 @@ impl Session {
         }
         self.set_version(version);
         reply.version = version;
-        greet(self.client.id, reply);
+        let member = self.shared.member.as_ref();
+        let leads = member.is_none_or(|member| member.standing().leads());
+        greet(self.client.id, leads, reply);
     }
 
     fn client_command(&mut self, arguments: &[Bytes], reply: &mut Replies) {
@@ -288,8 +290,8 @@ const SUBCOMMANDS: [&[u8]; 10] = [
     b"REPLY",
 ];
 
-/// What HELLO answers.
-fn greet(id: u64, reply: &mut Replies) {
+/// What HELLO answers; the role is the one of INFO, in this command's word.
+fn greet(id: u64, leads: bool, reply: &mut Replies) {
     reply.map(7);
     reply.bulk("server");
     reply.bulk("redis");
@@ -302,7 +304,7 @@ fn greet(id: u64, reply: &mut Replies) {
     reply.bulk("mode");
     reply.bulk("standalone");
     reply.bulk("role");
-    reply.bulk("master");
+    reply.bulk(if leads { "master" } else { "replica" });
     reply.bulk("modules");
     reply.array(0);
 }

@@ -185,6 +185,9 @@ fn each_node_says_who_leads_and_how_far_it_is() {
         let said = replication(&nodes, node);
         let role = if node == leader { "master" } else { "slave" };
         assert_eq!(said["role"], role, "{said:?}");
+        let greeting = nodes.client(node).say("HELLO 2");
+        let role = Value::bulk(if node == leader { "master" } else { "replica" });
+        assert!(matches!(&greeting, Value::Array(words) if words.contains(&role)), "{greeting:?}");
         assert_eq!(
             said.get("master_link_status").map(String::as_str),
             (node != leader).then_some("up")
