@@ -22,6 +22,7 @@ mod python;
 mod redis_py;
 mod docs;
 mod package;
+mod remote;
 mod test;
 mod tools;
 mod soundness;
@@ -38,7 +39,6 @@ mod proof;
 mod pmdk;
 mod peers;
 mod servers;
-mod remote;
 mod header;
 mod install_c;
 

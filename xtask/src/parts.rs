@@ -118,6 +118,25 @@ pub(crate) fn output(command: &mut Command) -> Result<(Vec<String>, bool), Strin
     Ok((lines, status.success()))
 }
 
+/// Prints the table. True if nothing failed.
+pub(crate) fn summarise(ran: &[Part]) -> bool {
+    println!();
+    println!("{:>9}  {:>6}  {:>6}  {:>7}  part", "seconds", "passed", "failed", "skipped");
+    for Part { name, seconds, counts, .. } in ran {
+        let Counts { passed, failed, skipped } = counts;
+        println!("{seconds:9.1}  {passed:6}  {failed:6}  {skipped:7}  {name}");
+    }
+    let total = ran.iter().map(|part| part.counts).fold(Counts::default(), Counts::plus);
+    for part in ran {
+        part.skipped.iter().for_each(|what| println!("skipped in {}: {what}", part.name));
+    }
+    for part in ran {
+        part.failed.iter().for_each(|what| println!("failed in {}: {what}", part.name));
+    }
+    println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
+    total.failed == 0
+}
+
 /// The counts of a line such as
 /// `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out`.
 fn result_line(line: &str) -> Option<Counts> {

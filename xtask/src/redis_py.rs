@@ -12,7 +12,11 @@ use crate::workspace::Workspace;
 /// Where its tests are, below the root.
 const TESTS: &str = "interfaces/server/tests/python";
 
-/// Builds the server and tests it.
+/// What they run: a variable that names it to them, its package and its name.
+const PROGRAMS: [(&str, &str, &str); 2] =
+    [("ADAMANT_SERVER", "adamant-server", "adamant-server"), ("ADAMANT", "adamant-cli", "adamant")];
+
+/// Builds the server and the command, and tests the one beside the other.
 pub(crate) fn run(workspace: &Workspace) -> Part {
     python::part("redis-py", "the server by redis-py and pytest, in target/python", || {
         build_and_test(workspace)
@@ -23,10 +27,14 @@ fn build_and_test(workspace: &Workspace) -> Result<Counts, Halt> {
     let tests = workspace.root.join(TESTS);
     let venv = workspace.root.join("target/python/redis");
     let python = python::environment(&venv, &tests.join("requirements.txt"))?;
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "-p", "adamant-server"]).current_dir(&workspace.root);
-    python::succeeds(&mut build, |said| Halt::Failed(format!("the server was not built: {said}")))?;
     let mut tests = python::tests(&python, &tests);
-    tests.env("ADAMANT_SERVER", workspace.target.join("debug/adamant-server"));
+    for (variable, package, program) in PROGRAMS {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "-p", package]).current_dir(&workspace.root);
+        python::succeeds(&mut build, |said| {
+            Halt::Failed(format!("{program} was not built: {said}"))
+        })?;
+        tests.env(variable, workspace.target.join("debug").join(program));
+    }
     python::count(&mut tests)
 }

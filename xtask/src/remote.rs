@@ -7,7 +7,6 @@
 
 use crate::parts::{self, Part};
 use crate::python::{self, Halt};
-use crate::test;
 use crate::workspace::Workspace;
 
 /// Its folder, below the root.
@@ -20,6 +19,21 @@ const TARGET: &str = "--manifest-path remote/Cargo.toml --target-dir target/remo
 /// as many as the test has by itself.
 pub(crate) fn run(rounds: Option<u32>) -> Result<bool, String> {
     let workspace = Workspace::load()?;
+    let ran = [
+        part(
+            &workspace,
+            "formatting",
+            &format!("fmt --manifest-path {FOLDER}/Cargo.toml --check"),
+            &[],
+        ),
+        part(&workspace, "clippy", "clippy TARGET --locked --all-targets -- -D warnings", &[]),
+        tests(&workspace, rounds),
+    ];
+    Ok(parts::summarise(&ran))
+}
+
+/// All tests, as a part of `cargo xtask test`.
+pub(crate) fn tests(workspace: &Workspace, rounds: Option<u32>) -> Part {
     let mut variables = Vec::new();
     let moto = workspace.root.join("target/python/moto");
     match python::environment(&moto, &workspace.root.join(REQUIREMENTS)) {
@@ -29,15 +43,12 @@ pub(crate) fn run(rounds: Option<u32>) -> Result<bool, String> {
     if let Some(rounds) = rounds {
         variables.push(("ADAMANT_FAILOVER_ROUNDS", rounds.to_string()));
     }
-    let part = |name: &str, line: &str| -> Part {
-        let line = line.replace("TARGET", TARGET);
-        let words: Vec<&str> = line.split(' ').collect();
-        parts::run(&workspace.root, name, &words, &variables)
-    };
-    let ran = [
-        part("formatting", &format!("fmt --manifest-path {FOLDER}/Cargo.toml --check")),
-        part("clippy", "clippy TARGET --locked --all-targets -- -D warnings"),
-        part("tests", "test TARGET --locked --no-fail-fast -- --show-output"),
-    ];
-    Ok(test::summarise(&ran))
+    let line = "test TARGET --locked --no-fail-fast -- --show-output";
+    part(workspace, "stores on objects", line, &variables)
+}
+
+fn part(workspace: &Workspace, name: &str, line: &str, variables: &[(&str, String)]) -> Part {
+    let line = line.replace("TARGET", TARGET);
+    let words: Vec<&str> = line.split(' ').collect();
+    parts::run(&workspace.root, name, &words, variables)
 }

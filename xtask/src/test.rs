@@ -5,9 +5,10 @@
 //! one that failed.
 
 use crate::docs;
-use crate::parts::{self, Counts, Part};
+use crate::parts::{self, Part};
 use crate::python;
 use crate::redis_py;
+use crate::remote;
 use crate::together;
 use crate::workspace::Workspace;
 
@@ -49,13 +50,14 @@ pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
     ran.push(run("benchmark smoke test", BENCHMARK, &[]));
     ran.push(python::run(&workspace.root));
     ran.push(redis_py::run(&workspace));
-    Ok(summarise(&ran))
+    ran.push(remote::tests(&workspace, None));
+    Ok(parts::summarise(&ran))
 }
 
 /// Runs the parts in Python alone.
 pub(crate) fn run_python() -> Result<bool, String> {
     let workspace = Workspace::load()?;
-    Ok(summarise(&[python::run(&workspace.root), redis_py::run(&workspace)]))
+    Ok(parts::summarise(&[python::run(&workspace.root), redis_py::run(&workspace)]))
 }
 
 /// Each program of the examples' package, and each example of any package.
@@ -72,23 +74,4 @@ fn examples(workspace: &Workspace) -> Vec<Part> {
         }
     }
     ran
-}
-
-/// Prints the table. True if nothing failed.
-pub(crate) fn summarise(ran: &[Part]) -> bool {
-    println!();
-    println!("{:>9}  {:>6}  {:>6}  {:>7}  part", "seconds", "passed", "failed", "skipped");
-    for Part { name, seconds, counts, .. } in ran {
-        let Counts { passed, failed, skipped } = counts;
-        println!("{seconds:9.1}  {passed:6}  {failed:6}  {skipped:7}  {name}");
-    }
-    let total = ran.iter().map(|part| part.counts).fold(Counts::default(), Counts::plus);
-    for part in ran {
-        part.skipped.iter().for_each(|what| println!("skipped in {}: {what}", part.name));
-    }
-    for part in ran {
-        part.failed.iter().for_each(|what| println!("failed in {}: {what}", part.name));
-    }
-    println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
-    total.failed == 0
 }
