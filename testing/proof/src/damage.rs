@@ -5,6 +5,8 @@
 //! Right is: of a store that was closed, all of its content; of one whose process died, that of some commit,
 //! since what was never durable may end there. Pages are verified when first touched, as an option of stores
 //! has it. The pool of the undo journal has no checksums, so of that one only errors or numbers are promised.
+//! A pool is a whole store by itself when it was closed: one of an earlier moment, put back, is the store of then where
+//! the log tells nothing of what came later, because that was taken to the pool and its files were given back.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +24,8 @@ use crate::report::Report;
 const KIND: &str = "damage";
 /// Damages of one store.
 const ROUND: u64 = 200;
+/// Of the twenty kinds of damage the one that takes files from an earlier moment.
+const EARLIER: u8 = 18;
 /// Longer than anything here takes, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -32,6 +36,8 @@ struct Subject {
     models: Vec<Content>,
     is_closed: bool,
     earlier: SimDisk,
+    /// The number of the last commit of then.
+    earlier_commit: usize,
     other: SimDisk,
 }
 
@@ -74,6 +80,7 @@ fn subject(setup: Setup, random: &mut fastrand::Rng) -> Subject {
     let (steps, is_closed) = (random.u64(10..mix.steps), random.bool());
     (0..steps).for_each(|_| workload.step().unwrap());
     let earlier = disk.kill(disk.operation_count());
+    let earlier_commit = workload.models.len() - 1;
     (steps..mix.steps).for_each(|_| workload.step().unwrap());
     let end = disk.operation_count();
     let models = workload.models.clone();
@@ -84,7 +91,7 @@ fn subject(setup: Setup, random: &mut fastrand::Rng) -> Subject {
         end
     };
     let (disk, other) = (disk.kill(end), other.kill(other.operation_count()));
-    Subject { setup, disk, models, is_closed, earlier, other }
+    Subject { setup, disk, models, is_closed, earlier, earlier_commit, other }
 }
 
 fn try_damage(
@@ -96,12 +103,13 @@ fn try_damage(
 ) {
     let disk = subject.disk.cursor().kill().without_history();
     let mut files = Files::of(&disk);
-    let (what, place) = damage(&mut files, subject, random);
+    let Damage { what, place, is_earlier } = damage(&mut files, subject, random);
     let detail = format!("{place} {}", if subject.setup.is_undo { "undo" } else { "redo" });
     report.add(KIND, &detail, 1);
     let start = Instant::now();
     let is_trusted = !(subject.setup.is_undo && place == Place::Pool);
-    let outcome = attempt(|| look(subject, &disk, is_trusted));
+    let earlier_commit = (is_earlier && place == Place::Pool).then_some(subject.earlier_commit);
+    let outcome = attempt(|| look(subject, &disk, is_trusted, earlier_commit));
     let outcome = outcome.and_then(|is_refused| {
         *refused += u64::from(is_refused);
         if start.elapsed() < PATIENCE { Ok(()) } else { Err("it took too long".to_owned()) }
@@ -113,29 +121,43 @@ fn try_damage(
     }
 }
 
-/// Does some damage; says what, and to what.
-fn damage(files: &mut Files, subject: &Subject, random: &mut fastrand::Rng) -> (String, Place) {
+/// What was done to a store, and to which of its files; whether they are what they were before.
+struct Damage {
+    what: String,
+    place: Place,
+    is_earlier: bool,
+}
+
+/// Does some damage.
+fn damage(files: &mut Files, subject: &Subject, random: &mut fastrand::Rng) -> Damage {
     let at = files.some(random);
     let place = files.place(at);
     let name = files.name(at);
-    let what = match random.u8(..20) {
+    let kind = random.u8(..20);
+    let what = match kind {
         0..=7 => files.flip(at, random),
         8..=10 => files.overwrite(at, random, |_, piece| piece.fill(0)),
         11..=13 => files.overwrite(at, random, |random, piece| random.fill(piece)),
         14 | 15 => files.cut(at, random),
         16 => files.swap(at, random),
         17 => files.duplicate(at, random),
-        18 => files.take_from(at, &Files::of(&subject.earlier)),
-        _ => files.take_from(at, &Files::of(&subject.other)),
+        EARLIER => files.take_from(at, &Files::of(&subject.earlier), "an earlier moment"),
+        _ => files.take_from(at, &Files::of(&subject.other), "another store"),
     };
-    (format!("{name}: {what}"), place)
+    Damage { what: format!("{name}: {what}"), place, is_earlier: kind == EARLIER }
 }
 
-/// Opens the store, reads all of it, checks it and writes. True if any of it was refused.
+/// Opens the store, reads all of it, checks it and writes. True if any of it was refused. `earlier_commit`: the last one
+/// of the moment that the pool is of, if it is not of the last moment.
 ///
 /// # Panics
 /// If something is read that should not be there, or missing without an error.
-fn look(subject: &Subject, disk: &SimDisk, is_trusted: bool) -> bool {
+fn look(
+    subject: &Subject,
+    disk: &SimDisk,
+    is_trusted: bool,
+    earlier_commit: Option<usize>,
+) -> bool {
     let root: Arc<dyn Directory> = Arc::new(SimDirectory::root(disk));
     let options = subject.setup.options().verify_first_touch(true).create(false);
     let store = match Store::open_directory(root, options) {
@@ -152,7 +174,8 @@ fn look(subject: &Subject, disk: &SimDisk, is_trusted: bool) -> bool {
     {
         let models = &subject.models;
         let allowed = if subject.is_closed { &models[models.len() - 1..] } else { &models[..] };
-        assert!(allowed.contains(&found), "read without an error, and wrong");
+        let is_of_then = earlier_commit.is_some_and(|commit| models[commit] == found);
+        assert!(allowed.contains(&found) || is_of_then, "read without an error, and wrong");
     }
     is_refused |= !store.check().is_ok_and(|report| report.is_clean());
     for info in store.keyspaces().unwrap_or_default() {

@@ -121,7 +121,7 @@ impl Files {
     }
 
     /// All files of its kind become those of another disk, as far as there are any.
-    pub(crate) fn take_from(&mut self, at: usize, other: &Files) -> String {
+    pub(crate) fn take_from(&mut self, at: usize, other: &Files, whose: &str) -> String {
         let place = self.place(at);
         let mut sources = other.files.iter().filter(|file| file.0 == place);
         for at in 0..self.files.len() {
@@ -131,7 +131,7 @@ impl Files {
                 self.replace(at, bytes);
             }
         }
-        format!("all of {place} taken from elsewhere")
+        format!("all of {place} are those of {whose}")
     }
 
     /// A byte that is not zero, or near one; often in the first page.
