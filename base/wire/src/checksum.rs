@@ -4,6 +4,8 @@
 //! Invariants: `crc32c(crc32c(0, a), b) == crc32c(0, ab)`; the sum of a page of zeros is 0.
 //! Thread safety: pure functions.
 
+use std::sync::OnceLock;
+
 /// Bytes of the pages that `page_sum` is made for.
 const PAGE_BYTES: usize = 4096;
 /// CRC32C of `PAGE_BYTES` zero bytes.
@@ -52,13 +54,21 @@ const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
 /// range follows from those of what lies before its start and before its end, in the same time for
 /// every length. After `crc32_combine` of zlib (Mark Adler): checksums are polynomials, and to append a
 /// byte is to multiply by x^8, to append many by a power of it: the product of one power for each digit
-/// of their number, which are kept. 16 KiB; making it takes some 150 us, a look-up 0.03 us a digit.
-#[derive(Clone, Debug)]
-pub struct Advance(Box<[[u32; DIGIT_VALUES]; DIGITS]>);
+/// of their number, which are kept. 16 KiB; making them takes some 150 us, once in a process, a look-up 0.03 us a
+/// digit.
+#[derive(Clone, Copy, Debug)]
+pub struct Advance(&'static Powers);
+
+type Powers = [[u32; DIGIT_VALUES]; DIGITS];
 
 impl Advance {
     /// The powers, which depend on nothing.
     pub fn new() -> Self {
+        static POWERS: OnceLock<Box<Powers>> = OnceLock::new();
+        Self(POWERS.get_or_init(Self::powers))
+    }
+
+    fn powers() -> Box<Powers> {
         let mut powers = Box::new([[ONE; DIGIT_VALUES]; DIGITS]);
         let mut step = BYTE;
         for digit in powers.iter_mut() {
@@ -67,7 +77,7 @@ impl Advance {
             }
             step = product(digit[DIGIT_VALUES - 1], step);
         }
-        Self(powers)
+        powers
     }
 
     /// The part of the checksum of bytes that the one before them has in it.
