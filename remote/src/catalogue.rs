@@ -122,7 +122,7 @@ impl Shared {
         let mut batch = WriteBatch::new();
         batch.put(keyspace_key(name), encode_keyspace(id, engine));
         batch.put(head_key(), encode_head(next));
-        let handle = self.wait(db.write(batch))?;
+        let handle = self.wait_for_change(db.write(batch))?;
         let state = KeyspaceState::new(id, name, engine);
         *next_id = next;
         keyspaces.insert(name.to_owned(), Arc::clone(&state));
@@ -140,7 +140,7 @@ impl Shared {
         let mut batch = WriteBatch::new();
         batch.delete(keyspace_key(name));
         batch.put(doomed_key(state.id), []);
-        let handle = self.wait(db.write(batch))?;
+        let handle = self.wait_for_change(db.write(batch))?;
         catalogue.keyspaces.remove(name);
         state.is_dropped.store(true, Ordering::Release);
         drop(catalogue);

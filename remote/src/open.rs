@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use slatedb::config::{DbReaderOptions, Settings};
+use slatedb::config::{CompactionWorkerOptions, CompactorOptions, DbReaderOptions, Settings};
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 use slatedb::db_cache::{DbCache, SplitCache};
 use slatedb::{Db, DbReadOps, DbReader};
@@ -23,6 +23,12 @@ const FINDING_PART: u64 = 4;
 const CACHE_ID: u64 = 0;
 /// Memtables that may wait to be written.
 const MEMTABLES_MAX: u64 = 8;
+/// Bytes of a table that a compaction writes. What finds its blocks is in memory until it is whole, and again when
+/// it is read; of tables that are no larger, one compaction holds little at once.
+const TABLE_BYTES_MAX: usize = 64 << 20;
+/// Bytes that a compaction asks for at once of each table that it reads, and how many such requests are under way.
+const READ_AHEAD_BYTES: usize = 1 << 20;
+const READS_AHEAD: usize = 2;
 
 /// Opens a store. `is_copying`: also one that a copy has left unfinished.
 pub(crate) fn open(location: Location, options: &Options, is_copying: bool) -> Result<Arc<Shared>> {
@@ -43,7 +49,8 @@ pub(crate) fn open(location: Location, options: &Options, is_copying: bool) -> R
         };
         Ok((database, catalogue, doomed))
     };
-    let (database, catalogue, doomed) = match wait(Some(&runtime), opening) {
+    let wait_max = Duration::from_millis(options.wait_ms_max);
+    let (database, catalogue, doomed) = match wait(Some(&runtime), wait_max, opening) {
         Ok(opened) => opened,
         Err(error) => {
             // Dropping it would wait, which not every thread may.
@@ -51,7 +58,7 @@ pub(crate) fn open(location: Location, options: &Options, is_copying: bool) -> R
             return Err(error);
         }
     };
-    let shared = Shared::new(url, database, catalogue, runtime);
+    let shared = Shared::new(url, database, catalogue, wait_max, runtime);
     if let Database::Writer(db) = &shared.database {
         doomed.into_iter().for_each(|id| shared.remove_later(db, id));
     }
@@ -115,7 +122,26 @@ fn settings(options: &Options) -> Settings {
         manifest_poll_interval: Duration::from_millis(options.poll_ms),
         l0_sst_size_bytes: options.memtable_bytes_max as usize,
         max_unflushed_bytes: (options.memtable_bytes_max * MEMTABLES_MAX) as usize,
+        compactor_options: Some(compaction()),
         ..Settings::default()
+    }
+}
+
+/// One compaction at a time, in one part: SlateDB's own defaults run four, of four parts each, and each part reads
+/// 8 MiB ahead of every table that it merges.
+fn compaction() -> CompactorOptions {
+    let worker = CompactionWorkerOptions {
+        max_concurrent_compactions: 1,
+        max_subcompactions: 1,
+        max_sst_size: TABLE_BYTES_MAX,
+        bytes_to_fetch: READ_AHEAD_BYTES,
+        max_fetch_tasks: READS_AHEAD,
+        ..CompactionWorkerOptions::default()
+    };
+    CompactorOptions {
+        max_concurrent_compactions: 1,
+        worker: Some(worker),
+        ..CompactorOptions::default()
     }
 }
 

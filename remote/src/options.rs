@@ -15,6 +15,7 @@ pub struct Options {
     pub(crate) read_only: bool,
     pub(crate) flush_ms: u64,
     pub(crate) poll_ms: u64,
+    pub(crate) wait_ms_max: u64,
     pub(crate) cache_bytes_max: u64,
     pub(crate) memtable_bytes_max: u64,
 }
@@ -27,6 +28,7 @@ impl Options {
             read_only: false,
             flush_ms: 20,
             poll_ms: 1_000,
+            wait_ms_max: 300_000,
             cache_bytes_max: 64 << 20,
             memtable_bytes_max: 64 << 20,
         }
@@ -59,6 +61,22 @@ impl Options {
     #[must_use]
     pub fn poll_ms(mut self, milliseconds: u64) -> Self {
         self.poll_ms = milliseconds.max(1);
+        self
+    }
+
+    /// Milliseconds that a call waits for objects that cannot be reached, or that have no room. Then it fails with
+    /// [`Error::Unavailable`](crate::Error::Unavailable), and of a commit it is not known whether it takes place: the
+    /// store has to be opened again. Default: 300,000, five minutes.
+    ///
+    /// ```
+    /// use adamant_remote::{Options, Store};
+    ///
+    /// let store = Store::open_with("slatedb+memory://", Options::new().wait_ms_max(10_000))?;
+    /// # Ok::<(), adamant_remote::Error>(())
+    /// ```
+    #[must_use]
+    pub fn wait_ms_max(mut self, milliseconds: u64) -> Self {
+        self.wait_ms_max = milliseconds.max(1);
         self
     }
 

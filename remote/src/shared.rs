@@ -4,7 +4,8 @@
 //! here too, once.
 //! Invariants: no call that commits returns before SlateDB says that the commit is in the objects; SlateDB
 //! itself says yes before, also to a writer whose place another one has taken.
-//! The catalogue in memory is that of the objects: only this handle changes it, as long as it is the writer.
+//! The catalogue in memory is that of the objects: only this handle changes it, as long as it is the writer. A
+//! handle that does not know what became of a change is of no use any more: what it knows may be wrong.
 //! Thread safety: whoever writes to keyspaces holds the catalogue to read until SlateDB has put the commit
 //! in order, whoever drops one holds it alone: so nothing comes into a keyspace after its end.
 
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::RwLock;
 use slatedb::{Db, DbReader, DbTransaction, WriteBatch, WriteHandle};
@@ -72,6 +74,10 @@ pub(crate) struct Shared {
     is_closed: AtomicBool,
     /// Whether SlateDB has said that another writer is there: it says so for ever.
     is_fenced: AtomicBool,
+    /// Whether it is not known of some change whether it took place.
+    is_doubtful: AtomicBool,
+    /// How long a call waits for the objects.
+    wait_max: Duration,
     /// Taken when this is dropped.
     runtime: Option<Runtime>,
 }
@@ -81,6 +87,7 @@ impl Shared {
         url: String,
         database: Database,
         catalogue: Catalogue,
+        wait_max: Duration,
         runtime: Runtime,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -89,6 +96,8 @@ impl Shared {
             catalogue: RwLock::new(catalogue),
             is_closed: AtomicBool::new(false),
             is_fenced: AtomicBool::new(false),
+            is_doubtful: AtomicBool::new(false),
+            wait_max,
             runtime: Some(runtime),
         })
     }
@@ -105,7 +114,7 @@ impl Shared {
 
     /// Waits for what SlateDB does.
     pub(crate) fn wait<T>(&self, work: impl Future<Output = SlateResult<T>>) -> Result<T> {
-        let done = self.block(work).map_err(Error::of_slate(&self.url));
+        let done = self.block(async { work.await.map_err(Error::of_slate(&self.url)) });
         if let Err(error) = &done
             && error.is_fenced()
         {
@@ -114,9 +123,21 @@ impl Shared {
         done
     }
 
-    /// Waits.
-    pub(crate) fn block<T>(&self, work: impl Future<Output = T>) -> T {
-        wait(self.runtime.as_ref(), work)
+    /// Waits for what SlateDB does to change something.
+    pub(crate) fn wait_for_change<T>(
+        &self,
+        work: impl Future<Output = SlateResult<T>>,
+    ) -> Result<T> {
+        let done = self.wait(work);
+        if matches!(done, Err(Error::Unavailable { .. })) {
+            self.is_doubtful.store(true, Ordering::Release);
+        }
+        done
+    }
+
+    /// Waits, as long as a call may.
+    pub(crate) fn block<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        wait(self.runtime.as_ref(), self.wait_max, work)
     }
 
     /// Leaves work to the threads of the store.
@@ -134,6 +155,11 @@ impl Shared {
         }
         if self.is_fenced.load(Ordering::Acquire) {
             return Err(Error::Fenced { url: self.url.clone() });
+        }
+        if self.is_doubtful.load(Ordering::Acquire) {
+            let what =
+                format!("{}: of an earlier change it is not known whether it is there", self.url);
+            return Err(Error::Unavailable { what });
         }
         Ok(())
     }
@@ -174,7 +200,7 @@ impl Shared {
         self.check_open()?;
         let catalogue = self.catalogue.read();
         keyspaces.try_for_each(|keyspace| keyspace.check())?;
-        let handle = self.wait(work)?;
+        let handle = self.wait_for_change(work)?;
         drop(catalogue);
         match handle {
             Some(handle) => self.await_durable(&handle),
@@ -184,13 +210,13 @@ impl Shared {
 
     /// Waits until a commit is in the objects. The one place where a commit becomes a promise.
     pub(crate) fn await_durable(&self, handle: &WriteHandle) -> Result<()> {
-        self.wait(handle.await_durable())
+        self.wait_for_change(handle.await_durable())
     }
 
     /// Makes durable whatever has been committed.
     pub(crate) fn sync(&self) -> Result<()> {
         let db = self.writer("sync")?;
-        self.wait(db.flush())
+        self.wait_for_change(db.flush())
     }
 
     /// Closes.
@@ -219,8 +245,16 @@ impl Drop for Shared {
 }
 
 /// Waits for work on this thread, with the threads of a store beside it: also on one that belongs to
-/// another runtime, where tokio's own way to wait would panic.
-pub(crate) fn wait<T>(runtime: Option<&Runtime>, work: impl Future<Output = T>) -> T {
+/// another runtime, where tokio's own way to wait would panic. SlateDB itself tries for ever to reach objects
+/// that it cannot reach; here that has an end.
+pub(crate) fn wait<T>(
+    runtime: Option<&Runtime>,
+    wait_max: Duration,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
     let _entered = runtime.map(Runtime::enter);
-    pollster::block_on(work)
+    pollster::block_on(async {
+        let late = |_| Error::Unavailable { what: format!("no answer within {wait_max:?}") };
+        tokio::time::timeout(wait_max, work).await.map_err(late).flatten()
+    })
 }

@@ -265,3 +265,52 @@ fn the_program_tells_what_it_did_and_what_went_wrong() {
     let (code, said) = run(&["copy", &url, &path("new"), "--engine", "quick"]);
     assert!(code == Some(2) && said.contains("bplus"), "{code:?}: {said}");
 }
+
+/// Most that a program had in memory of its own while it ran, and most of its mapped files' pages, in MiB.
+fn peaks_of(mut child: std::process::Child) -> (u64, u64) {
+    let (mut own, mut mapped) = (0, 0);
+    while child.try_wait().unwrap().is_none() {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id()));
+        let status = status.unwrap_or_default();
+        let mib = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let words = line.and_then(|line| line.split_whitespace().next());
+            words.and_then(|word| word.parse::<u64>().ok()).unwrap_or(0) >> 10
+        };
+        (own, mapped) = (own.max(mib("RssAnon:")), mapped.max(mib("RssFile:")));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(child.wait().unwrap().success());
+    (own, mapped)
+}
+
+/// However large a store is: what is in memory of it, both ways, by every engine that it could have.
+#[test]
+fn a_copy_takes_little_memory() {
+    let mib = std::env::var("ADAMANT_COPY_MIB").map_or(192, |text| text.parse().unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (seed, value_bytes) = (5, 4_000);
+    let mut random = Rng::with_seed(seed);
+    for engine in [Engine::Bplus, Engine::Lsm] {
+        let name = engine.name();
+        let options = adamant::Options::new().memory_bytes_max(64 << 20);
+        let store = adamant::Store::open_with(path(name), options).unwrap();
+        let keyspace =
+            store.create_keyspace_with("main", KeyspaceOptions::new().engine(engine)).unwrap();
+        let entries = (0..mib * (1 << 20) / value_bytes).map(|number: u64| {
+            let value: Vec<u8> =
+                std::iter::repeat_with(|| random.u8(..)).take(value_bytes as usize).collect();
+            (number.swap_bytes().to_le_bytes(), value)
+        });
+        keyspace.load_sorted(entries).unwrap();
+        store.close().unwrap();
+        let url = format!("slatedb+file://{}", text(&path("objects")));
+        let there = peaks_of(command(&["copy", &text(&path(name)), &url]).spawn().unwrap());
+        let back = peaks_of(command(&["copy", &url, &text(&path("back"))]).spawn().unwrap());
+        println!("{mib} MiB, {name}: MiB of its own and mapped: there {there:?}, back {back:?}");
+        for place in [name, "objects", "back"] {
+            std::fs::remove_dir_all(path(place)).unwrap();
+        }
+    }
+}

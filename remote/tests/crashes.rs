@@ -5,22 +5,19 @@
 //! are kept while a store is used, with tables and blocks as small as can be, so that flushes, compactions and
 //! dropped keyspaces are among them; then each of them is opened, for reading and for writing.
 
+#[path = "common/watched.rs"]
+mod watched;
+
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use adamant_remote::object_store::ObjectStore;
 use adamant_remote::object_store::memory::InMemory;
-use adamant_remote::object_store::path::Path;
-use adamant_remote::object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
-};
 use adamant_remote::{Options, Store};
-use async_trait::async_trait;
 use fastrand::Rng;
-use futures::StreamExt;
-use futures::stream::BoxStream;
+
+use watched::{Watch, Watched};
 
 /// Objects as they were after a write, how many steps had returned by then, and how many had begun.
 struct State {
@@ -29,87 +26,21 @@ struct State {
     begun: usize,
 }
 
-/// Objects in memory, and all states that they were in.
+/// All states that objects were in.
 #[derive(Default)]
 struct Recorder {
-    objects: InMemory,
     states: Mutex<Vec<State>>,
     returned: AtomicUsize,
     begun: AtomicUsize,
 }
 
-/// What SlateDB gets of it.
-#[derive(Clone, Default)]
-struct Recorded(Arc<Recorder>);
-
-impl Recorded {
-    fn record(&self) {
-        let Recorder { objects, states, returned, begun } = &*self.0;
+impl Watch for Recorder {
+    fn after(&self, objects: &InMemory) {
         // What had returned before is there; what is there had begun.
-        let returned = returned.load(Ordering::SeqCst);
+        let returned = self.returned.load(Ordering::SeqCst);
         let objects = objects.fork();
-        let begun = begun.load(Ordering::SeqCst);
-        states.lock().unwrap().push(State { objects, returned, begun });
-    }
-}
-
-impl fmt::Debug for Recorded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Recorded")
-    }
-}
-
-impl fmt::Display for Recorded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Recorded")
-    }
-}
-
-#[async_trait]
-impl ObjectStore for Recorded {
-    async fn put_opts(
-        &self,
-        location: &Path,
-        payload: PutPayload,
-        options: PutOptions,
-    ) -> Result<PutResult> {
-        let made = self.0.objects.put_opts(location, payload, options).await;
-        self.record();
-        made
-    }
-
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        options: PutMultipartOptions,
-    ) -> Result<Box<dyn MultipartUpload>> {
-        self.0.objects.put_multipart_opts(location, options).await
-    }
-
-    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.0.objects.get_opts(location, options).await
-    }
-
-    fn delete_stream(
-        &self,
-        locations: BoxStream<'static, Result<Path>>,
-    ) -> BoxStream<'static, Result<Path>> {
-        let recorded = self.clone();
-        self.0.objects.delete_stream(locations).inspect(move |_| recorded.record()).boxed()
-    }
-
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.0.objects.list(prefix)
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.0.objects.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        let made = self.0.objects.copy_opts(from, to, options).await;
-        self.record();
-        made
+        let begun = self.begun.load(Ordering::SeqCst);
+        self.states.lock().unwrap().push(State { objects, returned, begun });
     }
 }
 
@@ -206,15 +137,15 @@ fn each_state_between_two_objects_is_a_beginning_of_the_commits() {
     let mut count = 0;
     for seed in 0..3 {
         let (steps, models) = plan(seed, 90);
-        let recorded = Recorded::default();
+        let recorded = Watched::new(Recorder::default());
         let store = Store::open_objects(Arc::new(recorded.clone()), "store", options()).unwrap();
         for (number, step) in (1..).zip(&steps) {
-            recorded.0.begun.store(number, Ordering::SeqCst);
+            recorded.watch.begun.store(number, Ordering::SeqCst);
             run(&store, step);
-            recorded.0.returned.store(number, Ordering::SeqCst);
+            recorded.watch.returned.store(number, Ordering::SeqCst);
         }
         store.close().unwrap();
-        let states = std::mem::take(&mut *recorded.0.states.lock().unwrap());
+        let states = std::mem::take(&mut *recorded.watch.states.lock().unwrap());
         for (at, State { objects, returned, begun }) in states.into_iter().enumerate() {
             let context = format!("seed {seed}, state {at}, {returned} returned, {begun} begun");
             let objects: Arc<dyn ObjectStore> = Arc::new(objects);

@@ -11,7 +11,7 @@ use adamant::{Durability, Engine, KeyspaceOptions, Slice};
 
 use super::CopyOptions;
 use super::error::CopyError;
-use super::source::{Entries, Source};
+use super::source::{Entries, Source, bounded};
 use crate::location::Location;
 use crate::open;
 use crate::options::Options;
@@ -44,7 +44,7 @@ impl Target {
         if unfinished.exists() {
             remove_left(&unfinished)?;
         }
-        let store = adamant::Store::open(&unfinished)?;
+        let store = adamant::Store::open_with(&unfinished, bounded())?;
         Ok(Self::Local { store, unfinished, path: path.to_owned(), engine: options.engine })
     }
 
