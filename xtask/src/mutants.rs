@@ -10,6 +10,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use crate::planted::{MISTAKES_OF_TESTS, Mutant, PLANTED, SITES, Suite, Test};
 use crate::programs::{Programs, Ran};
@@ -47,20 +49,38 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     };
     let workspace = Workspace::load()?;
     judge_names(&workspace.root)?;
-    let mutants = chosen(&options);
-    let mut trial = Trial::new(&workspace, &mutants, &options)?;
-    for mutant in mutants {
-        let verdict = trial.plant(mutant)?;
-        trial.add(verdict);
-    }
-    for (name, test) in own_mistakes(&options) {
-        let verdict = trial.ask(name, test)?;
-        trial.add(verdict);
-    }
-    if leaves_out_calls(&options) {
-        trial.leave_out_calls()?;
-    }
+    let jobs = jobs(&options);
+    let trial = Trial::new(&workspace, &jobs)?;
+    trial.run(jobs)?;
     Ok(trial.finish())
+}
+
+/// Something to run, by a process of its own or several.
+#[derive(Clone, Copy)]
+enum Job {
+    /// A test under the simulator, which leaves out one call after the other.
+    LeaveOut(&'static Test),
+    /// A mistake to plant.
+    Plant(&'static Mutant),
+    /// A test that plants a mistake by itself.
+    Ask(&'static str, &'static Test),
+}
+
+impl Job {
+    fn tests(&self) -> &'static [Test] {
+        match self {
+            Self::LeaveOut(test) | Self::Ask(_, test) => std::slice::from_ref(*test),
+            Self::Plant(mutant) => mutant.tests,
+        }
+    }
+}
+
+/// All that is asked for, what takes longest first: whoever is done takes the next one.
+fn jobs(options: &Options) -> Vec<Job> {
+    let calls = SITES.iter().filter(|_| leaves_out_calls(options)).map(Job::LeaveOut);
+    let planted = chosen(options).into_iter().map(Job::Plant);
+    let asked = own_mistakes(options).map(|(name, test)| Job::Ask(name, test));
+    calls.chain(planted).chain(asked).collect()
 }
 
 /// The mistakes of tests that are asked for.
@@ -84,42 +104,68 @@ fn chosen(options: &Options) -> Vec<&'static Mutant> {
     PLANTED.iter().filter(is_chosen).collect()
 }
 
+/// What a call that was left out is called, whether it was noticed, and by whom or why not.
+type Calls = BTreeMap<String, (bool, String)>;
+
 /// Programs, tests that are known to pass, and verdicts.
 struct Trial {
     programs: Programs,
-    sound: BTreeSet<Test>,
-    verdicts: Vec<Verdict>,
+    sound: Mutex<BTreeSet<Test>>,
+    verdicts: Mutex<Vec<Verdict>>,
+    calls: Mutex<Calls>,
 }
 
 impl Trial {
     /// Builds what the tests of these mistakes are in, and nothing else: that takes most of the time.
-    fn new(
-        workspace: &Workspace,
-        mutants: &[&'static Mutant],
-        options: &Options,
-    ) -> Result<Self, String> {
-        let planted = mutants.iter().flat_map(|mutant| mutant.tests);
-        let sites = SITES.iter().filter(|_| leaves_out_calls(options));
-        let others = own_mistakes(options).map(|(_, test)| test).chain(sites);
-        let suites: BTreeSet<Suite> = planted.chain(others).map(|test| test.suite).collect();
+    fn new(workspace: &Workspace, jobs: &[Job]) -> Result<Self, String> {
+        let suites = jobs.iter().flat_map(Job::tests).map(|test| test.suite).collect();
         let programs = Programs::build(workspace, &suites)?;
-        Ok(Self { programs, sound: BTreeSet::new(), verdicts: Vec::new() })
+        let (sound, verdicts, calls) = Default::default();
+        Ok(Self { programs, sound, verdicts, calls })
+    }
+
+    /// Does all of it, as many jobs at once as there are processors: nearly every test uses one.
+    fn run(&self, jobs: Vec<Job>) -> Result<(), String> {
+        let queue = Mutex::new(jobs.into_iter());
+        let work = || -> Result<(), String> {
+            loop {
+                let next = locked(&queue).next();
+                match next {
+                    None => return Ok(()),
+                    Some(Job::LeaveOut(test)) => self.leave_out_calls(test)?,
+                    Some(Job::Plant(mutant)) => self.add(self.plant(mutant)?),
+                    Some(Job::Ask(name, test)) => self.add(self.ask(name, test)?),
+                }
+            }
+        };
+        let side_by_side = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..side_by_side).map(|_| scope.spawn(work)).collect();
+            let outcome = |worker: thread::ScopedJoinHandle<'_, _>| {
+                worker.join().unwrap_or_else(|_| Err("one who runs tests panicked".to_owned()))
+            };
+            workers.into_iter().map(outcome).fold(Ok(()), Result::and)
+        })?;
+        for (name, (noticed, why)) in std::mem::take(&mut *locked(&self.calls)) {
+            self.add(Verdict { name, noticed, why });
+        }
+        Ok(())
     }
 
     /// Whether a test passes with nothing planted: run once.
-    fn is_sound(&mut self, test: &Test) -> Result<bool, String> {
-        if self.sound.contains(test) {
+    fn is_sound(&self, test: &Test) -> Result<bool, String> {
+        if locked(&self.sound).contains(test) {
             return Ok(true);
         }
         let ran = self.programs.run(test, None)?;
         if ran.has_passed {
-            self.sound.insert(*test);
+            locked(&self.sound).insert(*test);
         }
         Ok(ran.has_passed)
     }
 
     /// Plants a mistake and asks one test after the other.
-    fn plant(&mut self, mutant: &Mutant) -> Result<Verdict, String> {
+    fn plant(&self, mutant: &Mutant) -> Result<Verdict, String> {
         let mut missed = Vec::new();
         for test in mutant.tests {
             if !self.is_sound(test)? {
@@ -156,54 +202,55 @@ impl Trial {
     /// Has the simulator leave out calls that make something durable, one by one, and takes over its
     /// verdicts. A call that several suites meet is noticed if one of them does; what none
     /// notices is needless, as a test that passes all the same has to argue.
-    fn leave_out_calls(&mut self) -> Result<(), String> {
-        let mut calls: BTreeMap<String, (bool, String)> = BTreeMap::new();
-        for test in SITES {
-            let ran = self.programs.run(test, None)?;
-            for (call, noticed) in ran.lines.iter().filter_map(|line| verdict_of(line)) {
-                let (verb, place) = call.split_once(" at ").unwrap_or(("call", call));
-                let name = format!("call.{}@{place}", verb.replace(' ', "-"));
-                let why = match noticed {
-                    Some(said) => format!("{}: {said}", name_of(test)),
-                    None if ran.has_passed => format!("needless, {} says why", name_of(test)),
-                    None => format!("NOT NOTICED by {}", name_of(test)),
-                };
-                let is_fine = noticed.is_some() || ran.has_passed;
-                let known = calls.entry(name).or_insert_with(|| (is_fine, why.clone()));
-                if noticed.is_some() && (!known.0 || known.1.starts_with("needless")) {
-                    *known = (true, why);
-                }
-            }
-            if !ran.has_passed {
-                let why = format!("NOT NOTICED: {}", complaint(&ran));
-                calls.insert(format!("calls.{}", name_of(test)), (false, why));
+    fn leave_out_calls(&self, test: &Test) -> Result<(), String> {
+        let ran = self.programs.run(test, None)?;
+        let mut calls = locked(&self.calls);
+        for (call, noticed) in ran.lines.iter().filter_map(|line| verdict_of(line)) {
+            let (verb, place) = call.split_once(" at ").unwrap_or(("call", call));
+            let name = format!("call.{}@{place}", verb.replace(' ', "-"));
+            let why = match noticed {
+                Some(said) => format!("{}: {said}", name_of(test)),
+                None if ran.has_passed => format!("needless, {} says why", name_of(test)),
+                None => format!("NOT NOTICED by {}", name_of(test)),
+            };
+            let is_fine = noticed.is_some() || ran.has_passed;
+            let known = calls.entry(name).or_insert_with(|| (is_fine, why.clone()));
+            if noticed.is_some() && (!known.0 || known.1.starts_with("needless")) {
+                *known = (true, why);
             }
         }
-        for (name, (noticed, why)) in calls {
-            self.add(Verdict { name, noticed, why });
+        if !ran.has_passed {
+            let why = format!("NOT NOTICED: {}", complaint(&ran));
+            calls.insert(format!("calls.{}", name_of(test)), (false, why));
         }
         Ok(())
     }
 
-    fn add(&mut self, verdict: Verdict) {
+    fn add(&self, verdict: Verdict) {
         println!("{}: {}", verdict.name, verdict.why);
-        self.verdicts.push(verdict);
+        locked(&self.verdicts).push(verdict);
     }
 
     /// Prints the lines for the table of all proofs, and the sum. True if all were noticed.
     fn finish(self) -> bool {
-        for Verdict { name, noticed, .. } in &self.verdicts {
+        let verdicts = locked(&self.verdicts);
+        for Verdict { name, noticed, .. } in &*verdicts {
             println!("proof\tmutants\t{name}\t1\t{}", u8::from(!noticed));
         }
         let unnoticed: Vec<&str> =
-            self.verdicts.iter().filter(|it| !it.noticed).map(|it| &*it.name).collect();
-        let (all, missed) = (self.verdicts.len(), unnoticed.len());
+            verdicts.iter().filter(|it| !it.noticed).map(|it| &*it.name).collect();
+        let (all, missed) = (verdicts.len(), unnoticed.len());
         println!("{all} mistakes planted, {} noticed", all - missed);
         if missed > 0 {
             println!("not noticed: {}", unnoticed.join(", "));
         }
         missed == 0
     }
+}
+
+/// What one who panicked has left is as whole as before.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn name_of(test: &Test) -> String {

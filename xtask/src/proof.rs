@@ -50,7 +50,7 @@ const CAMPAIGNS: [Campaign; 7] = [
     Campaign {
         name: "simulated",
         runner: Runner::Program("adamant-proof"),
-        share: 43,
+        share: 46,
         processes: 2,
         smoke: "all --seconds SECONDS --seed SEED",
         full: "all --seconds SECONDS --seed SEED",
@@ -104,7 +104,7 @@ const CAMPAIGNS: [Campaign; 7] = [
     Campaign {
         name: "mutants",
         runner: Runner::Tasks,
-        share: 25,
+        share: 22,
         processes: 1,
         smoke: "mutants --smoke",
         full: "mutants",
