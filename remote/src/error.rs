@@ -1,5 +1,6 @@
 //! What can go wrong in a store on objects.
 
+use std::any::Any;
 use std::fmt;
 
 use slatedb::{CloseReason, ErrorKind};
@@ -148,6 +149,14 @@ impl Error {
         let dots = if more.is_empty() { "" } else { "..." };
         let found = format!("{} bytes \"{}{dots}\"", found.len(), shown.escape_ascii());
         Self::Damaged { what: format!("{where_}: expected {expected}, found {found}") }
+    }
+
+    /// SlateDB panicked: it has found something that it never writes.
+    pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Self {
+        let words = panic.downcast_ref::<String>().map(String::as_str);
+        let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
+        let words = words.unwrap_or("no words");
+        Self::Damaged { what: format!("SlateDB gave up ({words})") }
     }
 
     /// Makes the errors of SlateDB this crate's, with the place of the store.

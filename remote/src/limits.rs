@@ -4,8 +4,8 @@ use adamant::{KEY_BYTES_MAX, NAME_BYTES_MAX};
 
 use crate::error::{Error, Result};
 
-/// Bytes that a value may have: 1 GiB. It is in memory as a whole, several times, and one object.
-pub const VALUE_BYTES_MAX: u64 = 1 << 30;
+/// Bytes that a value may have: 256 MiB. It is in memory as a whole, several times, and in one object.
+pub const VALUE_BYTES_MAX: u64 = 256 << 20;
 
 /// Fails unless this can be a key.
 pub(crate) fn check_key(key: &[u8]) -> Result<()> {

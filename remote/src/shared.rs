@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -129,7 +130,7 @@ impl Shared {
         work: impl Future<Output = SlateResult<T>>,
     ) -> Result<T> {
         let done = self.wait(work);
-        if matches!(done, Err(Error::Unavailable { .. })) {
+        if matches!(done, Err(Error::Unavailable { .. } | Error::Damaged { .. })) {
             self.is_doubtful.store(true, Ordering::Release);
         }
         done
@@ -246,15 +247,19 @@ impl Drop for Shared {
 
 /// Waits for work on this thread, with the threads of a store beside it: also on one that belongs to
 /// another runtime, where tokio's own way to wait would panic. SlateDB itself tries for ever to reach objects
-/// that it cannot reach; here that has an end.
+/// that it cannot reach; here that has an end. And it panics over manifests that are not as it wrote them, which
+/// have no checksum: here that is damage.
 pub(crate) fn wait<T>(
     runtime: Option<&Runtime>,
     wait_max: Duration,
     work: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let _entered = runtime.map(Runtime::enter);
-    pollster::block_on(async {
+    let waiting = async {
         let late = |_| Error::Unavailable { what: format!("no answer within {wait_max:?}") };
         tokio::time::timeout(wait_max, work).await.map_err(late).flatten()
-    })
+    };
+    // What is left of the work is not looked at again.
+    catch_unwind(AssertUnwindSafe(|| pollster::block_on(waiting)))
+        .unwrap_or_else(|panic| Err(Error::of_panic(panic.as_ref())))
 }
