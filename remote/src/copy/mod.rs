@@ -1,8 +1,8 @@
 //! Copying all keyspaces of a store to another one, between a machine and objects.
 //!
 //! Purpose: to move to objects when a store has grown larger than a disk, and back when it has not. Entries go through
-//! one by one, but what the stores themselves keep in memory grows with them (docs/remote.md). The source is read at one moment, and is not written; a store on objects is
-//! read beside its writer.
+//! one by one, and what the stores keep in memory for that is bounded (docs/remote.md). The source is read at one moment,
+//! and is not written; a store on objects is read beside its writer.
 //! Invariants: the target is a store when all of it is durable and what was read of it again has the digest of
 //! what was read of the source; before, nobody takes it for one. Whatever ends a copy, running it again begins
 //! anew.

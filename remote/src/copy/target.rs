@@ -25,7 +25,7 @@ const OUR_NAMES: [&str; 7] = ["blobs", "lock", "log", "log.new", "pool", "pool.n
 const BATCH_BYTES: usize = 4 << 20;
 
 /// Bytes of a memtable, of which several may wait to be written, and of a cache that a copy has little use for.
-const MEMTABLE_BYTES_MAX: u64 = 16 << 20;
+const MEMTABLE_BYTES_MAX: u64 = 8 << 20;
 const CACHE_BYTES_MAX: u64 = 8 << 20;
 
 /// Something to copy to.
