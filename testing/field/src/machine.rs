@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::agent::{Orders, Said};
 use crate::archive::Archive;
+use crate::disk::SECTOR_BYTES;
 use crate::needs::{self, Kernel};
 
 /// Where the archive has the agent, and the libraries that it was linked with.
@@ -147,7 +148,10 @@ impl Machine {
                 let socket = socket.display();
                 command.args(["-m", &MACHINE_MIB.to_string()]);
                 command.args(["-blockdev", &format!("{node},server.path={socket}")]);
-                command.args(["-device", "virtio-blk-pci,drive=disk,write-cache=on"]);
+                let sector = SECTOR_BYTES;
+                let sectors = format!("logical_block_size={sector},physical_block_size={sector}");
+                let device = format!("virtio-blk-pci,drive=disk,write-cache=on,{sectors}");
+                command.args(["-device", &device]);
             }
             Medium::Memory(file) => {
                 let file = file.display();
