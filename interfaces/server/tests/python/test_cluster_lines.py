@@ -1,4 +1,4 @@
-"""The lines of docs/cluster.md as they stand there: three nodes, what comes to them from one server, and the way back.
+"""The lines of docs/cluster.md as they stand there: three nodes, what comes to them from one server, and back.
 
 Ports are exchanged for such as are free, and waiting two seconds for waiting until the nodes are there."""
 
@@ -51,7 +51,7 @@ def free_ten():
 
 @contextlib.contextmanager
 def shell(lines, folder, programs):
-    """Runs lines, and ends what they have left running. What they printed is in a file: who is left has it open."""
+    """Runs lines, and ends what they have left running. What they printed is in a file, which those have open."""
     environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}")
     with open(folder / "printed", "w+") as printed:
         bash = subprocess.Popen(
@@ -80,7 +80,10 @@ def programs(tmp_path):
     return folder
 
 
-@pytest.mark.skipif(not shutil.which("redis-cli"), reason="redis-cli (redis-tools) is not installed")
+HAS_CLIENT = shutil.which("redis-cli") is not None
+
+
+@pytest.mark.skipif(not HAS_CLIENT, reason="redis-cli (redis-tools) is not installed")
 def test_from_one_server_to_three_and_back(port, tmp_path, programs):
     clients, nodes = free_ten(), free_ten()
     lines = replaced(
