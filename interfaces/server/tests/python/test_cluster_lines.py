@@ -1,4 +1,4 @@
-"""The lines of docs/cluster.md as they stand there: three nodes, what comes to them from one server, and back.
+"""The lines of docs/cluster.md as they stand there: three nodes, what comes to them from a server, and back.
 
 Ports are exchanged for such as are free, and waiting two seconds for waiting until the nodes are there."""
 
@@ -51,7 +51,7 @@ def free_ten():
 
 @contextlib.contextmanager
 def shell(lines, folder, programs):
-    """Runs lines, and ends what they have left running. What they printed is in a file, which those have open."""
+    """Runs lines, and ends what they have left running. What they print goes to a file: those have it open."""
     environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}")
     with open(folder / "printed", "w+") as printed:
         bash = subprocess.Popen(
