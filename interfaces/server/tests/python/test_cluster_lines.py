@@ -51,7 +51,7 @@ def free_ten():
 
 @contextlib.contextmanager
 def shell(lines, folder, programs):
-    """Runs lines, and ends what they have left running. What they print goes to a file: those have it open."""
+    """Runs lines, and ends what they have left running. What they print goes to a file."""
     environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}")
     with open(folder / "printed", "w+") as printed:
         bash = subprocess.Popen(
