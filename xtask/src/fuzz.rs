@@ -9,10 +9,9 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::thread;
 
 use crate::tools::{host, missing_nightly};
+use crate::workers::side_by_side;
 use crate::workspace::Workspace;
 
 /// All targets.
@@ -68,23 +67,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     }
     let programs = root.join(DIRECTORY).join(host).join(asked.profile);
     // A target uses one processor; the short ones would leave the others idle.
-    let side_by_side = thread::available_parallelism().map_or(1, usize::from);
-    let queue = Mutex::new(asked.targets.iter());
-    let work = || -> Result<bool, String> {
-        let mut is_whole = true;
-        loop {
-            let next = queue.lock().map_err(|_| "another target panicked".to_owned())?.next();
-            let Some(target) = next else { return Ok(is_whole) };
-            is_whole &= fuzz(&root, &programs, target, &asked)?;
-        }
-    };
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..side_by_side).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_fold(true, |is_whole, worker| {
-            let outcome = worker.join().unwrap_or_else(|_| Err("a target panicked".to_owned()));
-            outcome.map(|outcome| is_whole && outcome)
-        })
-    })
+    side_by_side(asked.targets.clone(), |target| fuzz(&root, &programs, target, &asked))
 }
 
 fn asked(options: &[&str]) -> Result<Asked, String> {

@@ -25,6 +25,7 @@ mod package;
 mod remote;
 mod test;
 mod tools;
+mod workers;
 mod soundness;
 mod sanitize;
 mod fuzz;

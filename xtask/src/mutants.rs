@@ -11,11 +11,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 use crate::planted::{MISTAKES_OF_TESTS, Mutant, PLANTED, SITES, Suite, Test};
 use crate::programs::{Programs, Ran};
 use crate::sources;
+use crate::workers::side_by_side;
 use crate::workspace::Workspace;
 
 /// The line by which a process says that it came to the mistake.
@@ -124,27 +124,15 @@ impl Trial {
         Ok(Self { programs, sound, verdicts, calls })
     }
 
-    /// Does all of it, as many jobs at once as there are processors: nearly every test uses one.
+    /// Does all of it side by side: nearly every test uses one processor.
     fn run(&self, jobs: Vec<Job>) -> Result<(), String> {
-        let queue = Mutex::new(jobs.into_iter());
-        let work = || -> Result<(), String> {
-            loop {
-                let next = locked(&queue).next();
-                match next {
-                    None => return Ok(()),
-                    Some(Job::LeaveOut(test)) => self.leave_out_calls(test)?,
-                    Some(Job::Plant(mutant)) => self.add(self.plant(mutant)?),
-                    Some(Job::Ask(name, test)) => self.add(self.ask(name, test)?),
-                }
+        side_by_side(jobs, |job| {
+            match job {
+                Job::LeaveOut(test) => self.leave_out_calls(test)?,
+                Job::Plant(mutant) => self.add(self.plant(mutant)?),
+                Job::Ask(name, test) => self.add(self.ask(name, test)?),
             }
-        };
-        let side_by_side = thread::available_parallelism().map_or(1, usize::from);
-        thread::scope(|scope| {
-            let workers: Vec<_> = (0..side_by_side).map(|_| scope.spawn(work)).collect();
-            let outcome = |worker: thread::ScopedJoinHandle<'_, _>| {
-                worker.join().unwrap_or_else(|_| Err("one who runs tests panicked".to_owned()))
-            };
-            workers.into_iter().map(outcome).fold(Ok(()), Result::and)
+            Ok(true)
         })?;
         for (name, (noticed, why)) in std::mem::take(&mut *locked(&self.calls)) {
             self.add(Verdict { name, noticed, why });
