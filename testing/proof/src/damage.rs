@@ -6,7 +6,8 @@
 //! since what was never durable may end there. Pages are verified when first touched, as an option of stores
 //! has it. The pool of the undo journal has no checksums, so of that one only errors or numbers are promised.
 //! A pool is a whole store by itself when it was closed: one of an earlier moment, put back, is the store of then where
-//! the log tells nothing of what came later, because that was taken to the pool and its files were given back.
+//! the log tells nothing of what came later, because that was taken to the pool and its file begins a generation that has
+//! no record yet: a crash leaves such a header, too, so it proves nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
