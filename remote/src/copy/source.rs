@@ -20,13 +20,12 @@ use crate::view::{entry, step};
 /// a copy that is killed holds on to is let go after four times that.
 const READING_MS_MAX: u64 = 6 * 60 * 60 * 1000;
 
-/// Bytes of pages of a store on a machine that stay in memory, and of its cache.
+/// Bytes of pages of a store on a machine that stay in memory.
 const MEMORY_BYTES_MAX: u64 = 64 << 20;
-const CACHE_BYTES_MAX: u64 = 8 << 20;
-/// Bytes of the cache of a store on objects, which is read once from its begin to its end.
-const OBJECT_CACHE_BYTES_MAX: u64 = 8 << 20;
+/// Bytes of a cache, for which a copy has little use: it goes once from begin to end.
+pub(super) const CACHE_BYTES_MAX: u64 = 8 << 20;
 
-/// How a store on a machine is opened to be copied or filled: both go through it once.
+/// How a store on a machine is opened to be copied or filled.
 pub(super) fn bounded() -> adamant::Options {
     adamant::Options::new().memory_bytes_max(MEMORY_BYTES_MAX).cache_bytes_max(CACHE_BYTES_MAX)
 }
@@ -66,10 +65,8 @@ impl Source {
     /// A store on objects, which its writer may go on to write. `is_copy`: also one that is not finished.
     pub(super) fn remote(url: &str, is_copy: bool) -> Result<Self, CopyError> {
         let location = Location::parse(url, false)?;
-        let options = Options::new()
-            .read_only(true)
-            .poll_ms(READING_MS_MAX)
-            .cache_bytes_max(OBJECT_CACHE_BYTES_MAX);
+        let options =
+            Options::new().read_only(true).poll_ms(READING_MS_MAX).cache_bytes_max(CACHE_BYTES_MAX);
         let shared = open::open(location, &options, is_copy)?;
         let rest = Ends::new(Some((Bound::Unbounded, Bound::Unbounded)));
         let mut objects = Objects { shared, rest, ahead: None, keyspaces: BTreeMap::new() };

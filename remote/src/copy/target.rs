@@ -11,7 +11,7 @@ use adamant::{Durability, Engine, KeyspaceOptions, Slice};
 
 use super::CopyOptions;
 use super::error::CopyError;
-use super::source::{Entries, Source, bounded};
+use super::source::{CACHE_BYTES_MAX, Entries, Source, bounded};
 use crate::location::Location;
 use crate::open;
 use crate::options::Options;
@@ -24,9 +24,8 @@ const OUR_NAMES: [&str; 7] = ["blobs", "lock", "log", "log.new", "pool", "pool.n
 /// Bytes of a commit on objects: as many are in memory at once, a few times.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// Bytes of a memtable, of which several may wait to be written, and of a cache that a copy has little use for.
+/// Bytes of a memtable, of which several may wait to be written.
 const MEMTABLE_BYTES_MAX: u64 = 8 << 20;
-const CACHE_BYTES_MAX: u64 = 8 << 20;
 
 /// Something to copy to.
 pub(super) enum Target {
