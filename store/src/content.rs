@@ -18,6 +18,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use adamant_trees::{Operation, Pair};
+use adamant_wire::key::head_of;
 
 /// Values from this size on have an allocation of their own.
 const LARGE_BYTES_MIN: usize = 64 << 10;
@@ -126,7 +127,7 @@ impl Content {
                 Value::Large(u32::try_from(index).expect("2^32 values of 64 KiB fit nowhere"))
             }
         };
-        let (start, key_bytes) = (start_of(key), key.len() as u32);
+        let (start, key_bytes) = (head_of(key, 0), key.len() as u32);
         self.operations.push(Entry { start, key_at, key_bytes, keyspace, value });
     }
 
@@ -226,15 +227,6 @@ fn sort_and_thin(arena: &[u8], operations: &mut Vec<Entry>) {
         }
         is_same
     });
-}
-
-/// The first 8 bytes of a key as a number that is ordered as they are; shorter keys are filled up
-/// with zeros, and equal numbers decide nothing.
-fn start_of(key: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let len = key.len().min(8);
-    bytes[..len].copy_from_slice(&key[..len]);
-    u64::from_le_bytes(bytes).swap_bytes()
 }
 
 fn compare(arena: &[u8], one: &Entry, other: &Entry) -> Ordering {

@@ -1,5 +1,5 @@
 //! How bytes are written anywhere in Adamant: little-endian integers, variable-length integers,
-//! CRC32C checksums, and the frames of the log.
+//! CRC32C checksums, and the frames of the log; and how keys are compared.
 //!
 //! Pure functions over byte slices: no state, no files, no clock. Bad input is an answer (`None` or
 //! an error), never a panic.
@@ -14,6 +14,7 @@ pub mod mutants;
 pub mod faults;
 
 pub mod checksum;
+pub mod key;
 pub mod le;
 pub mod varint;
 

@@ -75,16 +75,6 @@ impl Entry {
     }
 }
 
-/// The first 8 bytes of a key as a number that is ordered as they are. Where keys have fewer bytes, zeros: then it decides nothing that
-/// the keys do not.
-#[inline]
-pub(crate) fn prefix_of(key: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let len = key.len().min(8);
-    bytes[..len].copy_from_slice(&key[..len]);
-    u64::from_le_bytes(bytes).swap_bytes()
-}
-
 /// The hash of a key that filters and hash indexes are made with: XXH3, 64 bits, without a seed.
 #[inline]
 pub(crate) fn key_hash(key: &[u8]) -> u64 {

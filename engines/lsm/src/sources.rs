@@ -10,8 +10,10 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use adamant_wire::key::head_of;
+
 use crate::error::Result;
-use crate::key::{EntryKind, prefix_of};
+use crate::key::EntryKind;
 use crate::layers::TableFile;
 use crate::memtable::{KeyWalk, PieceWalk};
 use crate::table::TableRange;
@@ -159,7 +161,7 @@ impl<'l> Sources<'l> {
         let mut heads = Vec::with_capacity(sources.len());
         for (index, source) in sources.iter_mut().enumerate() {
             if source.advance()? {
-                heads.push(Head { prefix: prefix_of(source.key()), source: index });
+                heads.push(Head { prefix: head_of(source.key(), 0), source: index });
             }
         }
         let mut merged = Self { sources, heads, forward };
@@ -184,7 +186,7 @@ impl<'l> Sources<'l> {
         let Some(head) = self.heads.first_mut() else { return Ok(()) };
         let source = &mut self.sources[head.source];
         if source.advance()? {
-            head.prefix = prefix_of(source.key());
+            head.prefix = head_of(source.key(), 0);
         } else {
             self.heads.swap_remove(0);
         }

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
-mod key;
 pub mod slot;
 
 mod loose;

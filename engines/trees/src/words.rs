@@ -7,11 +7,11 @@
 //! with their nodes, so they are lent for as long as nobody writes, and never longer (S2).
 
 use adamant_heap::access::Read;
+use adamant_wire::key::head_of;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
 use crate::error::{Error, Result};
-use crate::key::head_of;
 use crate::layout::{Head, MAGIC_FORM_AT, MAGIC_WORDS};
 use crate::loose::LooseEntry;
 use crate::slot::{Entry, KeyHash, Slot};

@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 
+use adamant_wire::key::common_len;
 use adamant_wire::varint;
 
 use crate::key::EntryKind;
@@ -187,35 +188,12 @@ pub(super) fn key_order(wanted: &[u8], found: &[u8]) -> (Ordering, usize) {
     {
         return (wanted.cmp(found), 0);
     }
-    let common = common_prefix(wanted, found);
+    let common = common_len(wanted, found);
     let order = match (wanted.get(common), found.get(common)) {
         (Some(wanted), Some(found)) => wanted.cmp(found),
         (wanted, found) => wanted.is_some().cmp(&found.is_some()),
     };
     (order, common)
-}
-
-/// Bytes at the start that both have.
-#[inline]
-pub(crate) fn common_prefix(left: &[u8], right: &[u8]) -> usize {
-    let bytes = left.len().min(right.len());
-    let (left, right) = (&left[..bytes], &right[..bytes]);
-    let (words, left_rest) = left.as_chunks::<8>();
-    let (others, right_rest) = right.as_chunks::<8>();
-    for (index, (word, other)) in words.iter().zip(others).enumerate() {
-        let differing = u64::from_le_bytes(*word) ^ u64::from_le_bytes(*other);
-        if differing != 0 {
-            return index * 8 + differing.trailing_zeros() as usize / 8;
-        }
-    }
-    let mut common = bytes - left_rest.len();
-    for (left, right) in left_rest.iter().zip(right_rest) {
-        if left != right {
-            break;
-        }
-        common += 1;
-    }
-    common
 }
 
 /// The bucket of a key's hash. Of its upper half the filters use other bits.
@@ -245,20 +223,5 @@ mod tests {
         assert_eq!(take_word(&[0xFF; 20], 3), None);
         assert_eq!(take_word(&[1; 7], 0), None);
         assert_eq!(take_word(&[1; 7], 8), None);
-    }
-
-    #[test]
-    fn common_prefixes_of_all_lengths() {
-        let bytes: Vec<u8> = (0..40).collect();
-        for length in 0..40 {
-            for differing in 0..=length {
-                let mut other = bytes[..length].to_vec();
-                if let Some(byte) = other.get_mut(differing) {
-                    *byte ^= 0x80;
-                }
-                assert_eq!(common_prefix(&bytes, &other), differing);
-                assert_eq!(common_prefix(&other, &bytes), differing);
-            }
-        }
     }
 }

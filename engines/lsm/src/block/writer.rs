@@ -5,10 +5,11 @@
 //! the hash index stand behind the entries.
 //! Thread safety: one thread at a time.
 
+use adamant_wire::key::common_len;
 use adamant_wire::{le, varint};
 use zerocopy::IntoBytes;
 
-use super::entry::{bucket_of, common_prefix};
+use super::entry::bucket_of;
 use super::layout::{
     BUCKET_EMPTY, BUCKET_RESTARTS_MAX, BUCKET_SHARED, ENTRIES_TAIL_BYTES, EntriesTail,
     RESTART_INTERVAL_MAX,
@@ -70,7 +71,7 @@ impl EntriesWriter {
             self.run = 0;
             0
         } else {
-            common_prefix(key, &self.last_key)
+            common_len(key, &self.last_key)
         };
         self.run += 1;
         self.entry_count += 1;

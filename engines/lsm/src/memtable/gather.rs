@@ -6,10 +6,10 @@
 
 use std::cmp::Reverse;
 
+use adamant_wire::key::{common_len, head_of};
+
 use super::skip_list::{Place, SkipList};
-use crate::block::common_prefix;
 use crate::error::{Error, Result};
-use crate::key::prefix_of;
 
 /// Entries, with copies of their keys.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ impl Gathered {
         let keys = &self.keys[..];
         let common = self.common_len();
         for entry in &mut self.entries {
-            entry.prefix = prefix_of(&entry.key(keys)[common..]);
+            entry.prefix = head_of(entry.key(keys), common);
         }
         self.entries.sort_unstable_by(|one, other| {
             let rest = || {
@@ -70,9 +70,9 @@ impl Gathered {
     fn common_len(&self) -> usize {
         let Some(first) = self.entries.first() else { return 0 };
         let first = first.key(&self.keys);
-        self.entries.iter().fold(first.len(), |common, entry| {
-            common_prefix(&first[..common], entry.key(&self.keys))
-        })
+        self.entries
+            .iter()
+            .fold(first.len(), |common, entry| common_len(&first[..common], entry.key(&self.keys)))
     }
 }
 

@@ -8,9 +8,10 @@
 
 use std::ops::Range;
 
+use adamant_wire::key::common_len;
 use adamant_wire::varint;
 
-use crate::block::{BlockHandle, Malformed, Read, common_prefix, take_word};
+use crate::block::{BlockHandle, Malformed, Read, take_word};
 
 /// Where the index block and the filter of a part of the table lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ pub(crate) fn separator<'a>(
     scratch: &'a mut Vec<u8>,
 ) -> (&'a [u8], u64) {
     let Some(next) = next else { return (last, 0) };
-    let common = common_prefix(last, next);
+    let common = common_len(last, next);
     if common == last.len() && common == next.len() {
         return (last, sequence);
     }

@@ -6,8 +6,9 @@
 use std::collections::HashSet;
 
 use adamant_heap::access::Read;
+use adamant_wire::key::{common_len, head_of};
 
-use super::find::{common_len, head, head_of, separator};
+use super::find::{head, separator};
 use super::layout::{CHILDREN_MAX, HEAD_BYTES, Inner, LEAF_FULL, LEAF_SLOTS, Leaf};
 use super::sort::Sorted;
 use crate::error::{Error, Result};

@@ -6,13 +6,13 @@
 
 use adamant_heap::access::Read;
 use adamant_heap::ptr::Ptr;
+use adamant_wire::key::{common_len, head_of};
 use adamant_wire::varint;
 
 use super::layout::{
     CHILDREN_MAX, HEAD_MAGIC, HEIGHT_MAX, Head, INNER_BRANCHES_AT, Inner, LEAF_BYTES, Leaf,
 };
 use crate::error::{Error, Result};
-pub(super) use crate::key::{common_len, head_of};
 use crate::slot::{Entry, KeyHash};
 
 /// One inner node of a path.

@@ -8,8 +8,9 @@
 use std::ops::Range;
 
 use adamant_heap::access::Read;
+use adamant_wire::key::{common_len, head_of};
 
-use super::find::{common_len, head_of, prefetch_leaf};
+use super::find::prefetch_leaf;
 use super::layout::{LEAF_SLOTS, Leaf};
 use crate::error::{Error, Result};
 use crate::slot::Entry;

@@ -5,8 +5,9 @@
 //! Invariants: a separator is above all keys to its left and at or below all to its right.
 
 use adamant_heap::access::{Read, Write};
+use adamant_wire::key::common_len;
 
-use super::find::{Path, common_len, prefix_len};
+use super::find::{Path, prefix_len};
 use super::layout::{
     Branch, CHILDREN_MAX, HEAD_HEIGHT_AT, HEAD_INNER_NODES_AT, HEAD_LEAVES_AT, HEAD_ROOT_AT,
     HEIGHT_MAX, Inner, LEAF_BITMAP_AT, LEAF_FULL, LEAF_SLOTS, Leaf,

@@ -4,11 +4,12 @@
 //! bitmap is stored last.
 
 use adamant_heap::access::Write;
+use adamant_wire::key::head_of;
 use adamant_wire::varint;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U64};
 
-use super::find::{head, head_of, separator};
+use super::find::{head, separator};
 use super::layout::{
     BRANCH_BYTES, BRANCH_CHILD_AT, Branch, CHILDREN_MAX, INNER_BRANCHES_AT, INNER_BYTES,
     INNER_COUNT_AT, INNER_HEADS_AT, INNER_ORDER_AT, Inner, LEAF_BITMAP_AT, LEAF_BYTES,

@@ -1,11 +1,11 @@
 //! Verifying a whole tree.
 
 use adamant_heap::access::Read;
+use adamant_wire::key::head_of;
 
 use super::find::Top;
 use super::layout::{LABEL, Node};
 use crate::error::Result;
-use crate::key::head_of;
 use crate::kind::{damaged, head};
 use crate::pairs::Pairs;
 use crate::slot::Slot;

@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 
 use adamant_heap::access::Read;
+use adamant_wire::key::head_of;
 use zerocopy::IntoBytes;
 
 use super::layout::{HEIGHT_MAX, LABEL, Node, ORDER_MAX, ORDER_MIN, Pair};
 use crate::error::Result;
-use crate::key::head_of;
 use crate::kind::{damaged, head};
 use crate::layout::Head;
 use crate::slot::Entry;

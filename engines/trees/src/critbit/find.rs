@@ -2,10 +2,10 @@
 
 use adamant_heap::access::Read;
 use adamant_heap::ptr::Ptr;
+use adamant_wire::key::common_len;
 
 use super::layout::{LABEL, Node, Word, symbol};
 use crate::error::Result;
-use crate::key::common_len;
 use crate::kind::{damaged, head};
 use crate::layout::HEAD_ROOT_AT;
 use crate::slot::Slot;

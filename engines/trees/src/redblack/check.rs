@@ -1,10 +1,10 @@
 //! Verifying a whole tree.
 
 use adamant_heap::access::Read;
+use adamant_wire::key::head_of;
 
 use super::layout::{HEIGHT_MAX, LABEL, Node};
 use crate::error::Result;
-use crate::key::head_of;
 use crate::kind::{damaged, head};
 use crate::pairs::Pairs;
 use crate::slot::Slot;

@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 
 use adamant_heap::access::Read;
+use adamant_wire::key::head_of;
 
 use super::layout::{HEIGHT_MAX, LABEL, Node};
 use crate::error::Result;
-use crate::key::head_of;
 use crate::kind::{damaged, head};
 use crate::slot::Entry;
 use crate::words::Form;
