@@ -23,11 +23,12 @@ mod redis_py;
 mod docs;
 mod package;
 mod remote;
-mod test;
 mod tools;
-mod workers;
 mod soundness;
 mod sanitize;
+mod emulate;
+mod test;
+mod workers;
 mod fuzz;
 mod field;
 mod numbers;
@@ -55,7 +56,9 @@ usage: cargo xtask layers                 one-way order of crates, no cycle betw
        cargo xtask package [--quick]      their packages, each built from what was packed; the command
                                           installed. --quick: packed and looked at only
        cargo xtask soundness              Miri on the slice, loom on it and the heap, what there is
-       cargo xtask sanitize [--smoke]     the tests under the sanitizers of addresses and threads, and valgrind
+       cargo xtask sanitize [options]     the tests under the sanitizers of addresses and threads, and valgrind:
+                                          --smoke, --only address|thread|valgrind
+       cargo xtask emulate [--smoke]      the tests of the crates below the store, and its own, on aarch64, emulated
        cargo xtask fuzz [options]         programs of bytes that do harm, to slices, files, stores: --smoke,
                                           --seconds N (of all), --target T, --seed N
        cargo xtask stress lsm [options]   kills at random moments, verified: --seconds N, --seed N
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
         ["package"] => package::run(false),
         ["package", "--quick"] => package::run(true),
         ["soundness"] => soundness::run(),
+        ["emulate", ref options @ ..] => emulate::run(options),
         ["sanitize", ref options @ ..] => sanitize::run(options),
         ["stress", "lsm", ref options @ ..] => stress::lsm(options),
         ["stress", "cluster", ref options @ ..] => stress::cluster(options),

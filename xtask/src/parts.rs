@@ -32,6 +32,8 @@ pub(crate) struct Part {
     pub(crate) name: String,
     pub(crate) seconds: f64,
     pub(crate) counts: Counts,
+    /// It reported no tests, and counts as one.
+    pub(crate) is_command: bool,
     /// What did not run in it, and why.
     pub(crate) skipped: Vec<String>,
     /// The tests of it that failed; of a command, the end of what it said.
@@ -42,9 +44,7 @@ pub(crate) struct Part {
 /// part, that is what is seen.
 const LAST_LINES: usize = 30;
 
-/// Runs cargo with `arguments` in the folder `root` and counts the tests that libtest reports; a
-/// command without any counts as one test. Of a part that passes, only what its tests printed
-/// is shown; of one that fails, its failures.
+/// Runs cargo with `arguments` in the folder `root`, as a part.
 pub(crate) fn run(
     root: &Path,
     name: &str,
@@ -52,10 +52,16 @@ pub(crate) fn run(
     variables: &[(&str, String)],
 ) -> Part {
     println!("== {name}: cargo {}", arguments.join(" "));
-    let start = Instant::now();
     let mut command = Command::new(env!("CARGO"));
     command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
-    let (lines, succeeded) = match output(command.current_dir(root)) {
+    of(name, command.current_dir(root))
+}
+
+/// Runs a command and counts the tests that libtest reports; one without any counts as one test. Of a part
+/// that passes, only what its tests printed is shown; of one that fails, its failures.
+pub(crate) fn of(name: &str, command: &mut Command) -> Part {
+    let start = Instant::now();
+    let (lines, succeeded) = match output(command) {
         Ok(done) => done,
         Err(problem) => (vec![problem], false),
     };
@@ -92,7 +98,7 @@ pub(crate) fn run(
         counts.skipped += 1;
     }
     let seconds = start.elapsed().as_secs_f64();
-    Part { name: name.to_owned(), seconds, counts, skipped, failed }
+    Part { name: name.to_owned(), seconds, counts, is_command, skipped, failed }
 }
 
 /// Has a command print no stacks: tests of crashes panic thousands of times to see whether a mistake is

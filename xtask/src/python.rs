@@ -58,7 +58,7 @@ pub(crate) fn part(name: &str, what: &str, work: impl FnOnce() -> Result<Counts,
         }
     }
     let seconds = start.elapsed().as_secs_f64();
-    Part { name: name.to_owned(), seconds, counts, skipped, failed }
+    Part { name: name.to_owned(), seconds, counts, is_command: false, skipped, failed }
 }
 
 fn install_and_test(root: &Path) -> Result<Counts, Halt> {

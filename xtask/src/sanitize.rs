@@ -12,6 +12,7 @@
 //! they see accesses to it, and what orders these, but not that it is given back, so that a sanitizer says nothing
 //! of a slice that outlives its mapping; the tests of `lent` do.
 
+use crate::parts::{self, Part};
 use crate::tools::{self, Tool};
 use crate::workspace::Workspace;
 
@@ -34,27 +35,41 @@ const WITH_THREADS: &str = "thread gate group commit keeper order readers seat t
 const CONCURRENT_SMOKE: &str = "-p adamant-slice -p adamant-heap --lib --test owners --test lent";
 const WITH_THREADS_SMOKE: &str = "thread gate group order readers seat turns lent";
 
-/// Of the slice, and of the heap.
+/// Of the slice, and of the heap; in short those that were built together with all others.
 const BY_HAND: &str = "-p adamant-slice -p adamant-heap --lib --test soundness --test owners --test redo --test undo \
                        --test lanes --test lent --test held --test growth --test hostile --test salvage";
-const BY_HAND_SMOKE: &str =
-    "-p adamant-slice -p adamant-heap --test soundness --test owners --test lent --test held";
+const BY_HAND_SMOKE: &str = "TOGETHER --test soundness --test owners --test lent --test held";
 /// Reports end the program; a slice that is lent for ever is no leak to a test.
 const VALGRIND: &str = "valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite \
                         --errors-for-leak-kinds=definite";
 
-/// Runs all of them, with the option `--smoke` a short choice. True if nothing failed.
+/// Runs them with the options `--smoke`, a short choice of tests, and `--only T`, one of them alone. True if
+/// nothing failed.
 pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
-    let smoke = match options {
-        [] => false,
-        ["--smoke"] => true,
-        other => return Err(format!("expected --smoke or nothing, found {other:?}")),
-    };
-    let root = Workspace::load()?.root;
-    Ok(tools::run_all(&tools(smoke, &tools::host()?), &root))
+    let (mut smoke, mut only) = (false, "");
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        match *option {
+            "--smoke" => smoke = true,
+            "--only" => only = options.next().copied().unwrap_or_default(),
+            other => return Err(format!("expected --smoke or --only T, found {other:?}")),
+        }
+    }
+    let mut tools = tools(smoke, &tools::host()?);
+    let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+    tools.retain(|tool| tool.name.starts_with(only));
+    if tools.is_empty() {
+        return Err(format!("expected the beginning of one of {names:?}, found {only:?}"));
+    }
+    Ok(parts::summarise(&tools::run_all(&tools, &Workspace::load()?.root)))
 }
 
-fn tools(smoke: bool, host: &str) -> [Tool; 3] {
+/// The short choice.
+pub(crate) fn smoke(workspace: &Workspace) -> Result<Vec<Part>, String> {
+    Ok(tools::run_all(&tools(true, &tools::host()?), &workspace.root))
+}
+
+fn tools(smoke: bool, host: &str) -> Vec<Tool> {
     let variables = |name: &str, flags: &str| {
         let directory = format!("target/sanitize/{name}");
         vec![("CARGO_TARGET_DIR", directory), ("RUSTFLAGS", flags.to_owned())]
@@ -68,7 +83,7 @@ fn tools(smoke: bool, host: &str) -> [Tool; 3] {
     let by_hand = if smoke { BY_HAND_SMOKE } else { BY_HAND };
     let missing = (!tools::succeeds("valgrind", &["--version"]))
         .then(|| "valgrind is not installed".to_owned());
-    [
+    vec![
         Tool {
             name: "address sanitizer".to_owned(),
             nightly: true,
@@ -87,14 +102,14 @@ fn tools(smoke: bool, host: &str) -> [Tool; 3] {
             variables: variables("thread", "-Zsanitizer=thread"),
             missing: tools::missing_nightly("rust-src"),
         },
+        // The programs that are tested without it, too: nothing is built anew.
         Tool {
             name: "valgrind".to_owned(),
             nightly: false,
             arguments: format!(
-                "test --quiet --target {host} --config 'target.{host}.runner=\"{VALGRIND}\"' \
-                 --no-fail-fast {by_hand}"
+                "test --quiet --config 'target.{host}.runner=\"{VALGRIND}\"' --no-fail-fast {by_hand}"
             ),
-            variables: variables("valgrind", ""),
+            variables: Vec::new(),
             missing,
         },
     ]

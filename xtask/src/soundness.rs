@@ -6,6 +6,7 @@
 //! Loom needs nothing; Miri needs a nightly toolchain with the components `miri` and `rust-src`. What runs as
 //! machine code is `cargo xtask sanitize`'s.
 
+use crate::parts;
 use crate::tools::{self, Tool};
 use crate::workspace::Workspace;
 
@@ -48,5 +49,5 @@ pub(crate) fn run() -> Result<bool, String> {
         miri("Miri", "", MIRI_FLAGS),
         miri("Miri, big-endian", &format!("--target {BIG_ENDIAN}"), BIG_ENDIAN_FLAGS),
     ];
-    Ok(tools::run_all(&tools, &root))
+    Ok(parts::summarise(&tools::run_all(&tools, &root)))
 }

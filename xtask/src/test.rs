@@ -9,6 +9,7 @@ use crate::parts::{self, Part};
 use crate::python;
 use crate::redis_py;
 use crate::remote;
+use crate::sanitize;
 use crate::together;
 use crate::workspace::Workspace;
 
@@ -46,6 +47,7 @@ pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
     let variables = [(name, flags.to_owned())];
     ran.push(run("documentation", &docs::arguments(&workspace).join(" "), &variables));
     ran.push(run("proof, in short", PROOF, &[]));
+    ran.extend(sanitize::smoke(&workspace)?);
     ran.push(run("packages", "xtask package --quick", &[]));
     ran.push(run("benchmark smoke test", BENCHMARK, &[]));
     ran.push(python::run(&workspace.root));

@@ -5,7 +5,9 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+
+use crate::parts::{self, Counts, Part};
+use crate::together;
 
 /// A tool, how it is run, and what must be there for it.
 pub(crate) struct Tool {
@@ -34,19 +36,19 @@ pub(crate) fn missing_nightly(component: &str) -> Option<String> {
         .then(|| format!("the component {component} of the nightly toolchain is not installed"))
 }
 
-/// Runs all of them, also after one that failed. True if none did.
-pub(crate) fn run_all(tools: &[Tool], root: &Path) -> bool {
-    tools.iter().filter(|tool| !run(tool, root)).count() == 0
+/// Runs all of them, also after one that failed.
+pub(crate) fn run_all(tools: &[Tool], root: &Path) -> Vec<Part> {
+    tools.iter().map(|tool| run(tool, root)).collect()
 }
 
-/// True unless it failed.
-fn run(tool: &Tool, root: &Path) -> bool {
+/// A tool's part; none of whose tests was chosen has failed, for it would watch nothing for ever.
+fn run(tool: &Tool, root: &Path) -> Part {
+    let name = &tool.name;
     if let Some(why) = &tool.missing {
-        println!("skipped: {}: {why}", tool.name);
-        return true;
+        println!("skipped: {name}: {why}");
+        return left_out(name, why);
     }
-    println!("== {}: cargo {}", tool.name, tool.arguments);
-    let start = Instant::now();
+    println!("== {name}: cargo {}", tool.arguments);
     let mut command = if tool.nightly {
         let mut command = Command::new("rustup");
         command.args(["run", "nightly", "cargo"]);
@@ -54,19 +56,35 @@ fn run(tool: &Tool, root: &Path) -> bool {
     } else {
         Command::new(env!("CARGO"))
     };
-    let status = command
-        .args(words(&tool.arguments))
-        .envs(tool.variables.iter().map(|(name, value)| (name, value)))
-        .current_dir(root)
-        .status();
-    let passed = status.is_ok_and(|status| status.success());
-    let outcome = if passed { "passed" } else { "FAILED" };
-    println!("{outcome}: {} in {:.0} s", tool.name, start.elapsed().as_secs_f64());
-    passed
+    let variables = tool.variables.iter().map(|(name, value)| (name, value));
+    command.args(words(&tool.arguments)).envs(variables).current_dir(root);
+    watched(parts::of(name, &mut command))
 }
 
-/// Words of a line; what stands within apostrophes belongs to one.
+/// The part of a tool that is not here.
+fn left_out(name: &str, why: &str) -> Part {
+    Part {
+        name: name.to_owned(),
+        seconds: 0.0,
+        counts: Counts { skipped: 1, ..Counts::default() },
+        is_command: false,
+        skipped: vec![why.to_owned()],
+        failed: Vec::new(),
+    }
+}
+
+/// A part that has failed where no test was run.
+fn watched(mut part: Part) -> Part {
+    if part.is_command && part.counts.failed == 0 {
+        part.counts = Counts { passed: 0, failed: 1, ..part.counts };
+        part.failed.push("expected tests, none was chosen: have they other names now?".to_owned());
+    }
+    part
+}
+
+/// Words of a line, in which `TOGETHER` stands for packages; what stands within apostrophes belongs to one.
 fn words(line: &str) -> Vec<String> {
+    let line = line.replace("TOGETHER", together::PACKAGES);
     let mut words = vec![String::new()];
     let mut quoted = false;
     for char in line.chars() {
@@ -78,6 +96,14 @@ fn words(line: &str) -> Vec<String> {
     }
     words.retain(|word| !word.is_empty());
     words
+}
+
+/// Whether the compiler has a standard library for a machine.
+pub(crate) fn has_target(target: &str) -> bool {
+    let output =
+        Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
+    let folder = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    folder.is_ok_and(|folder| !folder.is_empty() && Path::new(&folder).exists())
 }
 
 /// The name of the machine that the compiler compiles for.
@@ -103,5 +129,19 @@ mod tests {
     #[test]
     fn lines_become_words() {
         assert_eq!(words("a  b='c d' e"), ["a", "b=c d", "e"]);
+    }
+
+    #[test]
+    fn tests_that_are_not_there_are_told() {
+        let part = |line: &str| {
+            let mut command = Command::new("echo");
+            watched(parts::of("a tool", command.arg(line)))
+        };
+        let none =
+            part("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out");
+        assert_eq!((none.counts.passed, none.counts.failed), (0, 1));
+        let some =
+            part("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out");
+        assert_eq!((some.counts.passed, some.counts.failed), (1, 0));
     }
 }
