@@ -251,7 +251,7 @@ impl Forest {
     /// Removes no file any more: the store is being closed.
     pub(crate) fn end(&self) {
         if let Some(environment) = self.environment.get() {
-            environment.end_removals();
+            environment.end();
         }
     }
 

@@ -73,10 +73,9 @@ fn snapshots_see_what_was_there_before() {
         judge(&store.snapshot().unwrap(), &old, &model, &mut random);
         let kept = snapshots.pop();
         drop(snapshots);
-        // What a snapshot keeps is there until the process ends; the next opening frees it.
-        if let Some((snapshot, _)) = kept {
+        // What a snapshot keeps is there while it is open, and in a copy, whose next opening frees it.
+        if kept.is_some() {
             old.clear().unwrap();
-            std::mem::forget(snapshot);
         }
         assert!(store.check().unwrap().is_clean());
         let copy: Arc<dyn adamant::Directory> = Arc::new(adamant_heap::MemoryDirectory::new());
@@ -85,6 +84,7 @@ fn snapshots_see_what_was_there_before() {
         assert!(copy.check().unwrap().is_clean());
         assert_eq!(copy.open_keyspace("main").unwrap().engine(), engine);
         assert!(copy.stats().unwrap().heap.used_bytes > 0);
+        drop(kept);
     }
 }
 

@@ -69,8 +69,9 @@ pub struct Environment {
     next_file: AtomicU64,
     /// What on the heap keeps `next_file`.
     counter: FileCounter,
-    /// Files that commits let go which may not be durable yet.
-    doomed: Mutex<Vec<Arc<dyn Doomed>>>,
+    /// Files that commits let go which may not be durable yet; `None` when the store was closed. They refer to
+    /// this environment: whoever is left here at the end would keep it, its cache and its descriptors for ever.
+    doomed: Mutex<Option<Vec<Arc<dyn Doomed>>>>,
     removals: Mutex<Removals>,
     /// How often a sync of one of the directories has failed; held while one is synced.
     failed_syncs: Mutex<u64>,
@@ -106,10 +107,23 @@ impl Environment {
             options,
             next_file: AtomicU64::new(u64::from(next_file.max(1))),
             counter,
-            doomed: Mutex::default(),
+            doomed: Mutex::new(Some(Vec::new())),
             removals: Mutex::default(),
             failed_syncs: Mutex::default(),
         }
+    }
+
+    /// Of a store without a heap, in memory.
+    #[cfg(test)]
+    pub(crate) fn in_memory(options: Options) -> Arc<Self> {
+        let directory = || Arc::new(adamant_medium::memory::MemoryDirectory::new()) as _;
+        Arc::new(Self::new(
+            (directory(), directory()),
+            [1; 16],
+            Arc::new(Cache::new(crate::cache::CacheOptions::default())),
+            (options, Arc::default()),
+            (FileCounter { block: 0, at: 0 }, 1),
+        ))
     }
 
     /// The clock of all trees.
@@ -215,10 +229,11 @@ impl Environment {
         Ok(removed)
     }
 
-    /// Takes files that a commit let go, to be removed when it is durable.
+    /// Takes files that a commit let go, to be removed when it is durable; when the store was closed, by the next
+    /// opening.
     pub(crate) fn doom(&self, files: Vec<Arc<dyn Doomed>>) {
-        if !files.is_empty() {
-            self.doomed.lock().extend(files);
+        if let Some(doomed) = &mut *self.doomed.lock() {
+            doomed.extend(files);
         }
     }
 
@@ -227,7 +242,7 @@ impl Environment {
     /// # Errors
     /// Those of making commits durable: then no file is removed.
     pub fn bury(&self, heap: &Heap) -> Result<()> {
-        let doomed = std::mem::take(&mut *self.doomed.lock());
+        let doomed = self.doomed.lock().as_mut().map(std::mem::take).unwrap_or_default();
         if doomed.is_empty() {
             return Ok(());
         }
@@ -255,8 +270,11 @@ impl Environment {
 
     /// Removes no file from here on: the store is being closed. Somebody may yet read a file that was let
     /// go, and be done with it when another store has taken its place.
-    pub fn end_removals(&self) {
+    pub fn end(&self) {
         self.removals.lock().is_ended = true;
+        let waiting = self.doomed.lock().take();
+        // Without the lock: what goes with the last of them may look here.
+        drop(waiting);
     }
 
     /// Keeps all files that are there, for a backup that copies them, until as many calls of

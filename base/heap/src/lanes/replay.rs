@@ -156,16 +156,18 @@ mod tests {
         earlier.set_bits(2000, u64::MAX);
         later.direct(1020, 40);
         later.direct(2000, 4);
-        let commit = |sequence: u64, record: &'static RecordBuilder| Found {
-            head: Head { sequence, ..Head::default() },
-            changes: record.payload(),
-            path: Path::new("lanes"),
-            offset: 0,
-        };
-        let (earlier, later) = (&*Box::leak(Box::new(earlier)), &*Box::leak(Box::new(later)));
+        fn commit(sequence: u64, record: &RecordBuilder) -> Found<'_> {
+            Found {
+                head: Head { sequence, ..Head::default() },
+                changes: record.payload(),
+                path: Path::new("lanes"),
+                offset: 0,
+            }
+        }
         let mut covered = Covered::default();
-        assert_eq!(visible(&commit(2, later), &mut covered).unwrap().len(), 0);
-        let pieces = visible(&commit(1, earlier), &mut covered).unwrap();
+        assert_eq!(visible(&commit(2, &later), &mut covered).unwrap().len(), 0);
+        let earlier = commit(1, &earlier);
+        let pieces = visible(&earlier, &mut covered).unwrap();
         let pieces: Vec<(u64, u64)> = pieces
             .iter()
             .map(|piece| match piece {

@@ -35,6 +35,17 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
+    /// Nothing yet.
+    pub(crate) fn none(environment: &Arc<Environment>) -> Self {
+        Self {
+            environment: Arc::clone(environment),
+            tables: Vec::new(),
+            blobs: Vec::new(),
+            stale: BTreeMap::new(),
+            is_taken: AtomicBool::new(false),
+        }
+    }
+
     /// As an edit that adds the tables to a level.
     pub(crate) fn edit(&self, level: usize) -> Edit {
         Edit {
@@ -111,13 +122,7 @@ impl<'o> Output<'o> {
         survivors: Survivors,
         moved: BTreeSet<u64>,
     ) -> Self {
-        let outcome = Outcome {
-            environment: Arc::clone(environment),
-            tables: Vec::new(),
-            blobs: Vec::new(),
-            stale: BTreeMap::new(),
-            is_taken: AtomicBool::new(false),
-        };
+        let outcome = Outcome::none(environment);
         Self {
             environment,
             layers,
@@ -268,5 +273,28 @@ impl<'o> Output<'o> {
             self.environment.sync_names(Shelf::Tables, self.failed_syncs)?;
         }
         Ok(self.outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+
+    /// What a failed commit was to name waits for a sync that says that it was undone. Where none came, as after
+    /// a failure that poisons, the files and the environment kept each other for as long as the process lived.
+    #[test]
+    fn a_store_that_ends_with_files_that_wait_gives_its_cache_back() {
+        for is_late in [false, true] {
+            let environment = Environment::in_memory(Options::default());
+            let remains = Arc::downgrade(&environment);
+            if is_late {
+                environment.end();
+            }
+            Outcome::none(&environment).doom();
+            environment.end();
+            drop(environment);
+            assert!(remains.upgrade().is_none(), "late: {is_late}");
+        }
     }
 }

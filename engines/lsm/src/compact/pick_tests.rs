@@ -4,12 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use adamant_medium::memory::MemoryDirectory;
 use adamant_slice::Slice;
 
 use super::pick::{Job, Pace, Parked, Picker, pick, pick_all, targets, wants_rest};
-use crate::cache::{Cache, CacheOptions};
-use crate::environment::{Environment, FileCounter};
+use crate::environment::Environment;
 use crate::layers::{Blob, LEVELS, Layers, ListedBlob, TableFile};
 use crate::manifest::BlobInfo;
 use crate::memtable::Memtable;
@@ -53,14 +51,6 @@ struct Tree {
 
 impl Tree {
     fn new(options: Options) -> Self {
-        let directory = || Arc::new(MemoryDirectory::new()) as _;
-        let environment = Environment::new(
-            (directory(), directory()),
-            [1; 16],
-            Arc::new(Cache::new(CacheOptions::default())),
-            (options.clone(), Arc::default()),
-            (FileCounter { block: 0, at: 0 }, 1),
-        );
         let layers = Layers {
             active: Arc::new(Memtable::empty(0)),
             frozen: Vec::new(),
@@ -72,7 +62,7 @@ impl Tree {
             sequence_max: 0,
             manifest: 0,
         };
-        let (environment, picker) = (Arc::new(environment), Picker::default());
+        let (environment, picker) = (Environment::in_memory(options.clone()), Picker::default());
         let parked = Parked::default();
         let (next, sequence, pinned, jobs) = (1, 0, u64::MAX, 0);
         let tables = Default::default();

@@ -41,6 +41,12 @@ pub(crate) struct Store {
     pub(crate) tree: Arc<Lsm>,
 }
 
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.environment.end();
+    }
+}
+
 /// The store on a simulated disk, everything within the calls.
 pub(crate) fn open_on(disk: &SimDisk, journal: JournalKind) -> Result<Store, Error> {
     let directory: Arc<dyn Directory> = Arc::new(SimDirectory::root(disk));
