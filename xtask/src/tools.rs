@@ -27,11 +27,9 @@ pub(crate) fn missing_nightly(component: &str) -> Option<String> {
     if !succeeds("rustup", &["run", "nightly", "cargo", "--version"]) {
         return Some("there is no nightly toolchain (rustup)".to_owned());
     }
-    let mut command = Command::new("rustup");
-    command.args(["component", "list", "--toolchain", "nightly", "--installed"]);
-    let output = command.stderr(Stdio::null()).output();
-    let installed = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    let has_it = installed.is_ok_and(|list| list.lines().any(|line| line.starts_with(component)));
+    let installed =
+        output("rustup", &["component", "list", "--toolchain", "nightly", "--installed"]);
+    let has_it = installed.lines().any(|line| line.starts_with(component));
     (!has_it)
         .then(|| format!("the component {component} of the nightly toolchain is not installed"))
 }
@@ -100,19 +98,21 @@ fn words(line: &str) -> Vec<String> {
 
 /// Whether the compiler has a standard library for a machine.
 pub(crate) fn has_target(target: &str) -> bool {
-    let output =
-        Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
-    let folder = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    folder.is_ok_and(|folder| !folder.is_empty() && Path::new(&folder).exists())
+    let folder = output("rustc", &["--print", "target-libdir", "--target", target]);
+    !folder.is_empty() && Path::new(folder.trim()).exists()
 }
 
 /// The name of the machine that the compiler compiles for.
 pub(crate) fn host() -> Result<String, String> {
-    let output = Command::new("rustc").arg("-vV").output();
-    let output = output.map_err(|error| format!("could not run rustc: {error}"))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = output("rustc", &["-vV"]);
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| "rustc does not say its host".to_owned())
+}
+
+/// What a program prints; nothing where it cannot be run.
+pub(crate) fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).stderr(Stdio::null()).output();
+    output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
 /// Whether a program is there and does what it is asked.
