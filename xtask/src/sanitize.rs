@@ -10,7 +10,8 @@
 //! the runtime of a sanitizer (those in C are run under valgrind and the address sanitizer by capi's own tests);
 //! those of xtask access nothing. A pool's memory is mapped by system calls that sanitizers do not intercept:
 //! they see accesses to it, and what orders these, but not that it is given back, so that a sanitizer says nothing
-//! of a slice that outlives its mapping; the tests of `lent` do.
+//! of a slice that outlives its mapping; the tests of `lent` do. And that of threads would take two tests side by
+//! side, of which one gets addresses that the other has given back, for a race: it runs one test at a time.
 
 use crate::parts::{self, Part};
 use crate::tools::{self, Tool};
@@ -97,7 +98,8 @@ fn tools(smoke: bool, host: &str) -> Vec<Tool> {
             name: "thread sanitizer".to_owned(),
             nightly: true,
             arguments: format!(
-                "test --quiet --target {host} -Zbuild-std --no-fail-fast {concurrent} -- {filters}"
+                "test --quiet --target {host} -Zbuild-std --no-fail-fast {concurrent} \
+                 -- --test-threads 1 {filters}"
             ),
             variables: variables("thread", "-Zsanitizer=thread"),
             missing: tools::missing_nightly("rust-src"),
