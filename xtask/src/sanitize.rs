@@ -42,6 +42,8 @@ const WITH_THREADS_SMOKE: &str = "thread gate group order readers seat turns len
 const BY_HAND: &str = "-p adamant-slice -p adamant-heap --lib --test soundness --test owners --test redo --test undo \
                        --test lanes --test lent --test held --test growth --test hostile --test salvage";
 const BY_HAND_SMOKE: &str = "TOGETHER --test soundness --test owners --test lent --test held";
+/// Valgrind moves no pages without unmapping them (`MREMAP_DONTUNMAP`), as huge ones are put in place.
+const UNMOVED: &str = "--skip on_huge_pages --skip become_huge";
 /// Reports end the program; a slice that is lent for ever is no leak to a test.
 const VALGRIND: &str = "valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite \
                         --errors-for-leak-kinds=definite";
@@ -111,7 +113,8 @@ fn tools(smoke: bool, host: &str) -> Vec<Tool> {
             name: "valgrind".to_owned(),
             nightly: false,
             arguments: format!(
-                "test --quiet --config 'target.{host}.runner=\"{VALGRIND}\"' --no-fail-fast {by_hand}"
+                "test --quiet --config 'target.{host}.runner=\"{VALGRIND}\"' --no-fail-fast {by_hand} \
+                 -- {UNMOVED}"
             ),
             variables: Vec::new(),
             missing,
