@@ -1,8 +1,8 @@
 //! `cargo xtask emulate`: tests on a machine with another processor, emulated.
 //!
 //! Purpose: what is written for one processor alone (flushes and fences, prefetches, what a crate below
-//! chooses by processor) runs on aarch64, too, and files that were written here are read there and the other way
-//! round. It needs Rust's standard library for that machine (`rustup target add`), a linker for it and QEMU's
+//! chooses by processor) runs on aarch64, too, and stores that were written here are read there.
+//! It needs Rust's standard library for that machine (`rustup target add`), a linker for it and QEMU's
 //! emulation of programs (Debian: `gcc-aarch64-linux-gnu`, `qemu-user`, and `qemu-user-binfmt` for the tests that start
 //! programs); what is missing is named.
 //! Thread safety: none needed.
