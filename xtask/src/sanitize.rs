@@ -39,10 +39,12 @@ const WITH_THREADS: &str = "thread gate group commit keeper order readers seat t
 const CONCURRENT_SMOKE: &str = "-p adamant-slice -p adamant-heap --lib --test owners --test lent";
 const WITH_THREADS_SMOKE: &str = "thread gate group order readers seat turns lent";
 
-/// Of the slice, and of the heap; in short those that were built together with all others.
+/// Of the slice, and of the heap: by themselves. Built together with all others `rustix` reads the mapping of the
+/// kernel's own functions, which valgrind hides.
 const BY_HAND: &str = "-p adamant-slice -p adamant-heap --lib --test soundness --test owners --test redo --test undo \
                        --test lanes --test lent --test held --test growth --test hostile --test salvage";
-const BY_HAND_SMOKE: &str = "TOGETHER --test soundness --test owners --test lent --test held";
+const BY_HAND_SMOKE: &str =
+    "-p adamant-slice -p adamant-heap --test soundness --test owners --test lent --test held";
 /// Valgrind moves no pages without unmapping them (`MREMAP_DONTUNMAP`), as huge ones are put in place; and what the
 /// other threads of a process hold is leaked to it in the child of a fork.
 const NOT_BY_VALGRIND: &str = "--skip on_huge_pages --skip become_huge --skip a_child_is_refused";
@@ -110,7 +112,7 @@ fn tools(smoke: bool, host: &str) -> Vec<Tool> {
             variables: variables("thread", "-Zsanitizer=thread"),
             missing: tools::missing_nightly("rust-src"),
         },
-        // The programs that are tested without it, too: nothing is built anew.
+        // In the usual folder: what is built for it is no other than without it.
         Tool {
             name: "valgrind".to_owned(),
             nightly: false,

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::parts::{self, Counts, Part};
-use crate::together;
 
 /// A tool, how it is run, and what must be there for it.
 pub(crate) struct Tool {
@@ -80,9 +79,8 @@ fn watched(mut part: Part) -> Part {
     part
 }
 
-/// Words of a line, in which `TOGETHER` stands for packages; what stands within apostrophes belongs to one.
+/// Words of a line; what stands within apostrophes belongs to one.
 fn words(line: &str) -> Vec<String> {
-    let line = line.replace("TOGETHER", together::PACKAGES);
     let mut words = vec![String::new()];
     let mut quoted = false;
     for char in line.chars() {
