@@ -62,20 +62,12 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
 
 /// What it needs and this machine does not have.
 fn missing() -> Option<String> {
-    let program = |name: &str| {
-        (!tools::succeeds(name, &["--version"])).then(|| format!("{name} is not installed"))
-    };
-    program(EMULATOR)
-        .or_else(|| {
-            let words = tools::output(EMULATOR, &["--version"]);
-            let version = version(&words).filter(|version| *version >= VERSION_MIN);
-            let (major, minor) = VERSION_MIN;
-            let what = words.lines().next().unwrap_or_default();
-            version
-                .is_none()
-                .then(|| format!("expected {EMULATOR} {major}.{minor} or later, found {what:?}"))
-        })
-        .or_else(|| program(LINKER))
+    let words = tools::output(EMULATOR, &["--version"]);
+    if version(&words).is_none_or(|version| version < VERSION_MIN) {
+        let ((major, minor), found) = (VERSION_MIN, words.lines().next().unwrap_or("none"));
+        return Some(format!("expected {EMULATOR} {major}.{minor} or later, found {found}"));
+    }
+    tools::missing_program(LINKER)
         .or_else(|| (!tools::has_target(TARGET)).then(|| format!("rustup target add {TARGET}")))
         .or_else(|| {
             let is_there = Path::new(REGISTERED).exists();

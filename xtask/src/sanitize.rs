@@ -60,7 +60,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     while let Some(option) = options.next() {
         match *option {
             "--smoke" => smoke = true,
-            "--only" => only = options.next().copied().unwrap_or_default(),
+            "--only" => only = options.next().ok_or("--only takes the beginning of a name")?,
             other => return Err(format!("expected --smoke or --only T, found {other:?}")),
         }
     }
@@ -90,8 +90,6 @@ fn tools(smoke: bool, host: &str) -> Vec<Tool> {
         false => (CONCURRENT, WITH_THREADS),
     };
     let by_hand = if smoke { BY_HAND_SMOKE } else { BY_HAND };
-    let missing = (!tools::succeeds("valgrind", &["--version"]))
-        .then(|| "valgrind is not installed".to_owned());
     vec![
         Tool {
             name: "address sanitizer".to_owned(),
@@ -121,7 +119,7 @@ fn tools(smoke: bool, host: &str) -> Vec<Tool> {
                  -- {NOT_BY_VALGRIND}"
             ),
             variables: Vec::new(),
-            missing,
+            missing: tools::missing_program("valgrind"),
         },
     ]
 }

@@ -94,6 +94,11 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
+/// Why a program cannot be run, if it cannot.
+pub(crate) fn missing_program(name: &str) -> Option<String> {
+    (!succeeds(name, &["--version"])).then(|| format!("{name} is not installed"))
+}
+
 /// Whether the compiler has a standard library for a machine.
 pub(crate) fn has_target(target: &str) -> bool {
     let folder = output("rustc", &["--print", "target-libdir", "--target", target]);
