@@ -67,14 +67,14 @@ pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, client: Arc<Cl
     }
 }
 
-async fn converse<S>(stream: S, shared: Arc<Shared>, client: Arc<Client>)
+async fn converse<S>(mut stream: S, shared: Arc<Shared>, client: Arc<Client>)
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let ending = shared.ending.subscribe();
     let mut connection = Connection {
-        stream,
-        session: Session::new(shared, client),
+        stream: &mut stream,
+        session: Session::new(Arc::clone(&shared), client),
         parser: Parser::default(),
         buffer: BytesMut::new(),
         counted: 0,
@@ -82,8 +82,13 @@ where
     };
     // Whatever ended it, there is nobody to tell; but one who listens sees that this is the end, and that
     // nobody has cut it off.
-    if connection.run().await.is_ok() {
-        let _ = tokio::time::timeout(GOODBYE, connection.stream.shutdown()).await;
+    let ended = connection.run().await;
+    drop(connection);
+    match ended {
+        // Closed when the store is, for whoever asked for the end waits for that.
+        Ok(Then::EndAll) => shared.ending.keep(Box::new(stream)),
+        Ok(_) => drop(tokio::time::timeout(GOODBYE, stream.shutdown()).await),
+        Err(_) => {}
     }
 }
 
@@ -108,20 +113,26 @@ impl<S> Drop for Connection<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    async fn run(&mut self) -> io::Result<()> {
+    /// Serves until the connection is to end; whether all is.
+    async fn run(&mut self) -> io::Result<Then> {
         loop {
             let (unit, then) = self.plan();
             let is_empty = unit.steps.is_empty() && unit.replies.len() == 0;
-            if !self.carry_out(unit).await? || then == Then::End {
-                return Ok(());
+            let carried_out = self.carry_out(unit).await;
+            if then == Then::EndAll {
+                self.session.shared.ending.begin(None);
+            }
+            if !carried_out? || matches!(then, Then::End | Then::EndAll) {
+                return Ok(then);
             }
             if !self.count() {
                 let words = "-ERR the server holds as many bytes of requests as it may \
                              (--held-bytes-max); try again later\r\n";
-                return self.write(words.as_bytes()).await;
+                self.write(words.as_bytes()).await?;
+                return Ok(Then::End);
             }
             if is_empty && !self.read().await? {
-                return Ok(());
+                return Ok(Then::End);
             }
         }
     }

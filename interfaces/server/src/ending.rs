@@ -2,6 +2,7 @@
 //!
 //! Thread safety: any thread may ask and wait; the first reason counts.
 
+use std::any::Any;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -14,11 +15,18 @@ pub(crate) struct Ending {
     reason: Mutex<Option<Option<String>>>,
     changed: Condvar,
     tasks: watch::Sender<bool>,
+    /// Connections of those who asked for the end: closed after it, which is how they learn of it.
+    witnesses: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
 impl Default for Ending {
     fn default() -> Self {
-        Self { reason: Mutex::default(), changed: Condvar::new(), tasks: watch::Sender::new(false) }
+        Self {
+            reason: Mutex::default(),
+            changed: Condvar::new(),
+            tasks: watch::Sender::new(false),
+            witnesses: Mutex::default(),
+        }
     }
 }
 
@@ -47,6 +55,16 @@ impl Ending {
     /// What failed, if the server ends because of that.
     pub(crate) fn failure(&self) -> Option<String> {
         self.reason.lock().clone().flatten()
+    }
+
+    /// Keeps a connection open until all has ended.
+    pub(crate) fn keep(&self, connection: Box<dyn Any + Send>) {
+        self.witnesses.lock().push(connection);
+    }
+
+    /// Closes the connections that were kept: all has ended.
+    pub(crate) fn release(&self) {
+        self.witnesses.lock().clear();
     }
 
     /// For tasks, to wait for the end.

@@ -196,14 +196,16 @@ impl Server {
         runtime.shutdown_timeout(GOODBYE);
         self.shared.queue.end_flushes();
         flusher.into_iter().for_each(join);
-        match self.shared.ending.failure() {
+        let ended = match self.shared.ending.failure() {
             Some(cause) if store.is_none() => Err(Error::Cluster { cause }),
             Some(cause) => Err(Error::Poisoned { cause }),
             None => match store {
-                Some(store) => Ok(store.close()?),
+                Some(store) => store.close().map_err(Error::from),
                 None => left,
             },
-        }
+        };
+        self.shared.ending.release();
+        ended
     }
 }
 

@@ -68,6 +68,8 @@ pub(crate) enum Then {
     Wait,
     /// The connection is to end when the unit is done.
     End,
+    /// The server is to end when the unit is done, and the connection after it.
+    EndAll,
 }
 
 impl Session {
@@ -299,8 +301,7 @@ impl Session {
             self.answer(unit, |reply| reply.error(crate::call::SYNTAX));
             return Then::More;
         }
-        self.shared.ending.begin(None);
-        Then::End
+        Then::EndAll
     }
 
     fn end_multi(&mut self) -> Option<Multi> {

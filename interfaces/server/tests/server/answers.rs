@@ -1,5 +1,6 @@
 //! What commands answer: examples, of both versions of the protocol.
 
+use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 
 use adamant_server::{Error, Server};
@@ -287,10 +288,16 @@ fn shutdown_closes_the_store() {
     let mut client = Client::connect(server.address());
     assert_eq!(client.say("SET a 1"), Value::ok());
     assert_eq!(client.say("SET b 1 EX 1000"), Value::ok());
-    client.send(b"SHUTDOWN\r\n");
+    // What was sent before it is done.
+    client.send(b"SET c 1\r\nSHUTDOWN\r\n");
+    assert_eq!(client.reply(), Value::ok());
     server.wait().unwrap();
-    assert_eq!(client.try_reply(), None);
+    // The connection ends when the store is closed, and not before.
+    client.stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let open = client.stream.read(&mut [0]).unwrap_err();
+    assert!(matches!(open.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{open}");
     server.end().unwrap();
+    assert_eq!(client.try_reply(), None);
     let store = adamant::Store::open(&path).unwrap();
     assert!(store.recovery().was_closed);
     assert_eq!(store.expiring("db0").unwrap().get("a").unwrap(), Some("1".into()));
