@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use adamant_heap::Salvage;
 use adamant_heap::access::Read;
-use adamant_lsm::{Error as LsmError, LsmCheck};
+use adamant_lsm::LsmCheck;
 use adamant_trees::Report;
 
 use crate::catalogue::{Catalogue, has_other_objects, is_visible};
@@ -21,6 +21,9 @@ use crate::map::Map;
 use crate::metrics::CommitStats;
 use crate::shared::Shared;
 use crate::versions::SnapshotStats;
+
+/// The place of what is wrong with the list of keyspaces.
+pub(crate) const CATALOGUE: &str = "the catalogue";
 
 /// A keyspace in a list of them.
 ///
@@ -97,12 +100,21 @@ impl CheckReport {
         self.findings.is_empty()
     }
 
+    /// Whether all that was found is what the system refused to read: nothing need be wrong with the store. Look at
+    /// what the system says of the device, and check again.
+    pub fn is_unread(&self) -> bool {
+        !self.is_clean() && self.findings.iter().all(|finding| finding.is_unread)
+    }
+
     /// What a check of a log-structured merge tree and its files finds.
     fn take_all(&mut self, name: &str, check: LsmCheck) {
         let place = format!("keyspace {name:?}");
         let found = check.finish().findings.into_iter();
-        let finding = |error: LsmError| Finding { place: place.clone(), what: error.to_string() };
-        self.findings.extend(found.map(finding));
+        self.findings.extend(found.map(|error| {
+            // In the tree's own words: the place names the keyspace already.
+            let what = error.to_string();
+            Finding { what, ..Finding::of(&place, &Error::of_lsm(name)(error)) }
+        }));
     }
 
     /// What came of looking at a place; a failure becomes a finding.
@@ -110,7 +122,7 @@ impl CheckReport {
         match outcome {
             Ok(value) => Some(value),
             Err(error) => {
-                self.findings.push(Finding { place: place.into(), what: error.to_string() });
+                self.findings.push(Finding::of(place, &error));
                 None
             }
         }
@@ -137,12 +149,23 @@ pub struct Finding {
     pub place: String,
     /// What is wrong there.
     pub what: String,
+    /// Whether the system refused to read it: nothing need be wrong with what lies there.
+    pub is_unread: bool,
 }
 
 impl Finding {
+    pub(crate) fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { place: place.into(), what: what.into(), is_unread: false }
+    }
+
+    pub(crate) fn of(place: &str, error: &Error) -> Self {
+        let is_unread = matches!(error, Error::Medium(error) if error.is_refusal());
+        Self { is_unread, ..Self::new(place, error.to_string()) }
+    }
+
     pub(crate) fn of_heap(finding: &adamant_heap::Finding) -> Self {
         let place = format!("{} at byte {}", finding.file.display(), finding.offset);
-        Self { place, what: finding.what.clone() }
+        Self { is_unread: finding.is_unread, ..Self::new(place, &finding.what) }
     }
 }
 
@@ -200,7 +223,7 @@ pub(crate) fn check(shared: &Shared) -> Result<CheckReport> {
             blocks += catalogue.tree().blocks(&tree);
             catalogue.list(&view)
         });
-        if let Some(list) = report.take("the catalogue", walked) {
+        if let Some(list) = report.take(CATALOGUE, walked) {
             entries = list;
         }
     }
@@ -253,7 +276,7 @@ fn wrong_blocks(expected: u64, found: u64, others: bool) -> Option<Finding> {
     let what = format!(
         "expected {expected} allocated blocks, those that keyspaces refer to, found {found}"
     );
-    (!is_right).then(|| Finding { place: "the heap".into(), what })
+    (!is_right).then(|| Finding::new("the heap", what))
 }
 
 /// What is wrong with the catalogue and the keyspaces of a heap that is only read, beside what its
@@ -267,13 +290,13 @@ pub(crate) fn check_salvage(salvage: &Salvage, forest: &Arc<Forest>) -> Vec<Find
         Ok(root) => Catalogue::open(salvage, root, Arc::clone(forest)),
         Err(error) => Err(error.into()),
     };
-    let Some(catalogue) = report.take("the catalogue", opened) else { return report.findings };
+    let Some(catalogue) = report.take(CATALOGUE, opened) else { return report.findings };
     let mut blocks = 1;
     let walked = catalogue.tree().check(salvage).and_then(|tree| {
         blocks += catalogue.tree().blocks(&tree);
         catalogue.list(salvage)
     });
-    for (name, entry) in report.take("the catalogue", walked).unwrap_or_default() {
+    for (name, entry) in report.take(CATALOGUE, walked).unwrap_or_default() {
         let walked = match catalogue.map(salvage, &name, &entry) {
             Ok(Map::Lsm(log)) => log.check(salvage).map(|check| {
                 let blocks = check.blocks();

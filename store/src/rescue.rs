@@ -27,7 +27,7 @@ use crate::catalogue::{hidden_name, is_visible};
 use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::forest::Forest;
-use crate::inspect::{Finding, check_salvage};
+use crate::inspect::{CATALOGUE, Finding, check_salvage};
 use crate::keyspace::Keyspace;
 use crate::keyspace_options::KeyspaceOptions;
 use crate::layout::{KeyspaceEntry, STORE_MAGIC, STORE_ROOT, StoreHead};
@@ -119,15 +119,13 @@ pub(crate) fn rescue(
         ..RepairReport::default()
     };
     if report.journal != salvage.journal() {
-        report.findings.push(Finding {
-            place: "the store".into(),
-            what: format!(
-                "expected memory under a store of the {} journal, found files; the new one has the \
-                 {} journal",
-                salvage.journal(),
-                report.journal
-            ),
-        });
+        let what = format!(
+            "expected memory under a store of the {} journal, found files; the new one has the \
+             {} journal",
+            salvage.journal(),
+            report.journal
+        );
+        report.findings.push(Finding::new("the store", what));
     }
     let trees = work.trees(&mut report.findings);
     for (index, (name, place)) in trees.into_iter().enumerate() {
@@ -136,14 +134,14 @@ pub(crate) fn rescue(
     work.orphans(&mut report.keyspaces)?;
     for root in (0..ROOT_COUNT).filter(|root| *root != STORE_ROOT) {
         if salvage.root(root).is_ok_and(|word| word != 0) {
-            let what = "is a program's own heap objects; these are not saved".into();
-            report.findings.push(Finding { place: format!("root {root} of the heap"), what });
+            let what = "is a program's own heap objects; these are not saved";
+            report.findings.push(Finding::new(format!("root {root} of the heap"), what));
         }
     }
     report.keyspaces.iter_mut().for_each(KeyspaceRepair::count);
     for keyspace in report.keyspaces.iter().filter(|keyspace| keyspace.loss_count > 0) {
         let what = format!("{} things could not be read", keyspace.loss_count);
-        report.findings.push(Finding { place: format!("keyspace {:?}", keyspace.name), what });
+        report.findings.push(Finding::new(format!("keyspace {:?}", keyspace.name), what));
     }
     Ok(report)
 }
@@ -235,11 +233,11 @@ impl<'s> Rescue<'s> {
                 let catalogue = head.catalogue.get();
                 match Tree::open_as(self.salvage, Engine::Bplus, catalogue) {
                     Ok(_) => return Some(catalogue),
-                    Err(error) => findings.push(in_catalogue(error.to_string())),
+                    Err(error) => findings.push(Finding::of(CATALOGUE, &error)),
                 }
             }
             Ok((root, _)) => findings.push(in_catalogue(format!("no store's head at {root:#x}"))),
-            Err(error) => findings.push(in_catalogue(error.to_string())),
+            Err(error) => findings.push(Finding::of(CATALOGUE, &error.into())),
         }
         let bplus = heads.iter().filter(|(engine, _)| *engine == Engine::Bplus);
         bplus.map(|(_, head)| *head).find(|head| {
@@ -410,7 +408,7 @@ fn are_keyspaces(visit: impl FnOnce(&mut dyn FnMut(Salvaged<'_>))) -> bool {
 }
 
 fn in_catalogue(what: String) -> Finding {
-    Finding { place: "the catalogue".into(), what }
+    Finding::new(CATALOGUE, what)
 }
 
 /// Name and place of a keyspace that this version can read.

@@ -435,6 +435,31 @@ fn a_blob_that_is_damaged_is_named_when_its_value_is_asked_for() {
     assert!(text.contains("data") && text.contains(name) && text.contains("at byte"), "{text}");
 }
 
+/// Whoever takes a device that fails for damage repairs what was whole.
+#[test]
+fn a_check_tells_what_could_not_be_read_from_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    fill_with_blobs(&keyspace(&store, "data"));
+    store.close().unwrap();
+    let blob = std::fs::read_dir(path.join("blobs")).unwrap().next().unwrap().unwrap().path();
+    let aside = directory.path().join("aside");
+    std::fs::rename(&blob, &aside).unwrap();
+    let check = || Store::open_read_only(&path).unwrap().check().unwrap();
+    let report = check();
+    assert!(!report.is_clean() && !report.is_unread(), "it is missing: {:?}", report.findings);
+    // The system reads no bytes of what can be opened all the same.
+    std::fs::create_dir(&blob).unwrap();
+    let report = check();
+    assert!(report.is_unread(), "{:?}", report.findings);
+    assert!(report.findings[0].what.contains("os error"), "{:?}", report.findings);
+    std::fs::remove_dir(&blob).unwrap();
+    std::fs::rename(&aside, &blob).unwrap();
+    let report = check();
+    assert!(report.is_clean() && !report.is_unread(), "{:?}", report.findings);
+}
+
 /// Files of a compacted store are numbered from the beginning: who let go a file of the store that was there
 /// before once would have removed one of it.
 #[test]

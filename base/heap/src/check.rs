@@ -3,7 +3,7 @@
 //! Purpose: verify every checksum of the pool file and every rule of descriptors, runs and
 //! bitmaps, and report everything found, not only the first. Reads only.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::blocks::Blocks;
 use crate::class::ClassTable;
@@ -24,6 +24,19 @@ pub struct Finding {
     pub offset: u64,
     /// Expected and found.
     pub what: String,
+    /// Whether the system refused to read it: nothing need be wrong with what lies there.
+    pub is_unread: bool,
+}
+
+impl Finding {
+    /// What went wrong with a file, and where in it, if the error says so.
+    pub(crate) fn of(error: Error, file: &Path) -> Self {
+        let is_unread = matches!(&error, Error::Medium(error) if error.is_refusal());
+        match error {
+            Error::Damaged { file, offset, what } => Self { file, offset, what, is_unread },
+            other => Self { file: file.into(), offset: 0, what: other.to_string(), is_unread },
+        }
+    }
 }
 
 /// What a check looked at and found.
@@ -50,6 +63,11 @@ impl CheckReport {
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
+
+    /// Whether all that was found is what the system refused to read: nothing need be wrong with the heap.
+    pub fn is_unread(&self) -> bool {
+        !self.is_clean() && self.findings.iter().all(|finding| finding.is_unread)
+    }
 }
 
 /// Walks all descriptors up to the last allocated page.
@@ -62,16 +80,14 @@ pub(crate) struct Checker<'a> {
 
 impl Checker<'_> {
     fn find(&mut self, heap_offset: u64, what: String) {
-        let finding = Finding { file: self.file.clone(), offset: file_offset(heap_offset), what };
+        let (file, offset) = (self.file.clone(), file_offset(heap_offset));
+        let finding = Finding { file, offset, what, is_unread: false };
         self.report.findings.push(finding);
     }
 
     /// Adds a page that is not what was written.
     pub(crate) fn note(&mut self, error: Error) {
-        let finding = match error {
-            Error::Damaged { file, offset, what } => Finding { file, offset, what },
-            other => Finding { file: self.file.clone(), offset: 0, what: other.to_string() },
-        };
+        let finding = Finding::of(error, &self.file);
         self.report.findings.push(finding);
     }
 

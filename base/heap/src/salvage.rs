@@ -72,7 +72,7 @@ impl Salvage {
         let mut findings = Vec::new();
         let pool = open_pool(&file, log.as_ref(), &mut findings)?;
         let journal = JournalKind::of(&pool);
-        let mut note = |error| findings.push(finding(error, file.path()));
+        let mut note = |error| findings.push(Finding::of(error, file.path()));
         let pages = match journal {
             JournalKind::Redo => pages_of_redo(&pool, log.as_ref(), &mut note)?,
             JournalKind::Undo => pages_of_undo(&pool, log.as_ref(), &mut note)?,
@@ -376,15 +376,8 @@ fn open_pool(
         pool = PoolFile::open_headless(file, identity.as_slice(), INCOMPAT_UNDO_JOURNAL)?;
     }
     let Some(pool) = pool else { return Err(error) };
-    findings.push(finding(error, file.path()));
+    findings.push(Finding::of(error, file.path()));
     Ok(pool)
-}
-
-fn finding(error: Error, file: &Path) -> Finding {
-    match error {
-        Error::Damaged { file, offset, what } => Finding { file, offset, what },
-        other => Finding { file: file.into(), offset: 0, what: other.to_string() },
-    }
 }
 
 fn cut(file: &Arc<dyn File>, found: u64, expected: u64) -> Result<Error> {

@@ -91,6 +91,11 @@ impl Error {
         matches!(self, Self::OutOfSpace { .. })
     }
 
+    /// Whether the system refused: then nothing is known of what lies there, and nothing need be wrong with it.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Io { .. } | Self::OutOfSpace { .. } | Self::AddressSpace { .. })
+    }
+
     /// Whether the system cannot do what was asked, there or at all.
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::Unsupported)

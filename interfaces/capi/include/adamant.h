@@ -1202,10 +1202,12 @@ int adamant_stats(const adamant_store *store, adamant_value **json);
 
 /**
  * Verifies every checksum and every structure of a store. The report is the text of a JSON object, which is
- * there also when it fails with ADAMANT_DAMAGED: {"clean": ..., "findings": [{"place": ..., "what": ...}],
- * "pages_verified": ..., "blocks": ..., "keyspaces": [{"name": ..., "entries": ...}]}. `json` may be NULL.
+ * there also when it fails with ADAMANT_DAMAGED, or with ADAMANT_SYSTEM if all that it found is what the system
+ * refused to read: {"clean": ..., "findings": [{"place": ..., "what": ..., "unread": ...}], "pages_verified": ...,
+ * "blocks": ..., "keyspaces": [{"name": ..., "entries": ...}]}. `json` may be NULL.
  */
-int adamant_check(const adamant_store *store, adamant_value **json);
+int adamant_check(const adamant_store *store,
+                  adamant_value **json);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use serde_json::{Value as Json, json};
 
 use crate::border::{In, Out};
-use crate::code::{ADAMANT_DAMAGED, ADAMANT_OK};
+use crate::code::{ADAMANT_DAMAGED, ADAMANT_OK, ADAMANT_SYSTEM};
 use crate::failure::{Failure, run};
 use crate::store::StoreHandle;
 use crate::value::{Content, Value};
@@ -48,8 +48,9 @@ pub extern "C" fn adamant_stats(store: In<StoreHandle>, json: Out<*mut Value>) -
 }
 
 /// Verifies every checksum and every structure of a store. The report is the text of a JSON object, which is
-/// there also when it fails with ADAMANT_DAMAGED: {"clean": ..., "findings": [{"place": ..., "what": ...}],
-/// "pages_verified": ..., "blocks": ..., "keyspaces": [{"name": ..., "entries": ...}]}. `json` may be NULL.
+/// there also when it fails with ADAMANT_DAMAGED, or with ADAMANT_SYSTEM if all that it found is what the system
+/// refused to read: {"clean": ..., "findings": [{"place": ..., "what": ..., "unread": ...}], "pages_verified": ...,
+/// "blocks": ..., "keyspaces": [{"name": ..., "entries": ...}]}. `json` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_check(store: In<StoreHandle>, json: Out<*mut Value>) -> c_int {
     run(|| {
@@ -60,7 +61,13 @@ pub extern "C" fn adamant_check(store: In<StoreHandle>, json: Out<*mut Value>) -
         let text = json!({
             "clean": report.is_clean(),
             "findings": findings
-                .map(|finding| json!({"place": finding.place, "what": finding.what}))
+                .map(|finding| {
+                    json!({
+                        "place": finding.place,
+                        "what": finding.what,
+                        "unread": finding.is_unread,
+                    })
+                })
                 .collect::<Vec<_>>(),
             "pages_verified": report.heap.pages_verified,
             "blocks": report.heap.blocks,
@@ -72,7 +79,7 @@ pub extern "C" fn adamant_check(store: In<StoreHandle>, json: Out<*mut Value>) -
         match report.findings.first() {
             None => Ok(ADAMANT_OK),
             Some(first) => Err(Failure::new(
-                ADAMANT_DAMAGED,
+                if report.is_unread() { ADAMANT_SYSTEM } else { ADAMANT_DAMAGED },
                 format!("{} findings, the first one: {first}", report.findings.len()),
             )),
         }

@@ -63,6 +63,15 @@ impl Failure {
         Self { code: self.code, message: format!("{words}: {}", self.message) }
     }
 
+    /// A check that found nothing but what the system refused to read: no reason to repair.
+    pub(crate) fn unread(what: impl fmt::Display, findings: usize) -> Self {
+        let message = format!(
+            "{what} could not be read as a whole: {findings} findings; look at what the system says of the \
+             device, then check again"
+        );
+        Self::new(Code::Other, message)
+    }
+
     /// A file that could not be read or written.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
         Self::new(code_of(error), format!("{}: {error}", path.display()))

@@ -186,9 +186,9 @@ impl Store {
     }
 
     /// Verifies all of the store: what is wrong, by place.
-    fn _check(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+    fn _check(&self, py: Python<'_>) -> PyResult<Vec<(String, String, bool)>> {
         let report = self.detached(py, adamant::Store::check)?;
-        Ok(report.findings.into_iter().map(|it| (it.place, it.what)).collect())
+        Ok(report.findings.into_iter().map(|it| (it.place, it.what, it.is_unread)).collect())
     }
 
     /// Brings all commits to the device and lets the store go. Closing it again does nothing.

@@ -154,6 +154,7 @@ def test_damage_is_an_error(tmp_path: Path) -> None:
     with adamant.open(path) as db:
         findings = db.check()
         assert findings and "pool" in findings[0].place and findings[0].what
+        assert not findings[0].is_unread
         with pytest.raises(adamant.Damaged):
             db.backup(tmp_path / "backup")
 

@@ -18,7 +18,11 @@ pub(crate) fn run(args: &CheckArgs, output: &Output) -> Result<()> {
     for finding in &report.findings {
         match output.is_json() {
             true => {
-                let object = json!({"place": finding.place, "finding": finding.what});
+                let object = json!({
+                    "place": finding.place,
+                    "finding": finding.what,
+                    "unread": finding.is_unread,
+                });
                 output.line(&object.to_string())?;
             }
             false => output.line(&finding.to_string())?,
@@ -48,6 +52,9 @@ pub(crate) fn run(args: &CheckArgs, output: &Output) -> Result<()> {
     if report.is_clean() {
         return Ok(());
     }
-    let what = format!("{} is damaged: {findings} findings", args.store.display());
-    Err(Failure::new(Code::Damaged, what))
+    let what = args.store.display();
+    Err(match report.is_unread() {
+        true => Failure::unread(what, findings),
+        false => Failure::new(Code::Damaged, format!("{what} is damaged: {findings} findings")),
+    })
 }

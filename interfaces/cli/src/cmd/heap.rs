@@ -134,8 +134,13 @@ fn check(path: &Path, report: &HeapCheckReport, output: &Output) -> Result<()> {
     for finding in &report.findings {
         let (file, offset) = (finding.file.display(), finding.offset);
         output.line(&match output.is_json() {
-            true => json!({"file": file.to_string(), "offset": offset, "finding": finding.what})
-                .to_string(),
+            true => json!({
+                "file": file.to_string(),
+                "offset": offset,
+                "finding": finding.what,
+                "unread": finding.is_unread,
+            })
+            .to_string(),
             false => format!("{file} at byte {offset}: {}", finding.what),
         })?;
     }
@@ -163,10 +168,12 @@ fn check(path: &Path, report: &HeapCheckReport, output: &Output) -> Result<()> {
     if report.is_clean() {
         return Ok(());
     }
-    let what = format!(
-        "the heap of {} is damaged: {findings} findings; adamant repair saves what can be read",
-        path.display()
-    );
+    let what = format!("the heap of {}", path.display());
+    if report.is_unread() {
+        return Err(Failure::unread(what, findings));
+    }
+    let what =
+        format!("{what} is damaged: {findings} findings; adamant repair saves what can be read");
     Err(Failure::new(Code::Damaged, what))
 }
 

@@ -78,6 +78,25 @@ fn merging_drops_what_nobody_sees() {
 }
 
 #[test]
+fn what_could_not_be_read_is_not_called_damaged() {
+    let shell = with_levels();
+    let tables = std::fs::read_dir(shell.path("store").join("tables")).expect("tables");
+    let table = tables.map(|table| table.expect("a table").path()).next().expect("a table");
+    let aside = shell.path("aside");
+    std::fs::rename(&table, &aside).expect("rename");
+    assert!(shell.fails(5, ["check", "store"]).contains("damaged"));
+    // The system reads no bytes of a folder.
+    std::fs::create_dir(&table).expect("a folder");
+    let words = shell.fails(1, ["check", "store"]);
+    assert!(words.contains("check again") && !words.contains("damaged"), "{words}");
+    let found = objects(&shell.run(["check", "store", "--json"]).stdout);
+    assert!(found.len() > 1 && found[0]["unread"] == true, "{found:?}");
+    std::fs::remove_dir(&table).expect("remove");
+    std::fs::rename(&aside, &table).expect("rename");
+    shell.ok(["check", "store"]);
+}
+
+#[test]
 fn what_is_no_lsm_is_refused() {
     let shell = Shell::with_sample();
     for action in ["stat", "levels", "compact"] {

@@ -46,10 +46,11 @@ class KeyspaceInfo(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Something that is wrong in a store: where, and what."""
+    """Something that is wrong in a store: where, and what; or what the system refused to read."""
 
     place: str
     what: str
+    is_unread: bool
 
 
 class _Block:
