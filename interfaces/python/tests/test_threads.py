@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import time
@@ -108,14 +109,24 @@ def test_others_run_while_one_waits(path: Path) -> None:
         keyspace = db.keyspace("test")
         keyspace.update({b"%06d" % number: b"x" * 20 for number in range(50_000)})
         value = b"v" * (32 << 20)
-        works: dict[str, Callable[[], object]] = {
-            "put": lambda: keyspace.__setitem__(b"large", value),
-            "get": lambda: [keyspace[b"large"] for _ in range(8)],
-            "count": lambda: [len(keyspace[b"0":]) for _ in range(8)],
-            "check": db.check,
-            "backup": lambda: db.backup(path.parent / "backup"),
-            "scan": lambda: sum(1 for _ in keyspace.values()),
-            "close": db.close,
+        other, numbers = db, itertools.count()
+
+        def reopen() -> None:
+            nonlocal other
+            other = adamant.open(path.parent / "other")
+
+        def nothing() -> None:
+            pass
+
+        # What is done before, and what has to let others run.
+        works: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+            "put": (nothing, lambda: keyspace.__setitem__(b"large", value)),
+            "get": (nothing, lambda: [keyspace[b"large"] for _ in range(8)]),
+            "count": (nothing, lambda: [len(keyspace[b"0":]) for _ in range(8)]),
+            "check": (nothing, db.check),
+            "backup": (nothing, lambda: db.backup(path.parent / f"backup-{next(numbers)}")),
+            "scan": (nothing, lambda: sum(1 for _ in keyspace.values())),
+            "close": (reopen, lambda: other.close()),
         }
         ticks, done = 0, threading.Event()
 
@@ -125,12 +136,21 @@ def test_others_run_while_one_waits(path: Path) -> None:
                 ticks += 1
                 time.sleep(0)
 
+        def lets_others_run(prepare: Callable[[], object], work: Callable[[], object]) -> bool:
+            """Whether it does so ever: on a busy machine nobody need be there to run at once."""
+            end = time.monotonic() + 60
+            while time.monotonic() < end:
+                prepare()
+                before = ticks
+                work()
+                if ticks > before:
+                    return True
+            return False
+
         def use() -> None:
             try:
-                for name, work in works.items():
-                    before = ticks
-                    work()
-                    assert ticks > before, name
+                for name, (prepare, work) in works.items():
+                    assert lets_others_run(prepare, work), name
             finally:
                 done.set()
 
