@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use adamant_server::{Cluster, ClusterStart, Server};
 
-use crate::nodes::{Nodes, free_port};
+use crate::nodes::{CALM, Nodes, free_port};
 use crate::status::metrics;
 use crate::support::{Client, Value, options, request, until};
 
 #[test]
 fn every_node_answers_as_one_server_would() {
-    let mut nodes = Nodes::start(&["--databases", "3"]);
+    let mut nodes = Nodes::start(&[&CALM[..], &["--databases", "3"]].concat());
     let leader = nodes.leader();
     let mut clients: Vec<Client> = (0..3).map(|node| nodes.client(node)).collect();
     for (at, client) in (0..).zip(&mut clients) {
@@ -63,7 +63,7 @@ fn every_node_answers_as_one_server_would() {
 
 #[test]
 fn transactions_are_one_wherever_they_come_from() {
-    let mut nodes = Nodes::start(&[]);
+    let mut nodes = Nodes::start(&CALM);
     let leader = nodes.leader();
     let mut follower = nodes.client((leader + 1) % 3);
     let mut other = nodes.client((leader + 2) % 3);
@@ -91,7 +91,7 @@ fn transactions_are_one_wherever_they_come_from() {
 
 #[test]
 fn entries_end_on_all_nodes() {
-    let mut nodes = Nodes::start(&[]);
+    let mut nodes = Nodes::start(&CALM);
     let leader = nodes.leader();
     let mut clients: Vec<Client> = (0..3).map(|node| nodes.client(node)).collect();
     assert_eq!(clients[(leader + 1) % 3].say("SET short 1 PX 300"), Value::ok());
@@ -139,7 +139,7 @@ fn strangers_are_not_obeyed() {
     let (secret, other) = (folder.path().join("secret"), folder.path().join("other"));
     std::fs::write(&secret, "all nodes know this\n").unwrap();
     std::fs::write(&other, "and not that\n").unwrap();
-    let mut nodes = Nodes::none(2, &["--cluster-patience-seconds", "3"]);
+    let mut nodes = Nodes::none(2, &[&CALM[..], &["--cluster-patience-seconds", "3"]].concat());
     nodes.run(0, &["--cluster-init", "--cluster-secret-file", secret.to_str().unwrap()]);
     let first = nodes.place(0);
     let with = |secret: &std::path::Path| {
@@ -171,7 +171,7 @@ fn replication(nodes: &Nodes, node: usize) -> BTreeMap<String, String> {
 
 #[test]
 fn each_node_says_who_leads_and_how_far_it_is() {
-    let mut nodes = Nodes::start(&["--cluster-patience-seconds", "3"]);
+    let mut nodes = Nodes::start(&CALM);
     assert_eq!(nodes.client(0).say("SET a 1"), Value::ok());
     nodes.agree();
     let leader = nodes.leader();

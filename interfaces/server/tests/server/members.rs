@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::nodes::Nodes;
+use crate::nodes::{CALM, Nodes};
 use crate::support::Value;
 
 /// What a node says that ends by itself.
@@ -28,7 +28,7 @@ fn voters(nodes: &Nodes, node: usize) -> Vec<String> {
 
 #[test]
 fn a_node_joins_and_another_one_leaves() {
-    let mut nodes = Nodes::none(3, &[]);
+    let mut nodes = Nodes::none(3, &CALM);
     nodes.run(0, &["--cluster-init"]);
     assert_eq!(nodes.client(0).say("SET a 1"), Value::ok());
     // One that waits to be joined, and is asked for at a node that is no leader.
@@ -68,7 +68,7 @@ fn a_node_joins_and_another_one_leaves() {
 
 #[test]
 fn a_node_that_has_lost_its_disk_is_another_one() {
-    let mut nodes = Nodes::start(&[]);
+    let mut nodes = Nodes::start(&CALM);
     assert_eq!(nodes.client(0).say("SET a 1"), Value::ok());
     let lost = (nodes.leader() + 1) % 3;
     let other = (lost + 1) % 3;
