@@ -197,11 +197,15 @@ impl<'s> Rescue<'s> {
                             named.insert(name, place);
                         }
                     }
-                    None => findings.push(in_catalogue(format!("no keyspace: {name:?}"))),
+                    None => {
+                        findings.push(Finding::new(CATALOGUE, format!("no keyspace: {name:?}")))
+                    }
                 },
                 Salvaged::LostValue { why, .. }
                 | Salvaged::LostEntry { why, .. }
-                | Salvaged::LostNode { why, .. } => findings.push(in_catalogue(why.to_string())),
+                | Salvaged::LostNode { why, .. } => {
+                    findings.push(Finding::new(CATALOGUE, why.to_string()))
+                }
                 _ => {}
             });
         }
@@ -236,7 +240,9 @@ impl<'s> Rescue<'s> {
                     Err(error) => findings.push(Finding::of(CATALOGUE, &error)),
                 }
             }
-            Ok((root, _)) => findings.push(in_catalogue(format!("no store's head at {root:#x}"))),
+            Ok((root, _)) => {
+                findings.push(Finding::new(CATALOGUE, format!("no store's head at {root:#x}")))
+            }
             Err(error) => findings.push(Finding::of(CATALOGUE, &error.into())),
         }
         let bplus = heads.iter().filter(|(engine, _)| *engine == Engine::Bplus);
@@ -405,10 +411,6 @@ fn are_keyspaces(visit: impl FnOnce(&mut dyn FnMut(Salvaged<'_>))) -> bool {
         _ => {}
     });
     keyspaces > 0 && others == 0
-}
-
-fn in_catalogue(what: String) -> Finding {
-    Finding::new(CATALOGUE, what)
 }
 
 /// Name and place of a keyspace that this version can read.

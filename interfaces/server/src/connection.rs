@@ -86,8 +86,8 @@ where
     drop(connection);
     match ended {
         // Closed when the store is, for whoever asked for the end waits for that.
-        Ok(Then::EndAll) => shared.ending.keep(Box::new(stream)),
-        Ok(_) => drop(tokio::time::timeout(GOODBYE, stream.shutdown()).await),
+        Ok(true) => shared.ending.keep(Box::new(stream)),
+        Ok(false) => drop(tokio::time::timeout(GOODBYE, stream.shutdown()).await),
         Err(_) => {}
     }
 }
@@ -113,8 +113,8 @@ impl<S> Drop for Connection<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Serves until the connection is to end; whether all is.
-    async fn run(&mut self) -> io::Result<Then> {
+    /// Serves until the connection is to end; whether its client has asked for the end of the server.
+    async fn run(&mut self) -> io::Result<bool> {
         loop {
             let (unit, then) = self.plan();
             let is_empty = unit.steps.is_empty() && unit.replies.len() == 0;
@@ -123,16 +123,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.session.shared.ending.begin(None);
             }
             if !carried_out? || matches!(then, Then::End | Then::EndAll) {
-                return Ok(then);
+                return Ok(then == Then::EndAll);
             }
             if !self.count() {
                 let words = "-ERR the server holds as many bytes of requests as it may \
                              (--held-bytes-max); try again later\r\n";
                 self.write(words.as_bytes()).await?;
-                return Ok(Then::End);
+                return Ok(false);
             }
             if is_empty && !self.read().await? {
-                return Ok(Then::End);
+                return Ok(false);
             }
         }
     }

@@ -110,21 +110,16 @@ def test_from_one_server_to_three_and_back(port, tmp_path, programs):
             assert other.dbsize() == 502
             assert other.get("key 499") == b"499" and 0 < other.ttl("ends") <= 3600
 
-        with socket.socket() as held:
-            held.bind(("127.0.0.1", 0))
-            alone = held.getsockname()[1]
-        back = replaced(
-            block("sh", "adamant backup"),
-            {"637": clients, "adamant-server app.adamant": f"adamant-server app.adamant --port {alone}"},
-        )
+        changes = {"637": clients, "adamant-server app.adamant": "adamant-server app.adamant --port 0"}
+        back = replaced(block("sh", "adamant backup"), changes)
         folder = tmp_path / "back"
         folder.mkdir()
         back = back.replace("node-1.adamant", f"{tmp_path}/node-1.adamant")
         with shell(back, folder, programs) as (bash, printed):
             end = time.monotonic() + SECONDS_MAX
-            while "listening on" not in printed.read_text():
+            while not (listening := re.search(r"^listening on .*:(\d+)$", printed.read_text(), re.M)):
                 assert bash.poll() is None and time.monotonic() < end, printed.read_text()
                 time.sleep(0.05)
-            with redis.Redis(port=alone) as server:
+            with redis.Redis(port=int(listening[1])) as server:
                 assert server.dbsize() == 502 and server.get("greeting") == b"hello"
                 assert 0 < server.ttl("ends") <= 3600
