@@ -166,6 +166,9 @@ impl Keyspace {
         self.check_same_store(target)?;
         let mut moved = MovedRange::default();
         let mut rest = KeyRange::new(&range);
+        if rest.is_none() {
+            self.settle()?;
+        }
         while let Some(range) = rest.take() {
             let piece = self.move_piece(&range, target)?;
             moved.moved += piece.moved;

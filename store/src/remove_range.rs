@@ -52,6 +52,9 @@ impl Keyspace {
     /// As [`Keyspace::insert`]; the pieces before the failing one are gone.
     pub fn remove_range(&self, range: impl KeyBounds) -> Result<()> {
         let mut rest = KeyRange::new(&range);
+        if rest.is_none() {
+            return self.settle();
+        }
         while let Some(range) = rest.take() {
             let last = self.remove_piece(&range)?;
             rest = last.and_then(|last| range.rest(Direction::Up, Bound::Excluded(last)));

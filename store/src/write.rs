@@ -160,6 +160,27 @@ impl Keyspace {
         self.shared.clear_keyspace(&self.state, self.durability)
     }
 
+    /// Waits for what was committed by now as a write by this handle does, without writing: for a caller that
+    /// looked first and found nothing to change.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let names = store.keyspace("names")?;
+    /// if names.contains("ada")? {
+    ///     // Somebody may have written it with less durability than this handle has.
+    ///     names.settle()?;
+    /// } else {
+    ///     names.insert("ada", "1")?;
+    /// }
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store is closed or poisoned, or the device fails, which poisons it.
+    pub fn settle(&self) -> Result<()> {
+        self.shared.settle(self.durability)
+    }
+
     /// What a change of a key will ask for, of a keyspace that may have to read it from the device.
     fn foresee(&self, key: &[u8], with_value: bool) -> Result<Option<Foreseen>> {
         if self.engine() != Engine::Lsm {

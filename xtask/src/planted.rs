@@ -57,6 +57,7 @@ const LSM_TREE: Suite = suite("adamant-lsm", "tree");
 const BACKUP: Suite = suite("adamant", "backup_lsm");
 const RENAME: Suite = suite("adamant", "rename");
 const STORE: Suite = suite("adamant", "");
+const SCENARIO_OF_NOTHING: Suite = suite("adamant-scenarios", "nothing_changed");
 
 const REOPENED: Test =
     REOPENED_POOL.test("what_is_stored_to_pages_of_the_file_stays_and_all_else_is_as_it_was");
@@ -65,6 +66,8 @@ const LARGE: Test = HEAP_CRASHES.test("large_records_fill_and_recycle_the_log");
 const BEYOND: Test =
     HEAP_CRASHES.test("beyond::a_log_beyond_its_limit_is_kept_until_nobody_needs_it");
 const UNSYNCED: Test = HEAP_CRASHES.test("many_unsynced_commits");
+const NOTHING_CHANGED: Test =
+    SCENARIO_OF_NOTHING.test("what_a_sync_operation_found_survives_though_it_changed_nothing");
 const COMMIT_SYNC: Test = HEAP.test("journal::tests::commit::a_failed_sync_ends_writing");
 const FAILED_SYNC: Test = HEAP_CRASHES.test("a_failing_sync_poisons_and_reopening_recovers");
 const FORGED_PARTS: Test =
@@ -174,6 +177,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R1.reuses-the-log-before-the-position", &[BEYOND]),
     mutant("R1.syncs-the-newest-file-only", &[LARGE, UNSYNCED]),
     mutant("R1.goes-on-after-a-failed-sync", &[COMMIT_SYNC, FAILED_SYNC]),
+    mutant("R1.what-changes-nothing-waits-for-nothing", &[NOTHING_CHANGED]),
     mutant("R2.counts-before-its-commit-frame", &[LARGE]),
     mutant("R2.commit-covers-no-parts", &[FORGED_PARTS]),
     mutant("R2.frames-need-no-chain", &[OTHER_HISTORY]),

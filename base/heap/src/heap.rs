@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::persist::Flushing;
 use adamant_medium::storage::{Directory, Lock};
+use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
@@ -460,10 +461,24 @@ impl Heap {
         }
         // Others go on before this waits for the medium.
         drop(transaction);
-        // Who changed nothing is promised what was found: a key removed once more stays removed.
-        let sequence = sequence.unwrap_or_else(|| self.journal.last_sequence());
-        self.journal.finish(sequence, durability)?;
+        match sequence {
+            Some(sequence) => self.journal.finish(sequence, durability)?,
+            None => self.settle(durability)?,
+        }
         Ok(result)
+    }
+
+    /// Waits for what was committed by now as a commit with this durability would: for a caller that found
+    /// nothing to change. It is promised what it found: a key removed once more stays removed.
+    ///
+    /// # Errors
+    /// `Error::Poisoned` if that fails or failed; `Error::Misuse` in the child of a fork.
+    pub fn settle(&self, durability: Durability) -> Result<()> {
+        self.refuse_child()?;
+        if is_planted("R1.what-changes-nothing-waits-for-nothing") {
+            return Ok(());
+        }
+        self.journal.finish(self.last_commit(), durability)
     }
 
     /// Keeps what is visible now from being reused while the pin lives.

@@ -52,6 +52,19 @@ impl Expiring {
     }
 }
 
+impl Expiring {
+    /// Waits for what was found as a change of it would have waited for itself.
+    fn settle(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let durability = slf.get().durability;
+        slf.as_super().get().detached(slf.py(), |map, place| match place {
+            Place::Within(_) => Ok(()),
+            Place::Now | Place::At(_) => {
+                Ok(map.expiring()?.with_durability(durability).settle()?)
+            }
+        })
+    }
+}
+
 /// Takes out what is in a part of it.
 fn remove_span(all: &mut ExpiringTransaction<'_>, span: &Span) -> adamant::Result<()> {
     loop {
@@ -155,7 +168,7 @@ impl Expiring {
                 || expiring.next_deadline()?.is_some_and(|next| next <= due))
         })?;
         if !is_due {
-            return Ok(0);
+            return Self::settle(slf).map(|()| 0);
         }
         Self::change(slf, |_, all| all.remove_expired(entries_max.unwrap_or(usize::MAX)))
     }
@@ -228,6 +241,7 @@ impl Expiring {
     ) -> PyResult<Bound<'py, PyAny>> {
         let reader = slf.as_super().get();
         if let Some(value) = reader.find(key)? {
+            Self::settle(slf)?;
             return reader.values.decode(slf.py(), &value);
         }
         let (key, value) = (reader.key(key)?, reader.value(default)?);

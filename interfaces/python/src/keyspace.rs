@@ -113,6 +113,8 @@ impl Keyspace {
     ) -> PyResult<Bound<'py, PyAny>> {
         let reader = slf.as_super().get();
         if let Some(value) = reader.find(key)? {
+            // As durable as if it had been set.
+            reader.on_keyspace(slf.py(), adamant::Keyspace::settle)?;
             return reader.values.decode(slf.py(), &value);
         }
         let (bytes, value) = (reader.key(key)?, reader.value(default)?);

@@ -96,8 +96,18 @@ impl Expiring {
             Some(deadline) if deadline.is_over(self.now()) => {
                 self.change(|all| all.remove_expired(entries_max))
             }
-            _ => Ok(0),
+            _ => self.settle().map(|()| 0),
         }
+    }
+
+    /// Waits for what was committed by now as a write by this handle does, without writing. As
+    /// [`Keyspace::settle`](crate::Keyspace::settle).
+    ///
+    /// # Errors
+    /// As [`Keyspace::settle`](crate::Keyspace::settle).
+    pub fn settle(&self) -> Result<()> {
+        let durability = self.durability.unwrap_or(self.entries.durability);
+        self.entries.with_durability(durability).settle()
     }
 
     fn change<T>(&self, work: impl FnOnce(&mut ExpiringTransaction<'_>) -> Result<T>) -> Result<T> {

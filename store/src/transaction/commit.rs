@@ -21,7 +21,8 @@ use crate::shared::{KeyVisitor, KeyspaceState, Shared};
 
 impl Transaction {
     /// Makes all writes in one commit, unless something that was read has changed, and returns when
-    /// it is as durable as asked. Without writes nothing happens, and nothing can fail.
+    /// it is as durable as asked. Without writes there is no conflict, and it returns when what it has read is
+    /// as durable: at once, unless others have committed with less.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -45,7 +46,9 @@ impl Transaction {
     pub(crate) fn commit_in(mut self, turn: Option<HeldTurn<'_>>) -> Result<()> {
         let works = std::mem::take(&mut self.works);
         if works.is_empty() && self.tables.iter().all(|table| table.writes.is_empty()) {
-            return Ok(());
+            // Others that write need not wait for the device with it.
+            drop(turn);
+            return self.snapshot.shared().settle(self.durability);
         }
         // Its reads were not noted. Somebody has swapped it out of the turn that it began in.
         if let (true, None, Some(table)) = (self.is_alone, &turn, self.tables.first()) {
