@@ -92,7 +92,7 @@ pub(crate) struct Target {
 }
 
 /// What a change waits for.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DurabilityArg {
     /// Survives power loss
     Sync,

@@ -10,8 +10,8 @@ use std::io::{self, BufRead, Read};
 use crate::record::{self, Record};
 use crate::table::{Columns, Layout};
 
-/// Bytes of the mark that some programs begin a file with.
-const MARK_BYTES: u64 = 3;
+/// The byte order mark that some programs begin a file in UTF-8 with.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A record of a file, or what is wrong with it.
 #[derive(Debug)]
@@ -67,15 +67,28 @@ impl From<csv::Error> for Error {
     }
 }
 
-/// Hands every record of a file to `take`, until that fails: as CSV with a layout, else as JSON Lines.
+/// Hands every record of a file to `take`, until that fails: as CSV with a layout, else as JSON Lines. A
+/// byte order mark at the beginning is passed over.
 ///
 /// # Errors
 /// Those of `take`, and when the rest of the file cannot be read. A record that is malformed is none.
 pub fn each_record<E: From<Error>>(
-    reader: impl BufRead,
+    mut reader: impl BufRead,
     layout: Option<&Layout>,
-    take: impl FnMut(Found) -> Result<(), E>,
+    mut take: impl FnMut(Found) -> Result<(), E>,
 ) -> Result<(), E> {
+    // It is read here, and not in one piece with what follows: a pipe may bring it in several.
+    let mut start = Vec::new();
+    reader.by_ref().take(MARK.len() as u64).read_to_end(&mut start).map_err(Error::from)?;
+    let is_marked = start == MARK;
+    if is_marked {
+        start.clear();
+    }
+    let reader = start.as_slice().chain(reader);
+    let take = |found: Found| {
+        let mark_bytes = if is_marked { MARK.len() as u64 } else { 0 };
+        take(Found { end_bytes: found.end_bytes + mark_bytes, ..found })
+    };
     match layout {
         Some(layout) => each_row(reader, layout, take),
         None => each_line(reader, take),
@@ -83,14 +96,11 @@ pub fn each_record<E: From<Error>>(
 }
 
 fn each_row<E: From<Error>>(
-    mut reader: impl BufRead,
+    reader: impl BufRead,
     layout: &Layout,
     mut take: impl FnMut(Found) -> Result<(), E>,
 ) -> Result<(), E> {
-    // A byte order mark is passed over only if it comes in one piece; a pipe may bring it in several.
-    let mut mark = Vec::new();
-    reader.by_ref().take(MARK_BYTES).read_to_end(&mut mark).map_err(Error::from)?;
-    let mut reader = csv::Reader::from_reader(mark.as_slice().chain(reader));
+    let mut reader = csv::Reader::from_reader(reader);
     let header = reader.byte_headers().map_err(Error::from)?.clone();
     let columns = Columns::find(layout, &header)
         .map_err(|what| Error::Malformed(format!("line 1: {what}; nothing was imported")))?;

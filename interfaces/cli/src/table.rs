@@ -4,8 +4,8 @@
 //! Invariants: what is written is read back as the same bytes, whatever they are, or refused. The
 //! columns that a key or a value is joined of never hold what stands between them.
 //!
-//! A backslash is written as two, and bytes that are no UTF-8 as `\xNN`; the same is read. With `raw`
-//! fields are the bytes that they are.
+//! A backslash is written as two, and bytes that are no UTF-8 as `\xNN`; the same is read, and a table
+//! that is no UTF-8 is refused: it is of another encoding. With `raw` fields are the bytes that they are.
 
 use std::io;
 
@@ -42,6 +42,24 @@ impl Layout {
         }
         Ok(Self { keys, values, separator, is_raw })
     }
+
+    /// Refuses a row of a table that is not in the encoding that its fields are read by.
+    fn check_encoding(&self, fields: &ByteRecord) -> Result<(), String> {
+        if self.is_raw {
+            return Ok(());
+        }
+        for (field, column) in fields.iter().zip(1..) {
+            if let Err(error) = std::str::from_utf8(field) {
+                let (at, shown) = (error.valid_up_to(), String::from_utf8_lossy(field));
+                return Err(format!(
+                    "expected UTF-8, found the byte 0x{:02x} in column {column}, {shown:?}; convert the \
+                     file (iconv -t UTF-8), or take fields as they are with --raw",
+                    field[at]
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Where the columns of a layout are in a file.
@@ -55,8 +73,10 @@ impl<'a> Columns<'a> {
     /// Finds the columns in the first line of a file.
     ///
     /// # Errors
-    /// In words, for a name that is not there, or there twice, or asked for twice.
+    /// In words, for a name that is not there, or there twice, or asked for twice, and for one that is
+    /// no UTF-8.
     pub fn find(layout: &'a Layout, header: &ByteRecord) -> Result<Self, String> {
+        layout.check_encoding(header)?;
         let find = |name: &String| {
             let mut found = (0..header.len()).filter(|&at| &header[at] == name.as_bytes());
             match (found.next(), found.next()) {
@@ -78,6 +98,7 @@ impl<'a> Columns<'a> {
     /// # Errors
     /// In words, what was expected and found.
     pub fn parse(&self, fields: &ByteRecord) -> Result<Record, String> {
+        self.layout.check_encoding(fields)?;
         let key = self.join(fields, &self.keys, &self.layout.keys)?;
         let value = self.join(fields, &self.values, &self.layout.values)?;
         check(&key, &value)?;
@@ -265,6 +286,9 @@ mod tests {
         assert!(parse([r"\x+1", "2", "3", "4"]).unwrap_err().contains("--raw"));
         let error = Columns::find(&layout(&["k"], &["v"]), &header).err().unwrap();
         assert!(error.contains("\"k\"") && error.contains("v, a, x, b"), "{error}");
+        let latin = |fields: [&[u8]; 4]| columns.parse(&ByteRecord::from(fields.to_vec()));
+        let error = latin([b"1", b"2", b"M\xfcnchen", b"4"]).unwrap_err();
+        assert!(error.contains("0xfc") && error.contains("column 3") && error.contains("--raw"));
         let twice = ByteRecord::from(vec!["k", "v", "k"]);
         assert!(Columns::find(&layout(&["k"], &["v"]), &twice).is_err());
         let nothing = |keys: &[&str], separator: &str| {

@@ -48,6 +48,10 @@ fn to_file(args: &ExportArgs, keyspace: &Keyspace) -> Result<u64> {
     // Pipes and terminals cannot be synced, and need not be.
     if path.is_file() {
         writer.get_ref().sync_all().map_err(failed)?;
+        // And its name.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+        folder.sync_all().map_err(failed)?;
     }
     Ok(count)
 }

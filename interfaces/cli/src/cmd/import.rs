@@ -3,7 +3,7 @@
 //! Purpose: all of a file or nothing of it. Every record is read and judged before the store is
 //! opened, so that a malformed one changes nothing; then records go in by batches. Standard
 //! input and other things that can be read only once are kept in memory in between.
-//! Invariants: what a failure reports as imported is durable.
+//! Invariants: what a failure reports as imported is durable: a sync that succeeded has covered it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
@@ -17,7 +17,7 @@ use adamant_cli::table::Layout;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::args::ImportArgs;
+use crate::args::{DurabilityArg, ImportArgs};
 use crate::failure::{Code, Failure, Result};
 use crate::figures::{self, per_second, thousands};
 use crate::output::Output;
@@ -45,30 +45,19 @@ pub(crate) fn run(args: &ImportArgs, output: &Output) -> Result<()> {
     }
     let start = Instant::now();
     let (store, keyspace) = opening::created_keyspace(&args.target)?;
-    let bar = progress::bytes("importing", source.len());
-    let mut import = Import::new(&store, &keyspace, args);
-    let outcome = source
-        .each_record(layout.as_ref(), &bar, |found| import.record(found, output))
-        .and_then(|()| import.commit());
-    bar.finish_and_clear();
-    // What was committed before a failure is made durable too, so that the report is true.
-    let synced = store.sync().map_err(Failure::from);
-    let (done, bytes, malformed) = (import.done, import.bytes, import.malformed);
-    if let Err(failure) = outcome.and(synced) {
-        let words = format!("{} records were imported before this", thousands(done));
-        return Err(failure.before(words));
-    }
-    store.close()?;
+    let imported = all_of(&mut source, layout.as_ref(), &store, &keyspace, args, output)?;
+    store.close().map_err(|error| Failure::from(error).before(imported.all_durable()))?;
     let time = start.elapsed();
-    let rate = thousands(per_second(done, time));
+    let Imported { records, bytes, malformed } = imported;
+    let rate = thousands(per_second(records, time));
     output.result(
         &json!({
-            "imported": done,
+            "imported": records,
             "bytes": bytes,
             "malformed": malformed,
             "seconds": time.as_secs_f64(),
         }),
-        &format!("imported {} records, {} ({rate}/s)", thousands(done), figures::bytes(bytes)),
+        &format!("imported {} records, {} ({rate}/s)", thousands(records), figures::bytes(bytes)),
     )?;
     match malformed {
         0 => Ok(()),
@@ -79,6 +68,47 @@ pub(crate) fn run(args: &ImportArgs, output: &Output) -> Result<()> {
     }
 }
 
+/// Imports a file whose records are known to be well-formed; all of it is durable then. A failure says how
+/// many records are.
+fn all_of(
+    source: &mut Source,
+    layout: Option<&Layout>,
+    store: &Store,
+    keyspace: &Keyspace,
+    args: &ImportArgs,
+    output: &Output,
+) -> Result<Imported> {
+    let bar = progress::bytes("importing", source.len());
+    let mut import = Import::new(store, keyspace, args);
+    let outcome = source
+        .each_record(layout, &bar, |found| import.record(found, output))
+        .and_then(|()| import.commit());
+    bar.finish_and_clear();
+    // What was committed before a failure is made durable too, where that can still be done.
+    let synced = import.sync();
+    match outcome.and(synced) {
+        Ok(()) => Ok(import.done),
+        Err(failure) => Err(failure.before(import.report())),
+    }
+}
+
+/// What was committed.
+#[derive(Clone, Copy, Default)]
+struct Imported {
+    records: u64,
+    /// Of keys and values.
+    bytes: u64,
+    /// Lines that were left out.
+    malformed: u64,
+}
+
+impl Imported {
+    /// What is said before a failure by which nothing of it is lost.
+    fn all_durable(&self) -> String {
+        format!("{} records were imported before this", thousands(self.records))
+    }
+}
+
 /// An import under way.
 struct Import<'a> {
     store: &'a Store,
@@ -86,17 +116,15 @@ struct Import<'a> {
     args: &'a ImportArgs,
     batch: Batch,
     batch_bytes: usize,
-    /// Records committed.
-    done: u64,
-    /// Bytes of their keys and values.
-    bytes: u64,
-    malformed: u64,
+    done: Imported,
+    /// How many of the records a sync that succeeded has covered.
+    durable: u64,
 }
 
 impl<'a> Import<'a> {
     fn new(store: &'a Store, keyspace: &'a Keyspace, args: &'a ImportArgs) -> Self {
-        let batch = store.batch();
-        Self { store, keyspace, args, batch, batch_bytes: 0, done: 0, bytes: 0, malformed: 0 }
+        let (batch, done) = (store.batch(), Imported::default());
+        Self { store, keyspace, args, batch, batch_bytes: 0, done, durable: 0 }
     }
 
     fn record(&mut self, found: Found, output: &Output) -> Result<()> {
@@ -104,8 +132,8 @@ impl<'a> Import<'a> {
         match found.record {
             Ok(record) => self.add(&record),
             Err(what) if self.args.partial => {
-                self.malformed += 1;
-                if self.malformed <= NAMED_LINES_MAX {
+                self.done.malformed += 1;
+                if self.done.malformed <= NAMED_LINES_MAX {
                     output.talk(&format!("line {number} of {}: {what}", self.args.file.display()));
                 }
                 Ok(())
@@ -136,9 +164,32 @@ impl<'a> Import<'a> {
         }
         batch.durability(self.args.durability.into());
         batch.commit()?;
-        self.done += count;
-        self.bytes += bytes;
+        self.done.records += count;
+        self.done.bytes += bytes;
+        if self.args.durability == DurabilityArg::Sync {
+            self.durable = self.done.records;
+        }
         Ok(())
+    }
+
+    /// Makes all that was committed durable.
+    fn sync(&mut self) -> Result<()> {
+        self.store.sync()?;
+        self.durable = self.done.records;
+        Ok(())
+    }
+
+    /// What is there after a failure.
+    fn report(&self) -> String {
+        if self.durable == self.done.records && self.store.check_writable().is_ok() {
+            return self.done.all_durable();
+        }
+        // The device may have got more before it failed, also of the commit that failed.
+        format!(
+            "{} records are durable; when the store is opened again, some of those behind them may be \
+             there, too",
+            thousands(self.durable)
+        )
     }
 }
 
@@ -198,5 +249,80 @@ impl Source {
             bar.set_position(found.end_bytes);
             take(found)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use adamant::Options;
+    use adamant_sim::{Call, Choice, Fault, SimDirectory, SimDisk};
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Args, Verb};
+
+    const RECORDS: u64 = 60;
+
+    fn open(disk: &SimDisk) -> Keyspace {
+        let options = Options::new().background(false).log_bytes_max(1 << 20);
+        let directory = Arc::new(SimDirectory::root(disk));
+        let store = Store::open_directory(directory, options).expect("a store");
+        store.keyspace("default").expect("a keyspace")
+    }
+
+    /// Records that are there after the power is cut.
+    fn left(disk: &SimDisk) -> u64 {
+        open(&disk.crash(disk.operation_count(), &mut Choice::None)).len().expect("a number")
+    }
+
+    /// An import of which one call fails: what it says is there, and what there is after a power cut.
+    fn import(durability: &str, failing: Option<(Call, u64)>) -> (SimDisk, Result<u64>) {
+        let line = ["adamant", "import", "store", "-", "--batch", "5", "--durability", durability];
+        let Verb::Import(args) = Args::parse_from(line).verb else { unreachable!() };
+        let disk = SimDisk::new(1);
+        let directory = Arc::new(SimDirectory::root(&disk));
+        let store = Store::open_directory(directory, Options::new().background(false));
+        let store = store.expect("a store");
+        let keyspace = store.keyspace("default").expect("a keyspace");
+        if let Some((call, number)) = failing {
+            disk.fail_call(call, disk.call_count(call) + number, Fault::Device);
+        }
+        let records = (0..RECORDS).map(|n| format!("{{\"key\":\"{n}\",\"value\":\"v\"}}\n"));
+        let mut source = Source::Memory(records.collect::<String>().into_bytes());
+        let output = Output::new(false);
+        let outcome = all_of(&mut source, None, &store, &keyspace, &args, &output);
+        (disk, outcome.map(|imported| imported.records))
+    }
+
+    /// An import said "2,000 records were imported before this" after its only sync had failed, and
+    /// the store had none of them.
+    #[test]
+    fn what_a_failed_import_says_is_durable_is() {
+        for durability in ["deferred", "buffered", "sync"] {
+            let (disk, whole) = import(durability, None);
+            assert_eq!((whole.ok(), left(&disk)), (Some(RECORDS), RECORDS));
+            let (mut failures, mut most) = (0, 0);
+            for (call, number) in [Call::Write, Call::Sync]
+                .into_iter()
+                .flat_map(|call| (1..=RECORDS).map(move |number| (call, number)))
+            {
+                let (disk, outcome) = import(durability, Some((call, number)));
+                let Err(failure) = outcome else { continue };
+                failures += 1;
+                let first = failure.message.split(' ').next().expect("a word");
+                let said: u64 = first.parse().expect("a number of records");
+                let there = left(&disk);
+                assert!(
+                    said <= there,
+                    "{durability}, {call:?} {number}: {there}, {}",
+                    failure.message
+                );
+                most = most.max(said);
+            }
+            assert!(failures > 0, "{durability}");
+            assert!(durability != "sync" || most > 0, "it never says what it knows");
+        }
     }
 }

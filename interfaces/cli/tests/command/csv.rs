@@ -72,6 +72,34 @@ fn a_bad_row_is_named_by_its_line() {
     shell.fails(2, ["export", "store", "--csv", "--separator", ""]);
 }
 
+/// A table in Latin-1 went in byte for byte, and came out as another one.
+#[test]
+fn a_table_of_another_encoding_is_refused_by_its_line() {
+    let shell = Shell::new();
+    shell.write("latin.csv", b"key,value\na,1\nb,M\xfcnchen\n");
+    let import = ["import", "store", "latin.csv", "--csv"];
+    let stderr = shell.fails(4, import);
+    assert!(stderr.contains("line 3 of latin.csv: expected UTF-8"), "{stderr}");
+    assert!(stderr.contains("0xfc") && !shell.path("store").exists(), "{stderr}");
+    shell.ok(import.into_iter().chain(["--raw"]));
+    assert_eq!(shell.ok(["get", "store", "b"]), b"M\xfcnchen");
+    shell.write("header.csv", b"k\xe4y,key,value\n1,a,1\n");
+    let stderr = shell.fails(4, ["import", "other", "header.csv", "--csv"]);
+    assert!(stderr.contains("line 1: expected UTF-8"), "{stderr}");
+}
+
+/// Lines of JSON with a byte order mark were refused.
+#[test]
+fn a_byte_order_mark_is_passed_over() {
+    let shell = Shell::new();
+    shell.write("marked.csv", "\u{feff}key,value\na,1\nb\n");
+    shell.write("marked.jsonl", "\u{feff}{\"key\":\"c\",\"value\":\"3\"}\n");
+    let stderr = shell.fails(4, ["import", "store", "marked.csv", "--csv", "--partial"]);
+    assert!(stderr.contains("line 3 of marked.csv"), "{stderr}");
+    shell.ok(["import", "store", "marked.jsonl"]);
+    assert_eq!(shell.ok(["scan", "store"]), b"a\t1\nc\t3\n");
+}
+
 #[test]
 fn a_keyspace_is_renamed() {
     let shell = Shell::with_sample();
