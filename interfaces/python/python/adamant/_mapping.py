@@ -68,9 +68,12 @@ class _Span:
         return self.reader._iterate(kind, self.start, self.stop, self.prefix, reverse)
 
     def count(self) -> int:
-        if self.start is None and self.stop is None and self.prefix is None:
+        if self.is_all():
             return len(self.reader)
         return self.reader._count(self.start, self.stop, self.prefix)
+
+    def is_all(self) -> bool:
+        return self.start is None and self.stop is None and self.prefix is None
 
     def spans(self, key: Any) -> bool:
         return self.reader._spans(key, self.start, self.stop, self.prefix)
@@ -134,6 +137,9 @@ class Range(Mapping[K, V]):
         return f"<adamant.Range of {self._span!r}>"
 
 
+# What a view inherits asks its mapping; so that of a part is over a mapping of that part, a Range.
+
+
 class _Keys(KeysView[K]):
     __slots__ = ("_span",)
 
@@ -167,9 +173,6 @@ class _Values(ValuesView[V]):
     def __reversed__(self) -> Iterator[V]:
         return self._span.iterate("values", backwards=True)
 
-    def __contains__(self, value: object) -> bool:
-        return any(value == other for other in self)
-
     def __len__(self) -> int:
         return self._span.count()
 
@@ -190,6 +193,10 @@ class _Items(ItemsView[K, V]):
     def __reversed__(self) -> Iterator[tuple[K, V]]:
         return self._span.iterate("items", backwards=True)
 
+    def __contains__(self, item: object) -> bool:
+        # As dict: what is no pair is no entry.
+        return isinstance(item, tuple) and len(item) == 2 and super().__contains__(item)
+
     def __len__(self) -> int:
         return self._span.count()
 
@@ -201,8 +208,8 @@ def _equal(one: Mapping[Any, Any], other: object) -> bool:
     """Whether two mappings have the same entries; what is stored is walked over, not gathered."""
     if not isinstance(other, Mapping):
         return NotImplemented  # type: ignore[no-any-return]
-    if isinstance(other, (_Readable, Range)):
-        # Both are in the order of their keys.
+    if isinstance(other, (_Readable, Range)) and _key_codec(one) == _key_codec(other):
+        # Both are in the order of their keys, which is that of their bytes.
         mine, others = iter(_ascending(one)), iter(_ascending(other))
         return all(pair == next(others, None) for pair in mine) and next(others, None) is None
     absent = object()
@@ -213,6 +220,12 @@ def _equal(one: Mapping[Any, Any], other: object) -> bool:
             return False
         found += 1
     return found == len(other)
+
+
+def _key_codec(mapping: Any) -> str | None:
+    reader = mapping._span.reader if isinstance(mapping, Range) else mapping
+    codec: str | None = reader.key_codec
+    return codec
 
 
 def _ascending(mapping: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
@@ -229,15 +242,19 @@ class _Readable(Mapping[K, V]):
 
     def keys(self, **part: Unpack[_Part[K]]) -> KeysView[K]:
         """The keys from start on, before stop, that begin with prefix, in order, or in reverse."""
-        return _Keys(self, _Span(self, **part))  # type: ignore[arg-type]
+        return _Keys(*self._part(part))
 
     def values(self, **part: Unpack[_Part[K]]) -> ValuesView[V]:
         """The values of the keys that keys() gives, in their order."""
-        return _Values(self, _Span(self, **part))  # type: ignore[arg-type]
+        return _Values(*self._part(part))
 
     def items(self, **part: Unpack[_Part[K]]) -> ItemsView[K, V]:
         """The entries of the keys that keys() gives, in their order."""
-        return _Items(self, _Span(self, **part))  # type: ignore[arg-type]
+        return _Items(*self._part(part))
+
+    def _part(self, part: _Part[K]) -> tuple[Mapping[K, V], _Span]:
+        span = _Span(self, **part)  # type: ignore[arg-type]
+        return (self if span.is_all() else Range(span)), span
 
     def _range(self, keys: slice) -> Range[K, V]:
         if keys.step is not None:
