@@ -2,19 +2,20 @@
 //!
 //! Purpose: keys and values are bytes; a keyspace may be given a codec by which they are `str`.
 //! Invariants: nothing is converted that was not asked for: without a codec a `str` is a `TypeError`,
-//! with one `bytes` are. Bytes are borrowed where their object cannot change, else copied.
+//! with one `bytes` are. Bytes are borrowed where their object cannot change, else copied. What lends
+//! its memory is taken as it lies there, whatever the type of its elements, unless these are pointers.
 
 use std::borrow::Cow;
 
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyTypeError, PyUnicodeDecodeError};
+use pyo3::exceptions::{PyTypeError, PyUnicodeDecodeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
 /// Between objects and bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Codec {
-    /// `bytes`, and to write also what lends bytes: `bytearray`, `memoryview`.
+    /// `bytes`, and to write also what lends its memory: `bytearray`, `memoryview`, arrays.
     Bytes,
     /// `str`, whose order is that of its UTF-8.
     Utf8,
@@ -62,6 +63,27 @@ impl Codec {
         }
     }
 
+    /// The bytes of a key that is looked for; `None` for an object that no key can be.
+    ///
+    /// # Errors
+    /// Whatever else went wrong while it was asked for its bytes.
+    pub(crate) fn sought<'a>(
+        &self,
+        object: &'a Bound<'_, PyAny>,
+    ) -> PyResult<Option<Cow<'a, [u8]>>> {
+        let py = object.py();
+        match self.encode(object, "a key") {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error)
+                if error.is_instance_of::<PyTypeError>(py)
+                    || error.is_instance_of::<PyUnicodeEncodeError>(py) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// The object that bytes are.
     ///
     /// # Errors
@@ -85,19 +107,55 @@ fn bytes_of<'a>(object: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, [u
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(Cow::Borrowed(bytes.as_bytes()));
     }
-    match PyBuffer::<u8>::get(object) {
-        // May change while another thread runs.
-        Ok(buffer) => Ok(Cow::Owned(buffer.to_vec(object.py())?)),
-        Err(_) => Err(wrong(object, what, "bytes", "give the keyspace a codec to use str")),
+    // Before buffers: the strings of numpy lend the memory of their characters.
+    if object.is_instance_of::<PyString>() {
+        return Err(wrong(object, what, "bytes", "give the keyspace a codec to use str"));
     }
+    let py = object.py();
+    // May change while another thread runs.
+    if let Ok(buffer) = PyBuffer::<u8>::get(object) {
+        return Ok(Cow::Owned(buffer.to_vec(py)?));
+    }
+    let view = match PyMemoryView::from(object) {
+        Ok(view) => view,
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            let advice = "make bytes of it, as int.to_bytes, struct or pickle do";
+            return Err(wrong(object, what, "bytes", advice));
+        }
+        Err(error) => {
+            let advice = format!("it does not lend its memory ({error}), make bytes of it");
+            return Err(wrong(object, what, "bytes", &advice));
+        }
+    };
+    if has_pointers(&view.getattr("format")?.extract::<String>()?) {
+        let advice = "its memory holds pointers to objects, make bytes of them, as pickle does";
+        return Err(wrong(object, what, "bytes", advice));
+    }
+    let copied = view.call_method0("tobytes")?;
+    Ok(Cow::Owned(copied.cast::<PyBytes>()?.as_bytes().to_vec()))
+}
+
+/// Whether elements of a format, as the module `struct` and PEP 3118 have them, hold pointers: names
+/// of fields, which stand between colons, count for nothing.
+fn has_pointers(format: &str) -> bool {
+    format.split(':').step_by(2).any(|types| types.contains(['O', 'P', '&']))
 }
 
 fn text_of<'a, 'py>(
     object: &'a Bound<'py, PyAny>,
     what: &str,
 ) -> PyResult<&'a Bound<'py, PyString>> {
-    let advice = "open the keyspace without a codec to use bytes";
-    object.cast::<PyString>().map_err(|_| wrong(object, what, "str", advice))
+    object.cast::<PyString>().map_err(|_| {
+        let lends_bytes = object.is_instance_of::<PyBytes>()
+            || object.is_instance_of::<PyByteArray>()
+            || object.is_instance_of::<PyMemoryView>();
+        let advice = if lends_bytes {
+            "open the keyspace without a codec to use bytes"
+        } else {
+            "make a str of it, as str or json.dumps do"
+        };
+        wrong(object, what, "str", advice)
+    })
 }
 
 fn wrong(object: &Bound<'_, PyAny>, what: &str, expected: &str, advice: &str) -> PyErr {

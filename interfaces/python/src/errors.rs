@@ -4,6 +4,10 @@
 //! Invariants: every exception that the store is the cause of is an `adamant.Error`; its words are those
 //! of the store. The classes are looked up when something has failed: no call pays for them before.
 
+use std::error::Error as _;
+use std::io;
+use std::path::Path;
+
 use adamant::Error;
 use pyo3::exceptions::{PyKeyError, PySystemError};
 use pyo3::prelude::*;
@@ -46,12 +50,16 @@ impl From<Failure> for PyErr {
 /// An exception of a class of `adamant._errors`.
 pub(crate) fn named(class: &str, words: impl Into<String>) -> PyErr {
     let words: String = words.into();
+    of_class(class, |class| PyErr::from_type(class, (words,)))
+}
+
+fn of_class(class: &str, make: impl FnOnce(Bound<'_, PyType>) -> PyErr) -> PyErr {
     Python::attach(|py| {
         let found =
             PyModule::import(py, "adamant._errors").and_then(|module| module.getattr(class));
         match found.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
-            Ok(class) => PyErr::from_type(class, (words,)),
-            Err(error) => PySystemError::new_err(format!("{words} (and {class}: {error})")),
+            Ok(class) => make(class),
+            Err(error) => PySystemError::new_err(format!("there is no class {class}: {error}")),
         }
     })
 }
@@ -83,7 +91,36 @@ fn class(error: &Error) -> &'static str {
         _ if error.is_read_only() => "ReadOnly",
         _ if error.is_damaged() => "Damaged",
         _ if error.is_unsupported() => "Unsupported",
-        _ => "Error",
+        _ => match system(error).map(io::Error::kind) {
+            Some(io::ErrorKind::PermissionDenied) => "Denied",
+            Some(_) => "Refused",
+            None if error.is_not_direct() => "Refused",
+            None => "Error",
+        },
+    }
+}
+
+/// What the system said, if it is the cause.
+fn system(error: &Error) -> Option<&io::Error> {
+    let mut cause = error.source();
+    while let Some(found) = cause {
+        if let Some(system) = found.downcast_ref() {
+            return Some(system);
+        }
+        cause = found.source();
+    }
+    None
+}
+
+/// The path that an error is about, if the store itself names one.
+fn path(error: &Error) -> Option<&Path> {
+    match error {
+        Error::Missing { path }
+        | Error::TargetExists { path }
+        | Error::NotAStore { path, .. }
+        | Error::NotWhole { path, .. }
+        | Error::Locked { path, .. } => Some(path),
+        _ => None,
     }
 }
 
@@ -100,7 +137,12 @@ pub(crate) fn of_store(error: Error) -> PyErr {
         ),
         other => other.to_string(),
     };
-    named(class(&error), words)
+    let number = system(&error).and_then(io::Error::raw_os_error);
+    let filename = path(&error).map(Path::to_path_buf);
+    of_class(class(&error), |class| match class.hasattr("_errno") {
+        Ok(true) => PyErr::from_type(class, (words, number, filename)),
+        Ok(false) | Err(_) => PyErr::from_type(class, (words,)),
+    })
 }
 
 /// What mappings raise for a key that is not there.

@@ -14,7 +14,7 @@ use crate::map::Map;
 use crate::moment::{self, Ends};
 use crate::pairs::each_pair;
 use crate::place::{Place, with_transaction};
-use crate::reader::{self, Reader};
+use crate::reader::Reader;
 use crate::span::Span;
 use crate::store::Store;
 use crate::transaction::Transaction;
@@ -209,10 +209,12 @@ impl Expiring {
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let reader = slf.as_super().get();
-        let bytes = reader.key(key)?;
+        let Some(bytes) = reader.sought(key)? else {
+            return reader.default_of(key, default);
+        };
         match Self::change(slf, |_, all| all.take(&bytes))? {
             Some(value) => reader.values.decode(slf.py(), &value),
-            None => reader::default_of(key, default),
+            None => reader.default_of(key, default),
         }
     }
 
@@ -233,18 +235,20 @@ impl Expiring {
     }
 
     /// The value of a key; if it has none, it gets this one.
-    #[pyo3(signature = (key, default, /))]
+    #[pyo3(signature = (key, default=None, /))]
     fn setdefault<'py>(
         slf: &Bound<'py, Self>,
         key: &Bound<'py, PyAny>,
-        default: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let reader = slf.as_super().get();
         if let Some(value) = reader.find(key)? {
             Self::settle(slf)?;
             return reader.values.decode(slf.py(), &value);
         }
-        let (key, value) = (reader.key(key)?, reader.value(default)?);
+        // As dict: a default that is not given is None, which a keyspace refuses as a value.
+        let default = default.unwrap_or_else(|| slf.py().None().into_bound(slf.py()));
+        let (key, value) = (reader.key(key)?, reader.value(&default)?);
         let found = Self::change(slf, |_, all| {
             let found = all.get(&key)?;
             if found.is_none() {

@@ -11,7 +11,7 @@ use crate::errors;
 use crate::map::Map;
 use crate::pairs::each_pair;
 use crate::place::Place;
-use crate::reader::{self, Reader};
+use crate::reader::Reader;
 use crate::store::Store;
 
 /// A keyspace to be read and written.
@@ -78,10 +78,12 @@ impl Keyspace {
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let reader = slf.as_super().get();
-        let bytes = reader.key(key)?;
+        let Some(bytes) = reader.sought(key)? else {
+            return reader.default_of(key, default);
+        };
         match reader.on_keyspace(slf.py(), |keyspace| keyspace.take(&bytes))? {
             Some(value) => reader.values.decode(slf.py(), &value),
-            None => reader::default_of(key, default),
+            None => reader.default_of(key, default),
         }
     }
 
@@ -105,11 +107,11 @@ impl Keyspace {
     }
 
     /// The value of a key; if it has none, it gets this one.
-    #[pyo3(signature = (key, default, /))]
+    #[pyo3(signature = (key, default=None, /))]
     fn setdefault<'py>(
         slf: &Bound<'py, Self>,
         key: &Bound<'py, PyAny>,
-        default: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let reader = slf.as_super().get();
         if let Some(value) = reader.find(key)? {
@@ -117,7 +119,9 @@ impl Keyspace {
             reader.on_keyspace(slf.py(), adamant::Keyspace::settle)?;
             return reader.values.decode(slf.py(), &value);
         }
-        let (bytes, value) = (reader.key(key)?, reader.value(default)?);
+        // As dict: a default that is not given is None, which a keyspace refuses as a value.
+        let default = default.unwrap_or_else(|| slf.py().None().into_bound(slf.py()));
+        let (bytes, value) = (reader.key(key)?, reader.value(&default)?);
         let swapped = reader.on_keyspace(slf.py(), |keyspace| {
             keyspace.compare_and_swap(&bytes, None::<&[u8]>, Some(&value))
         })?;

@@ -16,6 +16,7 @@ mod fork;
 
 mod codec;
 mod choices;
+mod path;
 mod span;
 mod pairs;
 

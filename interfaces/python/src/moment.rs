@@ -2,7 +2,8 @@
 //!
 //! Invariants: a number is of seconds, since 1970 or from now, and becomes whole milliseconds; so does what
 //! says itself how many seconds it is, `datetime` and `timedelta`. A deadline that was read and is given
-//! again is the same.
+//! again is the same. Less than none is none, but for a ttl, which is refused; more than there can be is the end
+//! of time.
 
 use std::time::Duration;
 
@@ -29,12 +30,19 @@ impl Ends {
         match (ttl, deadline) {
             (None, None) => Ok(Self::Never),
             (Some(ttl), None) => {
-                let millis = millis(ttl, ("total_seconds", "a ttl: seconds, or a timedelta"))?;
+                let expected = "a ttl: seconds, at least 0, or a timedelta";
+                let millis = millis(ttl, ("total_seconds", expected))?;
+                if millis < 0.0 {
+                    let words = format!("expected {expected}, found {} s", millis / 1000.0);
+                    return Err(errors::named("InvalidArgument", words));
+                }
+                let millis = millis as u64;
                 Ok(Self::After(Duration::from_millis(millis)))
             }
             (None, Some(deadline)) => {
                 let expected = "a deadline: seconds since 1970, or a datetime";
-                Ok(Self::At(Deadline::from_millis(millis(deadline, ("timestamp", expected))?)))
+                let millis = millis(deadline, ("timestamp", expected))?;
+                Ok(Self::At(Deadline::from_millis(millis as u64)))
             }
             (Some(_), Some(_)) => {
                 Err(errors::named("InvalidArgument", "give ttl or deadline, not both"))
@@ -54,7 +62,8 @@ impl Ends {
 
 /// What a clock of Python's says.
 pub(crate) fn asked(py: Python<'_>, clock: &Py<PyAny>) -> PyResult<u64> {
-    millis(clock.bind(py).call0()?.as_any(), ("timestamp", "seconds since 1970 of the clock"))
+    let said = clock.bind(py).call0()?;
+    Ok(millis(&said, ("timestamp", "seconds since 1970 of the clock"))? as u64)
 }
 
 /// Seconds, of milliseconds.
@@ -62,9 +71,19 @@ pub(crate) fn seconds(millis: u64) -> f64 {
     millis as f64 / 1000.0
 }
 
-/// Milliseconds of a number of seconds, or of what has a method that gives one. Less than none is none, and
-/// more than there can be is the end of time.
-fn millis(object: &Bound<'_, PyAny>, (method, expected): (&str, &str)) -> PyResult<u64> {
+/// Milliseconds of a number of seconds, or of what has a method that gives one.
+///
+/// # Errors
+/// `TypeError` for what is neither, `InvalidArgument` for what is no number, and for a `datetime` without a
+/// zone: what moment it is would depend on where it is read.
+fn millis(object: &Bound<'_, PyAny>, (method, expected): (&str, &str)) -> PyResult<f64> {
+    if object.hasattr("utcoffset")? && object.call_method0("utcoffset")?.is_none() {
+        let words = format!(
+            "expected {expected}, found a datetime without a zone; give it one, as \
+             datetime.now(timezone.utc) or astimezone() do"
+        );
+        return Err(errors::named("InvalidArgument", words));
+    }
     let seconds: f64 = match object.extract() {
         Ok(seconds) => seconds,
         Err(_) if object.hasattr(method)? => object.call_method0(method)?.extract()?,
@@ -76,5 +95,5 @@ fn millis(object: &Bound<'_, PyAny>, (method, expected): (&str, &str)) -> PyResu
     if seconds.is_nan() {
         return Err(errors::named("InvalidArgument", format!("expected {expected}, found nan")));
     }
-    Ok((seconds * 1000.0).round() as u64)
+    Ok((seconds * 1000.0).round())
 }

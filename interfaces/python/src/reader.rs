@@ -70,6 +70,37 @@ impl Reader {
         self.keys.encode(key, "a key")
     }
 
+    /// The bytes of a key that is looked for; `None` for an object that no key can be.
+    pub(crate) fn sought<'a>(&self, key: &'a Bound<'_, PyAny>) -> PyResult<Option<Cow<'a, [u8]>>> {
+        self.keys.sought(key)
+    }
+
+    /// What is raised for a key that is not there: it says so if no key can be such an object.
+    pub(crate) fn missing(&self, key: &Bound<'_, PyAny>) -> PyErr {
+        match self.key(key) {
+            Err(error) if error.is_instance_of::<PyTypeError>(key.py()) => {
+                errors::named("NotAKey", error.value(key.py()).to_string())
+            }
+            Ok(_) | Err(_) => errors::missing_key(key),
+        }
+    }
+
+    /// What `pop` returns for a key that is not there: the default, if one is given.
+    pub(crate) fn default_of<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match default.len() {
+            0 => Err(self.missing(key)),
+            1 => default.get_item(0),
+            more => {
+                let words = format!("pop expected at most 2 arguments, got {}", more + 1);
+                Err(PyTypeError::new_err(words))
+            }
+        }
+    }
+
     /// The bytes of a value.
     pub(crate) fn value<'a>(&self, value: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
         self.values.encode(value, "a value")
@@ -103,14 +134,14 @@ impl Reader {
     /// # Errors
     /// `KeyError` if it is not there.
     pub(crate) fn ends(&self, key: &Bound<'_, PyAny>) -> PyResult<(Option<u64>, u64)> {
-        let bytes = self.key(key)?;
+        let Some(bytes) = self.sought(key)? else { return Err(self.missing(key)) };
         let found = self.detached(key.py(), |map, place| {
             let expiring = map.expiring()?;
             let now = expiring.now();
             let entry = place.ending(expiring, &bytes)?;
             Ok(entry.map(|(_, ends)| (ends.map(adamant::Deadline::millis), now)))
         })?;
-        found.ok_or_else(|| errors::missing_key(key))
+        found.ok_or_else(|| self.missing(key))
     }
 
     /// Seconds until the value of a key is over; None: it never is.
@@ -125,7 +156,7 @@ impl Reader {
     }
 
     pub(crate) fn find(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Slice>> {
-        let bytes = self.key(key)?;
+        let Some(bytes) = self.sought(key)? else { return Ok(None) };
         self.detached(key.py(), |map, place| place.get(map, &bytes))
     }
 
@@ -193,7 +224,7 @@ impl Reader {
         let this = slf.get();
         match this.find(key)? {
             Some(value) => this.values.decode(slf.py(), &value),
-            None => Err(errors::missing_key(key)),
+            None => Err(this.missing(key)),
         }
     }
 
@@ -217,7 +248,7 @@ impl Reader {
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let bytes = self.key(key)?;
+        let Some(bytes) = self.sought(key)? else { return Ok(false) };
         self.detached(key.py(), |map, place| place.contains(map, &bytes))
     }
 
@@ -283,7 +314,7 @@ impl Reader {
         prefix: Option<Bound<'py, PyAny>>,
     ) -> PyResult<bool> {
         let span = self.span(start.as_ref(), stop.as_ref(), prefix.as_ref())?;
-        Ok(span.contains(&self.key(key)?))
+        Ok(self.sought(key)?.is_some_and(|key| span.contains(&key)))
     }
 
     /// The name of the keyspace.
@@ -314,21 +345,6 @@ impl Reader {
     fn __reduce_ex__(slf: &Bound<'_, Self>, protocol: &Bound<'_, PyAny>) -> PyResult<()> {
         let _ = protocol;
         Err(cannot_pickle(slf.as_any()))
-    }
-}
-
-/// What `pop` returns for a key that is not there: the default, if one is given.
-pub(crate) fn default_of<'py>(
-    key: &Bound<'py, PyAny>,
-    default: &Bound<'py, PyTuple>,
-) -> PyResult<Bound<'py, PyAny>> {
-    match default.len() {
-        0 => Err(errors::missing_key(key)),
-        1 => default.get_item(0),
-        more => {
-            let words = format!("pop expected at most 2 arguments, got {}", more + 1);
-            Err(PyTypeError::new_err(words))
-        }
     }
 }
 

@@ -2,8 +2,6 @@
 //!
 //! Thread safety: any number of threads.
 
-use std::path::PathBuf;
-
 use adamant::{Durability, Engine, KeyspaceOptions, Options};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -11,6 +9,7 @@ use pyo3::types::PyDict;
 use crate::choices;
 use crate::errors;
 use crate::fork::Kept;
+use crate::path::path_of;
 use crate::reader::cannot_pickle;
 use crate::stats;
 
@@ -117,7 +116,11 @@ fn with_options(mut options: Options, given: &Bound<'_, PyDict>) -> PyResult<Opt
 impl Store {
     /// Opens the store at a path; None: one in memory.
     #[new]
-    fn new(py: Python<'_>, path: Option<PathBuf>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        path: Option<Bound<'_, PyAny>>,
+        options: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
         let given = |name: &str| options.get_item(name).map(|it| it.filter(|it| !it.is_none()));
         let durability = match given("durability")? {
             Some(name) => choices::durability(name.extract()?)?,
@@ -125,6 +128,7 @@ impl Store {
         };
         let is_read_only = given("read_only")?.is_some_and(|it| it.is_truthy().unwrap_or(false));
         let options = with_options(Options::new(), options)?;
+        let path = path.as_ref().map(path_of).transpose()?;
         let open = || match path {
             Some(path) => adamant::Store::open_with(path, options),
             None => adamant::Store::in_memory(),
@@ -171,7 +175,8 @@ impl Store {
 
     /// Copies the store to a path where nothing is, while it is used.
     #[pyo3(signature = (path, /))]
-    fn backup(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<()> {
+        let path = path_of(path)?;
         self.detached(py, |store| store.backup(path))
     }
 
@@ -222,6 +227,11 @@ impl Store {
 /// Verifies a backup and copies it to a path where nothing is.
 #[pyfunction]
 #[pyo3(signature = (backup, path, /))]
-pub(crate) fn restore(py: Python<'_>, backup: PathBuf, path: PathBuf) -> PyResult<()> {
+pub(crate) fn restore(
+    py: Python<'_>,
+    backup: &Bound<'_, PyAny>,
+    path: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let (backup, path) = (path_of(backup)?, path_of(path)?);
     py.detach(|| adamant::restore(backup, path)).map_err(errors::of_store)
 }

@@ -12,7 +12,7 @@ use crate::fork::Kept;
 use crate::keyspace::Keyspace;
 use crate::pairs::each_pair;
 use crate::place::{OpenTransaction, Place, hold, with_transaction};
-use crate::reader::{self, Reader, cannot_pickle};
+use crate::reader::{Reader, cannot_pickle};
 use crate::store::Store;
 
 /// Keys that are looked for at once before they are taken out.
@@ -167,10 +167,12 @@ impl TransactionReader {
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let reader = slf.as_super().get();
-        let bytes = reader.key(key)?;
+        let Some(bytes) = reader.sought(key)? else {
+            return reader.default_of(key, default);
+        };
         match Self::write(slf, |keyspace, it| it.take(keyspace, &bytes))? {
             Some(value) => reader.values.decode(slf.py(), &value),
-            None => reader::default_of(key, default),
+            None => reader.default_of(key, default),
         }
     }
 

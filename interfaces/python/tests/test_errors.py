@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import errno
+import os
 import pickle
 import shutil
 import subprocess
@@ -35,17 +37,15 @@ def test_wrong_types(db: adamant.Store, wrong: Any) -> None:
     keyspace[b"key"] = b"value"
     works: list[Any] = [
         lambda: keyspace[wrong],
-        lambda: keyspace.get(wrong),
-        lambda: wrong in keyspace,
         lambda: keyspace.__setitem__(wrong, b""),
         lambda: keyspace.__setitem__(b"key", wrong),
         lambda: keyspace.__delitem__(wrong),
-        lambda: keyspace.pop(wrong, b""),
+        lambda: keyspace.discard(wrong),
+        lambda: keyspace.pop(wrong),
         lambda: keyspace.setdefault(wrong, b""),
         lambda: keyspace.setdefault(b"new", wrong),
         lambda: keyspace.update({wrong: b""}),
         lambda: keyspace.update({b"new": wrong}),
-        lambda: keyspace.lend(wrong),
         lambda: db.batch().put(keyspace, b"new", wrong),
         lambda: db.transaction()[keyspace].__setitem__(wrong, b""),
         lambda: db.batch().put(wrong, b"key", b""),
@@ -56,6 +56,14 @@ def test_wrong_types(db: adamant.Store, wrong: Any) -> None:
     for work in works:
         with pytest.raises(TypeError):
             work()
+    # What no key can be is not there: only writes refuse it.
+    for mapping in (keyspace, db.snapshot()[keyspace], db.transaction()[keyspace], keyspace[b"a":]):
+        assert wrong not in mapping and mapping.get(wrong, b"none") == b"none"
+        assert not mapping.keys() & {wrong} and (wrong, b"value") not in mapping.items()
+        assert mapping != {wrong: b"value"}
+    assert keyspace.lend(wrong) is None and keyspace.pop(wrong, b"none") == b"none"
+    assert db.transaction()[keyspace].pop(wrong, b"none") == b"none"
+    assert db.expiring("ending").pop(wrong, b"none") == b"none"
     for key in (b"bytes", 1):
         with pytest.raises(TypeError, match="expected str as a key"):
             texts[key]
@@ -240,3 +248,85 @@ def test_a_file_system_that_is_full(tmp_path: Path) -> None:
     finally:
         # Handles that are left keep its files open.
         subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+def test_what_opening_fails_with_is_an_error_of_the_system(tmp_path: Path) -> None:
+    path = tmp_path / "test.adamant"
+    (tmp_path / "file").write_bytes(b"no store")
+    (tmp_path / "damaged").mkdir()
+
+    def fails(kind: type[OSError], number: int, work: Any, filename: Path | None = None) -> Any:
+        with pytest.raises(kind) as failed:
+            work()
+        error: Any = failed.value
+        assert isinstance(error, adamant.Error) and isinstance(error, OSError)
+        assert error.errno == number and not str(error).startswith("[Errno"), repr(error)
+        assert filename is None or Path(os.fsdecode(error.filename)) == filename
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), again.errno) == (type(error), str(error), number)
+        return error
+
+    fails(FileNotFoundError, errno.ENOENT, lambda: adamant.open(path, create=False), path)
+    fails(adamant.Unsupported, errno.EINVAL, lambda: adamant.open(tmp_path / "file"))
+    fails(adamant.Refused, errno.ENAMETOOLONG, lambda: adamant.open(tmp_path / ("n" * 300)))
+    with adamant.open(path) as db:
+        db.keyspace("test")[b"key"] = b"value"
+        fails(BlockingIOError, errno.EAGAIN, lambda: adamant.open(path))
+        fails(FileExistsError, errno.EEXIST, lambda: db.backup(path))
+        db.backup(tmp_path / "copy")
+    with adamant.open(path, read_only=True) as db:
+        keyspace = db.keyspace("test")
+        fails(adamant.ReadOnly, errno.EROFS, lambda: keyspace.__setitem__(b"key", b""))
+    pool = path / "pool"
+    damaged = bytearray(pool.read_bytes())
+    damaged[24:4096] = b"\xff" * (4096 - 24)
+    pool.write_bytes(damaged)
+    fails(OSError, errno.EBADMSG, lambda: adamant.open(path))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the system permits everything to root")
+def test_what_is_not_permitted_is_a_permission_error(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(PermissionError) as failed:
+        adamant.open(tmp_path / "test.adamant")
+    assert isinstance(failed.value, adamant.Denied) and failed.value.errno == errno.EACCES
+
+
+class AsPath:
+    def __init__(self, path: Any) -> None:
+        self.path = path
+
+    def __fspath__(self) -> Any:
+        return self.path
+
+
+@pytest.mark.parametrize("name", [b"plain", "\u00fc".encode(), b"no \xff text"])
+def test_any_bytes_are_a_path(tmp_path: Path, name: bytes) -> None:
+    path = os.fsencode(tmp_path) + b"/" + name
+    with adamant.open(path) as db:
+        db.keyspace("test", codec="utf-8")["key"] = "value"
+        assert db.path == os.fsdecode(path)
+    for same in (path, os.fsdecode(path), AsPath(path), AsPath(os.fsdecode(path)), Path(db.path)):
+        with adamant.open(same, create=False) as db:
+            assert db.keyspace("test", codec="utf-8")["key"] == "value"
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return
+    with adamant.open(path) as db:
+        db.backup(path + b" backup")
+    adamant.restore(AsPath(path + b" backup"), path + b" restored")
+    with adamant.open(path + b" restored", create=False) as db:
+        assert db.keyspace("test")[b"key"] == b"value"
+
+
+def test_what_is_no_path(tmp_path: Path) -> None:
+    for wrong in (1, None, bytearray(b"store"), AsPath(1)):
+        if wrong is not None:
+            with pytest.raises(TypeError):
+                adamant.open(wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            adamant.restore(wrong, tmp_path / "restored")  # type: ignore[arg-type]
+    for zero in ("a\0b", b"a\0b"):
+        with pytest.raises(adamant.InvalidArgument, match="zero byte"):
+            adamant.open(zero)

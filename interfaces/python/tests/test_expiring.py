@@ -81,7 +81,7 @@ def test_times_of_all_kinds(db: adamant.Store) -> None:
         entries.set_deadline(b"a", deadline=found)
         assert entries.deadline(b"a") == found
     clock.millis = 1_000_000
-    for over in ({"ttl": 0}, {"ttl": -5}, {"deadline": -1}, {"deadline": 1000}):
+    for over in ({"ttl": 0}, {"deadline": -1}, {"deadline": 1000}):
         entries.set(b"a", b"", **over)
         assert b"a" not in entries
     entries.set(b"a", b"", ttl=float("inf"))
@@ -403,3 +403,27 @@ def case(name: str) -> Any:
 TestBplus = case("bplus")
 TestLsm = case("lsm")
 TestCritbit = case("critbit")
+
+
+def test_times_that_say_too_little_are_refused(db: adamant.Store) -> None:
+    sessions = db.expiring("sessions")
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    naive = datetime.datetime(2100, 1, 1)
+    for ttl in (-1, -0.001, datetime.timedelta(seconds=-1), float("-inf")):
+        with pytest.raises(adamant.InvalidArgument, match="at least 0"):
+            sessions.set(b"key", b"value", ttl=ttl)
+        with pytest.raises(adamant.InvalidArgument, match="at least 0"):
+            sessions.set_deadline(b"key", ttl=ttl)
+    for place in (sessions, db.transaction()[sessions]):
+        with pytest.raises(adamant.InvalidArgument, match="without a zone"):
+            place.set(b"key", b"value", deadline=naive)
+    clock: Any = datetime.datetime.now
+    with pytest.raises(adamant.InvalidArgument, match="without a zone"):
+        db.expiring("sessions", clock=clock).set(b"key", b"value", ttl=1)
+    assert b"key" not in sessions
+    # What is over at once is no mistake, and neither is a deadline that has gone by.
+    sessions.set(b"key", b"value", ttl=0)
+    sessions.set(b"key", b"value", deadline=-1)
+    assert b"key" not in sessions
+    sessions.set(b"key", b"value", deadline=naive.replace(tzinfo=zone))
+    assert sessions.deadline(b"key") == naive.replace(tzinfo=zone).timestamp()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import collections.abc
 import itertools
 import random
@@ -10,51 +11,16 @@ from typing import Any
 import adamant
 import pytest
 from conftest import look
-from test import mapping_tests
-
-
-class TestProtocol(mapping_tests.BasicTestMappingProtocol):  # type: ignore[misc]
-    """Python's own tests of mappings, over keyspaces of str."""
-
-    _stores: list[adamant.Store] = []
-
-    def type2test(self, *sources: Any, **pairs: Any) -> Any:
-        store = adamant.in_memory()
-        self._stores.append(store)
-        keyspace = store.keyspace("test", codec="utf-8")
-        keyspace.update(*sources, **pairs)
-        return keyspace
-
-    _tested_class = type2test
-
-    def _reference(self) -> dict[str, str]:
-        return {"1": "2", "key1": "value1", "key2": "value2"}
-
-    def tearDown(self) -> None:
-        for store in self._stores:
-            store.close()
-        self._stores.clear()
-
-
-class TestExpiringProtocol(TestProtocol):
-    """The same over a keyspace of entries that end, and do not."""
-
-    def type2test(self, *sources: Any, **pairs: Any) -> Any:
-        store = adamant.in_memory()
-        self._stores.append(store)
-        keyspace = store.expiring("test", codec="utf-8")
-        keyspace.update(*sources, **pairs)
-        return keyspace
-
-    _tested_class = type2test
 
 
 def outcome(work: Any) -> Any:
     """What a call returns, or the class of what it raises."""
     try:
         return work()
-    except (KeyError, TypeError) as error:
-        return type(error)
+    except KeyError:
+        return KeyError
+    except TypeError:
+        return TypeError
 
 
 CALLS = {
@@ -86,6 +52,22 @@ CALLS = {
     "disjoint": lambda it, key, value: it.keys().isdisjoint([key]),
     "equal": lambda it, key, value: it == {key: value},
     "lists": lambda it, key, value: it == [key],
+    "copy": lambda it, key, value: it.copy(),
+    "or": lambda it, key, value: it | {key: value},
+    "or, other way": lambda it, key, value: {key: value, b"more": value} | it,
+    "or of another kind": lambda it, key, value: it | [(key, value)],
+    "or in place": lambda it, key, value: it.__ior__({key: value}) is it,
+    "or in place by pairs": lambda it, key, value: it.__ior__([(key, value)]) is it,
+    "setdefault of None": lambda it, key, value: key in it and it.setdefault(key),
+    "get of another type": lambda it, key, value: (it.get(1), it.get("text", value), it.get(None)),
+    "getitem of another type": lambda it, key, value: it[1],
+    "contains of another type": lambda it, key, value: (1 in it, None in it, "text" in it),
+    "pop of another type": lambda it, key, value: (it.pop(1, value), it.pop("text")),
+    "keys and others": lambda it, key, value: sorted(it.keys() & {key, "text", 1, None}),
+    "items and others": lambda it, key, value: sorted(it.items() & {(key, value), ("text", 1), 1}),
+    "at least others": lambda it, key, value: it.keys() >= {key, "text"},
+    "disjoint of others": lambda it, key, value: it.keys().isdisjoint(["text", 1]),
+    "equal to others": lambda it, key, value: it == dict.fromkeys(["text", 1, key][: len(it)]),
     "unhashable": lambda it, key, value: hash(it),
 }
 
@@ -220,6 +202,65 @@ def test_what_lends_bytes_is_taken(db: adamant.Store) -> None:
         assert keyspace[key] == b"value" and key in keyspace and keyspace.pop(key) == b"value"
     keyspace[b"strided"] = memoryview(b"a-b-c-")[::2]
     assert keyspace[b"strided"] == b"abc"
+
+
+def test_typed_memory_is_taken_as_it_lies(db: adamant.Store, engine: Any) -> None:
+    keyspace: Any = db.keyspace("test", engine=engine)
+    for code in "bBhHiIlLqQfdu":
+        some = array.array(code, "abc" if code == "u" else [1, 2, 3])
+        keyspace[code.encode()] = some
+        assert keyspace[code.encode()] == some.tobytes()
+    floats = array.array("d", [1.5, -2.25])
+    keyspace[floats] = b"by its bytes"
+    assert floats in keyspace and keyspace.pop(floats) == b"by its bytes"
+    keyspace[b"cast"] = memoryview(floats).cast("B").cast("q")
+    assert keyspace[b"cast"] == floats.tobytes()
+    keyspace[b"strided"] = memoryview(floats)[::-1]
+    assert keyspace[b"strided"] == array.array("d", [-2.25, 1.5]).tobytes()
+
+
+def test_arrays_of_numpy(db: adamant.Store) -> None:
+    numpy = pytest.importorskip("numpy")
+    keyspace: Any = db.keyspace("test")
+    matrix = numpy.arange(12, dtype="float64").reshape(3, 4)
+    record = numpy.zeros(2, dtype=[("Owner", "u4"), ("x", "f8")])
+    for number, kept in enumerate((matrix, matrix.T, matrix[::2, 1:], record, matrix[0, 0])):
+        keyspace[b"%d" % number] = kept
+        assert keyspace[b"%d" % number] == kept.tobytes()
+    objects = numpy.array([object()], dtype=object)
+    mixed = numpy.zeros(1, dtype=[("a", "u4"), ("b", "O")])
+    for refused, match in (
+        (objects, "found ndarray; its memory holds pointers"),
+        (mixed, "found ndarray; its memory holds pointers"),
+        (numpy.array(["2026-01-01"], dtype="datetime64[s]"), "ndarray; it does not lend its memory"),
+        (numpy.str_("text"), "found str_?; give the keyspace a codec to use str"),
+    ):
+        with pytest.raises(TypeError, match=f"expected bytes as a value, {match}|{match}"):
+            keyspace[b"key"] = refused
+
+
+def test_hints_fit_what_was_given(db: adamant.Store) -> None:
+    keyspace: Any = db.keyspace("test")
+    texts: Any = db.keyspace("texts", codec="utf-8")
+    released = memoryview(b"abc")
+    released.release()
+    for mapping, key, match in (
+        (keyspace, "text", "found str; give the keyspace a codec to use str"),
+        (keyspace, 1, "found int; make bytes of it, as int.to_bytes"),
+        (keyspace, None, "found NoneType; make bytes of it"),
+        (keyspace, released, r"found memoryview; it does not lend its memory \(.*released"),
+        (texts, b"bytes", "found bytes; open the keyspace without a codec to use bytes"),
+        (texts, bytearray(), "found bytearray; open the keyspace without a codec"),
+        (texts, 1, "found int; make a str of it"),
+        (texts, None, "found NoneType; make a str of it"),
+    ):
+        with pytest.raises(TypeError, match=f"expected (bytes|str) as a key, {match}"):
+            mapping[key] = b"" if mapping is keyspace else ""
+        with pytest.raises(TypeError, match=match) as missing:
+            mapping[key]
+        if key is not released:
+            assert isinstance(missing.value, adamant.NotAKey)
+            assert isinstance(missing.value, KeyError)
 
 
 def test_moves(db: adamant.Store) -> None:

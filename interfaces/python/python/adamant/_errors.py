@@ -1,7 +1,14 @@
 """The exceptions, as a tree under Error.
 
-A key that is not there is a KeyError, as of every mapping; an object of the wrong type is a TypeError.
+A key that is not there is a KeyError, as of every mapping; an object of the wrong type is a TypeError,
+and where it was looked for as a key, both. What opening a store can fail with is an OSError with its
+errno, but for an InvalidArgument.
 """
+
+from __future__ import annotations
+
+import errno
+from typing import Any
 
 
 class Error(Exception):
@@ -14,6 +21,31 @@ class InvalidArgument(Error, ValueError):
     """A key, value, name, range or option that a store cannot take. Nothing was changed."""
 
     __module__ = "adamant"
+
+
+class NotAKey(Error, KeyError, TypeError):
+    """No key of the keyspace can be such an object, so it is not there."""
+
+    __module__ = "adamant"
+
+    def __str__(self) -> str:
+        # KeyError would show how the words are written in Python.
+        return str(self.args[0])
+
+
+class _System(Error, OSError):
+    """What is also an OSError: str is the words, errno what the system said, or else what fits."""
+
+    _errno = errno.EIO
+
+    def __init__(self, words: str, number: int | None = None, filename: Any = None) -> None:
+        super().__init__(self._errno if number is None else number, words, filename)
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.strerror, self.errno, self.filename)
 
 
 class Closed(Error):
@@ -70,49 +102,69 @@ class NotExpiring(Error):
     __module__ = "adamant"
 
 
-class Missing(Error, FileNotFoundError):
+class Missing(_System, FileNotFoundError):
     """There is no store at the path."""
 
     __module__ = "adamant"
+    _errno = errno.ENOENT
 
 
-class TargetExists(Error, FileExistsError):
+class TargetExists(_System, FileExistsError):
     """Something is where a new store is to be made."""
 
     __module__ = "adamant"
+    _errno = errno.EEXIST
 
 
-class Locked(Error):
+class Locked(_System, BlockingIOError):
     """Another process, or another handle of this one, has the store open."""
 
     __module__ = "adamant"
+    _errno = errno.EAGAIN
 
 
-class ReadOnly(Error):
+class ReadOnly(_System):
     """The store was opened for reading only."""
 
     __module__ = "adamant"
+    _errno = errno.EROFS
 
 
-class OutOfSpace(Error):
+class OutOfSpace(_System):
     """The device is full. The call did nothing; reads and removes still work."""
 
     __module__ = "adamant"
+    _errno = errno.ENOSPC
 
 
-class Poisoned(Error):
+class Poisoned(_System):
     """A write or sync failed: the store refuses writes until it is opened again."""
 
     __module__ = "adamant"
 
 
-class Damaged(Error):
+class Damaged(_System):
     """Something durable is not what was written: run a check, restore a backup."""
 
     __module__ = "adamant"
+    _errno = errno.EBADMSG
 
 
-class Unsupported(Error):
+class Unsupported(_System):
     """This is no store, or one of a newer version."""
 
     __module__ = "adamant"
+    _errno = errno.EINVAL
+
+
+class Refused(_System):
+    """The system refused what the store asked of it: errno and the words say why."""
+
+    __module__ = "adamant"
+
+
+class Denied(Refused, PermissionError):
+    """The system does not permit it."""
+
+    __module__ = "adamant"
+    _errno = errno.EACCES

@@ -15,7 +15,7 @@ from collections.abc import (
     MutableMapping,
     ValuesView,
 )
-from typing import Any, Generic, Protocol, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, Protocol, Self, TypedDict, TypeVar, Unpack
 
 from adamant import _native
 from adamant._errors import InvalidArgument
@@ -87,7 +87,27 @@ class _Span:
         return ", ".join([repr(self.reader), *named] + (["reverse=True"] if self.reverse else []))
 
 
-class Range(Mapping[K, V]):
+class _Merging(Mapping[K, V]):
+    """What dict has beside what mappings have. A copy is a dict: of what is there now, in that order."""
+
+    __slots__ = ()
+
+    def copy(self) -> dict[K, V]:
+        """All entries, as a dict."""
+        return dict(self.items())
+
+    def __or__(self, other: Mapping[Any, Any]) -> dict[Any, Any]:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return dict(self.items()) | dict(other.items())
+
+    def __ror__(self, other: Mapping[Any, Any]) -> dict[Any, Any]:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return dict(other.items()) | dict(self.items())
+
+
+class Range(_Merging[K, V]):
     """The entries of a part of a keyspace, as a mapping: ks[b"a":b"f"].
 
     It holds no entries: it looks at the keyspace whenever it is asked. Counting it is a walk over it.
@@ -99,6 +119,8 @@ class Range(Mapping[K, V]):
         self._span = span
 
     def __getitem__(self, key: K) -> V:
+        if isinstance(key, slice):
+            raise TypeError("a range has no ranges; give both bounds to the keyspace at once")
         if not self._span.spans(key):
             raise KeyError(key)
         value: V = self._span.reader[key]
@@ -235,7 +257,7 @@ def _ascending(mapping: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
     return iter(mapping.items())
 
 
-class _Readable(Mapping[K, V]):
+class _Readable(_Merging[K, V]):
     """What keyspaces have in common, wherever they are looked at."""
 
     __slots__ = ()
@@ -269,6 +291,19 @@ class _Readable(Mapping[K, V]):
     __hash__ = None  # type: ignore[assignment]
 
 
+class _Writable(_Readable[K, V], MutableMapping[K, V]):
+    """The same of those that can be written."""
+
+    __slots__ = ()
+
+    # A dict stays a dict by `|=`, too, but what `|` gives is another one.
+    def __ior__(  # type: ignore[misc, override]
+        self, other: Mapping[K, V] | Iterable[tuple[K, V]]
+    ) -> Self:
+        self.update(other)
+        return self
+
+
 def _described(reader: _native.Reader[Any, Any]) -> str:
     codecs = "".join(
         f" {name}={codec}"
@@ -278,7 +313,7 @@ def _described(reader: _native.Reader[Any, Any]) -> str:
     return f"<adamant.{type(reader).__name__} {reader.name!r} engine={reader.engine}{codecs}>"
 
 
-class Keyspace(_native.Keyspace[K, V], _Readable[K, V], MutableMapping[K, V]):
+class Keyspace(_native.Keyspace[K, V], _Writable[K, V]):
     """An ordered mapping in a store: each change is a commit, and atomic beside other threads."""
 
     __slots__ = ()
@@ -302,7 +337,7 @@ class SnapshotKeyspace(_native.SnapshotReader[K, V], _Readable[K, V]):
         return _described(self)
 
 
-class TransactionKeyspace(_native.TransactionReader[K, V], _Readable[K, V], MutableMapping[K, V]):
+class TransactionKeyspace(_native.TransactionReader[K, V], _Writable[K, V]):
     """A keyspace within a transaction: what was there when it began, and its own changes."""
 
     __slots__ = ()
@@ -321,7 +356,7 @@ class TransactionKeyspace(_native.TransactionReader[K, V], _Readable[K, V], Muta
         return _described(self)
 
 
-class Expiring(_native.Expiring[K, V], _Readable[K, V], MutableMapping[K, V]):
+class Expiring(_native.Expiring[K, V], _Writable[K, V]):
     """An ordered mapping whose entries may end: from its deadline on an entry is not there.
 
     What is set as in every mapping never ends; set() says when. What is over takes room until purge().

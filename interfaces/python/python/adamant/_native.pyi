@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from types import GenericAlias
-from typing import Any, Final, Generic, Self, TypeVar, final, overload
+from typing import Any, Final, Generic, Self, TypeAlias, TypeVar, final, overload
 
 from typing_extensions import disjoint_base
 
@@ -13,6 +13,7 @@ from adamant._mapping import Range
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 _D = TypeVar("_D")
+_Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 __all__ = [
     "Batch",
@@ -35,7 +36,7 @@ __all__ = [
 __VERSION__: Final[str]
 
 def after_fork_in_child() -> None: ...
-def restore(backup: str | os.PathLike[str], path: str | os.PathLike[str], /) -> None:
+def restore(backup: _Path, path: _Path, /) -> None:
     """Verifies a backup and copies it to a path where nothing is."""
 
 @final
@@ -49,7 +50,7 @@ class Cursor(Generic[_V]):
 @disjoint_base
 class Store:
     def __new__(
-        cls, path: str | os.PathLike[str] | None, options: dict[str, Any]
+        cls, path: _Path | None, options: dict[str, Any]
     ) -> Self: ...
     def _keyspaces(self) -> list[tuple[str, str, int]]: ...
     def _check(self) -> list[tuple[str, str, bool]]: ...
@@ -68,7 +69,7 @@ class Store:
     def sync(self) -> None:
         """Makes everything committed so far survive power loss, whatever its commit waited for."""
 
-    def backup(self, path: str | os.PathLike[str], /) -> None:
+    def backup(self, path: _Path, /) -> None:
         """Copies the store to a path where nothing is, while it is used."""
 
     def shrink(self) -> None:
@@ -167,7 +168,7 @@ class Keyspace(Reader[_K, _V]):
     def popitem(self, last: bool = True) -> tuple[_K, _V]:
         """Takes the entry with the highest key out, or that with the lowest."""
 
-    def setdefault(self, key: _K, default: _V, /) -> _V:
+    def setdefault(self, key: _K, default: _V | None = None, /) -> _V:
         """The value of a key; if it has none, it gets this one."""
 
     def compare_and_swap(self, key: _K, expected: _V | None, value: _V | None, /) -> bool:
@@ -254,7 +255,7 @@ class Expiring(Reader[_K, _V]):
     def popitem(self, last: bool = True) -> tuple[_K, _V]:
         """Takes the entry with the highest key out, or that with the lowest."""
 
-    def setdefault(self, key: _K, default: _V, /) -> _V:
+    def setdefault(self, key: _K, default: _V | None = None, /) -> _V:
         """The value of a key; if it has none, it gets this one."""
 
     def _update(self, *sources: Any) -> None: ...

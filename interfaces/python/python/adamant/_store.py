@@ -21,7 +21,7 @@ from adamant._mapping import (
 K = TypeVar("K")
 V = TypeVar("V")
 T = TypeVar("T")
-Path: TypeAlias = str | os.PathLike[str]
+Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Engine: TypeAlias = Literal["bplus", "lsm", "btree", "critbit", "redblack"]
 Durability: TypeAlias = Literal["sync", "buffered", "deferred"]
 
@@ -82,11 +82,11 @@ class Store(_native.Store, _Block):
 
     def __init__(self, path: Path | None, options: dict[str, Any]) -> None:
         # It was opened when it was made.
-        self._path = None if path is None else os.fspath(path)
+        self._path = None if path is None else os.fsdecode(path)
 
     @property
     def path(self) -> str | None:
-        """Where it is; None for a store in memory."""
+        """Where it is, as os.fsdecode has it; None for a store in memory."""
         return self._path
 
     @overload

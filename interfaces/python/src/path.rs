@@ -1,0 +1,26 @@
+//! Paths as Python gives them: `str`, `bytes`, or what `os.fspath` makes one of them of.
+//!
+//! Invariants: any bytes are a path, but for zeros; the bytes of a `str` are those of `os.fsencode`.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors;
+
+/// The path that an object is.
+///
+/// # Errors
+/// `TypeError` for what is no path, `InvalidArgument` for one with a zero byte.
+pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    let encoded = PyModule::import(object.py(), "os")?.getattr("fsencode")?.call1((object,))?;
+    let bytes = encoded.cast::<PyBytes>()?.as_bytes();
+    if bytes.contains(&0) {
+        let words = format!("a path has no zero byte, this one has: {}", object.repr()?);
+        return Err(errors::named("InvalidArgument", words));
+    }
+    Ok(OsString::from_vec(bytes.to_vec()).into())
+}
