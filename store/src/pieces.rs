@@ -74,7 +74,9 @@ pub(crate) struct Progress<'s, K, I> {
 
 impl<K, I> Drop for Progress<'_, K, I> {
     fn drop(&mut self) {
-        if let Some(number) = self.held.take() {
+        if let Some(number) = self.held.take()
+            && !self.shared.is_child()
+        {
             self.shared.versions().close(number);
             self.shared.destroy_unseen();
         }

@@ -1,7 +1,8 @@
 //! What the handles of one store share: its heap, its catalogue and the keyspaces in use.
 //!
 //! Purpose: the two doors through which every operation goes: `view` to read, `transaction` to
-//! write. Both refuse a closed store and a thread that already holds the store's lock.
+//! write. Both refuse a closed store, the child of a fork, and a thread that already holds the store's
+//! lock. What cannot fail, such as a drop, does nothing in the child of a fork.
 //! Invariants: a keyspace has one `KeyspaceState` per store, listed here while it exists and has
 //! been opened; whether it still exists is what the catalogue says.
 //! Thread safety, lock order: the turn to write, `keyspaces`, the heap's lock; `spare_content` is held for
@@ -179,6 +180,18 @@ impl Shared {
         Ok(are_all_open)
     }
 
+    /// Whether this is the child of a fork: then nothing is to be touched, and no lock taken.
+    #[inline]
+    pub(crate) fn is_child(&self) -> bool {
+        self.refuse_child().is_err()
+    }
+
+    /// Fails then.
+    #[inline]
+    pub(crate) fn refuse_child(&self) -> Result<()> {
+        Ok(self.heap.refuse_child()?)
+    }
+
     /// What open snapshots see beside the trees.
     #[inline]
     pub(crate) fn versions(&self) -> &Versions {
@@ -287,12 +300,17 @@ impl Shared {
 
     /// Empty content for a batch.
     pub(crate) fn take_spare_content(&self) -> Content {
+        if self.is_child() {
+            return Content::default();
+        }
         self.spare_content.lock().take().unwrap_or_default()
     }
 
     /// Takes back content that was cleared.
     pub(crate) fn keep_spare_content(&self, content: Content) {
-        *self.spare_content.lock() = Some(content);
+        if !self.is_child() {
+            *self.spare_content.lock() = Some(content);
+        }
     }
 
     /// Where the keyspaces are listed.
@@ -302,7 +320,7 @@ impl Shared {
 
     /// The heap, for what is neither reading nor writing of keys.
     pub(crate) fn heap(&self) -> Result<&Heap> {
-        self.check_not_held()?;
+        self.admit()?;
         self.check_not_closed()?;
         Ok(&self.heap)
     }
@@ -310,7 +328,7 @@ impl Shared {
     /// The shared lock.
     #[inline]
     pub(crate) fn view(&self) -> Result<View<'_>> {
-        self.check_not_held()?;
+        self.admit()?;
         let view = self.heap.view();
         // Under the lock: `close` sets the flag first and then waits for those who had it before.
         // And first of all: a closed heap refuses too, but knows of no store.
@@ -401,7 +419,7 @@ impl Shared {
 
     /// Refuses later operations and closes the heap.
     pub(crate) fn close(&self) -> Result<()> {
-        self.check_not_held()?;
+        self.admit()?;
         self.check_not_exclusive()?;
         if self.closed.swap(true, Ordering::AcqRel) {
             return Err(Error::Closed);
@@ -421,7 +439,7 @@ impl Shared {
     /// What everybody asks who is about to wait for a turn to write.
     #[inline]
     fn check_writes(&self) -> Result<()> {
-        self.check_not_held()?;
+        self.admit()?;
         self.check_not_closed()?;
         self.check_not_exclusive()
     }
@@ -431,15 +449,18 @@ impl Shared {
         if self.heap.has_turn() { Err(Error::WithinExclusive) } else { Ok(()) }
     }
 
+    /// What every call asks first, before it takes a lock: not in the child of a fork, where there is no
+    /// store, and not within a closure that holds the store's lock.
     #[inline]
-    fn check_not_held(&self) -> Result<()> {
+    fn admit(&self) -> Result<()> {
+        self.refuse_child()?;
         if guard::is_held(self.number()) { Err(Error::Reentrant) } else { Ok(()) }
     }
 
     /// The keyspace of that name, if there is one.
     pub(crate) fn open_keyspace(&self, name: &str) -> Result<Option<Arc<KeyspaceState>>> {
         check_name(name)?;
-        self.check_not_held()?;
+        self.admit()?;
         let mut keyspaces = self.keyspaces.lock();
         let view = self.view()?;
         if let Some(state) = keyspaces.get(name)
@@ -459,7 +480,7 @@ impl Shared {
         &self,
         moment: impl FnOnce() -> Result<T>,
     ) -> Result<(Vec<Arc<KeyspaceState>>, T)> {
-        self.check_not_held()?;
+        self.admit()?;
         let mut keyspaces = self.keyspaces.lock();
         let found = moment()?;
         let view = self.view()?;
@@ -670,6 +691,13 @@ fn state_of<R: Read>(
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        if self.is_child() {
+            // Threads stayed with the parent, and so did the right to remove files. What they share is
+            // left where it is.
+            std::mem::forget((Arc::clone(&self.heap), Arc::clone(&self.versions)));
+            let forest = Arc::clone(self.catalogue.forest());
+            return std::mem::forget((Arc::clone(&self.caretaker), forest));
+        }
         if !self.closed.load(Ordering::Acquire) {
             self.caretaker.end();
             self.catalogue.forest().end();

@@ -67,7 +67,7 @@ impl Clone for Snapshot {
     fn clone(&self) -> Self {
         let (shared, number) = (Arc::clone(&self.shared), self.number);
         let is_closed = self.is_closed.load(Ordering::Relaxed);
-        if !is_closed {
+        if !is_closed && !shared.is_child() {
             shared.versions().open_again(number);
             trace!(target: events::SNAPSHOT, number, "snapshot cloned");
         }
@@ -77,6 +77,9 @@ impl Clone for Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
+        if self.shared.is_child() {
+            return;
+        }
         let versions = self.shared.versions();
         trace!(target: events::SNAPSHOT, number = self.number, "snapshot closed");
         if *self.is_closed.get_mut() {
@@ -114,7 +117,7 @@ impl Snapshot {
     /// Closes it before it is dropped: nothing is kept for this handle any more, and it is not to be
     /// read.
     pub(crate) fn close(&self) {
-        if !self.is_closed.swap(true, Ordering::Relaxed) {
+        if !self.is_closed.swap(true, Ordering::Relaxed) && !self.shared.is_child() {
             self.shared.versions().close(self.number);
         }
     }

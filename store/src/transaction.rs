@@ -413,6 +413,8 @@ impl Transaction {
         if !Arc::ptr_eq(&keyspace.shared, self.snapshot.shared()) {
             return Err(Error::OtherStore { name: keyspace.name().into() });
         }
+        // Its own writes may lie in the store's memory.
+        keyspace.shared.refuse_child()?;
         let id = keyspace.state.id;
         if let Some(found) = self.tables.iter().position(|table| table.keyspace.state.id == id) {
             return Ok(found);

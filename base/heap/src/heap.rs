@@ -135,7 +135,7 @@ impl Options {
 }
 
 /// Figures of a heap.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {
     /// Bytes of data pages that the pool file backs.
@@ -196,7 +196,7 @@ impl Heap {
         let settled = Settled::new(image.pages_max());
         journal.unlike_file(&image, &mut |offset, len| settled.settle(offset, len));
         let (classes, pages_end) = load_root(&journal, &image, &settled)?;
-        let (journal, pins) = (Arc::new(journal), Arc::new(Pins::default()));
+        let (journal, pins) = (Arc::new(journal), Arc::new(Pins::new(image.fork())));
         let record = || journal.record();
         let space =
             Arc::new(Space::new(image, classes, settled, journal.holds(), pages_end, record()));
@@ -363,9 +363,20 @@ impl Heap {
         Ok(())
     }
 
+    /// Whether this is the child of a fork: then nothing of the heap may be touched.
     #[inline]
-    pub(crate) fn refuse_child(&self) -> Result<()> {
-        if self.journal.is_child() {
+    pub(crate) fn is_child(&self) -> bool {
+        !is_planted("R6.a-child-goes-on") && self.space.image.fork().is_child()
+    }
+
+    /// Fails in the child of a fork, as all calls do there. One load, which waits for nobody: a lock
+    /// may be held in a child by a thread that stayed with the parent.
+    ///
+    /// # Errors
+    /// `Error::Misuse`.
+    #[inline]
+    pub fn refuse_child(&self) -> Result<()> {
+        if self.is_child() {
             return Err(Error::Misuse {
                 what: "the heap was opened before a fork; open it in the child after its parent \
                        has closed it, or use exec",
@@ -430,6 +441,11 @@ impl Heap {
         work: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<T, E>,
         last: impl FnOnce(&mut Ending<'_, '_>),
     ) -> std::result::Result<T, E> {
+        if let Err(error) = self.refuse_child() {
+            // Ending it would wake threads that are not here.
+            std::mem::forget(turn);
+            return Err(error.into());
+        }
         let image = self.space.image.write();
         // The turn may have been held before, which ends with this.
         self.set_within(false);
@@ -444,7 +460,11 @@ impl Heap {
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut transaction)));
         self.set_within(false);
         let result = match outcome {
-            Ok(result) => result?,
+            Ok(result) => {
+                // It may have forked.
+                self.refuse_child()?;
+                result?
+            }
             Err(panic) => {
                 drop(transaction);
                 resume_unwind(panic)
@@ -500,8 +520,11 @@ impl Heap {
         self.sync_to(self.last_commit())
     }
 
-    /// The number of the newest commit, for [`Heap::sync_to`].
+    /// The number of the newest commit, for [`Heap::sync_to`]; 0 in the child of a fork.
     pub fn last_commit(&self) -> u64 {
+        if self.is_child() {
+            return 0;
+        }
         self.journal.last_sequence()
     }
 
@@ -595,8 +618,11 @@ impl Heap {
         self.journal.kind()
     }
 
-    /// Figures.
+    /// Figures; none but 0 in the child of a fork.
     pub fn stats(&self) -> Stats {
+        if self.is_child() {
+            return Stats::default();
+        }
         // First what waits for a checkpoint: nobody should wait for it behind a lock held here.
         let journal = self.journal.stats();
         let desks = self.desks.all().map(|desk| desk.retired.len() as u64).sum::<u64>();
@@ -641,7 +667,7 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        if self.journal.is_child() {
+        if self.is_child() {
             self.recyclers.forget();
             self.keeper.forget();
         } else {

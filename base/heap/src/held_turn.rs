@@ -71,6 +71,10 @@ impl<'h> HeldTurn<'h> {
 
 impl Drop for HeldTurn<'_> {
     fn drop(&mut self) {
+        if self.heap.is_child() {
+            // Ending it would wake threads that are not here.
+            return std::mem::forget(self.turn.take());
+        }
         // A transaction says itself when it has ended.
         if self.turn.is_some() {
             self.heap.set_within(false);

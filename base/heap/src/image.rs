@@ -19,6 +19,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use adamant_medium::fork::ForkGuard;
 use adamant_medium::huge::HugePage;
 use adamant_medium::persist::Persist;
 use adamant_medium::region::Region;
@@ -325,6 +326,12 @@ impl Image {
             first += count;
         }
         Ok(())
+    }
+
+    /// Tells whether this is a fork's child of the process that has the image.
+    #[inline]
+    pub(crate) fn fork(&self) -> ForkGuard {
+        self.data.fork()
     }
 
     /// Data pages that exist.

@@ -409,19 +409,6 @@ impl Journal {
         }
     }
 
-    /// Whether this is the child of a fork: then nothing of the heap may be touched.
-    #[inline]
-    pub(crate) fn is_child(&self) -> bool {
-        if is_planted("R6.a-child-goes-on") {
-            return false;
-        }
-        match self {
-            Self::Redo(redo) => redo.is_child(),
-            Self::Undo(lanes) => lanes.is_child(),
-            Self::ReadOnly(read_only) => read_only.is_child(),
-        }
-    }
-
     /// Ends writing, because of what happened outside of the journal.
     pub(crate) fn poison(&self, error: Error) {
         match self {

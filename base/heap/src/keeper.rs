@@ -60,7 +60,7 @@ const ROUNDS: u64 = 2;
 
 /// Figures of the memory of a heap, since it was opened. All but the bound are 0 where it is not
 /// bounded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct MemoryStats {
     /// The bound; `u64::MAX`: none.

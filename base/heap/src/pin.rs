@@ -8,27 +8,38 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use adamant_medium::fork::ForkGuard;
+
 use crate::sync::Mutex;
 
 /// Sequence numbers that somebody still looks at, with how many do.
 #[derive(Debug, Default)]
-pub(crate) struct Pins(Mutex<BTreeMap<u64, u64>>);
+pub(crate) struct Pins {
+    counts: Mutex<BTreeMap<u64, u64>>,
+    /// None where there is no other process.
+    fork: Option<ForkGuard>,
+}
 
 impl Pins {
+    /// Of a heap that was opened in this process.
+    pub(crate) fn new(fork: ForkGuard) -> Self {
+        Self { fork: Some(fork), ..Self::default() }
+    }
+
     /// Keeps everything that is visible after the commit with this sequence number.
     pub(crate) fn pin(self: &Arc<Self>, sequence: u64) -> Pin {
-        *self.0.lock().entry(sequence).or_insert(0) += 1;
+        *self.counts.lock().entry(sequence).or_insert(0) += 1;
         Pin { pins: Arc::clone(self), sequence }
     }
 
     /// What commits up to this sequence number freed can be reused.
     pub(crate) fn released(&self) -> u64 {
-        self.0.lock().first_key_value().map_or(u64::MAX, |(sequence, _)| *sequence)
+        self.counts.lock().first_key_value().map_or(u64::MAX, |(sequence, _)| *sequence)
     }
 
     /// How many pins there are.
     pub(crate) fn count(&self) -> u64 {
-        self.0.lock().values().sum()
+        self.counts.lock().values().sum()
     }
 }
 
@@ -48,7 +59,11 @@ impl Pin {
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        let mut pins = self.pins.0.lock();
+        if self.pins.fork.is_some_and(|fork| fork.is_child()) {
+            // Its parent's pin stays, and the lock may be held by a thread that is not here.
+            return;
+        }
+        let mut pins = self.pins.counts.lock();
         if let Some(count) = pins.get_mut(&self.sequence) {
             *count -= 1;
             if *count == 0 {

@@ -8,7 +8,6 @@
 
 use std::sync::Arc;
 
-use adamant_medium::fork::ForkGuard;
 use adamant_medium::storage::Directory;
 
 use crate::error::{Error, Result};
@@ -40,7 +39,6 @@ pub(crate) struct ReadOnly {
     last_sequence: u64,
     checkpoints: u64,
     log_bytes: u64,
-    fork: ForkGuard,
 }
 
 impl ReadOnly {
@@ -66,7 +64,6 @@ impl ReadOnly {
             last_sequence: 0,
             checkpoints: 0,
             log_bytes: log.as_deref().map_or(Ok(0), log_bytes)?,
-            fork: ForkGuard::new()?,
         };
         let records = match opened.has_sums() {
             true => opened.replay(log.as_deref(), &image)?,
@@ -199,11 +196,6 @@ impl ReadOnly {
     /// Whether pages have checksums.
     pub(crate) fn has_sums(&self) -> bool {
         self.pool.incompat() & INCOMPAT_UNDO_JOURNAL == 0
-    }
-
-    /// Whether this is the child of a fork.
-    pub(crate) fn is_child(&self) -> bool {
-        self.fork.is_child()
     }
 
     /// Judges all pages of the file but those that the log says something of, which were judged before.

@@ -261,6 +261,11 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
+        let mut image = self.share.iter().map(|share| &share.space().image);
+        if image.any(|image| image.fork().is_child()) {
+            // It is the parent's to give back, whose locks may be held by threads that are not here.
+            return;
+        }
         self.let_go();
         if let Some(share) = &self.share {
             share.space().take_back(Word::of(self.place()));

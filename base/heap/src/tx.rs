@@ -249,6 +249,10 @@ impl<'h> Transaction<'h> {
 
     /// Undoes the innermost level.
     fn undo_level(&mut self) {
+        if self.image.fork().is_child() {
+            // A closure forked: here is nothing that was changed.
+            return;
+        }
         let depth = self.depth;
         self.last_copy.1 = None;
         let gives_way = self.can_undo_in_pieces();

@@ -1,22 +1,31 @@
-//! Whether this process is a fork's child of the one that opened something.
+//! Whether this process is a fork's child of the one that made something.
 //!
-//! Purpose: regions are not inherited by a fork (R6), so a handle used in the child must be
-//! refused before it touches one. Asking the system for the process number would cost a system
-//! call for every read; a page that the kernel wipes in the child costs one load.
-//! Thread safety: the page is written once, before it is shared.
+//! Purpose: regions are not inherited by a fork (R6), and a child has no right to write a store's
+//! files, so a handle used in the child must be refused before it touches either. Asking the system
+//! for the process number would cost a system call for every read; a page that the kernel wipes in
+//! the child costs one load.
+//! Invariants: the page belongs to the process, as a fork does, and to no store: it is made with the
+//! first guard and stays. It holds a number that no process before this one had, or 0 in a child
+//! that has made no guard of its own yet.
+//! Thread safety: any thread; nobody waits, so a fork finds nothing held.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use crate::error::Result;
-use crate::region::Region;
+use rustix::mm::{MapFlags, ProtFlags};
 
-/// What the page holds in the process that made it; a wiped page holds 0.
-const OURS: u32 = 0x4D41_4441;
+use crate::error::{Error, Result};
+
+/// The page; null before the first guard.
+static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
+/// The last number that this process or one before it took: a child inherits it.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// Made at open, asked at every use.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct ForkGuard {
-    page: Region,
+    word: &'static AtomicU64,
+    ours: u64,
 }
 
 impl ForkGuard {
@@ -25,23 +34,60 @@ impl ForkGuard {
     /// # Errors
     /// `Error::AddressSpace` when the system has no page for it.
     pub fn new() -> Result<Self> {
-        let page = Region::reserve_wiped_on_fork()?;
-        let guard = Self { page };
-        guard.word().store(OURS, Ordering::Release);
-        Ok(guard)
+        let word = word()?;
+        let mut ours = word.load(Ordering::Acquire);
+        if ours == 0 {
+            let number = NUMBER.fetch_add(1, Ordering::AcqRel) + 1;
+            let taken = word.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire);
+            ours = taken.map_or_else(|other| other, |_| number);
+        }
+        Ok(Self { word, ours })
     }
 
     /// Whether this is a child that a fork made after the guard. One load.
     #[inline]
     pub fn is_child(&self) -> bool {
-        self.word().load(Ordering::Relaxed) != OURS
+        self.word.load(Ordering::Relaxed) != self.ours
     }
+}
 
-    #[inline]
-    fn word(&self) -> &AtomicU32 {
-        let word = self.page.base().cast::<AtomicU32>();
-        // SAFETY: the region's first page is committed, zeroed memory aligned to 2 MiB, which
-        // lives as long as `self` and is only ever used as this atomic word.
-        unsafe { word.as_ref() }
+/// The word of the page, which is mapped if need be.
+fn word() -> Result<&'static AtomicU64> {
+    let mut page = PAGE.load(Ordering::Acquire);
+    if page.is_null() {
+        let bytes = rustix::param::page_size();
+        let refused = |error: rustix::io::Errno| Error::AddressSpace {
+            needed_bytes: bytes as u64,
+            source: error.into(),
+        };
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: without MAP_FIXED the kernel picks addresses that nothing else uses.
+        let mapped = unsafe {
+            rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, access, MapFlags::PRIVATE)
+        };
+        let new = mapped.map_err(refused)?;
+        wipe_on_fork(new, bytes).map_err(refused)?;
+        let (null, new) = (ptr::null_mut(), new.cast());
+        page = match PAGE.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => new,
+            // Another thread was first. Its page is the process's; ours is left, one page once.
+            Err(other) => other,
+        };
     }
+    // SAFETY: a page that was mapped above, here or by another thread, zeroed, aligned, never
+    // unmapped, and only ever used as this atomic word.
+    Ok(unsafe { &*page })
+}
+
+/// Has the kernel give a fork's child zeros in the place of these pages.
+#[cfg(target_os = "linux")]
+fn wipe_on_fork(address: *mut std::ffi::c_void, len: usize) -> rustix::io::Result<()> {
+    // SAFETY: the range is our own, just mapped, and this advice changes no byte of it here.
+    unsafe { rustix::mm::madvise(address, len, rustix::mm::Advice::LinuxWipeOnFork) }
+}
+
+/// Other systems have no such advice: there a child is not noticed.
+#[cfg(not(target_os = "linux"))]
+fn wipe_on_fork(_address: *mut std::ffi::c_void, _len: usize) -> rustix::io::Result<()> {
+    Ok(())
 }

@@ -8,15 +8,16 @@
 compile_error!("Adamant needs a 64-bit little-endian Unix, such as Linux on x86-64 or aarch64.");
 
 pub mod error;
+pub mod fork;
 pub mod region;
 pub mod huge;
-pub mod fork;
 pub mod persist;
 mod lines;
 pub mod storage;
 mod lock;
 mod dax;
 mod window;
+mod handle;
 pub mod os;
 pub mod memory;
 pub mod bare;

@@ -3,8 +3,8 @@
 //! Purpose: [`Directory`] and [`File`] on system calls, relative to an open directory, so that a
 //! directory renamed while open stays ours.
 //! Invariants: reads and writes are complete or fail; interrupted ones are repeated, syncs never.
-//! Thread safety: a file is its descriptor, and every call names its offset; nothing is shared but
-//! the window for stores through memory, which has a lock of its own.
+//! Thread safety: a file is its descriptor (`handle.rs`), and every call names its offset; nothing is
+//! shared but the window for stores through memory, which has a lock of its own.
 //!
 //! A write or allocation beyond the process's file size limit (`ulimit -f`) is `OutOfSpace`, but
 //! only in a process that ignores SIGXFSZ: by default that signal kills it first. We change no
@@ -20,11 +20,11 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::dax;
 use crate::error::{Error, Result};
+use crate::handle::{Handle, Handles, source_of};
 use crate::lock::OsLock;
 use crate::persist::{Flushing, Persist};
 use crate::region::Region;
 use crate::storage::{Directory, File, Lock, check_name};
-use crate::window::Stores;
 
 /// Files are created for all that the umask allows.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
@@ -34,7 +34,9 @@ const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
 /// A directory of a file system.
 #[derive(Debug)]
 pub struct OsDirectory {
-    directory: OwnedFd,
+    directory: Arc<Handle>,
+    /// What was opened through it and its subdirectories, itself among it.
+    opened: Arc<Handles>,
     path: PathBuf,
     is_read_only: bool,
 }
@@ -49,7 +51,7 @@ impl OsDirectory {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
             .map_err(|error| Error::io("open directory", path, None, 0, error.into()))?;
-        Ok(OsDirectory { directory, path: path.into(), is_read_only: false })
+        Self::with(directory, Arc::default(), path.into(), false)
     }
 
     /// Opens an existing directory of which nothing is ever changed, through this handle: files are
@@ -82,8 +84,25 @@ impl OsDirectory {
         Self::open(path)
     }
 
+    fn with(
+        directory: OwnedFd,
+        opened: Arc<Handles>,
+        path: PathBuf,
+        is_read_only: bool,
+    ) -> Result<OsDirectory> {
+        let directory = opened.add(directory)?;
+        Ok(OsDirectory { directory, opened, path, is_read_only })
+    }
+
+    fn open_directory(&self, name: &str) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        self.directory.with(|directory| {
+            retry_on_intr(|| rustix::fs::openat(directory, name, flags, Mode::empty()))
+        })
+    }
+
     fn error(&self, operation: &'static str, name: &str, error: Errno) -> Error {
-        Error::io(operation, &self.path.join(name), None, 0, error.into())
+        Error::io(operation, &self.path.join(name), None, 0, source_of(error))
     }
 
     /// Fails where nothing is to be changed.
@@ -95,11 +114,22 @@ impl OsDirectory {
         Ok(())
     }
 
-    fn open_file(&self, name: &str, flags: OFlags) -> rustix::io::Result<Arc<dyn File>> {
+    fn open_file(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let access = if self.is_read_only { OFlags::RDONLY } else { OFlags::RDWR };
         let flags = flags | access | OFlags::CLOEXEC;
-        let file = retry_on_intr(|| rustix::fs::openat(&self.directory, name, flags, FILE_MODE))?;
-        Ok(Arc::new(OsFile::new(file, self.path.join(name))))
+        self.directory.with(|directory| {
+            retry_on_intr(|| rustix::fs::openat(directory, name, flags, FILE_MODE))
+        })
+    }
+
+    /// A descriptor of the directory, for what has errors of its own.
+    fn duplicate(&self, operation: &'static str, name: &str) -> Result<OwnedFd> {
+        let copied = self.directory.with(|directory| rustix::io::fcntl_dupfd_cloexec(directory, 0));
+        copied.map_err(|error| self.error(operation, name, error))
+    }
+
+    fn file(&self, file: OwnedFd, name: &str) -> Result<Arc<dyn File>> {
+        Ok(Arc::new(OsFile { file: self.opened.add(file)?, path: self.path.join(name) }))
     }
 }
 
@@ -111,7 +141,7 @@ impl Directory for OsDirectory {
     fn open(&self, name: &str) -> Result<Option<Arc<dyn File>>> {
         check_name("open", &self.path, name)?;
         match self.open_file(name, OFlags::empty()) {
-            Ok(file) => Ok(Some(file)),
+            Ok(file) => self.file(file, name).map(Some),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(self.error("open", name, error)),
         }
@@ -119,26 +149,27 @@ impl Directory for OsDirectory {
 
     fn create(&self, name: &str) -> Result<Arc<dyn File>> {
         self.check_writable("create", name)?;
-        self.open_file(name, OFlags::CREATE | OFlags::EXCL)
-            .map_err(|error| self.error("create", name, error))
+        let made = self.open_file(name, OFlags::CREATE | OFlags::EXCL);
+        self.file(made.map_err(|error| self.error("create", name, error))?, name)
     }
 
     fn rename(&self, source: &str, target: &str) -> Result<()> {
         self.check_writable("rename", source)?;
         check_name("rename to", &self.path, target)?;
-        rustix::fs::renameat(&self.directory, source, &self.directory, target)
+        self.directory
+            .with(|directory| rustix::fs::renameat(directory, source, directory, target))
             .map_err(|error| self.error("rename", source, error))
     }
 
     fn exchange(&self, one: &str, other: &str) -> Result<()> {
         self.check_writable("exchange", one)?;
         check_name("exchange with", &self.path, other)?;
-        exchange(&self.directory, one, other).map_err(|error| {
+        self.directory.with(|directory| exchange(directory, one, other)).map_err(|error| {
             let source = match error {
                 Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL => {
                     io::Error::from(io::ErrorKind::Unsupported)
                 }
-                error => error.into(),
+                error => source_of(error),
             };
             Error::io("exchange names in", &self.path.join(one), None, 0, source)
         })
@@ -146,20 +177,26 @@ impl Directory for OsDirectory {
 
     fn remove(&self, name: &str) -> Result<()> {
         self.check_writable("remove", name)?;
-        rustix::fs::unlinkat(&self.directory, name, AtFlags::empty())
+        self.directory
+            .with(|directory| rustix::fs::unlinkat(directory, name, AtFlags::empty()))
             .map_err(|error| self.error("remove", name, error))
     }
 
     fn remove_all(&self, name: &str) -> Result<()> {
         self.check_writable("remove", name)?;
         let path = self.path.join(name);
+        self.directory.with(|_| Ok(())).map_err(|error| self.error("remove", name, error))?;
         std::fs::remove_dir_all(&path).map_err(|error| Error::io("remove", &path, None, 0, error))
     }
 
     fn list(&self) -> Result<Vec<String>> {
-        let failed = |error: Errno| Error::io("list", &self.path, None, 0, error.into());
+        let failed = |error: Errno| Error::io("list", &self.path, None, 0, source_of(error));
         let mut names = Vec::new();
-        for entry in rustix::fs::Dir::read_from(&self.directory).map_err(failed)? {
+        for entry in self
+            .directory
+            .with(|directory| rustix::fs::Dir::read_from(directory))
+            .map_err(failed)?
+        {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name().to_string_lossy();
             if name != "." && name != ".." {
@@ -171,34 +208,46 @@ impl Directory for OsDirectory {
     }
 
     fn sync(&self) -> Result<()> {
-        rustix::fs::fsync(&self.directory)
-            .map_err(|error| Error::io("sync directory", &self.path, None, 0, error.into()))
+        self.directory
+            .with(|directory| rustix::fs::fsync(directory))
+            .map_err(|error| Error::io("sync directory", &self.path, None, 0, source_of(error)))
     }
 
     fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>> {
         check_name("create directory", &self.path, name)?;
         if !self.is_read_only {
-            match rustix::fs::mkdirat(&self.directory, name, DIRECTORY_MODE) {
+            let make = |directory: &OwnedFd| rustix::fs::mkdirat(directory, name, DIRECTORY_MODE);
+            match self.directory.with(make) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(self.error("create directory", name, error)),
             }
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory =
-            retry_on_intr(|| rustix::fs::openat(&self.directory, name, flags, Mode::empty()))
-                .map_err(|error| self.error("open directory", name, error))?;
-        let (path, is_read_only) = (self.path.join(name), self.is_read_only);
-        Ok(Arc::new(OsDirectory { directory, path, is_read_only }))
+        let opened = self.open_directory(name);
+        let directory = opened.map_err(|error| self.error("open directory", name, error))?;
+        let (opened, path) = (Arc::clone(&self.opened), self.path.join(name));
+        Ok(Arc::new(Self::with(directory, opened, path, self.is_read_only)?))
+    }
+
+    fn open_again(&self) -> Result<Option<Arc<dyn Directory>>> {
+        let failed = |error| Error::io("open directory", &self.path, None, 0, source_of(error));
+        let directory = self.open_directory(".").map_err(failed)?;
+        let (path, opened) = (self.path.clone(), Arc::default());
+        Ok(Some(Arc::new(Self::with(directory, opened, path, self.is_read_only)?)))
+    }
+
+    fn close(&self) {
+        self.opened.close();
     }
 
     fn lock(&self, name: &str) -> Result<Box<dyn Lock>> {
         self.check_writable("lock", name)?;
-        Ok(Box::new(OsLock::take(&self.directory, name, self.path.join(name))?))
+        let directory = self.duplicate("lock", name)?;
+        Ok(Box::new(OsLock::take(directory, name, self.path.join(name))?))
     }
 
     fn lock_shared(&self, name: &str) -> Result<Box<dyn Lock>> {
         check_name("lock", &self.path, name)?;
-        match OsLock::share(&self.directory, name, self.path.join(name))? {
+        match OsLock::share(self.duplicate("lock", name)?, name, self.path.join(name))? {
             Some(lock) => Ok(Box::new(lock)),
             None => Ok(Box::new(NoLock)),
         }
@@ -210,7 +259,7 @@ impl Directory for OsDirectory {
     }
 
     fn persist(&self, how: Flushing) -> Result<Arc<dyn Persist>> {
-        dax::persist(&self.directory, &self.path, how)
+        dax::persist(&self.duplicate("look at", ".")?, &self.path, how)
     }
 }
 
@@ -234,16 +283,11 @@ pub(crate) fn random(buffer: &mut [u8]) -> rustix::io::Result<()> {
 /// A file of a file system.
 #[derive(Debug)]
 pub(crate) struct OsFile {
-    file: OwnedFd,
+    file: Arc<Handle>,
     path: PathBuf,
-    stores: Stores,
 }
 
 impl OsFile {
-    fn new(file: OwnedFd, path: PathBuf) -> Self {
-        Self { file, path, stores: Stores::default() }
-    }
-
     /// A file without a name, in memory.
     ///
     /// # Errors
@@ -253,7 +297,7 @@ impl OsFile {
         let flags = rustix::fs::MemfdFlags::CLOEXEC;
         let file = rustix::fs::memfd_create("adamant", flags)
             .map_err(|error| Error::io("create", path, None, 0, error.into()))?;
-        Ok(Self::new(file, path.into()))
+        Ok(Self { file: Arc::new(Handle::new(file)?), path: path.into() })
     }
 
     /// Other systems have none.
@@ -274,7 +318,7 @@ impl OsFile {
     }
 
     fn error(&self, operation: &'static str, offset: u64, bytes: u64, error: Errno) -> Error {
-        Error::io(operation, &self.path, Some(offset), bytes, error.into())
+        Error::io(operation, &self.path, Some(offset), bytes, source_of(error))
     }
 }
 
@@ -284,8 +328,8 @@ impl File for OsFile {
     }
 
     fn len(&self) -> Result<u64> {
-        let stat =
-            rustix::fs::fstat(&self.file).map_err(|error| self.error("measure", 0, 0, error))?;
+        let stat = self.file.with(|file| rustix::fs::fstat(file));
+        let stat = stat.map_err(|error| self.error("measure", 0, 0, error))?;
         Ok(stat.st_size.unsigned_abs())
     }
 
@@ -295,7 +339,7 @@ impl File for OsFile {
         while filled < buffer.len() {
             let at = offset.saturating_add(filled as u64);
             let rest = &mut buffer[filled..];
-            match retry_on_intr(|| rustix::io::pread(&self.file, &mut *rest, at)) {
+            match self.file.with(|file| retry_on_intr(|| rustix::io::pread(file, &mut *rest, at))) {
                 Ok(0) => {
                     let found_bytes = filled as u64;
                     let path = self.path.clone();
@@ -313,7 +357,7 @@ impl File for OsFile {
         while written < bytes.len() {
             let at = offset.saturating_add(written as u64);
             let rest = &bytes[written..];
-            match retry_on_intr(|| rustix::io::pwrite(&self.file, rest, at)) {
+            match self.file.with(|file| retry_on_intr(|| rustix::io::pwrite(file, rest, at))) {
                 Ok(0) => {
                     let source = io::Error::from(io::ErrorKind::WriteZero);
                     return Err(Error::io(
@@ -332,7 +376,7 @@ impl File for OsFile {
     }
 
     fn write_mapped_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        let stored = self.stores.store(&self.file, bytes, offset);
+        let stored = self.file.store(bytes, offset);
         self.write_at(&bytes[stored..], offset.saturating_add(stored as u64))
     }
 
@@ -341,7 +385,8 @@ impl File for OsFile {
             return Ok(());
         }
         let flags = FallocateFlags::empty();
-        retry_on_intr(|| rustix::fs::fallocate(&self.file, flags, offset, len))
+        self.file
+            .with(|file| retry_on_intr(|| rustix::fs::fallocate(file, flags, offset, len)))
             .map_err(|error| self.error("allocate space in", offset, len, error))
     }
 
@@ -349,10 +394,10 @@ impl File for OsFile {
         if len == 0 {
             return Ok(());
         }
-        retry_on_intr(|| punch(&self.file, offset, len)).map_err(|error| {
+        self.file.with(|file| retry_on_intr(|| punch(file, offset, len))).map_err(|error| {
             let source = match error {
                 Errno::OPNOTSUPP | Errno::NOSYS => io::ErrorKind::Unsupported.into(),
-                error => error.into(),
+                error => source_of(error),
             };
             Error::io("give back space of", &self.path, Some(offset), len, source)
         })
@@ -360,14 +405,16 @@ impl File for OsFile {
 
     fn set_len(&self, len: u64) -> Result<()> {
         // A store beyond the end would be a signal.
-        self.stores.forget();
-        retry_on_intr(|| rustix::fs::ftruncate(&self.file, len))
+        self.file.forget_stores();
+        self.file
+            .with(|file| retry_on_intr(|| rustix::fs::ftruncate(file, len)))
             .map_err(|error| self.error("set the length of", len, len, error))
     }
 
     fn sync(&self) -> Result<()> {
         // Never repeated: after a failure the kernel may have dropped what it could not write.
-        flush(&self.file).map_err(|error| Error::io("sync", &self.path, None, 0, error.into()))
+        let flushed = self.file.with(flush);
+        flushed.map_err(|error| Error::io("sync", &self.path, None, 0, source_of(error)))
     }
 
     unsafe fn map_private(
@@ -378,8 +425,10 @@ impl File for OsFile {
         len: u64,
     ) -> Result<()> {
         self.judge_mapped(file_offset, len)?;
-        // SAFETY: our caller promises what `map_file` asks for.
-        let mapped = unsafe { region.map_file(region_offset, len, &self.file, file_offset) };
+        let mapped = self.file.with(|file| {
+            // SAFETY: our caller promises what `map_file` asks for.
+            unsafe { region.map_file(region_offset, len, file, file_offset) }
+        });
         mapped.map_err(|error| self.error("map", file_offset, len, error))
     }
 
@@ -423,8 +472,10 @@ impl File for OsFile {
         len: u64,
     ) -> Result<()> {
         self.judge_mapped(file_offset, len)?;
-        // SAFETY: our caller promises what `map_file_shared` asks for.
-        let mapped = unsafe { region.map_file_shared(region_offset, len, &self.file, file_offset) };
+        let mapped = self.file.with(|file| {
+            // SAFETY: our caller promises what `map_file_shared` asks for.
+            unsafe { region.map_file_shared(region_offset, len, file, file_offset) }
+        });
         mapped.map_err(|error| self.error("map", file_offset, len, error))
     }
 }

@@ -16,6 +16,7 @@ use std::ptr::{self, NonNull};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 
 use crate::error::{Error, Result};
+use crate::fork::ForkGuard;
 
 /// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB pages.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
@@ -33,6 +34,7 @@ pub struct Region {
     page_bytes: u64,
     mapping: NonNull<c_void>,
     mapping_bytes: usize,
+    fork: ForkGuard,
 }
 
 // SAFETY: the region is plain memory of the process, not tied to the thread that mapped it; its
@@ -55,8 +57,9 @@ impl Region {
         let round = |bytes: u64| bytes.max(1).checked_next_multiple_of(HUGE_PAGE_BYTES);
         let bytes_least = round(bytes_min).ok_or_else(too_many)?;
         let mut bytes = round(bytes_max).ok_or_else(too_many)?.max(bytes_least);
+        let fork = ForkGuard::new()?;
         loop {
-            match Self::map(bytes) {
+            match Self::map(bytes, fork) {
                 Ok(region) => return Ok(region),
                 Err(error) if bytes == bytes_least => return Err(refused(error.into())),
                 Err(_) => {
@@ -67,18 +70,8 @@ impl Region {
         }
     }
 
-    /// One usable page that a fork's child gets wiped: see `ForkGuard`.
-    pub(crate) fn reserve_wiped_on_fork() -> Result<Region> {
-        let region = Self::reserve(1, 1)?;
-        region.commit(0, 1)?;
-        wipe_on_fork(region.base.cast(), region.page_bytes as usize).map_err(|error| {
-            Error::AddressSpace { needed_bytes: region.page_bytes, source: error.into() }
-        })?;
-        Ok(region)
-    }
-
     /// Maps `bytes` inaccessible bytes (a multiple of 2 MiB) at an address aligned to 2 MiB.
-    fn map(bytes: u64) -> rustix::io::Result<Region> {
+    fn map(bytes: u64, fork: ForkGuard) -> rustix::io::Result<Region> {
         // The kernel aligns to small pages only; 2 MiB more leave room to align by ourselves.
         let mapping_bytes = bytes
             .checked_add(HUGE_PAGE_BYTES)
@@ -94,7 +87,7 @@ impl Region {
         // SAFETY: the padding is less than 2 MiB, the mapping more than 2 MiB: it stays inside.
         let base = unsafe { mapping.cast::<u8>().add(padding) };
         let page_bytes = rustix::param::page_size() as u64;
-        let region = Region { base, bytes, page_bytes, mapping, mapping_bytes };
+        let region = Region { base, bytes, page_bytes, mapping, mapping_bytes, fork };
         advise(base.cast(), bytes as usize)?;
         Ok(region)
     }
@@ -102,6 +95,12 @@ impl Region {
     /// Bytes reserved.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Tells whether this is a fork's child of the process that reserved the region, and does not
+    /// have it.
+    pub fn fork(&self) -> ForkGuard {
+        self.fork
     }
 
     /// The address of the first byte, aligned to 2 MiB.
@@ -375,6 +374,10 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        if self.fork.is_child() {
+            // Nothing of it is mapped here, and something else may be at these addresses by now.
+            return;
+        }
         // SAFETY: exactly what `map` mapped; its owner is gone, and with it all who may look.
         let unmapped = unsafe { rustix::mm::munmap(self.mapping.as_ptr(), self.mapping_bytes) };
         debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");
@@ -448,22 +451,6 @@ fn populate(_address: *mut c_void, _len: usize) {}
 /// Nothing to advise on other systems.
 #[cfg(not(target_os = "linux"))]
 fn advise(_address: NonNull<c_void>, _len: usize) -> rustix::io::Result<()> {
-    Ok(())
-}
-
-/// Lets a fork's child have these pages after all, but wiped.
-#[cfg(target_os = "linux")]
-fn wipe_on_fork(address: NonNull<c_void>, len: usize) -> rustix::io::Result<()> {
-    use rustix::mm::Advice;
-    // SAFETY: the range is our own, just mapped, and this advice changes no byte of it here.
-    unsafe { rustix::mm::madvise(address.as_ptr(), len, Advice::LinuxDoFork) }?;
-    // SAFETY: as above.
-    unsafe { rustix::mm::madvise(address.as_ptr(), len, Advice::LinuxWipeOnFork) }
-}
-
-/// Other systems have no such advice: there a child is not noticed.
-#[cfg(not(target_os = "linux"))]
-fn wipe_on_fork(_address: NonNull<c_void>, _len: usize) -> rustix::io::Result<()> {
     Ok(())
 }
 

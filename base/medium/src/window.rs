@@ -14,6 +14,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::mm::{MapFlags, ProtFlags};
 
+use crate::fork::ForkGuard;
+
 /// Bytes of a window at most. Mapping another one costs some 10 us, which a log record of 200
 /// bytes never notices at this size; and of a log of 128 MiB only so much counts as our memory.
 const WINDOW_BYTES: u64 = 1 << 20;
@@ -79,10 +81,11 @@ impl Mapped {
         if offset >= file_bytes {
             return false;
         }
-        match Window::map(&file, offset, file_bytes) {
-            Ok(found) => *window = Some(found),
+        let mapped = ForkGuard::new().map(|fork| Window::map(&file, offset, file_bytes, fork));
+        match mapped {
+            Ok(Ok(found)) => *window = Some(found),
             // Too many mappings, or too little memory for one more: calls work as well.
-            Err(_) => *self = Self::Refused,
+            Ok(Err(_)) | Err(_) => *self = Self::Refused,
         }
         matches!(self, Self::Window(_))
     }
@@ -95,6 +98,7 @@ struct Window {
     /// File offset of the first byte.
     start: u64,
     bytes: usize,
+    fork: ForkGuard,
 }
 
 // SAFETY: the window is memory of the process, not tied to the thread that mapped it.
@@ -102,7 +106,12 @@ unsafe impl Send for Window {}
 
 impl Window {
     /// Maps the window of a file that holds `offset`, which lies below the file's length.
-    fn map(file: impl AsFd, offset: u64, file_bytes: u64) -> rustix::io::Result<Self> {
+    fn map(
+        file: impl AsFd,
+        offset: u64,
+        file_bytes: u64,
+        fork: ForkGuard,
+    ) -> rustix::io::Result<Self> {
         let start = offset - offset % WINDOW_BYTES;
         let bytes = file_bytes.saturating_sub(start).min(WINDOW_BYTES) as usize;
         let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -111,7 +120,7 @@ impl Window {
             rustix::mm::mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, file, start)
         }?;
         let address = NonNull::new(address.cast()).ok_or(rustix::io::Errno::NOMEM)?;
-        let window = Self { address, start, bytes };
+        let window = Self { address, start, bytes, fork };
         window.keep_from_children()?;
         Ok(window)
     }
@@ -153,6 +162,10 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
+        if self.fork.is_child() {
+            // It is not mapped here, and something else may be at its addresses by now.
+            return;
+        }
         // SAFETY: exactly what `map` mapped; nobody has a reference into it.
         let unmapped = unsafe { rustix::mm::munmap(self.address.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");

@@ -13,6 +13,9 @@ int main(int argc, char **argv)
     adamant_store *store = NULL;
     adamant_keyspace *words = NULL;
     adamant_value *value = NULL;
+    adamant_snapshot *snapshot = NULL;
+    adamant_cursor *cursor = NULL;
+    adamant_slice key, bytes;
     char *path;
     pid_t child;
     int status = 0;
@@ -22,13 +25,22 @@ int main(int argc, char **argv)
     OK(adamant_open(path, NULL, &store));
     OK(adamant_keyspace_open(store, "words", NULL, &words));
     OK(adamant_put(words, T("here"), T("1")));
+    OK(adamant_cursor_new(words, NULL, &cursor));
     child = fork();
     CHECK(child >= 0);
     if (child == 0) {
         CODE(ADAMANT_MISUSE, adamant_get(words, T("here"), &value));
         CODE(ADAMANT_MISUSE, adamant_put(words, T("here"), T("2")));
         CODE(ADAMANT_MISUSE, adamant_sync(store));
+        CODE(ADAMANT_MISUSE, adamant_stats(store, &value));
+        CODE(ADAMANT_MISUSE, adamant_check(store, &value));
+        CODE(ADAMANT_MISUSE, adamant_snapshot_new(store, &snapshot));
+        CODE(ADAMANT_MISUSE, adamant_cursor_next(cursor, &key, &bytes));
+        CODE(ADAMANT_MISUSE, adamant_close(store));
         CHECK(strstr(adamant_last_error(), "fork") != NULL);
+        adamant_cursor_free(cursor);
+        adamant_keyspace_free(words);
+        adamant_store_free(store);
         /* An end at which nobody looks for leaks: what other threads alone pointed to is lost in a child. */
         kill(getpid(), SIGKILL);
         _exit(2);
@@ -37,6 +49,7 @@ int main(int argc, char **argv)
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     check_value(words, "here", "1");
     OK(adamant_put(words, T("here"), T("3")));
+    adamant_cursor_free(cursor);
     adamant_keyspace_free(words);
     OK(adamant_close(store));
     adamant_store_free(store);

@@ -51,6 +51,8 @@ def test_a_forks_child_is_refused(path: Path) -> None:
         "transaction": lambda: transaction[keyspace],
         "batch": lambda: batch.put(keyspace, b"a", b""),
         "commit": lambda: batch.commit(),
+        "stats": lambda: db.stats(),
+        "check": lambda: db.check(),
         "close": lambda: db.close(),
         "backup": lambda: db.backup(path.parent / "backup"),
         "open": lambda: db.keyspace("test"),

@@ -272,12 +272,6 @@ impl Journal {
         shared.pool.truncate(pages)
     }
 
-    /// Whether this is the child of a fork: then nothing of the heap may be touched.
-    #[inline]
-    pub(crate) fn is_child(&self) -> bool {
-        self.fork.is_child()
-    }
-
     /// Ends writing, because of what happened outside of the journal.
     pub(crate) fn poison(&self, error: Error) {
         // The error is kept as the cause that later calls are told.

@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use adamant_medium::fork::ForkGuard;
 use adamant_medium::persist::{Flushing, Persist};
 use adamant_medium::storage::Directory;
 use parking_lot::Mutex;
@@ -38,7 +37,6 @@ pub(crate) struct Lanes {
     directory: Arc<dyn Directory>,
     pool: PoolFile,
     raised: AtomicU64,
-    fork: ForkGuard,
 }
 
 impl Lanes {
@@ -89,8 +87,7 @@ impl Lanes {
             has_unproven: AtomicBool::new(false),
             file,
         };
-        let fork = ForkGuard::new()?;
-        Ok(Self { shared, directory: log_directory, pool, raised: AtomicU64::new(0), fork })
+        Ok(Self { shared, directory: log_directory, pool, raised: AtomicU64::new(0) })
     }
 
     /// Brings memory up to date with what the lanes hold beyond the watermark, durably. Work is
@@ -259,12 +256,6 @@ impl Lanes {
     /// The pool file.
     pub(crate) fn pool(&self) -> &PoolFile {
         &self.pool
-    }
-
-    /// Whether this is the child of a fork.
-    #[inline]
-    pub(crate) fn is_child(&self) -> bool {
-        self.fork.is_child()
     }
 
     /// Ends writing.

@@ -16,6 +16,7 @@ fn a_child_is_refused_and_the_parent_goes_on() {
             Ok::<_, Error>(block)
         })
         .expect("commits");
+    let (pin, reservation) = (heap.pin().expect("pins"), heap.reserve(100).expect("reserves"));
     // SAFETY: the child calls only what this test is about and then ends without unwinding; it
     // takes no lock that another thread of the parent may have held.
     let child = unsafe { libc::fork() };
@@ -26,7 +27,15 @@ fn a_child_is_refused_and_the_parent_goes_on() {
                 Err(Error::Misuse { .. })
             )
             && matches!(heap.sync(), Err(Error::Misuse { .. }))
+            && matches!(heap.check(), Err(Error::Misuse { .. }))
+            && matches!(heap.check_writable(), Err(Error::Misuse { .. }))
+            && matches!(heap.pin(), Err(Error::Misuse { .. }))
+            && matches!(heap.reserve(100), Err(Error::Misuse { .. }))
+            && matches!(heap.take_turn(), Err(Error::Misuse { .. }))
+            && heap.stats().pool_bytes == 0
+            && heap.last_commit() == 0
             && matches!(heap.close(), Err(Error::Misuse { .. }));
+        drop((pin, reservation));
         drop(heap);
         // SAFETY: ends the child at once, which shares nothing that needs an orderly end.
         unsafe { libc::_exit(if refused { 0 } else { 1 }) };

@@ -1,0 +1,447 @@
+//! The child of a fork gets an error from every call on a store, or does no harm; its parent goes on.
+//!
+//! `check` and `stats` ended such a child by a signal, for they looked at the store's memory before they
+//! asked; closing a store with an lsm keyspace, and dropping its last handle, panicked, for they waited for
+//! threads that stayed with the parent; and what a child dropped was unmapped, whatever it had mapped at
+//! these addresses meanwhile.
+#![cfg(target_os = "linux")]
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use adamant::typed::TypedKeyspace;
+use adamant::{
+    Batch, Durability, Engine, Entries, Error, ExclusiveTransaction, Expiring, Iter, Keyspace,
+    KeyspaceOptions, Options, ReservedValue, Slice, Snapshot, Store, SyncPoint, Transaction,
+};
+
+/// Longer than what is copied out of a store.
+const LENT_BYTES: usize = 100_000;
+/// Seconds after which a child that waits for a lock is ended.
+const CHILD_SECONDS_MAX: u32 = 20;
+
+/// Waits for no device.
+fn quick() -> Options {
+    Options::new().durability(Durability::Deferred)
+}
+
+/// What was made before the fork.
+struct Before<'s> {
+    store: &'s Store,
+    keyspace: Keyspace,
+    typed: TypedKeyspace<String, u64>,
+    expiring: Expiring,
+    snapshot: Snapshot,
+    transaction: Transaction,
+    iter: Iter,
+    entries: Entries,
+    point: SyncPoint,
+    value: ReservedValue,
+    lent: Slice,
+}
+
+impl<'s> Before<'s> {
+    fn new(store: &'s Store, engine: Engine) -> Self {
+        let options = KeyspaceOptions::new().engine(engine);
+        let keyspace = store.keyspace_with("entries", options).unwrap();
+        for number in 0..2_000_u32 {
+            keyspace.put(number.to_le_bytes(), "a value of some bytes").unwrap();
+        }
+        keyspace.put("large", vec![7; LENT_BYTES]).unwrap();
+        let typed = store.keyspace_with("numbers", options).unwrap().typed();
+        typed.insert("one", &1).unwrap();
+        let expiring = store.expiring_with("leases", options).unwrap();
+        let soon = expiring.after(std::time::Duration::from_secs(3600));
+        expiring.insert("lease", "1", Some(soon)).unwrap();
+        let mut transaction = store.begin().unwrap();
+        transaction.insert_reserved(&keyspace, "own", store.reserve(LENT_BYTES).unwrap()).unwrap();
+        let (mut iter, mut entries) = (keyspace.iter(), keyspace.iter().entries());
+        assert!(iter.next().is_some() && entries.next().is_some());
+        Self {
+            store,
+            snapshot: store.snapshot().unwrap(),
+            transaction,
+            iter,
+            entries,
+            point: store.sync_point().unwrap(),
+            value: store.reserve(LENT_BYTES).unwrap(),
+            lent: keyspace.get("large").unwrap().unwrap(),
+            keyspace,
+            typed,
+            expiring,
+        }
+    }
+}
+
+/// The calls that were not refused.
+#[derive(Default)]
+struct Calls(Vec<String>);
+
+impl Calls {
+    fn refused<T>(&mut self, name: &str, call: impl FnOnce() -> adamant::Result<T>) {
+        match catch_unwind(AssertUnwindSafe(call)) {
+            Ok(Err(error)) if error.is_misuse() && error.to_string().contains("fork") => {}
+            Ok(Err(error)) => self.0.push(format!("{name}: {error}")),
+            Ok(Ok(_)) => self.0.push(format!("{name} was done")),
+            Err(_) => self.0.push(format!("{name} panicked")),
+        }
+    }
+
+    fn harmless<T>(&mut self, name: &str, call: impl FnOnce() -> T) {
+        if catch_unwind(AssertUnwindSafe(call)).is_err() {
+            self.0.push(format!("{name} panicked"));
+        }
+    }
+}
+
+fn store_calls(calls: &mut Calls, store: &Store, scratch: &Path) {
+    let path = scratch.join("copy");
+    calls.refused("keyspace", || store.keyspace("entries"));
+    calls.refused("keyspace_with", || store.keyspace_with("new", KeyspaceOptions::new()));
+    calls.refused("create_keyspace", || store.create_keyspace("new"));
+    calls.refused("create_keyspace_with", || {
+        store.create_keyspace_with("new", KeyspaceOptions::new())
+    });
+    calls.refused("open_keyspace", || store.open_keyspace("entries"));
+    calls.refused("keyspaces", || store.keyspaces());
+    calls.refused("drop_keyspace", || store.drop_keyspace("entries"));
+    calls.refused("rename_keyspace", || store.rename_keyspace("entries", "others"));
+    calls.refused("swap_keyspaces", || store.swap_keyspaces("entries", "numbers"));
+    calls.refused("convert_keyspace", || store.convert_keyspace("entries", Engine::Critbit));
+    calls.refused("reserve", || store.reserve(10));
+    calls.refused("transaction", || store.transaction(|_| Ok::<_, Error>(())));
+    calls.refused("exclusive", || store.exclusive(|_| Ok::<_, Error>(())));
+    calls.refused("begin", || store.begin());
+    calls.refused("begin_exclusive", || store.begin_exclusive().map(drop));
+    calls.refused("snapshot", || store.snapshot());
+    calls.refused("snapshot_durable", || store.snapshot_durable());
+    calls.harmless("recovery", || store.recovery().was_closed);
+    calls.refused("journal", || store.journal());
+    calls.refused("sync", || store.sync());
+    calls.refused("sync_point", || store.sync_point());
+    calls.refused("check_writable", || store.check_writable());
+    calls.refused("occupancy", || store.occupancy());
+    calls.refused("check_heap", || store.check_heap());
+    calls.refused("shrink", || store.shrink());
+    calls.refused("stats", || store.stats());
+    calls.refused("check", || store.check());
+    calls.refused("heap", || store.heap().map(drop));
+    calls.refused("backup", || store.backup(&path));
+    calls.refused("backup_into", || {
+        store.backup_into(&(std::sync::Arc::new(adamant::OsDirectory::create(&path)?) as _))
+    });
+    calls.refused("expiring", || store.expiring("leases"));
+    calls.refused("expiring_with", || store.expiring_with("leases", KeyspaceOptions::new()));
+    calls.refused("drop_expiring", || store.drop_expiring("leases"));
+    calls.refused("swap_expiring", || store.swap_expiring("leases", "numbers"));
+    calls.harmless("batch", || drop(store.batch()));
+}
+
+fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) {
+    let some = [("key", "value")];
+    calls.harmless("name", || (keyspace.name().len(), keyspace.engine()));
+    calls.harmless("with_durability", || keyspace.with_durability(Durability::Sync));
+    calls.refused("get", || keyspace.get("large"));
+    calls.refused("get_with", || keyspace.get_with("large", <[u8]>::len));
+    calls.refused("contains", || keyspace.contains("large"));
+    calls.refused("len", || keyspace.len());
+    calls.refused("is_empty", || keyspace.is_empty());
+    calls.refused("first", || keyspace.first());
+    calls.refused("last", || keyspace.last());
+    calls.refused("iter", || keyspace.iter().next().transpose());
+    calls.refused("keys", || keyspace.iter().keys().next_back().transpose());
+    calls.refused("entries", || keyspace.range("a"..).entries().next().transpose());
+    calls.refused("prefix", || keyspace.prefix("a").next().transpose());
+    calls.refused("lend", || keyspace.iter().lend(|_, _| ControlFlow::<()>::Continue(())));
+    calls.refused("lend_back", || keyspace.iter().lend_back(|_, _| ControlFlow::Break(())));
+    calls.refused("insert", || keyspace.insert("key", "value"));
+    calls.refused("put", || keyspace.put("key", "value"));
+    calls.refused("delete", || keyspace.delete("large"));
+    calls.refused("insert_reserved", || keyspace.insert_reserved("key", value));
+    calls.refused("remove", || keyspace.remove("large"));
+    calls.refused("take", || keyspace.take("large"));
+    calls.refused("settle", || keyspace.settle());
+    calls.refused("clear", || keyspace.clear());
+    calls.refused("remove_range", || keyspace.remove_range(..));
+    calls.refused("rename", || keyspace.rename("large", "small"));
+    calls.refused("move_to", || keyspace.move_to("large", keyspace, "small"));
+    calls.refused("swap", || keyspace.swap("large", keyspace, "small"));
+    calls.refused("move_range", || keyspace.move_range(.., keyspace));
+    calls.refused("load_sorted", || keyspace.load_sorted(some));
+    calls.refused("extend", || keyspace.extend(some));
+    calls.refused("insert_unique", || keyspace.insert_unique("key", "value"));
+    calls.refused("compare_and_swap", || {
+        keyspace.compare_and_swap("key", None::<&str>, Some("value"))
+    });
+    calls.refused("fetch_update", || keyspace.fetch_update("key", |_| Some("value")));
+    calls.refused("update_fetch", || keyspace.update_fetch("key", |_| Some("value")));
+    calls.refused("compact", || match keyspace.engine() {
+        // It has nothing to do for others.
+        Engine::Lsm => keyspace.compact(),
+        _ => keyspace.clear(),
+    });
+    calls.refused("lsm_stats", || keyspace.lsm_stats());
+    calls.refused("lsm_levels", || keyspace.lsm_levels());
+}
+
+fn snapshot_calls(calls: &mut Calls, snapshot: &Snapshot, keyspace: &Keyspace) {
+    calls.refused("snapshot get", || snapshot.get(keyspace, "large"));
+    calls.refused("snapshot get_with", || snapshot.get_with(keyspace, "large", <[u8]>::len));
+    calls.refused("snapshot contains", || snapshot.contains(keyspace, "large"));
+    calls.refused("snapshot len", || snapshot.len(keyspace));
+    calls.refused("snapshot is_empty", || snapshot.is_empty(keyspace));
+    calls.refused("snapshot first", || snapshot.first(keyspace));
+    calls.refused("snapshot last", || snapshot.last(keyspace));
+    calls.refused("snapshot iter", || snapshot.iter(keyspace).next().transpose());
+    calls.refused("snapshot range", || snapshot.range(keyspace, "a"..).next().transpose());
+    calls.refused("snapshot prefix", || snapshot.prefix(keyspace, "a").next().transpose());
+    calls.harmless("snapshot clone", || drop(snapshot.clone()));
+}
+
+fn transaction_calls(calls: &mut Calls, mut transaction: Transaction, keyspace: &Keyspace) {
+    let own = &mut transaction;
+    calls.harmless("transaction durability", || own.durability(Durability::Sync));
+    calls.harmless("set_savepoint", || own.set_savepoint());
+    calls.refused("transaction get", || own.get(keyspace, "own"));
+    calls.refused("transaction contains", || own.contains(keyspace, "own"));
+    calls.refused("transaction insert", || own.insert(keyspace, "key", "value"));
+    calls.refused("transaction remove", || own.remove(keyspace, "own"));
+    calls.refused("transaction take", || own.take(keyspace, "own"));
+    calls.refused("transaction first", || own.first(keyspace));
+    calls.refused("transaction last", || own.last(keyspace));
+    calls.refused("transaction iter", || own.iter(keyspace)?.keys().next().transpose());
+    calls.refused("transaction range", || own.range(keyspace, ..)?.entries().next().transpose());
+    calls.refused("transaction prefix", || own.prefix(keyspace, "a")?.next().transpose());
+    calls.refused("savepoint", || own.savepoint(|inner| inner.get(keyspace, "own")));
+    calls.harmless("keep_savepoint", || own.keep_savepoint());
+    calls.harmless("undo_savepoint", || own.undo_savepoint());
+    calls.harmless("on_heap", || own.on_heap(|_| Ok(())));
+    calls.refused("transaction commit", || transaction.commit());
+}
+
+fn typed_calls(calls: &mut Calls, before: &Before<'_>) {
+    let typed = &before.typed;
+    calls.harmless("untyped", || typed.untyped().name().len());
+    calls.refused("typed get", || typed.get("one"));
+    calls.refused("typed contains", || typed.contains("one"));
+    calls.refused("typed insert", || typed.insert("two", &2));
+    calls.refused("typed remove", || typed.remove("one"));
+    calls.refused("typed take", || typed.take("one"));
+    calls.refused("typed remove_range", || typed.remove_range(..));
+    calls.refused("typed first", || typed.first());
+    calls.refused("typed last", || typed.last());
+    calls.refused("typed len", || typed.len());
+    calls.refused("typed is_empty", || typed.is_empty());
+    calls.refused("typed iter", || typed.iter().next().transpose());
+    calls.refused("typed range", || typed.range(..).next().transpose());
+    calls.refused("typed prefix", || typed.prefix("o").keys().next().transpose());
+    let at = typed.at(&before.snapshot);
+    calls.refused("typed at", || at.get("one"));
+    calls.refused("typed at iter", || at.iter().next().transpose());
+    calls.harmless("typed batch", || {
+        let mut batch = before.store.batch();
+        typed.insert_into(&mut batch, "two", &2).and_then(|()| typed.remove_from(&mut batch, "one"))
+    });
+}
+
+fn expiring_calls(calls: &mut Calls, before: &Before<'_>) {
+    let leases = &before.expiring;
+    let soon = || Some(leases.after(std::time::Duration::from_secs(1)));
+    calls.harmless("now", || (leases.now(), leases.keyspaces().0.name().len()));
+    calls.harmless("with_clock", || leases.with_clock(|| 7).with_durability(Default::default()));
+    calls.refused("expiring get", || leases.get("lease"));
+    calls.refused("get_with_deadline", || leases.get_with_deadline("lease"));
+    calls.refused("expiring contains", || leases.contains("lease"));
+    calls.refused("expiring iter", || leases.iter().next().transpose());
+    calls.refused("expiring range", || leases.range(..).next().transpose());
+    calls.refused("expiring prefix", || leases.prefix("l").next().transpose());
+    calls.refused("expiring len", || leases.len());
+    calls.refused("expiring is_empty", || leases.is_empty());
+    calls.refused("next_deadline", || leases.next_deadline());
+    calls.refused("expiring insert", || leases.insert("new", "1", soon()));
+    calls.refused("expiring remove", || leases.remove("lease"));
+    calls.refused("expiring take", || leases.take("lease"));
+    calls.refused("expiring settle", || leases.settle());
+    calls.refused("set_deadline", || leases.set_deadline("lease", None));
+    calls.refused("remove_expired", || leases.remove_expired(10));
+    calls.refused("expiring reserve", || leases.reserve(10).map(drop));
+    calls.refused("expiring at", || leases.at(&before.snapshot).get("lease"));
+}
+
+/// All calls, in the child; what was not as it should be.
+fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls {
+    let mut calls = Calls::default();
+    let keyspace = before.keyspace.clone();
+    store_calls(&mut calls, before.store, scratch);
+    snapshot_calls(&mut calls, &before.snapshot, &keyspace);
+    typed_calls(&mut calls, &before);
+    expiring_calls(&mut calls, &before);
+    calls
+        .refused("typed within", || before.typed.within(&mut before.transaction).insert("two", &2));
+    calls.refused("expiring within", || {
+        before.expiring.within(&mut before.transaction).remove("lease")
+    });
+    // What they fetched before the fork they still have.
+    calls.refused("the rest of an iterator", || {
+        before.iter.find_map(Result::err).map_or(Ok(()), Err)
+    });
+    calls.refused("the rest of entries", || {
+        before.entries.find_map(Result::err).map_or(Ok(()), Err)
+    });
+    calls.harmless("a sync point", || before.point.wait().is_err());
+    calls.harmless("batch insert", || batch.insert(&keyspace, "key", "value"));
+    calls.harmless("batch remove", || {
+        (batch.remove(&keyspace, "key"), batch.len(), batch.is_empty())
+    });
+    calls.harmless("batch durability", || batch.durability(Durability::Sync).len());
+    calls.refused("batch commit", || batch.commit());
+    keyspace_calls(&mut calls, &keyspace, before.value);
+    transaction_calls(&mut calls, before.transaction, &keyspace);
+    calls.harmless("dropping a lent value", || drop(before.lent));
+    calls.harmless("dropping an iterator", || drop((before.iter, before.entries)));
+    calls.harmless("dropping a snapshot", || drop(before.snapshot));
+    calls
+}
+
+/// Runs `work` in a child of a fork, which must find nothing wrong, and waits for that.
+fn in_a_child(work: impl FnOnce() -> Calls) {
+    // SAFETY: the child runs this test's own code alone, and ends without unwinding.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: ends a child that waits for ever; nothing else of this process sets an alarm.
+        unsafe { libc::alarm(CHILD_SECONDS_MAX) };
+        let wrong = catch_unwind(AssertUnwindSafe(work)).map_or(vec!["a panic".into()], |c| c.0);
+        let text = format!("in the child: {}\n", wrong.join("; "));
+        if !wrong.is_empty() {
+            // SAFETY: writes the bytes of a text that lives.
+            unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+        }
+        // SAFETY: ends the child at once, which shares nothing that needs an orderly end.
+        unsafe { libc::_exit(i32::from(!wrong.is_empty())) };
+    }
+    let mut status = -1;
+    // SAFETY: `child` is our own child, `status` is a live integer.
+    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!((waited, status), (child, 0), "every call was refused, or did no harm");
+}
+
+#[test]
+fn every_call_of_a_child_is_refused_or_does_no_harm() {
+    for engine in [Engine::Bplus, Engine::Lsm] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open_with(folder.path().join("store"), quick()).unwrap();
+        let before = Before::new(&store, engine);
+        let (keyspace, lent) = (before.keyspace.clone(), before.lent.clone());
+        let batch = store.batch();
+        in_a_child(|| {
+            let mut calls = all_calls(before, batch, folder.path());
+            drop((keyspace.clone(), lent.clone()));
+            calls.refused("close", || store.clone().close());
+            calls
+        });
+        assert_eq!((keyspace.len().unwrap(), lent[..].len()), (2_001, LENT_BYTES));
+        keyspace.insert("after", "1").unwrap();
+        assert!(store.check().unwrap().is_clean());
+        drop(lent);
+        store.close().unwrap();
+        let again = Store::open(folder.path().join("store")).unwrap();
+        assert_eq!(again.open_keyspace("entries").unwrap().len().unwrap(), 2_002);
+    }
+}
+
+/// Dropping the last handles of a store in a child unmaps nothing of the child's own, takes no lock from
+/// the parent, and removes no file that the parent has yet to read.
+#[test]
+fn a_child_drops_everything_and_the_parent_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = Store::open_with(&path, quick()).unwrap();
+    let keyspace =
+        store.keyspace_with("entries", KeyspaceOptions::new().engine(Engine::Lsm)).unwrap();
+    for round in 0..3_u8 {
+        for number in 0..3_000_u32 {
+            keyspace.put(number.to_le_bytes(), [round; 100]).unwrap();
+        }
+        keyspace.compact().unwrap();
+    }
+    // Its tables are let go by the merge behind it, but not by this.
+    let mut iter = store.snapshot().unwrap().iter(&keyspace);
+    assert!(iter.next().is_some());
+    keyspace.clear().unwrap();
+    store.sync().unwrap();
+    let only: ExclusiveTransaction<'_> = store.begin_exclusive().unwrap();
+    // SAFETY: the child runs this test's own code alone, and ends without unwinding.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: ends a child that waits for ever; nothing else of this process sets an alarm.
+        unsafe { libc::alarm(CHILD_SECONDS_MAX) };
+        // 64 MiB that are mapped anywhere, most likely where the parent has the store.
+        let own = vec![7_u8; 64 << 20];
+        let opened =
+            Store::open(&path).is_err_and(|error| error.to_string().contains("is held by"));
+        drop(only);
+        drop((iter, keyspace, store));
+        let is_well = opened && own.iter().all(|byte| *byte == 7);
+        // SAFETY: ends the child at once, which shares nothing that needs an orderly end.
+        unsafe { libc::_exit(i32::from(!is_well)) };
+    }
+    let mut status = -1;
+    // SAFETY: `child` is our own child, `status` is a live integer.
+    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!((waited, status), (child, 0), "the child ended by itself and found all as it was");
+    drop(only);
+    assert!(Store::open(&path).is_err(), "the lock is the parent's");
+    assert_eq!(iter.map(Result::unwrap).count(), 2_999);
+    keyspace.put("after", "1").unwrap();
+    assert!(store.check().unwrap().is_clean());
+}
+
+/// Calls that are in none of the tests here would be forgotten by the next one who adds some.
+#[test]
+fn every_public_call_is_tried() {
+    let here = include_str!("fork.rs");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files = [
+        "store.rs",
+        "keyspace.rs",
+        "read.rs",
+        "write.rs",
+        "iterate.rs",
+        "lend.rs",
+        "load.rs",
+        "moves.rs",
+        "remove_range.rs",
+        "batch.rs",
+        "commit.rs",
+        "snapshot.rs",
+        "transaction.rs",
+        "transaction/commit.rs",
+        "transaction_iter.rs",
+        "exclusive.rs",
+        "sync_point.rs",
+        "atomic.rs",
+        "objects.rs",
+        "backup.rs",
+        "expiring/keyspace.rs",
+        "expiring/change.rs",
+        "expiring/at.rs",
+        "expiring/within.rs",
+        "expiring/reserved.rs",
+        "typed/keyspace.rs",
+        "typed/within.rs",
+    ];
+    let mut missing = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(sources.join(file)).unwrap();
+        for (at, _) in text.match_indices("\n    pub fn ") {
+            let rest = &text[at + "\n    pub fn ".len()..];
+            let name = &rest[..rest.find(['(', '<']).unwrap()];
+            let is_method = rest[..rest.find('{').unwrap()].contains("self");
+            if is_method && !here.contains(&format!(".{name}(")) {
+                missing.push(format!("{file}: {name}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "not tried in a child: {missing:?}");
+}
