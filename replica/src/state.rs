@@ -379,7 +379,7 @@ fn remove_range(
     keyspace: &Keyspace,
     range: impl KeyBounds,
 ) -> adamant::Result<()> {
-    let keys = transaction.range(keyspace, range)?.keys();
+    let keys = transaction.range(keyspace, range).keys();
     let keys = keys.collect::<adamant::Result<Vec<Slice>>>()?;
     for key in keys {
         transaction.remove(keyspace, key)?;

@@ -137,6 +137,12 @@ impl KeyRange {
         self.may_hold_a_key().then_some(self)
     }
 
+    /// Whether a key lies between the bounds.
+    pub(crate) fn holds(&self, key: &[u8]) -> bool {
+        use std::ops::RangeBounds;
+        RangeBounds::<[u8]>::contains(&self.bounds(), key)
+    }
+
     /// Whether a key could lie between the bounds.
     fn may_hold_a_key(&self) -> bool {
         match (&self.lower, &self.upper) {

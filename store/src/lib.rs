@@ -62,6 +62,8 @@ mod metrics;
 mod reserved;
 
 mod bounds;
+mod spans;
+
 mod bunch;
 mod content;
 mod guard;

@@ -89,7 +89,7 @@ fn step(tx: &mut Transaction, all: &[Keyspace], random: &mut Rng, next: &mut u64
             let (low, up) = (key, random.bool());
             let high = low + random.u8(1..10);
             let most = random.usize(1..12);
-            let mut entries = tx.range(handle, [low]..[high]).expect("a range");
+            let mut entries = tx.range(handle, [low]..[high]);
             let mut found = Vec::new();
             let mut ended = false;
             while found.len() < most {
@@ -262,7 +262,7 @@ fn run_one(tx: &mut Transaction, all: &[Keyspace], random: &mut Rng, number_: u6
         std::thread::yield_now();
         if random.u8(..4) == 0 {
             let high = key + random.u8(1..8);
-            let entries = tx.range(handle, [key]..[high]).expect("a range");
+            let entries = tx.range(handle, [key]..[high]);
             let mut found: Map =
                 entries.map(|e| e.expect("an entry")).map(|(k, v)| (k[0], number(&v))).collect();
             // Keys that are not there were read too.

@@ -8,6 +8,8 @@
 //! Thread safety: a transaction belongs to one thread at a time; it holds no lock. Nobody waits for it.
 
 mod commit;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,12 +21,15 @@ use adamant_heap::durability::Durability;
 use adamant_heap::error::Result as HeapResult;
 use adamant_slice::Slice;
 
+use crate::bounds::KeyRange;
 use crate::error::{Error, Result};
+use crate::iterate::Iter;
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
 use crate::reserved::{ReservedValue, Written};
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
+use crate::spans::Spans;
 use crate::versions::ReadSet;
 
 /// Reads and writes of any keyspaces of one store that happen as one, at the commit: or not at all,
@@ -79,7 +84,50 @@ pub(crate) type Writes = BTreeMap<Slice, Written>;
 struct Table {
     keyspace: Keyspace,
     writes: Writes,
-    read: RefCell<ReadSet>,
+    notes: RefCell<Notes>,
+    /// What was fetched at the low end of it, and at the high one.
+    ahead: [Option<Ahead>; 2],
+}
+
+/// What is noted while somebody looks at a keyspace.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) read: ReadSet,
+    /// Keys under which the transaction sees nothing: not all of them. One is taken out when it is written,
+    /// and when its write is undone.
+    pub(crate) empty: Spans,
+    /// Entries and own writes that iterators looked at.
+    #[cfg(test)]
+    pub(crate) steps: u64,
+}
+
+/// Where the snapshot is looked at for an end of a keyspace. What is before that has an own write.
+#[derive(Debug)]
+pub(crate) struct Ahead<T = (Slice, Slice)> {
+    pub(crate) inner: Iter<T>,
+    /// Taken from it, and not passed yet.
+    pub(crate) near: Option<T>,
+}
+
+/// What an iterator needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'t> {
+    pub(crate) keyspace: &'t Keyspace,
+    pub(crate) snapshot: &'t Snapshot,
+    pub(crate) writes: &'t Writes,
+    pub(crate) notes: &'t RefCell<Notes>,
+}
+
+impl Parts<'_> {
+    /// What the snapshot sees of a range.
+    pub(crate) fn iterate<T>(&self, range: &KeyRange) -> Iter<T> {
+        Iter::new(self.keyspace.clone(), Some(range.clone()), Some(self.snapshot.clone()))
+    }
+
+    /// All that it sees.
+    pub(crate) fn ahead<T>(&self) -> Ahead<T> {
+        Ahead { inner: self.iterate(&KeyRange::all()), near: None }
+    }
 }
 
 /// How much there was when it was set.
@@ -151,7 +199,7 @@ impl Transaction {
             return Ok(own.value());
         }
         let value = self.snapshot.get(keyspace, key)?;
-        table.read.borrow_mut().note(key);
+        table.notes.borrow_mut().read.note(key);
         Ok(value)
     }
 
@@ -169,7 +217,7 @@ impl Transaction {
             return Ok(own.value().as_deref().map(reader));
         }
         let made = self.snapshot.get_with(keyspace, key, reader)?;
-        table.read.borrow_mut().note(key);
+        table.notes.borrow_mut().read.note(key);
         Ok(made)
     }
 
@@ -198,7 +246,7 @@ impl Transaction {
             return Ok(own.is_value());
         }
         let is_there = self.snapshot.contains(keyspace, key)?;
-        table.read.borrow_mut().note(key);
+        table.notes.borrow_mut().read.note(key);
         Ok(is_there)
     }
 
@@ -384,10 +432,15 @@ impl Transaction {
         if !keeps {
             self.works.truncate(works);
             for Undo { table, key, before } in self.undo.drain(undo..).rev() {
-                let writes = &mut self.tables[table].writes;
+                let table = &mut self.tables[table];
+                table.notes.get_mut().empty.remove(&key);
                 match before {
-                    Some(value) => writes.insert(key, value),
-                    None => writes.remove(&key[..]),
+                    Some(value) => table.writes.insert(key, value),
+                    // What the snapshot sees there was passed, perhaps.
+                    None => {
+                        table.ahead = [None, None];
+                        table.writes.remove(&key[..])
+                    }
                 };
             }
         }
@@ -401,7 +454,12 @@ impl Transaction {
         check_key(key)?;
         let table = self.table(keyspace)?;
         let key = Slice::from(key);
-        let before = self.tables[table].writes.insert(key.clone(), written);
+        let Table { writes, notes, .. } = &mut self.tables[table];
+        let empty = &mut notes.get_mut().empty;
+        if written.is_value() && !empty.is_empty() {
+            empty.remove(&key);
+        }
+        let before = writes.insert(key.clone(), written);
         if !self.savepoints.is_empty() {
             self.undo.push(Undo { table, key, before });
         }
@@ -420,8 +478,10 @@ impl Transaction {
             return Ok(found);
         }
         let keyspace = keyspace.clone();
-        let read = ReadSet { is_needless: self.is_alone, ..ReadSet::default() };
-        self.tables.push(Table { keyspace, writes: Writes::new(), read: RefCell::new(read) });
+        let mut notes = Notes::default();
+        notes.read.is_needless = self.is_alone;
+        let (writes, notes, ahead) = (Writes::new(), RefCell::new(notes), [None, None]);
+        self.tables.push(Table { keyspace, writes, notes, ahead });
         Ok(self.tables.len() - 1)
     }
 
@@ -430,14 +490,14 @@ impl Transaction {
         self.works.push(work);
     }
 
-    /// What an iterator needs: the snapshot, own writes, and where to note what it hands out.
+    /// What an iterator needs, and what was fetched at the ends.
     pub(crate) fn parts(
         &mut self,
         keyspace: &Keyspace,
-    ) -> Result<(&Snapshot, &Writes, &RefCell<ReadSet>)> {
+    ) -> Result<(Parts<'_>, &mut [Option<Ahead>; 2])> {
         let table = self.table(keyspace)?;
-        let table = &self.tables[table];
-        Ok((&self.snapshot, &table.writes, &table.read))
+        let Table { keyspace, writes, notes, ahead } = &mut self.tables[table];
+        Ok((Parts { keyspace, snapshot: &self.snapshot, writes, notes }, ahead))
     }
 }
 

@@ -1,38 +1,40 @@
 //! Iterating within a transaction.
 //!
-//! Purpose: what a snapshot sees and own writes, in one order, from both ends.
+//! Purpose: what a snapshot sees and own writes, in one order, from both ends. Neither is copied: own
+//! writes are walked where they are. Where nothing is left, since the transaction has removed it, is
+//! remembered (`spans.rs`) and passed over at once.
 //! Invariants: the read set covers all keys from each end up to what was yielded there last, the
-//! gaps between them too; the whole range once the iterator has ended.
+//! gaps between them too; the whole range once the iterator has ended. Keys that are remembered as empty have
+//! an own write that removes them, or were not there when the transaction began.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::cmp::Ordering;
+use std::collections::btree_map::Range;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Bound;
 
 use adamant_slice::Slice;
 
-use crate::bounds::{KeyBounds, KeyRange};
+use crate::bounds::{Direction, KeyBounds, KeyRange};
 use crate::entry::{Entry, Shape};
 use crate::error::Result;
 use crate::iterate::Iter;
 use crate::keyspace::Keyspace;
-use crate::transaction::Transaction;
-use crate::versions::ReadSet;
+use crate::reserved::Written;
+use crate::spans;
+use crate::transaction::{Ahead, Parts, Transaction};
+
+/// Keys that were passed over at once which are remembered, even in the midst of others.
+const WORTH_NOTING: usize = 8;
 
 /// Entries of a keyspace as a transaction sees them, by key, from both ends: pairs, or what
 /// [`TransactionIter::keys`] and [`TransactionIter::entries`] make of them.
+///
+/// What the transaction has removed is passed over at once where that has been done before: taking the
+/// first entry out, time and again, is O(log n) each.
 pub struct TransactionIter<'t, T = (Slice, Slice)> {
-    range: Option<KeyRange>,
-    /// What was there when the transaction began.
-    inner: Option<Iter<T>>,
-    /// Taken from it at each end, and not yielded.
-    front: Option<T>,
-    back: Option<T>,
-    own: VecDeque<(Slice, Option<Slice>)>,
-    read: &'t RefCell<ReadSet>,
-    /// Which ranges of the read set are this iterator's: from the low end, and from the high one.
-    covered: [Option<usize>; 2],
+    /// `None` where no key can be, or after the end; an error is yielded first.
+    walk: Result<Option<Walk<'t, T>>>,
 }
 
 impl Transaction {
@@ -44,14 +46,13 @@ impl Transaction {
     /// let stock = store.keyspace("stock")?;
     /// stock.extend([("apples", "7"), ("pears", "3")])?;
     /// let mut transaction = store.begin()?;
-    /// let last = transaction.iter(&stock)?.next_back().transpose()?;
+    /// let last = transaction.iter(&stock).next_back().transpose()?;
     /// assert_eq!(last, Some(("pears".into(), "3".into())));
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
-    /// # Errors
-    /// The keyspace is of another store.
-    pub fn iter(&mut self, keyspace: &Keyspace) -> Result<TransactionIter<'_>> {
+    /// A keyspace of another store is an error that comes first.
+    pub fn iter(&mut self, keyspace: &Keyspace) -> TransactionIter<'_> {
         self.iter_over(keyspace, Some(KeyRange::all()))
     }
 
@@ -64,17 +65,10 @@ impl Transaction {
     /// let mut transaction = store.begin()?;
     /// transaction.insert(&stock, "bananas", "2")?;
     /// // What was there and what it wrote itself, in one order.
-    /// assert_eq!(transaction.range(&stock, "a".."c")?.count(), 2);
+    /// assert_eq!(transaction.range(&stock, "a".."c").count(), 2);
     /// # Ok::<(), adamant::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// As [`Transaction::iter`].
-    pub fn range(
-        &mut self,
-        keyspace: &Keyspace,
-        range: impl KeyBounds,
-    ) -> Result<TransactionIter<'_>> {
+    pub fn range(&mut self, keyspace: &Keyspace, range: impl KeyBounds) -> TransactionIter<'_> {
         self.iter_over(keyspace, KeyRange::new(&range))
     }
 
@@ -86,58 +80,64 @@ impl Transaction {
     /// let mut transaction = store.begin()?;
     /// transaction.insert(&stock, "apples/red", "7")?;
     /// transaction.insert(&stock, "pears", "3")?;
-    /// assert_eq!(transaction.prefix(&stock, "apples/")?.count(), 1);
+    /// assert_eq!(transaction.prefix(&stock, "apples/").count(), 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> TransactionIter<'_> {
+        self.iter_over(keyspace, KeyRange::prefix(prefix.as_ref()))
+    }
+
+    /// The entry with the lowest key. O(log n), whatever the transaction has removed before it.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let jobs = store.keyspace("jobs")?;
+    /// jobs.extend([("1", "sweep"), ("2", "mop")])?;
+    /// store.transaction(|tx| {
+    ///     while let Some((number, _)) = tx.first(&jobs)? {
+    ///         tx.remove(&jobs, number)?;
+    ///     }
+    ///     Ok::<_, adamant::Error>(())
+    /// })?;
+    /// assert!(jobs.is_empty()?);
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Transaction::iter`].
-    pub fn prefix(
-        &mut self,
-        keyspace: &Keyspace,
-        prefix: impl AsRef<[u8]>,
-    ) -> Result<TransactionIter<'_>> {
-        self.iter_over(keyspace, KeyRange::prefix(prefix.as_ref()))
-    }
-
-    /// The entry with the lowest key.
-    ///
-    /// # Errors
     /// As [`Transaction::get`].
     pub fn first(&mut self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {
-        self.iter(keyspace)?.next().transpose()
+        self.end_of(keyspace, 0)
     }
 
-    /// The entry with the highest key.
+    /// The entry with the highest key. As [`Transaction::first`].
     ///
     /// # Errors
     /// As [`Transaction::get`].
     pub fn last(&mut self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {
-        self.iter(keyspace)?.next_back().transpose()
+        self.end_of(keyspace, 1)
     }
 
-    fn iter_over(
-        &mut self,
-        keyspace: &Keyspace,
-        range: Option<KeyRange>,
-    ) -> Result<TransactionIter<'_>> {
-        let (snapshot, writes, read) = self.parts(keyspace)?;
-        let own = range.as_ref().map(|range| {
-            let own = writes.range::<[u8], _>(range.bounds());
-            own.map(|(key, written)| (key.clone(), written.value())).collect()
-        });
-        let snapshot = snapshot.clone();
-        let inner = range.clone().map(|r| Iter::new(keyspace.clone(), Some(r), Some(snapshot)));
-        let (front, back, covered) = (None, None, [None; 2]);
-        Ok(TransactionIter {
-            range,
-            inner,
-            front,
-            back,
-            own: own.unwrap_or_default(),
-            read,
-            covered,
-        })
+    /// The entry at an end. What was fetched for it is kept: who takes entries out from an end asks again.
+    fn end_of(&mut self, keyspace: &Keyspace, end: usize) -> Result<Option<(Slice, Slice)>> {
+        let (tables, kept) = self.parts(keyspace)?;
+        let ahead = kept[end].take().unwrap_or_else(|| tables.ahead());
+        let walk = Walk::new(tables, KeyRange::all(), Some((end, ahead)));
+        let Some(mut walk) = walk else { return Ok(None) };
+        let found = walk.step(end)?;
+        let Walk { inner, near, own_yielded, .. } = walk;
+        let [low, high] = near;
+        let mut near = if end == 0 { low } else { high };
+        if !own_yielded {
+            near = found.clone();
+        }
+        kept[end] = Some(Ahead { inner, near });
+        Ok(found)
+    }
+
+    fn iter_over(&mut self, keyspace: &Keyspace, range: Option<KeyRange>) -> TransactionIter<'_> {
+        let parts = self.parts(keyspace);
+        let walk = |(tables, _)| range.and_then(|range| Walk::new(tables, range, None));
+        TransactionIter { walk: parts.map(walk) }
     }
 }
 
@@ -151,7 +151,7 @@ impl<'t> TransactionIter<'t> {
     /// stock.insert("apples", "7")?;
     /// let mut transaction = store.begin()?;
     /// transaction.insert(&stock, "bananas", "2")?;
-    /// let keys = transaction.iter(&stock)?.keys().collect::<adamant::Result<Vec<_>>>()?;
+    /// let keys = transaction.iter(&stock).keys().collect::<adamant::Result<Vec<_>>>()?;
     /// assert_eq!(keys, ["apples", "bananas"].map(adamant::Slice::from));
     /// # Ok::<(), adamant::Error>(())
     /// ```
@@ -166,7 +166,7 @@ impl<'t> TransactionIter<'t> {
     /// let scans = store.keyspace("scans")?;
     /// scans.insert("page 1", vec![7; 100_000])?;
     /// let mut transaction = store.begin()?;
-    /// for page in transaction.iter(&scans)?.entries() {
+    /// for page in transaction.iter(&scans).entries() {
     ///     let page = page?;
     ///     if page.key().ends_with(b" 1") {
     ///         assert_eq!(page.value()?.len(), 100_000);
@@ -179,88 +179,241 @@ impl<'t> TransactionIter<'t> {
     }
 
     fn shaped<T: Shape>(self, shaped: fn(Iter) -> Iter<T>) -> TransactionIter<'t, T> {
-        let Self { range, inner, front, back, own, read, covered } = self;
-        let taken = |pair: Option<(Slice, Slice)>| pair.map(|(key, value)| T::of_pair(key, value));
-        let (inner, front, back) = (inner.map(shaped), taken(front), taken(back));
-        TransactionIter { range, inner, front, back, own, read, covered }
+        let shape = |walk: Walk<'t, (Slice, Slice)>| {
+            let Walk { tables, range, left, inner, near, .. } = walk;
+            let Walk { own, near_own, is_begun, has_yielded, is_narrowed, own_yielded, .. } = walk;
+            let near = near.map(|pair| pair.map(|(key, value)| T::of_pair(key, value)));
+            let inner = shaped(inner);
+            Walk {
+                tables,
+                range,
+                left,
+                inner,
+                near,
+                own,
+                near_own,
+                is_begun,
+                has_yielded,
+                is_narrowed,
+                own_yielded,
+            }
+        };
+        TransactionIter { walk: self.walk.map(|walk| walk.map(shape)) }
     }
 }
 
-impl<T> TransactionIter<'_, T> {
-    /// Notes that all keys from one end up to this one were looked at; `None`: all of the range.
-    fn cover(&mut self, end: usize, key: Option<&Slice>) {
-        let Some(range) = &self.range else { return };
-        if self.read.borrow().is_needless {
-            return;
-        }
-        let mut covered = range.clone();
-        if let Some(key) = key {
-            let bound = Bound::Included(key.clone());
-            if end == 0 { covered.upper = bound } else { covered.lower = bound }
-        }
-        let ranges = &mut self.read.borrow_mut().ranges;
-        match self.covered[end] {
-            Some(index) => ranges[index] = covered,
-            None => {
-                self.covered[end] = Some(ranges.len());
-                ranges.push(covered);
-            }
-        }
-    }
-
+impl<'t, T> TransactionIter<'t, T> {
     /// The next entry from an end: 0 the low one, 1 the high one.
-    fn step(&mut self, end: usize) -> Result<Option<T>>
-    where
-        T: Shape,
-    {
-        loop {
-            let (near, far) = match end {
-                0 => (&mut self.front, &mut self.back),
-                _ => (&mut self.back, &mut self.front),
-            };
-            if near.is_none()
-                && let Some(inner) = &mut self.inner
-            {
-                let next = if end == 0 { inner.next() } else { inner.next_back() };
-                *near = next.transpose()?.or_else(|| far.take());
-            }
-            let own = if end == 0 { self.own.front() } else { self.own.back() };
-            let order = match (own, &near) {
-                (None, None) => return Ok(None),
-                (None, Some(_)) => return Ok(near.take()),
-                (Some(_), None) => std::cmp::Ordering::Less,
-                (Some((key, _)), Some(other)) if end == 0 => key.cmp(other.key()),
-                (Some((key, _)), Some(other)) => other.key().cmp(key),
-            };
-            if order.is_gt() {
-                return Ok(near.take());
-            }
-            if order.is_eq() {
-                *near = None;
-            }
-            let own = if end == 0 { self.own.pop_front() } else { self.own.pop_back() };
-            // One that the transaction removed is passed over.
-            if let Some((key, Some(value))) = own {
-                return Ok(Some(T::of_pair(key, value)));
-            }
-        }
-    }
-
     fn go(&mut self, end: usize) -> Option<Result<T>>
     where
         T: Shape,
     {
-        match self.step(end) {
-            Ok(entry) => {
-                self.cover(end, entry.as_ref().map(T::key));
-                entry.map(Ok)
+        let outcome = match &mut self.walk {
+            Ok(Some(walk)) => walk.step(end),
+            Ok(None) => return None,
+            Err(_) => match std::mem::replace(&mut self.walk, Ok(None)) {
+                Err(error) => return Some(Err(error)),
+                Ok(_) => return None,
+            },
+        };
+        if outcome.is_err() {
+            self.walk = Ok(None);
+        }
+        outcome.transpose()
+    }
+}
+
+/// Goes through what a snapshot sees and own writes.
+struct Walk<'t, T> {
+    tables: Parts<'t>,
+    /// All of it, which counts as read when the walk has ended.
+    range: KeyRange,
+    /// The keys that may be left; moves where it is known that nothing is.
+    left: KeyRange,
+    /// What was there when the transaction began, and what was taken of it at each end and not yielded.
+    inner: Iter<T>,
+    near: [Option<T>; 2],
+    own: Range<'t, Slice, Written>,
+    near_own: [Option<Own<'t>>; 2],
+    /// Whether something was asked for at an end, and whether something was yielded there.
+    is_begun: [bool; 2],
+    has_yielded: [bool; 2],
+    /// Whether what is next of `inner` may lie before all that is left: to be looked at next.
+    is_narrowed: bool,
+    /// Whether what was yielded last is an own write.
+    own_yielded: bool,
+}
+
+/// A write of the transaction.
+type Own<'t> = (&'t Slice, &'t Written);
+
+/// Keys next to each other under which nothing is, as they are passed over.
+#[derive(Default)]
+struct Passed {
+    first: Option<Slice>,
+    last: Option<Slice>,
+    count: usize,
+}
+
+impl<'t, T: Shape> Walk<'t, T> {
+    /// Takes up what `ahead` has at its end, which has seen all that is not yielded.
+    fn new(tables: Parts<'t>, range: KeyRange, ahead: Option<(usize, Ahead<T>)>) -> Option<Self> {
+        tables.notes.borrow_mut().read.settle();
+        // What `ahead` goes on with is not narrowed at the other end.
+        let at = ahead.as_ref().map(|(end, _)| *end);
+        let left = tables.notes.borrow().empty.narrowed(&range, at);
+        let Some(left) = left else {
+            // That nothing is there was looked at, too.
+            tables.notes.borrow_mut().read.cover(0, &range, None);
+            return None;
+        };
+        let own = tables.writes.range::<[u8], _>(left.bounds());
+        let (mut near, is_narrowed) = ([None, None], ahead.is_some());
+        let inner = match ahead {
+            Some((end, ahead)) => {
+                near[end] = ahead.near;
+                ahead.inner
             }
-            Err(error) => {
-                self.inner = None;
-                self.own.clear();
-                Some(Err(error))
+            None => tables.iterate(&left),
+        };
+        let (near_own, flags) = ([None, None], [false; 2]);
+        let (is_begun, has_yielded) = (flags, flags);
+        let own_yielded = false;
+        Some(Self {
+            tables,
+            range,
+            left,
+            inner,
+            near,
+            own,
+            near_own,
+            is_begun,
+            has_yielded,
+            is_narrowed,
+            own_yielded,
+        })
+    }
+
+    /// The next entry from an end.
+    fn step(&mut self, end: usize) -> Result<Option<T>> {
+        self.is_begun[end] = true;
+        self.own_yielded = false;
+        let mut passed = Passed::default();
+        let found = self.pass(end, &mut passed)?;
+        self.learn(end, passed);
+        self.has_yielded[end] |= found.is_some();
+        self.tables.notes.borrow_mut().read.cover(end, &self.range, found.as_ref().map(T::key));
+        Ok(found)
+    }
+
+    /// Goes on to the next entry, and notes what it passes over.
+    fn pass(&mut self, end: usize, passed: &mut Passed) -> Result<Option<T>> {
+        loop {
+            self.fill(end)?;
+            let order = match (&self.near_own[end], &self.near[end]) {
+                (None, None) => return Ok(None),
+                (None, Some(_)) => return Ok(self.near[end].take()),
+                (Some(_), None) => Ordering::Less,
+                (Some((key, _)), Some(other)) if end == 0 => (*key).cmp(other.key()),
+                (Some((key, _)), Some(other)) => other.key().cmp(key),
+            };
+            if order.is_gt() {
+                return Ok(self.near[end].take());
+            }
+            if order.is_eq() {
+                self.near[end] = None;
+            }
+            let Some((key, written)) = self.near_own[end].take() else { continue };
+            if let Some(value) = written.value() {
+                self.own_yielded = true;
+                return Ok(Some(T::of_pair(key.clone(), value)));
+            }
+            // One that the transaction removed is passed over, and so is all that is known to be empty there.
+            passed.note(key);
+            if !self.jump(end, key) {
+                return Ok(None);
             }
         }
+    }
+
+    /// Takes what is next from an end, of each of the two.
+    fn fill(&mut self, end: usize) -> Result<()> {
+        let far = 1 - end;
+        loop {
+            if self.near[end].is_none() {
+                let next = if end == 0 { self.inner.next() } else { self.inner.next_back() };
+                self.near[end] = next.transpose()?.or_else(|| self.near[far].take());
+            }
+            let near = self.near[end].as_ref();
+            if !self.is_narrowed {
+                break;
+            }
+            self.is_narrowed = false;
+            if near.is_none_or(|near| self.left.holds(near.key())) {
+                break;
+            }
+            // Nothing is left up to where that begins: not asked for one by one.
+            self.near[end] = None;
+            self.inner = self.tables.iterate(&self.left);
+        }
+        if self.near_own[end].is_none() {
+            let next = if end == 0 { self.own.next() } else { self.own.next_back() };
+            self.near_own[end] = next.or_else(|| self.near_own[far].take());
+        }
+        #[cfg(test)]
+        {
+            self.tables.notes.borrow_mut().steps += 1;
+        }
+        Ok(())
+    }
+
+    /// Goes on behind the keys around this one under which nothing is; false if that is the end. Not where
+    /// the other end was begun with, whose place is not kept: there is less to be spared.
+    fn jump(&mut self, end: usize, key: &Slice) -> bool {
+        if self.is_begun[1 - end] {
+            return true;
+        }
+        let notes = self.tables.notes.borrow();
+        let Some((first, behind)) = notes.empty.over(key) else { return true };
+        let rest = match (end, behind) {
+            (0, None) => None,
+            (0, Some(behind)) => {
+                self.left.clone().rest(Direction::Up, spans::lower(behind).map(Slice::from))
+            }
+            _ if first.is_empty() => None,
+            _ => self.left.clone().rest(Direction::Down, Bound::Excluded(first.clone())),
+        };
+        let Some(rest) = rest else { return false };
+        self.own = self.tables.writes.range::<[u8], _>(rest.bounds());
+        self.is_narrowed = true;
+        self.left = rest;
+        true
+    }
+
+    /// Remembers what was passed over, if that spares something to those who come by later.
+    fn learn(&mut self, end: usize, passed: Passed) {
+        let Passed { first: Some(first), last: Some(last), count } = passed else { return };
+        let empty = &mut self.tables.notes.borrow_mut().empty;
+        let is_worth_it = !self.has_yielded[end] || count >= WORTH_NOTING || empty.touches(&first);
+        if !is_worth_it {
+            return;
+        }
+        // From the end of the range, if nothing came before.
+        let (lower, upper) = self.range.bounds();
+        match (end, self.has_yielded[end]) {
+            (0, false) => empty.insert(spans::start_of(lower), Some(spans::after(&last))),
+            (0, true) => empty.insert(first, Some(spans::after(&last))),
+            (_, false) => empty.insert(last, spans::end_of(upper)),
+            (_, true) => empty.insert(last, Some(spans::after(&first))),
+        }
+    }
+}
+
+impl Passed {
+    fn note(&mut self, key: &Slice) {
+        self.first.get_or_insert_with(|| key.clone());
+        self.last = Some(key.clone());
+        self.count += 1;
     }
 }
 
@@ -282,6 +435,7 @@ impl<T: Shape> FusedIterator for TransactionIter<'_, T> {}
 
 impl<T> fmt::Debug for TransactionIter<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransactionIter").field("range", &self.range).finish_non_exhaustive()
+        let range = self.walk.as_ref().map(|walk| walk.as_ref().map(|walk| &walk.range));
+        f.debug_struct("TransactionIter").field("range", &range).finish_non_exhaustive()
     }
 }

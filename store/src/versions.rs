@@ -29,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::kept::{Opened, State, Version, bytes_of};
 use crate::map::Map;
 use crate::seen::Seen;
+use crate::spans::Spans;
 
 /// Figures of the snapshots that are open.
 ///
@@ -335,7 +336,7 @@ impl Versions {
         let Some(keyspace) = seen.state.keyspaces.get(&id) else { return Ok(false) };
         // Whatever was read of it, it is there no more.
         let is_cleared = keyspace.dropped.iter().any(|(changed, _)| *changed > number);
-        if is_cleared && !(read.keys.is_empty() && read.ranges.is_empty()) {
+        if is_cleared && !read.is_empty() {
             return Ok(true);
         }
         let is_newer = |versions: &VecDeque<Version>| {
@@ -348,8 +349,7 @@ impl Versions {
         if self.skips_ranges.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        let mut ranges = read.ranges.iter().map(KeyRange::bounds);
-        Ok(ranges.any(|range| {
+        Ok(read.ranges().any(|range| {
             keyspace.keys.range::<[u8], _>(range).any(|(_, versions)| is_newer(versions))
         }))
     }
@@ -450,8 +450,10 @@ impl Recorder<'_> {
 /// What a transaction read of a keyspace.
 #[derive(Debug, Default)]
 pub(crate) struct ReadSet {
-    pub(crate) keys: BTreeSet<Slice>,
-    pub(crate) ranges: Vec<KeyRange>,
+    keys: BTreeSet<Slice>,
+    spans: Spans,
+    /// What the last iterator has come by, from each end.
+    open: [Option<KeyRange>; 2],
     /// Whether nobody will ask, since nothing of it can change.
     pub(crate) is_needless: bool,
 }
@@ -464,6 +466,36 @@ impl ReadSet {
         }
     }
 
+    /// Notes that all keys from an end of a range up to this one were looked at (0: the low end, 1: the high
+    /// one); `None`: all of it. One iterator at a time does so.
+    pub(crate) fn cover(&mut self, end: usize, range: &KeyRange, key: Option<&Slice>) {
+        if self.is_needless {
+            return;
+        }
+        let covered = self.open[end].get_or_insert_with(|| range.clone());
+        let bound = key.map(|key| Bound::Included(key.clone()));
+        match end {
+            0 => covered.upper = bound.unwrap_or_else(|| range.upper.clone()),
+            _ => covered.lower = bound.unwrap_or_else(|| range.lower.clone()),
+        }
+    }
+
+    /// Another iterator begins.
+    pub(crate) fn settle(&mut self) {
+        for covered in self.open.iter_mut().filter_map(Option::take) {
+            self.spans.insert_range(&covered);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.ranges().next().is_none()
+    }
+
+    /// What was looked at as a whole.
+    fn ranges(&self) -> impl Iterator<Item = (Bound<&[u8]>, Bound<&[u8]>)> {
+        self.spans.bounds().chain(self.open.iter().flatten().map(KeyRange::bounds))
+    }
+
     /// Whether any of it was changed after a moment, in a map that keeps versions itself.
     pub(crate) fn has_changed(&self, map: &Map, since: u64) -> Result<bool> {
         for key in &self.keys {
@@ -471,8 +503,8 @@ impl ReadSet {
                 return Ok(true);
             }
         }
-        for range in &self.ranges {
-            if map.has_changed(range.bounds(), since)? {
+        for range in self.ranges() {
+            if map.has_changed(range, since)? {
                 return Ok(true);
             }
         }

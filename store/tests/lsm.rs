@@ -384,7 +384,7 @@ fn keys_and_entries_come_without_blob_files() {
     assert!(data.iter().keys().map(Result::unwrap).eq(all.iter().cloned()));
     assert!(data.iter().keys().rev().map(Result::unwrap).eq(all.iter().rev().cloned()));
     assert!(snapshot.iter(&data).keys().map(Result::unwrap).eq(all.iter().cloned()));
-    assert!(transaction.iter(&data).unwrap().keys().map(Result::unwrap).eq(all.iter().cloned()));
+    assert!(transaction.iter(&data).keys().map(Result::unwrap).eq(all.iter().cloned()));
     assert_eq!((data.len().unwrap(), snapshot.len(&data).unwrap()), (600, 600));
     assert!(!data.is_empty().unwrap() && !snapshot.is_empty(&data).unwrap());
     assert!(data.contains("00003").unwrap() && transaction.contains(&data, "00003").unwrap());

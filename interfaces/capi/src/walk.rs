@@ -69,13 +69,13 @@ impl Map {
         let bounds = bounds.pair();
         match self {
             Self::Plain(keyspace) => {
-                let mut iter = transaction.range(keyspace, bounds)?.entries();
+                let mut iter = transaction.range(keyspace, bounds).entries();
                 let entries = std::iter::from_fn(|| toward(&mut iter, direction));
                 entries.map(|entry| Ok(Found::Plain(entry?))).take(entries_max).collect()
             }
             Self::Ending(expiring) => {
                 let mut within = expiring.within(transaction);
-                let mut iter = within.range(bounds)?;
+                let mut iter = within.range(bounds);
                 let entries = std::iter::from_fn(|| toward(&mut iter, direction));
                 entries.map(Found::ending).take(entries_max).collect()
             }

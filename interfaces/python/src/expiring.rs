@@ -68,7 +68,7 @@ impl Expiring {
 /// Takes out what is in a part of it.
 fn remove_span(all: &mut ExpiringTransaction<'_>, span: &Span) -> adamant::Result<()> {
     loop {
-        let some = all.range(span.bounds())?.take(REMOVED_ENTRIES);
+        let some = all.range(span.bounds()).take(REMOVED_ENTRIES);
         let keys = some.map(|entry| Ok(entry?.0)).collect::<adamant::Result<Vec<Slice>>>()?;
         if keys.is_empty() {
             return Ok(());
@@ -222,7 +222,7 @@ impl Expiring {
     #[pyo3(signature = (last=true))]
     fn popitem<'py>(slf: &Bound<'py, Self>, last: bool) -> PyResult<Bound<'py, PyTuple>> {
         let entry = Self::change(slf, |_, all| {
-            let mut entries = all.iter()?;
+            let mut entries = all.iter();
             let end = if last { entries.next_back() } else { entries.next() };
             drop(entries);
             let Some((key, value, _)) = end.transpose()? else { return Ok(None) };

@@ -132,7 +132,7 @@ impl Place {
             }
             (Map::Plain(keyspace), Self::Within(transaction)) => {
                 with_transaction(transaction, |it| {
-                    Ok(it.iter(keyspace)?.keys().next().transpose()?.is_none())
+                    Ok(it.iter(keyspace).keys().next().transpose()?.is_none())
                 })
             }
             (Map::Ending(_), _) => Ok(self.end(map, false)?.is_none()),
@@ -260,7 +260,7 @@ impl Walk {
                 let (map, span) = &mut **rest;
                 let entries = with_transaction(transaction, |it| match map {
                     Map::Plain(keyspace) => {
-                        let mut iter = it.range(keyspace, span.bounds())?;
+                        let mut iter = it.range(keyspace, span.bounds());
                         if *with_values {
                             return gather(&mut iter, reverse, entries_max);
                         }
@@ -268,7 +268,7 @@ impl Walk {
                     }
                     Map::Ending(expiring) => {
                         let mut within = expiring.within(it);
-                        let iter = within.range(span.bounds())?;
+                        let iter = within.range(span.bounds());
                         gather(&mut iter.map(pair), reverse, entries_max)
                     }
                 })?;

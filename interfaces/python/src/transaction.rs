@@ -130,7 +130,7 @@ impl TransactionReader {
         let span = reader.span_of(slice)?;
         Self::write(slf, |keyspace, it| {
             loop {
-                let some = it.range(keyspace, span.bounds())?.keys().take(REMOVED_ENTRIES);
+                let some = it.range(keyspace, span.bounds()).keys().take(REMOVED_ENTRIES);
                 let keys = some.collect::<adamant::Result<Vec<_>>>()?;
                 if keys.is_empty() {
                     return Ok(());

@@ -303,7 +303,7 @@ impl<'d> Data<'d> {
         let handle = Arc::clone(&self.handles.all[database]);
         let transaction = writing(&mut self.transaction);
         let mut within = handle.within(transaction);
-        let keys = within.iter()?.map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>>>()?;
+        let keys = within.iter().map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>>>()?;
         for key in &keys {
             within.remove(key)?;
             self.watchers.tell(database, key);
@@ -344,7 +344,7 @@ impl<'d> Data<'d> {
     /// All entries of a database, as the transaction sees them.
     fn entries(&mut self, database: usize) -> Result<Vec<Entry>> {
         let handle = Arc::clone(&self.handles.all[database]);
-        handle.within(writing(&mut self.transaction)).iter()?.collect()
+        handle.within(writing(&mut self.transaction)).iter().collect()
     }
 
     /// How many entries a database has. O(1), and O(log n) for each that is over and still there.
@@ -365,7 +365,7 @@ impl<'d> Data<'d> {
         let handle = Arc::clone(&self.handles.all[database]);
         match &mut self.transaction {
             Some(transaction) => {
-                visit_each(handle.within(transaction).range(bounds)?, is_down, visitor)
+                visit_each(handle.within(transaction).range(bounds), is_down, visitor)
             }
             None => {
                 let snapshot = self.handles.store.snapshot()?;

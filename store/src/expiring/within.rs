@@ -150,20 +150,14 @@ impl ExpiringTransaction<'_> {
     }
 
     /// All entries, from both ends. As [`Transaction::iter`].
-    ///
-    /// # Errors
-    /// As [`Transaction::iter`].
-    pub fn iter(&mut self) -> Result<Living<TransactionIter<'_>>> {
+    pub fn iter(&mut self) -> Living<TransactionIter<'_>> {
         self.range(..)
     }
 
     /// The entries in a range of keys. As [`Transaction::range`].
-    ///
-    /// # Errors
-    /// As [`Transaction::range`].
-    pub fn range(&mut self, range: impl KeyBounds) -> Result<Living<TransactionIter<'_>>> {
-        let entries = self.transaction.range(&self.expiring.entries, range)?;
-        Ok(Living::new(entries, self.expiring.entries.name(), self.now))
+    pub fn range(&mut self, range: impl KeyBounds) -> Living<TransactionIter<'_>> {
+        let entries = self.transaction.range(&self.expiring.entries, range);
+        Living::new(entries, self.expiring.entries.name(), self.now)
     }
 
     /// When the next entry will be over, or was; `None` when none ever is. As [`Expiring::next_deadline`].
@@ -198,8 +192,8 @@ impl ExpiringTransaction<'_> {
     pub fn remove_expired(&mut self, entries_max: usize) -> Result<u64> {
         let Expiring { entries, deadlines, .. } = self.expiring;
         let rows = match rows_end(self.now) {
-            Some(end) => self.transaction.range(deadlines, ..end)?,
-            None => self.transaction.iter(deadlines)?,
+            Some(end) => self.transaction.range(deadlines, ..end),
+            None => self.transaction.iter(deadlines),
         };
         let rows: Vec<Slice> =
             rows.take(entries_max).map(|row| Ok(row?.0)).collect::<Result<_>>()?;

@@ -121,9 +121,10 @@ impl Transaction {
     /// nothing is to be kept for it.
     fn validate(&self, shared: &Shared, transaction: &HeapTransaction<'_>) -> Result<()> {
         for table in &self.tables {
-            let (id, read) = (table.keyspace.state.id, table.read.borrow());
+            let (id, notes) = (table.keyspace.state.id, table.notes.borrow());
+            let read = &notes.read;
             let number = self.snapshot.number();
-            let mut changed = shared.versions().has_changed(number, id, &read)?;
+            let mut changed = shared.versions().has_changed(number, id, read)?;
             // One that was dropped since cannot be what it was.
             let map = table.keyspace.state.map(transaction, shared.catalogue())?;
             if !changed && map.lsm().is_some() {

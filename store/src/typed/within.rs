@@ -160,23 +160,14 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
     }
 
     /// All entries, from both ends. As [`Transaction::iter`].
-    ///
-    /// # Errors
-    /// As [`Transaction::iter`].
-    pub fn iter(&mut self) -> Result<Decoded<'_, TransactionIter<'_>, K, V>> {
+    pub fn iter(&mut self) -> Decoded<'_, TransactionIter<'_>, K, V> {
         self.range(..)
     }
 
     /// The entries in a range of keys. As [`Transaction::range`].
-    ///
-    /// # Errors
-    /// As [`Transaction::range`].
-    pub fn range(
-        &mut self,
-        range: impl KeyBoundsFor<K>,
-    ) -> Result<Decoded<'_, TransactionIter<'_>, K, V>> {
-        let entries = self.transaction.range(self.keyspace.untyped(), range.encoded())?;
-        Ok(Decoded::new(self.keyspace, entries))
+    pub fn range(&mut self, range: impl KeyBoundsFor<K>) -> Decoded<'_, TransactionIter<'_>, K, V> {
+        let entries = self.transaction.range(self.keyspace.untyped(), range.encoded());
+        Decoded::new(self.keyspace, entries)
     }
 
     /// The entries whose keys begin so. As [`TypedKeyspace::prefix`].
@@ -189,7 +180,7 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
     /// posts.insert(&("ada", 1), "hello")?;
     /// let next = store.transaction(|tx| {
     ///     let mut posts = posts.within(tx);
-    ///     let last = posts.prefix(&("ada",))?.keys().next_back().transpose()?;
+    ///     let last = posts.prefix(&("ada",)).keys().next_back().transpose()?;
     ///     let next = last.map_or(1, |(_, number)| number + 1);
     ///     posts.insert(&("ada", next), "again")?;
     ///     Ok::<_, Error>(next)
@@ -197,15 +188,12 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
     /// assert_eq!(next, 2);
     /// # Ok::<(), adamant::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// As [`Transaction::prefix`].
     pub fn prefix<P: PrefixFor<K> + ?Sized>(
         &mut self,
         prefix: &P,
-    ) -> Result<Decoded<'_, TransactionIter<'_>, K, V>> {
+    ) -> Decoded<'_, TransactionIter<'_>, K, V> {
         let prefix = encode_prefix(prefix);
-        let entries = self.transaction.prefix(self.keyspace.untyped(), prefix)?;
-        Ok(Decoded::new(self.keyspace, entries))
+        let entries = self.transaction.prefix(self.keyspace.untyped(), prefix);
+        Decoded::new(self.keyspace, entries)
     }
 }

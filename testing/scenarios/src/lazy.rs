@@ -152,7 +152,7 @@ pub fn keys_and_entries_of_a_map(place: &dyn Place) {
                     own.remove(&key);
                 }
                 expected = within(&own);
-                let pairs = transaction.range(&keyspace, range.clone()).unwrap();
+                let pairs = transaction.range(&keyspace, range.clone());
                 finish!(pairs, random, &mut low, &mut high);
             }
         }

@@ -63,7 +63,7 @@ pub fn own_writes(place: &dyn Place) {
     assert!(transaction.contains(&keyspace, "c").unwrap());
     assert!(!transaction.contains(&keyspace, "d").unwrap());
     let expected = [("a", bytes(5_000, 1)), ("b", b"new".to_vec()), ("c", bytes(7_000, 3))];
-    let found = transaction.iter(&keyspace).unwrap().map(Result::unwrap);
+    let found = transaction.iter(&keyspace).map(Result::unwrap);
     let found: Vec<_> = found.collect();
     transaction.commit().unwrap();
     let after: Vec<_> = keyspace.iter().map(Result::unwrap).collect();

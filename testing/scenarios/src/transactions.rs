@@ -40,12 +40,12 @@ pub fn see_own_writes(place: &dyn Place) {
         let (low, high) = (one.clone().min(other.clone()), one.max(other));
         let expected = || map.range(low.clone()..high.clone());
         assert!(
-            pairs(tx.range(&keyspace, &low..&high).unwrap())
+            pairs(tx.range(&keyspace, &low..&high))
                 .iter()
                 .map(|(key, value)| (key, value))
                 .eq(expected())
         );
-        let mut both = tx.range(&keyspace, &low..&high).unwrap();
+        let mut both = tx.range(&keyspace, &low..&high);
         let mut expected = expected();
         loop {
             let (found, wanted) = match random.bool() {
@@ -59,7 +59,7 @@ pub fn see_own_writes(place: &dyn Place) {
             }
         }
     }
-    assert!(pairs(tx.prefix(&keyspace, "1").unwrap()).len() > 10);
+    assert!(pairs(tx.prefix(&keyspace, "1")).len() > 10);
     let first = tx.first(&keyspace).unwrap().map(|(key, _)| key.to_vec());
     assert_eq!(first.as_ref(), map.keys().next());
     let last = tx.last(&keyspace).unwrap().map(|(key, _)| key.to_vec());
