@@ -402,9 +402,10 @@ impl Shared {
 
     /// Waits for what was committed by now as a commit with this durability would. All that has nothing to
     /// change, and does not ask the heap for a transaction, comes here: what it found is as safe then as what
-    /// it would have written.
+    /// it would have written. Closing has waited for all of it.
     pub(crate) fn settle(&self, durability: Durability) -> Result<()> {
-        Ok(self.heap()?.settle(durability)?)
+        self.check_not_held()?;
+        Ok(self.heap.settle(durability)?)
     }
 
     fn commit<T>(&self, durability: Durability, commit: impl FnOnce() -> Result<T>) -> Result<T> {

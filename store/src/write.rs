@@ -176,7 +176,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// The store is closed or poisoned, or the device fails, which poisons it.
+    /// The store is poisoned, or the device fails, which poisons it.
     pub fn settle(&self) -> Result<()> {
         self.shared.settle(self.durability)
     }
