@@ -404,7 +404,7 @@ impl Shared {
     /// change, and does not ask the heap for a transaction, comes here: what it found is as safe then as what
     /// it would have written. Closing has waited for all of it.
     pub(crate) fn settle(&self, durability: Durability) -> Result<()> {
-        self.check_not_held()?;
+        self.admit()?;
         Ok(self.heap.settle(durability)?)
     }
 

@@ -210,9 +210,9 @@ fn transaction_calls(calls: &mut Calls, mut transaction: Transaction, keyspace: 
     calls.refused("transaction take", || own.take(keyspace, "own"));
     calls.refused("transaction first", || own.first(keyspace));
     calls.refused("transaction last", || own.last(keyspace));
-    calls.refused("transaction iter", || own.iter(keyspace)?.keys().next().transpose());
-    calls.refused("transaction range", || own.range(keyspace, ..)?.entries().next().transpose());
-    calls.refused("transaction prefix", || own.prefix(keyspace, "a")?.next().transpose());
+    calls.refused("transaction iter", || own.iter(keyspace).keys().next().transpose());
+    calls.refused("transaction range", || own.range(keyspace, ..).entries().next().transpose());
+    calls.refused("transaction prefix", || own.prefix(keyspace, "a").next().transpose());
     calls.refused("savepoint", || own.savepoint(|inner| inner.get(keyspace, "own")));
     calls.harmless("keep_savepoint", || own.keep_savepoint());
     calls.harmless("undo_savepoint", || own.undo_savepoint());
