@@ -140,8 +140,8 @@ impl Store {
     /// As [`Store::open_with`].
     pub fn open_directory(directory: Arc<dyn Directory>, options: Options) -> Result<Self> {
         let path = directory.path().to_path_buf();
-        let (heap, recovery) = open::heap_in(Arc::clone(&directory), &options)?;
-        let forest = open::forest_in(directory, &options);
+        let (heap, recovery) = open::heap_in(directory, &options)?;
+        let forest = open::forest_in(Arc::clone(heap.directory()), &options);
         let shared = Arc::new(Shared::new(heap, forest, &options)?);
         shared.caretaker().start()?;
         info!(
@@ -710,7 +710,9 @@ impl Store {
     }
 
     /// Brings all commits to the pool file and lets the store go, so that the next open has
-    /// nothing to recover. Other handles get [`Error::Closed`] from then on. Dropping the last
+    /// nothing to recover. Files, the lock, threads and memory are given back, whoever still has handles;
+    /// only values that are lent stay, as copies, and all of the memory, and the lock, while a
+    /// [`ReservedValue`] is left. Other handles get [`Error::Closed`] from then on. Dropping the last
     /// handle does the same, but cannot tell of a failure.
     ///
     /// ```

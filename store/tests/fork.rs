@@ -343,7 +343,6 @@ fn every_call_of_a_child_is_refused_or_does_no_harm() {
         assert_eq!((keyspace.len().unwrap(), lent[..].len()), (2_001, LENT_BYTES));
         keyspace.insert("after", "1").unwrap();
         assert!(store.check().unwrap().is_clean());
-        drop(lent);
         store.close().unwrap();
         let again = Store::open(folder.path().join("store")).unwrap();
         assert_eq!(again.open_keyspace("entries").unwrap().len().unwrap(), 2_002);

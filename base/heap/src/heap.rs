@@ -38,7 +38,7 @@ use crate::occupancy::{Occupancy, occupancy};
 use crate::pieces::Ending;
 use crate::pin::{Pin, Pins};
 use crate::recycler::{Ground, Recyclers};
-use crate::reservation::Holder;
+use crate::reservation::{HeldLock, Holder, Shares};
 use crate::settled::{FirstTouch, Settled};
 use crate::space::Space;
 use crate::supply::Supply;
@@ -177,7 +177,9 @@ pub struct Heap {
     /// Which thread runs a transaction: the address of a thread-local of it; 0 for none.
     owner: AtomicUsize,
     /// The lock on the directory, which reservations keep too; `None` once closed.
-    lock: Mutex<Option<Arc<Box<dyn Lock>>>>,
+    lock: Mutex<Option<Arc<HeldLock>>>,
+    /// Closed with the heap, and all files with it.
+    directory: Arc<dyn Directory>,
 }
 
 impl Heap {
@@ -188,6 +190,7 @@ impl Heap {
     /// `Error::Medium` when the lock is held or the medium fails, `Error::Unsupported` when the
     /// directory holds something else or a newer format, `Error::Damaged` naming what is.
     pub fn open(directory: Arc<dyn Directory>, options: Options) -> Result<(Self, Recovery)> {
+        let directory = directory.open_again()?.unwrap_or(directory);
         let (lock, journal, image, recovery) = match options.read_only {
             true => open_read_only(&directory, &options)?,
             false => open_writable(&directory, &options)?,
@@ -201,7 +204,7 @@ impl Heap {
         let space =
             Arc::new(Space::new(image, classes, settled, journal.holds(), pages_end, record()));
         let writer = Writer::new(record(), record(), options.copies_bytes_max);
-        let lock = Arc::new(lock);
+        let lock = Arc::new(Mutex::new(Some(lock)));
         let lent = Arc::new(Lent::new(Holder::new(Arc::clone(&space), Arc::clone(&lock))));
         let count = options.post_commit_workers.into();
         let ground = || Ground::new(&space, &journal, &lent, &pins);
@@ -233,6 +236,7 @@ impl Heap {
             is_closing: AtomicBool::new(false),
             owner: AtomicUsize::new(0),
             lock: Mutex::new(Some(lock)),
+            directory,
         };
         if options.read_only {
             // Nothing is reserved of what cannot be published.
@@ -555,6 +559,9 @@ impl Heap {
     /// `Error::Poisoned` if that fails or failed.
     pub fn checkpoint(&self) -> Result<()> {
         self.refuse_child()?;
+        // Where memory is the medium this looks at it, which `close` gives up in a turn of its own.
+        let looks = self.journal.lanes().is_some() && !self.has_turn();
+        let _turn = looks.then(|| self.turns.wait());
         self.journal.checkpoint(&self.space.image)
     }
 
@@ -613,6 +620,11 @@ impl Heap {
         self.journal.pool().path().parent().unwrap_or(Path::new(""))
     }
 
+    /// The heap's own handle to its directory: what is opened through it is closed with the heap.
+    pub fn directory(&self) -> &Arc<dyn Directory> {
+        &self.directory
+    }
+
     /// The journal that the pool was made for.
     pub fn journal_kind(&self) -> JournalKind {
         self.journal.kind()
@@ -640,9 +652,11 @@ impl Heap {
         }
     }
 
-    /// Makes everything durable, applies it to the pool, ends all threads and lets go of the
-    /// directory, so that it can be opened again: once the last reservation, and the last slice that
-    /// was lent, is gone. Waits for views; later ones, and transactions, are refused.
+    /// Makes everything durable, applies it to the pool, ends all threads and gives back what the heap
+    /// has of the system: its files, its lock, so that the directory can be opened again, and its
+    /// memory, but for the pages of what was lent as slices, which are copied and stay until the last
+    /// one is gone. While a reservation is left, all of the memory stays, and the lock. Waits for views;
+    /// later ones, and transactions, are refused.
     ///
     /// # Errors
     /// `Error::Poisoned` if something is not durable; dropping the heap would not have told.
@@ -657,10 +671,21 @@ impl Heap {
         let outcome = self.journal.close(&self.space.image);
         self.closed.store(true, Ordering::Release);
         let _seat = self.turns.wait();
-        let _image = self.space.image.write();
-        self.desks.all().for_each(|mut desk| drop(desk.shares.take()));
+        let mut image = self.space.image.write();
+        let shares = self.desks.all().map(|mut desk| desk.shares.take().is_none_or(Shares::end));
+        let is_all_there = shares.fold(true, |all, ended| all & ended);
+        let mut kept = Vec::new();
+        self.lent.ranges(&mut kept);
         self.lent.close();
-        self.lock.lock().take();
+        self.directory.close();
+        if let Some(lock) = self.lock.lock().take() {
+            // SAFETY: there are no views, no transactions and no reservations, and there will be none;
+            // slices, of which there will be no more either, lie in these ranges.
+            let is_free = is_all_there && unsafe { image.give_up(&kept) }.is_ok();
+            if is_free {
+                drop(lock.lock().take());
+            }
+        }
         outcome
     }
 }

@@ -203,6 +203,39 @@ impl Exclusive<'_> {
         Ok(())
     }
 
+    /// Gives the memory up but for some heap ranges, in order, which are its own from now on and no
+    /// file's: they stay until the image is dropped. For everybody else it has no pages any more.
+    ///
+    /// # Errors
+    /// `Error::Medium` when there is no memory for them; then nothing was given up.
+    ///
+    /// # Safety
+    /// Nobody has a reference to anything else of it, and those to these ranges are shared ones.
+    pub(crate) unsafe fn give_up(&mut self, kept: &[(u64, u64)]) -> Result<()> {
+        self.gate.shut_out();
+        let image = self.image;
+        let mut pages: Vec<(u64, u64)> = Vec::with_capacity(kept.len());
+        for &(start, end) in kept {
+            let start = start - start % PAGE_BYTES;
+            let end = end.next_multiple_of(PAGE_BYTES);
+            match pages.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => pages.push((start, end)),
+            }
+        }
+        for &(start, end) in &pages {
+            // SAFETY: blocks that are there; nobody stores to what others have shared references to.
+            unsafe { image.data.keep(start, end - start)? };
+        }
+        // Whoever comes later finds that nothing lies below the end.
+        image.pages.store(0, Ordering::Release);
+        // SAFETY: our caller promises it, and nobody gets a reference that looks at the end first.
+        unsafe { image.data.give_up(&pages) };
+        // SAFETY: as above; of the tables nobody has one.
+        unsafe { image.tables.give_up(&[]) };
+        Ok(())
+    }
+
     /// Takes data pages from `pages` on away, whose descriptors are zero. What is under them may be cut
     /// off the file then: before, it would be a signal at the next touch, for a private image of the
     /// file, too, written to or not.
@@ -334,7 +367,12 @@ impl Image {
         self.data.fork()
     }
 
-    /// Data pages that exist.
+    /// Whether it was [given up](Exclusive::give_up). To be asked with the image held.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.pages() == 0
+    }
+
+    /// Data pages that exist; none when it was given up.
     pub(crate) fn pages(&self) -> u64 {
         self.pages.load(Ordering::Acquire)
     }

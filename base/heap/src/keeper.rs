@@ -265,6 +265,9 @@ impl Estate {
                 image => image,
             };
             if let Some(mut image) = image {
+                if image.is_given_up() {
+                    return None;
+                }
                 let _arena = self.space.arena();
                 return Some(work(&mut image));
             }

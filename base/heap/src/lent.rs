@@ -1,7 +1,7 @@
 //! Blocks that are lent: slices of the heap's memory that outlive the view they were made under.
 //!
 //! Purpose: a large value is handed out without a copy. Its block is frozen until the last slice of
-//! it is dropped (S2), and the memory and the lock on the directory live as long (S5).
+//! it is dropped (S2), and its memory lives as long (S5), also when the heap was closed.
 //! Invariants: a block that is lent is not overwritten in place (`Transaction::write` and
 //! `Heap::set_word` refuse it) and, once freed, not reused (`Arena::release` passes over it). It is
 //! lent under the heap's shared lock, and both of these happen under the exclusive one. So safe

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use adamant_medium::storage::Lock;
+use parking_lot::Mutex;
 
 use crate::marked::Word;
 use crate::place::Place;
@@ -23,15 +24,18 @@ use crate::space::Space;
 /// Shares that a desk takes at once.
 const SHARES_TAKEN: usize = 128;
 
+/// The lock on the directory, until it is let go of or nobody has this.
+pub(crate) type HeldLock = Mutex<Option<Box<dyn Lock>>>;
+
 /// What a reservation keeps alive.
 #[derive(Debug)]
 pub(crate) struct Holder {
     pub(crate) space: Arc<Space>,
-    _lock: Arc<Box<dyn Lock>>,
+    _lock: Arc<HeldLock>,
 }
 
 impl Holder {
-    pub(crate) fn new(space: Arc<Space>, lock: Arc<Box<dyn Lock>>) -> Arc<Self> {
+    pub(crate) fn new(space: Arc<Space>, lock: Arc<HeldLock>) -> Arc<Self> {
         Arc::new(Self { space, _lock: lock })
     }
 }
@@ -68,16 +72,18 @@ impl Drop for Share {
     }
 }
 
-/// Lets go of shares that the caller has; of the last ones with what is kept.
-fn release(kept: NonNull<Kept>, shares: usize) {
+/// Lets go of shares that the caller has; of the last ones with what is kept. Whether they were.
+fn release(kept: NonNull<Kept>, shares: usize) -> bool {
     // SAFETY: it is there as long as the caller's shares.
     let count = unsafe { &kept.as_ref().shares };
-    if count.fetch_sub(shares, Ordering::Release) == shares {
+    let is_last = count.fetch_sub(shares, Ordering::Release) == shares;
+    if is_last {
         // All that others did with it happened before. Not a fence, which the thread sanitizer cannot follow.
         count.load(Ordering::Acquire);
         // SAFETY: made by `Shares::new` from a box, and nobody has a share any more.
         drop(unsafe { Box::from_raw(kept.as_ptr()) });
     }
+    is_last
 }
 
 /// The shares of a desk that it has not handed out; one at least.
@@ -107,6 +113,13 @@ impl Shares {
         }
         self.spare -= 1;
         Share(self.kept)
+    }
+
+    /// Lets go of them; whether none of those that were handed out is left.
+    pub(crate) fn end(self) -> bool {
+        let (kept, spare) = (self.kept, self.spare);
+        std::mem::forget(self);
+        release(kept, spare)
     }
 
     /// Takes a share back, if it is one of these.

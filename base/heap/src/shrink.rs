@@ -57,7 +57,7 @@ impl Heap {
         self.refuse_child()?;
         self.journal.wait_for_space()?;
         // Most of the log, while nobody waits.
-        self.journal.checkpoint(&self.space.image)?;
+        self.checkpoint()?;
         self.alone(|_, image| {
             self.recycle_all(image);
             self.supply().shrink(image)

@@ -12,6 +12,7 @@ use std::ffi::c_void;
 use std::io;
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 
@@ -32,8 +33,8 @@ pub struct Region {
     base: NonNull<u8>,
     bytes: u64,
     page_bytes: u64,
-    mapping: NonNull<c_void>,
-    mapping_bytes: usize,
+    /// What is mapped of it, as addresses: where, and how many bytes.
+    mapped: Mutex<Vec<(usize, usize)>>,
     fork: ForkGuard,
 }
 
@@ -87,7 +88,8 @@ impl Region {
         // SAFETY: the padding is less than 2 MiB, the mapping more than 2 MiB: it stays inside.
         let base = unsafe { mapping.cast::<u8>().add(padding) };
         let page_bytes = rustix::param::page_size() as u64;
-        let region = Region { base, bytes, page_bytes, mapping, mapping_bytes, fork };
+        let mapped = Mutex::new(vec![(address.expose_provenance(), mapping_bytes)]);
+        let region = Region { base, bytes, page_bytes, mapped, fork };
         advise(base.cast(), bytes as usize)?;
         Ok(region)
     }
@@ -358,6 +360,66 @@ impl Region {
         Ok(())
     }
 
+    /// Makes memory of a range its own, whatever file was behind it: no byte changes, and none will
+    /// that others write to the file, or cut off it.
+    ///
+    /// # Errors
+    /// `Error::AddressSpace` when the system has no memory, or moves none; then nothing happened.
+    ///
+    /// # Safety
+    /// The range is committed or mapped, and nobody stores to it meanwhile.
+    pub unsafe fn keep(&self, offset: u64, len: u64) -> Result<()> {
+        let start = offset - offset % self.page_bytes;
+        let end = offset.checked_add(len).map(|end| end.next_multiple_of(self.page_bytes));
+        let end = end.filter(|&end| end <= self.bytes).ok_or_else(|| self.beyond(offset, len))?;
+        let count = end - start;
+        let copy = Region::reserve(count, count)?;
+        // SAFETY: the range lies in the region, checked above, and our caller promises that it can be
+        // read and that no byte of it changes.
+        let bytes = unsafe { std::slice::from_raw_parts(self.address(start), count as usize) };
+        let fill = |part: &mut [u8], at: u64| {
+            part.copy_from_slice(&bytes[at as usize..][..part.len()]);
+            Ok(())
+        };
+        // SAFETY: nobody has a reference into what was just reserved.
+        unsafe { copy.fill(0, count, fill)? };
+        // SAFETY: the bytes are the same, and nobody stores to them.
+        unsafe { self.move_from(start, &copy, count) }
+    }
+
+    /// Gives all addresses back but those of some ranges, in order, until it is dropped; for good.
+    ///
+    /// # Safety
+    /// From now on nobody looks at anything else of the region, nor calls anything for it.
+    pub unsafe fn give_up(&self, kept: &[(u64, u64)]) {
+        let mut mapped = self.mapped();
+        let Some(&(first, len)) = mapped.first() else { return };
+        let (mut at, end) = (first, first + len);
+        mapped.clear();
+        let base = self.base.as_ptr().addr();
+        let page_bytes = self.page_bytes as usize;
+        for &(start, stop) in kept {
+            let start = (base + start as usize) / page_bytes * page_bytes;
+            let stop = (base + stop as usize).next_multiple_of(page_bytes).min(end);
+            let start = start.max(at);
+            if start >= stop {
+                continue;
+            }
+            // SAFETY: between two ranges that are kept, or before the first: our caller promises that
+            // nobody looks there any more.
+            unsafe { unmap(at, start - at) };
+            mapped.push((start, stop - start));
+            at = stop;
+        }
+        // SAFETY: behind the last one, as above.
+        unsafe { unmap(at, end - at) };
+    }
+
+    fn mapped(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
+        // Nothing under this lock panics half way.
+        self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The address of a byte whose offset was checked to be within the region.
     fn address(&self, offset: u64) -> *mut u8 {
         debug_assert!(offset < self.bytes);
@@ -378,10 +440,26 @@ impl Drop for Region {
             // Nothing of it is mapped here, and something else may be at these addresses by now.
             return;
         }
-        // SAFETY: exactly what `map` mapped; its owner is gone, and with it all who may look.
-        let unmapped = unsafe { rustix::mm::munmap(self.mapping.as_ptr(), self.mapping_bytes) };
-        debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");
+        for (address, len) in self.mapped().drain(..) {
+            // SAFETY: what `map` mapped and `give_up` left; its owner is gone, and with it all who may
+            // look.
+            unsafe { unmap(address, len) };
+        }
     }
+}
+
+/// Unmaps whole pages at an address.
+///
+/// # Safety
+/// They are of our own mapping, and nobody looks at them any more.
+unsafe fn unmap(address: usize, len: usize) {
+    if len == 0 {
+        return;
+    }
+    let address = ptr::with_exposed_provenance_mut(address);
+    // SAFETY: our caller promises it.
+    let unmapped = unsafe { rustix::mm::munmap(address, len) };
+    debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");
 }
 
 /// Reads what the system knows of pages, 8 bytes for each.

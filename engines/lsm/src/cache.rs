@@ -194,6 +194,12 @@ impl Cache {
         self.files.remove(&key);
     }
 
+    /// Lets go of all blocks and files.
+    pub(crate) fn clear(&self) {
+        self.blocks.clear();
+        self.files.clear();
+    }
+
     /// Bytes of the blocks in here, with what they take beside their own.
     pub fn block_bytes(&self) -> u64 {
         self.blocks.weight()

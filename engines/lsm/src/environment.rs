@@ -275,6 +275,7 @@ impl Environment {
         let waiting = self.doomed.lock().take();
         // Without the lock: what goes with the last of them may look here.
         drop(waiting);
+        self.cache.clear();
     }
 
     /// Keeps all files that are there, for a backup that copies them, until as many calls of

@@ -298,6 +298,29 @@ static void test_transactions(adamant_store *store, adamant_keyspace *keyspace)
     check_value(keyspace, "k0000", NULL);
 }
 
+/* Handles of stores that were closed keep nothing of these: with a tebibyte of addresses each, some 144 were all. */
+static void test_closed(const char *folder)
+{
+    enum { STORES = 200 };
+    static adamant_store *stores[STORES];
+    static adamant_keyspace *keyspaces[STORES];
+    adamant_value *value = NULL;
+    char *path = path_in(folder, "closed");
+    int at;
+
+    for (at = 0; at < STORES; at++) {
+        OK(adamant_open(path, NULL, &stores[at]));
+        OK(adamant_keyspace_open(stores[at], "words", NULL, &keyspaces[at]));
+        OK(adamant_close(stores[at]));
+    }
+    for (at = 0; at < STORES; at++) {
+        CODE(ADAMANT_CLOSED, adamant_get(keyspaces[at], T("here"), &value));
+        adamant_keyspace_free(keyspaces[at]);
+        adamant_store_free(stores[at]);
+    }
+    free(path);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const engines[] = {"bplus", "btree", "critbit", "redblack", "lsm"};
@@ -324,6 +347,6 @@ int main(int argc, char **argv)
     OK(adamant_check(store, NULL));
     OK(adamant_close(store));
     adamant_store_free(store);
-    (void)argv;
+    test_closed(argv[1]);
     return 0;
 }

@@ -120,7 +120,7 @@ def test_nothing_can_be_used_after_close(path: Path) -> None:
     ):
         with pytest.raises(adamant.Closed):
             work()
-    # What was lent is still there, and keeps the store's files locked until it goes.
+    # What was lent is still there, a copy of its own since the store was closed.
     assert lent is not None and bytes(lent) == b"value" * 2000
     del lent, snapshot, transaction, batch, entries
     with adamant.open(path) as db:

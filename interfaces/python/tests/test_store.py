@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,26 @@ def test_backup_and_restore(tmp_path: Path) -> None:
     for path in (backup, copy):
         with adamant.open(path) as db:
             assert dict(db.keyspace("words", codec="utf-8")) == {"one": "1"}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts descriptors by /proc")
+def test_closed_stores_keep_nothing(path: Path) -> None:
+    """Each kept handle kept a tebibyte of addresses: some 144 closed stores were all that could be."""
+    with adamant.open(path) as db:
+        db.keyspace("test")[b"key"] = b"x" * 100_000
+    kept: list[Any] = []
+    descriptors = len(os.listdir("/proc/self/fd"))
+    for _ in range(300):
+        db = adamant.open(path)
+        keyspace = db.keyspace("test")
+        entries = iter(keyspace)
+        next(entries)
+        kept.append((db, keyspace, entries, db.snapshot()))
+        db.close()
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    for _, keyspace, _, _ in kept:
+        with pytest.raises(adamant.Closed):
+            keyspace[b"key"]
 
 
 def test_one_who_writes_or_any_who_read(path: Path) -> None:
