@@ -169,7 +169,7 @@ pub use load::Loaded;
 pub use metrics::{CommitStats, Latencies};
 pub use moves::MovedRange;
 pub use options::Options;
-pub use repair::repair;
+pub use repair::{repair, repair_into};
 pub use rescue::{KeyspaceRepair, RepairReport};
 pub use reserved::ReservedValue;
 pub use restore::restore;

@@ -17,7 +17,7 @@ use adamant_wire::mutants::is_planted;
 
 use crate::error::{Error, Result};
 use crate::forest::Forest;
-use crate::inspect::check_salvage;
+use crate::inspect::{Finding, check_salvage};
 use crate::open::{forest_in, journal_for, options_for};
 use crate::options::Options;
 use crate::rescue::{RepairReport, rescue};
@@ -65,11 +65,32 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     drop(salvage);
     // Only files that are whole are opened as a store, which recovers: damaged ones are kept as
     // they are.
-    if is_readable && is_whole(&path, journal)? {
+    let findings = if is_readable { findings_of(&path, journal)? } else { Vec::new() };
+    if is_readable && findings.is_empty() {
         return Ok(RepairReport::default());
     }
     let (parent, name) = parent_of(&path)?;
-    save(&source, &parent, &name, options_for(journal))
+    let mut report = save(&source, &parent, &name, options_for(journal))?;
+    report.findings.extend(findings);
+    Ok(report)
+}
+
+/// Saves what can be read of a store into an empty directory, both of any medium, whether anything is
+/// wrong or not. This is how the simulator of `testing/sim` stands in for a file system; programs use
+/// [`repair`].
+///
+/// # Errors
+/// As [`repair`].
+pub fn repair_into(
+    source: &Arc<dyn Directory>,
+    target: Arc<dyn Directory>,
+    options: Options,
+) -> Result<RepairReport> {
+    let salvage = Salvage::open(source)?;
+    let target = Store::open_directory(target, options)?;
+    let report = rescue(&salvage, &forest_at(source), &target)?;
+    target.close()?;
+    Ok(report)
 }
 
 /// Saves what can be read of the damaged store of a name in a directory into a new one, opened with
@@ -141,15 +162,17 @@ fn take_place(parent: &dyn Directory, new: &str, name: &str, damaged: &str) -> R
     Err(error.into())
 }
 
-/// Whether a store whose pages are whole opens, and a check finds nothing.
-fn is_whole(path: &Path, journal: JournalKind) -> Result<bool> {
+/// What opening and checking a store say whose pages are whole; nothing if it is whole.
+fn findings_of(path: &Path, journal: JournalKind) -> Result<Vec<Finding>> {
     let outcome = Store::open_with(path, options_for(journal).create(false)).and_then(|store| {
         let report = store.check()?;
         store.close()?;
-        Ok(report.is_clean())
+        Ok(report.findings)
     });
     match outcome {
-        Err(error) if error.is_damaged() || error.is_poisoned() => Ok(false),
+        Err(error) if error.is_damaged() || error.is_poisoned() => {
+            Ok(vec![Finding::of("the store", &error)])
+        }
         outcome => outcome,
     }
 }

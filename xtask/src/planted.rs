@@ -57,6 +57,7 @@ const LSM_TREE: Suite = suite("adamant-lsm", "tree");
 const BACKUP: Suite = suite("adamant", "backup_lsm");
 const RENAME: Suite = suite("adamant", "rename");
 const STORE: Suite = suite("adamant", "");
+const REPAIR: Suite = suite("adamant-scenarios", "repair");
 const SCENARIO_OF_NOTHING: Suite = suite("adamant-scenarios", "nothing_changed");
 
 const REOPENED: Test =
@@ -91,6 +92,15 @@ const KILLED: Test = HEAP_CRASHES.test("a_killed_process_loses_no_buffered_commi
 const CLOSING: Test = HEAP_CRASHES.test("closing::a_close_that_failed_is_not_built_upon");
 const LOST_CHECKPOINTS: Test =
     HEAP.test("journal::tests::recovery::lost_checkpoints_are_noticed_or_harmless");
+const MIXTURES: Test = HEAP
+    .test("journal::tests::mixtures::a_pool_beside_another_log_is_an_error_or_the_newest_state");
+const OLDER_POOL: Test =
+    HEAP.test("journal::tests::mixtures::a_closed_pool_of_an_earlier_moment_is_found");
+const SHORTER_LOG: Test =
+    HEAP.test("journal::tests::mixtures::a_log_that_is_made_shorter_keeps_its_newest_header");
+const LOST_CHECKPOINT: Test =
+    REPAIR.test("moments::nothing_older_is_opened_in_silence_and_what_follows_is_saved");
+const LEFT_BLOCK: Test = REPAIR.test("moments::a_block_that_nothing_leads_to_is_a_finding");
 const FULL: Test = HEAP_CRASHES.test("a_full_disk_refuses_and_loses_nothing");
 const FULL_LOG: Test =
     HEAP.test("journal::tests::space::a_full_disk_stops_large_records_and_not_small_ones");
@@ -189,12 +199,18 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R3.forgets-what-the-checkpoint-knew", &[SHORTER]),
     mutant("R3.a-log-may-be-missing", &[LOST_LOG]),
     mutant("R3.files-without-header-are-passed-over", &[LOST_HEADER]),
+    mutant("R3.the-log-may-be-of-an-earlier-moment", &[MIXTURES]),
     mutant("R4.replays-what-is-not-durable", &[DURING_RECOVERY, KILLED]),
     mutant("R4.trusts-the-page-cache", &[FAILED_SYNC, DURING_RECOVERY]),
     mutant("R4.goes-on-in-the-same-generation", &[SMALL, LARGE, LOG_TORN]),
     mutant("R4.appends-before-the-generation-is-durable", &[SMALL]),
     mutant("R4.goes-on-from-a-checkpoint-in-the-cache", &[CLOSING]),
     mutant("R4.later-generations-are-forgotten", &[LOST_CHECKPOINTS]),
+    mutant("R4.readers-pass-over-findings", &[LOST_CHECKPOINT]),
+    mutant("R4.a-repair-passes-over-findings", &[LOST_CHECKPOINT]),
+    mutant("R4.generations-may-be-skipped", &[OLDER_POOL]),
+    mutant("R4.a-file-that-went-on-is-taken-for-a-new-one", &[SHORTER_LOG]),
+    mutant("R4.removes-the-newest-header", &[SHORTER_LOG]),
     mutant("R5.log-files-have-no-space", &[FULL, FULL_LOG]),
     mutant("R5.a-pool-has-no-space", &[FULL, NO_GROWTH]),
     mutant("R5.holes-are-used-without-space", &[HOLE]),
@@ -209,6 +225,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R7.applier-judges-no-page", &[PAGE_DAMAGE, MET_AGAIN]),
     mutant("R7.recovery-judges-no-page", &[RECOVERY_JUDGES]),
     mutant("R7.torn-pages-are-damage", &[TORN_PAGES, SMALL]),
+    mutant("R7.a-repair-trusts-checksums", &[LEFT_BLOCK]),
     mutant("R7.damage-is-taken-for-a-torn-page", &[MET_AGAIN]),
     mutant("R7.check-and-copy-judge-no-page", &[COPY_DAMAGE, PAGE_DAMAGE]),
     mutant("R7.no-page-is-judged-when-first-loaded", &[FIRST_TOUCH]),

@@ -15,12 +15,7 @@ use crate::layout::{PAGE_BYTES, TABLE_BASE};
 ///
 /// # Errors
 /// `Error::TooLarge` when the image cannot hold what the log names; those of the medium.
-pub(crate) fn lay_over(
-    image: &Image,
-    tail: &Tail,
-    torn: bool,
-    lost: &mut BTreeSet<u64>,
-) -> Result<()> {
+pub(crate) fn lay_over(image: &Image, tail: &Tail, lost: &mut BTreeSet<u64>) -> Result<()> {
     tail.replay(&mut |entry| {
         let (offset, len) = match entry {
             Entry::Bytes { offset, bytes } => (offset, bytes.len() as u64),
@@ -54,11 +49,24 @@ pub(crate) fn lay_over(
         }
         let mut page = offset - offset % PAGE_BYTES;
         while page < end {
-            if torn || (offset <= page && page + PAGE_BYTES <= end) {
+            if tail.torn || (offset <= page && page + PAGE_BYTES <= end) {
                 lost.remove(&page);
             }
             page += PAGE_BYTES;
         }
         Ok(())
     })
+}
+
+/// Makes the image as long as its heap says that it is: what was allocated but not written is named by
+/// no record.
+///
+/// # Errors
+/// Those of the medium.
+pub(crate) fn grow_to_end(image: &Image) -> Result<()> {
+    let pages = image.pages_end()?.min(image.pages_max());
+    if pages > image.pages() {
+        image.grow(pages)?;
+    }
+    Ok(())
 }

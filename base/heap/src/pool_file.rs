@@ -429,29 +429,39 @@ impl PoolFile {
     /// what the other one needs of the log is still there, or its absence is noticed.
     ///
     /// # Errors
-    /// `Error::Damaged` when neither is valid, or the file is shorter than the newest one says;
-    /// those of the medium.
-    pub(crate) fn read_checkpoint(&self) -> Result<Checkpoint> {
-        let Some(newest) = self.newest_checkpoint()? else {
-            return Err(Error::Damaged {
-                file: self.file.path().into(),
-                offset: CHECKPOINT_OFFSETS[0],
-                what: "expected a checkpoint in one of two slots, found none that is valid; \
-                       restore a backup, or let `adamant repair` save what can be read"
-                    .into(),
-            });
-        };
-        if self.pages_backed() < newest.pages.get() {
-            return Err(self.cut(self.file.len()?, newest.pages.get()));
+    /// Those of `on_finding`, which gets `Error::Damaged` when neither is valid, or the file is
+    /// shorter than the newest one says; those of the medium.
+    pub(crate) fn read_checkpoint(
+        &self,
+        on_finding: &mut dyn FnMut(Error) -> Result<()>,
+    ) -> Result<Option<Checkpoint>> {
+        let newest = self.newest_checkpoint()?;
+        let pages = newest.map_or(0, |newest| newest.pages.get());
+        if newest.is_none() {
+            on_finding(self.no_checkpoint())?;
+        } else if self.pages_backed() < pages {
+            on_finding(self.cut(self.file.len()?, pages))?;
         }
         Ok(newest)
+    }
+
+    /// That neither slot has a valid checkpoint.
+    pub(crate) fn no_checkpoint(&self) -> Error {
+        Error::Damaged {
+            file: self.file.path().into(),
+            offset: CHECKPOINT_OFFSETS[0],
+            what: "expected a checkpoint in one of two slots, found none that is valid: what the log \
+                   holds beyond the pool cannot be told; restore a backup, or let `adamant repair` save \
+                   what can be read"
+                .into(),
+        }
     }
 
     /// The valid checkpoint with the highest number, whatever the length of the file.
     ///
     /// # Errors
     /// Those of the medium.
-    pub(crate) fn newest_checkpoint(&self) -> Result<Option<Checkpoint>> {
+    fn newest_checkpoint(&self) -> Result<Option<Checkpoint>> {
         let mut newest: Option<Checkpoint> = None;
         for offset in CHECKPOINT_OFFSETS {
             let mut bytes = [0; size_of::<Checkpoint>()];

@@ -9,16 +9,17 @@
 use std::sync::Arc;
 
 use adamant_medium::storage::Directory;
+use adamant_wire::mutants::is_planted;
 
 use crate::error::{Error, Result};
 use crate::image::{Image, Mapping};
-use crate::journal::{Entry, JournalStats, Recovery, Tail, back_up_still, find_tail};
+use crate::journal::{Entry, JournalStats, Recovery, Tail, back_up_still, judge};
 use crate::lanes;
 use crate::layout::{
     DESCRIPTOR_BYTES, HEAP_BYTES_MAX, INCOMPAT_UNDO_JOURNAL, PAGE_BYTES, TABLE_BASE,
     descriptor_offset, file_offset,
 };
-use crate::overlay::lay_over;
+use crate::overlay::{grow_to_end, lay_over};
 use crate::pool_file::PoolFile;
 use crate::range_set::RangeSet;
 
@@ -32,8 +33,6 @@ const TABLE_END: u64 = TABLE_BASE + HEAP_BYTES_MAX / PAGE_BYTES * DESCRIPTOR_BYT
 pub(crate) struct ReadOnly {
     pool: PoolFile,
     tail: Option<Tail>,
-    /// Whether an applier was at work: pages that the tail names may be torn.
-    torn: bool,
     /// Heap offsets of the pages that the tail says something of.
     named: RangeSet,
     last_sequence: u64,
@@ -59,7 +58,6 @@ impl ReadOnly {
         let mut opened = Self {
             pool,
             tail: None,
-            torn: false,
             named: RangeSet::default(),
             last_sequence: 0,
             checkpoints: 0,
@@ -80,19 +78,17 @@ impl ReadOnly {
 
     /// Lays the tail of the log over the image; the records of it.
     fn replay(&mut self, log: Option<&dyn Directory>, image: &Image) -> Result<u64> {
-        let (newest, tail) = find_tail(&self.pool, log)?;
+        let mut judged = judge(&self.pool, log, &mut |error| {
+            if is_planted("R4.readers-pass-over-findings") { Ok(()) } else { Err(error) }
+        })?;
+        let Some(newest) = judged.newest else { return Err(self.pool.no_checkpoint()) };
         self.last_sequence = newest.applied.get();
         self.checkpoints = newest.number.get();
-        self.torn = newest.applying.get() != 0;
-        let Some(tail) = tail else { return Ok(0) };
+        let Some(tail) = judged.tails.pop() else { return Ok(0) };
         self.last_sequence = tail.last_sequence();
         self.judge_named(&tail)?;
-        lay_over(image, &tail, self.torn, &mut Default::default())?;
-        // What was allocated but not written is named by no record.
-        let pages = image.pages_end()?.min(image.pages_max());
-        if pages > image.pages() {
-            image.grow(pages)?;
-        }
+        lay_over(image, &tail, &mut Default::default())?;
+        grow_to_end(image)?;
         let records = tail.records();
         self.tail = Some(tail);
         Ok(records)
@@ -126,7 +122,7 @@ impl ReadOnly {
             }
             Ok(())
         })?;
-        if self.torn {
+        if tail.torn {
             return Ok(());
         }
         let pages = self.pool.pages_backed();
@@ -222,9 +218,8 @@ impl ReadOnly {
     /// # Errors
     /// As `Journal::back_up`.
     pub(crate) fn back_up(&self, target: &PoolFile, go_on: &dyn Fn() -> Result<()>) -> Result<u64> {
-        let tail = self.tail.as_ref().map(|tail| (tail, self.torn));
         let is_named = |page| self.is_named(page);
-        back_up_still(&self.pool, tail, self.last_sequence, target, &is_named, go_on)
+        back_up_still(&self.pool, self.tail.as_ref(), self.last_sequence, target, &is_named, go_on)
     }
 
     /// Sequence number of the last record.

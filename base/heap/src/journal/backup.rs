@@ -86,7 +86,7 @@ pub(super) fn back_up(
 /// As [`back_up`].
 pub(crate) fn back_up_still(
     pool: &PoolFile,
-    tail: Option<(&Tail, bool)>,
+    tail: Option<&Tail>,
     last_sequence: u64,
     target: &PoolFile,
     is_named: &dyn Fn(u64) -> bool,
@@ -94,8 +94,8 @@ pub(crate) fn back_up_still(
 ) -> Result<u64> {
     let mut judge = |page, error| if is_named(page) { Ok(()) } else { Err(error) };
     copy_pages(pool, None, target, &mut judge, go_on)?;
-    if let Some((tail, torn)) = tail {
-        let purpose = Purpose::Recovery { torn };
+    if let Some(tail) = tail {
+        let purpose = Purpose::Recovery { torn: tail.torn };
         let mut all = Filter::default();
         apply(target, &tail.files, tail.seed, &tail.start, &tail.end, purpose, &mut all)?;
     }

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adamant_medium::storage::Directory;
+use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
 
 use super::layout::{LOG_FILE_BYTES_MAX, LOG_FILE_BYTES_MIN};
@@ -45,6 +46,8 @@ struct State {
     bytes: u64,
     bytes_largest: u64,
     number_last: u64,
+    /// The file with the newest header.
+    number_newest: u64,
 }
 
 /// The log files of a store.
@@ -57,8 +60,8 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// All files spare. Those that this code did not make ready are left alone, those that are too
-    /// many are removed.
+    /// All files spare, that of the newest header first. Those that this code did not make ready
+    /// are left alone, those that are too many are removed.
     ///
     /// # Errors
     /// Those of the medium.
@@ -67,7 +70,8 @@ impl Files {
         bytes_max: u64,
         files: Vec<Arc<LogFile>>,
     ) -> Result<Self> {
-        let mut state = State::default();
+        let number_newest = files.first().map_or(0, |file| file.number);
+        let mut state = State { number_newest, ..State::default() };
         for file in files {
             state.number_last = state.number_last.max(file.number);
             if is_usable(&file) {
@@ -185,7 +189,9 @@ impl Files {
 
     /// Adds a file in use, the next by ordinal.
     pub(super) fn put_to_use(&self, used: Used) {
-        self.state.lock().used.push_back(used);
+        let mut state = self.state.lock();
+        state.number_newest = used.file.number;
+        state.used.push_back(used);
     }
 
     /// All files in use, by ordinal.
@@ -262,14 +268,19 @@ impl Files {
         self.directory.path()
     }
 
-    /// Removes spare files while all together exceed the limit.
+    /// Removes spare files while all together exceed the limit. Never that of the newest header:
+    /// nothing else tells a pool of an earlier moment from the one that belongs to this log.
     ///
     /// # Errors
     /// Those of the medium.
     pub(super) fn trim(&self) -> Result<()> {
         let mut state = self.state.lock();
         while state.bytes > self.bytes_max && state.spare.len() + state.used.len() > FILES_MIN {
-            let Some(file) = state.spare.pop_back() else { break };
+            let is_older = |file: &Arc<LogFile>| {
+                file.number != state.number_newest || is_planted("R4.removes-the-newest-header")
+            };
+            let Some(at) = state.spare.iter().rposition(is_older) else { break };
+            let Some(file) = state.spare.remove(at) else { break };
             state.bytes -= file.bytes;
             self.directory.remove(&file.name()).map_err(Error::from)?;
         }

@@ -21,6 +21,8 @@ pub(crate) struct Tail {
     pub(super) seed: u32,
     pub(super) start: Cursor,
     pub(super) end: Cursor,
+    /// Whether an applier was at work: pages that it names may be torn.
+    pub(crate) torn: bool,
 }
 
 /// Where the records begin that a checkpoint does not cover.

@@ -10,3 +10,4 @@ mod full_disk;
 mod heap_and_repair;
 mod import_export;
 mod lsm;
+mod moments;

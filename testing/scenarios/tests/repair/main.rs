@@ -2,6 +2,7 @@
 //! pair that it saves is one that was committed, what is gone is told, and the damaged store is
 //! kept as it was. Here by the redo journal; for the undo journal see `undo`.
 
+mod moments;
 mod support;
 mod undo;
 

@@ -5,6 +5,7 @@ mod model;
 mod holds;
 mod records;
 mod recovery;
+mod mixtures;
 mod space;
 mod commit;
 mod forged;

@@ -1,0 +1,236 @@
+//! Files of one store that are of different moments: what opens them says so, or has the newest
+//! state.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use fastrand::Rng;
+
+use super::disk::Disk;
+use super::model::{Model, create, open, small_log};
+use crate::durability::Durability;
+use crate::error::Error;
+use crate::journal::{Journal, RecordBuilder, judge};
+use crate::layout::CHECKPOINT_OFFSETS;
+use crate::pool_file::PoolFile;
+
+/// A moment of a store: its files, what they are told from others by, and the last commit.
+struct Moment {
+    disk: Arc<Disk>,
+    pool: u64,
+    log: u64,
+    last: u64,
+}
+
+impl Moment {
+    fn of(disk: &Disk, last: u64) -> Self {
+        let sum_of = |names: &[String]| {
+            let mut sum = DefaultHasher::new();
+            names.iter().for_each(|name| (name, disk.bytes(name)).hash(&mut sum));
+            sum.finish()
+        };
+        let (pool, log) = (sum_of(&["pool".into()]), sum_of(&log_names(disk)));
+        Self { disk: disk.copy(), pool, log, last }
+    }
+}
+
+fn log_names(disk: &Disk) -> Vec<String> {
+    disk.names().into_iter().filter(|name| name.starts_with("log/")).collect()
+}
+
+/// The pool of one moment beside the log of another.
+fn mixed(pool: &Disk, log: &Disk) -> Arc<Disk> {
+    let mixed = log.copy();
+    mixed.put("pool", pool.bytes("pool"));
+    mixed
+}
+
+/// What all say of a store that do not write: the last record that is proved, and the findings.
+fn salvaged(disk: &Arc<Disk>) -> (u64, Vec<String>) {
+    let pool = PoolFile::open(disk.root().open("pool").expect("a disk").expect("a pool"));
+    let log = disk.root().subdirectory("log").expect("a log");
+    let mut findings = Vec::new();
+    let judged = judge(&pool.expect("a pool"), Some(log.as_ref()), &mut |error| {
+        findings.push(error.to_string());
+        Ok(())
+    });
+    let judged = judged.expect("no failing device");
+    let applied = judged.newest.map_or(0, |newest| newest.applied.get());
+    (judged.tails.last().map_or(applied, |tail| tail.last_sequence()), findings)
+}
+
+/// Opens a store in both ways: the last record, or the error. Salvage has to find something then.
+fn opened(disk: &Arc<Disk>) -> Result<(Journal, u64), String> {
+    let (found, findings) = salvaged(disk);
+    match open(disk) {
+        Ok((journal, recovery)) => {
+            assert!(findings.is_empty(), "opened, with findings: {findings:?}");
+            assert_eq!(recovery.last_sequence, found);
+            Ok((journal, found))
+        }
+        Err(error) => {
+            assert_eq!(findings.first(), Some(&error.to_string()), "one judgement for all");
+            Err(error.to_string())
+        }
+    }
+}
+
+/// Of those alike the last one.
+fn distinct(moments: &[Moment], what: impl Fn(&Moment) -> u64) -> Vec<&Moment> {
+    let is_last =
+        |at: usize| !moments[at + 1..].iter().any(|later| what(later) == what(&moments[at]));
+    (0..moments.len()).filter(|at| is_last(*at)).map(|at| &moments[at]).collect()
+}
+
+/// A life of a store: commits, checkpoints, closing, dying, starting without a commit.
+fn life(seed: u64) -> (Model, Vec<Moment>) {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(seed));
+    let mut journal = create(&disk, small_log());
+    let mut moments = Vec::new();
+    for _ in 0..22 {
+        match rng.u8(..8) {
+            0 => journal.checkpoint().expect("checkpoint"),
+            1 => {
+                journal.close().expect("close");
+                moments.push(Moment::of(&disk, model.last_sequence()));
+                journal = open(&disk).expect("open").0;
+            }
+            2 => journal = open(&disk).expect("open").0,
+            _ => model.commit(&mut rng, &journal, 6, Durability::Sync),
+        }
+        moments.push(Moment::of(&disk, model.last_sequence()));
+    }
+    (model, moments)
+}
+
+#[test]
+fn a_pool_beside_another_log_is_an_error_or_the_newest_state() {
+    let (mut refused, mut right) = (0, 0);
+    for seed in 0..4 {
+        let (model, moments) = life(seed);
+        for pool in distinct(&moments, |moment| moment.pool) {
+            for log in distinct(&moments, |moment| moment.log) {
+                let disk = mixed(&pool.disk, &log.disk);
+                // One that a store had at some moment is no mixture.
+                let is_like = |other: &&Moment| (other.pool, other.log) == (pool.pool, log.log);
+                let like = moments.iter().rfind(is_like);
+                let newest = like.map_or(pool.last.max(log.last), |moment| moment.last);
+                match opened(&disk) {
+                    Ok((journal, last)) => {
+                        assert_eq!(last, newest, "seed {seed}: opened in silence, and too old");
+                        model.assert_pool(&disk, &journal, last);
+                        right += 1;
+                    }
+                    Err(error) => {
+                        assert!(like.is_none(), "seed {seed}: a state that a kill leaves: {error}");
+                        refused += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(refused > 50 && right > 50, "{refused} refused, {right} right");
+}
+
+/// A store that died after 26 synced commits loses a checkpoint, or its log: nobody opens it in
+/// silence, and what the log has is proved to follow where it does.
+#[test]
+fn a_lost_checkpoint_is_found_by_all_and_its_records_are_saved() {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(31));
+    let journal = create(&disk, small_log());
+    (0..26).for_each(|_| model.commit(&mut rng, &journal, 3, Durability::Sync));
+    let pool = disk.bytes("pool");
+    let number = |slot: &u64| pool[*slot as usize..][..8].to_vec();
+    let newest = CHECKPOINT_OFFSETS.into_iter().max_by_key(number).expect("two slots");
+    let damaged = disk.copy();
+    damaged.change("pool", |pool| pool[newest as usize + 16] ^= 1);
+    let error = opened(&damaged).expect_err("a checkpoint is lost");
+    assert!(error.contains("records 1 to 26"), "{error}");
+    assert_eq!(salvaged(&damaged).0, 26);
+
+    let lost = disk.copy();
+    lost.remove("log/0001");
+    let error = opened(&lost).expect_err("the log is lost");
+    assert!(error.contains("record 0 is missing"), "{error}");
+
+    // A second generation, and the log of the first.
+    let first = disk.copy();
+    let journal = open(&disk).expect("open").0;
+    (0..4).for_each(|_| model.commit(&mut rng, &journal, 3, Durability::Sync));
+    let older = mixed(&disk, &first);
+    let error = opened(&older).expect_err("a log of an earlier moment");
+    assert!(error.contains("record 26 is missing"), "{error}");
+    // Pool and checkpoint of the first, and the log of the second, which begins behind its own end.
+    let newer = mixed(&first, &disk);
+    let (saved, findings) = salvaged(&newer);
+    assert!(!findings.is_empty());
+    assert!(saved == 30 || findings.iter().any(|text| text.contains("missing")), "{findings:?}");
+}
+
+/// A pool that was closed, put back beside the log of a store that was opened and closed since,
+/// where all records of then are in the pool of now and the log begins a generation.
+#[test]
+fn a_closed_pool_of_an_earlier_moment_is_found() {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(32));
+    let journal = create(&disk, small_log());
+    model.commit(&mut rng, &journal, 3, Durability::Sync);
+    journal.close().expect("close");
+    let closed = disk.copy();
+    // A generation is begun twice: once with a record, once without.
+    let journal = open(&disk).expect("open").0;
+    model.commit(&mut rng, &journal, 3, Durability::Sync);
+    journal.close().expect("close");
+    let log_1 = disk.copy();
+    let journal = open(&disk).expect("open").0;
+    journal.append(&RecordBuilder::new()).expect("an empty record");
+    drop(journal);
+    for log in [&log_1, &disk] {
+        // What the first frames were is lost, too.
+        for erased in [false, true] {
+            let copy = mixed(&closed, log);
+            if erased && Arc::ptr_eq(log, &disk) {
+                for name in log_names(&copy) {
+                    copy.change(&name, |log| log[512..].fill(0));
+                }
+            }
+            assert!(opened(&copy).is_err(), "erased: {erased}");
+        }
+    }
+}
+
+/// A commit too large for the log makes it longer, and closing makes it shorter again: what is
+/// removed is never the file whose header tells an older pool from the one that belongs to it.
+#[test]
+fn a_log_that_is_made_shorter_keeps_its_newest_header() {
+    let disk = Disk::new();
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(33));
+    let journal = create(&disk, small_log());
+    model.commit(&mut rng, &journal, 3, Durability::Sync);
+    journal.close().expect("close");
+    let closed = disk.copy();
+    let journal = Journal::open(&disk.root(), small_log()).expect("open").0;
+    let mut large = RecordBuilder::new();
+    let bytes = std::iter::repeat_with(|| rng.u8(..)).take(8 << 20).collect::<Vec<_>>();
+    journal.grow(2200).expect("grow");
+    large.bytes(20_000, &bytes);
+    journal.wait_for_space().expect("space");
+    let sequence = journal.append(&large).expect("append");
+    journal.finish(sequence, Durability::Sync).expect("finish");
+    let files = log_names(&disk).len();
+    journal.close().expect("close");
+    assert!(log_names(&disk).len() < files, "{files} files were too many");
+    let refused = |disk: &Arc<Disk>| {
+        let opened = open(&mixed(&closed, disk)).map(|(_, recovery)| recovery);
+        assert!(matches!(opened, Err(Error::Damaged { .. })), "{opened:?}");
+    };
+    refused(&disk);
+    // The headers alone say it, too: a file that others went before is not the first of its
+    // generation.
+    for name in log_names(&disk) {
+        disk.change(&name, |log| log[512..].fill(0));
+    }
+    refused(&disk);
+}
