@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 use adamant_heap::HeldTurn;
 
@@ -49,6 +50,54 @@ impl Store {
         let turn = self.shared.take_turn()?;
         let transaction = Transaction::begin(&self.shared, true)?;
         Ok(ExclusiveTransaction { transaction, turn })
+    }
+
+    /// As [`Store::begin_exclusive`], if nobody else writes just now; else `None`, at once.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let one = store.begin_exclusive()?;
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| assert!(store.try_begin_exclusive().unwrap().is_none()));
+    /// });
+    /// drop(one);
+    /// assert!(store.try_begin_exclusive()?.is_some());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Store::begin_exclusive`].
+    pub fn try_begin_exclusive(&self) -> Result<Option<ExclusiveTransaction<'_>>> {
+        self.begin_exclusive_within(Duration::ZERO)
+    }
+
+    /// As [`Store::begin_exclusive`], unless others write for longer than this; then `None`. Room in the log,
+    /// or in memory, is waited for before, by all that write.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use std::time::Duration;
+    ///
+    /// let stock = store.keyspace("stock")?;
+    /// match store.begin_exclusive_within(Duration::from_millis(100))? {
+    ///     Some(mut only) => {
+    ///         only.insert(&stock, "apples", "1")?;
+    ///         only.commit()?;
+    ///     }
+    ///     None => println!("somebody is at it, come back later"),
+    /// }
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Store::begin_exclusive`].
+    pub fn begin_exclusive_within(
+        &self,
+        longest: Duration,
+    ) -> Result<Option<ExclusiveTransaction<'_>>> {
+        let Some(turn) = self.shared.take_turn_within(longest)? else { return Ok(None) };
+        let transaction = Transaction::begin(&self.shared, true)?;
+        Ok(Some(ExclusiveTransaction { transaction, turn }))
     }
 
     /// Runs a closure in an [`ExclusiveTransaction`] and commits it: once, since it never conflicts. On

@@ -117,6 +117,7 @@ mod sync_point;
 mod store;
 
 mod exclusive;
+mod attempts;
 mod objects;
 
 pub mod expiring;
@@ -152,6 +153,7 @@ pub use adamant_slice::Slice;
 pub use adamant_trees::{Moved, Report as TreeReport};
 
 pub use atomic::Swapped;
+pub use attempts::Attempts;
 pub use batch::Batch;
 pub use bounds::KeyBounds;
 pub use compact::{Compacted, compact};

@@ -14,6 +14,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
@@ -340,6 +341,14 @@ impl Shared {
     pub(crate) fn take_turn(&self) -> Result<HeldTurn<'_>> {
         self.check_writes()?;
         let turn = self.heap.take_turn();
+        self.check_not_closed()?;
+        Ok(turn?)
+    }
+
+    /// The same, unless that takes longer.
+    pub(crate) fn take_turn_within(&self, longest: Duration) -> Result<Option<HeldTurn<'_>>> {
+        self.check_writes()?;
+        let turn = self.heap.take_turn_within(longest);
         self.check_not_closed()?;
         Ok(turn?)
     }

@@ -417,46 +417,6 @@ impl Store {
         Batch::new(Arc::clone(&self.shared))
     }
 
-    /// Runs a closure in a serializable transaction and commits it; again, from the start, when
-    /// another commit changed what it read. On `Err` nothing of it happened. The closure runs under
-    /// no lock, and should have no effects beside the transaction's.
-    ///
-    /// ```
-    /// use adamant::{Error, Store};
-    ///
-    /// let store = Store::in_memory()?;
-    /// let accounts = store.keyspace("accounts")?;
-    /// accounts.insert("ada", [100])?;
-    /// accounts.insert("bob", [0])?;
-    /// store.transaction(|tx| {
-    ///     let ada = tx.get(&accounts, "ada")?.map_or(0, |value| value[0]);
-    ///     let bob = tx.get(&accounts, "bob")?.map_or(0, |value| value[0]);
-    ///     tx.insert(&accounts, "ada", [ada - 10])?;
-    ///     tx.insert(&accounts, "bob", [bob + 10])?;
-    ///     Ok::<_, Error>(())
-    /// })?;
-    /// assert_eq!(accounts.get("bob")?, Some([10].into()));
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// What the closure returns; those of [`Transaction::commit`] but for conflicts.
-    pub fn transaction<T, E: From<Error>>(
-        &self,
-        mut work: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
-    ) -> std::result::Result<T, E> {
-        loop {
-            let mut transaction = self.begin()?;
-            let made = work(&mut transaction)?;
-            match transaction.commit() {
-                Ok(()) => return Ok(made),
-                // Whoever it lost to has committed: somebody always goes on.
-                Err(error) if error.is_conflict() => std::thread::yield_now(),
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
     /// Begins a serializable transaction. O(1).
     ///
     /// ```

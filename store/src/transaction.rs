@@ -64,6 +64,8 @@ pub struct Transaction {
     /// Whether it began in a turn to write, to whose end nobody else changes anything.
     is_alone: bool,
     durability: Durability,
+    /// How often the closure was run that it is given to.
+    attempt: u32,
     tables: Vec<Table>,
     /// How to undo writes, while there is a savepoint to go back to.
     undo: Vec<Undo>,
@@ -153,6 +155,7 @@ impl Transaction {
             snapshot,
             is_alone,
             durability,
+            attempt: 1,
             tables: Vec::new(),
             undo: Vec::new(),
             savepoints: Vec::new(),
@@ -174,6 +177,28 @@ impl Transaction {
     /// ```
     pub fn durability(&mut self, durability: Durability) {
         self.durability = durability;
+    }
+
+    /// How often the closure was run that [`Store::transaction`](crate::Store::transaction) gave it to, this
+    /// time among them; 1 of all others.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let counts = store.keyspace("counts")?;
+    /// store.transaction(|tx| {
+    ///     if tx.attempt() > 1 {
+    ///         println!("somebody else was faster");
+    ///     }
+    ///     tx.insert(&counts, "visits", "1")
+    /// })?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    pub(crate) fn set_attempt(&mut self, attempt: u32) {
+        self.attempt = attempt;
     }
 
     /// The value of a key: its own write, or what was there when it began. O(log n).

@@ -162,7 +162,7 @@ pub struct Heap {
     recyclers: Recyclers,
     pub(crate) keeper: Keeper,
     pub(crate) journal: Arc<Journal>,
-    turns: Arc<Turns<Writer>>,
+    pub(crate) turns: Arc<Turns<Writer>>,
     pub(crate) space: Arc<Space>,
     pub(crate) desks: Desks,
     /// Whether a desk has something retired.
@@ -425,6 +425,13 @@ impl Heap {
     /// Waits for this thread's turn to write.
     #[inline]
     pub(crate) fn wait_for_turn(&self) -> Result<Turn<'_, Writer>> {
+        self.prepare_turn()?;
+        Ok(self.turns.wait())
+    }
+
+    /// What comes before waiting for a turn.
+    #[inline]
+    pub(crate) fn prepare_turn(&self) -> Result<()> {
         self.refuse_child()?;
         if self.has_turn() {
             return Err(Error::Misuse {
@@ -433,7 +440,7 @@ impl Heap {
         }
         self.journal.wait_for_space()?;
         self.keeper.wait();
-        Ok(self.turns.wait())
+        Ok(())
     }
 
     #[inline]

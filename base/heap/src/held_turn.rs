@@ -6,6 +6,8 @@
 //! Invariants: the thread that holds it cannot begin anything else that waits for a turn, which would
 //! wait for itself: that is an error. It stays on its thread.
 
+use std::time::Duration;
+
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
@@ -33,6 +35,20 @@ impl Heap {
         let turn = self.wait_for_turn()?;
         self.set_within(true);
         Ok(HeldTurn { heap: self, turn: Some(turn) })
+    }
+}
+
+impl Heap {
+    /// As [`Heap::take_turn`], unless others have the turn for longer than this; then `None`. What is waited
+    /// for before, room in the log and in memory, is not counted.
+    ///
+    /// # Errors
+    /// As [`Heap::transaction`].
+    pub fn take_turn_within(&self, longest: Duration) -> Result<Option<HeldTurn<'_>>> {
+        self.prepare_turn()?;
+        let Some(turn) = self.turns.wait_within(longest) else { return Ok(None) };
+        self.set_within(true);
+        Ok(Some(HeldTurn { heap: self, turn: Some(turn) }))
     }
 }
 

@@ -13,6 +13,7 @@ use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -94,6 +95,43 @@ impl<T> Turns<T> {
         Turn(self, PhantomData)
     }
 
+    /// Waits for a turn, but not for longer; `None` if others have had it so long.
+    pub(crate) fn wait_within(&self, longest: Duration) -> Option<Turn<'_, T>> {
+        if self.take() || !longest.is_zero() && self.wait_until(Instant::now() + longest) {
+            return Some(Turn(self, PhantomData));
+        }
+        None
+    }
+
+    #[cold]
+    fn wait_until(&self, end: Instant) -> bool {
+        self.awake.fetch_add(1, Ordering::SeqCst);
+        loop {
+            let has_turn = self.look();
+            if has_turn || Instant::now() >= end {
+                self.awake.fetch_sub(1, Ordering::SeqCst);
+                if !has_turn {
+                    self.wake_in_its_place();
+                }
+                return has_turn;
+            }
+            if self.sleep(Some(end)) {
+                return true;
+            }
+        }
+    }
+
+    /// For one who was awake and gives up: the end of a turn may have counted on it to take the next one.
+    fn wake_in_its_place(&self) {
+        let is_taken = self.taken.load(Ordering::SeqCst);
+        if !is_taken
+            && self.asleep.load(Ordering::SeqCst) > 0
+            && self.awake.load(Ordering::SeqCst) == 0
+        {
+            self.wake_one();
+        }
+    }
+
     fn take(&self) -> bool {
         !self.taken.load(Ordering::Relaxed)
             && self.taken.compare_exchange(false, true, Ordering::SeqCst, Ordering::Relaxed).is_ok()
@@ -103,7 +141,7 @@ impl<T> Turns<T> {
     fn wait_long(&self) {
         self.awake.fetch_add(1, Ordering::SeqCst);
         while !self.look() {
-            if self.sleep() {
+            if self.sleep(None) {
                 return;
             }
         }
@@ -138,8 +176,9 @@ impl<T> Turns<T> {
         looks
     }
 
-    /// Sleeps until woken, which counts as awake again, or finds that it has the turn: true.
-    fn sleep(&self) -> bool {
+    /// Sleeps until woken, or until that moment, which counts as awake again, or finds that it has the turn:
+    /// true.
+    fn sleep(&self, end: Option<Instant>) -> bool {
         let mut woken = self.woken.lock();
         self.asleep.fetch_add(1, Ordering::SeqCst);
         self.awake.fetch_sub(1, Ordering::SeqCst);
@@ -148,7 +187,19 @@ impl<T> Turns<T> {
             return true;
         }
         while *woken == 0 {
-            self.wake.wait(&mut woken);
+            let is_late = match end {
+                Some(end) => self.wake.wait_until(&mut woken, end).timed_out(),
+                None => {
+                    self.wake.wait(&mut woken);
+                    false
+                }
+            };
+            // Nobody was told to wake up who has not: this one counts as asleep still.
+            if is_late && *woken == 0 {
+                self.asleep.fetch_sub(1, Ordering::SeqCst);
+                self.awake.fetch_add(1, Ordering::SeqCst);
+                return false;
+            }
         }
         *woken -= 1;
         false
@@ -185,7 +236,6 @@ impl<T> Drop for Turn<'_, T> {
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
-    use std::time::Duration;
 
     use super::*;
 
@@ -225,6 +275,41 @@ mod tests {
                 std::thread::sleep(Duration::from_micros(200));
             }
         });
+    }
+
+    #[test]
+    fn who_gives_up_waiting_leaves_nobody_asleep() {
+        let turns = Turns::new(0_u64);
+        let (turns, given_up) = (&turns, &AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            for thread in 0..6 {
+                scope.spawn(move || {
+                    for number in 0..60 {
+                        let longest = Duration::from_micros(50 * (number % 5));
+                        let turn = match thread % 2 {
+                            0 => Some(turns.wait()),
+                            _ => turns.wait_within(longest),
+                        };
+                        match turn {
+                            Some(mut turn) => {
+                                *turn += 1;
+                                std::thread::sleep(Duration::from_micros(100));
+                            }
+                            None => drop(given_up.fetch_add(1, Ordering::Relaxed)),
+                        }
+                    }
+                });
+            }
+        });
+        let held = turns.wait();
+        assert_eq!(*held + u64::from(given_up.load(Ordering::Relaxed)), 360);
+        let begun = Instant::now();
+        assert!(turns.wait_within(Duration::ZERO).is_none());
+        assert!(turns.wait_within(Duration::from_millis(20)).is_none());
+        assert!(begun.elapsed() >= Duration::from_millis(20));
+        drop(held);
+        assert!(turns.wait_within(Duration::ZERO).is_some());
+        assert_eq!(turns.asleep.load(Ordering::SeqCst) + turns.awake.load(Ordering::SeqCst), 0);
     }
 
     #[test]
