@@ -5,10 +5,13 @@
 //! the queue whose version is gone is counted. See `versions.rs` for what the numbers mean.
 //! Thread safety: none of its own; `versions.rs` has a lock around it.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+#[cfg(test)]
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use adamant_slice::Slice;
+use parking_lot::Mutex;
 
 use crate::map::Map;
 
@@ -21,11 +24,31 @@ const VERSIONS_SPARE: usize = 8;
 /// Entries of the queue that may be of versions which are gone, at least.
 const QUEUE_SPARE: usize = 1024;
 
+/// How many times as many keys have to be kept as have changed since a snapshot before those are looked up,
+/// and not all of the others passed over.
+const FEW: usize = 8;
+
 /// A snapshot's number, and when it was opened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) count: u64,
     pub(crate) first: Instant,
+    since: Mutex<Since>,
+}
+
+/// What has changed since a snapshot, as far as somebody has asked.
+#[derive(Debug, Default)]
+struct Since {
+    /// The place in the queue, counted from the first one ever, up to which it was taken.
+    taken: u64,
+    keys: HashMap<u64, BTreeSet<Slice>>,
+}
+
+impl Opened {
+    /// So many handles of a snapshot, opened now.
+    pub(crate) fn now(count: u64) -> Self {
+        Self { count, first: Instant::now(), since: Mutex::default() }
+    }
 }
 
 /// What was there before a commit: its number, and the value, `None` for no such key.
@@ -67,6 +90,8 @@ pub(crate) struct State {
     pub(crate) keyspaces: HashMap<u64, Keyspace>,
     /// Versions by number: which are let go first.
     pub(crate) queue: VecDeque<(u64, u64, Slice)>,
+    /// How many were ever put there.
+    queued: u64,
     /// How many of the queue are gone already.
     pub(crate) stale: usize,
     /// Trees that are to be destroyed.
@@ -77,6 +102,9 @@ pub(crate) struct State {
     pub(crate) expired: u64,
     /// Handles of snapshots that were ended, and not dropped yet.
     pub(crate) expired_open: u64,
+    /// Keys that were looked at for ranges.
+    #[cfg(test)]
+    pub(crate) walked: AtomicU64,
 }
 
 impl State {
@@ -86,6 +114,43 @@ impl State {
         self.moments.retain(|number, _| open.contains_key(number));
         self.moments.insert(self.number, visible);
         self.number += 1;
+    }
+
+    /// Notes a version, which is put by its key, too.
+    pub(crate) fn push(&mut self, number: u64, id: u64, key: Slice) {
+        self.queue.push_back((number, id, key));
+        self.queued += 1;
+    }
+
+    /// What a closure makes of the keys of a keyspace that have changed since a snapshot, or more of them;
+    /// `None`, if not many more are kept of it. So is what a snapshot costs bounded by what has changed since
+    /// it was opened, whatever is kept for older ones: all is looked at where that is not much more.
+    pub(crate) fn since<T>(
+        &self,
+        (number, id): (u64, u64),
+        kept: usize,
+        look: impl FnOnce(&BTreeSet<Slice>) -> T,
+    ) -> Option<T> {
+        let mut since = self.open.get(&number)?.since.lock();
+        let start = self.queue.partition_point(|(at, ..)| *at <= number);
+        if kept < FEW * (self.queue.len() - start + 1) {
+            *since = Since::default();
+            return None;
+        }
+        let first = self.queued - self.queue.len() as u64;
+        let taken = usize::try_from(since.taken.saturating_sub(first)).unwrap_or(usize::MAX);
+        for (_, id, key) in self.queue.range(start.max(taken)..) {
+            since.keys.entry(*id).or_default().insert(key.clone());
+        }
+        since.taken = self.queued;
+        Some(look(since.keys.entry(id).or_default()))
+    }
+
+    /// Counts a key that was looked at for a range.
+    #[inline]
+    pub(crate) fn walk(&self) {
+        #[cfg(test)]
+        self.walked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// The number of the oldest snapshot.
@@ -144,6 +209,8 @@ impl State {
                 versions.is_some_and(|it| it.binary_search_by_key(number, |(at, _)| *at).is_ok())
             });
             *stale = 0;
+            // Places in the queue are others now.
+            self.open.values().for_each(|opened| *opened.since.lock() = Since::default());
         }
     }
 }

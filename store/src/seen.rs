@@ -15,7 +15,7 @@ use parking_lot::RwLockReadGuard;
 use crate::bounds::Direction;
 use crate::catalogue::Catalogue;
 use crate::error::Result;
-use crate::kept::{Keyspace, State};
+use crate::kept::{Keyspace, State, Version};
 use crate::map::Map;
 
 /// Keys in order, and what a snapshot sees under them; the key where looking at them stopped.
@@ -48,13 +48,16 @@ impl Seen<'_> {
                 break;
             }
         }
-        Ok(SeenKeyspace { keyspace, number: self.number, until, tree })
+        let state = &*self.state;
+        Ok(SeenKeyspace { state, keyspace, id, number: self.number, until, tree })
     }
 }
 
 /// What a snapshot sees of a keyspace beside its tree.
 pub(crate) struct SeenKeyspace<'s> {
+    state: &'s State,
     keyspace: Option<&'s Keyspace>,
+    id: u64,
     number: u64,
     /// The commit that took the tree away: what later ones changed was in another one.
     until: u64,
@@ -85,15 +88,33 @@ impl SeenKeyspace<'_> {
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         keys_max: usize,
     ) -> SeenVersions {
+        let Some(keyspace) = self.keyspace else { return SeenVersions::default() };
+        let of_snapshot = (self.number, self.id);
+        let looked_up = self.state.since(of_snapshot, keyspace.keys.len(), |changed| {
+            let changed = changed.range::<[u8], _>(bounds);
+            let kept = changed.filter_map(|key| keyspace.keys.get_key_value(key));
+            self.first_of(direction, kept, keys_max)
+        });
+        looked_up.unwrap_or_else(|| {
+            self.first_of(direction, keyspace.keys.range::<[u8], _>(bounds), keys_max)
+        })
+    }
+
+    /// What it sees under the first of some keys.
+    fn first_of<'k>(
+        &self,
+        direction: Direction,
+        mut kept: impl DoubleEndedIterator<Item = (&'k Slice, &'k VecDeque<Version>)>,
+        keys_max: usize,
+    ) -> SeenVersions {
         let mut found = VecDeque::new();
-        let Some(keyspace) = self.keyspace else { return (found, None) };
-        let mut range = keyspace.keys.range::<[u8], _>(bounds);
         for looked_at in 1.. {
             let next = match direction {
-                Direction::Up => range.next(),
-                Direction::Down => range.next_back(),
+                Direction::Up => kept.next(),
+                Direction::Down => kept.next_back(),
             };
             let Some((key, versions)) = next else { break };
+            self.state.walk();
             let seen = oldest_within(versions, self.number, self.until);
             found.extend(seen.map(|value| (key.clone(), value.clone())));
             if looked_at == keys_max {

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adamant_heap::access::Read;
 use adamant_heap::{View, events};
@@ -128,7 +128,7 @@ impl Versions {
             Some(opened) => opened.count += 1,
             None => {
                 // Only here: reading the clock takes as long as all the rest.
-                state.open.insert(number, Opened { count: 1, first: Instant::now() });
+                state.open.insert(number, Opened::now(1));
                 self.any.store(true, Ordering::Release);
             }
         }
@@ -349,9 +349,26 @@ impl Versions {
         if self.skips_ranges.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        Ok(read.ranges().any(|range| {
-            keyspace.keys.range::<[u8], _>(range).any(|(_, versions)| is_newer(versions))
+        let state = &*seen.state;
+        let is_newer = |(_, versions): (&Slice, &VecDeque<Version>)| {
+            state.walk();
+            is_newer(versions)
+        };
+        let looked_up = state.since((number, id), keyspace.keys.len(), |changed| {
+            read.ranges().any(|range| {
+                let found = |key| keyspace.keys.get_key_value(key).is_some_and(is_newer);
+                changed.range::<[u8], _>(range).any(found)
+            })
+        });
+        Ok(looked_up.unwrap_or_else(|| {
+            read.ranges().any(|range| keyspace.keys.range::<[u8], _>(range).any(is_newer))
         }))
+    }
+
+    /// Keys that were looked at for ranges, so far.
+    #[cfg(test)]
+    pub(crate) fn walked(&self) -> u64 {
+        self.state.read().walked.load(Ordering::Relaxed)
     }
 
     /// Snapshots that were ever opened.
@@ -387,8 +404,7 @@ impl Recorder<'_> {
     /// kept is not let go then when others are closed, and holds for all that are opened meanwhile.
     pub(crate) fn hold(&mut self) -> u64 {
         let before = self.number - 1;
-        let new = || Opened { count: 0, first: Instant::now() };
-        self.state.open.entry(before).or_insert_with(new).count += 1;
+        self.state.open.entry(before).or_insert_with(|| Opened::now(0)).count += 1;
         self.newest = before;
         before
     }
@@ -418,8 +434,8 @@ impl Recorder<'_> {
         let value = found.map(|(value, block)| lend(value, block)).transpose()?;
         let key = Slice::from(key);
         state.bytes += bytes_of(&key, value.as_ref());
-        state.queue.push_back((self.number, id, key.clone()));
         keyspace.keys.entry(key.clone()).or_default().push_back((self.number, value));
+        state.push(self.number, id, key.clone());
         state.thin(id, &key);
         Ok(())
     }

@@ -237,3 +237,39 @@ fn a_keyspace_of_another_store_is_an_error_that_comes_first() {
     let found = transaction.prefix(&foreign, "a").keys().next_back();
     assert!(matches!(found, Some(Err(Error::OtherStore { .. }))));
 }
+
+#[test]
+fn what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing() {
+    const ENTRIES: u32 = 20_000;
+    let (store, all) = filled(Engine::Bplus, ENTRIES + 1);
+    let other = store.keyspace("other").unwrap();
+    let older = store.snapshot().unwrap();
+    all.remove_range(..number(ENTRIES)).unwrap();
+    let walked = || all.shared.versions().walked();
+    let before = walked();
+    let mut transaction = store.begin().unwrap();
+    let (first, last) = (transaction.first(&all).unwrap(), transaction.last(&all).unwrap());
+    assert!(first.is_some() && first == last);
+    assert_eq!(transaction.iter(&all).count(), 1);
+    transaction.insert(&other, "k", "v").unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(store.snapshot().unwrap().iter(&all).count(), 1);
+    assert_eq!(walked() - before, 0, "nothing has changed since they began");
+
+    // What has changed since is looked at, and no more; and it is seen and conflicts.
+    let newer = store.snapshot().unwrap();
+    let mut late = store.begin().unwrap();
+    assert_eq!(late.range(&all, number(5)..number(15)).count(), 0);
+    for key in 0..50 {
+        all.insert(number(key), "new").unwrap();
+    }
+    let before = walked();
+    assert_eq!(newer.iter(&all).count(), 1);
+    assert_eq!(newer.iter(&all).rev().count(), 1);
+    late.insert(&other, "k", "w").unwrap();
+    assert!(late.commit().unwrap_err().is_conflict());
+    // Some of them twice, where a bunch ends.
+    assert!(walked() - before <= 4 * 50, "{} of 50", walked() - before);
+    assert_eq!(older.iter(&all).count(), ENTRIES as usize + 1);
+    assert_eq!(store.snapshot().unwrap().iter(&all).count(), 51);
+}
