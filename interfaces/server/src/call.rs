@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::cursors::Cursors;
 use crate::data::{Data, KEY_BYTES_MAX, is_key};
+use crate::fences::Fences;
 use crate::number::integer;
 use crate::reply::Replies;
 use crate::request::GivenRoom;
@@ -45,6 +46,7 @@ pub(crate) fn refuse<T>(words: impl Into<Cow<'static, str>>) -> Outcome<T> {
 #[derive(Debug)]
 pub(crate) struct Surroundings {
     pub(crate) cursors: Cursors,
+    pub(crate) fences: Fences,
     /// Bytes of a value.
     pub(crate) value_bytes_max: usize,
     /// Bytes of a reply.

@@ -1,5 +1,6 @@
 //! CONFIG: settings by the names that Redis has for them.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use adamant::Durability;
@@ -22,7 +23,7 @@ fn all(shared: &Shared) -> Vec<(&'static str, String)> {
         ("bind", options.address.ip().to_string()),
         ("databases", options.databases.to_string()),
         ("maxclients", settings.clients_max.to_string()),
-        ("maxmemory", "0".into()),
+        ("maxmemory", shared.world.bound.bytes_max.load(Ordering::Relaxed).to_string()),
         ("maxmemory-policy", "noeviction".into()),
         ("port", shared.port.to_string()),
         ("proto-max-bulk-len", options.argument_bytes_max.to_string()),
@@ -63,7 +64,8 @@ pub(crate) fn config(shared: &Shared, arguments: &[Bytes], reply: &mut Replies) 
             }
         }
         (b"RESETSTAT", []) => {
-            shared.commands.store(0, std::sync::atomic::Ordering::Relaxed);
+            shared.commands.store(0, Ordering::Relaxed);
+            shared.world.tallies.reset();
             reply.ok();
         }
         (b"GET" | b"SET" | b"RESETSTAT", _) => reply.error(&format!(
@@ -80,6 +82,7 @@ enum Change {
     ClientsMax(usize),
     Idle(Option<Duration>),
     Password(Option<String>),
+    Bytes(u64),
     /// It is so already.
     Nothing,
 }
@@ -101,6 +104,13 @@ fn change(name: &[u8], value: &[u8], shared: &Shared) -> Result<Change, String> 
             Some(Ok(clients)) if clients > 0 => Ok(Change::ClientsMax(clients)),
             _ => Err(wrong("argument must be a number of at least 1")),
         },
+        ("maxmemory", text) if shared.world.is_replicated && bytes_of(text) != Some(0) => {
+            Err(wrong("in a cluster nodes do what they are told, whatever they use"))
+        }
+        ("maxmemory", text) => match bytes_of(text) {
+            Some(bytes) => Ok(Change::Bytes(bytes)),
+            None => Err(wrong("argument must be a memory value")),
+        },
         ("timeout", _) => match number() {
             Some(0) => Ok(Change::Idle(None)),
             Some(seconds) => Ok(Change::Idle(Some(Duration::from_secs(seconds)))),
@@ -121,12 +131,36 @@ fn change(name: &[u8], value: &[u8], shared: &Shared) -> Result<Change, String> 
     }
 }
 
+/// A number of bytes, by itself or in one of the units that Redis has: k, kb, m, mb, g, gb, b.
+fn bytes_of(text: &str) -> Option<u64> {
+    let text = text.to_ascii_lowercase();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "" | "b" => 1,
+        "k" => 1000,
+        "kb" => 1 << 10,
+        "m" => 1_000_000,
+        "mb" => 1 << 20,
+        "g" => 1_000_000_000,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
 fn apply(shared: &Shared, change: Change) {
     match change {
         Change::Sync(is_sync) => shared.world.set_sync(is_sync),
         Change::ClientsMax(clients) => shared.settings.lock().clients_max = clients,
         Change::Idle(idle) => shared.settings.lock().idle = idle,
         Change::Password(password) => shared.settings.lock().password = password,
+        Change::Bytes(bytes) => {
+            let bound = &shared.world.bound;
+            // What cannot be seen now is by the next look.
+            let _ = bound.look(&shared.world.databases.store());
+            bound.bytes_max.store(bytes, Ordering::Relaxed);
+        }
         Change::Nothing => {}
     }
 }

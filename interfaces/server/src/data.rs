@@ -167,13 +167,16 @@ pub(crate) struct Data<'d> {
     record: Option<&'d mut Vec<Change>>,
     /// By how much the transaction has changed the number of entries of databases.
     changes: HashMap<usize, i64>,
+    /// How many keys that were looked for were there, and were not.
+    looks: (u64, u64),
 }
 
 impl<'d> Data<'d> {
     /// As it is committed, to look at only.
     pub(crate) fn committed(databases: &'d Databases, watchers: &'d Watchers) -> Self {
         let handles = databases.now.load_full();
-        Self { handles, watchers, transaction: None, record: None, changes: HashMap::new() }
+        let (changes, looks) = (HashMap::new(), (0, 0));
+        Self { handles, watchers, transaction: None, record: None, changes, looks }
     }
 
     /// As a transaction sees it and changes it, beside which nobody else writes.
@@ -224,13 +227,26 @@ impl<'d> Data<'d> {
     /// What a key has.
     pub(crate) fn get(&mut self, database: usize, key: &[u8]) -> Result<Option<Found>> {
         if !is_key(key) {
+            self.looked(false);
             return Ok(None);
         }
         let database = &self.handles.all[database];
-        match &mut self.transaction {
+        let found = match &mut self.transaction {
             Some(transaction) => database.within(transaction).get_with_deadline(key),
             None => database.get_with_deadline(key),
-        }
+        }?;
+        self.looked(found.is_some());
+        Ok(found)
+    }
+
+    fn looked(&mut self, is_there: bool) {
+        self.looks.0 += u64::from(is_there);
+        self.looks.1 += u64::from(!is_there);
+    }
+
+    /// How many keys were there of those that were looked for since the last call, and how many were not.
+    pub(crate) fn take_looks(&mut self) -> (u64, u64) {
+        std::mem::take(&mut self.looks)
     }
 
     /// Whether a key has something.
@@ -238,7 +254,9 @@ impl<'d> Data<'d> {
         if self.transaction.is_some() || !is_key(key) {
             return Ok(self.get(database, key)?.is_some());
         }
-        self.handles.all[database].contains(key)
+        let is_there = self.handles.all[database].contains(key)?;
+        self.looked(is_there);
+        Ok(is_there)
     }
 
     /// Sets what a key has.
@@ -313,15 +331,16 @@ impl<'d> Data<'d> {
         Ok(())
     }
 
-    /// Takes entries away that are over by now, at most so many.
-    pub(crate) fn expire(&mut self, database: usize, entries_max: usize) -> Result<()> {
+    /// Takes entries away that are over by now, at most so many; how many.
+    pub(crate) fn expire(&mut self, database: usize, entries_max: usize) -> Result<u64> {
         let handle = Arc::clone(&self.handles.all[database]);
         let now = handle.now();
         let handle = handle.with_clock(move || now);
-        if handle.within(writing(&mut self.transaction)).remove_expired(entries_max)? > 0 {
+        let gone = handle.within(writing(&mut self.transaction)).remove_expired(entries_max)?;
+        if gone > 0 {
             self.note(|| Change::Expire { database, now, entries_max });
         }
-        Ok(())
+        Ok(gone)
     }
 
     /// Lets two databases exchange all that they have, within the transaction: O(n).

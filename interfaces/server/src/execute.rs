@@ -3,10 +3,12 @@
 //! Invariants: a command that is refused has changed nothing. A failure of the store within a
 //! transaction ends the transaction; of a look it is the reply.
 
+use std::time::Instant;
+
 use adamant::Error;
 use bytes::Bytes;
 
-use crate::call::{Call, Failure, check_key};
+use crate::call::{Call, Failure, Outcome, check_key};
 use crate::clock;
 use crate::commands::{Flags, Work, check_flush, check_swap};
 use crate::data::{Data, Found};
@@ -240,6 +242,31 @@ fn run_one(
 ) -> Result<(), Error> {
     let start = replies.len();
     let Work::Data(function) = request.command.work else { return Ok(()) };
+    if request.command.flags.has(Flags::ADD) && world.bound.is_over() {
+        world.tallies.rejected(request.command);
+        replies.error("OOM command not allowed when used memory > 'maxmemory'.");
+        return Ok(());
+    }
+    let begun = Instant::now();
+    data.take_looks();
+    let done = run_function(world, data, request, function, replies);
+    let has_failed = done.is_err() || replies.is_error_at(start);
+    world.tallies.ran(request.command, begun.elapsed(), has_failed);
+    if request.command.looks() {
+        let (hits, misses) = data.take_looks();
+        world.tallies.looked(hits, misses);
+    }
+    done
+}
+
+fn run_function(
+    world: &World,
+    data: &mut Data<'_>,
+    request: &Request,
+    function: fn(&mut Call<'_, '_>) -> Outcome,
+    replies: &mut Replies,
+) -> Result<(), Error> {
+    let start = replies.len();
     let is_within = data.is_within();
     let mut call = call(world, data, request, replies);
     let checked = match request.command.flags.has(Flags::ADD) {

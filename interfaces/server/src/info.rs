@@ -17,20 +17,28 @@ pub(crate) const REDIS_VERSION: &str = "7.0.15";
 /// The sections that are asked for: all, if none is.
 pub(crate) fn text(shared: &Shared, asked: &[Bytes]) -> String {
     type Section = fn(&Shared, &mut String) -> std::fmt::Result;
-    let sections: [(&str, Section); 7] = [
+    let sections: [(&str, Section); 10] = [
         ("Server", server),
         ("Clients", clients),
         ("Memory", memory),
         ("Persistence", persistence),
         ("Stats", stats),
         ("Replication", replication),
+        ("CPU", cpu),
+        ("Commandstats", command_stats),
+        ("Cluster", cluster),
         ("Keyspace", keyspace),
     ];
     let is_all =
         |word: &Bytes| ["all", "default", "everything"].iter().any(|all| is_word(word, all));
     let mut text = String::new();
     for (name, section) in sections {
-        if !asked.is_empty() && !asked.iter().any(|word| is_all(word) || is_word(word, name)) {
+        // As in Redis: what is long comes to who asks for it, or for everything.
+        let is_default = name != "Commandstats";
+        let wants = |word: &Bytes| {
+            is_word(word, name) || is_all(word) && (is_default || !is_word(word, "default"))
+        };
+        if !asked.iter().any(wants) && !(asked.is_empty() && is_default) {
             continue;
         }
         if !text.is_empty() {
@@ -47,6 +55,8 @@ fn server(shared: &Shared, text: &mut String) -> std::fmt::Result {
     let seconds = shared.started.elapsed().as_secs();
     write!(text, "redis_version:{REDIS_VERSION}\r\n")?;
     write!(text, "redis_mode:standalone\r\n")?;
+    write!(text, "os:{} {}\r\n", std::env::consts::OS, std::env::consts::ARCH)?;
+    write!(text, "arch_bits:{}\r\n", usize::BITS)?;
     write!(text, "adamant_version:{}\r\n", env!("CARGO_PKG_VERSION"))?;
     write!(text, "process_id:{}\r\n", std::process::id())?;
     write!(text, "tcp_port:{}\r\n", shared.port)?;
@@ -69,7 +79,8 @@ fn memory(shared: &Shared, text: &mut String) -> std::fmt::Result {
         write!(text, "pool_bytes:{}\r\n", stats.heap.pool_bytes)?;
         write!(text, "snapshot_bytes:{}\r\n", stats.snapshots.bytes)?;
     }
-    write!(text, "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n")
+    let bytes_max = shared.world.bound.bytes_max.load(Ordering::Relaxed);
+    write!(text, "maxmemory:{bytes_max}\r\nmaxmemory_policy:noeviction\r\n")
 }
 
 fn persistence(shared: &Shared, text: &mut String) -> std::fmt::Result {
@@ -98,7 +109,13 @@ fn stats(shared: &Shared, text: &mut String) -> std::fmt::Result {
     write!(text, "values_in_place:{}\r\n", count(&shared.values_in_place))?;
     write!(text, "bytes_in_place:{}\r\n", count(&shared.bytes_in_place))?;
     write!(text, "rejected_connections:{}\r\n", count(&shared.clients.refused))?;
-    write!(text, "failed_handshakes:{}\r\n", count(&shared.clients.unshaken))
+    write!(text, "failed_handshakes:{}\r\n", count(&shared.clients.unshaken))?;
+    let tallies = &shared.world.tallies;
+    write!(text, "expired_keys:{}\r\n", count(&tallies.expired))?;
+    // Nothing is taken away to make room.
+    write!(text, "evicted_keys:0\r\n")?;
+    write!(text, "keyspace_hits:{}\r\n", count(&tallies.hits))?;
+    write!(text, "keyspace_misses:{}\r\n", count(&tallies.misses))
 }
 
 fn replication(shared: &Shared, text: &mut String) -> std::fmt::Result {
@@ -133,6 +150,23 @@ fn replication(shared: &Shared, text: &mut String) -> std::fmt::Result {
         write!(text, "member{number}:node={node},place={place},role={role}\r\n")?;
     }
     Ok(())
+}
+
+fn cpu(_: &Shared, text: &mut String) -> std::fmt::Result {
+    // Where the system does not say there is nothing to be told.
+    let Some(times) = figures::processor_seconds() else { return Ok(()) };
+    let names =
+        ["used_cpu_user", "used_cpu_sys", "used_cpu_user_children", "used_cpu_sys_children"];
+    names.iter().zip(times).try_for_each(|(name, time)| write!(text, "{name}:{time:.6}\r\n"))
+}
+
+fn command_stats(shared: &Shared, text: &mut String) -> std::fmt::Result {
+    shared.world.tallies.lines(text)
+}
+
+fn cluster(_: &Shared, text: &mut String) -> std::fmt::Result {
+    // Slots are what a client asks for by this, and there are none at nodes of a cluster either.
+    write!(text, "cluster_enabled:0\r\n")
 }
 
 fn keyspace(shared: &Shared, text: &mut String) -> std::fmt::Result {

@@ -3,6 +3,7 @@
 //! Purpose: takes entries away that are over, brings buffered commits to the device each second, ends the
 //! server when the store has failed without any commit, and tries whether there is space again.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use adamant::{Deadline, Durability, Result};
@@ -16,6 +17,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 const EXPIRED_MAX: usize = 500;
 /// How long a buffered commit may be without the device, about. As `appendfsync everysec`.
 const SYNC_PAUSE: Duration = Duration::from_secs(1);
+/// How long the store is not shrunk again that uses more than it may: that holds everybody up for some
+/// syncs of the pool.
+const SHRINK_PAUSE: Duration = Duration::from_secs(1);
 /// How long nothing is tried after a commit found no space.
 const TRIAL_PAUSE: Duration = Duration::from_secs(1);
 /// Bytes of what is tried, if what was refused had more.
@@ -26,12 +30,13 @@ const TRIAL_KEY: &[u8] = b"\xffadamant-server: is there space?";
 /// Until the server ends. A poisoned store ends it.
 pub(crate) fn serve(world: &World, ending: &Ending) {
     let mut synced = (Instant::now(), 0);
-    let mut tried = Instant::now();
+    let (mut tried, mut shrunk) = (Instant::now(), Instant::now());
     while !ending.wait(PAUSE) {
         // The applier may have failed while nobody writes.
         let kept = (world.databases.store().check_writable())
             .and_then(|()| expire(world))
             .and_then(|()| sync(world, &mut synced))
+            .and_then(|()| bound(world, &mut shrunk))
             .and_then(|()| try_again(world, &mut tried));
         // No space, for example: what is over is still not seen, and the next round tries again.
         if let Err(error) = kept
@@ -47,7 +52,23 @@ fn expire(world: &World) -> Result<()> {
         let _shared = world.emptying.read();
         let database = world.databases.get(number);
         // Nobody is told of it: it need not wait.
-        database.with_durability(Durability::Buffered).remove_expired(EXPIRED_MAX)?;
+        let gone = database.with_durability(Durability::Buffered).remove_expired(EXPIRED_MAX)?;
+        world.tallies.expired.fetch_add(gone, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Looks how much is used, where that is bounded; above the bound, gives back what is free, now and then.
+fn bound(world: &World, shrunk: &mut Instant) -> Result<()> {
+    let (bound, store) = (&world.bound, world.databases.store());
+    if bound.bytes_max.load(Ordering::Relaxed) == 0 {
+        return Ok(());
+    }
+    bound.look(&store)?;
+    if bound.is_over() && shrunk.elapsed() >= SHRINK_PAUSE {
+        store.shrink()?;
+        bound.look(&store)?;
+        *shrunk = Instant::now();
     }
     Ok(())
 }

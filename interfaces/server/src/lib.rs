@@ -24,6 +24,7 @@ mod reply;
 mod request;
 
 mod cursors;
+mod fences;
 mod watch;
 
 mod data;
@@ -31,6 +32,7 @@ mod data;
 mod call;
 mod commands;
 
+mod tallies;
 mod health;
 mod standing;
 mod world;

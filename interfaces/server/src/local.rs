@@ -237,7 +237,8 @@ impl Session {
             let [what, value] = pair else { return reply.error(crate::call::SYNTAX) };
             match what.to_ascii_uppercase().as_slice() {
                 b"ID" => {
-                    let Some(id) = integer(value).and_then(|id| u64::try_from(id).ok()) else {
+                    let id = integer(value).and_then(|id| u64::try_from(id).ok());
+                    let Some(id) = id.filter(|&id| id > 0) else {
                         return reply.error("ERR client-id should be greater than 0");
                     };
                     chosen.retain(|client| client.id == id);

@@ -34,6 +34,11 @@ impl Replies {
         self.bytes.len()
     }
 
+    /// Whether the reply that begins behind so many bytes is an error.
+    pub(crate) fn is_error_at(&self, start: usize) -> bool {
+        self.bytes.get(start).is_some_and(|kind| [b'-', b'!'].contains(kind))
+    }
+
     /// Forgets all behind the first so many bytes.
     pub(crate) fn truncate(&mut self, bytes: usize) {
         self.bytes.truncate(bytes);

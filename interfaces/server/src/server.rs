@@ -233,6 +233,7 @@ fn shared_of(
 ) -> Result<Shared> {
     let databases = Databases::open(store, options.databases, options.engine)?;
     let surroundings = Surroundings {
+        fences: Default::default(),
         cursors: Cursors::new(clock::now()),
         value_bytes_max: options.argument_bytes_max,
         reply_bytes_max: options.reply_bytes_max,

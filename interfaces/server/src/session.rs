@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use adamant::expiring::ReservedExpiring;
 use bytes::Bytes;
@@ -170,6 +171,7 @@ impl Session {
             return Err(unknown(arguments));
         };
         if !command.takes(arguments.len()) {
+            self.shared.world.tallies.rejected(command);
             let name = command.name;
             return Err(format!("ERR wrong number of arguments for '{name}' command"));
         }
@@ -237,7 +239,12 @@ impl Session {
             }
             verb => {
                 let mut reply = Replies::new(self.version);
+                let begun = Instant::now();
                 let ends = self.local(verb, &arguments, &mut reply);
+                if let Some(command) = commands::find(&arguments[0]) {
+                    let has_failed = reply.is_error_at(0);
+                    self.shared.world.tallies.ran(command, begun.elapsed(), has_failed);
+                }
                 let is_silent = self.is_silent();
                 unit.push_ready(reply, is_silent);
                 if ends || self.client.is_killed() {

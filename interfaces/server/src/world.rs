@@ -1,15 +1,39 @@
 //! What those who run commands share: the databases, who watches them, and how durable commits are.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use adamant::Durability;
+use adamant::{Durability, Store};
 use parking_lot::RwLock;
 
 use crate::call::Surroundings;
 use crate::data::Databases;
 use crate::health::Health;
+use crate::tallies::Tallies;
 use crate::watch::Watchers;
+
+/// How many bytes the store may use before commands that add to it are refused: `maxmemory`.
+#[derive(Debug, Default)]
+pub(crate) struct Bound {
+    /// 0: as many as there are.
+    pub(crate) bytes_max: AtomicU64,
+    /// As of the last look.
+    pub(crate) used_bytes: AtomicU64,
+}
+
+impl Bound {
+    /// Whether more is used than may be.
+    pub(crate) fn is_over(&self) -> bool {
+        let bytes_max = self.bytes_max.load(Ordering::Relaxed);
+        bytes_max > 0 && self.used_bytes.load(Ordering::Relaxed) > bytes_max
+    }
+
+    /// Takes a look.
+    pub(crate) fn look(&self, store: &Store) -> adamant::Result<()> {
+        self.used_bytes.store(store.stats()?.heap.used_bytes, Ordering::Relaxed);
+        Ok(())
+    }
+}
 
 /// What those who run commands share.
 #[derive(Debug)]
@@ -18,6 +42,8 @@ pub(crate) struct World {
     pub(crate) watchers: Arc<Watchers>,
     pub(crate) surroundings: Surroundings,
     pub(crate) health: Health,
+    pub(crate) tallies: Tallies,
+    pub(crate) bound: Bound,
     /// Whether what is changed goes through a cluster.
     pub(crate) is_replicated: bool,
     /// Shared by who writes; had alone by who empties databases, which takes two commits.
@@ -38,6 +64,8 @@ impl World {
             watchers: Arc::default(),
             surroundings,
             health: Health::default(),
+            tallies: Tallies::default(),
+            bound: Bound::default(),
             is_replicated,
             emptying: RwLock::new(()),
             is_sync: AtomicBool::new(durability == Durability::Sync),

@@ -9,6 +9,7 @@
 //! What is over goes by an entry, too: no clock but that of the node that leads has a say in what is there.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use adamant_replica::{Change, Request, Response};
@@ -117,7 +118,9 @@ impl Member {
         let mut data = data.recorded(&mut transaction, &mut changes);
         if expires {
             for database in 0..data.databases() {
-                data.expire(database, EXPIRED_MAX)?;
+                // Here alone: the others are told what to do. What is made again is counted again.
+                let gone = data.expire(database, EXPIRED_MAX)?;
+                self.world.tallies.expired.fetch_add(gone, Ordering::Relaxed);
             }
         }
         let stops = jobs

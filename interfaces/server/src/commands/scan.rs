@@ -6,6 +6,7 @@ use adamant::Slice;
 
 use crate::call::{Call, NO_INTEGER, Outcome, SYNTAX, is_word, refuse};
 use crate::data::Bounds;
+use crate::fences::{APART, BETWEEN_MAX};
 use crate::number::integer;
 use crate::pattern::Pattern;
 
@@ -14,6 +15,11 @@ const SCANNED: usize = 10;
 /// Keys that one SCAN looks at, whatever it is told: others that write wait for none of it, but its
 /// own client does.
 const SCANNED_MAX: usize = 100_000;
+
+/// Keys of a database that RANDOMKEY walks over to choose one: some 100 microseconds.
+const WALKED_MAX: u64 = 1024;
+/// Stretches that it looks at; about every second one has what it wants.
+const STRETCHES_MAX: usize = 64;
 
 struct ScanOptions<'a> {
     pattern: Option<Pattern<'a>>,
@@ -122,43 +128,71 @@ pub(super) fn keys(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// A key near a place that is chosen at random between the first and the last one: all can be chosen,
-/// those behind large gaps more often.
+/// One of all keys, each as likely: one of the stretches between fences, and a number below the most that a
+/// stretch may have. That key of it, or another stretch if it has not so many.
 pub(super) fn randomkey(call: &mut Call<'_, '_>) -> Outcome {
+    let len = call.data.len(call.database)?;
+    if len <= WALKED_MAX {
+        return any_of_few(call);
+    }
+    for _ in 0..STRETCHES_MAX {
+        let Some((low, high)) = call.surroundings.fences.any(call.database, len) else {
+            let fences = fences_in(call, (Bound::Unbounded, Bound::Unbounded))?;
+            call.surroundings.fences.set(call.database, fences, len);
+            continue;
+        };
+        let bounds = (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]));
+        let (wanted, mut found, mut count) = (fastrand::usize(..BETWEEN_MAX), None, 0);
+        call.data.visit(call.database, bounds, false, &mut |key, _| {
+            if count == wanted {
+                found = Some(Slice::from(key));
+            }
+            count += 1;
+            if count > BETWEEN_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        match found {
+            _ if count > BETWEEN_MAX => {
+                let more = fences_in(call, bounds)?;
+                call.surroundings.fences.add(call.database, more);
+            }
+            Some(key) => {
+                call.replies.bulk(key);
+                return Ok(());
+            }
+            None => {}
+        }
+    }
+    // Keys went, most of them between the same fences.
+    any_of_few(call)
+}
+
+/// One of all keys within one walk over all.
+fn any_of_few(call: &mut Call<'_, '_>) -> Outcome {
+    let (mut found, mut count) = (None, 0);
     let all = (Bound::Unbounded, Bound::Unbounded);
-    let Some(first) = nearest(call, all, false)? else {
-        call.replies.null();
-        return Ok(());
-    };
-    let last = nearest(call, all, true)?.unwrap_or_else(|| first.clone());
-    let place = between(&first, &last);
-    let found = nearest(call, (Bound::Included(&place), Bound::Unbounded), false)?;
-    call.replies.bulk(found.unwrap_or(last));
+    call.data.visit(call.database, all, false, &mut |key, _| {
+        if fastrand::usize(..=count) == 0 {
+            found = Some(Slice::from(key));
+        }
+        count += 1;
+        ControlFlow::Continue(())
+    })?;
+    call.replies.bulk_or_null(found);
     Ok(())
 }
 
-/// The first key within bounds, up or down.
-fn nearest(call: &mut Call<'_, '_>, bounds: Bounds<'_>, is_down: bool) -> Outcome<Option<Slice>> {
-    let mut found = None;
-    call.data.visit(call.database, bounds, is_down, &mut |key, _| {
-        found = Some(Slice::from(key));
-        ControlFlow::Break(())
+/// Each so many keys within bounds one.
+fn fences_in(call: &mut Call<'_, '_>, bounds: Bounds<'_>) -> Outcome<Vec<Slice>> {
+    let (mut fences, mut count) = (Vec::new(), 0);
+    call.data.visit(call.database, bounds, false, &mut |key, _| {
+        count += 1;
+        if count > APART {
+            fences.push(Slice::from(key));
+            count = 1;
+        }
+        ControlFlow::Continue(())
     })?;
-    Ok(found)
-}
-
-/// Bytes at random that are in order between two others.
-fn between(first: &[u8], last: &[u8]) -> Vec<u8> {
-    let common = first.iter().zip(last).take_while(|(one, other)| one == other).count();
-    // What both have, and then a number of 8 bytes between theirs.
-    let number = |key: &[u8]| {
-        let bytes = key[common..].iter().copied().chain(std::iter::repeat(0));
-        bytes.take(8).fold(0, |number, byte| number << 8 | u64::from(byte))
-    };
-    let (low, high) = (number(first), number(last));
-    let place = fastrand::u64(low.min(high)..=high.max(low));
-    let digits = (0..8).rev().map(|digit| (place >> (8 * digit)) as u8);
-    first[..common].iter().copied().chain(digits).collect()
+    Ok(fences)
 }
 
 #[cfg(test)]
@@ -171,16 +205,5 @@ mod tests {
         assert_eq!(prefix_end(b"a\xff"), Some(b"b".to_vec()));
         assert_eq!(prefix_end(b"\xff\xff"), None);
         assert_eq!(prefix_end(b""), None);
-    }
-
-    #[test]
-    fn a_place_between_two_keys() {
-        for (first, last) in [("a", "a"), ("user:1", "user:9"), ("", "z"), ("ab", "b")] {
-            for _ in 0..100 {
-                let place = between(first.as_bytes(), last.as_bytes());
-                let above = [last.as_bytes(), &[0; 9]].concat();
-                assert!(place.as_slice() >= first.as_bytes() && place <= above, "{first} {last}");
-            }
-        }
     }
 }

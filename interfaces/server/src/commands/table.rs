@@ -120,8 +120,8 @@ pub(crate) static ALL: &[Command] = commands! {
         "2.6.0" "Returns in how many milliseconds a key ends.";
     "quit" -1 [FAST STRANGER NOW] (0, 0, 0) Connection Session(Verb::Quit)
         "1.0.0" "Ends the connection.";
-    "randomkey" 1 [READ] (0, 0, 0) Generic Data(scan::randomkey)
-        "1.0.0" "Returns some key.";
+    "randomkey" 1 [READ SLOW] (0, 0, 0) Generic Data(scan::randomkey)
+        "1.0.0" "Returns one of all keys, each as likely.";
     "readonly" 1 [FAST] (0, 0, 0) Connection Session(Verb::ReadOnly)
         "3.0.0" "Lets looks of this connection be at what a node of a cluster has, maybe a little old.";
     "readwrite" 1 [FAST] (0, 0, 0) Connection Session(Verb::ReadWrite)

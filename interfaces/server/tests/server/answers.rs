@@ -245,6 +245,8 @@ fn clients_are_listed_and_killed_and_silent() {
     assert_eq!(list.lines().count(), 2);
     assert_eq!(client.say(&format!("CLIENT KILL ID {id}")), Value::Integer(1));
     assert_eq!(other.try_reply(), None);
+    let refused = Value::Error("ERR client-id should be greater than 0".into());
+    assert_eq!(client.say("CLIENT KILL ID 0"), refused);
     assert_eq!(client.say("CLIENT KILL 1.2.3.4:5"), Value::Error("ERR No such client".into()));
     client.send(b"CLIENT REPLY OFF\r\nSET a 1\r\nPING\r\nCLIENT REPLY ON\r\n");
     assert_eq!(client.reply(), Value::ok());

@@ -20,6 +20,7 @@ mod differential;
 mod exchange;
 #[cfg(feature = "cluster")]
 mod failover;
+mod figures;
 mod full;
 mod kills;
 mod large;
