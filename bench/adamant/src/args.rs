@@ -84,6 +84,7 @@ transactions  snapshots, transactions, and how long readers and writers wait for
 --quick             200,000 entries and smaller batches, one round instead of 3
 --batch-bytes N     bytes of the batch beside which gets are timed (default 100,000,000)
 --load-seconds N    seconds of the load that lasts (default 15)
+--full-log-bytes N  bytes of the log that is filled twice (default 128 MiB)
 --entries N, --rounds N, --seed N, --path DIR, --json FILE: as above
 
 memory        a store of three times the memory that it may take, beside one without a bound
@@ -196,6 +197,8 @@ pub(crate) struct LsmSourcesArguments {
 
 /// The least bound of memory that is measured.
 const MEMORY_BYTES_MIN: u64 = 4 << 20;
+/// The least that a log may have.
+const LOG_BYTES_MIN: u64 = 4 << 20;
 
 /// The least entries that a figure may be judged with.
 const ENTRIES_MIN: u64 = 1_000;
@@ -400,6 +403,9 @@ fn parse_transactions(options: &[&str]) -> Result<Command, String> {
         match option {
             "--entries" => settings.entries = number(option, value()?, ENTRIES_MIN)?,
             "--batch-bytes" => settings.batch_bytes = number(option, value()?, ENTRIES_MIN)?,
+            "--full-log-bytes" => {
+                settings.full_log_bytes = number(option, value()?, LOG_BYTES_MIN)?;
+            }
             "--load-seconds" => {
                 settings.load_time = Duration::from_secs(number(option, value()?, 1)?);
             }

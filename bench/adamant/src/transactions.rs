@@ -6,6 +6,7 @@
 mod settings;
 
 mod batch;
+mod full_log;
 mod load;
 mod serial;
 mod snapshot;
@@ -72,6 +73,8 @@ fn measure(
     batch::measure(&mut session, settings, report)?;
     tell("commits under a load that lasts");
     load::measure(&mut session, settings, directory.path(), report)?;
+    tell("puts where the log is full");
+    full_log::measure(settings, directory.path(), report)?;
     tell("durable puts");
     let (turns, time) = (settings.turns, settings.turn_time);
     durable_puts(&mut session, report, directory.path(), turns, time, &|_| {})?;

@@ -11,7 +11,7 @@ fn a_small_run_reports_all_that_is_asked_for() {
     let json = directory.path().join("rows.jsonl");
     let output = Command::new(env!("CARGO_BIN_EXE_adamant-bench"))
         .args(["transactions", "--quick", "--entries", "2000", "--batch-bytes", "50000"])
-        .args(["--load-seconds", "1", "--path"])
+        .args(["--load-seconds", "1", "--full-log-bytes", "4194304", "--path"])
         .arg(directory.path())
         .arg("--json")
         .arg(&json)
@@ -26,6 +26,7 @@ fn a_small_run_reports_all_that_is_asked_for() {
         ("get.beside_overwrites.count", "adamant"),
         ("exchange.few.2t", "adamant"),
         ("put.buffered.longest", "adamant"),
+        ("put.full_log.second.longest", "adamant"),
         ("raw.write.p99.9", "raw"),
         ("put.sync.8t", "adamant"),
     ] {
@@ -34,7 +35,7 @@ fn a_small_run_reports_all_that_is_asked_for() {
         assert!(row["median"].as_f64().unwrap() > 0.0, "{row}");
     }
     let table = String::from_utf8(output.stdout).unwrap();
-    assert!(table.contains("of 6 figures asked for hold"), "{table}");
+    assert!(table.contains("of 8 figures asked for hold"), "{table}");
     let left = fs::read_dir(directory.path()).unwrap().count();
     assert_eq!(left, 1, "only the rows are left");
 }

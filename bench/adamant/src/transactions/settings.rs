@@ -25,6 +25,8 @@ pub struct Settings {
     pub turn_time: Duration,
     /// Bytes of log that a store may keep.
     pub log_bytes_max: u64,
+    /// The same where it is to be full: twice as many are written.
+    pub full_log_bytes: u64,
     /// Where everything random comes from.
     pub seed: u64,
     /// A directory to work in; what is made there is removed at the end.
@@ -43,6 +45,7 @@ impl Settings {
             turns: 3,
             turn_time: Duration::from_millis(300),
             log_bytes_max: 128 << 20,
+            full_log_bytes: 128 << 20,
             seed: 1,
             path: PathBuf::from("."),
         }
