@@ -38,7 +38,8 @@ pub(crate) fn text(shared: &Shared, asked: &[Bytes]) -> String {
         let wants = |word: &Bytes| {
             is_word(word, name) || is_all(word) && (is_default || !is_word(word, "default"))
         };
-        if !asked.iter().any(wants) && !(asked.is_empty() && is_default) {
+        let is_asked = asked.iter().any(wants) || asked.is_empty() && is_default;
+        if !is_asked {
             continue;
         }
         if !text.is_empty() {
