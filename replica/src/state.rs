@@ -362,9 +362,7 @@ fn apply_ending(
             keyspace.within(transaction).remove_expired(entries_max)?;
         }
         Change::ClearEnding { .. } => {
-            let (entries, deadlines) = keyspace.keyspaces();
-            remove_range(transaction, entries, ..)?;
-            remove_range(transaction, deadlines, ..)?;
+            keyspace.within(transaction).clear()?;
         }
         Change::Put { .. }
         | Change::Delete { .. }

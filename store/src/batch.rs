@@ -14,7 +14,8 @@ use crate::content::{Content, MoveKind};
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::limits::{check_key, check_value};
-use crate::shared::{KeyspaceState, Shared};
+use crate::shared::Shared;
+use crate::state::KeyspaceState;
 
 /// Changes to any number of keyspaces of one store, to be committed as one: after a crash all of
 /// them are there or none.
@@ -239,6 +240,7 @@ impl Batch {
         if !Arc::ptr_eq(&self.shared, &keyspace.shared) {
             return Err(Error::OtherStore { name: keyspace.name().into() });
         }
+        keyspace.check_writes()?;
         let state = &keyspace.state;
         // Few keyspaces, and mostly the same one as last time: from the end, one by one.
         let index = match self.keyspaces.iter().rposition(|known| known.id == state.id) {

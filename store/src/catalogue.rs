@@ -20,7 +20,10 @@ use crate::bounds::Direction;
 use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::forest::Forest;
-use crate::layout::{KeyspaceEntry, STORE_FORMAT, STORE_MAGIC, STORE_ROOT, StoreHead};
+use crate::kind::KeyspaceKind;
+use crate::layout::{
+    KeyspaceEntry, STORE_FORMAT, STORE_FORMAT_MIN, STORE_MAGIC, STORE_ROOT, StoreHead,
+};
 use crate::limits::NAME_BYTES_MAX;
 use crate::map::Map;
 
@@ -30,6 +33,9 @@ pub(crate) struct Catalogue {
     head: Ptr<StoreHead>,
     tree: Tree,
     forest: Arc<Forest>,
+    /// How often an entry was looked for.
+    #[cfg(test)]
+    pub(crate) looks: Arc<std::sync::atomic::AtomicU64>,
 }
 
 impl Catalogue {
@@ -60,16 +66,24 @@ impl Catalogue {
                 ),
             });
         }
-        if head.format.get() != STORE_FORMAT && !is_planted("checksum.store-format") {
+        let is_known = (STORE_FORMAT_MIN..=STORE_FORMAT).contains(&head.format.get());
+        if !is_known && !is_planted("checksum.store-format") {
             return Err(Error::Damaged {
                 what: format!(
-                    "the store's head has format {}, this version knows {STORE_FORMAT}",
+                    "the store's head has format {}, this version knows {STORE_FORMAT_MIN} to \
+                     {STORE_FORMAT}",
                     head.format
                 ),
             });
         }
         let tree = Tree::open_as(heap, Engine::Bplus, head.catalogue.get())?;
-        Ok(Self { head: pointer, tree, forest })
+        Ok(Self {
+            head: pointer,
+            tree,
+            forest,
+            #[cfg(test)]
+            looks: Arc::default(),
+        })
     }
 
     /// What keeps the keyspace of an entry.
@@ -89,6 +103,8 @@ impl Catalogue {
 
     /// The entry of a keyspace.
     pub(crate) fn find<R: Read>(&self, heap: &R, name: &str) -> Result<Option<KeyspaceEntry>> {
+        #[cfg(test)]
+        self.looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         match self.tree.find(heap, name.as_bytes())? {
             Some(bytes) => Ok(Some(parse(name, bytes)?)),
             None => Ok(None),
@@ -106,6 +122,8 @@ impl Catalogue {
         heap: &R,
         names: (Bound<&[u8]>, Bound<&[u8]>),
     ) -> Result<Vec<(String, KeyspaceEntry)>> {
+        #[cfg(test)]
+        self.looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let mut entries = Vec::new();
         let mut outcome = Ok(());
         self.tree.scan(
@@ -132,15 +150,32 @@ impl Catalogue {
         &self,
         heap: &mut Transaction<'_>,
         name: &str,
-        engine: Engine,
+        (engine, kind): (Engine, u16),
     ) -> Result<KeyspaceEntry> {
         let head = heap.write_as(self.head)?;
         let id = head.next_keyspace.get();
         head.next_keyspace = (id + 1).into();
+        head.format = STORE_FORMAT.into();
         let entry = Map::create(&self.forest, name, engine, heap)?.entry(id);
+        let entry = KeyspaceEntry { kind: kind.into(), ..entry };
         let replaced = self.tree.insert(heap, name.as_bytes(), entry.as_bytes())?;
         assert!(!replaced, "a keyspace is added where none was found under the same lock");
         Ok(entry)
+    }
+
+    /// Says of a keyspace of what kind it is, of which none was said.
+    pub(crate) fn mark<W: Write>(
+        &self,
+        heap: &mut W,
+        name: &str,
+        entry: &KeyspaceEntry,
+        kind: KeyspaceKind,
+    ) -> Result<()> {
+        heap.write_as(self.head)?.format = STORE_FORMAT.into();
+        let entry = KeyspaceEntry { kind: kind.number().into(), ..*entry };
+        let replaced = self.tree.insert(heap, name.as_bytes(), entry.as_bytes())?;
+        assert!(replaced, "a keyspace gets a kind that was found under the same lock");
+        Ok(())
     }
 
     /// Makes a keyspace one of another engine, with the same number and entries. Of two trees on the heap
@@ -154,7 +189,6 @@ impl Catalogue {
         engine: Engine,
     ) -> Result<Option<Map>> {
         let source = self.map(heap, name, entry)?;
-        let id = entry.id.get();
         if source.lsm().is_some() || engine == Engine::Lsm {
             self.clear(heap, name, entry, engine)?.fill(heap, &source)?;
             return Ok(Some(source));
@@ -162,7 +196,8 @@ impl Catalogue {
         let target = Map::create(&self.forest, name, engine, heap)?;
         target.fill(heap, &source)?;
         source.destroy(&self.forest, heap)?;
-        let replaced = self.tree.insert(heap, name.as_bytes(), target.entry(id).as_bytes())?;
+        let replaced =
+            self.tree.insert(heap, name.as_bytes(), kept_by(entry, &target).as_bytes())?;
         assert!(replaced, "a keyspace is converted that was found under the same lock");
         Ok(None)
     }
@@ -236,8 +271,7 @@ impl Catalogue {
     ) -> Result<Map> {
         self.retire(heap, name, entry)?;
         let map = Map::create(&self.forest, name, engine, heap)?;
-        let entry = map.entry(entry.id.get());
-        let replaced = self.tree.insert(heap, name.as_bytes(), entry.as_bytes())?;
+        let replaced = self.tree.insert(heap, name.as_bytes(), kept_by(entry, &map).as_bytes())?;
         assert!(!replaced, "its entry was just taken away");
         Ok(map)
     }
@@ -298,6 +332,18 @@ impl Catalogue {
         assert!(removed, "a keyspace is dropped that was found under the same lock");
         Ok(())
     }
+}
+
+/// What the catalogue says of a keyspace that has another tree now.
+fn kept_by(entry: &KeyspaceEntry, map: &Map) -> KeyspaceEntry {
+    KeyspaceEntry { kind: entry.kind, ..map.entry(entry.id.get()) }
+}
+
+/// The kind that an entry says.
+pub(crate) fn kind_of(name: &str, entry: &KeyspaceEntry) -> Result<KeyspaceKind> {
+    let kind = entry.kind.get();
+    let known = KeyspaceKind::numbered(kind);
+    known.ok_or_else(|| Error::UnknownKind { name: name.into(), kind })
 }
 
 /// Under which a tree is kept that was a keyspace's: longer than any name.
@@ -372,7 +418,7 @@ mod tests {
             (
                 |head| head.format = (STORE_FORMAT + 1).into(),
                 |head| head.format = STORE_FORMAT.into(),
-                "has format 2",
+                "has format 3",
             ),
         ] {
             change(spoil);

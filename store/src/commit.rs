@@ -17,7 +17,8 @@ use crate::content::{MoveKind, Step};
 use crate::error::Result;
 use crate::map::Map;
 use crate::pieces::{Progress, is_large, split_piece};
-use crate::shared::{KeyVisitor, KeyspaceState};
+use crate::shared::KeyVisitor;
+use crate::state::KeyspaceState;
 
 impl Batch {
     /// Makes all changes in one commit, and returns when it is as durable as asked.

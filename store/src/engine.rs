@@ -21,7 +21,8 @@ use adamant_trees::{
 use crate::bounds::Direction;
 use crate::error::{Error, Result};
 use crate::layout::{
-    ENGINE_BPLUS, ENGINE_BTREE, ENGINE_CRITBIT, ENGINE_LSM, ENGINE_REDBLACK, KeyspaceEntry,
+    ENGINE_BPLUS, ENGINE_BTREE, ENGINE_CRITBIT, ENGINE_LSM, ENGINE_REDBLACK, KIND_PLAIN,
+    KeyspaceEntry,
 };
 
 /// Pairs whose keys are in memory beside the trees while one is filled from another.
@@ -108,6 +109,7 @@ impl Engine {
             head: head.into(),
             engine: self.number().into(),
             format: self.format().into(),
+            kind: KIND_PLAIN.into(),
             reserved: 0.into(),
         }
     }

@@ -8,6 +8,8 @@ use adamant_lsm::Error as LsmError;
 use adamant_medium::error::Error as MediumError;
 use adamant_trees::error::Error as TreeError;
 
+use crate::kind::{KeyspaceKind, entries_of};
+
 /// The result of a store's operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -165,10 +167,25 @@ pub enum Error {
         /// What is there.
         found: String,
     },
-    /// The keyspace exists, with entries that were not made to end.
+    /// The keyspace, or the one that would have its deadlines, exists, with entries that were not made to end.
     NotExpiring {
         /// Its name.
         name: String,
+    },
+    /// The keyspace holds entries that end, or their deadlines: only [`Store::expiring`](crate::Store::expiring)
+    /// opens it to write.
+    WrongKind {
+        /// Its name.
+        name: String,
+        /// What it holds.
+        found: KeyspaceKind,
+    },
+    /// The keyspace is of a kind that this version does not know.
+    UnknownKind {
+        /// Its name.
+        name: String,
+        /// The kind's number in the catalogue.
+        kind: u16,
     },
     /// The store was closed.
     Closed,
@@ -275,6 +292,7 @@ impl Error {
             self,
             Self::NotAStore { .. }
                 | Self::UnknownEngine { .. }
+                | Self::UnknownKind { .. }
                 | Self::Heap(HeapError::Unsupported { .. })
         )
     }
@@ -451,9 +469,23 @@ impl fmt::Display for Error {
             ),
             Self::NotExpiring { name } => write!(
                 f,
-                "the keyspace {name:?} was asked for with entries that may end, and holds others (there is \
-                 no {:?}); use it as it is, or name another one",
-                format!("{name}.deadlines")
+                "the keyspace {name:?} is needed for entries that may end, and holds others; open it by \
+                 `Store::keyspace`, or name another one"
+            ),
+            Self::WrongKind { name, found: KeyspaceKind::Deadlines } => write!(
+                f,
+                "the keyspace {name:?} holds the deadlines of the keyspace {:?}; open, rename and drop that, \
+                 by `Store::expiring`",
+                entries_of(name)
+            ),
+            Self::WrongKind { name, found } => write!(
+                f,
+                "the keyspace {name:?} holds entries of the kind {found}; open it by `Store::{found}`"
+            ),
+            Self::UnknownKind { name, kind } => write!(
+                f,
+                "the keyspace {name:?} is of kind {kind}, which this version does not know; open it with a \
+                 newer version"
             ),
             Self::Closed => f.write_str("the store was closed; open it again"),
             Self::Reentrant => f.write_str(

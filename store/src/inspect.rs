@@ -4,6 +4,7 @@
 //! Thread safety: each part is looked at under the shared lock, and may be a commit older than
 //! the next part.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,11 +13,12 @@ use adamant_heap::access::Read;
 use adamant_lsm::LsmCheck;
 use adamant_trees::Report;
 
-use crate::catalogue::{Catalogue, has_other_objects, is_visible};
+use crate::catalogue::{Catalogue, has_other_objects, is_visible, kind_of};
 use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::forest::Forest;
-use crate::layout::STORE_ROOT;
+use crate::kind::{KeyspaceKind, deadlines_of, entries_of};
+use crate::layout::{KeyspaceEntry, STORE_ROOT};
 use crate::map::Map;
 use crate::metrics::CommitStats;
 use crate::shared::Shared;
@@ -41,6 +43,8 @@ pub struct KeyspaceInfo {
     pub name: String,
     /// The engine that keeps it.
     pub engine: Engine,
+    /// What kind of entries it holds.
+    pub kind: KeyspaceKind,
     /// Entries in it; of the engine `lsm` about, since versions that were not merged yet count one by one.
     pub entries: u64,
 }
@@ -186,7 +190,8 @@ pub(crate) fn keyspaces(shared: &Shared) -> Result<Vec<KeyspaceInfo>> {
             Some(entries) => entries,
             None => map.lsm().map_or(0, |tree| tree.entries_about()),
         };
-        found.push(KeyspaceInfo { name, engine: map.engine(), entries });
+        let kind = kind_of(&name, &entry)?;
+        found.push(KeyspaceInfo { name, engine: map.engine(), kind, entries });
     }
     Ok(found)
 }
@@ -224,6 +229,7 @@ pub(crate) fn check(shared: &Shared) -> Result<CheckReport> {
             catalogue.list(&view)
         });
         if let Some(list) = report.take(CATALOGUE, walked) {
+            report.findings.extend(lone_halves(&list));
             entries = list;
         }
     }
@@ -296,7 +302,9 @@ pub(crate) fn check_salvage(salvage: &Salvage, forest: &Arc<Forest>) -> Vec<Find
         blocks += catalogue.tree().blocks(&tree);
         catalogue.list(salvage)
     });
-    for (name, entry) in report.take(CATALOGUE, walked).unwrap_or_default() {
+    let list = report.take(CATALOGUE, walked).unwrap_or_default();
+    report.findings.extend(lone_halves(&list));
+    for (name, entry) in list {
         let walked = match catalogue.map(salvage, &name, &entry) {
             Ok(Map::Lsm(log)) => log.check(salvage).map(|check| {
                 let blocks = check.blocks();
@@ -313,6 +321,30 @@ pub(crate) fn check_salvage(salvage: &Salvage, forest: &Arc<Forest>) -> Vec<Find
         report.findings.extend(wrong_blocks(blocks, found, others));
     }
     report.findings
+}
+
+/// Keyspaces of entries that end without their deadlines, and the other way round, and kinds that nobody knows.
+fn lone_halves(list: &[(String, KeyspaceEntry)]) -> Vec<Finding> {
+    let visible = || list.iter().filter(|(name, _)| is_visible(name));
+    let kinds: HashMap<&str, u16> =
+        visible().map(|(name, entry)| (&**name, entry.kind.get())).collect();
+    let mut findings = Vec::new();
+    for (name, entry) in visible() {
+        let (half, kind) = match kind_of(name, entry) {
+            Ok(KeyspaceKind::Plain) => continue,
+            Ok(KeyspaceKind::Expiring) => (deadlines_of(name), KeyspaceKind::Deadlines),
+            Ok(KeyspaceKind::Deadlines) => (entries_of(name).to_owned(), KeyspaceKind::Expiring),
+            Err(error) => {
+                findings.push(Finding::of(CATALOGUE, &error));
+                continue;
+            }
+        };
+        if kinds.get(&*half) != Some(&kind.number()) {
+            let what = format!("expected the keyspace {half:?} of kind {kind} beside {name:?}");
+            findings.push(Finding::new(CATALOGUE, what));
+        }
+    }
+    findings
 }
 
 /// Walks a tree to its end: blocks of the heap that it takes, and what is in it.

@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 use adamant_heap::durability::Durability;
 use adamant_lsm::{LsmStats, TableMeta as LsmTable};
+use adamant_wire::mutants::is_planted;
 
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::kind::KeyspaceKind;
+use crate::limits::check_plain;
 use crate::map::Map;
-use crate::shared::{KeyspaceState, Shared};
+use crate::shared::Shared;
+use crate::state::KeyspaceState;
 
 /// A handle to one keyspace of a store: cheap to clone, to be shared between threads.
 ///
@@ -30,11 +34,31 @@ pub struct Keyspace {
     pub(crate) shared: Arc<Shared>,
     pub(crate) state: Arc<KeyspaceState>,
     pub(crate) durability: Durability,
+    /// Whether it is there to look at what another door writes.
+    is_lent: bool,
 }
 
 impl Keyspace {
     pub(crate) fn new(shared: &Arc<Shared>, state: Arc<KeyspaceState>) -> Self {
-        Self { shared: Arc::clone(shared), state, durability: shared.durability() }
+        Self { shared: Arc::clone(shared), state, durability: shared.durability(), is_lent: false }
+    }
+
+    /// To look at: it is refused to write by this handle, unless its entries are those that anybody writes.
+    pub(crate) fn lent(shared: &Arc<Shared>, state: Arc<KeyspaceState>) -> Self {
+        Self { is_lent: true, ..Self::new(shared, state) }
+    }
+
+    /// Fails unless this handle may write.
+    pub(crate) fn check_writes(&self) -> Result<()> {
+        if self.is_lent && !is_planted("expiring.everybody-writes-what-is-lent") {
+            return check_plain(self.name(), self.state.kind);
+        }
+        Ok(())
+    }
+
+    /// What kind of entries it holds.
+    pub fn kind(&self) -> KeyspaceKind {
+        self.state.kind
     }
 
     /// The name.

@@ -1,6 +1,8 @@
 //! How a keyspace is created or opened.
 
 use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::state::KeyspaceState;
 
 /// Options of a keyspace, set one after the other.
 ///
@@ -32,5 +34,17 @@ impl KeyspaceOptions {
     pub fn engine(mut self, engine: Engine) -> Self {
         self.engine = Some(engine);
         self
+    }
+
+    /// Fails unless a keyspace that exists is as asked for.
+    pub(crate) fn check(self, state: &KeyspaceState) -> Result<()> {
+        match self.engine {
+            Some(expected) if expected != state.engine() => Err(Error::WrongEngine {
+                name: state.name.to_string(),
+                expected: expected.name(),
+                found: state.engine().name(),
+            }),
+            _ => Ok(()),
+        }
     }
 }

@@ -10,8 +10,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const STORE_ROOT: usize = 0;
 /// First bytes of the store's head.
 pub const STORE_MAGIC: [u8; 8] = *b"AdamStor";
-/// The version of the head and of the catalogue's entries that this code writes.
-pub const STORE_FORMAT: u32 = 1;
+/// The version of the head and of the catalogue's entries that this code writes. A store of format 1 gets it
+/// with the first entry that says of what kind its keyspace is.
+pub const STORE_FORMAT: u32 = 2;
+/// The lowest that this code reads: its entries do not say the kind.
+pub const STORE_FORMAT_MIN: u32 = 1;
 
 /// The head of a store: one block, named by the heap's root `STORE_ROOT`.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -19,7 +22,7 @@ pub const STORE_FORMAT: u32 = 1;
 pub struct StoreHead {
     /// `STORE_MAGIC`.
     pub magic: [u8; 8],
-    /// `STORE_FORMAT`.
+    /// `STORE_FORMAT_MIN` to `STORE_FORMAT`.
     pub format: U32,
     /// The number that the next file of the engine `lsm` gets; 0 while there was none.
     pub next_file: U32,
@@ -44,8 +47,10 @@ pub struct KeyspaceEntry {
     pub engine: U16,
     /// Version of the engine's format.
     pub format: U16,
+    /// One of the `KIND_` constants.
+    pub kind: U16,
     /// Zero.
-    pub reserved: U32,
+    pub reserved: U16,
 }
 
 /// The engine `bplus`.
@@ -59,8 +64,18 @@ pub const ENGINE_REDBLACK: u16 = 4;
 /// The engine `lsm`.
 pub const ENGINE_LSM: u16 = 5;
 
+/// Of a keyspace from before kinds were kept: entries of any kind.
+pub const KIND_UNSAID: u16 = 0;
+/// Entries as they are.
+pub const KIND_PLAIN: u16 = 1;
+/// Entries that end: each value stands behind its deadline.
+pub const KIND_EXPIRING: u16 = 2;
+/// The deadlines of the keyspace whose name is this one's without `.deadlines`.
+pub const KIND_DEADLINES: u16 = 3;
+
 const _: () = assert!(size_of::<StoreHead>() == 32);
 const _: () = assert!(size_of::<KeyspaceEntry>() == 24);
 const _: () = assert!(std::mem::offset_of!(StoreHead, next_file) == HEAD_NEXT_FILE_AT);
 const _: () = assert!(std::mem::offset_of!(StoreHead, catalogue) == 24);
 const _: () = assert!(std::mem::offset_of!(KeyspaceEntry, engine) == 16);
+const _: () = assert!(std::mem::offset_of!(KeyspaceEntry, kind) == 20);

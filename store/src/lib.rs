@@ -56,6 +56,9 @@
 //!   opened again.
 #![forbid(unsafe_code)]
 
+pub mod layout;
+mod kind;
+
 mod error;
 mod limits;
 mod metrics;
@@ -67,11 +70,9 @@ mod spans;
 mod bunch;
 mod content;
 mod guard;
-pub mod layout;
 mod options;
 
 mod engine;
-mod keyspace_options;
 
 mod pulse;
 mod forest;
@@ -88,7 +89,12 @@ mod seen;
 mod versions;
 mod maintain;
 
+mod state;
+mod keyspace_options;
+
 mod shared;
+
+mod list;
 
 mod pieces;
 
@@ -128,10 +134,13 @@ mod backup;
 mod restore;
 mod compact;
 
+mod rescue_ending;
 mod rescue;
 
 mod repair;
 
+#[cfg(test)]
+mod kinds;
 #[cfg(test)]
 mod renames;
 #[cfg(test)]
@@ -166,6 +175,7 @@ pub use inspect::{CheckReport, Finding, KeyspaceCheck, KeyspaceInfo, Stats};
 pub use iterate::{Entries, Iter, Keys};
 pub use keyspace::Keyspace;
 pub use keyspace_options::KeyspaceOptions;
+pub use kind::KeyspaceKind;
 pub use limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
 pub use load::Loaded;
 pub use metrics::{CommitStats, Latencies};

@@ -1,6 +1,7 @@
 //! How long keys, values and names may be, and the checks that say so.
 
 use crate::error::{Error, Result};
+use crate::kind::KeyspaceKind;
 
 /// Bytes that a key may have. The empty key is an error.
 pub const KEY_BYTES_MAX: usize = 65_535;
@@ -28,6 +29,14 @@ pub(crate) fn check_value_bytes(bytes: u64) -> Result<()> {
         return Err(Error::ValueTooLong { bytes, bytes_max: VALUE_BYTES_MAX });
     }
     Ok(())
+}
+
+/// Fails unless a keyspace of a kind may be opened, or written to, as entries as they are.
+pub(crate) fn check_plain(name: &str, kind: KeyspaceKind) -> Result<()> {
+    match kind {
+        KeyspaceKind::Plain => Ok(()),
+        found => Err(Error::WrongKind { name: name.into(), found }),
+    }
 }
 
 /// Fails unless this can be the name of a keyspace. All characters are allowed: a name is never

@@ -82,6 +82,7 @@ impl Keyspace {
         &self,
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Loaded> {
+        self.check_writes()?;
         let is_tree = self.engine() != Engine::Lsm;
         let mut loaded = Loaded::default();
         let mut piece = Content::default();
@@ -138,6 +139,7 @@ impl Keyspace {
         &self,
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Loaded> {
+        self.check_writes()?;
         let mut loaded = Loaded::default();
         let mut sorted = Content::default();
         for (key, value) in entries {

@@ -90,7 +90,7 @@ impl Keyspace {
         let (key, new_key) = (key.as_ref(), new_key.as_ref());
         check_key(key)?;
         check_key(new_key)?;
-        self.check_same_store(target)?;
+        self.check_pair(target)?;
         let keys = |each: &mut KeyVisitor<'_>| {
             each(&self.state, key)?;
             each(&target.state, new_key)
@@ -127,7 +127,7 @@ impl Keyspace {
         let (key, other_key) = (key.as_ref(), other_key.as_ref());
         check_key(key)?;
         check_key(other_key)?;
-        self.check_same_store(other)?;
+        self.check_pair(other)?;
         let keys = |each: &mut KeyVisitor<'_>| {
             each(&self.state, key)?;
             each(&other.state, other_key)
@@ -163,7 +163,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::move_to`]; the pieces before the failing one have moved.
     pub fn move_range(&self, range: impl KeyBounds, target: &Keyspace) -> Result<MovedRange> {
-        self.check_same_store(target)?;
+        self.check_pair(target)?;
         let mut moved = MovedRange::default();
         let mut rest = KeyRange::new(&range);
         if rest.is_none() {
@@ -212,10 +212,12 @@ impl Keyspace {
         })
     }
 
-    fn check_same_store(&self, other: &Self) -> Result<()> {
-        if Arc::ptr_eq(&self.shared, &other.shared) {
-            return Ok(());
+    /// Fails unless both are of one store, and may be written to.
+    fn check_pair(&self, other: &Self) -> Result<()> {
+        if !Arc::ptr_eq(&self.shared, &other.shared) {
+            return Err(Error::OtherStore { name: other.name().into() });
         }
-        Err(Error::OtherStore { name: other.name().into() })
+        self.check_writes()?;
+        other.check_writes()
     }
 }

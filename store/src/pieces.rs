@@ -14,7 +14,8 @@ use adamant_slice::Slice;
 use adamant_trees::Operation;
 
 use crate::error::Result;
-use crate::shared::{KeyspaceState, Shared};
+use crate::shared::Shared;
+use crate::state::KeyspaceState;
 
 /// Operations and bytes of a commit from which on it is made in pieces: what takes some 500 us. Below, the
 /// copies cost more than readers gain.

@@ -13,7 +13,6 @@ use adamant_heap::durability::Durability;
 use crate::catalogue::has_other_objects;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
-use crate::keyspace_options::KeyspaceOptions;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
@@ -30,8 +29,10 @@ pub(crate) fn rebuild(source: &Arc<Shared>, target: &Store) -> Result<()> {
     let (states, snapshot) = source.all_keyspaces(|| Snapshot::open(source))?;
     for state in states {
         let keyspace = Keyspace::new(source, state);
-        let options = KeyspaceOptions::new().engine(keyspace.engine());
-        let copy = target.create_keyspace_with(keyspace.name(), options)?;
+        let (name, engine) = (keyspace.name(), keyspace.engine());
+        let copy = target.shared.create_keyspace(name, engine, keyspace.state.kind_number)?;
+        let copy = copy.ok_or_else(|| Error::KeyspaceExists { name: name.into() })?;
+        let copy = Keyspace::new(&target.shared, copy);
         let mut failed = None;
         let entries = snapshot
             .iter(&keyspace)

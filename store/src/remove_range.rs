@@ -51,6 +51,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::insert`]; the pieces before the failing one are gone.
     pub fn remove_range(&self, range: impl KeyBounds) -> Result<()> {
+        self.check_writes()?;
         let mut rest = KeyRange::new(&range);
         if rest.is_none() {
             return self.settle();

@@ -6,7 +6,7 @@
 //! that its leaf keeps of its key. What cannot be read is counted and described.
 //! Thread safety: one thread, on a heap that nobody changes.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
@@ -29,9 +29,12 @@ use crate::error::Result;
 use crate::forest::Forest;
 use crate::inspect::{CATALOGUE, Finding, check_salvage};
 use crate::keyspace::Keyspace;
-use crate::keyspace_options::KeyspaceOptions;
-use crate::layout::{KeyspaceEntry, STORE_MAGIC, STORE_ROOT, StoreHead};
+use crate::kind::{KeyspaceKind, deadlines_of, entries_of};
+use crate::layout::{
+    KIND_DEADLINES, KIND_EXPIRING, KIND_PLAIN, KeyspaceEntry, STORE_MAGIC, STORE_ROOT, StoreHead,
+};
 use crate::limits::check_name;
+use crate::rescue_ending::{are_halves, keyspace_in, match_deadlines};
 use crate::store::Store;
 
 /// Where pairs go whose keyspace cannot be told.
@@ -132,6 +135,13 @@ pub(crate) fn rescue(
         report.keyspaces.push(work.keyspace(index, &name, place)?);
     }
     work.orphans(&mut report.keyspaces)?;
+    for name in &work.ending {
+        let (removed, added) = match_deadlines(target, name)?;
+        let rows = report.keyspaces.iter_mut().find(|keyspace| entries_of(&keyspace.name) == name);
+        if let Some(rows) = rows.filter(|keyspace| keyspace.name != *name) {
+            rows.saved = rows.saved + added - removed;
+        }
+    }
     for root in (0..ROOT_COUNT).filter(|root| *root != STORE_ROOT) {
         if salvage.root(root).is_ok_and(|word| word != 0) {
             let what = "is a program's own heap objects; these are not saved";
@@ -146,8 +156,8 @@ pub(crate) fn rescue(
     Ok(report)
 }
 
-/// The engine and the head of a tree.
-type TreePlace = (Engine, u64);
+/// The engine and the head of a tree, and the number of the kind of the keyspace that it keeps.
+type TreePlace = (Engine, u64, u16);
 
 /// Keys below which something of a keyspace was lost: leaves with such keys may be its own.
 struct LostRange {
@@ -170,14 +180,16 @@ struct Rescue<'s> {
     /// Leaves that a tree referred to.
     leaves: HashSet<u64>,
     lost: Vec<LostRange>,
+    /// Keyspaces of entries that end.
+    ending: Vec<String>,
     /// Whether there may be leaves whose tree is gone altogether.
     lost_trees: bool,
 }
 
 impl<'s> Rescue<'s> {
     fn new(salvage: &'s Salvage, forest: &'s Arc<Forest>, target: &'s Store) -> Self {
-        let (leaves, lost) = (HashSet::new(), Vec::new());
-        Self { salvage, forest, target, leaves, lost, lost_trees: false }
+        let (leaves, lost, ending) = (HashSet::new(), Vec::new(), Vec::new());
+        Self { salvage, forest, target, leaves, lost, ending, lost_trees: false }
     }
 
     /// Name and place of every tree: by the catalogue, and those that nothing names.
@@ -185,7 +197,7 @@ impl<'s> Rescue<'s> {
         let heads = self.heads();
         let findings_before = findings.len();
         let catalogue = self.catalogue(&heads, findings);
-        let mut named = BTreeMap::new();
+        let (mut named, mut dropped) = (BTreeMap::new(), Vec::new());
         let mut known: HashSet<u64> = catalogue.into_iter().collect();
         if let Some(head) = catalogue {
             Bplus::salvage(self.salvage, head, &mut self.leaves, &mut |found| match found {
@@ -193,8 +205,9 @@ impl<'s> Rescue<'s> {
                     Some((name, place)) => {
                         known.insert(place.1);
                         // What is kept for a snapshot was dropped.
-                        if is_visible(&name) {
-                            named.insert(name, place);
+                        match is_visible(&name) {
+                            true => drop(named.insert(name, place)),
+                            false => dropped.push(place),
                         }
                     }
                     None => {
@@ -210,13 +223,50 @@ impl<'s> Rescue<'s> {
             });
         }
         self.lost_trees = findings.len() > findings_before;
+        for (engine, head, _) in dropped.into_iter().filter(|place| place.0 != Engine::Lsm) {
+            // So that nobody takes its leaves for some that another one lost.
+            Tree::salvage(self.salvage, engine, head, &mut self.leaves, &mut |_| {});
+        }
+        let named = self.halves(named, findings);
         let unnamed = heads.into_iter().filter(|(_, head)| !known.contains(head));
-        let unnamed = unnamed.map(|place| (format!("{LOST_AND_FOUND}/{:x}", place.1), place));
+        let unnamed = unnamed.map(|(engine, head)| {
+            (format!("{LOST_AND_FOUND}/{head:x}"), (engine, head, KIND_PLAIN))
+        });
         named.into_iter().chain(unnamed).collect()
     }
 
+    /// Notes which keyspaces hold entries that end. Whose other half has no name any more is saved as bytes.
+    fn halves(
+        &mut self,
+        mut named: BTreeMap<String, TreePlace>,
+        findings: &mut Vec<Finding>,
+    ) -> BTreeMap<String, TreePlace> {
+        let kinds: BTreeMap<String, u16> =
+            named.iter().map(|(name, place)| (name.clone(), place.2)).collect();
+        for (name, kind) in &kinds {
+            let what = match *kind {
+                KIND_EXPIRING => match kinds.get(&deadlines_of(name)) {
+                    None | Some(&KIND_DEADLINES) => {
+                        self.ending.push(name.clone());
+                        continue;
+                    }
+                    Some(_) => format!("the deadlines of {name:?} are not where they should be"),
+                },
+                KIND_DEADLINES if kinds.get(entries_of(name)) != Some(&KIND_EXPIRING) => {
+                    format!("there are no entries of the deadlines {name:?}")
+                }
+                _ => continue,
+            };
+            findings.push(Finding::new(CATALOGUE, format!("{what}; saved as bytes")));
+            if let Some(place) = named.get_mut(name) {
+                place.2 = KIND_PLAIN;
+            }
+        }
+        named
+    }
+
     /// Every block that begins as the head of a tree does.
-    fn heads(&self) -> Vec<TreePlace> {
+    fn heads(&self) -> Vec<(Engine, u64)> {
         let mut heads = Vec::new();
         // Those of all engines are of one size.
         self.salvage.blocks_of(Bplus::HEAD_BYTES, &mut |block| {
@@ -228,7 +278,7 @@ impl<'s> Rescue<'s> {
 
     /// Head of the catalogue: the one that the store's head names, or else the tree all of whose
     /// pairs are keyspaces.
-    fn catalogue(&self, heads: &[TreePlace], findings: &mut Vec<Finding>) -> Option<u64> {
+    fn catalogue(&self, heads: &[(Engine, u64)], findings: &mut Vec<Finding>) -> Option<u64> {
         let head = self.salvage.root(STORE_ROOT).and_then(|root| {
             self.salvage.read(Ptr::<StoreHead>::new(root)).map(|head| (root, *head))
         });
@@ -256,14 +306,15 @@ impl<'s> Rescue<'s> {
         &mut self,
         index: usize,
         name: &str,
-        (engine, head): TreePlace,
+        (engine, head, kind): TreePlace,
     ) -> Result<KeyspaceRepair> {
         if engine == Engine::Lsm {
-            return self.log(name, head);
+            return self.log(name, head, kind);
         }
         let tree = Tree::open_as(self.salvage, engine, head);
         let expected = tree.and_then(|tree| tree.len(self.salvage)).ok();
-        let mut writer = Writer::new(self.target, name, engine, expected)?;
+        let keyspace = keyspace_in(self.target, name, engine, kind)?;
+        let mut writer = Writer::new(keyspace, expected);
         let lost = &mut self.lost;
         Tree::salvage(self.salvage, engine, head, &mut self.leaves, &mut |found| {
             // Only leaves of a bplus tree can be found again.
@@ -288,8 +339,8 @@ impl<'s> Rescue<'s> {
 
     /// Saves a log-structured merge tree: from the low end to what cannot be read, and from the high end
     /// down to it.
-    fn log(&self, name: &str, head: u64) -> Result<KeyspaceRepair> {
-        let mut writer = Writer::new(self.target, name, Engine::Lsm, None)?;
+    fn log(&self, name: &str, head: u64, kind: u16) -> Result<KeyspaceRepair> {
+        let mut writer = Writer::new(keyspace_in(self.target, name, Engine::Lsm, kind)?, None);
         let store = self.salvage.root(STORE_ROOT).unwrap_or(0);
         let tree = self.forest.tree(self.salvage, store, name, head).or_else(|_| {
             let mut lost = |records| writer.note(Some(lost_records(&records)));
@@ -342,7 +393,7 @@ impl<'s> Rescue<'s> {
             // Nothing is missing, so nothing is an orphan.
             return Ok(());
         }
-        let mut orphans: BTreeMap<Option<usize>, Vec<u64>> = BTreeMap::new();
+        let mut orphans: Vec<(Option<usize>, u64)> = Vec::new();
         self.salvage.blocks_of(Bplus::ORPHAN_BYTES, &mut |block| {
             if self.leaves.contains(&block) || self.is_of_catalogue(block) {
                 return;
@@ -351,13 +402,53 @@ impl<'s> Rescue<'s> {
                 let mut owners = self.lost.iter().filter(|range| range.holds(low, high));
                 let owner = owners.next().map(|range| range.keyspace);
                 let is_certain = owners.all(|range| Some(range.keyspace) == owner);
-                orphans.entry(owner.filter(|_| is_certain)).or_default().push(block);
+                orphans.push((owner.filter(|_| is_certain), block));
             }
         });
-        for (owner, leaves) in orphans {
+        let mut owned: BTreeMap<Option<usize>, Vec<u64>> = BTreeMap::new();
+        for (owner, leaf) in self.proved(orphans, keyspaces)? {
+            owned.entry(owner).or_default().push(leaf);
+        }
+        for (owner, leaves) in owned {
             self.adopt(owner, &leaves, keyspaces)?;
         }
         Ok(())
+    }
+
+    /// Leaves whose owner is a guess by the range of their keys, and holds entries that end or deadlines: there
+    /// each entry and its row prove one another. What is not proved belongs to nobody that is known.
+    fn proved(
+        &self,
+        orphans: Vec<(Option<usize>, u64)>,
+        keyspaces: &[KeyspaceRepair],
+    ) -> Result<Vec<(Option<usize>, u64)>> {
+        if self.ending.is_empty() {
+            return Ok(orphans);
+        }
+        let mut leaves = Vec::new();
+        for (owner, leaf) in orphans {
+            let mut pairs: Vec<(Slice, Slice)> = Vec::new();
+            let _ = Bplus::salvage_orphan(self.salvage, leaf, &mut |found| {
+                if let Salvaged::Pair((key, value)) = found {
+                    pairs.push((key.into(), value.into()));
+                }
+            });
+            leaves.push((owner, leaf, pairs));
+        }
+        let all = leaves.iter().flat_map(|(_, _, pairs)| pairs);
+        let lost: HashMap<Slice, Slice> = all.cloned().collect();
+        let mut proved = Vec::new();
+        for (owner, leaf, pairs) in leaves {
+            let name = owner.map(|owner| &*keyspaces[owner].name);
+            let ending = name.map_or("", entries_of);
+            let is_guess = self.ending.iter().any(|name| name == ending);
+            let is_own = match name {
+                Some(name) if is_guess => are_halves(self.target, name, &pairs, &lost)?,
+                _ => true,
+            };
+            proved.push((owner.filter(|_| is_own), leaf));
+        }
+        Ok(proved)
     }
 
     /// Whether all that a leaf holds is keyspaces: names are nobody's entries. Those trees are saved as what
@@ -383,7 +474,8 @@ impl<'s> Rescue<'s> {
             fresh.name = LOST_AND_FOUND.into();
         }
         let report = known.unwrap_or(&mut fresh);
-        let mut writer = Writer::new(self.target, &report.name, Engine::Bplus, None)?;
+        let keyspace = keyspace_in(self.target, &report.name, Engine::Bplus, KIND_PLAIN)?;
+        let mut writer = Writer::new(keyspace, None);
         writer.only_absent = true;
         for leaf in leaves {
             let saved = Bplus::salvage_orphan(self.salvage, *leaf, &mut |found| writer.take(found));
@@ -419,8 +511,10 @@ fn keyspace_entry(name: &[u8], bytes: &[u8]) -> Option<(String, TreePlace)> {
     let is_name = |name: &&str| check_name(name).is_ok() || *name == hidden_name(entry.head.get());
     let name = str::from_utf8(name).ok().filter(is_name)?;
     let engine = Engine::numbered(entry.engine.get(), entry.format.get())?;
+    let kind = entry.kind.get();
     // What else could be 24 bytes long says something there.
-    (entry.reserved.get() == 0).then(|| (name.to_owned(), (engine, entry.head.get())))
+    let is_known = entry.reserved.get() == 0 && KeyspaceKind::numbered(kind).is_some();
+    is_known.then(|| (name.to_owned(), (engine, entry.head.get(), kind)))
 }
 
 /// Puts what was saved into a keyspace of the new store, by batches.
@@ -435,16 +529,16 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(target: &Store, name: &str, engine: Engine, expected: Option<u64>) -> Result<Self> {
-        let keyspace = target.keyspace_with(name, KeyspaceOptions::new().engine(engine))?;
-        Ok(Self {
+    fn new(keyspace: Keyspace, expected: Option<u64>) -> Self {
+        let name = keyspace.name().into();
+        Self {
             keyspace: keyspace.with_durability(Durability::Deferred),
             pending: Vec::new(),
             pending_bytes: 0,
             only_absent: false,
-            report: KeyspaceRepair { name: name.into(), expected, ..KeyspaceRepair::default() },
+            report: KeyspaceRepair { name, expected, ..KeyspaceRepair::default() },
             outcome: Ok(()),
-        })
+        }
     }
 
     fn take(&mut self, found: Salvaged<'_>) {

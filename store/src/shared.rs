@@ -3,101 +3,51 @@
 //! Purpose: the two doors through which every operation goes: `view` to read, `transaction` to
 //! write. Both refuse a closed store, the child of a fork, and a thread that already holds the store's
 //! lock. What cannot fail, such as a drop, does nothing in the child of a fork.
-//! Invariants: a keyspace has one `KeyspaceState` per store, listed here while it exists and has
-//! been opened; whether it still exists is what the catalogue says.
-//! Thread safety, lock order: the turn to write, `keyspaces`, the heap's lock; `spare_content` is held for
+//! Invariants: what the handles of a keyspace share is listed here while the keyspace exists and has been
+//! opened (`list.rs`); whether it still exists is what the catalogue says.
+//! Thread safety, lock order: the turn to write, `list`, the heap's lock; `spare_content` is held for
 //! itself. The list is held while a
 //! keyspace is created or dropped, which waits for the device; operations on a keyspace that is
 //! open never touch it.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
 use adamant_heap::{Ending, Heap, HeldTurn, Transaction, View};
 use parking_lot::Mutex;
 
-use crate::catalogue::{Catalogue, is_visible};
+use crate::catalogue::Catalogue;
 use crate::content::Content;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::forest::Forest;
 use crate::guard;
-use crate::layout::{KeyspaceEntry, STORE_ROOT};
+use crate::layout::STORE_ROOT;
 use crate::lent_values::Lent;
-use crate::limits::check_name;
 use crate::maintain::Caretaker;
 use crate::map::Map;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::state::{KeyspaceState, Place};
 use crate::versions::Versions;
 
 /// Entries of a tree that nobody sees that are freed by one commit: some 5 milliseconds.
 const PIECE_ENTRIES: usize = 16 << 10;
 
-/// One keyspace, whatever the number of its handles.
-#[derive(Debug)]
-pub(crate) struct KeyspaceState {
-    pub(crate) name: Box<str>,
-    pub(crate) id: u64,
-    map: Map,
-    /// Set within the transaction that drops, converts or renames the keyspace. That transaction may
-    /// yet fail, so from then on handles ask the catalogue, which is right under every lock.
-    in_doubt: AtomicBool,
-}
-
-impl KeyspaceState {
-    fn new<R: Read>(
-        heap: &R,
-        catalogue: &Catalogue,
-        name: &str,
-        entry: &KeyspaceEntry,
-    ) -> Result<Arc<Self>> {
-        Ok(Arc::new(Self {
-            name: name.into(),
-            id: entry.id.get(),
-            map: catalogue.map(heap, name, entry)?,
-            in_doubt: AtomicBool::new(false),
-        }))
-    }
-
-    /// The engine that kept the keyspace when it was opened.
-    pub(crate) fn engine(&self) -> Engine {
-        self.map.engine()
-    }
-
-    /// What keeps the keyspace, unless it was dropped. To be called under the lock that `heap` stands
-    /// for.
-    #[inline]
-    pub(crate) fn map<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<Cow<'_, Map>> {
-        if !self.in_doubt.load(Ordering::Acquire) {
-            return Ok(Cow::Borrowed(&self.map));
-        }
-        self.map_in_doubt(heap, catalogue).map(Cow::Owned)
-    }
-
-    #[cold]
-    fn map_in_doubt<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<Map> {
-        match catalogue.find(heap, &self.name)? {
-            Some(entry) if entry.id.get() == self.id => catalogue.map(heap, &self.name, &entry),
-            // It may have another name now.
-            _ => match catalogue.find_by_id(heap, self.id)? {
-                Some((name, entry)) => catalogue.map(heap, &name, &entry),
-                None => Err(Error::KeyspaceDropped { name: self.name.to_string() }),
-            },
-        }
-    }
-}
-
 /// Is told of a key that a commit will change.
 pub(crate) type KeyVisitor<'v> = dyn FnMut(&KeyspaceState, &[u8]) -> Result<()> + 'v;
 
-/// The keyspaces in use, by name.
-type List = BTreeMap<Box<str>, Arc<KeyspaceState>>;
+/// The keyspaces in use.
+#[derive(Default)]
+pub(crate) struct List {
+    /// What new handles get, by the name that it has.
+    pub(crate) states: BTreeMap<Box<str>, Arc<KeyspaceState>>,
+    /// What all handles of a keyspace share, by its number.
+    pub(crate) places: HashMap<u64, Arc<Place>>,
+}
 
 /// What all handles of a store point to. Dropping it closes the heap.
 pub(crate) struct Shared {
@@ -105,7 +55,7 @@ pub(crate) struct Shared {
     catalogue: Catalogue,
     durability: Durability,
     closed: AtomicBool,
-    keyspaces: Mutex<List>,
+    pub(crate) list: Mutex<List>,
     /// What the last batch left, for the next one.
     spare_content: Mutex<Option<Content>>,
     versions: Arc<Versions>,
@@ -146,7 +96,7 @@ impl Shared {
             catalogue,
             durability: options.durability,
             closed: AtomicBool::new(false),
-            keyspaces: Mutex::new(BTreeMap::new()),
+            list: Mutex::new(List::default()),
             spare_content: Mutex::new(None),
             versions,
             copied_bytes_max: options.snapshot_bytes_max,
@@ -228,7 +178,7 @@ impl Shared {
     }
 
     /// What fails here, or is too late, is done by the next opening; a check finds what is damaged.
-    fn destroy_retired(&self, heads: Vec<u64>) {
+    pub(crate) fn destroy_retired(&self, heads: Vec<u64>) {
         for head in heads {
             // By pieces, so that neither the record nor the wait of others grows with the tree.
             let thin = |transaction: &mut Transaction<'_>| {
@@ -462,241 +412,10 @@ impl Shared {
     /// What every call asks first, before it takes a lock: not in the child of a fork, where there is no
     /// store, and not within a closure that holds the store's lock.
     #[inline]
-    fn admit(&self) -> Result<()> {
+    pub(crate) fn admit(&self) -> Result<()> {
         self.refuse_child()?;
         if guard::is_held(self.number()) { Err(Error::Reentrant) } else { Ok(()) }
     }
-
-    /// The keyspace of that name, if there is one.
-    pub(crate) fn open_keyspace(&self, name: &str) -> Result<Option<Arc<KeyspaceState>>> {
-        check_name(name)?;
-        self.admit()?;
-        let mut keyspaces = self.keyspaces.lock();
-        let view = self.view()?;
-        if let Some(state) = keyspaces.get(name)
-            && !state.in_doubt.load(Ordering::Acquire)
-        {
-            return Ok(Some(Arc::clone(state)));
-        }
-        let Some(entry) = self.catalogue.find(&view, name)? else {
-            return Ok(None);
-        };
-        state_of(&mut keyspaces, &view, &self.catalogue, name, &entry).map(Some)
-    }
-
-    /// All keyspaces, and a moment at which they are just these: none is made, dropped or renamed
-    /// while `moment` runs.
-    pub(crate) fn all_keyspaces<T>(
-        &self,
-        moment: impl FnOnce() -> Result<T>,
-    ) -> Result<(Vec<Arc<KeyspaceState>>, T)> {
-        self.admit()?;
-        let mut keyspaces = self.keyspaces.lock();
-        let found = moment()?;
-        let view = self.view()?;
-        let mut states = Vec::new();
-        for (name, entry) in self.catalogue.list(&view)? {
-            if is_visible(&name) {
-                states.push(state_of(&mut keyspaces, &view, &self.catalogue, &name, &entry)?);
-            }
-        }
-        Ok((states, found))
-    }
-
-    /// Changes which keyspaces there are, by one transaction; `done` is told what came of it before
-    /// anybody else looks at the list. The turn to write comes first: who has it may wait for the list,
-    /// to open a keyspace.
-    fn change_list<T>(
-        &self,
-        durability: Durability,
-        body: impl FnOnce(&mut Transaction<'_>, &List) -> Result<T>,
-        done: impl FnOnce(&mut List, &T),
-    ) -> Result<T> {
-        let turn = self.take_turn()?;
-        let mut keyspaces = self.keyspaces.lock();
-        let body = |transaction: &mut Transaction<'_>| body(transaction, &keyspaces);
-        let changed = self.transaction_in(Some(turn), durability, body)?;
-        done(&mut keyspaces, &changed);
-        Ok(changed)
-    }
-
-    /// Makes a keyspace; `None` if there is one of that name.
-    pub(crate) fn create_keyspace(
-        &self,
-        name: &str,
-        engine: Engine,
-    ) -> Result<Option<Arc<KeyspaceState>>> {
-        check_name(name)?;
-        let add = |transaction: &mut Transaction<'_>, _: &List| {
-            if self.catalogue.find(transaction, name)?.is_some() {
-                return Ok(None);
-            }
-            let entry = self.catalogue.add(transaction, name, engine)?;
-            KeyspaceState::new(transaction, &self.catalogue, name, &entry).map(Some)
-        };
-        self.change_list(Durability::Sync, add, |keyspaces, added| {
-            if let Some(state) = added {
-                keyspaces.insert(name.into(), Arc::clone(state));
-            }
-        })
-    }
-
-    /// Makes a keyspace one of another engine; false if it is one already.
-    pub(crate) fn convert_keyspace(&self, name: &str, engine: Engine) -> Result<bool> {
-        check_name(name)?;
-        let convert = |transaction: &mut Transaction<'_>, keyspaces: &List| {
-            let Some(entry) = self.catalogue.find(transaction, name)? else {
-                return Err(Error::UnknownKeyspace { name: name.into() });
-            };
-            if self.catalogue.map(transaction, name, &entry)?.engine() == engine {
-                return Ok((false, None));
-            }
-            put_in_doubt(keyspaces, name);
-            let kept = self.catalogue.convert(transaction, name, &entry, engine)?;
-            let unseen = kept.as_ref().map(Map::head);
-            match kept {
-                Some(kept) if self.versions.any() => {
-                    self.versions.drop_keyspace(entry.id.get(), kept);
-                    Ok((true, None))
-                }
-                _ => Ok((true, unseen)),
-            }
-        };
-        let (converted, unseen) =
-            self.change_list(Durability::Sync, convert, |keyspaces, (converted, _)| {
-                if *converted {
-                    // Handles from now on know the new tree; those from before ask the catalogue.
-                    keyspaces.remove(name);
-                }
-            })?;
-        self.destroy_retired(unseen.into_iter().collect());
-        Ok(converted)
-    }
-
-    /// Gives a keyspace another name, which none has.
-    pub(crate) fn rename_keyspace(&self, name: &str, new_name: &str) -> Result<()> {
-        check_name(name)?;
-        check_name(new_name)?;
-        let rename = |transaction: &mut Transaction<'_>, keyspaces: &List| {
-            let Some(entry) = self.catalogue.find(transaction, name)? else {
-                return Err(Error::UnknownKeyspace { name: name.into() });
-            };
-            if self.catalogue.find(transaction, new_name)?.is_some() {
-                return Err(Error::KeyspaceExists { name: new_name.into() });
-            }
-            put_in_doubt(keyspaces, name);
-            self.catalogue.rename(transaction, name, new_name, &entry)
-        };
-        self.change_list(Durability::Sync, rename, |keyspaces, ()| {
-            // Handles from now on know the new name; those from before ask the catalogue.
-            keyspaces.remove(name);
-        })
-    }
-
-    /// Lets the keyspaces of each pair exchange their names, all of them in one commit.
-    pub(crate) fn exchange_keyspaces(&self, pairs: &[(&str, &str)]) -> Result<()> {
-        let names = || pairs.iter().flat_map(|&(one, other)| [one, other]);
-        names().try_for_each(check_name)?;
-        let exchange = |transaction: &mut Transaction<'_>, keyspaces: &List| {
-            for &(one, other) in pairs {
-                let find = |transaction: &Transaction<'_>, name: &str| {
-                    let found = self.catalogue.find(transaction, name)?;
-                    found.ok_or_else(|| Error::UnknownKeyspace { name: name.into() })
-                };
-                let (first, second) = (find(transaction, one)?, find(transaction, other)?);
-                put_in_doubt(keyspaces, one);
-                put_in_doubt(keyspaces, other);
-                self.catalogue.exchange(transaction, (one, &first), (other, &second))?;
-            }
-            Ok(())
-        };
-        self.change_list(Durability::Sync, exchange, |keyspaces, ()| {
-            // Handles from now on know the new names; those from before ask the catalogue.
-            names().for_each(|name| drop(keyspaces.remove(name)));
-        })
-    }
-
-    /// Takes all entries out of a keyspace, whatever it is called now.
-    pub(crate) fn clear_keyspace(
-        &self,
-        state: &KeyspaceState,
-        durability: Durability,
-    ) -> Result<()> {
-        let clear = |transaction: &mut Transaction<'_>, keyspaces: &List| {
-            let Some((name, entry)) = self.catalogue.find_by_id(transaction, state.id)? else {
-                return Err(Error::KeyspaceDropped { name: state.name.to_string() });
-            };
-            let map = self.catalogue.map(transaction, &name, &entry)?;
-            if map.is_empty(transaction)? {
-                return Ok((name, None));
-            }
-            state.in_doubt.store(true, Ordering::Release);
-            put_in_doubt(keyspaces, &name);
-            self.catalogue.clear(transaction, &name, &entry, map.engine())?;
-            if self.versions.any() {
-                self.versions.drop_keyspace(entry.id.get(), map);
-                return Ok((name, None));
-            }
-            Ok((name, Some(map.head())))
-        };
-        let (_, unseen) = self.change_list(durability, clear, |keyspaces, (name, _)| {
-            // Handles from now on know the new tree; those from before ask the catalogue.
-            keyspaces.remove(&**name);
-        })?;
-        self.destroy_retired(unseen.into_iter().collect());
-        Ok(())
-    }
-
-    /// Drops a keyspace and frees what it held; false if there is none of that name.
-    pub(crate) fn drop_keyspace(&self, name: &str) -> Result<bool> {
-        check_name(name)?;
-        let drop = |transaction: &mut Transaction<'_>, keyspaces: &List| {
-            let Some(entry) = self.catalogue.find(transaction, name)? else {
-                return Ok(false);
-            };
-            put_in_doubt(keyspaces, name);
-            if self.versions.any() {
-                let map = self.catalogue.map(transaction, name, &entry)?;
-                self.catalogue.retire(transaction, name, &entry)?;
-                self.versions.drop_keyspace(entry.id.get(), map);
-            } else {
-                self.catalogue.drop(transaction, name, &entry)?;
-            }
-            Ok(true)
-        };
-        let dropped = self.change_list(Durability::Sync, drop, |keyspaces, dropped| {
-            if *dropped {
-                keyspaces.remove(name);
-            }
-        })?;
-        self.catalogue.forest().bury(&self.heap)?;
-        Ok(dropped)
-    }
-}
-
-/// Handles of a keyspace, if it is in use, ask the catalogue from now on.
-fn put_in_doubt(keyspaces: &List, name: &str) {
-    if let Some(state) = keyspaces.get(name) {
-        state.in_doubt.store(true, Ordering::Release);
-    }
-}
-
-/// What all handles of a keyspace share, given its entry.
-fn state_of<R: Read>(
-    keyspaces: &mut List,
-    heap: &R,
-    catalogue: &Catalogue,
-    name: &str,
-    entry: &KeyspaceEntry,
-) -> Result<Arc<KeyspaceState>> {
-    if let Some(state) = keyspaces.get(name)
-        && !state.in_doubt.load(Ordering::Acquire)
-    {
-        return Ok(Arc::clone(state));
-    }
-    let state = KeyspaceState::new(heap, catalogue, name, entry)?;
-    keyspaces.insert(name.into(), Arc::clone(&state));
-    Ok(state)
 }
 
 impl Drop for Shared {

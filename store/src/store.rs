@@ -17,11 +17,14 @@ use crate::error::{Error, Result};
 use crate::inspect::{self, CheckReport, KeyspaceInfo, Stats};
 use crate::keyspace::Keyspace;
 use crate::keyspace_options::KeyspaceOptions;
+use crate::layout::KIND_PLAIN;
+use crate::limits::check_plain;
 use crate::open;
 use crate::options::Options;
 use crate::reserved::ReservedValue;
-use crate::shared::{KeyspaceState, Shared};
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
+use crate::state::KeyspaceState;
 use crate::sync_point::SyncPoint;
 use crate::transaction::Transaction;
 
@@ -169,7 +172,8 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// The name is empty or too long, the store is closed or has no space.
+    /// The name is empty or too long, the store is closed or has no space; [`Error::WrongKind`] if its entries
+    /// end, see [`Store::expiring`].
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
         self.keyspace_with(name, KeyspaceOptions::new())
     }
@@ -196,7 +200,7 @@ impl Store {
             }
             // Another thread may create it just now: then it is there in the next round.
             let engine = options.engine.unwrap_or_default();
-            if let Some(state) = self.shared.create_keyspace(name, engine)? {
+            if let Some(state) = self.shared.create_keyspace(name, engine, KIND_PLAIN)? {
                 self.shared.caretaker().start()?;
                 return Ok(Keyspace::new(&self.shared, state));
             }
@@ -204,14 +208,9 @@ impl Store {
     }
 
     fn keyspace_of(&self, state: Arc<KeyspaceState>, options: KeyspaceOptions) -> Result<Keyspace> {
-        match options.engine {
-            Some(expected) if expected != state.engine() => Err(Error::WrongEngine {
-                name: state.name.to_string(),
-                expected: expected.name(),
-                found: state.engine().name(),
-            }),
-            _ => Ok(Keyspace::new(&self.shared, state)),
-        }
+        check_plain(&state.name, state.kind)?;
+        options.check(&state)?;
+        Ok(Keyspace::new(&self.shared, state))
     }
 
     /// Creates a keyspace.
@@ -244,7 +243,8 @@ impl Store {
     /// # Errors
     /// As [`Store::create_keyspace`].
     pub fn create_keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
-        match self.shared.create_keyspace(name, options.engine.unwrap_or_default())? {
+        let engine = options.engine.unwrap_or_default();
+        match self.shared.create_keyspace(name, engine, KIND_PLAIN)? {
             Some(state) => {
                 self.shared.caretaker().start()?;
                 Ok(Keyspace::new(&self.shared, state))
@@ -268,7 +268,30 @@ impl Store {
     /// [`Error::UnknownKeyspace`] if there is none of that name; else as [`Store::keyspace`].
     pub fn open_keyspace(&self, name: &str) -> Result<Keyspace> {
         match self.shared.open_keyspace(name)? {
-            Some(state) => Ok(Keyspace::new(&self.shared, state)),
+            Some(state) => self.keyspace_of(state, KeyspaceOptions::new()),
+            None => Err(Error::UnknownKeyspace { name: name.into() }),
+        }
+    }
+
+    /// Opens a keyspace that exists, of any kind, to look at what is stored: a value of one whose entries end
+    /// begins with its deadline, see `docs/format/expiring.md`. Only one of the kind
+    /// [`KeyspaceKind::Plain`](crate::KeyspaceKind::Plain) can be written by it.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// store.expiring("sessions")?.insert("42", "ada", None)?;
+    /// assert!(store.open_keyspace("sessions").is_err());
+    /// let stored = store.open_stored("sessions")?;
+    /// assert_eq!(stored.get("42")?, Some("\0\0\0\0\0\0\0\0ada".into()));
+    /// assert!(stored.insert("43", "bob").is_err());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Store::open_keyspace`], but for the kind.
+    pub fn open_stored(&self, name: &str) -> Result<Keyspace> {
+        match self.shared.open_keyspace(name)? {
+            Some(state) => Ok(Keyspace::lent(&self.shared, state)),
             None => Err(Error::UnknownKeyspace { name: name.into() }),
         }
     }
@@ -291,7 +314,8 @@ impl Store {
     }
 
     /// Drops a keyspace and frees all it held, in one commit; false if there is none of that
-    /// name. Handles to it get [`Error::KeyspaceDropped`] from then on. O(entries).
+    /// name. Handles to it get [`Error::KeyspaceDropped`] from then on. One whose entries end is dropped with
+    /// their deadlines. O(entries).
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -303,15 +327,14 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// The name is empty or too long, or the store is closed.
+    /// The name is empty or too long, or the store is closed; [`Error::WrongKind`] for deadlines by themselves.
     pub fn drop_keyspace(&self, name: &str) -> Result<bool> {
         self.shared.drop_keyspace(name)
     }
 
     /// Gives a keyspace another name, in one commit. What it holds stays where it is, also for open
-    /// snapshots. Handles to it stay good and go on giving the name that they were opened by; each
-    /// operation of one looks for the keyspace first, in O(keyspaces), so it is better opened again.
-    /// O(log keyspaces).
+    /// snapshots. Handles to it stay good and go on giving the name that they were opened by. One whose
+    /// entries end is renamed with their deadlines. O(log keyspaces).
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -326,14 +349,15 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::UnknownKeyspace`] if there is none of that name, [`Error::KeyspaceExists`] if there is
-    /// one of the new name, be it the same; a name is empty or too long, or the store is closed.
+    /// one of the new name, be it the same, or one that the deadlines would have; [`Error::WrongKind`] for
+    /// deadlines by themselves; a name is empty or too long, or the store is closed.
     pub fn rename_keyspace(&self, name: &str, new_name: &str) -> Result<()> {
         self.shared.rename_keyspace(name, new_name)
     }
 
     /// Lets two keyspaces exchange their names, in one commit: whoever opens one of them from then on
     /// gets what the other one holds, of whatever engine. As with [`Store::rename_keyspace`], handles stay with
-    /// what they were opened for. O(log keyspaces).
+    /// what they were opened for, and deadlines go with their entries. O(log keyspaces).
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -346,14 +370,13 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::UnknownKeyspace`] if there is none of one of the names; a name is empty or too long, or the
-    /// store is closed. Then nothing was changed.
+    /// store is closed; as [`Store::rename_keyspace`]. Then nothing was changed.
     pub fn swap_keyspaces(&self, name: &str, other_name: &str) -> Result<()> {
-        self.shared.exchange_keyspaces(&[(name, other_name)])
+        self.shared.exchange_keyspaces(name, other_name, None)
     }
 
     /// Makes a keyspace one of another engine, in one commit; false if it is one already. Handles
-    /// to it stay good; each operation of one that was opened before looks for the new tree first,
-    /// so it is better opened again. Entries stay in their blocks: what the commit writes, and what
+    /// to it stay good. Deadlines of entries stay with the default engine. Entries stay in their blocks: what the commit writes, and what
     /// space is needed for, are the nodes of the new tree. Readers and writers wait meanwhile.
     /// O(n log n).
     ///
@@ -369,8 +392,8 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownKeyspace`] if there is none of that name; the name is empty or too long, the
-    /// store is closed, or there is no space: then nothing was changed.
+    /// [`Error::UnknownKeyspace`] if there is none of that name; [`Error::WrongKind`] for deadlines by
+    /// themselves; the name is empty or too long, the store is closed, or there is no space: then nothing was changed.
     pub fn convert_keyspace(&self, name: &str, engine: Engine) -> Result<bool> {
         let converted = self.shared.convert_keyspace(name, engine)?;
         self.shared.caretaker().start()?;

@@ -297,8 +297,8 @@ impl Transaction {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
-        check_value(value.as_ref())?;
-        self.write(keyspace, key.as_ref(), Written::Value(value.as_ref().into()))
+        keyspace.check_writes()?;
+        self.insert_slice(keyspace, key.as_ref(), value.as_ref().into())
     }
 
     /// Sets the value of a key to one that lies where it will be: O(1) in its size, but for the record of the
@@ -326,10 +326,21 @@ impl Transaction {
         key: impl AsRef<[u8]>,
         value: ReservedValue,
     ) -> Result<()> {
-        self.write(keyspace, key.as_ref(), Written::reserved(value))
+        keyspace.check_writes()?;
+        self.insert_placed(keyspace, key.as_ref(), value)
     }
 
-    /// As [`Transaction::insert`], of a value that is kept as it is.
+    /// As [`Transaction::insert_reserved`], by whose keyspace it is.
+    pub(crate) fn insert_placed(
+        &mut self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        value: ReservedValue,
+    ) -> Result<()> {
+        self.write(keyspace, key, Written::reserved(value))
+    }
+
+    /// As [`Transaction::insert`], of a value that is kept as it is, by whose keyspace it is.
     pub(crate) fn insert_slice(
         &mut self,
         keyspace: &Keyspace,
@@ -354,7 +365,13 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::insert`].
     pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
-        self.write(keyspace, key.as_ref(), Written::Removed)
+        keyspace.check_writes()?;
+        self.remove_own(keyspace, key.as_ref())
+    }
+
+    /// As [`Transaction::remove`], by whose keyspace it is.
+    pub(crate) fn remove_own(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<()> {
+        self.write(keyspace, key, Written::Removed)
     }
 
     /// Takes a key out and returns its value.

@@ -139,8 +139,7 @@ impl Keyspace {
     /// the keyspace gets an empty tree. Open snapshots go on seeing what it held; after the last of
     /// them, or at once, the old tree is freed by commits of some thousand entries each, before this
     /// returns. A crash in between leaves the rest to the next opening. Transactions that read of the
-    /// keyspace conflict. Handles to it stay good; each operation of one that was opened before looks
-    /// for the new tree first, so it is better opened again. O(keyspaces), and of the entries for
+    /// keyspace conflict. Handles to it stay good. O(log keyspaces), and of the entries for
     /// freeing them.
     ///
     /// ```
@@ -157,7 +156,8 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::insert`].
     pub fn clear(&self) -> Result<()> {
-        self.shared.clear_keyspace(&self.state, self.durability)
+        self.check_writes()?;
+        self.shared.clear_keyspaces(&[&self.state], self.durability)
     }
 
     /// Waits for what was committed by now as a write by this handle does, without writing: for a caller that
@@ -197,6 +197,7 @@ impl Keyspace {
         key: &[u8],
         body: impl FnOnce(&mut Transaction<'_>, &Map) -> Result<T>,
     ) -> Result<T> {
+        self.check_writes()?;
         let keys = |each: &mut KeyVisitor<'_>| each(&self.state, key);
         self.shared.change(self.durability, keys, |transaction| {
             let map = self.state.map(transaction, self.shared.catalogue())?;

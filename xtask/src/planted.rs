@@ -56,6 +56,7 @@ const LSM_DAMAGE: Suite = suite("adamant-lsm", "damage");
 const LSM_TREE: Suite = suite("adamant-lsm", "tree");
 const BACKUP: Suite = suite("adamant", "backup_lsm");
 const RENAME: Suite = suite("adamant", "rename");
+const KINDS: Suite = suite("adamant", "kinds");
 const STORE: Suite = suite("adamant", "");
 const REPAIR: Suite = suite("adamant-scenarios", "repair");
 const SCENARIO_OF_NOTHING: Suite = suite("adamant-scenarios", "nothing_changed");
@@ -168,6 +169,8 @@ const BESIDE: Test =
     HEAP.test("lanes::tests::what_is_committed_beside_one_on_its_way_is_kept_until_that_is_there");
 const STORE_HEAD: Test =
     STORE.test("catalogue::tests::a_head_that_is_none_or_of_another_version_is_refused");
+const BOTH_HALVES: Test = KINDS.test("both_halves_are_made_renamed_exchanged_and_dropped_as_one");
+const ONLY_LOOKED_AT: Test = KINDS.test("what_is_stored_is_only_looked_at");
 const RENAMED: Test = RENAME.test("a_renamed_keyspace_is_the_same_to_all_who_have_it");
 const COPY_CRASHES: Test = HEAP_CRASHES.test("backup::a_copy_is_some_commit_whole_or_nothing");
 const SYNC_BESIDE: Test = LSM_TREE.test("faults::a_sync_that_fails_beside_a_merge_fails_the_merge");
@@ -278,6 +281,10 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("checksum.store-head", &[STORE_HEAD]),
     mutant("checksum.store-format", &[STORE_HEAD]),
     mutant("rename.a-keyspace-keeps-its-old-name", &[RENAMED]),
+    mutant("expiring.the-deadlines-come-later", &[BOTH_HALVES]),
+    mutant("expiring.one-half-keeps-its-name", &[BOTH_HALVES]),
+    mutant("expiring.deadlines-are-not-dropped", &[BOTH_HALVES]),
+    mutant("expiring.everybody-writes-what-is-lent", &[ONLY_LOOKED_AT]),
     mutant("rename.a-pool-before-it-is-durable", &[SMALL]),
     mutant("rename.a-mapped-pool-before-it-is-durable", &[UNDO_CREATED]),
     mutant("rename.a-copy-before-it-is-durable", &[COPY_CRASHES]),

@@ -209,6 +209,11 @@
 #define ADAMANT_NOT_EXPIRING (-30)
 
 /**
+ * The keyspace of that name holds entries that end, or their deadlines: adamant_expiring_open opens it.
+ */
+#define ADAMANT_WRONG_KIND (-31)
+
+/**
  * A commit survives power loss: the default.
  */
 #define ADAMANT_SYNC 0

@@ -80,6 +80,7 @@ fn code_of(error: &Error) -> c_int {
         Error::Conflict { .. } => ADAMANT_CONFLICT,
         Error::SnapshotExpired { .. } => ADAMANT_SNAPSHOT_EXPIRED,
         Error::NotExpiring { .. } => ADAMANT_NOT_EXPIRING,
+        Error::WrongKind { .. } => ADAMANT_WRONG_KIND,
         Error::Closed => ADAMANT_CLOSED,
         Error::Reentrant => ADAMANT_REENTRANT,
         _ if error.is_out_of_space() => ADAMANT_OUT_OF_SPACE,
@@ -163,6 +164,7 @@ fn name_of(code: c_int) -> &'static CStr {
         ADAMANT_SYSTEM => c"ADAMANT_SYSTEM",
         ADAMANT_OTHER => c"ADAMANT_OTHER",
         ADAMANT_NOT_EXPIRING => c"ADAMANT_NOT_EXPIRING",
+        ADAMANT_WRONG_KIND => c"ADAMANT_WRONG_KIND",
         _ => c"?",
     }
 }

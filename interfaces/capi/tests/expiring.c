@@ -119,6 +119,10 @@ static void test_other(adamant_store *store)
 
     /* By the clock of the system: what ends in an hour is there. */
     OK(adamant_expiring_open(store, "system", "lsm", &expiring));
+    CODE(ADAMANT_WRONG_KIND, adamant_keyspace_open(store, "system", NULL, &keyspace));
+    CODE(ADAMANT_WRONG_KIND, adamant_keyspace_open(store, "system.deadlines", NULL, &keyspace));
+    CHECK(keyspace == NULL);
+    CHECK(strcmp(adamant_code_name(ADAMANT_WRONG_KIND), "ADAMANT_WRONG_KIND") == 0);
     OK(adamant_expiring_insert(expiring, T("a"), T("b"), adamant_expiring_after(expiring, 3600000),
                                NULL));
     OK(adamant_expiring_contains(expiring, T("a")));

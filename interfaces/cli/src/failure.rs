@@ -113,6 +113,7 @@ impl From<adamant::Error> for Failure {
             | Error::KeyspaceName { .. }
             | Error::WrongEngine { .. }
             | Error::NotExpiring { .. }
+            | Error::WrongKind { .. }
             | Error::EngineName { .. }
             | Error::KeyspaceExists { .. }
             | Error::TargetExists { .. }

@@ -8,7 +8,7 @@ use std::error::Error as _;
 use std::io;
 use std::path::Path;
 
-use adamant::Error;
+use adamant::{Error, KeyspaceKind};
 use pyo3::exceptions::{PyKeyError, PySystemError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -80,6 +80,7 @@ fn class(error: &Error) -> &'static str {
         Error::KeyspaceDropped { .. } => "KeyspaceDropped",
         Error::WrongEngine { .. } => "WrongEngine",
         Error::NotExpiring { .. } => "NotExpiring",
+        Error::WrongKind { .. } => "WrongKind",
         Error::Missing { .. } => "Missing",
         Error::TargetExists { .. } => "TargetExists",
         Error::Locked { .. } => "Locked",
@@ -134,6 +135,17 @@ pub(crate) fn of_store(error: Error) -> PyErr {
         ),
         Error::UnknownKeyspace { name } => format!(
             "there is no keyspace {name:?}; list those that exist (Store.keyspaces) or create it"
+        ),
+        Error::NotExpiring { name } => format!(
+            "the keyspace {name:?} is needed for entries that may end, and holds others; open it by \
+             Store.keyspace, or name another one"
+        ),
+        Error::WrongKind { name, found: KeyspaceKind::Expiring } => {
+            format!("the keyspace {name:?} holds entries that end; open it by Store.expiring")
+        }
+        Error::WrongKind { name, .. } => format!(
+            "the keyspace {name:?} holds the deadlines of another one; open, rename and drop that, by \
+             Store.expiring"
         ),
         other => other.to_string(),
     };

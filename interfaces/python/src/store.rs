@@ -22,7 +22,11 @@ pub(crate) struct Store {
 }
 
 /// A keyspace's name, engine and entries.
-type Listed = (String, &'static str, u64);
+type Listed = (String, &'static str, u64, &'static str);
+
+fn listed(info: adamant::KeyspaceInfo) -> Listed {
+    (info.name, info.engine.name(), info.entries, info.kind.name())
+}
 
 impl Store {
     pub(crate) fn store(&self) -> PyResult<&adamant::Store> {
@@ -60,7 +64,7 @@ impl Store {
         let options = options_of(engine);
         let expiring = self.detached(py, |store| {
             if self.is_read_only {
-                store.open_keyspace(name)?;
+                store.open_expiring(name)?;
             }
             store.expiring_with(name, options)
         })?;
@@ -137,10 +141,10 @@ impl Store {
         Ok(Self { store: Kept::new(store), durability, is_read_only })
     }
 
-    /// All keyspaces: name, engine, entries.
+    /// All keyspaces: name, engine, entries, kind.
     fn _keyspaces(&self, py: Python<'_>) -> PyResult<Vec<Listed>> {
         let list = self.detached(py, adamant::Store::keyspaces)?;
-        Ok(list.into_iter().map(|it| (it.name, it.engine.name(), it.entries)).collect())
+        Ok(list.into_iter().map(listed).collect())
     }
 
     /// Drops a keyspace and all that it holds, in one commit; whether there was one.

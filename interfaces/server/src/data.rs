@@ -11,7 +11,9 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use adamant::expiring::ReservedExpiring;
-use adamant::{Deadline, Engine, Expiring, KeyspaceOptions, Result, Slice, Store, Transaction};
+use adamant::{
+    Deadline, Engine, Error, Expiring, KeyspaceOptions, Result, Slice, Store, Transaction,
+};
 use arc_swap::ArcSwap;
 
 use crate::watch::Watchers;
@@ -104,13 +106,9 @@ impl Databases {
         self.now.load().all[number].keyspaces().0.engine() == Engine::Lsm
     }
 
-    /// Takes everything out of a database. Nobody else may write meanwhile: its entries and their
-    /// deadlines go one after the other.
+    /// Takes everything out of a database.
     pub(crate) fn clear(&self, number: usize) -> Result<()> {
-        let database = self.get(number);
-        let (entries, deadlines) = database.keyspaces();
-        entries.clear()?;
-        deadlines.clear()?;
+        self.get(number).clear()?;
         self.open_again(&[number])
     }
 
@@ -120,7 +118,7 @@ impl Databases {
         self.open_again(&[number, other])
     }
 
-    /// Handles from before look for their trees each time.
+    /// Handles of before stay with what they were opened for, and are a little slower.
     fn open_again(&self, numbers: &[usize]) -> Result<()> {
         let mut handles = Handles::clone(&self.now.load());
         for &number in numbers {
@@ -136,11 +134,13 @@ impl Handles {
         let all = (0..count)
             .map(|number| {
                 let name = name_of(number);
-                let options = match store.open_keyspace(&name) {
-                    Ok(_) => KeyspaceOptions::new(),
-                    Err(_) => KeyspaceOptions::new().engine(engine),
-                };
-                Ok(Arc::new(store.expiring_with(&name, options)?))
+                match store.open_expiring(&name) {
+                    Err(Error::UnknownKeyspace { .. }) => {
+                        let options = KeyspaceOptions::new().engine(engine);
+                        Ok(Arc::new(store.expiring_with(&name, options)?))
+                    }
+                    opened => Ok(Arc::new(opened?)),
+                }
             })
             .collect::<Result<_>>()?;
         Ok(Self { store: store.clone(), all })

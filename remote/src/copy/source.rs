@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use adamant::Slice;
+use adamant::{KeyspaceKind, Slice};
 
 use super::error::CopyError;
 use crate::ends::{Ends, Pair};
@@ -33,7 +33,8 @@ pub(super) fn bounded() -> adamant::Options {
 /// Entries of a keyspace, one after the other.
 pub(super) type Entries<'s> = Box<dyn Iterator<Item = Result<(Slice, Slice), CopyError>> + 's>;
 
-/// A keyspace by name, and the name of the engine that it has or had.
+/// A keyspace by name, and the name of the engine that it has or had; behind a blank that of its kind, if its
+/// entries end or it holds their deadlines.
 pub(super) type Named = (String, String);
 
 /// Something to copy from.
@@ -78,8 +79,10 @@ impl Source {
     pub(super) fn keyspaces(&self) -> Result<Vec<Named>, CopyError> {
         Ok(match self {
             Self::Local(store) => {
-                let named =
-                    |info: adamant::KeyspaceInfo| (info.name, info.engine.name().to_owned());
+                let named = |info: adamant::KeyspaceInfo| match info.kind {
+                    KeyspaceKind::Plain => (info.name, info.engine.name().to_owned()),
+                    kind => (info.name, format!("{} {kind}", info.engine)),
+                };
                 store.keyspaces()?.into_iter().map(named).collect()
             }
             Self::Remote(objects) => objects.keyspaces.values().cloned().collect(),
@@ -90,7 +93,7 @@ impl Source {
     pub(super) fn entries(&mut self, name: &str) -> Result<Entries<'_>, CopyError> {
         Ok(match self {
             Self::Local(store) => {
-                let keyspace = store.open_keyspace(name)?;
+                let keyspace = store.open_stored(name)?;
                 Box::new(keyspace.iter().map(|entry| Ok(entry?)))
             }
             Self::Remote(objects) => objects.entries(name),

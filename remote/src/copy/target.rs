@@ -7,7 +7,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use adamant::{Durability, Engine, KeyspaceOptions, Slice};
+use adamant::{Durability, Engine, KeyspaceKind, KeyspaceOptions, Slice};
 
 use super::CopyOptions;
 use super::error::CopyError;
@@ -74,9 +74,17 @@ impl Target {
     ) -> Result<(), CopyError> {
         match self {
             Self::Local { store, engine: asked, .. } => {
+                let (engine, kind) = engine.split_once(' ').unwrap_or((engine, ""));
                 let kept = if engine.is_empty() { None } else { engine.parse().ok() };
                 let engine = asked.or(kept).unwrap_or(Engine::Lsm);
                 let options = KeyspaceOptions::new().engine(engine);
+                if kind == KeyspaceKind::Expiring.name() {
+                    return add_ending(store, name, options, entries);
+                }
+                if kind == KeyspaceKind::Deadlines.name() {
+                    // Those whose entries have them came before it.
+                    return entries.into_iter().try_for_each(|entry| entry.map(drop));
+                }
                 let keyspace = store.create_keyspace_with(name, options)?;
                 let mut failed = None;
                 let entries =
@@ -98,6 +106,38 @@ impl Target {
             }
             Self::Remote { store, url } => Ok(Sealed::Remote { store, url }),
         }
+    }
+}
+
+/// Entries that end, each behind its deadline (docs/format/expiring.md).
+fn add_ending(
+    store: &adamant::Store,
+    name: &str,
+    options: KeyspaceOptions,
+    mut entries: Entries<'_>,
+) -> Result<(), CopyError> {
+    let all = store.expiring_with(name, options)?;
+    loop {
+        let (mut piece, mut bytes) = (Vec::new(), 0);
+        while bytes < BATCH_BYTES
+            && let Some(entry) = entries.next()
+        {
+            let (key, stored) = entry?;
+            bytes += key.len() + stored.len();
+            piece.push((key, stored));
+        }
+        if piece.is_empty() {
+            return Ok(());
+        }
+        store.exclusive(|transaction| {
+            transaction.durability(Durability::Deferred);
+            let mut all = all.within(transaction);
+            for (key, stored) in &piece {
+                let (value, deadline) = all.split_stored(stored)?;
+                all.insert(key, value, deadline)?;
+            }
+            Ok::<(), adamant::Error>(())
+        })?;
     }
 }
 

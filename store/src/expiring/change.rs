@@ -110,6 +110,26 @@ impl Expiring {
         self.entries.with_durability(durability).settle()
     }
 
+    /// Takes all entries out, and their deadlines, in one commit. As
+    /// [`Keyspace::clear`](crate::Keyspace::clear).
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let sessions = store.expiring("sessions")?;
+    /// sessions.insert("42", "ada", Some(sessions.after(std::time::Duration::from_secs(60))))?;
+    /// sessions.clear()?;
+    /// assert!(sessions.is_empty()? && sessions.next_deadline()?.is_none());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::clear`](crate::Keyspace::clear).
+    pub fn clear(&self) -> Result<()> {
+        let durability = self.durability.unwrap_or(self.entries.durability);
+        let both = [&*self.entries.state, &*self.deadlines.state];
+        self.entries.shared.clear_keyspaces(&both, durability)
+    }
+
     fn change<T>(&self, work: impl FnOnce(&mut ExpiringTransaction<'_>) -> Result<T>) -> Result<T> {
         self.store.exclusive(|transaction| {
             if let Some(durability) = self.durability {

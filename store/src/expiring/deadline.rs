@@ -8,7 +8,7 @@ use adamant_slice::Slice;
 use crate::error::{Error, Result};
 
 /// Bytes of a deadline, before a value and before the key of a row.
-pub(super) const DEADLINE_BYTES: usize = 8;
+pub(crate) const DEADLINE_BYTES: usize = 8;
 
 /// The moment from which on an entry is not there: milliseconds since 1970, UTC, without leap seconds.
 ///
@@ -82,7 +82,7 @@ pub(super) fn split(name: &str, stored: &Slice) -> Result<(Slice, Option<Deadlin
 }
 
 /// The deadline of what is stored in the keyspace of that name.
-pub(super) fn deadline_of(name: &str, stored: &[u8]) -> Result<Option<Deadline>> {
+pub(crate) fn deadline_of(name: &str, stored: &[u8]) -> Result<Option<Deadline>> {
     let Some(bytes) = stored.first_chunk::<DEADLINE_BYTES>() else {
         return Err(Error::Encoding {
             keyspace: name.into(),
@@ -94,11 +94,11 @@ pub(super) fn deadline_of(name: &str, stored: &[u8]) -> Result<Option<Deadline>>
 }
 
 /// The key of the row that says when an entry ends.
-pub(super) fn row(deadline: Deadline, key: &[u8]) -> Slice {
+pub(crate) fn row(deadline: Deadline, key: &[u8]) -> Slice {
     Slice::fused(&ordered(deadline.millis()), key)
 }
 
 /// The key above those of all rows whose deadline is over; `None` at the end of time.
-pub(super) fn rows_end(now: u64) -> Option<[u8; DEADLINE_BYTES]> {
+pub(crate) fn rows_end(now: u64) -> Option<[u8; DEADLINE_BYTES]> {
     now.checked_add(1).map(ordered)
 }

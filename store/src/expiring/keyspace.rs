@@ -10,17 +10,17 @@ use std::time::{Duration, SystemTime};
 use adamant_heap::durability::Durability;
 use adamant_slice::Slice;
 
-use super::deadline::{Deadline, deadline_of, split};
+use super::deadline::{DEADLINE_BYTES, Deadline, deadline_of, row, split};
 use super::entries::Living;
 use crate::bounds::KeyBounds;
 use crate::error::{Error, Result};
 use crate::iterate::Iter;
 use crate::keyspace::Keyspace;
 use crate::keyspace_options::KeyspaceOptions;
+use crate::kind::KeyspaceKind;
+use crate::limits::KEY_BYTES_MAX;
+use crate::list::{Ending, Halves};
 use crate::store::Store;
-
-/// What the second keyspace is called: as the first one, and so.
-const DEADLINES: &str = ".deadlines";
 
 /// Gives the milliseconds since 1970.
 type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -28,8 +28,7 @@ type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// An ordered map whose entries may have a [`Deadline`], see [`crate::expiring`]. Keys have 1 to 65,527
 /// bytes, values up to 4 GiB - 9.
 ///
-/// Both keyspaces are written by this only: whoever writes to them in another way makes entries that end
-/// too late, or errors.
+/// Both keyspaces are written by this only: [`Store::keyspace`] refuses them.
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
@@ -54,10 +53,13 @@ pub struct Expiring {
 
 impl Store {
     /// The keyspace of that name for entries that may end, created if there is none, and the one beside it
-    /// that has their deadlines, in order, as `NAME.deadlines`.
+    /// that has their deadlines, in order, as `NAME.deadlines`. The two are made, renamed, exchanged and dropped
+    /// together, by the name of the first.
+    ///
+    /// What a version wrote that did not say of keyspaces what they hold is looked through once, O(n).
     ///
     /// # Errors
-    /// As [`Store::keyspace`]; [`Error::NotExpiring`] if there is one of that name with other entries.
+    /// As [`Store::keyspace`]; [`Error::NotExpiring`] if there is one of one of the names with other entries.
     pub fn expiring(&self, name: &str) -> Result<Expiring> {
         self.expiring_with(name, KeyspaceOptions::new())
     }
@@ -78,16 +80,78 @@ impl Store {
     /// # Errors
     /// As [`Store::expiring`] and [`Store::keyspace_with`].
     pub fn expiring_with(&self, name: &str, options: KeyspaceOptions) -> Result<Expiring> {
-        let beside = format!("{name}{DEADLINES}");
-        // The deadlines first: that they are there is the mark of a keyspace that has them. Looked for
-        // again, since somebody else may create both just now.
-        if !self.has_keyspace(&beside)? && self.has_entries(name)? && !self.has_keyspace(&beside)? {
-            return Err(Error::NotExpiring { name: name.into() });
+        loop {
+            match self.shared.open_ending(name)? {
+                Ending::Both(halves) => return self.expiring_of(halves, options),
+                Ending::Absent => {
+                    let engine = options.engine.unwrap_or_default();
+                    self.shared.create_ending(None, name, engine)?;
+                    self.shared.caretaker().start()?;
+                }
+                Ending::Unsaid(..) => {
+                    if let Some(halves) = self.adopt(name, options)? {
+                        return self.expiring_of(halves, options);
+                    }
+                }
+            }
         }
-        let deadlines = self.keyspace(&beside)?;
-        let entries = self.keyspace_with(name, options)?;
+    }
+
+    /// Opens a keyspace of entries that end, which exists.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// assert!(store.open_expiring("cache").is_err());
+    /// store.expiring("cache")?;
+    /// assert!(store.open_expiring("cache")?.is_empty()?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownKeyspace`] if there is none of that name; else as [`Store::expiring`].
+    pub fn open_expiring(&self, name: &str) -> Result<Expiring> {
+        match self.shared.open_ending(name)? {
+            Ending::Absent | Ending::Unsaid(None, _) => {
+                Err(Error::UnknownKeyspace { name: name.into() })
+            }
+            Ending::Both(_) | Ending::Unsaid(..) => self.expiring(name),
+        }
+    }
+
+    fn expiring_of(
+        &self,
+        (entries, deadlines): Halves,
+        options: KeyspaceOptions,
+    ) -> Result<Expiring> {
+        options.check(&entries)?;
+        let lent = |state| Keyspace::lent(&self.shared, state);
+        let (entries, deadlines) = (lent(entries), lent(deadlines));
         let clock: Clock = Arc::new(|| Deadline::from(SystemTime::now()).millis());
         Ok(Expiring { store: self.clone(), entries, deadlines, durability: None, clock })
+    }
+
+    /// Finds out whether keyspaces from before kinds were kept hold entries that end and their deadlines, and
+    /// has the catalogue say so. Where nothing may be written the halves are used as they are.
+    fn adopt(&self, name: &str, options: KeyspaceOptions) -> Result<Option<Halves>> {
+        let is_read_only = self.check_writable().is_err_and(|error| error.is_read_only());
+        // Nobody else writes while they are looked at.
+        let turn = if is_read_only { None } else { Some(self.shared.take_turn()?) };
+        let Ending::Unsaid(entries, deadlines) = self.shared.open_ending(name)? else {
+            return Ok(None);
+        };
+        let keyspace = |state: &Arc<_>| Keyspace::lent(&self.shared, Arc::clone(state));
+        let looked_at = (entries.as_ref().map(keyspace), deadlines.as_ref().map(keyspace));
+        if !belong_together(looked_at)? {
+            return Err(Error::NotExpiring { name: name.into() });
+        }
+        if is_read_only {
+            return match (entries, deadlines) {
+                (Some(entries), Some(deadlines)) => Ok(Some((entries, deadlines))),
+                _ => Err(Error::UnknownKeyspace { name: name.into() }),
+            };
+        }
+        self.shared.create_ending(turn, name, options.engine.unwrap_or_default())?;
+        Ok(None)
     }
 
     /// Drops a keyspace of entries that end, and their deadlines; false if there is none of that name.
@@ -103,33 +167,38 @@ impl Store {
     /// # Errors
     /// As [`Store::drop_keyspace`].
     pub fn drop_expiring(&self, name: &str) -> Result<bool> {
-        // The mark last: what is left by a crash in between is an empty one.
-        let is_dropped = self.drop_keyspace(name)?;
-        self.drop_keyspace(&format!("{name}{DEADLINES}"))?;
-        Ok(is_dropped)
-    }
-
-    /// Lets two keyspaces of entries that end exchange their names, and so their deadlines, in one commit. As
-    /// [`Store::swap_keyspaces`].
-    ///
-    /// # Errors
-    /// As [`Store::swap_keyspaces`].
-    pub fn swap_expiring(&self, name: &str, other_name: &str) -> Result<()> {
-        let (beside, beside_other) =
-            (format!("{name}{DEADLINES}"), format!("{other_name}{DEADLINES}"));
-        self.shared.exchange_keyspaces(&[(name, other_name), (&beside, &beside_other)])
-    }
-
-    fn has_keyspace(&self, name: &str) -> Result<bool> {
-        Ok(self.shared.open_keyspace(name)?.is_some())
-    }
-
-    fn has_entries(&self, name: &str) -> Result<bool> {
-        match self.shared.open_keyspace(name)? {
-            Some(state) => Ok(!Keyspace::new(&self.shared, state).is_empty()?),
-            None => Ok(false),
+        match self.open_expiring(name) {
+            Err(Error::UnknownKeyspace { .. }) => Ok(false),
+            opened => self.drop_keyspace(opened?.entries.name()),
         }
     }
+
+    /// As [`Store::swap_keyspaces`], of two keyspaces both of which hold entries that end.
+    ///
+    /// # Errors
+    /// As [`Store::swap_keyspaces`]; [`Error::NotExpiring`].
+    pub fn swap_expiring(&self, name: &str, other_name: &str) -> Result<()> {
+        self.shared.exchange_keyspaces(name, other_name, Some(KeyspaceKind::Expiring))
+    }
+}
+
+/// Whether one keyspace has entries that end, and the other one just their deadlines.
+fn belong_together((entries, deadlines): (Option<Keyspace>, Option<Keyspace>)) -> Result<bool> {
+    let mut rows = 0;
+    for entry in entries.iter().flat_map(Keyspace::iter) {
+        let (key, stored) = entry?;
+        let Some(deadlines) = &deadlines else { return Ok(false) };
+        let Ok(deadline) = deadline_of(deadlines.name(), &stored) else { return Ok(false) };
+        if let Some(deadline) = deadline {
+            if key.len() > KEY_BYTES_MAX - DEADLINE_BYTES
+                || !deadlines.contains(row(deadline, &key))?
+            {
+                return Ok(false);
+            }
+            rows += 1;
+        }
+    }
+    Ok(deadlines.map_or(Ok(0), |deadlines| deadlines.len())? == rows)
 }
 
 impl Expiring {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::{Deadline, Expiring};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::keyspace::Keyspace;
 use crate::keyspace_options::KeyspaceOptions;
 use crate::limits::KEY_BYTES_MAX;
 use crate::store::Store;
@@ -183,9 +184,13 @@ fn what_is_no_keyspace_of_such_entries_is_refused() {
     let error = store.expiring("plain").unwrap_err();
     assert!(matches!(&error, Error::NotExpiring { name } if name == "plain"), "{error}");
     assert!(store.open_keyspace("plain.deadlines").is_err(), "nothing was made");
+    // Empty, it is still what it was made to be.
     plain.clear().unwrap();
+    assert!(matches!(store.expiring("plain"), Err(Error::NotExpiring { .. })));
+    assert!(store.drop_keyspace("plain").unwrap());
     let all = store.expiring("plain").unwrap();
-    // Somebody writes past it.
+    // What no door lets anybody write.
+    let plain = Keyspace::new(&store.shared, Arc::clone(&all.entries.state));
     plain.insert("short", "7 bytes").unwrap();
     plain.insert("long", "8 bytes..").unwrap();
     assert!(matches!(all.get("short").unwrap_err(), Error::Encoding { .. }));
@@ -204,7 +209,8 @@ fn a_keyspace_that_was_half_dropped_begins_anew() {
     let store = Store::in_memory().unwrap();
     let all = store.expiring("all").unwrap().with_clock(|| 1_000);
     all.insert("a", "1", Some(Deadline::from_millis(2_000))).unwrap();
-    store.drop_keyspace("all").unwrap();
+    // As a version left it that dropped the one behind the other.
+    Keyspace::new(&store.shared, Arc::clone(&all.entries.state)).clear().unwrap();
     let all = store.expiring("all").unwrap().with_clock(|| 3_000);
     assert_eq!((all.len().unwrap(), all.iter().count()), (0, 0));
     // The same key, with a deadline of its own.

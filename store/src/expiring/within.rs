@@ -111,8 +111,18 @@ impl ExpiringTransaction<'_> {
         let key = key.as_ref();
         check(key, &value)?;
         let is_replaced = self.replace(key, deadline)?;
-        self.transaction.insert_reserved(&self.expiring.entries, key, value.ending(deadline))?;
+        let value = value.ending(deadline);
+        self.transaction.insert_placed(&self.expiring.entries, key, value)?;
         Ok(is_replaced)
+    }
+
+    /// The value and the deadline of what is stored for an entry, as
+    /// [`Store::open_stored`](crate::Store::open_stored) gives it: for copies.
+    ///
+    /// # Errors
+    /// [`Error::Encoding`].
+    pub fn split_stored(&self, stored: &Slice) -> Result<(Slice, Option<Deadline>)> {
+        split(self.expiring.entries.name(), stored)
     }
 
     /// Takes an entry out; true if it was there and not over.
@@ -129,7 +139,7 @@ impl ExpiringTransaction<'_> {
     /// As [`ExpiringTransaction::get`].
     pub fn take(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let value = self.end(key.as_ref())?;
-        self.transaction.remove(&self.expiring.entries, key)?;
+        self.transaction.remove_own(&self.expiring.entries, key.as_ref())?;
         Ok(value)
     }
 
@@ -205,12 +215,27 @@ impl ExpiringTransaction<'_> {
             let stored = self.transaction.get(entries, key)?;
             let of_entry = stored.map(|stored| deadline_of(entries.name(), &stored)).transpose()?;
             if of_entry == Some(deadline) {
-                self.transaction.remove(entries, key)?;
+                self.transaction.remove_own(entries, key)?;
                 removed += 1;
             }
-            self.transaction.remove(deadlines, &row)?;
+            self.transaction.remove_own(deadlines, &row)?;
         }
         Ok(removed)
+    }
+
+    /// Takes all entries out, of those that are over too. O(n): [`Expiring::clear`] is not.
+    ///
+    /// # Errors
+    /// As [`ExpiringTransaction::get`].
+    pub fn clear(&mut self) -> Result<()> {
+        let Expiring { entries, deadlines, .. } = self.expiring;
+        for keyspace in [entries, deadlines] {
+            let keys = self.transaction.iter(keyspace).keys();
+            for key in keys.collect::<Result<Vec<Slice>>>()? {
+                self.transaction.remove_own(keyspace, &key)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes the row of an entry that of another deadline; whether the entry is there and not over.
@@ -224,7 +249,7 @@ impl ExpiringTransaction<'_> {
             Some(before) => !self.end_row(key, before)?,
         };
         if let Some(deadline) = deadline {
-            self.transaction.insert(deadlines, row(deadline, key), [])?;
+            self.transaction.insert_slice(deadlines, &row(deadline, key), Slice::default())?;
         }
         Ok(is_replaced)
     }
@@ -240,7 +265,7 @@ impl ExpiringTransaction<'_> {
     /// Removes the row of a deadline that an entry has, if it has one; whether that is over.
     fn end_row(&mut self, key: &[u8], deadline: Option<Deadline>) -> Result<bool> {
         let Some(deadline) = deadline else { return Ok(false) };
-        self.transaction.remove(&self.expiring.deadlines, row(deadline, key))?;
+        self.transaction.remove_own(&self.expiring.deadlines, &row(deadline, key))?;
         Ok(deadline.is_over(self.now))
     }
 }

@@ -17,7 +17,8 @@ use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::pieces::{Progress, is_large, split_piece};
 use crate::reserved::{ReservedValue, Written};
-use crate::shared::{KeyVisitor, KeyspaceState, Shared};
+use crate::shared::{KeyVisitor, Shared};
+use crate::state::KeyspaceState;
 
 impl Transaction {
     /// Makes all writes in one commit, unless something that was read has changed, and returns when

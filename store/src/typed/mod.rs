@@ -2,7 +2,7 @@
 //!
 //! Purpose: keys that are integers, texts or tuples of such are encoded so that the order of their
 //! bytes is theirs, hence ranges and prefixes mean what they should; values are encoded by their
-//! type, or by `serde` (feature `serde`, type `Serde`).
+//! type, or by `serde` (feature `serde`, type `Serde`; feature `json`, type `Json`).
 //! Invariants: nothing is kept in the store about types: whoever opens the keyspace says what it holds,
 //! and what does not fit is [`Error::Encoding`](crate::Error::Encoding), never a panic. Only what the
 //! rest of the crate offers everybody is used here. The bytes: `docs/format/typed.md`.
@@ -35,7 +35,13 @@ mod value;
 mod bounds;
 
 #[cfg(feature = "serde")]
+mod skipped;
+
+#[cfg(feature = "serde")]
 mod serde;
+
+#[cfg(feature = "json")]
+mod json;
 
 mod keyspace;
 
@@ -44,6 +50,8 @@ mod within;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "json")]
+pub use self::json::Json;
 #[cfg(feature = "serde")]
 pub use self::serde::Serde;
 pub use bounds::{EncodedBounds, KeyBoundsFor};

@@ -1,5 +1,6 @@
 //! Values of any type that `serde` knows.
 
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use adamant_slice::Slice;
@@ -7,10 +8,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::malformed::Malformed;
+use super::skipped::check_fields;
 use super::value::{Value, ValueFor};
 
 /// A value that is encoded through `serde`, in the format of the `postcard` crate: compact, without
 /// names of fields, so their order and number are part of the format of the data.
+///
+/// Bytes of that format do not say what they are. So a value is refused, with
+/// [`Error::Encoding`](crate::Error::Encoding), if it leaves out a field (`skip_serializing_if`), or if what it was
+/// encoded to cannot be decoded again, as of enums that are untagged or tagged within, of `flatten` and of
+/// `serde_json::Value`: `Json` (feature `json`) takes all of these. To find that out, each value that is put in is gone through once
+/// more and decoded once.
 ///
 /// ```
 /// use adamant::typed::Serde;
@@ -42,12 +50,25 @@ impl<T> DerefMut for Serde<T> {
     }
 }
 
-impl<T: Serialize> ValueFor<Self> for Serde<T> {
+impl<T: Serialize + DeserializeOwned> ValueFor<Self> for Serde<T> {
     fn encode_value<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
+        check_fields(&self.0).map_err(|error| unread(&error))?;
         *spare = postcard::to_extend(&self.0, std::mem::take(spare))
             .map_err(|error| Malformed::new(format!("a value that can be encoded ({error})")))?;
-        Ok(spare)
+        match postcard::take_from_bytes::<T>(spare).map(|(_, rest)| rest.len()) {
+            Ok(0) => Ok(spare),
+            Ok(_) => Err(unread(&"it is read as a shorter one")),
+            Err(error) => Err(unread(&error)),
+        }
     }
+}
+
+/// Of a value that is encoded to what is not it.
+fn unread(why: &dyn fmt::Display) -> Malformed {
+    Malformed::new(format!(
+        "a value that can be read back from the format of postcard, which names no fields and no types \
+         ({why}; `Json` can keep it)"
+    ))
 }
 
 impl<T: Serialize + DeserializeOwned> Value for Serde<T> {

@@ -235,6 +235,91 @@ fn values_of_serde_come_back() -> Result<(), Error> {
     Ok(())
 }
 
+/// Types that postcard encodes to bytes from which it cannot read them.
+#[cfg(feature = "json")]
+mod unread {
+    use std::collections::BTreeMap;
+
+    use serde::de::DeserializeOwned;
+    use serde::{Deserialize, Serialize};
+
+    use super::super::{Json, Serde};
+    use crate::error::Error;
+    use crate::store::Store;
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Untagged {
+        Number(u32),
+        Text(String),
+    }
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(tag = "kind")]
+    enum Tagged {
+        Login { user: String },
+        Restart,
+    }
+
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    struct Sparse {
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        first: Option<u8>,
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        second: Option<u8>,
+    }
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Flat {
+        id: u32,
+        #[serde(flatten)]
+        rest: BTreeMap<String, u32>,
+    }
+
+    /// Is refused by the one and kept by the other.
+    fn only_as_json<T>(store: &Store, value: &T)
+    where
+        T: Clone + std::fmt::Debug + PartialEq + Serialize + DeserializeOwned,
+    {
+        let keyspace = store.keyspace("values").unwrap();
+        keyspace.clear().unwrap();
+        let binary = keyspace.typed::<u32, Serde<T>>();
+        let error = binary.insert(&1, &Serde(value.clone())).unwrap_err();
+        assert!(matches!(&error, Error::Encoding { .. }), "{value:?}: {error}");
+        let within = store.transaction(|tx| binary.within(tx).insert(&1, &Serde(value.clone())));
+        assert!(within.is_err() && keyspace.is_empty().unwrap(), "{value:?}: nothing is kept");
+        let text = keyspace.typed::<u32, Json<T>>();
+        text.insert(&1, &Json(value.clone())).unwrap();
+        assert_eq!(text.get(&1).unwrap().map(|json| json.0).as_ref(), Some(value));
+    }
+
+    /// Each was taken, and every later `get` of it failed, or gave another value.
+    #[test]
+    fn what_could_not_be_read_back_is_not_taken() {
+        let store = Store::in_memory().unwrap();
+        only_as_json(&store, &Untagged::Number(7));
+        only_as_json(&store, &vec![Untagged::Text("x".into())]);
+        only_as_json(&store, &Tagged::Login { user: "ada".into() });
+        only_as_json(&store, &Tagged::Restart);
+        only_as_json(&store, &serde_json::json!({"a": [1, null]}));
+        only_as_json(&store, &Flat { id: 1, rest: BTreeMap::from([("x".into(), 2)]) });
+        let (first, second) = (Some(5), Some(1));
+        only_as_json(&store, &Sparse { first: None, second });
+        // Two of these were read as one and a half of others.
+        let pair = Sparse { first, second: None };
+        only_as_json(&store, &vec![pair.clone(), pair]);
+        // What is whole is taken.
+        let binary = store.keyspace("whole").unwrap().typed::<u32, Serde<Sparse>>();
+        let whole = Sparse { first, second };
+        binary.insert(&1, &Serde(whole.clone())).unwrap();
+        assert_eq!(binary.get(&1).unwrap(), Some(Serde(whole)));
+
+        let numbers = store.keyspace("numbers").unwrap().typed::<u32, Json<f64>>();
+        assert!(matches!(numbers.insert(&1, &Json(f64::NAN)), Err(Error::Encoding { .. })));
+        numbers.insert(&1, &Json(0.5)).unwrap();
+    }
+}
+
 /// The examples of docs/format/typed.md.
 #[test]
 fn bytes_are_as_documented() {

@@ -14,7 +14,7 @@ use adamant::{Engine, KeyspaceOptions, Result, Store};
 pub fn describe(store: &Store) -> Result<String> {
     let mut text = String::new();
     for info in store.keyspaces()? {
-        for entry in store.open_keyspace(&info.name)?.iter() {
+        for entry in store.open_stored(&info.name)?.iter() {
             let (key, value) = entry?;
             let (name, key, value) = (hex(info.name.as_bytes()), hex(&key), hex(&value));
             writeln!(text, "{name} {key} {value}").expect("a String takes all");

@@ -5,13 +5,13 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use adamant::Keyspace;
 use adamant_cli::{record, table};
 use serde_json::json;
 
 use crate::args::ExportArgs;
 use crate::failure::{Code, Failure, Result};
 use crate::figures::{per_second, thousands};
+use crate::opening::Readable;
 use crate::output::Output;
 use crate::{opening, progress};
 
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ExportArgs, output: &Output) -> Result<()> {
     output.result(&json!({"exported": count, "seconds": time.as_secs_f64()}), &words)
 }
 
-fn to_file(args: &ExportArgs, keyspace: &Keyspace) -> Result<u64> {
+fn to_file(args: &ExportArgs, keyspace: &Readable) -> Result<u64> {
     let path = &args.file;
     let failed = |error| Failure::file(path, &error);
     let mut writer = BufWriter::with_capacity(1 << 20, File::create(path).map_err(failed)?);
@@ -59,7 +59,7 @@ fn to_file(args: &ExportArgs, keyspace: &Keyspace) -> Result<u64> {
 /// Hands every entry to `sink`, as the bytes of a line or a row; the number of them.
 fn write(
     args: &ExportArgs,
-    keyspace: &Keyspace,
+    keyspace: &Readable,
     mut sink: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<u64> {
     let bar = progress::entries("exporting", keyspace.len()?);
@@ -74,7 +74,7 @@ fn write(
         sink(&row(header.as_byte_record())?)?;
     }
     let mut count = 0;
-    for entry in keyspace.iter() {
+    for entry in keyspace.range(..) {
         let (key, value) = entry?;
         if let Some(layout) = &layout {
             sink(&row(&table::format(layout, &key, &value).map_err(bad)?)?)?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use adamant::{Engine, KeyspaceOptions};
+use adamant::{Engine, KeyspaceKind, KeyspaceOptions};
 use serde_json::json;
 
 use crate::args::{KeyspaceAction, KeyspaceArgs};
@@ -26,12 +26,16 @@ fn list(path: &Path, output: &Output) -> Result<()> {
     let store = opening::readable(path)?;
     for keyspace in store.keyspaces()? {
         let (name, engine, entries) = (keyspace.name, keyspace.engine.name(), keyspace.entries);
+        let kind = keyspace.kind;
         if output.is_json() {
-            let object = json!({"name": name, "engine": engine, "entries": entries});
+            let object =
+                json!({"name": name, "engine": engine, "kind": kind.name(), "entries": entries});
             output.line(&object.to_string())?;
         } else {
             // A name may hold line breaks: shown as a string of Rust.
-            output.line(&format!("{:>15}  {engine:<8}  {name:?}", thousands(entries)))?;
+            let kind = if kind == KeyspaceKind::Plain { "" } else { kind.name() };
+            let line = format!("{:>15}  {engine:<8}  {name:?}  {kind}", thousands(entries));
+            output.line(line.trim_end())?;
         }
     }
     Ok(store.close()?)

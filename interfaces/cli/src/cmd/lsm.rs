@@ -43,7 +43,7 @@ pub(crate) fn run(args: &LsmArgs, output: &Output) -> Result<()> {
 /// The keyspaces that are meant: there is one at least, or it is a failure.
 fn keyspaces(store: &Store, target: &LsmTarget) -> Result<Vec<Keyspace>> {
     if let Some(name) = &target.name {
-        let keyspace = store.open_keyspace(name)?;
+        let keyspace = store.open_stored(name)?;
         if keyspace.engine() != Engine::Lsm {
             let what =
                 format!("expected a keyspace of lsm, {name:?} is one of {}", keyspace.engine());
@@ -53,7 +53,7 @@ fn keyspaces(store: &Store, target: &LsmTarget) -> Result<Vec<Keyspace>> {
     }
     let mut found = Vec::new();
     for info in store.keyspaces()?.iter().filter(|info| info.engine == Engine::Lsm) {
-        found.push(store.open_keyspace(&info.name)?);
+        found.push(store.open_stored(&info.name)?);
     }
     if found.is_empty() {
         let what = format!("no keyspace of {} has the engine lsm", target.store.display());

@@ -5,12 +5,12 @@
 
 use std::ops::Bound;
 
-use adamant::Keyspace;
 use adamant_cli::record;
 use serde_json::json;
 
 use crate::args::ScanArgs;
 use crate::failure::Result;
+use crate::opening::Readable;
 use crate::output::{Output, escape};
 use crate::{opening, progress};
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ScanArgs, output: &Output) -> Result<()> {
     Ok(store.close()?)
 }
 
-fn print(keyspace: &Keyspace, bounds: Bounds, args: &ScanArgs, output: &Output) -> Result<()> {
+fn print(keyspace: &Readable, bounds: Bounds, args: &ScanArgs, output: &Output) -> Result<()> {
     let entries = keyspace.range(bounds);
     let mut rest = args.limit.unwrap_or(u64::MAX);
     let mut ordered: Box<dyn Iterator<Item = _>> = match args.reverse {
@@ -55,7 +55,7 @@ fn print(keyspace: &Keyspace, bounds: Bounds, args: &ScanArgs, output: &Output) 
     Ok(())
 }
 
-fn count(keyspace: &Keyspace, bounds: Bounds, limit: Option<u64>) -> Result<u64> {
+fn count(keyspace: &Readable, bounds: Bounds, limit: Option<u64>) -> Result<u64> {
     let limit = limit.unwrap_or(u64::MAX);
     if bounds == (Bound::Unbounded, Bound::Unbounded) {
         return Ok(keyspace.len()?.min(limit));

@@ -33,6 +33,7 @@ from adamant._errors import (
     UnknownKeyspace,
     Unsupported,
     WrongEngine,
+    WrongKind,
 )
 from adamant._mapping import (
     Expiring,
@@ -92,6 +93,7 @@ __all__ = [
     "UnknownKeyspace",
     "Unsupported",
     "WrongEngine",
+    "WrongKind",
     "__version__",
     "in_memory",
     "open",

@@ -102,6 +102,12 @@ class NotExpiring(Error):
     __module__ = "adamant"
 
 
+class WrongKind(Error):
+    """The keyspace of that name holds entries that end, or their deadlines: Store.expiring opens it."""
+
+    __module__ = "adamant"
+
+
 class Missing(_System, FileNotFoundError):
     """There is no store at the path."""
 

@@ -43,6 +43,7 @@ class KeyspaceInfo(NamedTuple):
     name: str
     engine: str
     entries: int
+    kind: str = "plain"
 
 
 class Finding(NamedTuple):
