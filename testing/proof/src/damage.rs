@@ -1,21 +1,23 @@
-//! Damage to whole stores: bits flipped, bytes zeroed or made noise, files cut, swapped, duplicated, taken
-//! from another store or from an earlier moment.
+//! Damage to whole stores: bits flipped, bytes zeroed or made noise, files cut, swapped,
+//! duplicated, taken from another store or from an earlier moment.
 //!
-//! Whatever is done, opening, reading, checking and writing give right data or an error, soon, and panic never.
-//! Right is: of a store that was closed, all of its content; of one whose process died, that of some commit,
-//! since what was never durable may end there. Pages are verified when first touched, as an option of stores
-//! has it. The pool of the undo journal has no checksums, so of that one only errors or numbers are promised.
-//! A pool is a whole store by itself when it was closed: one of an earlier moment, put back, is the store of then where
-//! the log tells nothing of what came later, because that was taken to the pool and its file begins a generation that has
-//! no record yet: a crash leaves such a header, too, so it proves nothing.
+//! Each damaged store is opened in five ways, each on a copy of its own: opened and written to,
+//! opened read only, checked, backed up, repaired. Whatever was done, each gives right data or says
+//! what is wrong, soon, and panics never. Right is: of a store that was closed, all of its content;
+//! of one whose process died, that of a commit with all acknowledged ones. Where its log is damaged
+//! that may be an earlier one, since nothing tells of the last record that it was ever durable. Of
+//! a repair that says what it lost each entry is in some commit. Pages are verified when first
+//! touched, as an option of stores has it. The pool of the undo journal has no checksums, so of
+//! that one only errors or numbers are promised; and it is the store: one of an earlier moment is
+//! the store of then.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adamant::Store;
+use adamant::{Store, repair_into};
 use adamant_medium::storage::Directory;
 use adamant_scenarios::crashes::{Content, Mix, Setup, Workload};
-use adamant_sim::{SimDirectory, SimDisk};
+use adamant_sim::{Promise, SimDirectory, SimDisk};
 
 use crate::attempt::attempt;
 use crate::budget::Budget;
@@ -23,21 +25,43 @@ use crate::files::{Files, Place};
 use crate::report::Report;
 
 const KIND: &str = "damage";
+/// The ways to open a store, as the counts name them.
+const WAYS: [(&str, Way); 5] = [
+    ("written", look_and_write),
+    ("read only", look),
+    ("checked", check),
+    ("backed up", back_up),
+    ("repaired", repair),
+];
 /// Damages of one store.
-const ROUND: u64 = 200;
+const ROUND: u64 = 20;
 /// Of the twenty kinds of damage the one that takes files from an earlier moment.
 const EARLIER: u8 = 18;
 /// Longer than anything here takes, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a way to open came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// Right data.
+    Right,
+    /// It said what is wrong.
+    Said,
+}
+
+/// Opens a store in some way; it is wrong if this panics.
+type Way = fn(&Trial<'_>, &SimDisk) -> Answer;
 
 /// A store, as it may be found: with what it may hold, and as it was before.
 struct Subject {
     setup: Setup,
     disk: SimDisk,
     models: Vec<Content>,
+    /// The last commit that has to be there.
+    least: usize,
     is_closed: bool,
     earlier: SimDisk,
-    /// The number of the last commit of then.
+    /// The last commit of then.
     earlier_commit: usize,
     other: SimDisk,
 }
@@ -47,7 +71,7 @@ pub(crate) fn run(budget: &Budget, seed: u64, report: &mut Report) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut setups = Setup::all();
     random.shuffle(&mut setups);
-    let mut refused = 0;
+    let mut answers = Answers::default();
     for setup in setups.iter().cycle() {
         if budget.is_over() || report.is_lost() {
             break;
@@ -64,10 +88,10 @@ pub(crate) fn run(budget: &Budget, seed: u64, report: &mut Report) {
             if budget.is_over() || report.is_lost() {
                 break;
             }
-            try_damage(&subject, &mut random, seed, report, &mut refused);
+            try_damage(&subject, &mut random, seed, report, &mut answers);
         }
     }
-    println!("{refused} damages were answered with an error, the others by right data");
+    answers.print();
 }
 
 fn subject(setup: Setup, random: &mut fastrand::Rng) -> Subject {
@@ -91,8 +115,22 @@ fn subject(setup: Setup, random: &mut fastrand::Rng) -> Subject {
     } else {
         end
     };
+    let kept = Promise::at_death(&disk, end).least as usize;
+    let least = if is_closed { models.len() - 1 } else { kept };
     let (disk, other) = (disk.kill(end), other.kill(other.operation_count()));
-    Subject { setup, disk, models, is_closed, earlier, earlier_commit, other }
+    Subject { setup, disk, models, least, is_closed, earlier, earlier_commit, other }
+}
+
+/// What each way came to, over all trials: right, said what is wrong, wrong.
+#[derive(Default)]
+struct Answers([[u64; 3]; WAYS.len()]);
+
+impl Answers {
+    fn print(&self) {
+        for ((name, _), [right, said, wrong]) in WAYS.iter().zip(self.0) {
+            println!("{name}: {right} right, {said} said what is wrong, {wrong} wrong in silence");
+        }
+    }
 }
 
 fn try_damage(
@@ -100,25 +138,37 @@ fn try_damage(
     random: &mut fastrand::Rng,
     seed: u64,
     report: &mut Report,
-    refused: &mut u64,
+    answers: &mut Answers,
 ) {
-    let disk = subject.disk.cursor().kill().without_history();
+    let disk = subject.disk.cursor().kill();
     let mut files = Files::of(&disk);
     let Damage { what, place, is_earlier } = damage(&mut files, subject, random);
-    let detail = format!("{place} {}", if subject.setup.is_undo { "undo" } else { "redo" });
-    report.add(KIND, &detail, 1);
-    let start = Instant::now();
-    let is_trusted = !(subject.setup.is_undo && place == Place::Pool);
-    let earlier_commit = (is_earlier && place == Place::Pool).then_some(subject.earlier_commit);
-    let outcome = attempt(|| look(subject, &disk, is_trusted, earlier_commit));
-    let outcome = outcome.and_then(|is_refused| {
-        *refused += u64::from(is_refused);
-        if start.elapsed() < PATIENCE { Ok(()) } else { Err("it took too long".to_owned()) }
-    });
-    if let Err(message) = outcome {
-        let closed = if subject.is_closed { "closed" } else { "killed" };
-        println!("LOST by seed {seed}, {} {closed}, {what}: {message}", subject.setup.name());
-        report.add_loss(KIND, &detail);
+    let journal = if subject.setup.is_undo { "undo" } else { "redo" };
+    // Nothing tells lanes of an earlier moment from those that belong to a pool of the undo journal.
+    let is_trusted = !(subject.setup.is_undo && (place == Place::Pool || is_earlier));
+    let is_of_then = is_earlier && subject.setup.is_undo && place == Place::Pool;
+    let has_end = subject.is_closed || place != Place::Log;
+    let least = if has_end { subject.least } else { 0 };
+    let trial = Trial { subject, least, is_trusted, is_of_then };
+    for ((name, way), counts) in WAYS.iter().zip(&mut answers.0) {
+        let copy = disk.kill(disk.operation_count()).without_history();
+        let detail = format!("{place} {journal}, {name}");
+        report.add(KIND, &detail, 1);
+        let start = Instant::now();
+        let outcome = attempt(|| way(&trial, &copy)).and_then(|answer| {
+            if start.elapsed() < PATIENCE { Ok(answer) } else { Err("it took too long".into()) }
+        });
+        match outcome {
+            Ok(Answer::Right) => counts[0] += 1,
+            Ok(Answer::Said) => counts[1] += 1,
+            Err(message) => {
+                counts[2] += 1;
+                let closed = if subject.is_closed { "closed" } else { "killed" };
+                let setup = subject.setup.name();
+                println!("LOST by seed {seed}, {setup} {closed}, {what}, {name}: {message}");
+                report.add_loss(KIND, &detail);
+            }
+        }
     }
 }
 
@@ -148,41 +198,131 @@ fn damage(files: &mut Files, subject: &Subject, random: &mut fastrand::Rng) -> D
     Damage { what: format!("{name}: {what}"), place, is_earlier: kind == EARLIER }
 }
 
-/// Opens the store, reads all of it, checks it and writes. True if any of it was refused. `earlier_commit`: the last one
-/// of the moment that the pool is of, if it is not of the last moment.
-///
-/// # Panics
-/// If something is read that should not be there, or missing without an error.
-fn look(
-    subject: &Subject,
-    disk: &SimDisk,
+/// A damaged store.
+struct Trial<'a> {
+    subject: &'a Subject,
+    /// The last commit that has to be there, if nothing else is said.
+    least: usize,
+    /// Whether what is read without an error has to be right.
     is_trusted: bool,
-    earlier_commit: Option<usize>,
-) -> bool {
-    let root: Arc<dyn Directory> = Arc::new(SimDirectory::root(disk));
-    let options = subject.setup.options().verify_first_touch(true).create(false);
-    let store = match Store::open_directory(root, options) {
-        Ok(store) => store,
-        Err(error) => {
+    /// Whether it may be the store of the earlier moment.
+    is_of_then: bool,
+}
+
+impl Trial<'_> {
+    fn open(&self, disk: &SimDisk, read_only: bool) -> adamant::Result<Store> {
+        let setup = self.subject.setup;
+        // Pools of the undo journal have no checksums, and are refused if these are asked for.
+        let options = setup.options().verify_first_touch(!setup.is_undo).create(false);
+        let root: Arc<dyn Directory> = Arc::new(SimDirectory::root(disk));
+        let opened = Store::open_directory(root, options.read_only(read_only));
+        if let Err(error) = &opened {
             assert!(!error.to_string().is_empty(), "an error that says nothing");
-            return true;
         }
-    };
-    let found = Content::read(&store).ok();
-    let mut is_refused = found.is_none();
-    if let Some(found) = found
-        && is_trusted
-    {
-        let models = &subject.models;
-        let allowed = if subject.is_closed { &models[models.len() - 1..] } else { &models[..] };
-        let is_of_then = earlier_commit.is_some_and(|commit| models[commit] == found);
-        assert!(allowed.contains(&found) || is_of_then, "read without an error, and wrong");
+        opened
     }
-    is_refused |= !store.check().is_ok_and(|report| report.is_clean());
+
+    /// What all of a store holds.
+    ///
+    /// # Panics
+    /// If something is read that should not be there, or missing without an error.
+    fn read(&self, store: &Store) -> Answer {
+        let Ok(found) = Content::read(store) else { return Answer::Said };
+        self.judge(&found);
+        Answer::Right
+    }
+
+    fn judge(&self, found: &Content) {
+        let Subject { models, earlier_commit, .. } = self.subject;
+        let is_right = models[self.least..].contains(found)
+            || (self.is_of_then && models[*earlier_commit] == *found)
+            || !self.is_trusted;
+        if !is_right {
+            let commit = models.iter().rposition(|model| model == found);
+            panic!("read without an error, and wrong: commit {commit:?} of {}", models.len() - 1);
+        }
+    }
+
+    /// Whether each entry is one that was committed, whenever.
+    fn judge_saved(&self, found: &Content) {
+        let models = &self.subject.models;
+        let was_there = |key: &[u8], value: &[u8]| {
+            let maps = models.iter().flat_map(|model| model.keyspaces.values());
+            maps.into_iter().any(|map| map.get(key).is_some_and(|found| found.as_ref() == value))
+        };
+        for (name, map) in &found.keyspaces {
+            for (key, value) in map.iter().filter(|_| self.is_trusted) {
+                assert!(was_there(key, value), "saved, and never there: {key:?} of {name:?}");
+            }
+        }
+    }
+}
+
+/// Opens the store, reads all of it, checks it and writes.
+fn look_and_write(trial: &Trial<'_>, disk: &SimDisk) -> Answer {
+    let Ok(store) = trial.open(disk, false) else { return Answer::Said };
+    let mut is_said = trial.read(&store) == Answer::Said;
+    is_said |= !store.check().is_ok_and(|report| report.is_clean());
     for info in store.keyspaces().unwrap_or_default() {
         let keyspace = store.open_keyspace(&info.name);
         let written = keyspace.and_then(|keyspace| keyspace.insert("key", "value"));
-        is_refused |= written.is_err();
+        is_said |= written.is_err();
     }
-    is_refused | store.close().is_err()
+    if is_said | store.close().is_err() { Answer::Said } else { Answer::Right }
+}
+
+/// Reads all of it, and changes no file.
+fn look(trial: &Trial<'_>, disk: &SimDisk) -> Answer {
+    let Ok(store) = trial.open(disk, true) else { return Answer::Said };
+    trial.read(&store)
+}
+
+/// Checks it. What a check finds nothing in holds what it should, all of it.
+fn check(trial: &Trial<'_>, disk: &SimDisk) -> Answer {
+    let Ok(store) = trial.open(disk, true) else { return Answer::Said };
+    if !store.check().is_ok_and(|report| report.is_clean()) {
+        return Answer::Said;
+    }
+    let answer = trial.read(&store);
+    assert!(answer == Answer::Right || !trial.is_trusted, "a check found nothing, a read an error");
+    answer
+}
+
+/// Makes a copy, which holds what it should, if there is one.
+fn back_up(trial: &Trial<'_>, disk: &SimDisk) -> Answer {
+    let Ok(store) = trial.open(disk, true) else { return Answer::Said };
+    let copy = SimDisk::new(0);
+    let root: Arc<dyn Directory> = Arc::new(SimDirectory::root(&copy));
+    if store.backup_into(&root).is_err() {
+        return Answer::Said;
+    }
+    drop(root);
+    let copied = trial.open(&copy, true);
+    match copied {
+        Ok(copied) => trial.read(&copied),
+        Err(error) => panic!("a copy that does not open: {error}"),
+    }
+}
+
+/// Saves what is left. Without a word of what was lost that is all.
+fn repair(trial: &Trial<'_>, disk: &SimDisk) -> Answer {
+    let source: Arc<dyn Directory> = Arc::new(SimDirectory::root(disk));
+    let saved = SimDisk::new(0);
+    let target: Arc<dyn Directory> = Arc::new(SimDirectory::root(&saved));
+    let options = trial.subject.setup.options();
+    let Ok(report) = repair_into(&source, target, options) else { return Answer::Said };
+    let losses: u64 = report.keyspaces.iter().map(|keyspace| keyspace.loss_count).sum();
+    let store = match trial.open(&saved, false) {
+        Ok(store) => store,
+        Err(error) => panic!("a repaired store that does not open: {error}"),
+    };
+    let checked = store.check().expect("a repaired store is checked");
+    assert!(checked.is_clean(), "a repaired store: {:?}", checked.findings);
+    let found = Content::read(&store).expect("a repaired store is read");
+    if report.findings.is_empty() && losses == 0 {
+        trial.judge(&found);
+        return Answer::Right;
+    }
+    trial.judge_saved(&found);
+    Answer::Said
 }
