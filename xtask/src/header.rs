@@ -12,7 +12,8 @@ use crate::workspace::Workspace;
 
 const FOLDER: &str = "interfaces/capi";
 /// Types over pointers to what they are of, and the pointers.
-const POINTERS: [(&str, &str); 3] = [("In", "*const"), ("Out", "*mut"), ("Taken", "*mut")];
+const POINTERS: [(&str, &str); 4] =
+    [("In", "*const"), ("Changed", "*mut"), ("Out", "*mut"), ("Taken", "*mut")];
 /// Types over something else, and that.
 const OTHERS: [(&str, &str); 3] =
     [("Lent", "Slice"), ("Buffer", "*mut c_void"), ("Context", "*mut c_void")];
@@ -118,9 +119,10 @@ mod tests {
 
     #[test]
     fn pointers_stand_in_their_places() {
-        let found = plain("fn f(path: In<c_char>, made: Out<*mut Store>, it: Context) -> Lent {}");
-        let expected =
-            "fn f(path: *const c_char, made: *mut *mut Store, it: *mut c_void) -> Slice {}";
+        let found = plain(
+            "fn f(path: In<c_char>, at: Changed<Store>, made: Out<*mut Store>, it: Context) -> Lent {}",
+        );
+        let expected = "fn f(path: *const c_char, at: *mut Store, made: *mut *mut Store, it: *mut c_void) -> Slice {}";
         assert_eq!(found, expected);
         let source = "pub struct In<T>(*const T); use a::Lent; b: InOut<u8>, c: Lenty, d: _Lent; 7";
         assert_eq!(plain(source), source);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::workspace::Workspace;
 
 const PACKAGE: &str = "adamant-capi";
-/// Under what name the shared library is looked for when a program starts: see build.rs of the package.
+/// Under what name the shared library is looked for when a program starts: see interfaces/capi/build.rs.
 const SONAME: &str = "libadamant.so.1";
 
 /// Builds and installs; `is_development`: quickly, with assertions, as the tests want it.
@@ -50,7 +50,8 @@ fn build(root: &Path, is_development: bool) -> Result<Vec<PathBuf>, String> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["build", "--quiet", "-p", PACKAGE, "--message-format", "json"]);
     if !is_development {
-        command.arg("--release");
+        // Stripped, but for the static library, of which programs take what they need.
+        command.args(["--profile", "installed"]);
     }
     let output = command.current_dir(root).stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("could not run cargo: {error}"))?;

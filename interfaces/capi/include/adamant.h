@@ -15,6 +15,7 @@
  *     not when it was closed. A handle that was freed must not be used.
  *  3. Null. A pointer may be NULL only where it says so. Elsewhere NULL is ADAMANT_INVALID, as is a handle of
  *     another kind, as far as that can be seen.
+ *     A pointer to const is to what the call only reads; what it changes has none.
  *  4. Bytes. An adamant_slice is `len` bytes at `data`, of any values. Those that are given to a function are
  *     read during the call only; they must not change meanwhile. Of no bytes `data` may be NULL.
  *  5. Loans. A slice that a function gives is lent: read it, never write to it or free it. It is good for as
@@ -515,7 +516,7 @@ int adamant_options_new(adamant_options **options);
  *
  * Fails with ADAMANT_INVALID for an option that this version does not know, or a number that it cannot have.
  */
-int adamant_options_set(const adamant_options *options, int option, uint64_t value);
+int adamant_options_set(adamant_options *options, int option, uint64_t value);
 
 /**
  * Frees options; NULL is none.
@@ -541,7 +542,7 @@ int adamant_open_in_memory(adamant_store **store);
  * From then on each use of it, of its keyspaces, cursors and so on is ADAMANT_CLOSED; the handles are
  * still to be freed.
  */
-int adamant_close(const adamant_store *store);
+int adamant_close(adamant_store *store);
 
 /**
  * Frees the handle of a store; NULL is none. One that was not closed is closed when its last keyspace,
@@ -552,7 +553,7 @@ void adamant_store_free(adamant_store *store);
 /**
  * Makes all that was committed survive power loss, whatever its commits waited for.
  */
-int adamant_sync(const adamant_store *store);
+int adamant_sync(adamant_store *store);
 
 /**
  * Makes a copy of the store at a path where nothing is, while others read and write. It appears there
@@ -576,7 +577,7 @@ int adamant_restore(const char *backup, const char *path);
  *
  * Fails with ADAMANT_WRONG_ENGINE if another engine keeps it.
  */
-int adamant_keyspace_open(const adamant_store *store,
+int adamant_keyspace_open(adamant_store *store,
                           const char *name,
                           const char *engine,
                           adamant_keyspace **keyspace);
@@ -584,7 +585,7 @@ int adamant_keyspace_open(const adamant_store *store,
 /**
  * Creates a keyspace, as adamant_keyspace_open; fails with ADAMANT_KEYSPACE_EXISTS if there is one.
  */
-int adamant_keyspace_create(const adamant_store *store,
+int adamant_keyspace_create(adamant_store *store,
                             const char *name,
                             const char *engine,
                             adamant_keyspace **keyspace);
@@ -621,17 +622,17 @@ const char *adamant_keyspace_engine(const adamant_keyspace *keyspace);
  * Drops a keyspace with all that it holds, in one commit; ADAMANT_NOT_FOUND if there is none. Its handles
  * get ADAMANT_KEYSPACE_DROPPED from then on.
  */
-int adamant_keyspace_drop(const adamant_store *store, const char *name);
+int adamant_keyspace_drop(adamant_store *store, const char *name);
 
 /**
  * Gives a keyspace another name, in one commit. Its handles stay good.
  */
-int adamant_keyspace_rename(const adamant_store *store, const char *name, const char *new_name);
+int adamant_keyspace_rename(adamant_store *store, const char *name, const char *new_name);
 
 /**
  * Makes a keyspace one of another engine, in one commit. Its handles stay good, but are better opened again.
  */
-int adamant_keyspace_convert(const adamant_store *store, const char *name, const char *engine);
+int adamant_keyspace_convert(adamant_store *store, const char *name, const char *engine);
 
 /**
  * Lists all keyspaces, by name.
@@ -661,21 +662,18 @@ void adamant_keyspace_list_free(adamant_keyspace_list *list);
 /**
  * Sets the value of a key, whatever it had: the fastest way.
  */
-int adamant_put(const adamant_keyspace *keyspace, adamant_slice key, adamant_slice value);
+int adamant_put(adamant_keyspace *keyspace, adamant_slice key, adamant_slice value);
 
 /**
  * Sets the value of a key, and says whether there was one (1) or not (0); `replaced` may be NULL.
  */
-int adamant_insert(const adamant_keyspace *keyspace, adamant_slice key, adamant_slice value, int *replaced);
+int adamant_insert(adamant_keyspace *keyspace, adamant_slice key, adamant_slice value, int *replaced);
 
 /**
  * Sets the value of a key that has none, and says whether it did (1); one that is there stays (0).
  * `inserted` may be NULL.
  */
-int adamant_insert_unique(const adamant_keyspace *keyspace,
-                          adamant_slice key,
-                          adamant_slice value,
-                          int *inserted);
+int adamant_insert_unique(adamant_keyspace *keyspace, adamant_slice key, adamant_slice value, int *inserted);
 
 /**
  * Sets the value of a key, or takes it out, if its value is the expected one, and says whether it did (1) or
@@ -683,7 +681,7 @@ int adamant_insert_unique(const adamant_keyspace *keyspace,
  * the new value, it is taken out. If it was another one, `found` is a copy of that, to be freed by
  * adamant_value_free, or NULL for none. `swapped` and `found` may be NULL.
  */
-int adamant_compare_and_swap(const adamant_keyspace *keyspace,
+int adamant_compare_and_swap(adamant_keyspace *keyspace,
                              adamant_slice key,
                              adamant_slice expected,
                              adamant_slice value,
@@ -698,7 +696,7 @@ int adamant_compare_and_swap(const adamant_keyspace *keyspace,
  * They are committed in pieces, so that a load which fails leaves some of the first ones. The function may use
  * the store. Fails with ADAMANT_INVALID where a key is not above the one before it.
  */
-int adamant_load_sorted(const adamant_keyspace *keyspace,
+int adamant_load_sorted(adamant_keyspace *keyspace,
                         adamant_feeder feeder,
                         void *context,
                         uint64_t *entries,
@@ -707,39 +705,39 @@ int adamant_load_sorted(const adamant_keyspace *keyspace,
 /**
  * Takes a key out, if it is there: the fastest way.
  */
-int adamant_delete(const adamant_keyspace *keyspace, adamant_slice key);
+int adamant_delete(adamant_keyspace *keyspace, adamant_slice key);
 
 /**
  * Takes a key out; ADAMANT_NOT_FOUND if it was not there.
  */
-int adamant_remove(const adamant_keyspace *keyspace, adamant_slice key);
+int adamant_remove(adamant_keyspace *keyspace, adamant_slice key);
 
 /**
  * Takes out all keys of a range; NULL for all keys. A large range goes in pieces, each of which is a commit.
  */
-int adamant_remove_range(const adamant_keyspace *keyspace, const adamant_range *range);
+int adamant_remove_range(adamant_keyspace *keyspace, const adamant_range *range);
 
 /**
  * Takes all entries out, in one small commit.
  */
-int adamant_clear(const adamant_keyspace *keyspace);
+int adamant_clear(adamant_keyspace *keyspace);
 
 /**
  * Moves the value of a key to a key of the same or another keyspace, without a copy, in one commit; it
  * replaces what is there. ADAMANT_NOT_FOUND if there is nothing to be moved.
  */
-int adamant_move(const adamant_keyspace *keyspace,
+int adamant_move(adamant_keyspace *keyspace,
                  adamant_slice key,
-                 const adamant_keyspace *target,
+                 adamant_keyspace *target,
                  adamant_slice new_key);
 
 /**
  * Swaps the values of two keys, of one keyspace or two, without a copy, in one commit; ADAMANT_NOT_FOUND,
  * and nothing is done, if one of them has none.
  */
-int adamant_swap(const adamant_keyspace *keyspace,
+int adamant_swap(adamant_keyspace *keyspace,
                  adamant_slice key,
-                 const adamant_keyspace *other,
+                 adamant_keyspace *other,
                  adamant_slice other_key);
 
 /**
@@ -785,7 +783,7 @@ int adamant_len(const adamant_keyspace *keyspace, uint64_t *entries);
  *
  * Fails with ADAMANT_NOT_EXPIRING if there is one of that name with other entries.
  */
-int adamant_expiring_open(const adamant_store *store,
+int adamant_expiring_open(adamant_store *store,
                           const char *name,
                           const char *engine,
                           adamant_expiring **expiring);
@@ -793,7 +791,7 @@ int adamant_expiring_open(const adamant_store *store,
 /**
  * Drops a keyspace of entries that end, and their deadlines; ADAMANT_NOT_FOUND if there is none.
  */
-int adamant_expiring_drop(const adamant_store *store, const char *name);
+int adamant_expiring_drop(adamant_store *store, const char *name);
 
 /**
  * Another handle, whose writes wait for ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.
@@ -830,7 +828,7 @@ uint64_t adamant_expiring_after(const adamant_expiring *expiring, uint64_t time_
  * Sets the value of a key, and when it ends: at adamant_expiring_after(...) or ADAMANT_NEVER, at once if that is
  * over. Says whether it replaced one that was not over (1) or not (0); `replaced` may be NULL.
  */
-int adamant_expiring_insert(const adamant_expiring *expiring,
+int adamant_expiring_insert(adamant_expiring *expiring,
                             adamant_slice key,
                             adamant_slice value,
                             uint64_t deadline_ms,
@@ -839,12 +837,12 @@ int adamant_expiring_insert(const adamant_expiring *expiring,
 /**
  * Gives an entry another deadline; ADAMANT_NEVER: it stays. ADAMANT_NOT_FOUND if it is not there.
  */
-int adamant_expiring_set_deadline(const adamant_expiring *expiring, adamant_slice key, uint64_t deadline_ms);
+int adamant_expiring_set_deadline(adamant_expiring *expiring, adamant_slice key, uint64_t deadline_ms);
 
 /**
  * Takes a key out; ADAMANT_NOT_FOUND if it was not there, or over.
  */
-int adamant_expiring_remove(const adamant_expiring *expiring, adamant_slice key);
+int adamant_expiring_remove(adamant_expiring *expiring, adamant_slice key);
 
 /**
  * The value of a key, as a copy to be freed by adamant_value_free, and when it ends; ADAMANT_NOT_FOUND, and
@@ -874,7 +872,7 @@ int adamant_expiring_next_deadline(const adamant_expiring *expiring, uint64_t *d
  * Takes entries away that are over, at most so many, in one commit, and says how many; `removed` may be NULL. To
  * be called now and then, best at adamant_expiring_next_deadline: they take room until then.
  */
-int adamant_expiring_remove_expired(const adamant_expiring *expiring,
+int adamant_expiring_remove_expired(adamant_expiring *expiring,
                                     size_t entries_max,
                                     uint64_t *removed);
 
@@ -886,7 +884,7 @@ int adamant_batch_new(const adamant_store *store, adamant_batch **batch);
 /**
  * Will set the value of a key. The bytes are copied.
  */
-int adamant_batch_put(const adamant_batch *batch,
+int adamant_batch_put(adamant_batch *batch,
                       const adamant_keyspace *keyspace,
                       adamant_slice key,
                       adamant_slice value);
@@ -894,13 +892,13 @@ int adamant_batch_put(const adamant_batch *batch,
 /**
  * Will take a key out, if it is there.
  */
-int adamant_batch_delete(const adamant_batch *batch, const adamant_keyspace *keyspace, adamant_slice key);
+int adamant_batch_delete(adamant_batch *batch, const adamant_keyspace *keyspace, adamant_slice key);
 
 /**
  * Will move the value of a key to a key of the same or another keyspace, as adamant_move; nothing if there is
  * none then. Changes before and after it in the batch happen before and after it.
  */
-int adamant_batch_move(const adamant_batch *batch,
+int adamant_batch_move(adamant_batch *batch,
                        const adamant_keyspace *keyspace,
                        adamant_slice key,
                        const adamant_keyspace *target,
@@ -910,7 +908,7 @@ int adamant_batch_move(const adamant_batch *batch,
  * Will swap the values of two keys, of one keyspace or two, as adamant_swap; nothing unless both are there
  * then.
  */
-int adamant_batch_swap(const adamant_batch *batch,
+int adamant_batch_swap(adamant_batch *batch,
                        const adamant_keyspace *keyspace,
                        adamant_slice key,
                        const adamant_keyspace *other,
@@ -919,7 +917,7 @@ int adamant_batch_swap(const adamant_batch *batch,
 /**
  * What its commit waits for: ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.
  */
-int adamant_batch_durability(const adamant_batch *batch, int durability);
+int adamant_batch_durability(adamant_batch *batch, int durability);
 
 /**
  * How many changes are in it.
@@ -930,7 +928,7 @@ int adamant_batch_len(const adamant_batch *batch, uint64_t *changes);
  * Makes all changes in one commit: after a crash all of them are there, or none. Whether it succeeds or
  * not, the batch can only be freed then.
  */
-int adamant_batch_commit(const adamant_batch *batch);
+int adamant_batch_commit(adamant_batch *batch);
 
 /**
  * Frees a batch; NULL is none. What was not committed is not done.
@@ -969,7 +967,7 @@ int adamant_snapshot_len(const adamant_snapshot *snapshot,
 /**
  * Ends the loans of a snapshot, whose values take memory till then; the snapshot goes on.
  */
-int adamant_snapshot_release(const adamant_snapshot *snapshot);
+int adamant_snapshot_release(adamant_snapshot *snapshot);
 
 /**
  * Frees a snapshot and ends its loans; NULL is none.
@@ -989,23 +987,23 @@ int adamant_transaction_begin(const adamant_store *store, adamant_transaction **
  * The function neither commits nor frees its transaction, and its thread cannot write otherwise meanwhile:
  * ADAMANT_MISUSE.
  */
-int adamant_exclusive(const adamant_store *store, adamant_work work, void *context, int *result);
+int adamant_exclusive(adamant_store *store, adamant_work work, void *context, int *result);
 
 /**
  * Sets a savepoint, to which adamant_savepoint_undo goes back. Savepoints lie within one another.
  */
-int adamant_savepoint_set(const adamant_transaction *transaction);
+int adamant_savepoint_set(adamant_transaction *transaction);
 
 /**
  * Undoes what the transaction wrote since its last savepoint, which is ended. What it read counts as read.
  * ADAMANT_MISUSE if there is none.
  */
-int adamant_savepoint_undo(const adamant_transaction *transaction);
+int adamant_savepoint_undo(adamant_transaction *transaction);
 
 /**
  * Ends the last savepoint and keeps what was written since. ADAMANT_MISUSE if there is none.
  */
-int adamant_savepoint_keep(const adamant_transaction *transaction);
+int adamant_savepoint_keep(adamant_transaction *transaction);
 
 /**
  * Lends the value of a key, until the transaction is freed; ADAMANT_NOT_FOUND if it has none.
@@ -1018,7 +1016,7 @@ int adamant_transaction_get(const adamant_transaction *transaction,
 /**
  * Sets the value of a key.
  */
-int adamant_transaction_put(const adamant_transaction *transaction,
+int adamant_transaction_put(adamant_transaction *transaction,
                             const adamant_keyspace *keyspace,
                             adamant_slice key,
                             adamant_slice value);
@@ -1026,14 +1024,14 @@ int adamant_transaction_put(const adamant_transaction *transaction,
 /**
  * Takes a key out, if it is there.
  */
-int adamant_transaction_delete(const adamant_transaction *transaction,
+int adamant_transaction_delete(adamant_transaction *transaction,
                                const adamant_keyspace *keyspace,
                                adamant_slice key);
 
 /**
  * What its commit waits for: ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.
  */
-int adamant_transaction_durability(const adamant_transaction *transaction, int durability);
+int adamant_transaction_durability(adamant_transaction *transaction, int durability);
 
 /**
  * Makes all writes in one commit. Whether it succeeds or not, the transaction can only be freed then.
@@ -1041,7 +1039,7 @@ int adamant_transaction_durability(const adamant_transaction *transaction, int d
  * Fails with ADAMANT_CONFLICT if another commit has changed what it read: nothing was done, and the caller
  * begins another one and does it again.
  */
-int adamant_transaction_commit(const adamant_transaction *transaction);
+int adamant_transaction_commit(adamant_transaction *transaction);
 
 /**
  * Frees a transaction; NULL is none. What was not committed is not done.
@@ -1078,7 +1076,7 @@ int adamant_transaction_expiring_get(const adamant_transaction *transaction,
 /**
  * Sets the value of a key, and when it ends, as adamant_expiring_insert. What was there counts as read.
  */
-int adamant_transaction_expiring_insert(const adamant_transaction *transaction,
+int adamant_transaction_expiring_insert(adamant_transaction *transaction,
                                         const adamant_expiring *expiring,
                                         adamant_slice key,
                                         adamant_slice value,
@@ -1088,7 +1086,7 @@ int adamant_transaction_expiring_insert(const adamant_transaction *transaction,
 /**
  * Gives an entry another deadline, as adamant_expiring_set_deadline.
  */
-int adamant_transaction_expiring_set_deadline(const adamant_transaction *transaction,
+int adamant_transaction_expiring_set_deadline(adamant_transaction *transaction,
                                               const adamant_expiring *expiring,
                                               adamant_slice key,
                                               uint64_t deadline_ms);
@@ -1096,14 +1094,14 @@ int adamant_transaction_expiring_set_deadline(const adamant_transaction *transac
 /**
  * Takes a key out, as adamant_expiring_remove.
  */
-int adamant_transaction_expiring_remove(const adamant_transaction *transaction,
+int adamant_transaction_expiring_remove(adamant_transaction *transaction,
                                         const adamant_expiring *expiring,
                                         adamant_slice key);
 
 /**
  * Takes entries away that are over, as adamant_expiring_remove_expired.
  */
-int adamant_transaction_expiring_remove_expired(const adamant_transaction *transaction,
+int adamant_transaction_expiring_remove_expired(adamant_transaction *transaction,
                                                 const adamant_expiring *expiring,
                                                 size_t entries_max,
                                                 uint64_t *removed);
@@ -1163,12 +1161,12 @@ int adamant_transaction_expiring_cursor(const adamant_transaction *transaction,
  * value of the engine lsm is not read. If it cannot be read the cursor stands on its entry all the same, and
  * goes on from there.
  */
-int adamant_cursor_next(const adamant_cursor *cursor, adamant_slice *key, adamant_slice *value);
+int adamant_cursor_next(adamant_cursor *cursor, adamant_slice *key, adamant_slice *value);
 
 /**
  * Goes to the entry before and lends it, as adamant_cursor_next. ADAMANT_END before the first one.
  */
-int adamant_cursor_previous(const adamant_cursor *cursor, adamant_slice *key, adamant_slice *value);
+int adamant_cursor_previous(adamant_cursor *cursor, adamant_slice *key, adamant_slice *value);
 
 /**
  * Lends the value of the entry on which the cursor stands, as it was when the cursor came there, until it moves
@@ -1188,12 +1186,12 @@ int adamant_cursor_deadline(const adamant_cursor *cursor,
  * Goes to just before a key, whether it is there or not: adamant_cursor_next gives it, or the first one
  * above it, adamant_cursor_previous the last one below it.
  */
-int adamant_cursor_seek(const adamant_cursor *cursor, adamant_slice key);
+int adamant_cursor_seek(adamant_cursor *cursor, adamant_slice key);
 
 /**
  * Goes to where it stood at first: nowhere.
  */
-int adamant_cursor_rewind(const adamant_cursor *cursor);
+int adamant_cursor_rewind(adamant_cursor *cursor);
 
 /**
  * Frees a cursor; NULL is none.

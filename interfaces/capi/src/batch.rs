@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use adamant::Batch;
 
-use crate::border::{In, Opaque, Out, Slice, Taken};
+use crate::border::{Changed, In, Opaque, Out, Slice, Taken};
 use crate::code::{ADAMANT_CLOSED, ADAMANT_OK};
 use crate::failure::{Failure, Result, run};
 use crate::hold::hold;
@@ -51,7 +51,7 @@ pub extern "C" fn adamant_batch_new(store: In<StoreHandle>, batch: Out<*mut Batc
 /// Will set the value of a key. The bytes are copied.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_batch_put(
-    batch: In<BatchHandle>,
+    batch: Changed<BatchHandle>,
     keyspace: In<KeyspaceHandle>,
     key: Slice,
     value: Slice,
@@ -67,7 +67,7 @@ pub extern "C" fn adamant_batch_put(
 /// Will take a key out, if it is there.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_batch_delete(
-    batch: In<BatchHandle>,
+    batch: Changed<BatchHandle>,
     keyspace: In<KeyspaceHandle>,
     key: Slice,
 ) -> c_int {
@@ -81,7 +81,7 @@ pub extern "C" fn adamant_batch_delete(
 /// none then. Changes before and after it in the batch happen before and after it.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_batch_move(
-    batch: In<BatchHandle>,
+    batch: Changed<BatchHandle>,
     keyspace: In<KeyspaceHandle>,
     key: Slice,
     target: In<KeyspaceHandle>,
@@ -100,7 +100,7 @@ pub extern "C" fn adamant_batch_move(
 /// then.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_batch_swap(
-    batch: In<BatchHandle>,
+    batch: Changed<BatchHandle>,
     keyspace: In<KeyspaceHandle>,
     key: Slice,
     other: In<KeyspaceHandle>,
@@ -117,7 +117,10 @@ pub extern "C" fn adamant_batch_swap(
 
 /// What its commit waits for: ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_batch_durability(batch: In<BatchHandle>, durability: c_int) -> c_int {
+pub extern "C" fn adamant_batch_durability(
+    batch: Changed<BatchHandle>,
+    durability: c_int,
+) -> c_int {
     run(|| {
         let durability = durability_of(durability)?;
         batch.with(|batch| {
@@ -140,7 +143,7 @@ pub extern "C" fn adamant_batch_len(batch: In<BatchHandle>, changes: Out<u64>) -
 /// Makes all changes in one commit: after a crash all of them are there, or none. Whether it succeeds or
 /// not, the batch can only be freed then.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_batch_commit(batch: In<BatchHandle>) -> c_int {
+pub extern "C" fn adamant_batch_commit(batch: Changed<BatchHandle>) -> c_int {
     run(|| {
         let taken = hold(batch.get()?)?.take();
         taken.ok_or_else(committed)?.commit()?;

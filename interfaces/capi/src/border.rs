@@ -12,6 +12,7 @@
 //! Thread safety: what is in handles is `Send` and `Sync`.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -132,6 +133,29 @@ impl In<Range> {
         // SAFETY: it is aligned and not null; C vouches that a range is there, and any bits are one:
         // pointers, lengths and numbers. What its slices say is looked at by `Slice::bytes`.
         Ok(Some(unsafe { &*self.0 }))
+    }
+}
+
+/// A handle from C of what the call changes: in C no pointer to const.
+#[repr(transparent)]
+pub struct Changed<T>(In<T>);
+
+impl<T> Changed<T> {
+    /// As if C had called with this pointer.
+    ///
+    /// # Safety
+    /// As of [`In::new`].
+    pub unsafe fn new(pointer: *mut T) -> Self {
+        Self(In(pointer))
+    }
+}
+
+// What is behind a handle is only ever shared, so it is got at in the same way.
+impl<T> Deref for Changed<T> {
+    type Target = In<T>;
+
+    fn deref(&self) -> &In<T> {
+        &self.0
     }
 }
 

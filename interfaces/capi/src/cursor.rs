@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use adamant::{Slice, Snapshot};
 
-use crate::border::{self, In, Opaque, Out, Range, Taken};
+use crate::border::{self, Changed, In, Opaque, Out, Range, Taken};
 use crate::code::{ADAMANT_END, ADAMANT_NOT_FOUND, ADAMANT_OK};
 use crate::expiring::{ExpiringHandle, millis_of};
 use crate::failure::{Result, run};
@@ -276,7 +276,7 @@ pub extern "C" fn adamant_transaction_expiring_cursor(
 /// goes on from there.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_cursor_next(
-    cursor: In<CursorHandle>,
+    cursor: Changed<CursorHandle>,
     key: Out<border::Slice>,
     value: Out<border::Slice>,
 ) -> c_int {
@@ -286,7 +286,7 @@ pub extern "C" fn adamant_cursor_next(
 /// Goes to the entry before and lends it, as adamant_cursor_next. ADAMANT_END before the first one.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_cursor_previous(
-    cursor: In<CursorHandle>,
+    cursor: Changed<CursorHandle>,
     key: Out<border::Slice>,
     value: Out<border::Slice>,
 ) -> c_int {
@@ -350,7 +350,7 @@ pub extern "C" fn adamant_cursor_deadline(
 /// Goes to just before a key, whether it is there or not: adamant_cursor_next gives it, or the first one
 /// above it, adamant_cursor_previous the last one below it.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_cursor_seek(cursor: In<CursorHandle>, key: border::Slice) -> c_int {
+pub extern "C" fn adamant_cursor_seek(cursor: Changed<CursorHandle>, key: border::Slice) -> c_int {
     run(|| {
         let key = Slice::from(key.bytes()?);
         hold(cursor.get()?)?.place(Position::Before(key));
@@ -360,7 +360,7 @@ pub extern "C" fn adamant_cursor_seek(cursor: In<CursorHandle>, key: border::Sli
 
 /// Goes to where it stood at first: nowhere.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_cursor_rewind(cursor: In<CursorHandle>) -> c_int {
+pub extern "C" fn adamant_cursor_rewind(cursor: Changed<CursorHandle>) -> c_int {
     run(|| {
         hold(cursor.get()?)?.place(Position::Nowhere);
         Ok(ADAMANT_OK)

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use adamant::Keyspace;
 
-use crate::border::{Buffer, Context, Feeder, In, Out, Range, Reader, Slice};
+use crate::border::{Buffer, Changed, Context, Feeder, In, Out, Range, Reader, Slice};
 use crate::code::{ADAMANT_NOT_FOUND, ADAMANT_OK, ADAMANT_TOO_SMALL};
 use crate::failure::{Failure, Result, run};
 use crate::keyspace::{KeyspaceHandle, found};
@@ -28,7 +28,11 @@ fn look<T>(keyspace: &Keyspace, key: &[u8], mut work: impl FnMut(&[u8]) -> T) ->
 
 /// Sets the value of a key, whatever it had: the fastest way.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_put(keyspace: In<KeyspaceHandle>, key: Slice, value: Slice) -> c_int {
+pub extern "C" fn adamant_put(
+    keyspace: Changed<KeyspaceHandle>,
+    key: Slice,
+    value: Slice,
+) -> c_int {
     run(|| {
         keyspace.keyspace()?.put(key.bytes()?, value.bytes()?)?;
         Ok(ADAMANT_OK)
@@ -38,7 +42,7 @@ pub extern "C" fn adamant_put(keyspace: In<KeyspaceHandle>, key: Slice, value: S
 /// Sets the value of a key, and says whether there was one (1) or not (0); `replaced` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_insert(
-    keyspace: In<KeyspaceHandle>,
+    keyspace: Changed<KeyspaceHandle>,
     key: Slice,
     value: Slice,
     replaced: Out<c_int>,
@@ -54,7 +58,7 @@ pub extern "C" fn adamant_insert(
 /// `inserted` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_insert_unique(
-    keyspace: In<KeyspaceHandle>,
+    keyspace: Changed<KeyspaceHandle>,
     key: Slice,
     value: Slice,
     inserted: Out<c_int>,
@@ -72,7 +76,7 @@ pub extern "C" fn adamant_insert_unique(
 /// adamant_value_free, or NULL for none. `swapped` and `found` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_compare_and_swap(
-    keyspace: In<KeyspaceHandle>,
+    keyspace: Changed<KeyspaceHandle>,
     key: Slice,
     expected: Slice,
     value: Slice,
@@ -102,7 +106,7 @@ pub extern "C" fn adamant_compare_and_swap(
 /// the store. Fails with ADAMANT_INVALID where a key is not above the one before it.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_load_sorted(
-    keyspace: In<KeyspaceHandle>,
+    keyspace: Changed<KeyspaceHandle>,
     feeder: Feeder,
     context: Context,
     entries: Out<u64>,
@@ -126,7 +130,7 @@ pub extern "C" fn adamant_load_sorted(
 
 /// Takes a key out, if it is there: the fastest way.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_delete(keyspace: In<KeyspaceHandle>, key: Slice) -> c_int {
+pub extern "C" fn adamant_delete(keyspace: Changed<KeyspaceHandle>, key: Slice) -> c_int {
     run(|| {
         keyspace.keyspace()?.delete(key.bytes()?)?;
         Ok(ADAMANT_OK)
@@ -135,13 +139,16 @@ pub extern "C" fn adamant_delete(keyspace: In<KeyspaceHandle>, key: Slice) -> c_
 
 /// Takes a key out; ADAMANT_NOT_FOUND if it was not there.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_remove(keyspace: In<KeyspaceHandle>, key: Slice) -> c_int {
+pub extern "C" fn adamant_remove(keyspace: Changed<KeyspaceHandle>, key: Slice) -> c_int {
     run(|| Ok(found(keyspace.keyspace()?.remove(key.bytes()?)?)))
 }
 
 /// Takes out all keys of a range; NULL for all keys. A large range goes in pieces, each of which is a commit.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_remove_range(keyspace: In<KeyspaceHandle>, range: In<Range>) -> c_int {
+pub extern "C" fn adamant_remove_range(
+    keyspace: Changed<KeyspaceHandle>,
+    range: In<Range>,
+) -> c_int {
     run(|| {
         let bounds = Bounds::of(&range)?;
         keyspace.keyspace()?.remove_range(bounds.pair())?;
@@ -151,7 +158,7 @@ pub extern "C" fn adamant_remove_range(keyspace: In<KeyspaceHandle>, range: In<R
 
 /// Takes all entries out, in one small commit.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_clear(keyspace: In<KeyspaceHandle>) -> c_int {
+pub extern "C" fn adamant_clear(keyspace: Changed<KeyspaceHandle>) -> c_int {
     run(|| {
         keyspace.keyspace()?.clear()?;
         Ok(ADAMANT_OK)
@@ -162,9 +169,9 @@ pub extern "C" fn adamant_clear(keyspace: In<KeyspaceHandle>) -> c_int {
 /// replaces what is there. ADAMANT_NOT_FOUND if there is nothing to be moved.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_move(
-    keyspace: In<KeyspaceHandle>,
+    keyspace: Changed<KeyspaceHandle>,
     key: Slice,
-    target: In<KeyspaceHandle>,
+    target: Changed<KeyspaceHandle>,
     new_key: Slice,
 ) -> c_int {
     run(|| {
@@ -178,9 +185,9 @@ pub extern "C" fn adamant_move(
 /// and nothing is done, if one of them has none.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_swap(
-    keyspace: In<KeyspaceHandle>,
+    keyspace: Changed<KeyspaceHandle>,
     key: Slice,
-    other: In<KeyspaceHandle>,
+    other: Changed<KeyspaceHandle>,
     other_key: Slice,
 ) -> c_int {
     run(|| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adamant::{Deadline, Expiring};
 
-use crate::border::{Clock, Context, In, Opaque, Out, Slice, Taken};
+use crate::border::{Changed, Clock, Context, In, Opaque, Out, Slice, Taken};
 use crate::code::{ADAMANT_NEVER, ADAMANT_NOT_FOUND, ADAMANT_OK};
 use crate::failure::{run, run_or};
 use crate::keyspace::{found, name_of, options_of};
@@ -40,7 +40,7 @@ pub(crate) fn millis_of(deadline: Option<Deadline>) -> u64 {
 /// Fails with ADAMANT_NOT_EXPIRING if there is one of that name with other entries.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_open(
-    store: In<StoreHandle>,
+    store: Changed<StoreHandle>,
     name: In<c_char>,
     engine: In<c_char>,
     expiring: Out<*mut ExpiringHandle>,
@@ -54,7 +54,7 @@ pub extern "C" fn adamant_expiring_open(
 
 /// Drops a keyspace of entries that end, and their deadlines; ADAMANT_NOT_FOUND if there is none.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_expiring_drop(store: In<StoreHandle>, name: In<c_char>) -> c_int {
+pub extern "C" fn adamant_expiring_drop(store: Changed<StoreHandle>, name: In<c_char>) -> c_int {
     run(|| Ok(found(store.get()?.drop_expiring(name_of(&name)?)?)))
 }
 
@@ -110,7 +110,7 @@ pub extern "C" fn adamant_expiring_after(expiring: In<ExpiringHandle>, time_ms: 
 /// over. Says whether it replaced one that was not over (1) or not (0); `replaced` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_insert(
-    expiring: In<ExpiringHandle>,
+    expiring: Changed<ExpiringHandle>,
     key: Slice,
     value: Slice,
     deadline_ms: u64,
@@ -127,7 +127,7 @@ pub extern "C" fn adamant_expiring_insert(
 /// Gives an entry another deadline; ADAMANT_NEVER: it stays. ADAMANT_NOT_FOUND if it is not there.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_set_deadline(
-    expiring: In<ExpiringHandle>,
+    expiring: Changed<ExpiringHandle>,
     key: Slice,
     deadline_ms: u64,
 ) -> c_int {
@@ -136,7 +136,7 @@ pub extern "C" fn adamant_expiring_set_deadline(
 
 /// Takes a key out; ADAMANT_NOT_FOUND if it was not there, or over.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_expiring_remove(expiring: In<ExpiringHandle>, key: Slice) -> c_int {
+pub extern "C" fn adamant_expiring_remove(expiring: Changed<ExpiringHandle>, key: Slice) -> c_int {
     run(|| Ok(found(expiring.get()?.remove(key.bytes()?)?)))
 }
 
@@ -195,7 +195,7 @@ pub extern "C" fn adamant_expiring_next_deadline(
 /// be called now and then, best at adamant_expiring_next_deadline: they take room until then.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_remove_expired(
-    expiring: In<ExpiringHandle>,
+    expiring: Changed<ExpiringHandle>,
     entries_max: usize,
     removed: Out<u64>,
 ) -> c_int {

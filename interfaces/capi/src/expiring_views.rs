@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use adamant::expiring::ExpiringTransaction;
 
-use crate::border::{In, Out, Slice};
+use crate::border::{Changed, In, Out, Slice};
 use crate::code::{ADAMANT_NOT_FOUND, ADAMANT_OK};
 use crate::expiring::{ExpiringHandle, deadline_of, millis_of};
 use crate::failure::{Result, run};
@@ -89,7 +89,7 @@ fn change<T>(
 /// Sets the value of a key, and when it ends, as adamant_expiring_insert. What was there counts as read.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_expiring_insert(
-    transaction: In<TransactionHandle>,
+    transaction: Changed<TransactionHandle>,
     expiring: In<ExpiringHandle>,
     key: Slice,
     value: Slice,
@@ -108,7 +108,7 @@ pub extern "C" fn adamant_transaction_expiring_insert(
 /// Gives an entry another deadline, as adamant_expiring_set_deadline.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_expiring_set_deadline(
-    transaction: In<TransactionHandle>,
+    transaction: Changed<TransactionHandle>,
     expiring: In<ExpiringHandle>,
     key: Slice,
     deadline_ms: u64,
@@ -123,7 +123,7 @@ pub extern "C" fn adamant_transaction_expiring_set_deadline(
 /// Takes a key out, as adamant_expiring_remove.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_expiring_remove(
-    transaction: In<TransactionHandle>,
+    transaction: Changed<TransactionHandle>,
     expiring: In<ExpiringHandle>,
     key: Slice,
 ) -> c_int {
@@ -133,7 +133,7 @@ pub extern "C" fn adamant_transaction_expiring_remove(
 /// Takes entries away that are over, as adamant_expiring_remove_expired.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_expiring_remove_expired(
-    transaction: In<TransactionHandle>,
+    transaction: Changed<TransactionHandle>,
     expiring: In<ExpiringHandle>,
     entries_max: usize,
     removed: Out<u64>,

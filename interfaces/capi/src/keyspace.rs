@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 
 use adamant::{Engine, Keyspace, KeyspaceOptions, Store};
 
-use crate::border::{In, Opaque, Out, Taken};
+use crate::border::{Changed, In, Opaque, Out, Taken};
 use crate::code::{ADAMANT_NAME, ADAMANT_NOT_FOUND, ADAMANT_OK};
 use crate::failure::{Failure, Result, run, run_or};
 use crate::options::durability_of;
@@ -78,7 +78,7 @@ fn make(
 /// Fails with ADAMANT_WRONG_ENGINE if another engine keeps it.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_keyspace_open(
-    store: In<StoreHandle>,
+    store: Changed<StoreHandle>,
     name: In<c_char>,
     engine: In<c_char>,
     keyspace: Out<*mut KeyspaceHandle>,
@@ -89,7 +89,7 @@ pub extern "C" fn adamant_keyspace_open(
 /// Creates a keyspace, as adamant_keyspace_open; fails with ADAMANT_KEYSPACE_EXISTS if there is one.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_keyspace_create(
-    store: In<StoreHandle>,
+    store: Changed<StoreHandle>,
     name: In<c_char>,
     engine: In<c_char>,
     keyspace: Out<*mut KeyspaceHandle>,
@@ -161,14 +161,14 @@ pub(crate) fn engine_name(engine: Engine) -> &'static CStr {
 /// Drops a keyspace with all that it holds, in one commit; ADAMANT_NOT_FOUND if there is none. Its handles
 /// get ADAMANT_KEYSPACE_DROPPED from then on.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_keyspace_drop(store: In<StoreHandle>, name: In<c_char>) -> c_int {
+pub extern "C" fn adamant_keyspace_drop(store: Changed<StoreHandle>, name: In<c_char>) -> c_int {
     run(|| Ok(found(store.get()?.drop_keyspace(name_of(&name)?)?)))
 }
 
 /// Gives a keyspace another name, in one commit. Its handles stay good.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_keyspace_rename(
-    store: In<StoreHandle>,
+    store: Changed<StoreHandle>,
     name: In<c_char>,
     new_name: In<c_char>,
 ) -> c_int {
@@ -181,7 +181,7 @@ pub extern "C" fn adamant_keyspace_rename(
 /// Makes a keyspace one of another engine, in one commit. Its handles stay good, but are better opened again.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_keyspace_convert(
-    store: In<StoreHandle>,
+    store: Changed<StoreHandle>,
     name: In<c_char>,
     engine: In<c_char>,
 ) -> c_int {

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use adamant::{Compression, Durability, Flushing, JournalKind, LsmOptions, Options};
 
-use crate::border::{In, Opaque, Out, Taken};
+use crate::border::{Changed, Opaque, Out, Taken};
 use crate::code::{ADAMANT_BUFFERED, ADAMANT_DEFERRED, ADAMANT_OK, ADAMANT_SYNC};
 use crate::failure::{Failure, Result, run};
 use crate::hold::hold;
@@ -89,7 +89,7 @@ pub extern "C" fn adamant_options_new(options: Out<*mut OptionsHandle>) -> c_int
 /// Fails with ADAMANT_INVALID for an option that this version does not know, or a number that it cannot have.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_options_set(
-    options: In<OptionsHandle>,
+    options: Changed<OptionsHandle>,
     option: c_int,
     value: u64,
 ) -> c_int {

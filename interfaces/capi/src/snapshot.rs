@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use adamant::Snapshot;
 
-use crate::border::{In, Opaque, Out, Slice, Taken};
+use crate::border::{Changed, In, Opaque, Out, Slice, Taken};
 use crate::code::{ADAMANT_NOT_FOUND, ADAMANT_OK};
 use crate::failure::run;
 use crate::keyspace::{KeyspaceHandle, found};
@@ -99,7 +99,7 @@ pub extern "C" fn adamant_snapshot_len(
 
 /// Ends the loans of a snapshot, whose values take memory till then; the snapshot goes on.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_snapshot_release(snapshot: In<SnapshotHandle>) -> c_int {
+pub extern "C" fn adamant_snapshot_release(snapshot: Changed<SnapshotHandle>) -> c_int {
     run(|| {
         let content = snapshot.get()?;
         content.loans.lock().unwrap_or_else(PoisonError::into_inner).end();

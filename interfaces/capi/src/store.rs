@@ -6,7 +6,7 @@ use std::path::Path;
 
 use adamant::{Options, Store};
 
-use crate::border::{In, Opaque, Out, Taken};
+use crate::border::{Changed, In, Opaque, Out, Taken};
 use crate::code::ADAMANT_OK;
 use crate::failure::run;
 use crate::hold::hold;
@@ -62,7 +62,7 @@ pub extern "C" fn adamant_open_in_memory(store: Out<*mut StoreHandle>) -> c_int 
 /// From then on each use of it, of its keyspaces, cursors and so on is ADAMANT_CLOSED; the handles are
 /// still to be freed.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_close(store: In<StoreHandle>) -> c_int {
+pub extern "C" fn adamant_close(store: Changed<StoreHandle>) -> c_int {
     run(|| {
         store.get()?.clone().close()?;
         Ok(ADAMANT_OK)
@@ -78,7 +78,7 @@ pub extern "C" fn adamant_store_free(store: Taken<StoreHandle>) {
 
 /// Makes all that was committed survive power loss, whatever its commits waited for.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_sync(store: In<StoreHandle>) -> c_int {
+pub extern "C" fn adamant_sync(store: Changed<StoreHandle>) -> c_int {
     run(|| {
         store.get()?.sync()?;
         Ok(ADAMANT_OK)

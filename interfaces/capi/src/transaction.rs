@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use adamant::Transaction;
 
-use crate::border::{Context, In, Opaque, Out, Slice, Taken, Work};
+use crate::border::{Changed, Context, In, Opaque, Out, Slice, Taken, Work};
 use crate::code::{ADAMANT_CLOSED, ADAMANT_MISUSE, ADAMANT_NOT_FOUND, ADAMANT_OK};
 use crate::failure::{Failure, Result, run};
 use crate::hold::hold;
@@ -77,7 +77,7 @@ pub extern "C" fn adamant_transaction_begin(
 /// ADAMANT_MISUSE.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_exclusive(
-    store: In<StoreHandle>,
+    store: Changed<StoreHandle>,
     work: Work<TransactionHandle>,
     context: Context,
     result: Out<c_int>,
@@ -103,7 +103,7 @@ pub extern "C" fn adamant_exclusive(
 
 /// Sets a savepoint, to which adamant_savepoint_undo goes back. Savepoints lie within one another.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_savepoint_set(transaction: In<TransactionHandle>) -> c_int {
+pub extern "C" fn adamant_savepoint_set(transaction: Changed<TransactionHandle>) -> c_int {
     run(|| {
         hold(transaction.get()?)?.open()?.set_savepoint();
         Ok(ADAMANT_OK)
@@ -113,13 +113,13 @@ pub extern "C" fn adamant_savepoint_set(transaction: In<TransactionHandle>) -> c
 /// Undoes what the transaction wrote since its last savepoint, which is ended. What it read counts as read.
 /// ADAMANT_MISUSE if there is none.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_savepoint_undo(transaction: In<TransactionHandle>) -> c_int {
+pub extern "C" fn adamant_savepoint_undo(transaction: Changed<TransactionHandle>) -> c_int {
     run(|| end_savepoint(&transaction, Transaction::undo_savepoint))
 }
 
 /// Ends the last savepoint and keeps what was written since. ADAMANT_MISUSE if there is none.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_savepoint_keep(transaction: In<TransactionHandle>) -> c_int {
+pub extern "C" fn adamant_savepoint_keep(transaction: Changed<TransactionHandle>) -> c_int {
     run(|| end_savepoint(&transaction, Transaction::keep_savepoint))
 }
 
@@ -158,7 +158,7 @@ pub extern "C" fn adamant_transaction_get(
 /// Sets the value of a key.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_put(
-    transaction: In<TransactionHandle>,
+    transaction: Changed<TransactionHandle>,
     keyspace: In<KeyspaceHandle>,
     key: Slice,
     value: Slice,
@@ -174,7 +174,7 @@ pub extern "C" fn adamant_transaction_put(
 /// Takes a key out, if it is there.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_delete(
-    transaction: In<TransactionHandle>,
+    transaction: Changed<TransactionHandle>,
     keyspace: In<KeyspaceHandle>,
     key: Slice,
 ) -> c_int {
@@ -189,7 +189,7 @@ pub extern "C" fn adamant_transaction_delete(
 /// What its commit waits for: ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_durability(
-    transaction: In<TransactionHandle>,
+    transaction: Changed<TransactionHandle>,
     durability: c_int,
 ) -> c_int {
     run(|| {
@@ -204,7 +204,7 @@ pub extern "C" fn adamant_transaction_durability(
 /// Fails with ADAMANT_CONFLICT if another commit has changed what it read: nothing was done, and the caller
 /// begins another one and does it again.
 #[unsafe(no_mangle)]
-pub extern "C" fn adamant_transaction_commit(transaction: In<TransactionHandle>) -> c_int {
+pub extern "C" fn adamant_transaction_commit(transaction: Changed<TransactionHandle>) -> c_int {
     run(|| {
         let taken = hold(transaction.get()?)?.open.take();
         taken.ok_or_else(committed)?.commit()?;

@@ -2,6 +2,20 @@
 
 #include "check.h"
 
+/* A pointer to const is to what a call only reads. Each of these would not compile with the other kind. */
+static void test_const(void)
+{
+    int (*put)(adamant_keyspace *, adamant_slice, adamant_slice) = adamant_put;
+    int (*get)(const adamant_keyspace *, adamant_slice, adamant_value **) = adamant_get;
+    int (*set)(adamant_options *, int, uint64_t) = adamant_options_set;
+    int (*commit)(adamant_batch *) = adamant_batch_commit;
+    int (*next)(adamant_cursor *, adamant_slice *, adamant_slice *) = adamant_cursor_next;
+    int (*close)(adamant_store *) = adamant_close;
+    int (*check)(const adamant_store *, adamant_value **) = adamant_check;
+
+    CHECK(put && get && set && commit && next && close && check);
+}
+
 static void test_entries(adamant_store *store)
 {
     adamant_keyspace *users = NULL;
@@ -242,6 +256,7 @@ int main(int argc, char **argv)
     CHECK(strcmp(adamant_last_error(), "") == 0);
     path = path_in(argv[1], "store");
     OK(adamant_open(path, NULL, &store));
+    test_const();
     test_entries(store);
     for (at = 0; at < 5; at++) {
         test_large_values(store, engines[at]);

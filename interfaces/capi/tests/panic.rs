@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_void};
 use std::panic;
 use std::ptr;
 
-use adamant_capi::border::{Context, In, Lent, Out, Reader, Slice, Taken};
+use adamant_capi::border::{Changed, Context, In, Lent, Out, Reader, Slice, Taken};
 use adamant_capi::code::{ADAMANT_OK, ADAMANT_PANIC};
 use adamant_capi::entry::{adamant_get_with, adamant_put};
 use adamant_capi::failure::adamant_last_error;
@@ -44,7 +44,7 @@ fn a_panic_becomes_a_code() {
     // SAFETY: a place of our own.
     assert_eq!(adamant_open_in_memory(unsafe { Out::new(&mut store) }), ADAMANT_OK);
     // SAFETY: a handle that was just made and is not freed before the end.
-    let store_in = || unsafe { In::new(store.cast_const()) };
+    let store_in = || unsafe { Changed::new(store) };
     // SAFETY: text that ends with a zero byte.
     let name = unsafe { In::new(c"words".as_ptr()) };
     // SAFETY: null: no engine.
@@ -55,7 +55,9 @@ fn a_panic_becomes_a_code() {
     let keyspace: *mut KeyspaceHandle = keyspace;
     // SAFETY: a handle that was just made and is not freed before the end.
     let keyspace_in = || unsafe { In::new(keyspace.cast_const()) };
-    assert_eq!(adamant_put(keyspace_in(), slice(b"key"), slice(b"value")), ADAMANT_OK);
+    // SAFETY: as above.
+    let keyspace_to_change = || unsafe { Changed::new(keyspace) };
+    assert_eq!(adamant_put(keyspace_to_change(), slice(b"key"), slice(b"value")), ADAMANT_OK);
 
     for round in 1..=3 {
         // SAFETY: it looks at nothing.
@@ -67,7 +69,7 @@ fn a_panic_becomes_a_code() {
         let text = unsafe { CStr::from_ptr(adamant_last_error()) };
         assert!(text.to_string_lossy().contains("in the middle of it"), "{text:?}");
         // Nothing is locked, and nothing forgotten.
-        assert_eq!(adamant_put(keyspace_in(), slice(b"key"), slice(b"value")), ADAMANT_OK);
+        assert_eq!(adamant_put(keyspace_to_change(), slice(b"key"), slice(b"value")), ADAMANT_OK);
         let mut count = 0_usize;
         // SAFETY: it gets a number of our own.
         let reader = unsafe { Reader::new(counts) };
