@@ -15,6 +15,7 @@ mod imports;
 mod modules;
 mod layers;
 mod words;
+mod named;
 mod proofs;
 mod tidy;
 mod parts;

@@ -1,26 +1,21 @@
 //! `cargo xtask tidy`: what must not be in the sources, and the longest of them.
 //!
 //! Fails on serialisation that depends on the machine, an `unsafe` without its proof or in a
-//! crate that needs none, a `layout.rs` without its page of docs/format, characters that are no
-//! ASCII, and unfinished work; of Python sources the characters, and paths of a machine. Lengths are printed to be looked at; none of them fails.
+//! crate that needs none, a layout without its page of docs/format, characters that are no
+//! ASCII, unfinished work, and comments and documents that name source files which are not there; of Python sources the characters, and paths of a machine. Lengths are printed to be looked at; none of them fails.
 
 use std::path::{Path, PathBuf};
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
+use crate::named::Files;
 use crate::workspace::Workspace;
 use crate::{proofs, sources, words};
 
 /// Folders of crates that may hold unsafe code; each of the others forbids it.
-const UNSAFE_FOLDERS: [&str; 6] = [
-    "base/slice",
-    "base/medium",
-    "base/heap",
-    "engines/trees",
-    "interfaces/capi",
-    "interfaces/python",
-];
+const UNSAFE_FOLDERS: [&str; 5] =
+    ["base/slice", "base/medium", "base/heap", "interfaces/capi", "interfaces/python"];
 /// Folders of crates that implement the medium's `File`. Its `map_private` is an unsafe function,
 /// so that they cannot forbid unsafe code; they need a proof for each use like all others.
 const FILE_FOLDERS: [&str; 1] = ["testing/sim"];
@@ -57,6 +52,7 @@ pub(crate) fn run() -> Result<bool, String> {
         let found = check_script(&text);
         problems.extend(found.into_iter().map(|(line, what)| format!("{name}:{line}: {what}")));
     }
+    problems.extend(check_names(&workspace, &paths)?);
     for package in &workspace.packages {
         for entry in &package.entries {
             let forbids = sources::read(entry)?.contains("#![forbid(unsafe_code)]");
@@ -74,6 +70,25 @@ pub(crate) fn run() -> Result<bool, String> {
     }
     println!("tidy: {} files, {} wrong", paths.len() + scripts.len(), problems.len());
     Ok(problems.is_empty())
+}
+
+/// Names of source files that are not there.
+fn check_names(workspace: &Workspace, sources: &[PathBuf]) -> Result<Vec<String>, String> {
+    let name_of = |path: &PathBuf| relative(&workspace.root, path);
+    let crates = sources::files(&workspace.root, "Cargo.toml")?;
+    let crates = crates.iter().map(|path| name_of(path).replace("/Cargo.toml", "")).collect();
+    let files = Files::new(sources.iter().map(name_of).collect(), crates);
+    let documents = sources::files(&workspace.root, ".md")?;
+    let is_history = |name: &str| name.starts_with("docs/decisions/") || name == "CHANGELOG.md";
+    let mut problems = Vec::new();
+    for path in sources.iter().chain(&documents) {
+        let name = name_of(path);
+        if !is_history(&name) {
+            let found = files.check(&name, &sources::read(path)?);
+            problems.extend(found.into_iter().map(|(line, what)| format!("{name}:{line}: {what}")));
+        }
+    }
+    Ok(problems)
 }
 
 fn relative(root: &Path, path: &Path) -> String {

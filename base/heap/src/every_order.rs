@@ -4,7 +4,7 @@
 //! and that a snapshot sees the same however its opening falls among commits.
 //! Invariants: the gate and the pins are those of the heap. Versions are the store's, which loom cannot
 //! run as a whole: `Versions` here makes the same accesses, in the same order and with the same
-//! orderings, as `open`, `close`, `recorder` and `is_changed` of the store's `versions.rs`.
+//! orderings, as `open`, `close`, `recorder` and `is_changed` of `store/src/versions.rs`.
 
 use std::sync::Arc;
 

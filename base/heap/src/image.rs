@@ -1,7 +1,7 @@
 //! The image of the pool: the memory that a heap lives in.
 //!
-//! Purpose: turn heap offsets into bytes. Everything above works with offsets, so this file and
-//! `pages.rs` hold all the address arithmetic of the heap.
+//! Purpose: turn heap offsets into bytes. Everything above works with offsets, so this file
+//! holds the address arithmetic of the heap.
 //! Invariants: data pages `0..pages` and their descriptors are readable and writable memory. Under
 //! the redo journal a private image of the file's bytes is under the pages that existed at open,
 //! anonymous memory under the rest until it is dropped (`keeper.rs`); under the undo journal the

@@ -43,7 +43,7 @@ impl Lanes {
     /// Makes the file of lanes of a new pool, durably.
     ///
     /// # Errors
-    /// `Error::NotDirect` of the medium where memory is none; others of the medium.
+    /// `NotDirect` of the medium where memory is none; others of the medium.
     pub(crate) fn create(
         directory: &Arc<dyn Directory>,
         uuid: [u8; 16],
