@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use adamant::{Directory, Options, OsDirectory, Store};
+use adamant::{Directory, Options, OsDirectory, Store, file_names};
 use parking_lot::{Mutex, RwLock};
 
 use crate::archive;
@@ -104,8 +104,8 @@ impl Node {
     /// As [`Node::open`].
     pub fn open_with(path: impl AsRef<Path>, node_id: u64, options: NodeOptions) -> Result<Self> {
         let path = path.as_ref();
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-            let found = "a path that does not end with a name of UTF-8".to_owned();
+        let Some(name) = path.file_name() else {
+            let found = "a path that does not end with a name".to_owned();
             return Err(Error::NotANode { path: path.into(), found });
         };
         let parent = match path.parent() {
@@ -114,7 +114,7 @@ impl Node {
         };
         let parent = OsDirectory::open(parent)?;
         let parent: Arc<dyn Directory> = Arc::new(parent);
-        Self::open_in(&parent, name, path.join(SNAPSHOTS), node_id, options)
+        Self::open_in(&parent, &file_names::text_of(name), path.join(SNAPSHOTS), node_id, options)
     }
 
     /// As [`Node::open_with`], in a directory of any medium. Snapshots are files of the system in any case.
@@ -325,7 +325,7 @@ fn create(
 fn open_store(directory: &Arc<dyn Directory>, name: &str, options: &Options) -> Result<Store> {
     let store = directory.subdirectory(name)?;
     match Store::open_directory(store, options.clone().create(false)) {
-        Err(adamant::Error::Missing { path }) => {
+        Err(adamant::Error::Missing { path, .. }) => {
             Err(Error::damaged(path.display().to_string(), "a store", "none"))
         }
         opened => Ok(opened?),

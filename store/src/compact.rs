@@ -12,8 +12,10 @@ use std::sync::Arc;
 
 use adamant_medium::storage::Directory;
 
-use crate::error::{Error, Result};
-use crate::open::options_for;
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::Result;
+use crate::open::{options_for, resolved};
 use crate::options::Options;
 use crate::rebuild::rebuild;
 use crate::store::Store;
@@ -56,8 +58,7 @@ pub struct Compacted {
 /// [`Error::OtherObjects`] if its heap holds more than keyspaces; no space, damage, a file system
 /// that cannot exchange two directories in one step. The store is then as it was.
 pub fn compact(path: impl AsRef<Path>) -> Result<Compacted> {
-    let path =
-        path.as_ref().canonicalize().map_err(|_| Error::Missing { path: path.as_ref().into() })?;
+    let path = resolved(path.as_ref())?;
     let store = Store::open_as_it_is(&path)?;
     let (parent, name) = parent_of(&path)?;
     let options = options_for(store.journal()?);
@@ -84,15 +85,16 @@ pub(crate) fn rebuild_beside(
     Ok(unfinished)
 }
 
-/// Bytes that the files of a store take on the device; what cannot be read counts as none.
+/// Bytes that the files in a directory of a store take on the device, tables and blob files of the engine
+/// `lsm` among them; what cannot be read counts as none.
 fn bytes_of(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
-    let files = |directory: &Path| -> Vec<std::fs::DirEntry> {
-        let entries = std::fs::read_dir(directory).into_iter().flatten();
-        entries.filter_map(std::result::Result::ok).collect()
+    let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(std::result::Result::ok);
+    // Links are not followed: what they lead to is no part of a store.
+    let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => bytes_of(&entry.path()),
+        // The system counts in blocks of 512 bytes, whatever those of the file system are.
+        found => found.map_or(0, |found| found.blocks() * 512),
     };
-    let blocks = |file: std::fs::DirEntry| file.metadata().map_or(0, |found| found.blocks());
-    let all = files(path).into_iter().chain(files(&path.join("log")));
-    // The system counts in blocks of 512 bytes, whatever those of the file system are.
-    all.map(blocks).sum::<u64>() * 512
+    entries.map(bytes).sum()
 }

@@ -109,11 +109,13 @@ pub enum Error {
         /// What was found there.
         found: String,
     },
-    /// There is no store, and `Options::create` was set to false; or no folder for a copy to be made
-    /// in.
+    /// There is no store, and `Options::create` was set to false; or no folder for a store or a copy to
+    /// be made in.
     Missing {
         /// The path.
         path: PathBuf,
+        /// What was expected and found there, and what to do.
+        what: &'static str,
     },
     /// Something is where a new store is to be made.
     TargetExists {
@@ -409,15 +411,10 @@ impl fmt::Display for Error {
             Self::NotAStore { path, found } => write!(
                 f,
                 "{} is not a store: expected a directory with a file named pool, found {found}; \
-                 name another path or an empty directory",
+                 name a store, or a path where nothing is for a new one",
                 path.display()
             ),
-            Self::Missing { path } => write!(
-                f,
-                "nothing is at {}: expected a store, or the folder that a copy is to be made in; check \
-                 the path, or let it be created",
-                path.display()
-            ),
+            Self::Missing { path, what } => write!(f, "{}: {what}", path.display()),
             Self::TargetExists { path } => write!(
                 f,
                 "there is something at {} already; name a path where nothing is, or remove it",

@@ -156,6 +156,7 @@ pub use adamant_lsm::{
     Options as LsmOptions, TableMeta as LsmTable,
 };
 pub use adamant_medium::error::Error as DirectoryError;
+pub use adamant_medium::names as file_names;
 pub use adamant_medium::os::OsDirectory;
 pub use adamant_medium::storage::{Directory, File as DirectoryFile};
 pub use adamant_slice::Slice;

@@ -173,7 +173,7 @@ impl Caretaker {
         if self.heap.stats().pool_bytes <= POOL_BYTES_MIN {
             return;
         }
-        match self.heap.shrink() {
+        match self.heap.give_back() {
             Ok(shrunk) => debug!(target: events::STORE, ?shrunk, "gave free room back"),
             // The room is used again by what comes, or given back the next time.
             Err(error) => warn!(target: events::STORE, %error, "giving free room back failed"),

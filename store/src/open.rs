@@ -4,12 +4,13 @@
 //! Invariants: a directory that holds anything that is not ours is never written to.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use adamant_heap::{Flushing, Heap, JournalKind, Recovery};
 use adamant_lsm::CacheOptions;
 use adamant_medium::error::Error as MediumError;
+use adamant_medium::names::name_of;
 use adamant_medium::os::OsDirectory;
 use adamant_medium::storage::Directory;
 
@@ -21,6 +22,16 @@ use crate::options::Options;
 const POOL_NAME: &str = "pool";
 /// What may be in a directory whose store was not created to the end.
 const UNFINISHED_NAMES: [&str; 4] = ["lock", "log", "log.new", "pool.new"];
+/// What is said of paths where no store is.
+const NOTHING: &str = "expected a store, found nothing; check the path, or let one be created";
+const DANGLING: &str =
+    "expected a store, found a link to where nothing is; mend the link, or remove it";
+const EMPTY: &str =
+    "expected a store, found an empty directory; check the path, or let one be created in it";
+const BEGUN: &str = "expected a store, found what is left of one whose making did not come to its \
+                     end; let it be created anew";
+pub(crate) const NO_FOLDER: &str =
+    "expected the folder that it is to be made in, found nothing; make that first";
 /// How many names of a foreign directory an error lists.
 const FOREIGN_NAMES_MAX: usize = 3;
 
@@ -36,13 +47,52 @@ pub(crate) fn directory_at(path: &Path, options: &Options) -> Result<Arc<dyn Dir
         Err(error) => error,
     };
     match io_kind(&error) {
-        Some(io::ErrorKind::NotFound) if create => Ok(Arc::new(OsDirectory::create(path)?)),
-        Some(io::ErrorKind::NotFound) => Err(Error::Missing { path: path.into() }),
-        Some(io::ErrorKind::NotADirectory) => {
-            Err(Error::NotAStore { path: path.into(), found: "a file".into() })
-        }
-        _ => Err(error.into()),
+        Some(io::ErrorKind::NotFound) if create && !is_link(path) => create_at(path),
+        Some(kind) => Err(no_store(path, kind).unwrap_or_else(|| error.into())),
+        None => Err(error.into()),
     }
+}
+
+/// A new directory for a store.
+fn create_at(path: &Path) -> Result<Arc<dyn Directory>> {
+    OsDirectory::create(path).map_or_else(
+        |error| match (io_kind(&error), path.parent()) {
+            (Some(io::ErrorKind::NotFound), Some(parent)) => {
+                Err(Error::Missing { path: parent.into(), what: NO_FOLDER })
+            }
+            _ => Err(error.into()),
+        },
+        |directory| Ok(Arc::new(directory) as Arc<dyn Directory>),
+    )
+}
+
+/// The path of a store that is there, without links and dots.
+///
+/// # Errors
+/// [`Error::Missing`], [`Error::NotAStore`]; those of the system.
+pub(crate) fn resolved(path: &Path) -> Result<PathBuf> {
+    path.canonicalize().map_err(|error| {
+        no_store(path, error.kind())
+            .unwrap_or_else(|| MediumError::io("find", path, None, 0, error).into())
+    })
+}
+
+/// What is wrong with a path that the system does not find a directory at.
+fn no_store(path: &Path, kind: io::ErrorKind) -> Option<Error> {
+    match kind {
+        io::ErrorKind::NotFound => {
+            let what = if is_link(path) { DANGLING } else { NOTHING };
+            Some(Error::Missing { path: path.into(), what })
+        }
+        io::ErrorKind::NotADirectory => {
+            Some(Error::NotAStore { path: path.into(), found: "a file".into() })
+        }
+        _ => None,
+    }
+}
+
+fn is_link(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_symlink())
 }
 
 /// The heap in a directory, created if the directory is empty and the options say so.
@@ -54,7 +104,8 @@ pub(crate) fn heap_in(
     if !names.iter().any(|name| name == POOL_NAME) {
         refuse_foreign(directory.path(), &names)?;
         if !options.create || options.read_only {
-            return Err(Error::Missing { path: directory.path().into() });
+            let what = if names.is_empty() { EMPTY } else { BEGUN };
+            return Err(Error::Missing { path: directory.path().into(), what });
         }
     }
     let mut heap_options = adamant_heap::Options::default();
@@ -104,7 +155,9 @@ fn refuse_foreign(path: &Path, names: &[String]) -> Result<()> {
     if foreign.is_empty() {
         return Ok(());
     }
-    let listed = foreign[..foreign.len().min(FOREIGN_NAMES_MAX)].join(", ");
+    let shown = foreign.iter().take(FOREIGN_NAMES_MAX);
+    let shown: Vec<_> = shown.map(|name| name_of(name).to_string_lossy().into_owned()).collect();
+    let listed = shown.join(", ");
     let more = foreign.len().saturating_sub(FOREIGN_NAMES_MAX);
     let found = match more {
         0 => format!("a directory without one that holds {listed}"),

@@ -11,14 +11,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adamant_heap::{JournalKind, Salvage};
-use adamant_medium::os::OsDirectory;
+use adamant_medium::names::name_of;
 use adamant_medium::storage::Directory;
 use adamant_wire::mutants::is_planted;
 
-use crate::error::{Error, Result};
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::Result;
 use crate::forest::Forest;
 use crate::inspect::{Finding, check_salvage};
-use crate::open::{forest_in, journal_for, options_for};
+use crate::open::{directory_at, forest_in, journal_for, options_for, resolved};
 use crate::options::Options;
 use crate::rescue::{RepairReport, rescue};
 use crate::store::Store;
@@ -55,9 +57,8 @@ const DAMAGED_SUFFIX: &str = ".damaged";
 /// [`Error::Damaged`] when not even the pool's identity can be told; no space, and the like: the
 /// damaged store is then as it was.
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
-    let path =
-        path.as_ref().canonicalize().map_err(|_| Error::Missing { path: path.as_ref().into() })?;
-    let source: Arc<dyn Directory> = Arc::new(OsDirectory::open(&path)?);
+    let path = resolved(path.as_ref())?;
+    let source = directory_at(&path, &Options::new().create(false))?;
     let salvage = Salvage::open(&source)?;
     let journal = journal_for(source.as_ref(), salvage.journal())?;
     let is_usable = journal == salvage.journal() && salvage.findings().is_empty();
@@ -119,7 +120,7 @@ pub(crate) fn save(
     if !is_early {
         take_place(parent.as_ref(), &new, name, &damaged)?;
     }
-    report.damaged_path = Some(parent.path().join(damaged));
+    report.damaged_path = Some(parent.path().join(name_of(&damaged)));
     Ok(report)
 }
 

@@ -633,8 +633,8 @@ impl Store {
     }
 
     /// Gives free space of the heap below back to the file system: the pool file ends with what is
-    /// used, and whole free chunks of 256 KiB within it become holes. Readers and writers wait
-    /// while it runs. O(pages).
+    /// used, and whole free chunks of 256 KiB within it become holes; of the log the smallest files stay that
+    /// are ready. Readers and writers wait while it runs. O(pages).
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

@@ -6,14 +6,18 @@
 //! it that no store has, and nobody holds its lock. Dropping it removes it.
 //! Thread safety: a value that its owner uses.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use adamant_medium::error::Error as MediumError;
+use adamant_medium::names::{name_of, text_of};
 use adamant_medium::os::OsDirectory;
 use adamant_medium::storage::Directory;
 use adamant_wire::mutants::is_planted;
 
 use crate::error::{Error, Result};
+use crate::open::NO_FOLDER;
 
 /// What may be in a directory that becomes a store.
 const OUR_NAMES: [&str; 7] = ["blobs", "lock", "log", "log.new", "pool", "pool.new", "tables"];
@@ -149,24 +153,24 @@ pub(crate) fn parent_of(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
     Ok((Arc::new(OsDirectory::open(parent)?), name))
 }
 
-/// The directory that a path lies in, without links and dots, and its name there.
+/// The directory that a path lies in, without links and dots, and its name there, as directories take it.
 ///
 /// # Errors
-/// [`Error::Missing`] for the directory, [`Error::NotAStore`] for a path without a name.
+/// [`Error::Missing`] for the directory, [`Error::NotAStore`] for a path without a name; those of the system.
 pub(crate) fn split(path: &Path) -> Result<(PathBuf, String)> {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-        return Err(Error::NotAStore {
-            path: path.into(),
-            found: "a path without a name in UTF-8".into(),
-        });
+    let Some(name) = path.file_name() else {
+        return Err(Error::NotAStore { path: path.into(), found: "a path without a name".into() });
     };
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
     match parent.canonicalize() {
-        Ok(parent) => Ok((parent, name.into())),
-        Err(_) => Err(Error::Missing { path: parent.into() }),
+        Ok(parent) => Ok((parent, text_of(name).into_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(Error::Missing { path: parent.into(), what: NO_FOLDER })
+        }
+        Err(error) => Err(MediumError::io("find", parent, None, 0, error).into()),
     }
 }
 
@@ -177,7 +181,7 @@ fn is_there(parent: &dyn Directory, name: &str) -> Result<bool> {
 
 fn refuse_taken(parent: &dyn Directory, name: &str) -> Result<()> {
     if is_there(parent, name)? {
-        return Err(Error::TargetExists { path: parent.path().join(name) });
+        return Err(Error::TargetExists { path: parent.path().join(name_of(name)) });
     }
     Ok(())
 }
@@ -189,7 +193,7 @@ fn remove_left(parent: &dyn Directory, name: &str) -> Result<()> {
     if let Some(name) = names.iter().find(|name| !OUR_NAMES.contains(&name.as_str())) {
         return Err(Error::NotAStore {
             path: directory.path().into(),
-            found: format!("a directory that holds {name}; take it away"),
+            found: format!("a directory that holds {}; take it away", name_of(name).display()),
         });
     }
     let lock = directory.lock(LOCK_NAME)?;

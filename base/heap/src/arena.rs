@@ -171,6 +171,20 @@ impl Arena {
         true
     }
 
+    /// Takes a run back from the shard that owned it, with its blocks that are available still.
+    pub(crate) fn take_back(&mut self, page: u64, available: &[u64]) {
+        let Some(run) = self.runs.get_mut(page) else { return };
+        for (own, given) in run.words.iter_mut().zip(available) {
+            debug_assert!(*own & given == 0, "a block is available in one place");
+            *own |= given;
+        }
+        run.available = run.words.iter().map(|word| word.count_ones()).sum();
+        run.is_owned = false;
+        self.list(page);
+        self.note_empty(page);
+        self.runs.fold(page);
+    }
+
     /// A run with available blocks that no shard owns and that is not open.
     pub(crate) fn closed_run(&mut self, class: u8) -> Option<u64> {
         self.classes.get_mut(usize::from(class))?.closed.first()
@@ -246,6 +260,7 @@ impl Arena {
         self.runs.insert(page, run);
         self.list(page);
         self.note_empty(page);
+        self.runs.fold(page);
         Ok(())
     }
 

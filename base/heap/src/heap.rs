@@ -272,10 +272,30 @@ impl Heap {
         }
     }
 
-    /// The same, whatever the threads would do of it.
+    /// The same, whatever the threads would do of it; each record is about a part, for the room that it
+    /// takes.
     pub(crate) fn recycle_all(&self, image: &Exclusive<'_>) {
         self.recycle(image);
-        self.supply().recycle(image, self.pins.released());
+        while self.supply().recycle_part(image, self.pins.released(), RECYCLED_PART) {}
+    }
+
+    /// Has those who reserve give up the runs that they take blocks from: one that is empty is known
+    /// to be, then. They take others, or the same again.
+    pub(crate) fn give_up_runs(&self, writer: &mut Writer) {
+        let take_back = |run, words: &[u64]| self.space.arena().take_back(run, words);
+        writer.shard.give_up(take_back);
+        self.desks.used().for_each(|mut desk| desk.shard.give_up(take_back));
+    }
+
+    /// Looks at the bitmaps of all runs: those that are empty are known to be, then. A few at a time, so
+    /// that nobody waits long.
+    pub(crate) fn look_at_runs(&self) -> Result<()> {
+        loop {
+            let _image = self.read_image()?;
+            if !self.supply().load_runs()? {
+                return Ok(());
+            }
+        }
     }
 
     /// Large frees are for the threads, if there are any.
@@ -331,7 +351,7 @@ impl Heap {
     }
 
     /// Refuses what would wait for the turn that this thread has.
-    fn refuse_within(&self) -> Result<()> {
+    pub(crate) fn refuse_within(&self) -> Result<()> {
         if self.has_turn() {
             return Err(Error::Misuse {
                 what: "not while this thread has the turn to write: it would wait for itself",
@@ -603,14 +623,14 @@ impl Heap {
     /// Does `work` while nobody else reads or writes: no view, no transaction.
     pub(crate) fn alone<T>(
         &self,
-        work: impl FnOnce(Blocks<'_>, &mut Exclusive<'_>) -> Result<T>,
+        work: impl FnOnce(Blocks<'_>, &mut Exclusive<'_>, &mut Writer) -> Result<T>,
     ) -> Result<T> {
         self.refuse_child()?;
         self.refuse_within()?;
-        let _seat = self.turns.wait();
+        let mut turn = self.turns.wait();
         let mut image = self.space.image.write();
         self.refuse_closed()?;
-        work(self.blocks(), &mut image)
+        work(self.blocks(), &mut image, &mut turn)
     }
 
     /// What each page is used for. O(pages): every descriptor and every bitmap is looked at.
@@ -843,7 +863,13 @@ fn load_root(journal: &Journal, image: &Image, settled: &Settled) -> Result<(Cla
         return Err(damaged(format!("expected the root page of a heap, found {:?}", root.magic)));
     }
     let pages_end = root.pages_end.get();
-    if pages_end < FIRST_PAGE || pages_end > image.pages() {
+    if pages_end < FIRST_PAGE {
+        return Err(damaged(format!(
+            "expected a root page that says of at least {FIRST_PAGE} pages, found {pages_end}; \
+             restore a backup"
+        )));
+    }
+    if pages_end > image.pages() {
         return Err(damaged(format!(
             "expected a pool of at least {pages_end} pages as its root page says, found {}; \
              the file was cut off",

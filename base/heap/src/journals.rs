@@ -396,6 +396,19 @@ impl Journal {
         }
     }
 
+    /// Gives space of the log back that nothing needs; how many bytes.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn give_log_back(&self) -> Result<u64> {
+        match self {
+            Self::Redo(journal) => journal.give_log_back(),
+            // It is as large as it was made.
+            Self::Undo(_) => Ok(0),
+            Self::ReadOnly(_) => Err(Error::ReadOnly),
+        }
+    }
+
     /// Cuts the pool off after data page `pages - 1`. A checkpoint has covered all that names pages
     /// beyond.
     ///

@@ -169,7 +169,7 @@ impl Heap {
     /// When the directory of named roots or the medium is damaged, and within a transaction of the
     /// same thread; what is wrong with pointers is in the report.
     pub fn leaks(&self, types: &Types) -> Result<LeakReport> {
-        self.alone(|blocks, image| Scan::new(blocks, image, types)?.run())
+        self.alone(|blocks, image, _| Scan::new(blocks, image, types)?.run())
     }
 }
 

@@ -12,6 +12,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::File;
 use adamant_wire::checksum::{crc32c, page_sum};
 use adamant_wire::le;
@@ -140,8 +141,8 @@ impl PoolFile {
         let mut bytes = [0; size_of::<PoolHeader>()];
         if len < bytes.len() as u64 {
             let what = format!(
-                "expected a pool of at least {HEAD_BYTES} bytes, found a file of {len} bytes; \
-                 this is no pool, choose another directory"
+                "expected a pool of at least {HEAD_BYTES} bytes, found a file of {len} bytes: it was cut, \
+                 or is no pool; restore a backup, or choose another directory"
             );
             return Err(Error::Unsupported { file: file.path().into(), what });
         }
@@ -465,7 +466,11 @@ impl PoolFile {
         let mut newest: Option<Checkpoint> = None;
         for offset in CHECKPOINT_OFFSETS {
             let mut bytes = [0; size_of::<Checkpoint>()];
-            self.file.read_at(&mut bytes, offset)?;
+            match self.file.read_at(&mut bytes, offset) {
+                // Of a file that was cut.
+                Err(MediumError::Truncated { .. }) => continue,
+                read => read?,
+            }
             let slot = Checkpoint::read_from_bytes(&bytes).ok();
             let valid = slot.filter(|slot| {
                 let is_sound = slot.checksum.get() == self.checkpoint_checksum(slot);
@@ -635,9 +640,21 @@ fn judge_header(file: &dyn File, bytes: &[u8]) -> Result<PoolHeader> {
             header.magic.escape_ascii()
         )));
     }
+    // Else its checksum fits, and so does all but this.
+    if header.magic != POOL_MAGIC {
+        return Err(damaged(
+            0,
+            format!(
+                "expected a pool, which starts with {}, found {}; restore a backup, or let `adamant \
+                 repair` save what can be read",
+                POOL_MAGIC.escape_ascii(),
+                header.magic.escape_ascii()
+            ),
+        ));
+    }
     // The place of the checksum is the same in all versions, so damage and a newer version can
     // be told apart.
-    if header.magic != POOL_MAGIC || (found != expected && !is_planted("checksum.pool-header")) {
+    if found != expected && !is_planted("checksum.pool-header") {
         return Err(damaged(
             0,
             format!(

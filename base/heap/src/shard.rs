@@ -125,6 +125,16 @@ impl Shard {
         is_here
     }
 
+    /// Gives up all runs: the first page of each, and its blocks that are available still.
+    pub(crate) fn give_up(&mut self, mut each: impl FnMut(u64, &[u64])) {
+        for active in &mut self.active {
+            let Active { run, words, .. } = mem::take(active);
+            if run != 0 {
+                each(run, &words);
+            }
+        }
+    }
+
     /// The active run of a class.
     pub(crate) fn active(&mut self, class: u8) -> &mut Active {
         let class = usize::from(class);

@@ -20,6 +20,7 @@ use crate::heap::Heap;
 use crate::image::Exclusive;
 use crate::layout::{FIRST_PAGE, PAGE_BYTES, ROOT_PAGES_END};
 use crate::supply::Supply;
+use crate::writer::Writer;
 
 /// What was given back to the file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct Shrunk {
     pub bytes_released: u64,
     /// Bytes of free pages within it that take no space any more.
     pub bytes_punched: u64,
+    /// Bytes of log files that were ready for more than comes in, and were removed.
+    pub log_bytes_released: u64,
 }
 
 /// What is to be given back.
@@ -44,10 +47,12 @@ struct Plan {
 
 impl Heap {
     /// Gives free space back to the file system: the file ends with the last 256 KiB in use, and
-    /// such chunks before it that are free in whole become holes, where the file system has them.
+    /// such chunks before it that are free in whole become holes, where the file system has them. Of the
+    /// log the two smallest of the files stay that are ready, and those in use until a checkpoint.
     /// What is free but kept by pins is not given back. Allocations back what they need again, or
     /// fail for lack of space. Waits for views and transactions, which wait for it; must not
-    /// be called by the thread that has one. O(pages).
+    /// be called by the thread that has one. O(pages): bitmaps that were not looked at since the heap was
+    /// opened are looked at before, while others go on.
     ///
     /// # Errors
     /// `Error::Poisoned`, `Error::Damaged` for descriptors that are not what was written,
@@ -55,10 +60,28 @@ impl Heap {
     /// is lost then, whatever was given back.
     pub fn shrink(&self) -> Result<Shrunk> {
         self.refuse_child()?;
+        self.refuse_within()?;
+        self.look_at_runs()?;
+        let shrunk = self.give_back_with(|writer| self.give_up_runs(writer))?;
+        Ok(Shrunk { log_bytes_released: self.journal.give_log_back()?, ..shrunk })
+    }
+
+    /// As [`Heap::shrink`], but only what is known to be free without a look at the medium, and nothing of
+    /// the log: for those who do it again and again.
+    ///
+    /// # Errors
+    /// As [`Heap::shrink`].
+    pub fn give_back(&self) -> Result<Shrunk> {
+        self.give_back_with(|_| ())
+    }
+
+    fn give_back_with(&self, prepare: impl FnOnce(&mut Writer)) -> Result<Shrunk> {
+        self.refuse_child()?;
         self.journal.wait_for_space()?;
         // Most of the log, while nobody waits.
         self.checkpoint()?;
-        self.alone(|_, image| {
+        self.alone(|_, image, writer| {
+            prepare(writer);
             self.recycle_all(image);
             self.supply().shrink(image)
         })
@@ -100,6 +123,7 @@ impl Supply<'_> {
         Ok(Shrunk {
             bytes_released: (before - plan.pages) * PAGE_BYTES,
             bytes_punched: punched * PAGE_BYTES,
+            log_bytes_released: 0,
         })
     }
 

@@ -38,6 +38,8 @@ const GROWTH_PAGES_MAX: u64 = 16_384;
 /// Bitmaps looked at before a new run is made: a store whose runs are all full must not read
 /// them all before its first insert.
 const LOADS_MAX: usize = 8;
+/// Bitmaps looked at in one go when all are.
+const LOADED_PART: usize = 64;
 
 /// Pages that a heap of so many grows by, if no more are needed.
 fn growth_step(pages: u64) -> u64 {
@@ -188,6 +190,37 @@ impl<'h> Supply<'h> {
         }
         let is_open = image.descriptor(run)?.flags & FLAG_OPEN != 0;
         arena.load_run(run, class, shape, is_open, |word| image.bitmap_word(run, shape, word))
+    }
+
+    /// Makes a few of the bitmaps known that were not looked at since the heap was opened; false if there
+    /// is none left. A run that is damaged is passed over: its blocks stay where they are.
+    ///
+    /// # Errors
+    /// `Error::Damaged` for descriptors that are not what was written; those of the medium.
+    pub(crate) fn load_runs(self) -> Result<bool> {
+        let mut arena = self.space.arena();
+        if let Some(zone) = arena.unbooted_zone() {
+            self.boot_zone(&mut arena, zone)?;
+            return Ok(true);
+        }
+        let mut left = LOADED_PART;
+        for class in 0..=u8::MAX {
+            while let Some(run) = arena.take_unloaded(class) {
+                if self.space.image.descriptor(run)?.is_run_of(class.into()) {
+                    match self.load_run(&mut arena, run, class) {
+                        Ok(()) | Err(Error::Damaged { .. } | Error::InvalidPointer { .. }) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                left -= 1;
+                if left == 0 {
+                    self.space.note_waiting(&arena);
+                    return Ok(true);
+                }
+            }
+        }
+        self.space.note_waiting(&arena);
+        Ok(false)
     }
 
     /// Prepares for the block at a place to be freed: what is about to change was looked at before.

@@ -58,6 +58,15 @@ pub enum Error {
         /// Why, and what to do.
         what: &'static str,
     },
+    /// The system refused advice on memory that it had just given.
+    Advice {
+        /// The advice, as the system calls it.
+        advice: &'static str,
+        /// Bytes of memory.
+        bytes: u64,
+        /// What the system said.
+        source: io::Error,
+    },
     /// No address range large enough could be reserved.
     AddressSpace {
         /// Bytes needed at least.
@@ -93,7 +102,13 @@ impl Error {
 
     /// Whether the system refused: then nothing is known of what lies there, and nothing need be wrong with it.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Io { .. } | Self::OutOfSpace { .. } | Self::AddressSpace { .. })
+        matches!(
+            self,
+            Self::Io { .. }
+                | Self::OutOfSpace { .. }
+                | Self::AddressSpace { .. }
+                | Self::Advice { .. }
+        )
     }
 
     /// Whether the system cannot do what was asked, there or at all.
@@ -130,6 +145,11 @@ impl fmt::Display for Error {
             Self::NotDirect { path, what } => {
                 write!(f, "{} gives no direct access to its medium: {what}", path.display())
             }
+            Self::Advice { advice, bytes, source } => write!(
+                f,
+                "the system refused {advice} for {bytes} bytes of memory ({source}); allow the process more \
+                 mappings (vm.max_map_count), or the call madvise where a sandbox forbids it"
+            ),
             Self::AddressSpace { needed_bytes, source } => write!(
                 f,
                 "could not reserve {needed_bytes} bytes of address space ({source}); raise the limit on virtual memory (ulimit -v)"
@@ -143,6 +163,7 @@ impl std::error::Error for Error {
         match self {
             Self::Io { source, .. }
             | Self::OutOfSpace { source, .. }
+            | Self::Advice { source, .. }
             | Self::AddressSpace { source, .. } => Some(source),
             _ => None,
         }

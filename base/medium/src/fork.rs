@@ -66,7 +66,11 @@ fn word() -> Result<&'static AtomicU64> {
             rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, access, MapFlags::PRIVATE)
         };
         let new = mapped.map_err(refused)?;
-        wipe_on_fork(new, bytes).map_err(refused)?;
+        wipe_on_fork(new, bytes).map_err(|error| Error::Advice {
+            advice: "MADV_WIPEONFORK",
+            bytes: bytes as u64,
+            source: error.into(),
+        })?;
         let (null, new) = (ptr::null_mut(), new.cast());
         page = match PAGE.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => new,

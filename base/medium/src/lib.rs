@@ -13,6 +13,7 @@ pub mod region;
 pub mod huge;
 pub mod persist;
 mod lines;
+pub mod names;
 pub mod storage;
 mod lock;
 mod dax;

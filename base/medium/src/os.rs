@@ -10,8 +10,10 @@
 //! only in a process that ignores SIGXFSZ: by default that signal kills it first. We change no
 //! signal handlers, they belong to the program.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +24,7 @@ use crate::dax;
 use crate::error::{Error, Result};
 use crate::handle::{Handle, Handles, source_of};
 use crate::lock::OsLock;
+use crate::names::{name_of, text_of};
 use crate::persist::{Flushing, Persist};
 use crate::region::Region;
 use crate::storage::{Directory, File, Lock, check_name};
@@ -97,12 +100,12 @@ impl OsDirectory {
     fn open_directory(&self, name: &str) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         self.directory.with(|directory| {
-            retry_on_intr(|| rustix::fs::openat(directory, name, flags, Mode::empty()))
+            retry_on_intr(|| rustix::fs::openat(directory, &*name_of(name), flags, Mode::empty()))
         })
     }
 
     fn error(&self, operation: &'static str, name: &str, error: Errno) -> Error {
-        Error::io(operation, &self.path.join(name), None, 0, source_of(error))
+        Error::io(operation, &self.path.join(name_of(name)), None, 0, source_of(error))
     }
 
     /// Fails where nothing is to be changed.
@@ -118,7 +121,7 @@ impl OsDirectory {
         let access = if self.is_read_only { OFlags::RDONLY } else { OFlags::RDWR };
         let flags = flags | access | OFlags::CLOEXEC;
         self.directory.with(|directory| {
-            retry_on_intr(|| rustix::fs::openat(directory, name, flags, FILE_MODE))
+            retry_on_intr(|| rustix::fs::openat(directory, &*name_of(name), flags, FILE_MODE))
         })
     }
 
@@ -129,7 +132,8 @@ impl OsDirectory {
     }
 
     fn file(&self, file: OwnedFd, name: &str) -> Result<Arc<dyn File>> {
-        Ok(Arc::new(OsFile { file: self.opened.add(file)?, path: self.path.join(name) }))
+        let path = self.path.join(name_of(name));
+        Ok(Arc::new(OsFile { file: self.opened.add(file)?, path }))
     }
 }
 
@@ -157,13 +161,16 @@ impl Directory for OsDirectory {
         self.check_writable("rename", source)?;
         check_name("rename to", &self.path, target)?;
         self.directory
-            .with(|directory| rustix::fs::renameat(directory, source, directory, target))
+            .with(|directory| {
+                rustix::fs::renameat(directory, &*name_of(source), directory, &*name_of(target))
+            })
             .map_err(|error| self.error("rename", source, error))
     }
 
     fn exchange(&self, one: &str, other: &str) -> Result<()> {
         self.check_writable("exchange", one)?;
         check_name("exchange with", &self.path, other)?;
+        let (one, other) = (&*name_of(one), &*name_of(other));
         self.directory.with(|directory| exchange(directory, one, other)).map_err(|error| {
             let source = match error {
                 Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL => {
@@ -178,13 +185,13 @@ impl Directory for OsDirectory {
     fn remove(&self, name: &str) -> Result<()> {
         self.check_writable("remove", name)?;
         self.directory
-            .with(|directory| rustix::fs::unlinkat(directory, name, AtFlags::empty()))
+            .with(|directory| rustix::fs::unlinkat(directory, &*name_of(name), AtFlags::empty()))
             .map_err(|error| self.error("remove", name, error))
     }
 
     fn remove_all(&self, name: &str) -> Result<()> {
         self.check_writable("remove", name)?;
-        let path = self.path.join(name);
+        let path = self.path.join(name_of(name));
         self.directory.with(|_| Ok(())).map_err(|error| self.error("remove", name, error))?;
         std::fs::remove_dir_all(&path).map_err(|error| Error::io("remove", &path, None, 0, error))
     }
@@ -198,7 +205,7 @@ impl Directory for OsDirectory {
             .map_err(failed)?
         {
             let entry = entry.map_err(failed)?;
-            let name = entry.file_name().to_string_lossy();
+            let name = text_of(OsStr::from_bytes(entry.file_name().to_bytes()));
             if name != "." && name != ".." {
                 names.push(name.into_owned());
             }
@@ -216,7 +223,9 @@ impl Directory for OsDirectory {
     fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>> {
         check_name("create directory", &self.path, name)?;
         if !self.is_read_only {
-            let make = |directory: &OwnedFd| rustix::fs::mkdirat(directory, name, DIRECTORY_MODE);
+            let make = |directory: &OwnedFd| {
+                rustix::fs::mkdirat(directory, &*name_of(name), DIRECTORY_MODE)
+            };
             match self.directory.with(make) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(self.error("create directory", name, error)),
@@ -224,7 +233,7 @@ impl Directory for OsDirectory {
         }
         let opened = self.open_directory(name);
         let directory = opened.map_err(|error| self.error("open directory", name, error))?;
-        let (opened, path) = (Arc::clone(&self.opened), self.path.join(name));
+        let (opened, path) = (Arc::clone(&self.opened), self.path.join(name_of(name)));
         Ok(Arc::new(Self::with(directory, opened, path, self.is_read_only)?))
     }
 
@@ -429,7 +438,8 @@ impl File for OsFile {
             // SAFETY: our caller promises what `map_file` asks for.
             unsafe { region.map_file(region_offset, len, file, file_offset) }
         });
-        mapped.map_err(|error| self.error("map", file_offset, len, error))
+        mapped.map_err(|error| self.error("map", file_offset, len, error))?;
+        region.advise(region_offset, len)
     }
 
     fn drops_private(&self) -> bool {
@@ -476,7 +486,8 @@ impl File for OsFile {
             // SAFETY: our caller promises what `map_file_shared` asks for.
             unsafe { region.map_file_shared(region_offset, len, file, file_offset) }
         });
-        mapped.map_err(|error| self.error("map", file_offset, len, error))
+        mapped.map_err(|error| self.error("map", file_offset, len, error))?;
+        region.advise(region_offset, len)
     }
 }
 
@@ -493,14 +504,14 @@ fn flush(file: &OwnedFd) -> rustix::io::Result<()> {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
-fn exchange(directory: &OwnedFd, one: &str, other: &str) -> rustix::io::Result<()> {
+fn exchange(directory: &OwnedFd, one: &OsStr, other: &OsStr) -> rustix::io::Result<()> {
     let flags = rustix::fs::RenameFlags::EXCHANGE;
     rustix::fs::renameat_with(directory, one, directory, other, flags)
 }
 
 /// Other systems have no such call.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
-fn exchange(_directory: &OwnedFd, _one: &str, _other: &str) -> rustix::io::Result<()> {
+fn exchange(_directory: &OwnedFd, _one: &OsStr, _other: &OsStr) -> rustix::io::Result<()> {
     Err(Errno::NOSYS)
 }
 

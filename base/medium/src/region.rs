@@ -14,6 +14,7 @@ use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 
 use crate::error::{Error, Result};
@@ -51,7 +52,8 @@ impl Region {
     /// become usable by [`Region::commit`]. Both are rounded up to whole 2 MiB.
     ///
     /// # Errors
-    /// `Error::AddressSpace` when not even `bytes_min` bytes are to be had.
+    /// `Error::AddressSpace` when not even `bytes_min` bytes are to be had; `Error::Advice` when the
+    /// system gives them, but not what keeps them from the child of a fork.
     pub fn reserve(bytes_max: u64, bytes_min: u64) -> Result<Region> {
         let refused = |source| Error::AddressSpace { needed_bytes: bytes_min, source };
         let too_many = || refused(io::Error::from(rustix::io::Errno::NOMEM));
@@ -62,7 +64,10 @@ impl Region {
         loop {
             match Self::map(bytes, fork) {
                 Ok(region) => return Ok(region),
-                Err(error) if bytes == bytes_least => return Err(refused(error.into())),
+                Err(Error::AddressSpace { source, .. }) if bytes == bytes_least => {
+                    return Err(refused(source));
+                }
+                Err(error) if bytes == bytes_least => return Err(error),
                 Err(_) => {
                     let half = (bytes / 2).next_multiple_of(HUGE_PAGE_BYTES);
                     bytes = half.max(bytes_least);
@@ -72,18 +77,21 @@ impl Region {
     }
 
     /// Maps `bytes` inaccessible bytes (a multiple of 2 MiB) at an address aligned to 2 MiB.
-    fn map(bytes: u64, fork: ForkGuard) -> rustix::io::Result<Region> {
+    fn map(bytes: u64, fork: ForkGuard) -> Result<Region> {
+        let refused =
+            |error: Errno| Error::AddressSpace { needed_bytes: bytes, source: error.into() };
         // The kernel aligns to small pages only; 2 MiB more leave room to align by ourselves.
         let mapping_bytes = bytes
             .checked_add(HUGE_PAGE_BYTES)
             .and_then(|sum| usize::try_from(sum).ok())
-            .ok_or(rustix::io::Errno::NOMEM)?;
+            .ok_or_else(|| refused(Errno::NOMEM))?;
         let flags = MapFlags::PRIVATE | no_reserve();
         // SAFETY: without MAP_FIXED the kernel picks addresses that nothing else uses.
         let address = unsafe {
             rustix::mm::mmap_anonymous(ptr::null_mut(), mapping_bytes, ProtFlags::empty(), flags)
-        }?;
-        let mapping = NonNull::new(address).ok_or(rustix::io::Errno::NOMEM)?;
+        }
+        .map_err(refused)?;
+        let mapping = NonNull::new(address).ok_or_else(|| refused(Errno::NOMEM))?;
         let padding = address.addr().next_multiple_of(HUGE_PAGE_BYTES as usize) - address.addr();
         // SAFETY: the padding is less than 2 MiB, the mapping more than 2 MiB: it stays inside.
         let base = unsafe { mapping.cast::<u8>().add(padding) };
@@ -162,13 +170,23 @@ impl Region {
         // (checked above), and by our contract nobody has a reference to them.
         let done =
             unsafe { rustix::mm::mmap_anonymous(address, len as usize, ProtFlags::empty(), flags) };
-        let mapped = done.and_then(|address| {
-            advise(NonNull::new(address).ok_or(rustix::io::Errno::INVAL)?, len as usize)
-        });
-        mapped.map_err(|error| Error::AddressSpace {
+        done.map_err(|error| Error::AddressSpace {
             needed_bytes: offset + len,
             source: error.into(),
-        })
+        })?;
+        self.advise(offset, len)
+    }
+
+    /// Advises the kernel on whole pages that were just mapped.
+    ///
+    /// # Errors
+    /// `Error::Advice`.
+    pub(crate) fn advise(&self, offset: u64, len: u64) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        NonNull::new(self.address(offset).cast())
+            .map_or(Ok(()), |address| advise(address, len as usize))
     }
 
     /// Asks the processor to load the cache line at `offset`. Never fails, wherever that is.
@@ -177,7 +195,8 @@ impl Region {
         prefetch_line(self.base.as_ptr().wrapping_add(offset as usize));
     }
 
-    /// Replaces the pages by a private image of a file's: see `File::map_private`.
+    /// Replaces the pages by a private image of a file's: see `File::map_private`. The caller advises on
+    /// them.
     ///
     /// # Safety
     /// As `File::map_private`.
@@ -329,7 +348,7 @@ impl Region {
         // same bytes: the system changes a mapping under a lock that a fault waits for, so there is
         // no moment without one. Nobody stores to them, so no store is lost.
         unsafe { rustix::mm::mmap(address, len as usize, access, flags, file, file_offset) }?;
-        advise(NonNull::new(address).ok_or(rustix::io::Errno::INVAL)?, len as usize)
+        Ok(())
     }
 
     /// Commits a range and fills it from `source`, which gets a part of the range to overwrite and
@@ -504,10 +523,11 @@ fn no_reserve() -> MapFlags {
 /// the time of a dependent load. The whole reservation gets the same advice before any of it is
 /// committed, so that committed neighbours stay one mapping, however small the steps.
 #[cfg(target_os = "linux")]
-fn advise(address: NonNull<c_void>, len: usize) -> rustix::io::Result<()> {
+fn advise(address: NonNull<c_void>, len: usize) -> Result<()> {
     use rustix::mm::Advice;
     // SAFETY: the range was just mapped by our caller, and this advice changes no byte of it.
-    unsafe { rustix::mm::madvise(address.as_ptr(), len, Advice::LinuxDontFork) }?;
+    let kept = unsafe { rustix::mm::madvise(address.as_ptr(), len, Advice::LinuxDontFork) };
+    kept.map_err(refused_advice("MADV_DONTFORK", len))?;
     // A kernel built without huge pages refuses; then there are none, which is no error.
     // SAFETY: as above.
     let _ = unsafe { rustix::mm::madvise(address.as_ptr(), len, Advice::LinuxHugepage) };
@@ -528,8 +548,13 @@ fn populate(_address: *mut c_void, _len: usize) {}
 
 /// Nothing to advise on other systems.
 #[cfg(not(target_os = "linux"))]
-fn advise(_address: NonNull<c_void>, _len: usize) -> rustix::io::Result<()> {
+fn advise(_address: NonNull<c_void>, _len: usize) -> Result<()> {
     Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn refused_advice(advice: &'static str, len: usize) -> impl Fn(Errno) -> Error {
+    move |error| Error::Advice { advice, bytes: len as u64, source: error.into() }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -554,3 +579,20 @@ fn prefetch_line(address: *const u8) {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline]
 fn prefetch_line(_address: *const u8) {}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// It was said to be address space that was missing, and a limit that had nothing to do with it.
+    #[test]
+    fn advice_that_is_refused_is_called_that() {
+        // No mapping has such an address: the system refuses any advice on it.
+        let nowhere = NonNull::new(ptr::without_provenance_mut(1 << 60)).expect("not null");
+        let error = advise(nowhere, 4096).expect_err("nothing is mapped there");
+        assert!(matches!(error, Error::Advice { bytes: 4096, .. }) && error.is_refusal());
+        let words = error.to_string();
+        assert!(words.contains("MADV_DONTFORK") && words.contains("max_map_count"), "{words}");
+        assert!(!words.contains("ulimit"), "{words}");
+    }
+}

@@ -10,10 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::names::name_of;
 use crate::persist::{Flushing, Persist};
 use crate::region::Region;
 
-/// A directory and the names in it.
+/// A directory and the names in it: text, as [`crate::names`] makes it of names that are no UTF-8.
 pub trait Directory: Send + Sync + Debug {
     /// For messages only.
     fn path(&self) -> &Path;
@@ -178,7 +179,7 @@ fn not_direct(path: &Path) -> Error {
 }
 
 fn unsupported(operation: &'static str, directory: &Path, name: &str) -> Error {
-    Error::io(operation, &directory.join(name), None, 0, io::ErrorKind::Unsupported.into())
+    Error::io(operation, &directory.join(name_of(name)), None, 0, io::ErrorKind::Unsupported.into())
 }
 
 /// Refuses a name that is not one component of a path: what every [`Directory`] does first.
@@ -186,7 +187,9 @@ fn unsupported(operation: &'static str, directory: &Path, name: &str) -> Error {
 /// # Errors
 /// `Error::Io` of kind `InvalidInput`.
 pub fn check_name(operation: &'static str, directory: &Path, name: &str) -> Result<()> {
-    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
+    let os_name = name_of(name);
+    let is_special = name.is_empty() || name == "." || name == "..";
+    if is_special || os_name.as_encoded_bytes().iter().any(|byte| [b'/', 0].contains(byte)) {
         let source = io::Error::new(
             io::ErrorKind::InvalidInput,
             format!("expected the name of a file in it, found {name:?}"),

@@ -297,3 +297,42 @@ fn files_are_vectors() {
         });
     }
 }
+
+/// Linux takes any bytes as a name; a listing lost what is no UTF-8, so no such name led to anything.
+#[cfg(target_os = "linux")]
+#[test]
+fn names_that_are_no_text_are_names() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use adamant_medium::names::{name_of, text_of};
+
+    let folder = tempfile::tempdir().unwrap();
+    let name = OsStr::from_bytes(b"caf\xe9");
+    std::fs::write(folder.path().join(name), "coffee").unwrap();
+    let directory = OsDirectory::open(folder.path()).unwrap();
+    assert_eq!(directory.list().unwrap(), [text_of(name)]);
+    let file = directory.open(&text_of(name)).unwrap().unwrap();
+    assert_eq!((file.len().unwrap(), file.path()), (6, &*folder.path().join(name)));
+    let other = text_of(OsStr::from_bytes(b"th\xe9")).into_owned();
+    directory.rename(&text_of(name), &other).unwrap();
+    let within = text_of(OsStr::from_bytes(b"\xff")).into_owned();
+    let subdirectory = directory.subdirectory(&within).unwrap();
+    assert_eq!(subdirectory.path(), folder.path().join(name_of(&within)));
+    directory.exchange(&within, &other).or_else(|_| directory.rename(&other, "text")).unwrap();
+    let there = [other.as_str(), &within, "text"].map(|name| folder.path().join(name_of(name)));
+    assert!(there.iter().any(|path| path.is_dir()) && there.iter().any(|path| path.is_file()));
+    let names = directory.list().unwrap();
+    for (name, path) in names.iter().map(|name| (name, folder.path().join(name_of(name)))) {
+        if path.is_dir() {
+            directory.remove_all(name).unwrap();
+        } else {
+            directory.remove(name).unwrap();
+        }
+    }
+    assert!(directory.list().unwrap().is_empty());
+    // Neither a way out, nor a NUL.
+    for name in ["a\u{0}2fb", "a\u{0}b", "\u{0}", "a\u{0}2e"] {
+        assert_eq!(kind(directory.create(name).unwrap_err()), std::io::ErrorKind::InvalidInput);
+    }
+}

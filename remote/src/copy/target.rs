@@ -39,7 +39,9 @@ impl Target {
         if fs::symlink_metadata(path).is_ok() {
             return Err(CopyError::TargetExists { target: path.display().to_string() });
         }
-        let unfinished = PathBuf::from(format!("{}{SUFFIX}", path.display()));
+        let mut unfinished = path.as_os_str().to_owned();
+        unfinished.push(SUFFIX);
+        let unfinished = PathBuf::from(unfinished);
         if unfinished.exists() {
             remove_left(&unfinished)?;
         }

@@ -2,7 +2,8 @@
 //!
 //! Purpose: space for the log. Invariants: a file in use is given back only by `recycle`, after
 //! the checkpoint that no longer needs it is durable (R1). All files together stay within
-//! `bytes_max`, unless `prepare` was told that one record needs more; `trim` ends that. What is held
+//! `bytes_max`, unless `prepare` was told that one record needs more; `trim` ends that. Once space was
+//! given back no more are kept than a small log needs, until one more is made ready. What is held
 //! for a copy of the pool comes on top, and is let go when the device has no space for writers.
 //! Thread safety: any thread; files are made ready by one at a time, outside of the lock that
 //! `take_spare` needs. Locks: `preparing`, then `state`.
@@ -48,6 +49,8 @@ struct State {
     number_last: u64,
     /// The file with the newest header.
     number_newest: u64,
+    /// Whether no more are kept than a small log needs, until one is made ready again.
+    is_small: bool,
 }
 
 /// The log files of a store.
@@ -152,6 +155,7 @@ impl Files {
             }
         };
         let mut state = self.state.lock();
+        state.is_small = false;
         state.number_last = number;
         state.bytes += bytes;
         state.bytes_largest = state.bytes_largest.max(bytes);
@@ -268,23 +272,51 @@ impl Files {
         self.directory.path()
     }
 
-    /// Removes spare files while all together exceed the limit. Never that of the newest header:
-    /// nothing else tells a pool of an earlier moment from the one that belongs to this log.
+    /// Gives space back that a busy time took: of the spare files the smallest stay, and of those in
+    /// use as they become spare, until the log grows again. How many bytes it was now.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(super) fn give_space_back(&self) -> Result<u64> {
+        let before = {
+            let mut state = self.state.lock();
+            state.is_small = true;
+            state.bytes_largest = LOG_FILE_BYTES_MIN;
+            state.bytes
+        };
+        self.trim()?;
+        Ok(before.saturating_sub(self.bytes()))
+    }
+
+    /// Removes spare files while all together exceed the limit, or are more than a small log needs. Never
+    /// that of the newest header: nothing else tells a pool of an earlier moment from the one that
+    /// belongs to this log.
     ///
     /// # Errors
     /// Those of the medium.
     pub(super) fn trim(&self) -> Result<()> {
         let mut state = self.state.lock();
-        while state.bytes > self.bytes_max && state.spare.len() + state.used.len() > FILES_MIN {
+        loop {
+            let (spare, used) = (state.spare.len(), state.used.len());
             let is_older = |file: &Arc<LogFile>| {
                 file.number != state.number_newest || is_planted("R4.removes-the-newest-header")
             };
-            let Some(at) = state.spare.iter().rposition(is_older) else { break };
-            let Some(file) = state.spare.remove(at) else { break };
+            let mut older = (0..spare).filter(|&at| is_older(&state.spare[at]));
+            let found = if spare + used <= FILES_MIN {
+                None
+            } else if state.bytes > self.bytes_max {
+                older.next_back()
+            } else if state.is_small {
+                let largest = older.max_by_key(|&at| state.spare[at].bytes);
+                let is_large = |at: &usize| state.spare[*at].bytes > LOG_FILE_BYTES_MIN;
+                largest.filter(is_large)
+            } else {
+                None
+            };
+            let Some(file) = found.and_then(|at| state.spare.remove(at)) else { return Ok(()) };
             state.bytes -= file.bytes;
             self.directory.remove(&file.name()).map_err(Error::from)?;
         }
-        Ok(())
     }
 
     fn count(&self) -> usize {

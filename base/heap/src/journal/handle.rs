@@ -245,6 +245,15 @@ impl Journal {
         self.shared.log.files.with_space(|| self.shared.pool.back(start, pages))
     }
 
+    /// Gives space of the log back that a busy time took; how many bytes.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium.
+    pub(crate) fn give_log_back(&self) -> Result<u64> {
+        self.shared.log.poison.check()?;
+        self.shared.log.files.give_space_back()
+    }
+
     /// Whether the pool can have holes.
     ///
     /// # Errors

@@ -88,7 +88,13 @@ impl LanesFile {
         let expected = crc32c(0, &header.as_bytes()[..SUMMED_BYTES]);
         let found = header.checksum.get();
         let is_sound = found == expected || is_planted("checksum.lanes-header");
-        if !is_sound || header.magic != LANES_MAGIC {
+        if is_sound && header.magic != LANES_MAGIC {
+            let (expected, found) = (LANES_MAGIC.escape_ascii(), header.magic.escape_ascii());
+            let what =
+                format!("expected lanes, which start with {expected}, found {found}; {ADVICE}");
+            return Err(damaged(0, what));
+        }
+        if !is_sound {
             let what = format!(
                 "expected a header of lanes with checksum {expected:#010x}, found {found:#010x}; \
                  {ADVICE}"
@@ -104,9 +110,12 @@ impl LanesFile {
         let needed = LANES_HEAD_BYTES + u64::from(lane_count) * lane_bytes;
         if !is_known || mapped.len() < needed {
             let what = format!(
-                "expected {lane_count} lanes of {lane_bytes} bytes of this pool in {needed} bytes, \
-                 found {} bytes, format {}; {ADVICE}",
+                "expected {LANE_COUNT_MIN} to {LANE_COUNT_MAX} lanes of pool {:032x} in format \
+                 {FORMAT_VERSION}, found {} bytes, where {lane_count} lanes of {lane_bytes} bytes of pool \
+                 {:032x} in format {} take {needed}; {ADVICE}",
+                u128::from_le_bytes(uuid),
                 mapped.len(),
+                u128::from_le_bytes(header.uuid),
                 header.version
             );
             return Err(damaged(0, what));

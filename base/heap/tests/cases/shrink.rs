@@ -241,3 +241,69 @@ fn a_file_of_the_system_takes_less_space() {
     }
     assert_clean(&heap);
 }
+
+/// Runs whose blocks are all free stayed: those that threads take blocks from, and after an opening
+/// those whose bitmaps nobody had looked at.
+#[test]
+fn runs_that_are_empty_are_given_back() {
+    for reopens in [false, true] {
+        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+        let mut heap = open(&directory);
+        let first = make(&heap, 100, 1);
+        let sizes = (0..4_000).map(|number| 100 + number % 7 * 300);
+        let mut blocks: Vec<u64> = sizes.map(|bytes| make(&heap, bytes, 2)).collect();
+        let of_threads: Vec<_> = (0..200).map(|_| heap.reserve(700).expect("room")).collect();
+        blocks.extend(of_threads.iter().map(|reserved| reserved.offset()));
+        heap.publish(Durability::Sync, of_threads).expect("there is room");
+        assert!(pool_bytes(&directory) > 5 * MIB);
+        let freed = heap.transaction::<_, Error>(Durability::Sync, |tx| {
+            blocks.iter().try_for_each(|block| tx.free(*block))
+        });
+        freed.expect("they are allocated");
+        if reopens {
+            heap = reopen(heap, &directory);
+        }
+        let shrunk = heap.shrink().expect("can be shrunk");
+        assert!(shrunk.bytes_released > 3 * MIB, "{reopens}: {shrunk:?}");
+        assert!(pool_bytes(&directory) < 3 * MIB / 2, "{reopens}: {}", pool_bytes(&directory));
+        assert_holds(&heap, first, 100, 1);
+        assert_clean(&heap);
+        // Those that took blocks from them go on.
+        let again = make(&heap, 400, 3);
+        let reserved = heap.reserve(700).expect("room");
+        heap.publish(Durability::Sync, [reserved]).expect("there is room");
+        let heap = reopen(heap, &directory);
+        assert_holds(&heap, again, 400, 3);
+        assert_clean(&heap);
+    }
+}
+
+/// What a large commit had made ready stayed for as long as the store was there.
+#[test]
+fn the_log_of_a_large_commit_is_given_back() {
+    if matches!(crate::setup::options().journal, adamant_heap::JournalKind::Undo) {
+        return;
+    }
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let log_bytes = || -> u64 {
+        let log = directory.subdirectory("log").expect("is there");
+        let names = log.list().expect("can be listed");
+        let files = names.iter().filter_map(|name| log.open(name).expect("can be opened"));
+        files.map(|file| file.len().expect("has a length")).sum()
+    };
+    let mut heap = open(&directory);
+    for round in 0..2 {
+        let block = make(&heap, 24 * MIB, round);
+        assert_holds(&heap, block, 24 * MIB, round);
+        free(&heap, block);
+        let before = log_bytes();
+        assert!(before > 16 * MIB, "{before}");
+        let shrunk = heap.shrink().expect("can be shrunk");
+        assert_eq!(before - log_bytes(), shrunk.log_bytes_released);
+        assert!(shrunk.log_bytes_released > 0);
+        // The file that records go to stays until a later one has a header.
+        heap = reopen(heap, &directory);
+        assert!(log_bytes() <= 20 * MIB, "{}", log_bytes());
+        assert_clean(&heap);
+    }
+}

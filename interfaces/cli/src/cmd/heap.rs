@@ -178,13 +178,18 @@ fn check(path: &Path, report: &HeapCheckReport, output: &Output) -> Result<()> {
 }
 
 fn shrink(shrunk: &Shrunk, output: &Output) -> Result<()> {
-    let Shrunk { bytes_released, bytes_punched, .. } = *shrunk;
+    let Shrunk { bytes_released, bytes_punched, log_bytes_released, .. } = *shrunk;
     output.result(
-        &json!({"bytes_released": bytes_released, "bytes_punched": bytes_punched}),
+        &json!({
+            "bytes_released": bytes_released,
+            "bytes_punched": bytes_punched,
+            "log_bytes_released": log_bytes_released,
+        }),
         &format!(
-            "gave back {} at the end of the pool and {} within it",
+            "gave back {} at the end of the pool, {} within it and {} of the log",
             bytes(bytes_released),
-            bytes(bytes_punched)
+            bytes(bytes_punched),
+            bytes(log_bytes_released)
         ),
     )
 }
