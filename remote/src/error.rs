@@ -14,16 +14,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// use adamant_remote::{Error, Store};
 ///
 /// let store = Store::in_memory()?;
-/// let error = store.keyspace("towns")?.insert("", "nobody").unwrap_err();
-/// assert!(matches!(error, Error::KeyEmpty));
+/// let error = store.keyspace("towns")?.insert([b'z'; 70_000], "nobody").unwrap_err();
+/// assert!(matches!(error, Error::KeyTooLong { .. }));
 /// assert!(!error.is_fenced() && !error.is_conflict());
 /// # Ok::<(), adamant_remote::Error>(())
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The empty key is not a key.
-    KeyEmpty,
     /// A key that is longer than keys can be.
     KeyTooLong {
         /// Bytes of the key.
@@ -178,7 +176,6 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::KeyEmpty => f.write_str("a key has at least 1 byte, this one is empty"),
             Self::KeyTooLong { bytes, bytes_max } => write!(
                 f,
                 "a key has at most {bytes_max} bytes, this one has {bytes}; use a digest of it"

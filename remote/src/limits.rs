@@ -10,8 +10,7 @@ pub const VALUE_BYTES_MAX: u64 = 256 << 20;
 /// Fails unless this can be a key.
 pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     match key.len() {
-        0 => Err(Error::KeyEmpty),
-        1..=KEY_BYTES_MAX => Ok(()),
+        ..=KEY_BYTES_MAX => Ok(()),
         len => Err(Error::KeyTooLong { bytes: len as u64, bytes_max: KEY_BYTES_MAX as u64 }),
     }
 }

@@ -18,7 +18,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// A key that is empty or too long, a keyspace that was dropped, a store that is closed, fenced, damaged
+    /// A keyspace that was dropped, a store that is closed, fenced, damaged
     /// or not to be reached.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.state.check()?;

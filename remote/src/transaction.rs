@@ -4,14 +4,14 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::Arc;
 
-use adamant::{Durability, KeyBounds, Slice};
+use adamant::{Durability, KEY_BYTES_MAX, KeyBounds, Slice};
 use slatedb::{DbTransaction, IsolationLevel};
 
 use crate::bounds::{Range, of_keyspace, of_prefix};
 use crate::ends::Ends;
 use crate::error::Result;
 use crate::keyspace::Keyspace;
-use crate::layout::entry_key;
+use crate::layout::{ID_BYTES, entry_key};
 use crate::limits::{check_key, check_value};
 use crate::shared::{KeyspaceState, Shared};
 use crate::view::{entry, step};
@@ -61,6 +61,10 @@ impl Transaction {
     /// As [`Keyspace::get`], and a keyspace of another store.
     pub fn get(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = self.key(keyspace, key.as_ref())?;
+        if key.len() > ID_BYTES + KEY_BYTES_MAX {
+            // Only writes refuse it: it cannot be there.
+            return Ok(None);
+        }
         let found = self.shared.wait(self.inner.get(key))?;
         Ok(found.map(|value| Slice::from(&value[..])))
     }
@@ -84,6 +88,7 @@ impl Transaction {
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
         check_value(value.as_ref())?;
+        check_key(key.as_ref())?;
         let key = self.key(keyspace, key.as_ref())?;
         self.shared.wait(async { self.inner.put(key, value) })
     }
@@ -93,6 +98,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::insert`].
     pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        check_key(key.as_ref())?;
         let key = self.key(keyspace, key.as_ref())?;
         self.shared.wait(async { self.inner.delete(key) })
     }
@@ -179,7 +185,6 @@ impl Transaction {
     }
 
     fn key(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<Vec<u8>> {
-        check_key(key)?;
         self.note(keyspace)?;
         Ok(entry_key(keyspace.state.id, key))
     }

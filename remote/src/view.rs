@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use adamant::Slice;
+use adamant::{KEY_BYTES_MAX, Slice};
 use slatedb::config::{DurabilityLevel, ReadOptions};
 use slatedb::{DbReadOps, DbSnapshot};
 
 use crate::ends::{Ends, Pair};
 use crate::error::Result;
 use crate::layout::{ID_BYTES, decode_keyspace, entry_key, keyspace_key};
-use crate::limits::check_key;
 use crate::shared::{Database, KeyspaceState, Shared};
 
 /// What is looked at.
@@ -44,8 +43,12 @@ impl View {
         keyspace: &KeyspaceState,
         key: &[u8],
     ) -> Result<Option<Slice>> {
-        check_key(key)?;
         shared.check_open()?;
+        if key.len() > KEY_BYTES_MAX {
+            // Only writes refuse it: it cannot be there.
+            self.check_there(shared, keyspace)?;
+            return Ok(None);
+        }
         let key = entry_key(keyspace.id, key);
         let found = match (self, &shared.database) {
             (Self::Held(snapshot) | Self::Snapshot(snapshot), _) => {

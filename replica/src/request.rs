@@ -145,9 +145,9 @@ impl Request {
     /// ```
     /// use adamant_replica::{Change, Request};
     ///
-    /// let (keyspace, key) = ("towns".to_owned(), b"".to_vec());
+    /// let (keyspace, key) = ("towns".to_owned(), vec![0; 70_000]);
     /// let refusal = Request::new([Change::Delete { keyspace, key }]).unwrap_err();
-    /// assert!(refusal.to_string().contains("1 to 65535 bytes"));
+    /// assert!(refusal.to_string().contains("at most 65535 bytes"));
     /// ```
     ///
     /// # Errors
@@ -257,8 +257,8 @@ impl Change {
             }
         };
         let found = key.len();
-        (!(1..=bytes_max).contains(&found))
-            .then(|| format!("expected a key of 1 to {bytes_max} bytes, found {found}"))
+        (found > bytes_max)
+            .then(|| format!("expected a key of at most {bytes_max} bytes, found {found}"))
     }
 }
 
@@ -319,8 +319,7 @@ mod tests {
         let name = "n".repeat(NAME_BYTES_MAX + 1);
         let half = vec![7; (REQUEST_BYTES_MAX / 2) as usize];
         let cases = [
-            (vec![put("a", b"", b"")], 0, "1 to 65535 bytes, found 0"),
-            (vec![put("a", b"k", b""), put("a", &long, b"")], 1, "found 65536"),
+            (vec![put("a", b"", b""), put("a", &long, b"")], 1, "at most 65535 bytes, found 65536"),
             (vec![put("", b"k", b"")], 0, "name of 1 to 255 bytes, found 0"),
             (vec![put(&name, b"k", b"")], 0, "found 256"),
             (vec![put("\0replica", b"k", b"")], 0, "does not begin with a zero"),
@@ -340,6 +339,7 @@ mod tests {
         let (keyspace, key) = ("a".to_owned(), vec![0, 255]);
         let request = Request::new([
             put("a", b"k", &[0, 1, 255]),
+            put("a", b"", b"of the empty key"),
             Change::Delete { keyspace: keyspace.clone(), key: key.clone() },
             Change::DeleteRange { keyspace: keyspace.clone(), start: vec![], end: Some(vec![9]) },
             Change::DeleteRange { keyspace: keyspace.clone(), start: vec![1], end: None },

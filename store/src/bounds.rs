@@ -154,11 +154,11 @@ impl KeyRange {
     }
 }
 
-/// A lower bound of a key's length. The empty key is below all keys. Beyond what is too long to
+/// A lower bound of a key's length. The empty key is the lowest of all. Beyond what is too long to
 /// be a key lies what is beyond its start, since no key can be longer than that start.
 fn lower_bound(bound: Bound<&[u8]>) -> Bound<Slice> {
     match bound {
-        Bound::Included([]) | Bound::Excluded([]) | Bound::Unbounded => Bound::Unbounded,
+        Bound::Included([]) | Bound::Unbounded => Bound::Unbounded,
         Bound::Included(key) | Bound::Excluded(key) if key.len() > KEY_BYTES_MAX => {
             Bound::Excluded(Slice::from(&key[..KEY_BYTES_MAX]))
         }
@@ -170,7 +170,7 @@ fn lower_bound(bound: Bound<&[u8]>) -> Bound<Slice> {
 /// As [`lower_bound`], from above; `None` when no key is below the bound.
 fn upper_bound(bound: Bound<&[u8]>) -> Option<Bound<Slice>> {
     match bound {
-        Bound::Included([]) | Bound::Excluded([]) => None,
+        Bound::Excluded([]) => None,
         Bound::Unbounded => Some(Bound::Unbounded),
         Bound::Included(key) | Bound::Excluded(key) if key.len() > KEY_BYTES_MAX => {
             Some(Bound::Included(Slice::from(&key[..KEY_BYTES_MAX])))

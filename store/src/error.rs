@@ -19,8 +19,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// # let store = adamant::Store::in_memory()?;
 /// use adamant::Error;
 ///
-/// let error = store.keyspace("towns")?.insert("", "nobody").unwrap_err();
-/// assert!(matches!(error, Error::KeyEmpty));
+/// let error = store.keyspace("towns")?.insert([b'z'; 70_000], "nobody").unwrap_err();
+/// assert!(matches!(error, Error::KeyTooLong { bytes: 70_000, .. }));
 /// println!("{error}");
 /// // Those that a program meets without a mistake of its own are sorted by methods.
 /// assert!(!error.is_out_of_space() && !error.is_poisoned() && !error.is_damaged());
@@ -29,8 +29,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The empty key is not a key.
-    KeyEmpty,
     /// A key that is longer than keys can be.
     KeyTooLong {
         /// Bytes of the key.
@@ -360,7 +358,6 @@ impl From<TreeError> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::KeyEmpty => f.write_str("a key has at least 1 byte, this one is empty"),
             Self::KeyTooLong { bytes, bytes_max } => write!(
                 f,
                 "a key has at most {bytes_max} bytes, this one has {bytes}; use a digest of it"

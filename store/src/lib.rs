@@ -48,7 +48,7 @@
 //! - [`Iter::keys`] goes through keys without their values, [`Iter::entries`] reads values when they are asked for.
 //! - [`Store::reserve`] is room for a large value, which is written where it will lie.
 //! - [`Slice`] is what reading returns: 24 bytes, no allocation for up to 20 bytes, cheap to clone.
-//! - Keys have 1 to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
+//! - Keys have up to 65,535 bytes, values up to 4 GiB - 1, names of keyspaces 1 to 255.
 //! - [`Store::stats`] counts, and times commits; what happens is told through the `tracing` crate, under the
 //!   targets of `adamant_heap::events`: `adamant::commit`, `adamant::checkpoint` and so on.
 //! - Every call that can fail returns an [`Error`] that says what was expected, what was found and

@@ -3,18 +3,17 @@
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
 
-/// Bytes that a key may have. The empty key is an error.
+/// Bytes that a key may have. The empty key is one like any other, below all of them.
 pub const KEY_BYTES_MAX: usize = 65_535;
 /// Bytes that a value may have: 4 GiB - 1.
 pub const VALUE_BYTES_MAX: u64 = u32::MAX as u64;
 /// Bytes that a keyspace's name may have. The empty name is an error.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// Fails unless this can be a key.
+/// Fails unless this can be a key. Only writes ask: a read of what cannot be there finds nothing.
 pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     match key.len() {
-        0 => Err(Error::KeyEmpty),
-        1..=KEY_BYTES_MAX => Ok(()),
+        ..=KEY_BYTES_MAX => Ok(()),
         len => Err(Error::KeyTooLong { bytes: len as u64, bytes_max: KEY_BYTES_MAX as u64 }),
     }
 }
@@ -56,8 +55,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_have_1_to_65535_bytes() {
-        assert!(matches!(check_key(b""), Err(Error::KeyEmpty)));
+    fn keys_have_up_to_65535_bytes() {
+        assert!(check_key(b"").is_ok());
         assert!(check_key(b"k").is_ok());
         assert!(check_key(&vec![7; KEY_BYTES_MAX]).is_ok());
         let error = check_key(&vec![7; KEY_BYTES_MAX + 1]).unwrap_err();

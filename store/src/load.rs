@@ -86,12 +86,12 @@ impl Keyspace {
         let is_tree = self.engine() != Engine::Lsm;
         let mut loaded = Loaded::default();
         let mut piece = Content::default();
-        let mut last = Vec::new();
+        let mut last: Option<Vec<u8>> = None;
         for (key, value) in entries {
             let (key, value) = (key.as_ref(), value.as_ref());
             check_key(key)?;
             check_value(value)?;
-            if key <= &last[..] {
+            if last.as_ref().is_some_and(|last| key <= &last[..]) {
                 if !is_tree {
                     // Its pieces are large: what came before shall not be lost with them.
                     self.load_pairs(&piece.pairs(), Durability::Deferred)?;
@@ -106,6 +106,7 @@ impl Keyspace {
                 loaded.replaced += self.load_pairs(&piece.pairs(), Durability::Deferred)?;
                 piece.clear();
             }
+            let last = last.get_or_insert_default();
             last.clear();
             last.extend_from_slice(key);
             piece.push(0, key, Some(value));

@@ -107,7 +107,7 @@ impl Log {
         last: Option<Slice>,
     ) -> Result<()> {
         let start = match range.0 {
-            Bound::Unbounded => Some(vec![0]),
+            Bound::Unbounded => Some(Vec::new()),
             Bound::Included(key) => Some(key.to_vec()),
             Bound::Excluded(key) => next_key(key),
         };

@@ -12,7 +12,6 @@ use crate::bounds::{Direction, KeyRange};
 use crate::error::Result;
 use crate::guard::Guard;
 use crate::keyspace::Keyspace;
-use crate::limits::check_key;
 use crate::met::{Met, Reach};
 
 /// Entries of memtables that are looked at in one hold of the lock by who looks for one that is there.
@@ -37,11 +36,10 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// The key is empty or too long, the keyspace was dropped, the store closed, or the pool
+    /// The keyspace was dropped, the store closed, or the pool
     /// damaged where the key should be.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
-        check_key(key)?;
         let view = self.shared.view()?;
         let map = self.state.map(&view, self.shared.catalogue())?;
         map.get(view, key, None)
@@ -71,7 +69,6 @@ impl Keyspace {
         reader: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
         let key = key.as_ref();
-        check_key(key)?;
         let view = self.shared.view()?;
         let map = self.state.map(&view, self.shared.catalogue())?;
         map.get_with(view, key, None, |value| {
@@ -94,7 +91,6 @@ impl Keyspace {
     /// As [`Keyspace::get`].
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
-        check_key(key)?;
         let view = self.shared.view()?;
         let map = self.state.map(&view, self.shared.catalogue())?;
         map.contains(view, key, None)

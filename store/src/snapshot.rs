@@ -20,7 +20,6 @@ use crate::bounds::Direction;
 use crate::error::{Error, Result};
 use crate::guard::{self, Guard};
 use crate::keyspace::Keyspace;
-use crate::limits::check_key;
 use crate::map::Map;
 use crate::met::{Met, Reach};
 use crate::seen::{SeenKeyspace, SeenVersions};
@@ -243,7 +242,6 @@ impl Snapshot {
         key: &[u8],
         reader: impl FnOnce(View<'_>, &Map, u64, Option<Option<Slice>>) -> Result<T>,
     ) -> Result<T> {
-        check_key(key)?;
         self.with(keyspace, |seen| seen.version(key), reader)
     }
 

@@ -217,7 +217,6 @@ impl Transaction {
     /// As [`Snapshot::get`].
     pub fn get(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
-        check_key(key)?;
         let table = self.table(keyspace)?;
         let table = &self.tables[table];
         if let Some(own) = table.writes.get(key) {
@@ -235,7 +234,6 @@ impl Transaction {
         key: &[u8],
         reader: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
-        check_key(key)?;
         let table = self.table(keyspace)?;
         let table = &self.tables[table];
         if let Some(own) = table.writes.get(key) {
@@ -264,7 +262,6 @@ impl Transaction {
     /// As [`Snapshot::get`].
     pub fn contains(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
-        check_key(key)?;
         let table = self.table(keyspace)?;
         let table = &self.tables[table];
         if let Some(own) = table.writes.get(key) {

@@ -21,7 +21,10 @@ fn judge(snapshot: &Snapshot, keyspace: &Keyspace, model: &Model, random: &mut f
 }
 
 fn key(random: &mut fastrand::Rng) -> Vec<u8> {
-    format!("key {}", random.u32(..300)).into_bytes()
+    match random.u32(..300) {
+        0 => Vec::new(),
+        number => format!("key {number}").into_bytes(),
+    }
 }
 
 /// Random commits, clears among them; each snapshot is compared with the model of its moment.

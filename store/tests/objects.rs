@@ -84,7 +84,7 @@ fn work_goes_with_its_savepoint_and_needs_no_keys() -> Result<()> {
     tx.on_heap(add(1));
     let undone = tx.savepoint(|tx| {
         tx.on_heap(add(10));
-        Err::<(), Error>(Error::KeyEmpty)
+        Err::<(), Error>(Error::KeyTooLong { bytes: 0, bytes_max: 0 })
     });
     assert!(undone.is_err());
     tx.savepoint(|tx| {

@@ -23,8 +23,6 @@ pub enum Error {
     Stopped,
     /// One transaction wrote more than a memtable can hold.
     TransactionTooLarge,
-    /// The empty key is no key.
-    KeyEmpty,
     /// The key is longer than a key may be.
     KeyTooLong {
         /// Bytes of the key.
@@ -149,7 +147,6 @@ impl fmt::Display for Error {
                 "one transaction writes more to a keyspace than its memtable can hold; make several \
                  of it, or load sorted entries",
             ),
-            Self::KeyEmpty => f.write_str("the key is empty; a key has at least 1 byte"),
             Self::KeyTooLong { bytes, bytes_max } => {
                 write!(f, "the key has {bytes} bytes, a key may have {bytes_max}")
             }

@@ -331,7 +331,7 @@ fn check_levels(environment: &Environment, layers: &Layers, findings: &mut Vec<E
         } else {
             meta.key_min <= meta.key_max
         };
-        if !has_order || meta.key_min.is_empty() {
+        if !has_order {
             wrong(meta.number, "expected a lowest key that is not above the highest".into());
         }
         if meta.sequence_min > meta.sequence_max || meta.sequence_max > layers.sequence_max {

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 
-/// Bytes that a key may have; it has at least 1.
+/// Bytes that a key may have. The empty key is one like any other, below all of them.
 pub const KEY_BYTES_MAX: usize = 65_535;
 /// Bytes that a value may have that lies in a table: 64 MiB. Longer ones go to blob files, because
 /// a block is read as a whole.
@@ -161,11 +161,8 @@ impl BlobPointer {
 /// Refuses what is no key.
 ///
 /// # Errors
-/// `KeyEmpty` and `KeyTooLong`.
+/// `KeyTooLong`.
 pub fn check_key(key: &[u8]) -> Result<()> {
-    if key.is_empty() {
-        return Err(Error::KeyEmpty);
-    }
     if key.len() > KEY_BYTES_MAX {
         return Err(Error::KeyTooLong { bytes: key.len(), bytes_max: KEY_BYTES_MAX });
     }
@@ -208,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_is_no_key_is_refused() {
-        assert!(matches!(check_key(b""), Err(Error::KeyEmpty)));
+        assert!(check_key(b"").is_ok());
         assert!(matches!(check_key(&[1; 65_536]), Err(Error::KeyTooLong { bytes: 65_536, .. })));
         assert!(check_key(&[1; 65_535]).is_ok());
     }

@@ -174,7 +174,7 @@ pub(crate) fn read_table<R: Read>(heap: &R, block: u64) -> Result<TableMeta> {
         None => Err(damaged(block, "is shorter than the keys that it says it has")),
     };
     let (key_min, key_max) = (key(record.key_min_bytes.get())?, key(record.key_max_bytes.get())?);
-    if key_min.is_empty() || key_min > key_max {
+    if key_min > key_max {
         return Err(damaged(block, "is the record of a table whose keys are in no order"));
     }
     let mut are_whole = are_figures([

@@ -128,7 +128,7 @@ pub(crate) mod tests {
     fn a_run_that_fails_ends_the_merge() {
         let one = vec![
             Ok(entry(b"a", 1, EntryKind::Value, b"")),
-            Err(crate::error::Error::KeyEmpty),
+            Err(crate::error::Error::KeyTooLong { bytes: 0, bytes_max: 0 }),
             Ok(entry(b"z", 1, EntryKind::Value, b"")),
         ];
         let other = vec![Ok(entry(b"m", 1, EntryKind::Value, b""))];

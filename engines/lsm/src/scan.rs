@@ -189,14 +189,16 @@ impl TableScan {
 #[derive(Debug, Default)]
 struct Seen {
     key: Vec<u8>,
+    is_begun: bool,
 }
 
 impl Seen {
-    /// Whether this is another one, which it is from now on. No key is empty.
+    /// Whether this is another one, which it is from now on.
     #[inline]
     fn is_new(&mut self, key: &[u8]) -> bool {
-        let is_new = self.key != key;
+        let is_new = self.key != key || !self.is_begun;
         if is_new {
+            self.is_begun = true;
             self.key.clear();
             self.key.extend_from_slice(key);
         }

@@ -17,7 +17,6 @@ fn what_is_no_entry_or_not_behind_the_last_one() {
         let refused = writer.add_parts(key, sequence, value, b"");
         assert!(matches!(refused, Err(Error::NotAscending { position: 1, .. })), "{refused:?}");
     }
-    assert!(matches!(writer.add_parts(b"", 5, value, b""), Err(Error::KeyEmpty)));
     let key = [b'c'; 65_536];
     assert!(matches!(writer.add_parts(&key, 5, value, b""), Err(Error::KeyTooLong { .. })));
     let refused = writer.add_parts(b"c", SEQUENCE_MAX + 1, value, b"");

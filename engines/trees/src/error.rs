@@ -13,8 +13,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The heap failed. Within a transaction the caller must let the transaction fail too.
     Heap(HeapError),
-    /// The empty key is no key.
-    KeyEmpty,
     /// The key is longer than a key may be.
     KeyTooLong {
         /// Bytes of the key.
@@ -79,7 +77,6 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Heap(error) => error.fmt(f),
-            Self::KeyEmpty => f.write_str("the key is empty; a key has at least 1 byte"),
             Self::KeyTooLong { bytes, bytes_max } => {
                 write!(f, "the key has {bytes} bytes, a key may have {bytes_max}")
             }

@@ -63,7 +63,7 @@ impl LooseEntry {
     /// than 4 KiB; a shorter value, which lies in its entry, is copied. O(key.len()).
     ///
     /// # Errors
-    /// `Error::KeyEmpty`, `Error::KeyTooLong`, or the heap's, out of space among them.
+    /// `Error::KeyTooLong`, or the heap's, out of space among them.
     pub fn with_key<W: Write>(self, tx: &mut W, key: &[u8]) -> Result<Self> {
         let entry = self.read(tx)?;
         if entry.key == key {

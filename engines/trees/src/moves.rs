@@ -56,7 +56,7 @@ pub trait Moves: OrderedMap {
     /// moves by staying. O(log n).
     ///
     /// # Errors
-    /// `Error::KeyEmpty`, `Error::KeyTooLong` of the new key (nothing was changed);
+    /// `Error::KeyTooLong` of the new key (nothing was changed);
     /// `Error::Damaged`, or the heap's, out of space among them.
     fn rename<W: Write>(&self, tx: &mut W, key: &[u8], new_key: &[u8]) -> Result<Moved> {
         self.move_to(tx, key, self, new_key)

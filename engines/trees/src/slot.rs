@@ -16,7 +16,7 @@ use adamant_wire::varint;
 
 use crate::error::{Error, Result};
 
-/// Bytes of the longest key.
+/// Bytes of the longest key. The shortest has none, and is below all others.
 pub const KEY_BYTES_MAX: usize = 65_535;
 /// Bytes of the longest value.
 pub const VALUE_BYTES_MAX: u64 = u32::MAX as u64;
@@ -123,7 +123,7 @@ impl<'r> Entry<'r> {
     pub fn read<R: Read>(read: &'r R, offset: u64) -> Result<Self> {
         let bytes = read.block(offset)?;
         // Of nearly all entries the key is shorter than 128 bytes, and the value than 8 KiB.
-        if let [key_len @ 1..=0x7f, low, high, ..] = *bytes {
+        if let [key_len @ ..0x80, low, high, ..] = *bytes {
             let (word, start) = match (low, high) {
                 (..0x80, _) => (u16::from(low), 2),
                 (_, ..0x80) => (u16::from(low & 0x7f) | u16::from(high) << 7, 3),
@@ -149,7 +149,7 @@ impl<'r> Entry<'r> {
         let key_len = varint::take(&mut rest).ok_or(damaged("has no length of the key"))?;
         let word = varint::take(&mut rest).ok_or(damaged("has no length of the value"))?;
         let value_len = word >> 1;
-        if key_len == 0 || key_len > KEY_BYTES_MAX as u64 || value_len > VALUE_BYTES_MAX {
+        if key_len > KEY_BYTES_MAX as u64 || value_len > VALUE_BYTES_MAX {
             return Err(damaged("has an entry whose lengths are out of range"));
         }
         let (key_len, value_len) = (key_len as usize, value_len as usize);
@@ -210,11 +210,10 @@ fn external_value<R: Read>(read: &R, block: u64, len: usize) -> Result<&[u8]> {
 /// Refuses a key that cannot be stored.
 ///
 /// # Errors
-/// `Error::KeyEmpty`, `Error::KeyTooLong`.
+/// `Error::KeyTooLong`.
 pub fn validate_key(key: &[u8]) -> Result<()> {
     match key.len() {
-        0 => Err(Error::KeyEmpty),
-        1..=KEY_BYTES_MAX => Ok(()),
+        ..=KEY_BYTES_MAX => Ok(()),
         bytes => Err(Error::KeyTooLong { bytes, bytes_max: KEY_BYTES_MAX }),
     }
 }
@@ -222,7 +221,7 @@ pub fn validate_key(key: &[u8]) -> Result<()> {
 /// Writes a new entry and returns its heap offset. O(key.len() + value.len()).
 ///
 /// # Errors
-/// `Error::KeyEmpty`, `Error::KeyTooLong`, `Error::ValueTooLong`, or the heap's, out of space
+/// `Error::KeyTooLong`, `Error::ValueTooLong`, or the heap's, out of space
 /// among them.
 pub fn write_entry<W: Write>(tx: &mut W, key: &[u8], value: &[u8]) -> Result<u64> {
     validate_key(key)?;
@@ -250,7 +249,7 @@ pub(crate) enum Body {
 /// value is not looked at. O(key.len()), and a copy of an inline value.
 ///
 /// # Errors
-/// `Error::KeyEmpty`, `Error::KeyTooLong`, or the heap's, out of space among them.
+/// `Error::KeyTooLong`, or the heap's, out of space among them.
 pub(crate) fn write_body<W: Write>(tx: &mut W, key: &[u8], body: &Body) -> Result<u64> {
     validate_key(key)?;
     match body {

@@ -261,7 +261,7 @@ pub trait OrderedMap: Copy {
     /// Inserts a pair; returns whether it replaced one. O(log n + key + value).
     ///
     /// # Errors
-    /// `Error::KeyEmpty`, `Error::KeyTooLong`, `Error::ValueTooLong` (nothing was changed);
+    /// `Error::KeyTooLong`, `Error::ValueTooLong` (nothing was changed);
     /// `Error::Damaged`, or the heap's, out of space among them.
     fn insert<W: Write>(&self, tx: &mut W, key: &[u8], value: &[u8]) -> Result<bool>;
 

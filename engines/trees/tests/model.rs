@@ -3,7 +3,7 @@
 mod common;
 
 use adamant_heap::access::Write;
-use adamant_trees::{Bplus, Btree, Cursor, Error, OrderedMap};
+use adamant_trees::{Bplus, Btree, Cursor, Error, OrderedMap, Pair, Seek};
 use common::for_each_tree;
 use common::mock::Mock;
 use common::model::Model;
@@ -12,6 +12,7 @@ use common::shapes::SHAPES;
 for_each_tree! {
     changes_and_scans_match_a_model
     batches_match_a_model
+    the_empty_key_is_a_key
     impossible_keys_change_nothing
     an_empty_tree_has_nothing
     tall_trees_grow_and_shrink
@@ -55,11 +56,49 @@ fn batches_match_a_model<T: OrderedMap>() {
     }
 }
 
+/// It was refused, and is now the lowest key of all: alone, before others, behind a bound that is it.
+fn the_empty_key_is_a_key<T: OrderedMap>() {
+    let mut heap = Mock::new();
+    let tree = T::create(&mut heap).unwrap();
+    let blocks = heap.block_count();
+    assert!(!tree.insert(&mut heap, b"", b"alone").unwrap());
+    assert_eq!(tree.get(&heap, b"").unwrap(), Some(&b"alone"[..]));
+    assert_eq!(tree.check(&heap).unwrap().pairs, 1);
+    for number in 0..3000_u32 {
+        // Of zeros among others, which heads of keys are filled up with.
+        let key = number.swap_bytes().to_le_bytes();
+        tree.insert(&mut heap, &key[..1 + number as usize % 4], b"other").unwrap();
+    }
+    assert!(tree.insert(&mut heap, b"", &[7; 5000]).unwrap(), "it was there");
+    let first = tree.first(&heap).unwrap().unwrap();
+    assert_eq!((first.0, first.1.len()), (&b""[..], 5000));
+    let mut cursor = tree.cursor(&heap);
+    cursor.seek(Seek::After(b"")).unwrap();
+    assert_eq!(cursor.next().unwrap().unwrap().0, b"\0");
+    assert_eq!(cursor.previous().unwrap().unwrap().0, b"\0");
+    assert_eq!(cursor.previous().unwrap().unwrap().0, b"");
+    assert!(cursor.previous().unwrap().is_none());
+    cursor.seek(Seek::Before(b"")).unwrap();
+    assert_eq!(cursor.next().unwrap().unwrap().0, b"");
+    drop(cursor);
+    tree.check(&heap).unwrap();
+    assert!(tree.remove(&mut heap, b"").unwrap() && !tree.remove(&mut heap, b"").unwrap());
+    assert_eq!(tree.first(&heap).unwrap().unwrap().0, b"\0");
+    tree.clear(&mut heap).unwrap();
+    let pairs: [Pair<'_>; 3] = [(b"", b"1"), (b"\0", b"2"), (b"\0\0", b"3")];
+    assert_eq!(tree.load_sorted(&mut heap, &pairs).unwrap(), 0);
+    assert_eq!(tree.check(&heap).unwrap().pairs, 3);
+    for (key, value) in pairs {
+        assert_eq!(tree.get(&heap, key).unwrap(), Some(value));
+        assert!(tree.remove(&mut heap, key).unwrap());
+    }
+    assert_eq!(heap.block_count(), blocks);
+}
+
 fn impossible_keys_change_nothing<T: OrderedMap>() {
     let mut heap = Mock::new();
     let tree = T::create(&mut heap).unwrap();
     let blocks = heap.block_count();
-    assert!(matches!(tree.insert(&mut heap, b"", b"value"), Err(Error::KeyEmpty)));
     let long = vec![0; 65_536];
     assert!(matches!(
         tree.insert(&mut heap, &long, b"value"),

@@ -80,7 +80,7 @@
 #define ADAMANT_BUSY (-4)
 
 /**
- * A key has 1 to 65,535 bytes.
+ * A key has up to 65,535 bytes: only what writes refuses a longer one.
  */
 #define ADAMANT_KEY_LENGTH (-5)
 
@@ -341,7 +341,7 @@ typedef struct adamant_cursor adamant_cursor;
 /**
  * A keyspace whose entries may have a deadline, from which on they are not there, whether anybody has taken them
  * away by then or not (adamant_expiring_remove_expired does), and whether the store was open or not. Keys have
- * 1 to 65,527 bytes, values up to 4 GiB - 9. To be freed by adamant_expiring_free.
+ * up to 65,527 bytes, values up to 4 GiB - 9. To be freed by adamant_expiring_free.
  */
 typedef struct adamant_expiring adamant_expiring;
 

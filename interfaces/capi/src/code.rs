@@ -22,7 +22,7 @@ pub const ADAMANT_PANIC: c_int = -2;
 pub const ADAMANT_CLOSED: c_int = -3;
 /// The handle is for one thread at a time, and another one is using it.
 pub const ADAMANT_BUSY: c_int = -4;
-/// A key has 1 to 65,535 bytes.
+/// A key has up to 65,535 bytes: only what writes refuses a longer one.
 pub const ADAMANT_KEY_LENGTH: c_int = -5;
 /// A value has at most 4 GiB - 1.
 pub const ADAMANT_VALUE_LENGTH: c_int = -6;

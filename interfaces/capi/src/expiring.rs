@@ -15,7 +15,7 @@ use crate::value::{Content, Value};
 
 /// A keyspace whose entries may have a deadline, from which on they are not there, whether anybody has taken them
 /// away by then or not (adamant_expiring_remove_expired does), and whether the store was open or not. Keys have
-/// 1 to 65,527 bytes, values up to 4 GiB - 9. To be freed by adamant_expiring_free.
+/// up to 65,527 bytes, values up to 4 GiB - 9. To be freed by adamant_expiring_free.
 pub enum ExpiringHandle {}
 
 impl Opaque for ExpiringHandle {

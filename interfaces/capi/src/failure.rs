@@ -65,7 +65,7 @@ impl From<Error> for Failure {
 fn code_of(error: &Error) -> c_int {
     match error {
         Error::NotAscending { .. } => ADAMANT_INVALID,
-        Error::KeyEmpty | Error::KeyTooLong { .. } => ADAMANT_KEY_LENGTH,
+        Error::KeyTooLong { .. } => ADAMANT_KEY_LENGTH,
         Error::ValueTooLong { .. } => ADAMANT_VALUE_LENGTH,
         Error::KeyspaceName { .. } => ADAMANT_NAME,
         Error::UnknownKeyspace { .. } => ADAMANT_UNKNOWN_KEYSPACE,

@@ -28,7 +28,12 @@ static void test_compare_and_swap(adamant_keyspace *keyspace)
     check_value(keyspace, "door", NULL);
     OK(adamant_compare_and_swap(keyspace, T("door"), T("ada"), T("bob"), &swapped, &found));
     CHECK(swapped == 0 && found == NULL);
-    CODE(ADAMANT_KEY_LENGTH, adamant_compare_and_swap(keyspace, T(""), none, none, NULL, NULL));
+    /* The empty key is one like any other. */
+    OK(adamant_compare_and_swap(keyspace, T(""), none, T("of no byte"), &swapped, NULL));
+    CHECK(swapped == 1);
+    check_value(keyspace, "", "of no byte");
+    OK(adamant_compare_and_swap(keyspace, T(""), T("of no byte"), none, &swapped, NULL));
+    check_value(keyspace, "", NULL);
 }
 
 struct load {
@@ -90,6 +95,7 @@ static void test_load(adamant_keyspace *keyspace)
 
 static void test_batch_moves(adamant_store *store, adamant_keyspace *keyspace)
 {
+    static const char long_key[65536];
     adamant_keyspace *other = NULL;
     adamant_batch *batch = NULL;
 
@@ -102,7 +108,8 @@ static void test_batch_moves(adamant_store *store, adamant_keyspace *keyspace)
     OK(adamant_batch_swap(batch, keyspace, T("a"), keyspace, T("c")));
     OK(adamant_batch_move(batch, keyspace, T("b"), other, T("moved")));
     OK(adamant_batch_move(batch, keyspace, T("none"), other, T("none")));
-    CODE(ADAMANT_KEY_LENGTH, adamant_batch_move(batch, keyspace, T("a"), other, T("")));
+    CODE(ADAMANT_KEY_LENGTH,
+         adamant_batch_move(batch, keyspace, T("a"), other, adamant_bytes(long_key, sizeof long_key)));
     CODE(ADAMANT_INVALID, adamant_batch_swap(batch, NULL, T("a"), other, T("b")));
     OK(adamant_batch_commit(batch));
     adamant_batch_free(batch);

@@ -52,6 +52,7 @@ static void *look(void *argument)
     for (round = 0; round < ROUNDS; round++) {
         adamant_snapshot *snapshot = NULL;
         adamant_slice ada, bob;
+        static const char long_key[65536];
         int one, other;
 
         OK(adamant_snapshot_new(store, &snapshot));
@@ -62,7 +63,7 @@ static void *look(void *argument)
         CHECK(one + other == 1000);
         adamant_snapshot_free(snapshot);
         /* The text of an error is that of this thread's last one. */
-        CODE(ADAMANT_KEY_LENGTH, adamant_put(accounts, T(""), T("")));
+        CODE(ADAMANT_KEY_LENGTH, adamant_put(accounts, adamant_bytes(long_key, sizeof long_key), T("")));
         CHECK(strstr(adamant_last_error(), "key") != NULL);
     }
     return NULL;

@@ -19,7 +19,7 @@ pub(crate) enum Code {
     Other = 1,
     /// There is no such store, keyspace, key or input file.
     NotFound = 3,
-    /// A malformed line, a key that is empty or too long, bad base64.
+    /// A malformed line, a key that is too long, bad base64.
     BadInput = 4,
     /// What was durable is not what was written.
     Damaged = 5,
@@ -38,7 +38,7 @@ Exit codes:
   1  failed for another reason than those below
   2  wrong usage
   3  no such store, keyspace, key or file
-  4  bad input: a malformed line, a key that is empty or too long, bad base64,
+  4  bad input: a malformed line, a key that is too long, bad base64,
      a target where something is
   5  the store is damaged
   6  another process has the store open
@@ -107,8 +107,7 @@ impl From<adamant::Error> for Failure {
     fn from(error: adamant::Error) -> Self {
         use adamant::Error;
         let code = match &error {
-            Error::KeyEmpty
-            | Error::KeyTooLong { .. }
+            Error::KeyTooLong { .. }
             | Error::ValueTooLong { .. }
             | Error::KeyspaceName { .. }
             | Error::WrongEngine { .. }

@@ -56,9 +56,9 @@ pub fn parse(line: &[u8]) -> Result<Record, String> {
 /// # Errors
 /// In words, what was expected and found.
 pub fn check(key: &[u8], value: &[u8]) -> Result<(), String> {
-    if key.is_empty() || key.len() > adamant::KEY_BYTES_MAX {
+    if key.len() > adamant::KEY_BYTES_MAX {
         let (expected, found) = (adamant::KEY_BYTES_MAX, key.len());
-        return Err(format!("expected a key of 1 to {expected} bytes, found {found}"));
+        return Err(format!("expected a key of at most {expected} bytes, found {found}"));
     }
     if value.len() as u64 > adamant::VALUE_BYTES_MAX {
         let (expected, found) = (adamant::VALUE_BYTES_MAX, value.len());
@@ -135,7 +135,6 @@ mod tests {
             (br#"{"key":"k","key":"l","value":"v"}"#, "duplicate field"),
             (br#"{"key":"k","value":7}"#, "expected"),
             (br#"{"key":"k","value_base64":"*"}"#, "value_base64"),
-            (br#"{"key":"","value":"v"}"#, "1 to 65535"),
             (br#"{"key":"k","value":"v"} x"#, "trailing"),
             (b"{\"key\":\"\xff\",\"value\":\"v\"}", "UTF-8"),
         ] {

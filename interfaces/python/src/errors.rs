@@ -67,8 +67,7 @@ fn of_class(class: &str, make: impl FnOnce(Bound<'_, PyType>) -> PyErr) -> PyErr
 /// The class of an error.
 fn class(error: &Error) -> &'static str {
     match error {
-        Error::KeyEmpty
-        | Error::KeyTooLong { .. }
+        Error::KeyTooLong { .. }
         | Error::ValueTooLong { .. }
         | Error::KeyspaceName { .. }
         | Error::OtherStore { .. }

@@ -148,7 +148,7 @@ pub(crate) fn check_key(key: &[u8]) -> Outcome {
     if is_key(key) {
         return Ok(());
     }
-    refuse(format!("ERR a key has 1 to {KEY_BYTES_MAX} bytes, this one has {}", key.len()))
+    refuse(format!("ERR a key has up to {KEY_BYTES_MAX} bytes, this one has {}", key.len()))
 }
 
 /// Whether an argument is that word, in whatever case.

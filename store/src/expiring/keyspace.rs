@@ -25,7 +25,7 @@ use crate::store::Store;
 /// Gives the milliseconds since 1970.
 type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// An ordered map whose entries may have a [`Deadline`], see [`crate::expiring`]. Keys have 1 to 65,527
+/// An ordered map whose entries may have a [`Deadline`], see [`crate::expiring`]. Keys have up to 65,527
 /// bytes, values up to 4 GiB - 9.
 ///
 /// Both keyspaces are written by this only: [`Store::keyspace`] refuses them.

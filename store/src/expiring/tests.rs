@@ -73,7 +73,8 @@ impl Place {
     }
 
     fn change(&mut self, random: &mut fastrand::Rng) {
-        let key = vec![b'k', random.u8(0..40)];
+        let number = random.u8(0..40);
+        let key = if number == 0 { Vec::new() } else { vec![b'k', number] };
         let now = self.now.load(Ordering::Relaxed);
         let deadline = random.bool().then(|| now + random.u64(0..50));
         let before = self.get(&key);

@@ -14,7 +14,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Keys that tie in their first bytes in every way: long common starts, keys that start others,
-/// bytes of zero where another key ends.
+/// bytes of zero where another key ends, and the empty key.
 fn some_key(random: &mut Rng) -> Vec<u8> {
     let mut key = match random.u8(0..4) {
         0 => b"a start that all of these share, and which is long/".to_vec(),
@@ -22,7 +22,7 @@ fn some_key(random: &mut Rng) -> Vec<u8> {
         2 => vec![random.u8(b'a'..b'c'); 9],
         _ => Vec::new(),
     };
-    key.extend((0..random.usize(1..5)).map(|_| random.u8(0..4)));
+    key.extend((0..random.usize(0..5)).map(|_| random.u8(0..4)));
     key
 }
 

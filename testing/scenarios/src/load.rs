@@ -67,8 +67,12 @@ pub fn what_does_not_ascend_is_refused(place: &dyn Place) {
         assert_whole(&store);
         keyspace.move_range("00000001".., &place.keyspace(&store, "aside")).unwrap();
     }
-    assert!(matches!(keyspace.load_sorted([("", "")]), Err(Error::KeyEmpty)));
-    assert!(matches!(keyspace.extend([("", "")]), Err(Error::KeyEmpty)));
+    let long = [0; 65_536];
+    assert!(matches!(keyspace.load_sorted([(&long, "")]), Err(Error::KeyTooLong { .. })));
+    assert!(matches!(keyspace.extend([(&long, "")]), Err(Error::KeyTooLong { .. })));
+    // The empty key twice is out of order, as any key.
+    let refused = keyspace.load_sorted([("", ""), ("", "")]);
+    assert!(matches!(refused, Err(Error::NotAscending { position: 1 })));
 }
 
 /// Entries in any order, many of them several times: the last one holds.

@@ -207,10 +207,12 @@ fn some_durability(random: &mut Rng) -> Durability {
     }
 }
 
-/// Few enough that most are met again; some share long starts.
+/// Few enough that most are met again; some share long starts, one is empty.
 fn some_key(random: &mut Rng) -> Vec<u8> {
     let number = random.u32(0..1_500);
     match number % 4 {
+        // More often than one in 1,500.
+        3 if number < 40 => Vec::new(),
         0 => number.to_le_bytes().to_vec(),
         1 => format!("key {number:05}").into_bytes(),
         2 => format!("{}{number}", "long start of a key ".repeat(4)).into_bytes(),

@@ -94,7 +94,7 @@ pub fn ranges_as_of_a_map(place: &dyn Place) {
     let mut model = BTreeMap::new();
     let mut batch = store.batch();
     let mut some_key =
-        || -> Vec<u8> { (0..random.usize(1..6)).map(|_| random.u8(b'a'..b'e')).collect() };
+        || -> Vec<u8> { (0..random.usize(0..6)).map(|_| random.u8(b'a'..b'e')).collect() };
     for number in 0..700_u32 {
         let key = some_key();
         batch.insert(&keyspace, &key, format!("{number}")).unwrap();

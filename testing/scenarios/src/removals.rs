@@ -15,8 +15,9 @@ fn key(random: &mut Rng, special_of: u16) -> Vec<u8> {
     if random.u16(..special_of) > 0 {
         return format!("{:03}", random.u16(..700)).into_bytes();
     }
-    match random.u8(..4) {
+    match random.u8(..5) {
         0 => vec![0],
+        4 => Vec::new(),
         1 => vec![0xff; KEY_BYTES_MAX],
         2 => [&vec![b'4'; KEY_BYTES_MAX - 1][..], &[random.u8(..)]].concat(),
         _ => vec![0xff; random.usize(1..4)],

@@ -29,7 +29,8 @@ pub fn values_of_all_sizes(place: &dyn Place) {
     }
     assert_whole(&store);
     let room = store.reserve(5000).unwrap();
-    assert!(matches!(keyspace.insert_reserved("", room), Err(Error::KeyEmpty)));
+    let refused = keyspace.insert_reserved([0; 65_536], room);
+    assert!(matches!(refused, Err(Error::KeyTooLong { .. })));
     assert!(matches!(store.reserve(1 << 32), Err(Error::ValueTooLong { .. })));
     drop(keyspace);
     store.close().unwrap();

@@ -19,7 +19,10 @@ pub fn see_own_writes(place: &dyn Place) {
     let store = place.open();
     let keyspace = place.keyspace(&store, "main");
     let mut random = Rng::with_seed(3);
-    let key = |random: &mut Rng| format!("{:03}", random.u16(..400)).into_bytes();
+    let key = |random: &mut Rng| match random.u16(..400) {
+        0 => Vec::new(),
+        number => format!("{number:03}").into_bytes(),
+    };
     let mut map = Map::new();
     for _ in 0..200 {
         let key = key(&mut random);
@@ -132,9 +135,9 @@ pub fn of_threads_are_run_again(place: &dyn Place) {
     assert_eq!(all.iter().map(sum).sum::<i64>(), 800);
     let failed = store.transaction(|tx| {
         tx.insert(&all[0], [9], "")?;
-        Err::<(), _>(Error::KeyEmpty)
+        Err::<(), _>(Error::KeyTooLong { bytes: 0, bytes_max: 0 })
     });
-    assert!(matches!(failed, Err(Error::KeyEmpty)));
+    assert!(matches!(failed, Err(Error::KeyTooLong { .. })));
     assert!(!all[0].contains([9]).unwrap());
     assert_whole(&store);
 }
@@ -148,8 +151,11 @@ pub fn refuse_what_cannot_be(place: &dyn Place) {
     let mut tx = store.begin().unwrap();
     assert!(matches!(tx.get(&other, "k"), Err(Error::OtherStore { .. })));
     assert!(matches!(tx.insert(&other, "k", ""), Err(Error::OtherStore { .. })));
-    assert!(matches!(tx.insert(&keyspace, "", ""), Err(Error::KeyEmpty)));
-    assert!(matches!(tx.get(&keyspace, vec![1; 70_000]), Err(Error::KeyTooLong { .. })));
+    let long = vec![1; 70_000];
+    assert!(matches!(tx.insert(&keyspace, &long, ""), Err(Error::KeyTooLong { .. })));
+    assert!(matches!(tx.remove(&keyspace, &long), Err(Error::KeyTooLong { .. })));
+    assert_eq!(tx.get(&keyspace, &long).unwrap(), None, "only writes refuse it");
+    assert!(!tx.contains(&keyspace, &long).unwrap());
     tx.insert(&keyspace, "k", vec![7; 10_000]).unwrap();
     assert!(store.drop_keyspace("main").unwrap());
     assert!(matches!(tx.commit(), Err(Error::KeyspaceDropped { .. })));

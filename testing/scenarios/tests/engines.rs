@@ -177,6 +177,7 @@ scenarios! {
     }
     limits {
         keys
+        the_empty_key
         names
     }
     persistence {

@@ -82,7 +82,8 @@ fn change(
     (commit, now): (u8, u64),
     model: &mut Content,
 ) {
-    let key = vec![b'k', random.u8(0..12)];
+    let number = random.u8(0..12);
+    let key = if number == 0 { Vec::new() } else { vec![b'k', number] };
     let deadline = random.u8(0..4).ne(&0).then(|| now + random.u64(1..200));
     let ends = deadline.map(Deadline::from_millis);
     match random.u8(0..8) {

@@ -160,8 +160,7 @@ impl<'b> Form<'b> {
         let sequence = varint::take(&mut rest)?;
         let (key, rest) = rest.split_at_checked(key_len)?;
         let (value, behind) = rest.split_at_checked(value_len as usize)?;
-        let is_key =
-            (1..=KEY_BYTES_MAX).contains(&key_len) && (1..=SEQUENCE_MAX).contains(&sequence);
+        let is_key = key_len <= KEY_BYTES_MAX && (1..=SEQUENCE_MAX).contains(&sequence);
         let is_range = key < value && value.len() <= KEY_BYTES_MAX;
         let is_record = is_key && (is_range || said != Said::Range);
         let bytes = &all[..all.len() - behind.len()];

@@ -403,7 +403,7 @@ mod tests {
         let list = SkipList::new();
         let mut model = Model::new();
         for sequence in 1..3_000 {
-            let key: Vec<u8> = (0..random.usize(1..40)).map(|_| random.u8(0..2)).collect();
+            let key: Vec<u8> = (0..random.usize(0..40)).map(|_| random.u8(0..2)).collect();
             let index = list.insert(&key, place(sequence)).unwrap();
             model.insert((key, std::cmp::Reverse(sequence)), index);
             if random.u8(0..4) == 0 {
@@ -415,7 +415,7 @@ mod tests {
         }
         assert_is(&list, &model, seed);
         for _ in 0..3_000 {
-            let key: Vec<u8> = (0..random.usize(1..9)).map(|_| random.u8(0..2)).collect();
+            let key: Vec<u8> = (0..random.usize(0..9)).map(|_| random.u8(0..2)).collect();
             let at = (key, std::cmp::Reverse(random.u64(0..3_000)));
             let search = SearchKey::new(&at.0);
             let found = list.seek(&search, at.1.0).map(|node| node.index);

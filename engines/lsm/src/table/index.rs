@@ -129,7 +129,7 @@ mod tests {
         let mut shorter = 0;
         for _ in 0..200_000 {
             let mut key = || -> Vec<u8> {
-                let length = random.usize(1..6);
+                let length = random.usize(0..6);
                 (0..length).map(|_| [0, 1, 7, 254, 255][random.usize(0..5)]).collect()
             };
             let (last, next) = (key(), key());

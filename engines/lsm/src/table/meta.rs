@@ -94,10 +94,10 @@ impl TableMeta {
 
     /// Counts a range tombstone, after all entries.
     pub(crate) fn cover_range(&mut self, range: &RangeTombstone) {
+        let is_first = self.entries + self.range_tombstones == 0;
         self.cover_sequence(range.sequence);
         self.range_tombstones += 1;
-        // No key is empty, so this is the first of all.
-        if self.key_min.is_empty() || range.start < self.key_min {
+        if is_first || range.start < self.key_min {
             self.key_min = range.start.clone();
         }
         if range.end > self.key_max {

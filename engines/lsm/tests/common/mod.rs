@@ -36,7 +36,7 @@ pub(crate) fn cache() -> Arc<Cache> {
 pub(crate) fn key(random: &mut fastrand::Rng) -> Vec<u8> {
     let prefix: &[u8] = [&b""[..], b"user/", b"user/a long prefix that many keys have/", b"\xFF"]
         [random.usize(0..4)];
-    let length = random.usize(1..7);
+    let length = random.usize(0..7);
     let rest = (0..length).map(|_| [0, b'a', b'b', b'c', 0xFE, 0xFF][random.usize(0..6)]);
     prefix.iter().copied().chain(rest).collect()
 }

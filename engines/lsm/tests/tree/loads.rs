@@ -84,7 +84,7 @@ fn several_loads_in_one_transaction() {
         assert!(store.tree.load(tx, &pairs(&["a", "b"]))?);
         let undone = tx.savepoint(|tx| {
             assert!(store.tree.load(tx, &pairs(&["c", "d"]))?);
-            Err::<(), Error>(Error::KeyEmpty)
+            Err::<(), Error>(Error::KeyTooLong { bytes: 0, bytes_max: 0 })
         });
         assert!(undone.is_err());
         assert!(store.tree.load(tx, &pairs(&["e", "f"]))?);
@@ -96,7 +96,7 @@ fn several_loads_in_one_transaction() {
     assert_is_clean(&store);
     let undone = store.heap.transaction(Durability::Buffered, |tx| {
         store.tree.load(tx, &pairs(&["h"]))?;
-        Err::<(), Error>(Error::KeyEmpty)
+        Err::<(), Error>(Error::KeyTooLong { bytes: 0, bytes_max: 0 })
     });
     assert!(undone.is_err());
     commit(&store, |tx| store.tree.load(tx, &pairs(&["i"])).map(drop));
@@ -161,7 +161,7 @@ fn files_of_a_load_that_is_undone_go_without_reopening() {
     for is_savepoint in [true, false] {
         let undone = |tx: &mut Transaction<'_>| {
             assert!(store.tree.load(tx, &pairs(&["k1", "k2"]))?);
-            Err::<(), Error>(Error::KeyEmpty)
+            Err::<(), Error>(Error::KeyTooLong { bytes: 0, bytes_max: 0 })
         };
         if is_savepoint {
             commit(&store, |tx| {

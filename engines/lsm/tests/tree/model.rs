@@ -21,7 +21,7 @@ fn key(random: &mut fastrand::Rng) -> Vec<u8> {
     match number % 3 {
         0 => format!("{number:03}").into_bytes(),
         1 => format!("common/prefix/of/keys/{number:04}").into_bytes(),
-        _ => vec![b'x'; 1 + number as usize % 9],
+        _ => vec![b'x'; number as usize % 8],
     }
 }
 
@@ -52,7 +52,11 @@ fn change(store: &Store, model: &mut Model, random: &mut fastrand::Rng) -> Resul
                     let done = transaction.savepoint(|transaction| {
                         store.tree.write(transaction, [(&key[..], Some(&value[..]))])?;
                         model.insert(key.clone(), value.clone());
-                        if fails { Err(Error::KeyEmpty) } else { Ok(()) }
+                        if fails {
+                            Err(Error::KeyTooLong { bytes: 0, bytes_max: 0 })
+                        } else {
+                            Ok(())
+                        }
                     });
                     if done.is_err() {
                         *model = saved;
@@ -73,10 +77,10 @@ fn change(store: &Store, model: &mut Model, random: &mut fastrand::Rng) -> Resul
             let seen = store.tree.look(transaction, &key, NEWEST)?.finish(&key)?;
             assert_eq!(seen.as_deref(), model.get(&key).map(|value| &value[..]), "own writes");
         }
-        if is_undone { Err(Error::KeyEmpty) } else { Ok(()) }
+        if is_undone { Err(Error::KeyTooLong { bytes: 0, bytes_max: 0 }) } else { Ok(()) }
     });
     match result {
-        Err(Error::KeyEmpty) if is_undone => *model = before,
+        Err(Error::KeyTooLong { .. }) if is_undone => *model = before,
         other => other?,
     }
     Ok(())

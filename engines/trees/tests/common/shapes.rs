@@ -46,11 +46,11 @@ impl Shape {
             Self::Ascending => format!("{:012}", (serial / 2).min(choice + serial / 4)).into(),
             Self::Descending => format!("{:012}", 1_000_000 - serial / 2).into_bytes(),
             Self::ZeroBytes => {
-                // Strings of 0 and 1 that are each other's starts, up to 18 bytes.
-                let len = 1 + choice as usize % 18;
+                // Strings of 0 and 1 that are each other's starts, up to 18 bytes; some are empty.
+                let len = choice as usize % 19;
                 (0..len).map(|bit| (choice >> (bit % 10)) as u8 & 1).collect()
             }
-            Self::OneByte => vec![choice as u8],
+            Self::OneByte => [choice as u8][usize::from(choice % 256 == 7)..].to_vec(),
             Self::FarApart => {
                 let mut key = vec![0x80 + choice as u8 % 3, choice as u8 / 3 % 2];
                 key.resize(2 + (choice as usize >> 4) % 3 * 10, b'=');

@@ -87,10 +87,7 @@ fn intersect(from: Option<Vec<u8>>, to: Option<Vec<u8>>, prefix: Option<Vec<u8>>
     let end = prefix.clone().and_then(successor);
     let from = from.into_iter().chain(prefix).max();
     let to = to.into_iter().chain(end).min();
-    (
-        from.filter(|key| !key.is_empty()).map_or(Bound::Unbounded, Bound::Included),
-        to.map_or(Bound::Unbounded, Bound::Excluded),
-    )
+    (from.map_or(Bound::Unbounded, Bound::Included), to.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
 /// The lowest key above all that begin with `prefix`, if there is one.

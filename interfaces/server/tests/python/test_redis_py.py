@@ -46,8 +46,10 @@ def test_what_is_wrong_is_an_exception(client):
         client.incr("a")
     with pytest.raises(redis.ResponseError, match="unknown command"):
         client.lpush("a", "1")
-    with pytest.raises(redis.ResponseError, match="1 to 65527 bytes"):
-        client.set("", "1")
+    with pytest.raises(redis.ResponseError, match="up to 65527 bytes"):
+        client.set("k" * 65528, "1")
+    assert client.set("", "empty") and client.get("") == "empty" and client.exists("") == 1
+    assert client.delete("") == 1 and client.get("") is None
     assert client.get("a") == "text"
 
 

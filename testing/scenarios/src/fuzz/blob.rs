@@ -27,7 +27,7 @@ const CHANGE_BYTES: usize = 5;
 const CHANGES_MAX: usize = 40;
 
 fn key(number: u8) -> Vec<u8> {
-    format!("key {number}").into_bytes()
+    if number == 0 { Vec::new() } else { format!("key {number}").into_bytes() }
 }
 
 /// Some are worth compressing, some not.
