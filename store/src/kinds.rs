@@ -145,7 +145,7 @@ fn handles_ask_the_catalogue_once_for_each_change_at_most() {
     // A change that is undone changes nothing.
     let refused = store.shared.transaction(Durability::Sync, |transaction| {
         handle.state.find(transaction, store.shared.catalogue())?;
-        Err::<(), _>(Error::KeyEmpty)
+        Err::<(), _>(Error::WithinExclusive)
     });
     assert!(refused.is_err() && by_calls(100) == 0);
     store.drop_keyspace("other").unwrap();

@@ -115,7 +115,7 @@ fn system(error: &Error) -> Option<&io::Error> {
 /// The path that an error is about, if the store itself names one.
 fn path(error: &Error) -> Option<&Path> {
     match error {
-        Error::Missing { path }
+        Error::Missing { path, .. }
         | Error::TargetExists { path }
         | Error::NotAStore { path, .. }
         | Error::NotWhole { path, .. }
