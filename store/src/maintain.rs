@@ -142,7 +142,11 @@ impl Caretaker {
     /// Whether there is something that is done when nobody commits.
     fn wants_rest(&self, work: Work) -> bool {
         match work {
-            Work::Flush => self.has_room.load(Ordering::Relaxed),
+            Work::Flush => {
+                let is_stepped_over = |tree: &Arc<Lsm>| tree.wants_flush_at_rest();
+                self.has_room.load(Ordering::Relaxed)
+                    || self.forest.all().iter().any(is_stepped_over)
+            }
             Work::Compact => self.forest.all().iter().any(|tree| tree.wants_rest()),
         }
     }
@@ -150,7 +154,12 @@ impl Caretaker {
     /// Does it. What fails is left for the next rest.
     fn use_rest(&self, work: Work) {
         match work {
-            Work::Flush => self.give_back(),
+            Work::Flush => {
+                if let Err(error) = self.flush_stepped_over() {
+                    warn!(target: events::STORE, %error, "flushing at rest failed");
+                }
+                self.give_back();
+            }
             Work::Compact => {
                 let merged = self.each_tree(|tree| {
                     tree.compact_at_rest(&self.heap, &|| self.oldest_seen(), &self.progress())
@@ -273,6 +282,16 @@ impl Caretaker {
             }
             Ok(is_done)
         })
+    }
+
+    /// Writes memtables to tables of which scans stepped over much that is removed, so that it is merged.
+    fn flush_stepped_over(&self) -> Result<()> {
+        for tree in self.forest.all().iter().filter(|tree| tree.wants_flush_at_rest()) {
+            tree.rotate(&self.heap).map_err(Error::of_lsm(""))?;
+        }
+        self.flush()?;
+        self.pulse().wake();
+        Ok(())
     }
 
     /// Merges tables until all levels are as they should be; whether there was something to do.

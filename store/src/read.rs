@@ -96,7 +96,8 @@ impl Keyspace {
         map.contains(view, key, None)
     }
 
-    /// The entry with the lowest key. O(log n).
+    /// The entry with the lowest key. O(log n); the engine `lsm` steps once over what was removed and is
+    /// not merged yet.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -112,7 +113,7 @@ impl Keyspace {
         self.end(Direction::Up)
     }
 
-    /// The entry with the highest key. O(log n).
+    /// The entry with the highest key. O(log n); of the engine `lsm` as [`Keyspace::first`].
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -147,7 +148,7 @@ impl Keyspace {
         self.state.map(&view, self.shared.catalogue())?.count(view)
     }
 
-    /// Whether there is no entry. O(1), O(log n) of the engine `lsm`.
+    /// Whether there is no entry. O(1); of the engine `lsm` as [`Keyspace::first`].
     ///
     /// # Errors
     /// As [`Keyspace::get`].

@@ -113,6 +113,15 @@ impl Versions {
         self.is_changed.load(Ordering::Acquire)
     }
 
+    /// Tells what keeps versions itself which moments snapshots see. To be called when that has changed,
+    /// while the lock is held, so that none is opened meanwhile.
+    fn tell_moments(&self, state: &State) {
+        let moments = state.open.keys().filter_map(|number| state.moments.get(number));
+        let mut moments: Vec<u64> = moments.copied().collect();
+        moments.dedup();
+        self.sequences.hold(&moments);
+    }
+
     /// Whether more than one snapshot is open.
     pub(crate) fn are_several(&self) -> bool {
         let state = self.state.read();
@@ -130,6 +139,9 @@ impl Versions {
                 // Only here: reading the clock takes as long as all the rest.
                 state.open.insert(number, Opened::now(1));
                 self.any.store(true, Ordering::Release);
+                if view.is_early() {
+                    self.tell_moments(&state);
+                }
             }
         }
         state.opened += 1;
@@ -178,6 +190,7 @@ impl Versions {
                     return;
                 }
                 state.open.remove(&number);
+                self.tell_moments(&state);
             }
             None => state.expired_open -= 1,
         }
@@ -247,6 +260,7 @@ impl Versions {
             let mut state = self.state.write();
             if !state.open.is_empty() {
                 state.advance(self.sequences.visible());
+                self.tell_moments(&state);
             }
             state.number
         };
@@ -258,6 +272,7 @@ impl Versions {
         self.close_late();
         let mut state = self.state.write();
         state.advance(self.sequences.visible());
+        self.tell_moments(&state);
         state.number
     }
 
@@ -281,6 +296,7 @@ impl Versions {
             state.expired += opened.count;
             state.expired_open += opened.count;
         }
+        self.tell_moments(&state);
         self.any.store(false, Ordering::Release);
         self.forget_all(state);
     }
@@ -296,6 +312,7 @@ impl Versions {
         }
         self.is_changed.store(true, Ordering::Release);
         state.advance(self.sequences.visible());
+        self.tell_moments(&state);
         let number = state.number;
         state.keyspaces.entry(id).or_default().dropped.push((number, map));
     }
@@ -384,7 +401,7 @@ impl Versions {
             open: state.open.values().map(|opened| opened.count).sum(),
             oldest: oldest.unwrap_or_default(),
             versions: (state.queue.len() - state.stale) as u64,
-            bytes: state.bytes,
+            bytes: state.bytes + self.sequences.kept_bytes(),
             keyspaces: state.keyspaces.values().map(|k| k.dropped.len() as u64).sum(),
             expired: state.expired,
         }
@@ -405,6 +422,7 @@ impl Recorder<'_> {
     pub(crate) fn hold(&mut self) -> u64 {
         let before = self.number - 1;
         self.state.open.entry(before).or_insert_with(|| Opened::now(0)).count += 1;
+        self.versions.tell_moments(&self.state);
         self.newest = before;
         before
     }
@@ -444,16 +462,18 @@ impl Recorder<'_> {
     pub(crate) fn finish(mut self) -> bool {
         let state = &mut *self.state;
         let before = state.expired;
-        while state.bytes > self.versions.bytes_max
+        let kept_bytes = || self.versions.sequences.kept_bytes();
+        while state.bytes + kept_bytes() > self.versions.bytes_max
             && let Some((_, opened)) = state.open.pop_first()
         {
             state.expired += opened.count;
-            let (count, bytes) = (opened.count, state.bytes);
+            let (count, bytes) = (opened.count, state.bytes + kept_bytes());
             warn!(target: events::SNAPSHOT, count, bytes, "snapshots ended: too much kept for them");
             state.expired_open += opened.count;
             let oldest = state.oldest().unwrap_or(u64::MAX);
             state.forget_trees(oldest);
             while state.forget_some(oldest) {}
+            self.versions.tell_moments(state);
         }
         self.versions.note_unseen(state);
         if state.open.is_empty() {

@@ -141,6 +141,7 @@ const UNDO_LARGE: Test = HEAP_CRASHES.test("undo::large_blocks_under_the_undo_jo
 const LSM_REDO: Test = LSM_TREE.test("crashes::crashes_under_the_redo_journal");
 const LSM_THREADS: Test = LSM_TREE.test("threads::each_moment_is_seen_whole_beside_all_work");
 const LSM_MODEL: Test = LSM_TREE.test("model::it_agrees_with_maps");
+const EMPTIED: Test = LSM_TREE.test("emptied::what_is_removed_stays_away_at_each_moment");
 const BACKUP_LSM: Test = BACKUP.test("files_that_are_let_go_while_they_are_copied_are_in_the_copy");
 const ORPHANS: Test =
     LSM_TREE.test("orphans::orphans_of_this_store_go_and_their_numbers_with_them");
@@ -251,6 +252,8 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R9.numbers-are-used-again", &[ORPHANS]),
     mutant("R9.numbers-of-orphans-are-used-again", &[ORPHANS]),
     mutant("R9.memtables-flush-in-any-order", &[LSM_MODEL, LSM_REDO]),
+    mutant("R9.ranges-forget-what-snapshots-see", &[EMPTIED]),
+    mutant("R9.gaps-hide-what-is-written", &[EMPTIED]),
     mutant("R9.an-undone-transaction-leaves-entries", &[LSM_MODEL, LSM_REDO]),
     mutant("checksum.log-frame", &[FRAME_BITS, LOG_DAMAGE]),
     mutant("checksum.log-frame-beyond", &[LOOK_ALIKE]),

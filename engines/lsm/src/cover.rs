@@ -1,114 +1,186 @@
-//! Ranges that commits made empty, cut so that finding those over a key is one search.
+//! Ranges that commits made empty, as each moment sees them that somebody looks at.
 //!
-//! Purpose: whether an entry lies under a range tombstone.
-//! Invariants: pieces are disjoint and ascend; in each the sequence numbers descend.
+//! Purpose: whether an entry lies under a range tombstone. A new one overrides all that it covers, which
+//! is let go, unless a snapshot sees what was there before: then that stays as it was, and shares with
+//! what came later all that did not change.
+//! Invariants: the sequence numbers of states ascend. Each holds the newest tombstone over each key, up
+//! to its number. Between two of them there is a moment that somebody looks at, or looked at when they
+//! came.
 //! Thread safety: plain data.
 
-use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use adamant_slice::Slice;
 
+use crate::fragments::Fragments;
 use crate::key::RangeTombstone;
 
-/// Range tombstones, cut where any of them begins or ends.
+/// Range tombstones, cut into those that are the newest over their keys, for each of some moments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cover {
-    pieces: Vec<Piece>,
+    states: Vec<State>,
 }
 
 #[derive(Clone, Debug)]
-struct Piece {
-    start: Slice,
-    end: Slice,
-    /// Of the tombstones over it, the newest first.
-    sequences: Vec<u64>,
+struct State {
+    /// Of the newest tombstone in it.
+    sequence: u64,
+    fragments: Fragments,
+    /// Nodes of trees that later states do not share, about.
+    unshared: usize,
 }
 
 impl Cover {
-    /// Of these tombstones. O(n^2) where all overlap.
-    pub(crate) fn new<'t>(tombstones: impl IntoIterator<Item = &'t RangeTombstone>) -> Self {
-        let mut tombstones: Vec<_> = tombstones.into_iter().collect();
-        tombstones.sort_by(|one, other| one.start.cmp(&other.start));
-        let edges: BTreeSet<&Slice> =
-            tombstones.iter().flat_map(|tombstone| [&tombstone.start, &tombstone.end]).collect();
-        let edges: Vec<&Slice> = edges.into_iter().collect();
-        let mut pieces = Vec::new();
-        // Those that began and did not end yet.
-        let mut open: Vec<&RangeTombstone> = Vec::new();
-        let mut next = tombstones.into_iter().peekable();
-        for edge in edges.windows(2) {
-            let &[start, end] = edge else { break };
-            open.retain(|tombstone| tombstone.end > *start);
-            while let Some(begins) = next.next_if(|tombstone| tombstone.start <= *start) {
-                if begins.end > *start {
-                    open.push(begins);
-                }
-            }
-            if open.is_empty() {
-                continue;
-            }
-            let mut sequences: Vec<u64> = open.iter().map(|tombstone| tombstone.sequence).collect();
-            sequences.sort_unstable_by_key(|sequence| std::cmp::Reverse(*sequence));
-            sequences.dedup();
-            pieces.push(Piece { start: start.clone(), end: end.clone(), sequences });
+    /// Of these tombstones, as these moments see them, which ascend, and all later ones. O(n log n).
+    pub(crate) fn new(mut tombstones: Vec<RangeTombstone>, moments: &[u64]) -> Self {
+        tombstones.sort_by_key(|tombstone| tombstone.sequence);
+        let mut cover = Self::default();
+        for tombstone in tombstones {
+            cover.put(tombstone, moments);
         }
-        Self { pieces }
+        cover
+    }
+
+    /// Adds a tombstone that is as new as all that there are, or newer. O(log n), and for each one that is
+    /// let go.
+    pub(crate) fn put(&mut self, tombstone: RangeTombstone, moments: &[u64]) {
+        let sequence = tombstone.sequence;
+        let Some(last) = self.states.last_mut() else {
+            let mut fragments = Fragments::default();
+            fragments.put(tombstone);
+            self.states.push(State { sequence, fragments, unshared: 0 });
+            return;
+        };
+        let is_seen = is_between(moments, last.sequence, sequence);
+        let mut fragments = last.fragments.clone();
+        let before = fragments.len();
+        fragments.put(tombstone);
+        // A path to each end, and what was covered.
+        let covered = (before + 1).saturating_sub(fragments.len());
+        let unshared = covered + 2 * (before + 1).ilog2() as usize;
+        if is_seen {
+            last.unshared += unshared;
+            self.states.push(State { sequence, fragments, unshared: 0 });
+        } else {
+            (last.sequence, last.fragments) = (sequence, fragments);
+            if let [.., older, _] = &mut self.states[..] {
+                older.unshared += unshared;
+            }
+        }
+    }
+
+    /// Lets states go that none of these moments sees, which ascend, but for the last one.
+    pub(crate) fn retain(&mut self, moments: &[u64]) {
+        let ends: Vec<u64> = self.states.iter().skip(1).map(|state| state.sequence).collect();
+        let mut ends = ends.into_iter();
+        self.states.retain(|state| match ends.next() {
+            Some(end) => is_between(moments, state.sequence, end),
+            None => true,
+        });
+    }
+
+    /// Takes the tombstones back that are newer than a moment, which is seen.
+    pub(crate) fn take_back(&mut self, moment: u64) {
+        self.states.retain(|state| state.sequence <= moment);
     }
 
     /// Whether there is none.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
+        self.states.is_empty()
     }
 
-    /// The newest commit up to a sequence number that made a range with this key in it empty; 0 if none
-    /// did. O(log n).
+    /// Fragments of the newest state.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.states.last().map_or(0, |state| state.fragments.len())
+    }
+
+    /// Bytes of memory of the newest state.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.states.last().map_or(0, |state| state.fragments.bytes() as u64)
+    }
+
+    /// Bytes of memory that are there for older moments only, about.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        let (_, older) = self
+            .states
+            .split_last()
+            .unwrap_or((&State { sequence: 0, fragments: Fragments::default(), unshared: 0 }, &[]));
+        let bytes = older.iter().map(|state| {
+            let len = state.fragments.len().max(1);
+            state.fragments.bytes() as u64 * state.unshared.min(len) as u64 / len as u64
+        });
+        bytes.sum()
+    }
+
+    /// The newest ones over each key, as a moment sees them.
+    pub(crate) fn at(&self, moment: u64) -> Fragments {
+        self.state(moment).cloned().unwrap_or_default()
+    }
+
+    fn state(&self, moment: u64) -> Option<&Fragments> {
+        let after = self.states.partition_point(|state| state.sequence <= moment);
+        after.checked_sub(1).map(|at| &self.states[at].fragments)
+    }
+
+    /// The newest commit up to a moment that somebody looks at which made a range with this key in it
+    /// empty; 0 if none did. O(log n).
     #[inline]
-    pub(crate) fn over(&self, key: &[u8], sequence: u64) -> u64 {
-        if self.is_empty() {
-            return 0;
-        }
-        let at = self.pieces.partition_point(|piece| piece.end[..] <= *key);
-        match self.pieces.get(at) {
-            Some(piece) if piece.start[..] <= *key => {
-                let older = piece.sequences.partition_point(|newer| *newer > sequence);
-                piece.sequences.get(older).copied().unwrap_or(0)
-            }
-            _ => 0,
-        }
+    pub(crate) fn over(&self, key: &[u8], moment: u64) -> u64 {
+        let over = self.state(moment).and_then(|fragments| fragments.over(key));
+        over.map_or(0, |fragment| fragment.sequence)
+    }
+
+    /// Whether a commit after a moment made a range empty that has keys between bounds. O(log n).
+    pub(crate) fn has_newer(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>), moment: u64) -> bool {
+        self.states.last().is_some_and(|state| state.fragments.has_newer(bounds, moment))
     }
 
     /// What lies from one key on and below another, as tombstones that are disjoint for each sequence
-    /// number; `None` for no bound. Where several lie over one another, only what somebody sees who looks
-    /// at `oldest_seen` or later: so as long as nobody looks back, there are no more than edges.
+    /// number; `None` for no bound.
     pub(crate) fn between(
         &self,
         start: Option<&Slice>,
         end: Option<&Slice>,
-        oldest_seen: u64,
     ) -> Vec<RangeTombstone> {
-        let mut found: Vec<RangeTombstone> = Vec::new();
-        for piece in &self.pieces {
-            let from = start.map_or(&piece.start, |start| start.max(&piece.start));
-            let to = end.map_or(&piece.end, |end| end.min(&piece.end));
-            if from >= to {
-                continue;
-            }
-            let newer = piece.sequences.partition_point(|sequence| *sequence > oldest_seen);
-            for &sequence in piece.sequences.iter().take(newer + 1) {
-                let longer = found.iter_mut().rev().find(|one| one.sequence == sequence);
-                match longer.filter(|one| one.end == *from) {
-                    Some(one) => one.end = to.clone(),
+        let bounds = (
+            start.map_or(Bound::Unbounded, |key| Bound::Included(&key[..])),
+            end.map_or(Bound::Unbounded, |key| Bound::Excluded(&key[..])),
+        );
+        let (mut found, mut before) = (Vec::<RangeTombstone>::new(), None);
+        for State { sequence, fragments, .. } in &self.states {
+            let mut is_first = true;
+            fragments.each_within(bounds, &mut |fragment| {
+                // What is as old as the state before was there, too, and is found already.
+                if before.is_some_and(|before| fragment.sequence <= before) {
+                    return;
+                }
+                let from = start.map_or(&fragment.start, |start| start.max(&fragment.start));
+                let to = end.map_or(&fragment.end, |end| end.min(&fragment.end));
+                let joined = found.last_mut().filter(|last| {
+                    !is_first && last.sequence == fragment.sequence && last.end == *from
+                });
+                is_first = false;
+                match joined {
+                    Some(last) => last.end = to.clone(),
                     None => found.push(RangeTombstone {
                         start: from.clone(),
                         end: to.clone(),
-                        sequence,
+                        sequence: fragment.sequence,
                     }),
                 }
-            }
+            });
+            before = Some(*sequence);
         }
         found
     }
+}
+
+/// Whether a moment is one that sees the first of two sequence numbers, and not the second.
+fn is_between(moments: &[u64], seen: u64, unseen: u64) -> bool {
+    let at = moments.partition_point(|moment| *moment < seen);
+    moments.get(at).is_some_and(|moment| *moment < unseen)
 }
 
 #[cfg(test)]
@@ -118,9 +190,9 @@ mod tests {
     fn random_tombstones(random: &mut fastrand::Rng) -> Vec<RangeTombstone> {
         let mut tombstones = Vec::new();
         for _ in 0..random.usize(0..12) {
-            let (one, other) = (random.u8(b'a'..=b'p'), random.u8(b'a'..=b'p'));
+            let (one, other) = (random.u8(b'a'..=b'o'), random.u8(b'a'..=b'o'));
             let key = |byte: u8| Slice::new(&[byte]);
-            let (start, end) = (key(one.min(other)), key(one.max(other)));
+            let (start, end) = (key(one.min(other)), key(one.max(other) + 1));
             tombstones.push(RangeTombstone { start, end, sequence: random.u64(1..30) });
         }
         tombstones
@@ -137,43 +209,64 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(seed);
         for round in 0..300 {
             let tombstones = random_tombstones(&mut random);
-            let cover = Cover::new(&tombstones);
-            let cut = (Slice::new(b"d"), Slice::new(b"j"));
-            let between = cover.between(Some(&cut.0), Some(&cut.1), 0);
-            let all = cover.between(None, None, 0);
-            let seen = cover.between(None, None, 17);
-            for byte in b'a'..=b'q' {
-                for sequence in [0, 5, 17, 40] {
-                    let key = [byte];
-                    let expected = newest(&tombstones, &key, sequence);
-                    let of = format!("seed {seed}, round {round}, {byte}, {sequence}");
-                    assert_eq!(cover.over(&key, sequence), expected, "{of}");
-                    assert_eq!(newest(&all, &key, sequence), expected, "{of}");
-                    if sequence >= 17 {
-                        assert_eq!(newest(&seen, &key, sequence), expected, "{of}");
+            let mut moments: Vec<u64> =
+                (0..random.usize(0..4)).map(|_| random.u64(0..30)).collect();
+            moments.push(40);
+            moments.sort_unstable();
+            let mut cover = Cover::new(tombstones.clone(), &moments);
+            for _ in 0..2 {
+                let cut = (Slice::new(b"d"), Slice::new(b"j"));
+                let between = cover.between(Some(&cut.0), Some(&cut.1));
+                let all = cover.between(None, None);
+                let again = Cover::new(all.clone(), &moments);
+                for byte in b'a'..=b'q' {
+                    for sequence in &moments {
+                        let (key, sequence) = ([byte], *sequence);
+                        let expected = newest(&tombstones, &key, sequence);
+                        let of = format!("seed {seed}, round {round}, {byte}, {sequence}");
+                        assert_eq!(cover.over(&key, sequence), expected, "{of}");
+                        assert_eq!(again.over(&key, sequence), expected, "{of}");
+                        assert_eq!(newest(&all, &key, sequence), expected, "{of}");
+                        let is_cut = (b'd'..b'j').contains(&byte);
+                        let expected = if is_cut { expected } else { 0 };
+                        assert_eq!(newest(&between, &key, sequence), expected, "{of}");
                     }
-                    let is_cut = (b'd'..b'j').contains(&byte);
-                    let expected = if is_cut { expected } else { 0 };
-                    assert_eq!(newest(&between, &key, sequence), expected, "{of}");
                 }
+                // Some of the moments are looked at by nobody any more.
+                moments.remove(random.usize(0..moments.len()));
+                moments.push(41);
+                cover.retain(&moments);
             }
         }
     }
 
     #[test]
-    fn ranges_over_one_another_are_as_many_as_their_edges() {
-        let mut random = fastrand::Rng::with_seed(6);
-        let tombstones: Vec<_> = (1..=400)
-            .map(|sequence| {
-                let (one, other) = (random.u16(..), random.u16(..));
-                let key = |number: u16| Slice::new(&number.to_le_bytes());
-                let (one, other) = (key(one), key(other));
-                let (start, end) = (one.clone().min(other.clone()), one.max(other));
-                RangeTombstone { start, end, sequence }
-            })
-            .collect();
-        let cover = Cover::new(&tombstones);
-        assert!(cover.between(None, None, 400).len() <= 2 * 400);
-        assert!(cover.between(None, None, 0).len() >= 400, "all are seen by who looks back");
+    fn only_what_somebody_tells_apart_is_kept() {
+        let range = |end: u32, sequence: u64| RangeTombstone {
+            start: Slice::new(b"\0"),
+            end: Slice::new(&end.swap_bytes().to_le_bytes()),
+            sequence,
+        };
+        let ranges = |count: u64| (1..=count).map(|number| range((number as u32) << 8, number));
+        let cover = Cover::new(ranges(1_000).collect(), &[]);
+        assert_eq!((cover.states.len(), cover.len()), (1, 1));
+        let cover = Cover::new(ranges(1_000).collect(), &[300, 500, 501]);
+        assert_eq!((cover.states.len(), cover.len()), (4, 1));
+        assert_eq!(cover.between(None, None).len(), 4);
+
+        // Disjoint ones, of which a snapshot sees all, and one over all of them.
+        let disjoint = |number: u64| RangeTombstone {
+            start: Slice::new(&(number as u32).swap_bytes().to_le_bytes()),
+            end: Slice::new(&(number as u32 + 1).swap_bytes().to_le_bytes()),
+            sequence: number,
+        };
+        let mut cover = Cover::new((0..1_000).map(disjoint).collect(), &[2_000]);
+        assert_eq!(cover.kept_bytes(), 0);
+        let bytes = cover.bytes();
+        (3_000..4_000).for_each(|number| cover.put(range(1_000, number), &[2_000]));
+        assert_eq!((cover.states.len(), cover.len()), (2, 1));
+        assert_eq!(cover.kept_bytes(), bytes, "all of what the snapshot sees");
+        cover.retain(&[4_000]);
+        assert_eq!((cover.states.len(), cover.kept_bytes()), (1, 0));
     }
 }

@@ -16,7 +16,6 @@ use adamant_slice::Slice;
 use adamant_wire::mutants::is_planted;
 
 use crate::blob::BlobFile;
-use crate::cover::Cover;
 use crate::environment::{Doomed, Environment, Shelf};
 use crate::error::{Error, Result};
 use crate::key::BlobPointer;
@@ -172,10 +171,8 @@ pub(crate) struct Layers {
     pub(crate) frozen: Vec<Arc<Memtable>>,
     pub(crate) levels: [Vec<Arc<TableFile>>; LEVELS],
     pub(crate) blobs: BTreeMap<u64, ListedBlob>,
-    /// What tables say of whole ranges.
-    pub(crate) cover: Arc<Cover>,
-    /// Tables that say something of whole ranges and could not be read: nothing is known of their keys.
-    pub(crate) unread: Vec<Arc<TableFile>>,
+    /// Those of the tables that say something of whole ranges.
+    pub(crate) ranged: [Vec<Arc<TableFile>>; LEVELS],
     /// Entries of all tables, however old.
     pub(crate) table_entries: u64,
     /// Of all tables there ever were.
@@ -264,8 +261,7 @@ impl Layers {
             frozen,
             levels: Default::default(),
             blobs: BTreeMap::new(),
-            cover: Arc::default(),
-            unread: Vec::new(),
+            ranged: Default::default(),
             table_entries: 0,
             sequence_max,
             manifest: head.manifest.get(),
@@ -289,8 +285,7 @@ impl Layers {
         Ok(layers)
     }
 
-    /// Puts the tables in order, and gathers what they say of whole ranges. To be called when tables
-    /// have changed.
+    /// Puts the tables in order. To be called when tables have changed.
     pub(crate) fn finish(&mut self) {
         let (first, others) = self.levels.split_at_mut(1);
         // Flushes come in order; what was loaded at once has no key in common with its like.
@@ -299,15 +294,10 @@ impl Layers {
             level.sort_by(|one, other| one.meta.key_min.cmp(&other.meta.key_min));
         }
         self.table_entries = self.levels.iter().flatten().map(|file| file.meta.entries).sum();
-        let mut ranges = Vec::new();
-        self.unread.clear();
-        for file in self.levels.iter().flatten().filter(|file| file.meta.range_tombstones > 0) {
-            match file.open() {
-                Ok(table) => ranges.extend_from_slice(table.range_tombstones()),
-                Err(_) => self.unread.push(Arc::clone(file)),
-            }
+        let says_ranges = |file: &&Arc<TableFile>| file.meta.range_tombstones > 0;
+        for (ranged, level) in self.ranged.iter_mut().zip(&self.levels) {
+            *ranged = level.iter().filter(says_ranges).cloned().collect();
         }
-        self.cover = Arc::new(Cover::new(&ranges));
     }
 
     /// All memtables, the newest first.

@@ -32,11 +32,15 @@ mod sequence;
 mod sum;
 mod head;
 
+mod fragments;
+mod cover;
+
 mod memtable;
+
+mod gaps;
 
 mod manifest;
 
-mod cover;
 mod merge;
 mod survivors;
 

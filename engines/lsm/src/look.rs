@@ -14,7 +14,7 @@ use adamant_slice::Slice;
 
 use crate::error::Result;
 use crate::key::{BlobPointer, EntryKind, Lookup, RangeTombstone, Version};
-use crate::layers::{LEVELS, Layers};
+use crate::layers::{LEVELS, Layers, within};
 
 /// What memtables say of a key.
 pub enum Look {
@@ -68,7 +68,7 @@ pub(crate) fn look<R: Read>(
     let lookup = Lookup::new(key, sequence);
     let mut covered = 0;
     for memtable in layers.memtables() {
-        covered = covered.max(memtable.range_over(key, sequence));
+        covered = covered.max(memtable.emptied().over(key, sequence));
         if let Some(version) = memtable.find(heap, &lookup)? {
             let is_there = version.kind == EntryKind::Value && version.sequence > covered;
             return Ok(Look::Known(is_there.then_some(version.value)));
@@ -145,12 +145,14 @@ impl Layers {
     /// say; 0 if none did. Fails where one that would have to be asked cannot be read: what it says is
     /// absent must not come back.
     pub(crate) fn covered(&self, key: &[u8], sequence: u64) -> Result<u64> {
-        let mut newest = self.cover.over(key, sequence);
-        let at = Bound::Included(key);
-        for file in self.unread.iter().filter(|file| file.overlaps(at, at)) {
-            let ranges = file.open()?.range_tombstones().iter();
-            let over = ranges.filter(|range| range.sequence <= sequence && range.contains(key));
-            newest = newest.max(over.map(|range| range.sequence).max().unwrap_or(0));
+        let at = (Bound::Included(key), Bound::Included(key));
+        let mut newest = 0;
+        for (level, ranged) in self.ranged.iter().enumerate().filter(|(_, files)| !files.is_empty())
+        {
+            let files = if level == 0 { ranged } else { within(ranged, at) };
+            for file in files.iter().filter(|file| file.overlaps(at.0, at.1)) {
+                newest = newest.max(file.open()?.covers(key, sequence).unwrap_or(0));
+            }
         }
         Ok(newest)
     }
@@ -166,9 +168,8 @@ impl Layers {
     fn have_memtables_changed(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>), since: u64) -> bool {
         let mut newer = self.memtables().filter(|memtable| memtable.sequence_max() > since);
         newer.any(|memtable| {
-            let ranges = memtable.ranges(u64::MAX);
             memtable.has_changed_within(bounds, since)
-                || ranges.iter().any(|range| has_emptied(range, bounds, since))
+                || memtable.emptied().has_newer(bounds, since)
         })
     }
 

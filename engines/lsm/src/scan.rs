@@ -13,12 +13,13 @@ use std::sync::Arc;
 use adamant_heap::access::Read;
 use adamant_slice::Slice;
 
-use crate::cover::Cover;
 use crate::error::Result;
+use crate::fragments::Fragments;
+use crate::gaps::{self, Gaps, Steps};
 use crate::key::{BlobPointer, EntryKind};
 use crate::later::{Scanned, ScannedBlob};
 use crate::layers::{LEVELS, Layers, within};
-use crate::memtable::{CopyLimits, PieceWalk};
+use crate::memtable::{CopyLimits, PieceWalk, Wanted};
 use crate::sources::{Source, Sources, TableRun};
 
 /// The second part of looking at a range.
@@ -30,7 +31,10 @@ pub struct TableScan {
     upper: Bound<Slice>,
     /// What memtables have, each ordered, in the direction of the scan.
     copied: Vec<PieceWalk>,
-    cover: Option<Cover>,
+    /// What memtables say of whole ranges.
+    covers: Vec<Fragments>,
+    gaps: Arc<Gaps>,
+    seen: gaps::Seen,
     /// The key up to which memtables were looked at; `None`: all of the range.
     stop: Option<Slice>,
     with_values: bool,
@@ -42,15 +46,21 @@ pub(crate) fn scan<R: Read>(
     heap: &R,
     (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
     forward: bool,
-    sequence: u64,
-    wanted: CopyLimits,
+    (sequence, limits): (u64, CopyLimits),
+    (gaps, seen): (&Arc<Gaps>, gaps::Seen),
 ) -> Result<TableScan> {
-    let (mut copied, mut ranges) = (Vec::new(), Vec::new());
+    let (mut copied, mut covers) = (Vec::new(), Vec::new());
     let mut stop: Option<Slice> = None;
     for memtable in layers.memtables() {
-        let entries_max = memtable.share_of(wanted.entries_max, layers.table_entries);
-        let share = CopyLimits { entries_max, ..wanted };
-        let (piece, end) = memtable.copy_range(heap, (lower, upper), forward, sequence, share)?;
+        let cover = memtable.emptied().at(sequence);
+        if !cover.is_empty() {
+            covers.push(cover);
+        }
+        let entries_max = memtable.share_of(limits.entries_max, layers.table_entries);
+        let limits = CopyLimits { entries_max, ..limits };
+        let wanted =
+            Wanted { limits, sequence, covers: &covers, gap: &|key| seen.over(key).cloned() };
+        let (piece, end) = memtable.copy_range(heap, (lower, upper), forward, &wanted)?;
         stop = match (stop, end) {
             (Some(one), Some(other)) if forward => Some(one.min(other)),
             (Some(one), Some(other)) => Some(one.max(other)),
@@ -59,9 +69,7 @@ pub(crate) fn scan<R: Read>(
         if piece.len() > 0 {
             copied.push(piece.walk());
         }
-        ranges.extend(memtable.ranges(sequence));
     }
-    let cover = (!ranges.is_empty()).then(|| Cover::new(&ranges));
     let (mut lower, mut upper) = (lower.map(Slice::new), upper.map(Slice::new));
     if let Some(stop) = &stop {
         *if forward { &mut upper } else { &mut lower } = Bound::Included(stop.clone());
@@ -69,8 +77,19 @@ pub(crate) fn scan<R: Read>(
             piece.end_where(|key| if forward { *key <= **stop } else { *key >= **stop });
         }
     }
-    let (layers, with_values) = (Arc::clone(layers), wanted.with_values);
-    Ok(TableScan { layers, sequence, forward, lower, upper, copied, cover, stop, with_values })
+    Ok(TableScan {
+        layers: Arc::clone(layers),
+        sequence,
+        forward,
+        lower,
+        upper,
+        copied,
+        covers,
+        gaps: Arc::clone(gaps),
+        seen,
+        stop,
+        with_values: limits.with_values,
+    })
 }
 
 impl TableScan {
@@ -87,9 +106,6 @@ impl TableScan {
         let copied = std::mem::take(&mut self.copied);
         let bounds =
             (self.lower.as_ref().map(|key| &key[..]), self.upper.as_ref().map(|key| &key[..]));
-        for file in self.layers.unread.iter().filter(|file| file.overlaps(bounds.0, bounds.1)) {
-            file.open()?;
-        }
         let mut sources: Vec<_> = copied.into_iter().map(Source::Piece).collect();
         self.layers.add_sources(bounds, self.forward, &mut sources);
         let mut sources = Sources::new(sources, self.forward)?;
@@ -98,31 +114,37 @@ impl TableScan {
             entries += 1;
             each(key, value).is_break() || entries >= entries_max
         };
+        let mut steps = Steps::new(&self.gaps, &self.seen, &self.layers.active, self.forward);
         let last = if self.forward {
-            self.ascend(&mut sources, &mut each)?
+            self.ascend(&mut sources, &mut steps, &mut each)?
         } else {
-            self.descend(&mut sources, &mut each)?
+            self.descend(&mut sources, &mut steps, &mut each)?
         };
+        steps.end();
         Ok(last.or_else(|| self.stop.clone()).map(Bound::Excluded))
     }
 
     /// Hands entries on until `each` has enough: at which key.
-    fn ascend(
-        &self,
-        sources: &mut Sources<'_>,
+    fn ascend<'s>(
+        &'s self,
+        sources: &mut Sources<'s>,
+        steps: &mut Steps<'s>,
         each: &mut impl FnMut(&[u8], Scanned<'_>) -> bool,
     ) -> Result<Option<Slice>> {
         // The newest version of a key that is seen comes first; the others are passed over.
         let mut seen = Seen::default();
         while let Some(next) = sources.next() {
             let (key, (sequence, kind)) = (next.key(), next.said());
-            if sequence <= self.sequence
-                && seen.is_new(key)
-                && self.is_there(key, sequence, kind)?
-            {
-                let is_enough = each(key, self.scanned(kind, next.value()));
-                if is_enough {
-                    return Ok(Some(Slice::new(key)));
+            if sequence <= self.sequence && seen.is_new(key) {
+                if self.is_there(key, sequence, kind)? {
+                    steps.end();
+                    let is_enough = each(key, self.scanned(kind, next.value()));
+                    if is_enough {
+                        return Ok(Some(Slice::new(key)));
+                    }
+                } else if let Some(gap) = steps.step(key) {
+                    sources.skip_to(&gap.end)?;
+                    continue;
                 }
             }
             sources.advance()?;
@@ -131,9 +153,10 @@ impl TableScan {
     }
 
     /// As [`TableScan::ascend`], the other way.
-    fn descend(
-        &self,
-        sources: &mut Sources<'_>,
+    fn descend<'s>(
+        &'s self,
+        sources: &mut Sources<'s>,
+        steps: &mut Steps<'s>,
         each: &mut impl FnMut(&[u8], Scanned<'_>) -> bool,
     ) -> Result<Option<Slice>> {
         // The newest version of a key that is seen comes last, so it is known with the next key.
@@ -143,10 +166,16 @@ impl TableScan {
             let next = sources.next();
             if next.is_none_or(|next| next.key() != key)
                 && let Some((sequence, kind)) = said.take()
-                && self.is_there(&key, sequence, kind)?
-                && each(&key, self.scanned(kind, &value))
             {
-                return Ok(Some(Slice::new(&key)));
+                if self.is_there(&key, sequence, kind)? {
+                    steps.end();
+                    if each(&key, self.scanned(kind, &value)) {
+                        return Ok(Some(Slice::new(&key)));
+                    }
+                } else if let Some(gap) = steps.step(&key) {
+                    sources.skip_to(&gap.start)?;
+                    continue;
+                }
             }
             let Some(next) = next else { return Ok(None) };
             if next.said().0 <= self.sequence {
@@ -165,11 +194,11 @@ impl TableScan {
     /// Whether the newest version of a key that is seen gives it a value.
     #[inline]
     fn is_there(&self, key: &[u8], sequence: u64, kind: EntryKind) -> Result<bool> {
-        if kind == EntryKind::Tombstone {
+        // What says that it is absent may have been passed by with all else in the gap.
+        if kind == EntryKind::Tombstone || self.seen.over(key).is_some() {
             return Ok(false);
         }
-        let covered = self.cover.as_ref().map_or(0, |cover| cover.over(key, self.sequence));
-        Ok(sequence > covered.max(self.layers.covered(key, self.sequence)?))
+        Ok(sequence > covered_by(&self.covers, key).max(self.layers.covered(key, self.sequence)?))
     }
 
     /// What is handed on of a value, given as it is stored.
@@ -183,6 +212,13 @@ impl TableScan {
             None => Scanned::Bytes(stored),
         }
     }
+}
+
+/// The newest commit that made a range with a key in it empty, as memtables say; 0 if none did.
+#[inline]
+fn covered_by(covers: &[Fragments], key: &[u8]) -> u64 {
+    let over = covers.iter().filter_map(|cover| cover.over(key));
+    over.map(|fragment| fragment.sequence).max().unwrap_or(0)
 }
 
 /// The key whose newest version was seen.
@@ -210,11 +246,14 @@ impl Seen {
 pub struct Count {
     layers: Arc<Layers>,
     sequence: u64,
+    /// What memtables say of whole ranges.
+    covers: Vec<Fragments>,
 }
 
 impl Count {
     pub(crate) fn new(layers: Arc<Layers>, sequence: u64) -> Self {
-        Self { layers, sequence }
+        let covers = layers.memtables().map(|memtable| memtable.emptied().at(sequence)).collect();
+        Self { layers, sequence, covers }
     }
 
     /// How many there are. O(n); holds no lock, looks at no value.
@@ -222,23 +261,18 @@ impl Count {
     /// # Errors
     /// Those of tables.
     pub fn finish(self) -> Result<u64> {
-        let Self { layers, sequence } = self;
-        for file in &layers.unread {
-            file.open()?;
-        }
+        let Self { layers, sequence, covers } = self;
         let mut sources = Vec::new();
-        let mut ranges = Vec::new();
         for memtable in layers.memtables() {
             sources.push(Source::Keys(memtable.keys()));
-            ranges.extend(memtable.ranges(sequence));
         }
         layers.add_sources((Bound::Unbounded, Bound::Unbounded), true, &mut sources);
-        let (cover, mut count, mut seen) = (Cover::new(&ranges), 0, Seen::default());
+        let (mut count, mut seen) = (0, Seen::default());
         let mut sources = Sources::new(sources, true)?;
         while let Some(next) = sources.next() {
             let (key, (written, kind)) = (next.key(), next.said());
             if written <= sequence && seen.is_new(key) && kind != EntryKind::Tombstone {
-                let covered = cover.over(key, sequence).max(layers.covered(key, sequence)?);
+                let covered = covered_by(&covers, key).max(layers.covered(key, sequence)?);
                 count += u64::from(written > covered);
             }
             sources.advance()?;

@@ -25,7 +25,8 @@ pub(crate) struct TableRun<'l> {
     files: &'l [Arc<TableFile>],
     bounds: (Bound<&'l [u8]>, Bound<&'l [u8]>),
     forward: bool,
-    range: Option<TableRange>,
+    /// The one that is being walked through, which is none of `files`.
+    current: Option<(&'l Arc<TableFile>, TableRange)>,
 }
 
 impl<'l> TableRun<'l> {
@@ -35,27 +36,53 @@ impl<'l> TableRun<'l> {
         bounds: (Bound<&'l [u8]>, Bound<&'l [u8]>),
         forward: bool,
     ) -> Self {
-        Self { files, bounds, forward, range: None }
+        Self { files, bounds, forward, current: None }
     }
 
     fn advance(&mut self) -> Result<bool> {
         loop {
-            if let Some(range) = &mut self.range {
+            if let Some((_, range)) = &mut self.current {
                 if if self.forward { range.advance()? } else { range.advance_back()? } {
                     return Ok(true);
                 }
-                self.range = None;
+                self.current = None;
             }
             let next =
                 if self.forward { self.files.split_first() } else { self.files.split_last() };
             let Some((file, rest)) = next else { return Ok(false) };
             self.files = rest;
-            self.range = Some(file.open()?.range(self.bounds.0, self.bounds.1));
+            self.current = Some((file, file.open()?.range(self.bounds.0, self.bounds.1)));
         }
     }
 
+    /// Leaves the entries up to a key behind, in the direction of the walk.
+    fn skip_to(&mut self, key: &'l [u8]) -> Result<bool> {
+        let is_behind = if self.forward {
+            self.bounds.0 = Bound::Included(key);
+            let ended = self.files.partition_point(|file| file.ends_below(self.bounds.0));
+            self.files = &self.files[ended..];
+            |file: &TableFile, key: &[u8]| file.ends_below(Bound::Included(key))
+        } else {
+            self.bounds.1 = Bound::Excluded(key);
+            let lower = |file: &Arc<TableFile>| file.meta.key_min[..] < *key;
+            self.files = &self.files[..self.files.partition_point(lower)];
+            |file: &TableFile, key: &[u8]| file.meta.key_min[..] >= *key
+        };
+        self.current = match self.current.take() {
+            Some((file, _)) if !is_behind(file, key) => {
+                Some((file, file.open()?.range(self.bounds.0, self.bounds.1)))
+            }
+            _ => None,
+        };
+        self.advance()
+    }
+
+    fn range(&self) -> Option<&TableRange> {
+        self.current.as_ref().map(|(_, range)| range)
+    }
+
     fn key(&self) -> &[u8] {
-        let Some(range) = &self.range else { return &[] };
+        let Some(range) = self.range() else { return &[] };
         if self.forward {
             range.front().map_or(&[], |at| at.key())
         } else {
@@ -64,7 +91,7 @@ impl<'l> TableRun<'l> {
     }
 
     fn said(&self) -> (u64, EntryKind) {
-        let range = self.range.as_ref();
+        let range = self.range();
         let at = if self.forward {
             range.and_then(TableRange::front).and_then(|at| at.current())
         } else {
@@ -74,7 +101,7 @@ impl<'l> TableRun<'l> {
     }
 
     fn value(&self) -> &[u8] {
-        let Some(range) = &self.range else { return &[] };
+        let Some(range) = self.range() else { return &[] };
         if self.forward {
             range.front().map_or(&[], |at| at.value())
         } else {
@@ -95,7 +122,22 @@ pub(crate) enum Source<'l> {
     Tables(TableRun<'l>),
 }
 
-impl Source<'_> {
+impl<'l> Source<'l> {
+    /// Leaves the entries up to a key behind, in the direction of the walk, of which it is at one.
+    fn skip_to(&mut self, key: &'l [u8], forward: bool) -> Result<bool> {
+        if let Self::Tables(run) = self {
+            return run.skip_to(key);
+        }
+        loop {
+            if !self.advance()? {
+                return Ok(false);
+            }
+            if if forward { self.key() >= key } else { self.key() < key } {
+                return Ok(true);
+            }
+        }
+    }
+
     #[inline]
     fn advance(&mut self) -> Result<bool> {
         match self {
@@ -165,9 +207,7 @@ impl<'l> Sources<'l> {
             }
         }
         let mut merged = Self { sources, heads, forward };
-        for at in (0..merged.heads.len() / 2).rev() {
-            merged.sift_down(at);
-        }
+        merged.put_in_order();
         Ok(merged)
     }
 
@@ -192,6 +232,38 @@ impl<'l> Sources<'l> {
         }
         self.sift_down(0);
         Ok(())
+    }
+
+    /// Leaves the entries up to a key behind, in the direction of the walk: those below it, or if that is
+    /// down, those from it on.
+    ///
+    /// # Errors
+    /// Those of tables.
+    pub(crate) fn skip_to(&mut self, key: &'l [u8]) -> Result<()> {
+        let (sources, forward) = (&mut self.sources, self.forward);
+        let mut failed = Ok(());
+        self.heads.retain_mut(|head| {
+            let source = &mut sources[head.source];
+            let is_there = if forward { source.key() >= key } else { source.key() < key };
+            let gone = if is_there { Ok(true) } else { source.skip_to(key, forward) };
+            let is_there = gone.unwrap_or_else(|error| {
+                failed = Err(error);
+                false
+            });
+            if is_there {
+                head.prefix = head_of(source.key(), 0);
+            }
+            is_there
+        });
+        self.put_in_order();
+        failed
+    }
+
+    /// Makes a heap of the heads.
+    fn put_in_order(&mut self) {
+        for at in (0..self.heads.len() / 2).rev() {
+            self.sift_down(at);
+        }
     }
 
     #[inline]

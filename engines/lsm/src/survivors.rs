@@ -55,7 +55,7 @@ impl Survivors {
         start: Option<&Slice>,
         end: Option<&Slice>,
     ) -> Vec<crate::key::RangeTombstone> {
-        let mut ranges = self.cover.between(start, end, self.oldest_seen);
+        let mut ranges = self.cover.between(start, end);
         if self.is_bottom {
             ranges.retain(|range| range.sequence > self.oldest_seen);
         }
@@ -99,7 +99,9 @@ mod tests {
             }
             entries.sort_by(Entry::order);
             let (oldest_seen, is_bottom) = (random.u64(0..70), random.bool());
-            let mut survivors = Survivors::new(oldest_seen, Cover::new(&ranges), is_bottom);
+            let moments: Vec<u64> = (oldest_seen..70).collect();
+            let cover = Cover::new(ranges.clone(), &moments);
+            let mut survivors = Survivors::new(oldest_seen, cover, is_bottom);
             let kept: Vec<Entry> =
                 entries.iter().filter(|entry| survivors.keeps(entry)).cloned().collect();
             let kept_ranges = survivors.ranges(None, None);

@@ -23,8 +23,9 @@ use crate::compact::{
 use crate::edit::Edit;
 use crate::environment::{Doomed, Environment, Shelf};
 use crate::error::{Error, Result};
+use crate::gaps::Gaps;
 use crate::head;
-use crate::key::{Entry, EntryKind, Version, check_key};
+use crate::key::{Entry, EntryKind, RangeTombstone, Version, check_key};
 use crate::layers::{Blob, LEVELS, Layers, TableFile};
 use crate::look::{Glance, Look, look};
 use crate::memtable::{
@@ -39,8 +40,13 @@ pub const NEWEST: u64 = u64::MAX;
 /// half of it on average, that is flushed.
 const HELD_SOFT: f64 = 1.5;
 
-/// Ranges that were made empty in a memtable from which on it is written to a table: reads look at each.
-const MEMTABLE_RANGES_MAX: usize = 1000;
+/// The part of a full memtable that what it says of whole ranges may take of memory.
+const MEMTABLE_RANGES_PART: u64 = 4;
+
+/// Removed entries that scans stepped over from which on a memtable is written to a table and what it says
+/// merged; and when nobody writes.
+const STEPPED_MAX: u64 = 100_000;
+const STEPPED_REST: u64 = 1_000;
 
 /// What the background did.
 #[derive(Debug, Default)]
@@ -79,6 +85,7 @@ pub struct Lsm {
     head: u64,
     environment: Arc<Environment>,
     current: ArcSwap<Layers>,
+    gaps: Arc<Gaps>,
     /// Held by who flushes.
     flushing: Mutex<()>,
     /// Held by who compacts.
@@ -110,8 +117,7 @@ impl Lsm {
         Ok(head::read(heap, head)?.identity)
     }
 
-    /// The tree with a head. O(n log n) in what memtables hold, O(n) in tables; opens no file but those
-    /// of tables that say something of whole ranges.
+    /// The tree with a head. O(n log n) in what memtables hold, O(n) in tables; opens no file.
     ///
     /// # Errors
     /// Those of the heap, also when there is no head, or what it names is damaged.
@@ -140,6 +146,7 @@ impl Lsm {
             head,
             environment: Arc::clone(environment),
             current: ArcSwap::from_pointee(layers),
+            gaps: Arc::default(),
             flushing: Mutex::default(),
             compacting: Mutex::default(),
             parked: Mutex::default(),
@@ -196,6 +203,9 @@ impl Lsm {
                 let kind = if value.is_some() { EntryKind::Value } else { EntryKind::Tombstone };
                 let pair = (key, value.unwrap_or_default());
                 active.write(heap, Said::Entry(kind), pair, undo)?;
+                if value.is_some() {
+                    self.gaps.fill(key);
+                }
             }
             Ok(())
         })
@@ -211,7 +221,15 @@ impl Lsm {
         if start >= end {
             return Err(Error::RangeEmpty);
         }
-        self.change(heap, |heap, active, undo| active.write(heap, Said::Range, (start, end), undo))
+        let undone = UndoneGap(Some(Arc::clone(&self.gaps)));
+        self.change(heap, |heap, active, undo| {
+            active.write(heap, Said::Range, (start, end), undo)?;
+            let (start, end, sequence) = (Slice::new(start), Slice::new(end), undo.sequence());
+            self.gaps.empty(RangeTombstone { start, end, sequence });
+            Ok(())
+        })?;
+        heap.on_commit(move |_| undone.keep());
+        Ok(())
     }
 
     /// Makes a change of the active memtable, under a number of its own: seen with the commit.
@@ -266,7 +284,9 @@ impl Lsm {
         sequence: u64,
         limits: CopyLimits,
     ) -> Result<TableScan> {
-        scan(&self.current.load(), heap, bounds, forward, sequence, limits)
+        let sequences = self.environment.sequences();
+        let gaps = (&self.gaps, self.gaps.seen(sequence, sequences));
+        scan(&self.current.load(), heap, bounds, forward, (sequence, limits), gaps)
     }
 
     /// Hands on the entries between bounds, as of a moment, until `each` breaks, by as many scans as that
@@ -362,6 +382,7 @@ impl Lsm {
         heap.on_commit(move |_| {
             tree.pending.lock().clear();
             tree.current.store(next);
+            tree.gaps.next_epoch();
             tree.environment.doom(gone);
         });
         Ok(true)
@@ -384,8 +405,21 @@ impl Lsm {
     /// Whether the active memtable is full.
     pub fn is_full(&self) -> bool {
         let layers = self.current.load();
-        layers.active.bytes() >= self.environment.options().memtable_bytes_max
-            || layers.active.range_count() >= MEMTABLE_RANGES_MAX
+        let bytes_max = self.environment.options().memtable_bytes_max;
+        layers.active.bytes() >= bytes_max
+            || layers.active.emptied().bytes() >= bytes_max / MEMTABLE_RANGES_PART
+            || self.gaps.stepped() >= STEPPED_MAX
+    }
+
+    /// Entries that were removed and that scans stepped over since a memtable was last frozen.
+    pub fn stepped(&self) -> u64 {
+        self.gaps.stepped()
+    }
+
+    /// Whether the active memtable is to be written to a table when nobody writes: scans have stepped over
+    /// entries that are removed.
+    pub fn wants_flush_at_rest(&self) -> bool {
+        self.gaps.stepped() >= STEPPED_REST
     }
 
     /// What is written and not merged yet, in memtables of full size: what memtables hold, beyond one and a half
@@ -409,6 +443,7 @@ impl Lsm {
     /// # Errors
     /// Those of the heap; nothing is changed.
     pub fn rotate(self: &Arc<Self>, heap: &Heap) -> Result<()> {
+        self.gaps.begin_to_count();
         heap.transaction(Durability::Deferred, |transaction| {
             if self.current.load().active.entries() == 0 {
                 return Ok(());
@@ -634,7 +669,25 @@ impl Lsm {
             Ok(Entry { key: key.clone(), version })
         });
         let outcome = load(&self.environment, layers, level, entries)?;
-        Ok(Some(Load { tree: Arc::clone(self), outcome, level, sequence }))
+        let keys = (first.clone(), last.clone());
+        Ok(Some(Load { tree: Arc::clone(self), outcome, level, sequence, keys }))
+    }
+}
+
+/// What was said of a range that nobody is to rely on unless the transaction commits.
+struct UndoneGap(Option<Arc<Gaps>>);
+
+impl UndoneGap {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for UndoneGap {
+    fn drop(&mut self) {
+        if let Some(gaps) = &self.0 {
+            gaps.forget();
+        }
     }
 }
 
@@ -645,6 +698,8 @@ pub struct Load {
     outcome: Outcome,
     level: usize,
     sequence: u64,
+    /// The first one and the last one.
+    keys: (Slice, Slice),
 }
 
 impl Load {
@@ -653,7 +708,7 @@ impl Load {
     /// # Errors
     /// Those of the heap. Then the transaction is to be undone.
     pub fn commit(self, heap: &mut Transaction<'_>) -> Result<()> {
-        let Self { tree, outcome, level, sequence } = self;
+        let Self { tree, outcome, level, sequence, keys: (first, last) } = self;
         // Where the edit fails the transaction is undone: nothing names the files.
         if !tree.edit(heap, outcome.edit(level))? {
             return Ok(());
@@ -662,6 +717,7 @@ impl Load {
         let unnamed = Unnamed(Some(outcome));
         heap.on_commit(move |_| {
             unnamed.keep();
+            tree.gaps.fill_between(&first, &last);
             sequences.show(sequence);
         });
         Ok(())

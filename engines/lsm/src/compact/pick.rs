@@ -282,6 +282,12 @@ fn is_mostly_absences(file: &TableFile) -> bool {
 /// on the last level does that free space.
 fn pick_for_absences(layers: &Layers, base: usize, parked: &Parked) -> Option<Job> {
     let last = (0..LEVELS).rev().find(|&level| !layers.levels[level].is_empty())?;
+    if last == 0
+        && layers.levels[0].len() > 1
+        && layers.levels[0].iter().any(|f| is_mostly_absences(f))
+    {
+        return job_of_level0(layers, base, parked);
+    }
     let upper = layers.levels.iter().enumerate().take(last);
     upper.into_iter().find_map(|(level, files)| {
         let is_worth_it = |file: &&Arc<TableFile>| {

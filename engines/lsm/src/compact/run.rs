@@ -15,7 +15,7 @@ use super::pick::Job;
 use crate::cover::Cover;
 use crate::environment::{Environment, Shelf};
 use crate::error::Result;
-use crate::key::Entry;
+use crate::key::{Entry, RangeTombstone};
 use crate::layers::{Layers, TableFile};
 use crate::memtable::Memtable;
 use crate::merge::{Merge, Run};
@@ -39,10 +39,10 @@ pub(crate) fn flush(
     oldest_seen: u64,
     progress: &Progress<'_>,
 ) -> Result<Outcome> {
-    let ranges = memtable.ranges(u64::MAX);
     let is_bottom = layers.levels.iter().all(Vec::is_empty)
         && layers.frozen.last().is_some_and(|oldest| std::ptr::eq(&**oldest, memtable));
-    let survivors = Survivors::new(oldest_seen, Cover::new(&ranges), is_bottom);
+    let cover = cover(environment, memtable.emptied().all(), oldest_seen);
+    let survivors = Survivors::new(oldest_seen, cover, is_bottom);
     let mut output = Output::new(environment, layers, 0, survivors, BTreeSet::new());
     let mut last: Option<Entry> = None;
     loop {
@@ -79,7 +79,8 @@ pub(crate) fn compact(
         let stream = inputs.into_iter().flat_map(|file| stream_of(environment, &file));
         runs.push(Box::new(stream));
     }
-    let survivors = Survivors::new(oldest_seen, Cover::new(&ranges), job.is_bottom);
+    let cover = cover(environment, ranges, oldest_seen);
+    let survivors = Survivors::new(oldest_seen, cover, job.is_bottom);
     let moved = job.moved_blobs.clone();
     let mut output = Output::new(environment, layers, job.target, survivors, moved);
     let (mut entries, mut bytes) = (0_u64, 0_u64);
@@ -94,6 +95,14 @@ pub(crate) fn compact(
     }
     progress(bytes)?;
     output.finish()
+}
+
+/// These ranges, as far as somebody can tell them apart who looks at `oldest_seen` or later. Snapshots that
+/// are opened from now on see all of them.
+fn cover(environment: &Environment, ranges: Vec<RangeTombstone>, oldest_seen: u64) -> Cover {
+    let mut moments = environment.sequences().seen();
+    moments.insert(moments.partition_point(|moment| *moment <= oldest_seen), oldest_seen);
+    Cover::new(ranges, &moments)
 }
 
 /// Tables as runs: those of a level below 0 one behind the other, each of level 0 alone.

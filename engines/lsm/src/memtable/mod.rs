@@ -18,6 +18,7 @@ mod salvage;
 
 mod key_walk;
 mod piece;
+mod emptied;
 
 mod table;
 
@@ -30,4 +31,4 @@ pub(crate) use piece::Piece;
 pub(crate) use piece::PieceWalk;
 pub(crate) use record::Said;
 pub use salvage::LostRecords;
-pub(crate) use table::{Memtable, Undo};
+pub(crate) use table::{Memtable, Undo, Wanted};

@@ -24,6 +24,8 @@ use crate::key::{EntryKind, key_hash};
 
 /// Levels of the list: with a quarter of the nodes of one level on the next, enough for 4^12.
 const LEVELS: usize = 12;
+/// The level whose nodes begin the stretches that are walked backwards: 64 nodes apart.
+const STRETCH_LEVEL: usize = 3;
 /// Words of a node before its links.
 const HEAD_WORDS: usize = 6;
 
@@ -241,9 +243,35 @@ impl SkipList {
         found
     }
 
-    /// The last node before the versions of a key up to a sequence number. O(log n).
-    pub(crate) fn seek_back(&self, key: &SearchKey<'_>, sequence: u64) -> Option<Node<'_>> {
-        self.before(key, sequence)[0]
+    /// Nodes up to the last one before the versions of a key up to a sequence number, or up to the last one
+    /// of all, in order: some 64, so that whoever goes backwards takes O(1) for each.
+    fn stretch_before(&self, end: Option<(&SearchKey<'_>, u64)>) -> Vec<Node<'_>> {
+        let (mut last, mut start) = (None, None);
+        for level in (0..self.levels()).rev() {
+            while let Some(next) = self.next(last.as_ref(), level) {
+                if end.is_some_and(|(key, sequence)| !next.is_before(key, sequence)) {
+                    break;
+                }
+                last = Some(next);
+            }
+            if level == STRETCH_LEVEL {
+                start = last;
+            }
+        }
+        let Some(last) = last else { return Vec::new() };
+        let mut nodes = Vec::new();
+        let mut node = start.or_else(|| self.first());
+        while let Some(at) = node {
+            nodes.push(at);
+            node = if at.is(&last) { None } else { self.after(&at) };
+        }
+        nodes
+    }
+
+    /// Walks backwards from the last node before the versions of a key up to a sequence number, or from the
+    /// last one of all.
+    pub(crate) fn back_from(&self, end: Option<(&SearchKey<'_>, u64)>) -> WayBack<'_> {
+        WayBack { list: self, nodes: self.stretch_before(end) }
     }
 
     /// The node behind another one.
@@ -254,17 +282,6 @@ impl SkipList {
     /// The first node.
     pub(crate) fn first(&self) -> Option<Node<'_>> {
         self.next(None, 0)
-    }
-
-    /// The last node. O(log n).
-    pub(crate) fn last(&self) -> Option<Node<'_>> {
-        let mut node = None;
-        for level in (0..self.levels()).rev() {
-            while let Some(next) = self.next(node.as_ref(), level) {
-                node = Some(next);
-            }
-        }
-        node
     }
 
     /// Adds a version; its number, or `None` when the list can have no more. By one thread at a time.
@@ -345,6 +362,42 @@ impl SkipList {
     }
 }
 
+/// The way through a list from its end to its beginning, key by key.
+#[derive(Debug)]
+pub(crate) struct WayBack<'l> {
+    list: &'l SkipList,
+    /// The last nodes that were not passed yet, in order. None when nothing is left.
+    nodes: Vec<Node<'l>>,
+}
+
+impl<'l> WayBack<'l> {
+    /// The next key, which replaces `key`, and the newest of its versions up to a sequence number; false
+    /// when no key is left.
+    pub(crate) fn next(
+        &mut self,
+        sequence: u64,
+        key: &mut Vec<u8>,
+        seen: &mut Option<Node<'l>>,
+    ) -> bool {
+        let Some(oldest) = self.nodes.last() else { return false };
+        key.clear();
+        oldest.key_to(key);
+        let search = SearchKey::new(key);
+        *seen = None;
+        while let Some(node) = self.nodes.pop_if(|node| node.compare(&search).is_eq()) {
+            if node.sequence() <= sequence {
+                *seen = Some(node);
+            }
+        }
+        if self.nodes.is_empty() {
+            // Newer versions may lie before the stretch.
+            *seen = self.list.seek(&search, sequence).filter(|seen| seen.compare(&search).is_eq());
+            self.nodes = self.list.stretch_before(Some((&search, u64::MAX)));
+        }
+        true
+    }
+}
+
 /// Adds versions that come in the list's order, each behind the last one. O(1) each.
 pub(super) struct End<'l> {
     list: &'l SkipList,
@@ -392,8 +445,19 @@ mod tests {
             node = node.and_then(|node| list.after(&node));
         }
         assert!(node.is_none(), "seed {seed}");
-        let last = list.last().map(|node| key_of(&node));
-        assert_eq!(last.as_ref(), model.keys().next_back().map(|(key, _)| key));
+        for at in [0, 700, u64::MAX] {
+            let mut back = list.back_from(None);
+            let (mut key, mut seen, mut found) = (Vec::new(), None, Vec::new());
+            while back.next(at, &mut key, &mut seen) {
+                found.push((key.clone(), seen.map(|node: Node<'_>| node.sequence())));
+            }
+            let mut expected = BTreeMap::new();
+            for (key, sequence) in model.keys() {
+                let seen: &mut Option<u64> = expected.entry(key.clone()).or_default();
+                *seen = (*seen).or((sequence.0 <= at).then_some(sequence.0));
+            }
+            assert!(found.into_iter().rev().eq(expected), "seed {seed}, at {at}");
+        }
     }
 
     #[test]
@@ -420,7 +484,8 @@ mod tests {
             let search = SearchKey::new(&at.0);
             let found = list.seek(&search, at.1.0).map(|node| node.index);
             assert_eq!(found, model.range(&at..).next().map(|(_, index)| *index), "seed {seed}");
-            let found = list.seek_back(&search, at.1.0).map(|node| node.index);
+            let before = list.stretch_before(Some((&search, at.1.0)));
+            let found = before.last().map(|node| node.index);
             let expected = model.range(..&at).next_back().map(|(_, index)| *index);
             assert_eq!(found, expected, "seed {seed}");
         }

@@ -8,28 +8,32 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_heap::Salvage;
 use adamant_heap::access::{Read, Write};
 use adamant_slice::Slice;
 use adamant_wire::mutants::is_planted;
-use parking_lot::RwLock;
 
 use super::buffer;
+use super::emptied::Emptied;
 use super::gather::Gathered;
 use super::key_walk::KeyWalk;
 use super::piece::{CopyLimits, Piece};
 use super::record::{Record, Said, ValuePlace};
 use super::salvage::{LostRecords, salvage};
-use super::skip_list::{Node, Place, SearchKey, SkipList};
+use super::skip_list::{Node, Place, SearchKey, SkipList, WayBack};
+use crate::cover::Cover;
 use crate::error::{Error, Result};
-use crate::key::{Entry, Lookup, RangeTombstone, Version};
+use crate::fragments::Fragments;
+use crate::key::{Entry, EntryKind, Lookup, RangeTombstone, Version};
 use crate::layout::BUFFER_CHUNKS;
-use crate::sequence::Sequences;
+use crate::sequence::{Keeper, Sequences};
 
 /// Entries that are copied beyond those that are expected.
 const COPIED_MORE: usize = 4;
+/// Entries that nobody sees which are copied beside the others at most: some 100 us.
+const REMOVED_MAX: usize = 2048;
 
 /// A memtable.
 #[derive(Debug)]
@@ -39,9 +43,7 @@ pub(crate) struct Memtable {
     /// Heap offsets of its chunks.
     chunks: [AtomicU64; BUFFER_CHUNKS],
     list: SkipList,
-    ranges: RwLock<Vec<RangeTombstone>>,
-    /// How many there are: mostly none, and then the lock is not asked for.
-    range_count: AtomicUsize,
+    emptied: Emptied,
     /// Of commits.
     bytes: AtomicU64,
     entries: AtomicU64,
@@ -52,11 +54,11 @@ impl Memtable {
     /// The memtable of a buffer, with all that this holds. O(n log n).
     pub(crate) fn open<R: Read>(heap: &R, block: u64, sequences: &Sequences) -> Result<Self> {
         let memtable = Self::with_chunks(heap, block)?;
-        let mut gathered = Gathered::default();
+        let (mut gathered, mut ranges) = (Gathered::default(), Vec::new());
         buffer::read(heap, block, |record| {
-            memtable.take_in(heap, &record, sequences, &mut gathered)
+            memtable.take_in(heap, &record, sequences, (&mut gathered, &mut ranges))
         })?;
-        gathered.fill(&memtable.list)?;
+        memtable.fill(gathered, ranges)?;
         Ok(memtable)
     }
 
@@ -68,12 +70,20 @@ impl Memtable {
         lost: &mut dyn FnMut(LostRecords),
     ) -> Result<Self> {
         let memtable = Self::with_chunks(heap, block)?;
-        let mut gathered = Gathered::default();
-        let mut take_in =
-            |record: Record<'_>| memtable.take_in(heap, &record, sequences, &mut gathered);
+        let (mut gathered, mut ranges) = (Gathered::default(), Vec::new());
+        let mut take_in = |record: Record<'_>| {
+            memtable.take_in(heap, &record, sequences, (&mut gathered, &mut ranges))
+        };
         salvage(heap, block, &mut take_in, lost)?;
-        gathered.fill(&memtable.list)?;
+        memtable.fill(gathered, ranges)?;
         Ok(memtable)
+    }
+
+    /// Puts what was read back in its place. Nobody looks at a moment of before.
+    fn fill(&self, gathered: Gathered, ranges: Vec<RangeTombstone>) -> Result<()> {
+        gathered.fill(&self.list)?;
+        self.emptied.fill(Cover::new(ranges, &[]));
+        Ok(())
     }
 
     fn with_chunks<R: Read>(heap: &R, block: u64) -> Result<Self> {
@@ -84,13 +94,13 @@ impl Memtable {
         Ok(memtable)
     }
 
-    /// Enters a record that was read back; its entry waits to be sorted.
+    /// Enters a record that was read back; its entry, or range, waits to be sorted.
     fn take_in<R: Read>(
         &self,
         heap: &R,
         record: &Record<'_>,
         sequences: &Sequences,
-        gathered: &mut Gathered,
+        (gathered, ranges): (&mut Gathered, &mut Vec<RangeTombstone>),
     ) -> Result<()> {
         let ValuePlace { chunk, at, len } = record.value;
         match record.said {
@@ -101,7 +111,7 @@ impl Memtable {
             Said::Range => {
                 let end = Slice::new(self.value(heap, &record.value)?);
                 let (start, sequence) = (Slice::new(record.key), record.sequence);
-                self.add_range(RangeTombstone { start, end, sequence });
+                ranges.push(RangeTombstone { start, end, sequence });
             }
         }
         self.count(record.sequence, record.key.len() as u64 + u64::from(len), 1);
@@ -114,8 +124,7 @@ impl Memtable {
             buffer,
             chunks: [const { AtomicU64::new(0) }; BUFFER_CHUNKS],
             list: SkipList::new(),
-            ranges: RwLock::default(),
-            range_count: AtomicUsize::new(0),
+            emptied: Emptied::default(),
             bytes: AtomicU64::new(0),
             entries: AtomicU64::new(0),
             sequence_max: AtomicU64::new(0),
@@ -134,7 +143,7 @@ impl Memtable {
 
     /// Bytes of the index.
     pub(crate) fn index_bytes(&self) -> u64 {
-        self.list.bytes()
+        self.list.bytes() + self.emptied.bytes()
     }
 
     /// Entries that commits wrote, ranges among them.
@@ -142,9 +151,9 @@ impl Memtable {
         self.entries.load(Ordering::Relaxed)
     }
 
-    /// Ranges that commits made empty.
-    pub(crate) fn range_count(&self) -> usize {
-        self.range_count.load(Ordering::Relaxed)
+    /// Ranges that were made empty, and what is over them.
+    pub(crate) fn emptied(&self) -> &Emptied {
+        &self.emptied
     }
 
     /// The largest sequence number that a commit wrote.
@@ -162,12 +171,6 @@ impl Memtable {
         if let Some(noted) = self.chunks.get(index) {
             noted.store(chunk, Ordering::Release);
         }
-    }
-
-    fn add_range(&self, range: RangeTombstone) {
-        let mut ranges = self.ranges.write();
-        ranges.push(range);
-        self.range_count.store(ranges.len(), Ordering::Release);
     }
 
     /// Writes an entry, or that a range is empty; `undo` takes it back.
@@ -192,7 +195,7 @@ impl Memtable {
             }
             Said::Range => {
                 let (start, end) = (Slice::new(key), Slice::new(value));
-                self.add_range(RangeTombstone { start, end, sequence });
+                self.emptied.add(RangeTombstone { start, end, sequence }, &undo.sequences);
                 undo.has_ranges = true;
             }
         }
@@ -232,26 +235,6 @@ impl Memtable {
         Ok(Some(Version { sequence: place.sequence, kind: place.kind, value }))
     }
 
-    /// The newest commit up to a sequence number that said of a range with this key in it that it is
-    /// empty; 0 if none did.
-    pub(crate) fn range_over(&self, key: &[u8], sequence: u64) -> u64 {
-        if self.range_count.load(Ordering::Acquire) == 0 {
-            return 0;
-        }
-        let ranges = self.ranges.read();
-        let over = ranges.iter().filter(|range| range.sequence <= sequence && range.contains(key));
-        over.map(|range| range.sequence).max().unwrap_or(0)
-    }
-
-    /// The ranges that commits up to a sequence number made empty.
-    pub(crate) fn ranges(&self, sequence: u64) -> Vec<RangeTombstone> {
-        if self.range_count.load(Ordering::Acquire) == 0 {
-            return Vec::new();
-        }
-        let ranges = self.ranges.read();
-        ranges.iter().filter(|range| range.sequence <= sequence).cloned().collect()
-    }
-
     /// Whether a commit after one with this number wrote a key between bounds. O(keys between them).
     pub(crate) fn has_changed_within(
         &self,
@@ -274,52 +257,61 @@ impl Memtable {
         false
     }
 
-    /// Copies the newest versions up to a sequence number of keys within bounds, about so many, from the
-    /// low end up or from the high end down. Where it ended, if there may be more: at that key, which
-    /// was copied.
+    /// Whether a value that is newer than a moment, of a commit or not, lies from one key on and below
+    /// another. O(entries between them).
+    pub(crate) fn has_value_between(&self, start: &[u8], end: &[u8], moment: u64) -> bool {
+        let end = SearchKey::new(end);
+        let mut node = self.list.seek(&SearchKey::new(start), u64::MAX);
+        while let Some(at) = node.filter(|at| at.compare(&end).is_lt()) {
+            let place = at.place();
+            if place.sequence > moment && place.kind != EntryKind::Tombstone {
+                return true;
+            }
+            node = self.list.after(&at);
+        }
+        false
+    }
+
+    /// Copies the newest versions up to a sequence number of keys within bounds, about so many of those that
+    /// somebody sees, from the low end up or from the high end down. What is in `wanted.gaps` is passed by.
+    /// Where it ended, if there may be more: at that key, which was copied.
     pub(crate) fn copy_range<R: Read>(
         &self,
         heap: &R,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         forward: bool,
-        sequence: u64,
-        wanted: CopyLimits,
+        wanted: &Wanted<'_>,
     ) -> Result<(Piece, Option<Slice>)> {
-        let mut piece = Piece::default();
-        let (mut key, mut last) = (Vec::new(), Vec::new());
-        let mut node = if forward { self.first_in(lower) } else { self.last_in(upper) };
-        while let Some(at) = node {
-            key.clear();
-            at.key_to(&mut key);
-            let is_within = if forward { is_below(&key, upper) } else { is_above(&key, lower) };
-            if !is_within {
-                break;
-            }
-            let search = SearchKey::new(&key);
-            let (seen, next) = if forward {
-                self.seen_from(at, &search, sequence)
-            } else {
-                // The newest that is old enough lies before this one, the oldest of all.
-                let seen = self.list.seek(&search, sequence);
-                let seen = seen.filter(|seen| seen.compare(&search).is_eq());
-                (seen, self.list.seek_back(&search, u64::MAX))
-            };
-            if let Some(seen) = seen {
-                // One at least, or who asks for the rest asks for ever.
-                let is_full =
-                    piece.len() >= wanted.entries_max || piece.bytes() >= wanted.bytes_max;
-                if is_full && piece.len() > 0 {
-                    return Ok((piece, Some(Slice::new(&last))));
+        let mut copy = Copy { piece: Piece::default(), wanted, seen: 0, last: Vec::new() };
+        let (mut key, sequence) = (Vec::new(), wanted.sequence);
+        if forward {
+            let mut node = self.first_in(lower);
+            while let Some(at) = node {
+                key.clear();
+                at.key_to(&mut key);
+                if !is_below(&key, upper) {
+                    return Ok((copy.piece, None));
                 }
-                let place = seen.place();
-                let value = if wanted.with_values { self.node_value(heap, &place)? } else { &[] };
-                let of = (place.sequence, place.kind);
-                piece.add(|bytes| bytes.extend_from_slice(&key), of, value);
-                last.clone_from(&key);
+                let (seen, next) = self.seen_from(at, &SearchKey::new(&key), sequence);
+                node = match copy.add(self, heap, &key, seen)? {
+                    Copying::Goes => next,
+                    Copying::Passes(gap) => self.list.seek(&SearchKey::new(&gap.end), u64::MAX),
+                    Copying::IsFull => return Ok((copy.piece, Some(Slice::new(&copy.last)))),
+                };
             }
-            node = next;
+            return Ok((copy.piece, None));
         }
-        Ok((piece, None))
+        let (mut way, mut seen) = (self.back_in(upper), None);
+        while way.next(sequence, &mut key, &mut seen) && is_above(&key, lower) {
+            match copy.add(self, heap, &key, seen)? {
+                Copying::Goes => {}
+                Copying::Passes(gap) => {
+                    way = self.list.back_from(Some((&SearchKey::new(&gap.start), u64::MAX)));
+                }
+                Copying::IsFull => return Ok((copy.piece, Some(Slice::new(&copy.last)))),
+            }
+        }
+        Ok((copy.piece, None))
     }
 
     /// Of the versions of a key, of which the newest is given, the first one that is old enough, and the
@@ -365,11 +357,11 @@ impl Memtable {
         }
     }
 
-    fn last_in(&self, upper: Bound<&[u8]>) -> Option<Node<'_>> {
+    fn back_in(&self, upper: Bound<&[u8]>) -> WayBack<'_> {
         match upper {
-            Bound::Unbounded => self.list.last(),
-            Bound::Included(key) => self.list.seek_back(&SearchKey::new(key), 0),
-            Bound::Excluded(key) => self.list.seek_back(&SearchKey::new(key), u64::MAX),
+            Bound::Unbounded => self.list.back_from(None),
+            Bound::Included(key) => self.list.back_from(Some((&SearchKey::new(key), 0))),
+            Bound::Excluded(key) => self.list.back_from(Some((&SearchKey::new(key), u64::MAX))),
         }
     }
 
@@ -403,6 +395,70 @@ impl Memtable {
     }
 }
 
+/// What a scan wants of memtables.
+pub(crate) struct Wanted<'w> {
+    pub(crate) limits: CopyLimits,
+    /// The moment that it looks at.
+    pub(crate) sequence: u64,
+    /// Ranges that this memtable and newer ones say are empty.
+    pub(crate) covers: &'w [Fragments],
+    /// Finds the range around a key in which there is nothing to see.
+    pub(crate) gap: &'w dyn Fn(&[u8]) -> Option<RangeTombstone>,
+}
+
+/// Entries that are being copied.
+struct Copy<'w> {
+    piece: Piece,
+    wanted: &'w Wanted<'w>,
+    /// Those that somebody sees, unless another layer says otherwise.
+    seen: usize,
+    /// The last key that was copied.
+    last: Vec<u8>,
+}
+
+/// How copying goes on.
+enum Copying {
+    Goes,
+    /// There is nothing to see in this range.
+    Passes(RangeTombstone),
+    IsFull,
+}
+
+impl Copy<'_> {
+    /// Copies the version of a key that is seen, if there is one.
+    fn add<R: Read>(
+        &mut self,
+        memtable: &Memtable,
+        heap: &R,
+        key: &[u8],
+        seen: Option<Node<'_>>,
+    ) -> Result<Copying> {
+        let Some(place) = seen.map(|seen| seen.place()) else { return Ok(Copying::Goes) };
+        let covers = &mut self.wanted.covers.iter();
+        let is_removed = place.kind == EntryKind::Tombstone
+            || covers.any(|cover| cover.over(key).is_some_and(|o| o.sequence >= place.sequence));
+        if is_removed && let Some(gap) = (self.wanted.gap)(key) {
+            return Ok(Copying::Passes(gap));
+        }
+        let limits = &self.wanted.limits;
+        let is_full = self.seen >= limits.entries_max
+            || self.piece.len() >= limits.entries_max.saturating_add(REMOVED_MAX)
+            || self.piece.bytes() >= limits.bytes_max;
+        // One at least, or who asks for the rest asks for ever.
+        if is_full && self.piece.len() > 0 {
+            return Ok(Copying::IsFull);
+        }
+        let with_value = limits.with_values && !is_removed;
+        let value = if with_value { memtable.node_value(heap, &place)? } else { &[] };
+        let of = (place.sequence, place.kind);
+        self.piece.add(|bytes| bytes.extend_from_slice(key), of, value);
+        self.seen += usize::from(!is_removed);
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        Ok(Copying::Goes)
+    }
+}
+
 fn is_below(key: &[u8], upper: Bound<&[u8]>) -> bool {
     match upper {
         Bound::Unbounded => true,
@@ -416,6 +472,16 @@ fn is_above(key: &[u8], lower: Bound<&[u8]>) -> bool {
         Bound::Unbounded => true,
         Bound::Included(bound) => key >= bound,
         Bound::Excluded(bound) => key > bound,
+    }
+}
+
+impl Keeper for Memtable {
+    fn let_go(&self, sequences: &Sequences) {
+        self.emptied.let_go(sequences);
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        self.emptied.kept_bytes()
     }
 }
 
@@ -446,12 +512,22 @@ impl Undo {
         }
     }
 
+    /// The number that it is written under.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
     /// The transaction has committed: readers see the change from now on.
     pub(crate) fn commit(mut self) {
         self.nodes.clear();
-        self.has_ranges = false;
         self.memtable.count(self.sequence, self.bytes, self.entries);
         self.sequences.show(self.sequence);
+        if std::mem::take(&mut self.has_ranges) {
+            self.memtable.emptied.let_go(&self.sequences);
+            if self.memtable.emptied.kept_bytes() > 0 {
+                self.sequences.keep(&self.memtable);
+            }
+        }
     }
 }
 
@@ -464,9 +540,7 @@ impl Drop for Undo {
             self.memtable.list.remove(node);
         }
         if self.has_ranges {
-            let mut ranges = self.memtable.ranges.write();
-            ranges.retain(|range| range.sequence != self.sequence);
-            self.memtable.range_count.store(ranges.len(), Ordering::Release);
+            self.memtable.emptied.take_back(self.sequence, &self.sequences);
         }
     }
 }

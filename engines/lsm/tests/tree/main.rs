@@ -3,6 +3,7 @@
 mod costs;
 mod crashes;
 mod damage;
+mod emptied;
 mod faults;
 mod heap_damage;
 mod loads;

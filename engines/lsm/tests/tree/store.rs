@@ -122,6 +122,23 @@ impl Store {
         look.finish(key)
     }
 
+    /// The first entry from one of the ends.
+    pub(crate) fn first<R: Read>(
+        &self,
+        heap: &R,
+        forward: bool,
+        sequence: u64,
+    ) -> Result<Option<Pair>, Error> {
+        let mut first = None;
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let one = CopyLimits { entries_max: 1, bytes_max: 64 << 10, with_values: true };
+        self.tree.walk(heap, all, forward, sequence, one, |key, value| {
+            first = Some((key.to_vec(), value.to_vec()));
+            ControlFlow::Break(())
+        })?;
+        Ok(first)
+    }
+
     /// The entries of a range. Values in blob files are read at once, or when the scan is over.
     pub(crate) fn scan(
         &self,

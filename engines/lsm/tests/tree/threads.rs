@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use adamant_heap::{Directory, Durability, MemoryDirectory};
-use adamant_lsm::Error;
+use adamant_lsm::{Error, Sequences};
 
 use crate::store::{Model, Store, small_options};
 
@@ -24,6 +24,7 @@ struct Moment<'p> {
     sequence: u64,
     model: Option<Model>,
     pins: &'p Pins,
+    sequences: Arc<Sequences>,
 }
 
 impl<'p> Moment<'p> {
@@ -34,8 +35,14 @@ impl<'p> Moment<'p> {
         let mut pinned = pins.lock().unwrap();
         let sequence = store.environment.sequences().visible();
         *pinned.entry(sequence).or_default() += 1;
-        Self { sequence, model, pins }
+        let sequences = Arc::clone(store.environment.sequences());
+        hold(&sequences, &pinned);
+        Self { sequence, model, pins, sequences }
     }
+}
+
+fn hold(sequences: &Sequences, pinned: &BTreeMap<u64, u32>) {
+    sequences.hold(&pinned.keys().copied().collect::<Vec<_>>());
 }
 
 impl Drop for Moment<'_> {
@@ -45,6 +52,7 @@ impl Drop for Moment<'_> {
         *count -= 1;
         if *count == 0 {
             pinned.remove(&self.sequence);
+            hold(&self.sequences, &pinned);
         }
     }
 }
