@@ -284,7 +284,8 @@ impl Caretaker {
         })
     }
 
-    /// Writes memtables to tables of which scans stepped over much that is removed, so that it is merged.
+    /// Writes memtables to tables of which scans stepped over much that is removed, so that it is
+    /// merged.
     fn flush_stepped_over(&self) -> Result<()> {
         for tree in self.forest.all().iter().filter(|tree| tree.wants_flush_at_rest()) {
             tree.rotate(&self.heap).map_err(Error::of_lsm(""))?;

@@ -96,8 +96,8 @@ impl Keyspace {
         map.contains(view, key, None)
     }
 
-    /// The entry with the lowest key. O(log n); the engine `lsm` steps once over what was removed and is
-    /// not merged yet.
+    /// The entry with the lowest key. O(log n); the engine `lsm` steps once over what was removed
+    /// and is not merged yet.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;

@@ -113,13 +113,11 @@ impl Versions {
         self.is_changed.load(Ordering::Acquire)
     }
 
-    /// Tells what keeps versions itself which moments snapshots see. To be called when that has changed,
-    /// while the lock is held, so that none is opened meanwhile.
+    /// Tells what keeps versions itself which moments snapshots see. To be called when that has
+    /// changed, while the lock is held, so that none is opened meanwhile.
     fn tell_moments(&self, state: &State) {
         let moments = state.open.keys().filter_map(|number| state.moments.get(number));
-        let mut moments: Vec<u64> = moments.copied().collect();
-        moments.dedup();
-        self.sequences.hold(&moments);
+        self.sequences.hold(moments.copied());
     }
 
     /// Whether more than one snapshot is open.

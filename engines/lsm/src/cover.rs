@@ -1,11 +1,11 @@
 //! Ranges that commits made empty, as each moment sees them that somebody looks at.
 //!
-//! Purpose: whether an entry lies under a range tombstone. A new one overrides all that it covers, which
-//! is let go, unless a snapshot sees what was there before: then that stays as it was, and shares with
-//! what came later all that did not change.
-//! Invariants: the sequence numbers of states ascend. Each holds the newest tombstone over each key, up
-//! to its number. Between two of them there is a moment that somebody looks at, or looked at when they
-//! came.
+//! Purpose: whether an entry lies under a range tombstone. A new one overrides all that it covers,
+//! which is let go, unless a snapshot sees what was there before: then that stays as it was, and
+//! shares with what came later all that did not change.
+//! Invariants: the sequence numbers of states ascend. Each holds the newest tombstone over each
+//! key, up to its number. Between two of them there is a moment that somebody looks at, or looked
+//! at when they came.
 //! Thread safety: plain data.
 
 use std::ops::Bound;
@@ -31,7 +31,8 @@ struct State {
 }
 
 impl Cover {
-    /// Of these tombstones, as these moments see them, which ascend, and all later ones. O(n log n).
+    /// Of these tombstones, as these moments see them, which ascend, and all later ones. O(n log
+    /// n).
     pub(crate) fn new(mut tombstones: Vec<RangeTombstone>, moments: &[u64]) -> Self {
         tombstones.sort_by_key(|tombstone| tombstone.sequence);
         let mut cover = Self::default();
@@ -41,8 +42,8 @@ impl Cover {
         cover
     }
 
-    /// Adds a tombstone that is as new as all that there are, or newer. O(log n), and for each one that is
-    /// let go.
+    /// Adds a tombstone that is as new as all that there are, or newer. O(log n), and for each one
+    /// that is let go.
     pub(crate) fn put(&mut self, tombstone: RangeTombstone, moments: &[u64]) {
         let sequence = tombstone.sequence;
         let Some(last) = self.states.last_mut() else {
@@ -124,8 +125,8 @@ impl Cover {
         after.checked_sub(1).map(|at| &self.states[at].fragments)
     }
 
-    /// The newest commit up to a moment that somebody looks at which made a range with this key in it
-    /// empty; 0 if none did. O(log n).
+    /// The newest commit up to a moment that somebody looks at which made a range with this key in
+    /// it empty; 0 if none did. O(log n).
     #[inline]
     pub(crate) fn over(&self, key: &[u8], moment: u64) -> u64 {
         let over = self.state(moment).and_then(|fragments| fragments.over(key));

@@ -1,11 +1,12 @@
 //! Disjoint ranges of keys, each with a sequence number, as a tree that never changes.
 //!
-//! Purpose: what is to be found of ranges that were made empty: which one is over a key, and which come
-//! next. A change makes a new tree, which shares all but a path with the one before: so a reader keeps
-//! the one that it began with, and a snapshot the one of its moment, for what differs.
+//! Purpose: what is to be found of ranges that were made empty: which one is over a key, and which
+//! come next. A change makes a new tree, which shares all but a path with the one before: so a
+//! reader keeps the one that it began with, and a snapshot the one of its moment, for what differs.
 //! Invariants: fragments ascend and are disjoint. Of each node neither side weighs more than three
 //! times the other: the tree is as deep as a few times the logarithm of what is in it. (Adams,
-//! "Efficient sets: a balancing act", 1993, with the parameters that Hirai and Yamamoto proved, 2011.)
+//! "Efficient sets: a balancing act", 1993, with the parameters that Hirai and Yamamoto proved,
+//! 2011.)
 //! Thread safety: immutable, shared freely.
 
 use std::ops::Bound;

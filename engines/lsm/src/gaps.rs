@@ -1,13 +1,13 @@
 //! Ranges in which nothing is left to see.
 //!
-//! Purpose: what was removed stays where it was until it is merged with what removed it, and a scan steps
-//! over it. That there is nothing is remembered here, of ranges that were removed as such and of what
-//! scans have stepped over, so that the next one passes by: the beginning of a queue is found in
-//! O(log n), whatever was taken out of it.
-//! Invariants: of a gap with a number nobody sees an entry who looks at that moment, or a later one, and
-//! no value that is newer lies in it, whether it was committed or not: who writes one cuts it out. What
-//! is written while a scan goes on lies in the memtable that was active when it began, or the epoch has
-//! changed. Gaps are never stored: to forget one costs time only.
+//! Purpose: what was removed stays where it was until it is merged with what removed it, and a scan
+//! steps over it. That there is nothing is remembered here, of ranges that were removed as such and
+//! of what scans have stepped over, so that the next one passes by: the beginning of a queue is
+//! found in O(log n), whatever was taken out of it.
+//! Invariants: of a gap with a number nobody sees an entry who looks at that moment, or a later
+//! one, and no value that is newer lies in it, whether it was committed or not: who writes one cuts
+//! it out. What is written while a scan goes on lies in the memtable that was active when it began,
+//! or the epoch has changed. Gaps are never stored: to forget one costs time only.
 //! Thread safety: any thread.
 
 use std::ops::Bound;
@@ -36,6 +36,8 @@ pub(crate) struct Gaps {
     is_used: AtomicBool,
     /// Removed entries that scans stepped over since a memtable was frozen.
     stepped: AtomicU64,
+    /// Whether these were many when one was frozen, and nothing is merged for that yet.
+    is_stepped_over: AtomicBool,
     state: RwLock<State>,
 }
 
@@ -65,8 +67,8 @@ impl Seen {
 }
 
 impl Gaps {
-    /// What a scan that looks at a moment may pass by; `NEWEST` sees what is not committed, too. To be
-    /// called under the heap's lock.
+    /// What a scan that looks at a moment may pass by; `NEWEST` sees what is not committed, too. To
+    /// be called under the heap's lock.
     pub(crate) fn seen(&self, moment: u64, sequences: &Sequences) -> Seen {
         let visible = sequences.visible();
         // Who sees what may yet be taken back makes no gaps of it.
@@ -78,7 +80,8 @@ impl Gaps {
 
     /// A value was written. To be called after it is in the memtable.
     pub(crate) fn fill(&self, key: &[u8]) {
-        // Either the value is seen by who is about to make a gap, or that there may be one is seen here.
+        // Either the value is seen by who is about to make a gap, or that there may be one is seen
+        // here.
         fence(Ordering::SeqCst);
         if !self.is_used.load(Ordering::Relaxed)
             || self.state.read().gaps.over(key).is_none()
@@ -119,13 +122,21 @@ impl Gaps {
         self.stepped.load(Ordering::Relaxed)
     }
 
-    /// A memtable is frozen: what is in it will be merged.
-    pub(crate) fn begin_to_count(&self) {
-        self.stepped.store(0, Ordering::Relaxed);
+    /// A memtable is frozen: what is in it will be merged, soon if so many were stepped over.
+    pub(crate) fn begin_to_count(&self, many: u64) {
+        if self.stepped.swap(0, Ordering::Relaxed) >= many {
+            self.is_stepped_over.store(true, Ordering::Relaxed);
+        }
     }
 
-    /// Makes a gap of what a scan found nothing in, between two keys, the second excluded; `active` is the
-    /// memtable that took what was written when it began. O(entries of that memtable in between).
+    /// Whether something is to be merged because of what was stepped over; says so once.
+    pub(crate) fn take_stepped_over(&self) -> bool {
+        self.is_stepped_over.swap(false, Ordering::Relaxed)
+    }
+
+    /// Makes a gap of what a scan found nothing in, between two keys, the second excluded; `active`
+    /// is the memtable that took what was written when it began. O(entries of that memtable in
+    /// between).
     fn add(&self, seen: &Seen, (start, end): (&[u8], &[u8]), active: &Memtable) {
         self.is_used.store(true, Ordering::Relaxed);
         let state = &mut *self.state.write();

@@ -5,8 +5,8 @@
 //! Invariants: each change of a tree has a number that no other one has; what is visible is complete.
 //! Numbers of transactions that were undone are not used again.
 //! Thread safety: numbers are assigned by who has the turn to write, and become visible under the
-//! heap's exclusive lock. Readers look at what is visible under its shared lock. What keeps something
-//! for moments is held while it lets go.
+//! heap's exclusive lock. Readers look at what is visible under its shared lock. What keeps
+//! something for moments is held while it lets go.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,14 +23,27 @@ pub(crate) trait Keeper: Send + Sync {
     fn kept_bytes(&self) -> u64;
 }
 
+/// Moments that there is room for from the beginning: a commit allocates nothing to note as many.
+const HELD_MANY: usize = 16;
+
 /// The clock.
-#[derive(Default)]
 pub struct Sequences {
     assigned: AtomicU64,
     visible: AtomicU64,
     /// The moments of snapshots, ascending.
-    held: RwLock<Arc<[u64]>>,
+    held: RwLock<Vec<u64>>,
     keepers: Mutex<Vec<Weak<dyn Keeper>>>,
+}
+
+impl Default for Sequences {
+    fn default() -> Self {
+        Self {
+            assigned: AtomicU64::new(0),
+            visible: AtomicU64::new(0),
+            held: RwLock::new(Vec::with_capacity(HELD_MANY)),
+            keepers: Mutex::default(),
+        }
+    }
 }
 
 impl fmt::Debug for Sequences {
@@ -70,14 +83,18 @@ impl Sequences {
         self.show(sequence);
     }
 
-    /// Says which moments of the past snapshots see, ascending: what none of them can tell apart is let
-    /// go. Those that are opened later see what is visible then, or more. To be called by one at a time,
-    /// while no snapshot is opened.
-    pub fn hold(&self, moments: &[u64]) {
-        if **self.held.read() == *moments {
+    /// Says which moments of the past snapshots see, ascending: what none of them can tell apart is
+    /// let go. Those that are opened later see what is visible then, or more. To be called by one
+    /// at a time, while no snapshot is opened.
+    pub fn hold(&self, moments: impl Iterator<Item = u64> + Clone) {
+        if self.held.read().iter().copied().eq(moments.clone()) {
             return;
         }
-        *self.held.write() = moments.into();
+        {
+            let held = &mut *self.held.write();
+            held.clear();
+            held.extend(moments);
+        }
         self.keepers.lock().retain(|keeper| match keeper.upgrade() {
             Some(keeper) => {
                 keeper.let_go(self);

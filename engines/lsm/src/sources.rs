@@ -234,8 +234,8 @@ impl<'l> Sources<'l> {
         Ok(())
     }
 
-    /// Leaves the entries up to a key behind, in the direction of the walk: those below it, or if that is
-    /// down, those from it on.
+    /// Leaves the entries up to a key behind, in the direction of the walk: those below it, or if
+    /// that is down, those from it on.
     ///
     /// # Errors
     /// Those of tables.

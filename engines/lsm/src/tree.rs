@@ -43,8 +43,8 @@ const HELD_SOFT: f64 = 1.5;
 /// The part of a full memtable that what it says of whole ranges may take of memory.
 const MEMTABLE_RANGES_PART: u64 = 4;
 
-/// Removed entries that scans stepped over from which on a memtable is written to a table and what it says
-/// merged; and when nobody writes.
+/// Removed entries that scans stepped over from which on a memtable is written to a table and what
+/// it says merged; and when nobody writes.
 const STEPPED_MAX: u64 = 100_000;
 const STEPPED_REST: u64 = 1_000;
 
@@ -416,8 +416,8 @@ impl Lsm {
         self.gaps.stepped()
     }
 
-    /// Whether the active memtable is to be written to a table when nobody writes: scans have stepped over
-    /// entries that are removed.
+    /// Whether the active memtable is to be written to a table when nobody writes: scans have
+    /// stepped over entries that are removed.
     pub fn wants_flush_at_rest(&self) -> bool {
         self.gaps.stepped() >= STEPPED_REST
     }
@@ -443,7 +443,7 @@ impl Lsm {
     /// # Errors
     /// Those of the heap; nothing is changed.
     pub fn rotate(self: &Arc<Self>, heap: &Heap) -> Result<()> {
-        self.gaps.begin_to_count();
+        self.gaps.begin_to_count(STEPPED_REST);
         heap.transaction(Durability::Deferred, |transaction| {
             if self.current.load().active.entries() == 0 {
                 return Ok(());
@@ -539,6 +539,7 @@ impl Lsm {
         progress: &(dyn Fn(u64) -> Result<()> + Sync),
     ) -> Result<bool> {
         let mut picker = self.compacting.lock();
+        picker.is_stepped_over |= self.gaps.take_stepped_over();
         let layers = self.layers();
         let parked = self.parked.lock().clone();
         let options = (self.environment.options(), pace);

@@ -87,6 +87,9 @@ const REST_FACTOR: usize = 3;
 #[derive(Debug, Default)]
 pub(crate) struct Picker {
     cursors: BTreeMap<usize, Slice>,
+    /// Whether scans have stepped over much that is removed: then level 0 is merged though it is
+    /// small.
+    pub(crate) is_stepped_over: bool,
 }
 
 /// How large each level may be, and the first one below level 0 that is used.
@@ -153,7 +156,7 @@ pub(crate) fn pick(
     });
     most_needed
         .or_else(|| pick_for_blobs(layers, options, parked))
-        .or_else(|| pick_for_absences(layers, base, parked))
+        .or_else(|| pick_for_absences(layers, base, picker, parked))
         .or_else(|| pick_for_small(layers, options, parked))
 }
 
@@ -280,12 +283,16 @@ fn is_mostly_absences(file: &TableFile) -> bool {
 
 /// Takes a table down that says mostly of keys that they are absent, though nothing is too large: only
 /// on the last level does that free space.
-fn pick_for_absences(layers: &Layers, base: usize, parked: &Parked) -> Option<Job> {
+fn pick_for_absences(
+    layers: &Layers,
+    base: usize,
+    picker: &mut Picker,
+    parked: &Parked,
+) -> Option<Job> {
     let last = (0..LEVELS).rev().find(|&level| !layers.levels[level].is_empty())?;
-    if last == 0
-        && layers.levels[0].len() > 1
-        && layers.levels[0].iter().any(|f| is_mostly_absences(f))
-    {
+    let has_absences = || layers.levels[0].iter().any(|file| is_mostly_absences(file));
+    if picker.is_stepped_over && last == 0 && layers.levels[0].len() > 1 && has_absences() {
+        picker.is_stepped_over = false;
         return job_of_level0(layers, base, parked);
     }
     let upper = layers.levels.iter().enumerate().take(last);

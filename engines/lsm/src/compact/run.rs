@@ -97,8 +97,8 @@ pub(crate) fn compact(
     output.finish()
 }
 
-/// These ranges, as far as somebody can tell them apart who looks at `oldest_seen` or later. Snapshots that
-/// are opened from now on see all of them.
+/// These ranges, as far as somebody can tell them apart who looks at `oldest_seen` or later.
+/// Snapshots that are opened from now on see all of them.
 fn cover(environment: &Environment, ranges: Vec<RangeTombstone>, oldest_seen: u64) -> Cover {
     let mut moments = environment.sequences().seen();
     moments.insert(moments.partition_point(|moment| *moment <= oldest_seen), oldest_seen);

@@ -1,8 +1,8 @@
 //! The ranges that commits made empty while a memtable took what they wrote.
 //!
 //! Purpose: as [`Cover`], beside somebody who adds to it, and may take back what was added.
-//! Invariants: what a transaction adds is in the newest state at once, under a number that no reader
-//! sees; the state that readers see stays until the commit.
+//! Invariants: what a transaction adds is in the newest state at once, under a number that no
+//! reader sees; the state that readers see stays until the commit.
 //! Thread safety: added to by who has the turn to write; read by anybody.
 
 use std::ops::Bound;
@@ -73,7 +73,8 @@ impl Emptied {
         self.is_used.load(Ordering::Acquire)
     }
 
-    /// The newest commit up to a moment that made a range with this key in it empty; 0 if none did. O(log n).
+    /// The newest commit up to a moment that made a range with this key in it empty; 0 if none did.
+    /// O(log n).
     #[inline]
     pub(crate) fn over(&self, key: &[u8], moment: u64) -> u64 {
         if self.is_used() { self.state.read().cover.over(key, moment) } else { 0 }

@@ -243,8 +243,8 @@ impl SkipList {
         found
     }
 
-    /// Nodes up to the last one before the versions of a key up to a sequence number, or up to the last one
-    /// of all, in order: some 64, so that whoever goes backwards takes O(1) for each.
+    /// Nodes up to the last one before the versions of a key up to a sequence number, or up to the
+    /// last one of all, in order: some 64, so that whoever goes backwards takes O(1) for each.
     fn stretch_before(&self, end: Option<(&SearchKey<'_>, u64)>) -> Vec<Node<'_>> {
         let (mut last, mut start) = (None, None);
         for level in (0..self.levels()).rev() {
@@ -261,15 +261,17 @@ impl SkipList {
         let Some(last) = last else { return Vec::new() };
         let mut nodes = Vec::new();
         let mut node = start.or_else(|| self.first());
-        while let Some(at) = node {
+        // The last one may have been taken out since.
+        let is_within = |at: &Node<'_>| end.is_none_or(|(key, at_most)| at.is_before(key, at_most));
+        while let Some(at) = node.filter(is_within) {
             nodes.push(at);
             node = if at.is(&last) { None } else { self.after(&at) };
         }
         nodes
     }
 
-    /// Walks backwards from the last node before the versions of a key up to a sequence number, or from the
-    /// last one of all.
+    /// Walks backwards from the last node before the versions of a key up to a sequence number, or
+    /// from the last one of all.
     pub(crate) fn back_from(&self, end: Option<(&SearchKey<'_>, u64)>) -> WayBack<'_> {
         WayBack { list: self, nodes: self.stretch_before(end) }
     }
@@ -371,8 +373,8 @@ pub(crate) struct WayBack<'l> {
 }
 
 impl<'l> WayBack<'l> {
-    /// The next key, which replaces `key`, and the newest of its versions up to a sequence number; false
-    /// when no key is left.
+    /// The next key, which replaces `key`, and the newest of its versions up to a sequence number;
+    /// false when no key is left.
     pub(crate) fn next(
         &mut self,
         sequence: u64,

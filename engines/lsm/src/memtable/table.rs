@@ -257,8 +257,8 @@ impl Memtable {
         false
     }
 
-    /// Whether a value that is newer than a moment, of a commit or not, lies from one key on and below
-    /// another. O(entries between them).
+    /// Whether a value that is newer than a moment, of a commit or not, lies from one key on and
+    /// below another. O(entries between them).
     pub(crate) fn has_value_between(&self, start: &[u8], end: &[u8], moment: u64) -> bool {
         let end = SearchKey::new(end);
         let mut node = self.list.seek(&SearchKey::new(start), u64::MAX);
@@ -272,9 +272,10 @@ impl Memtable {
         false
     }
 
-    /// Copies the newest versions up to a sequence number of keys within bounds, about so many of those that
-    /// somebody sees, from the low end up or from the high end down. What is in `wanted.gaps` is passed by.
-    /// Where it ended, if there may be more: at that key, which was copied.
+    /// Copies the newest versions up to a sequence number of keys within bounds, about so many of
+    /// those that somebody sees, from the low end up or from the high end down. What is in
+    /// `wanted.gaps` is passed by. Where it ended, if there may be more: at that key, which was
+    /// copied.
     pub(crate) fn copy_range<R: Read>(
         &self,
         heap: &R,

@@ -1,5 +1,5 @@
-//! Trees most of which was removed, by ranges and key by key, against ordered maps, one for each moment that is
-//! looked at; and what stays in memory of it.
+//! Trees most of which was removed, by ranges and key by key, against ordered maps, one for each
+//! moment that is looked at; and what stays in memory of it.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -48,10 +48,10 @@ fn change(store: &Store, model: &mut Model, random: &mut fastrand::Rng) {
             let first = store.first(transaction, random.bool(), NEWEST)?;
             assert!(first.is_none_or(|(key, value)| model.get(&key) == Some(&value)));
         }
-        if is_undone { Err(Error::KeyEmpty) } else { Ok(()) }
+        if is_undone { Err(Error::RangeEmpty) } else { Ok(()) }
     });
     match result {
-        Err(Error::KeyEmpty) if is_undone => *model = before,
+        Err(Error::RangeEmpty) if is_undone => *model = before,
         other => other.unwrap(),
     }
 }
@@ -113,7 +113,7 @@ fn run(seed: u64) {
             _ => {}
         }
         let sequences = store.environment.sequences();
-        sequences.hold(&moments.iter().map(|(sequence, _)| *sequence).collect::<Vec<_>>());
+        sequences.hold(moments.iter().map(|(sequence, _)| *sequence));
         compare(&store, &model, sequences.visible(), &mut random, &of);
         assert_eq!(store.tree.count().finish().unwrap(), model.len() as u64, "{of}");
         for (sequence, then) in &moments {
@@ -137,8 +137,8 @@ fn first_of(store: &Store) -> Option<Vec<u8>> {
     first.map(|(key, _)| key)
 }
 
-/// Ranges that lie over one another were all kept, and for each piece of them all numbers: memory grew with the
-/// square of their count.
+/// Ranges that lie over one another were all kept, and for each piece of them all numbers: memory
+/// grew with the square of their count.
 #[test]
 fn ranges_that_lie_over_one_another_take_the_memory_of_what_somebody_tells_apart() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
@@ -161,7 +161,7 @@ fn ranges_that_lie_over_one_another_take_the_memory_of_what_somebody_tells_apart
             .unwrap();
         if step.is_multiple_of(5_000) {
             held.push(sequences.visible());
-            sequences.hold(&held);
+            sequences.hold(held.iter().copied());
         }
     }
     assert!(store.tree.index_bytes() < 4 << 20, "some 100 bytes for each entry");
@@ -170,7 +170,7 @@ fn ranges_that_lie_over_one_another_take_the_memory_of_what_somebody_tells_apart
     let before = store.tree.stepped();
     assert_eq!(first_of(&store).as_deref(), Some(&number(19_899)[..]));
     assert!(store.tree.stepped() - before < 200, "it was passed by");
-    sequences.hold(&[]);
+    sequences.hold(std::iter::empty());
     assert_eq!(sequences.kept_bytes(), 0);
 }
 

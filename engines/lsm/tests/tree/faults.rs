@@ -245,8 +245,9 @@ fn fail_each(journal: JournalKind) {
     assert!(went_on > 20);
 }
 
-/// A table that says of a range that it is empty, and cannot be read, is asked when it is looked at, and no
-/// sooner: by reads of keys, by scans, and by who counts. What fails once is asked again.
+/// A table that says of a range that it is empty, and cannot be read, is asked when it is looked
+/// at, and no sooner: by reads of keys, by scans, and by who counts. What fails once is asked
+/// again.
 #[test]
 fn what_could_not_be_read_at_opening_is_asked_later() {
     let disk = SimDisk::new(1);

@@ -5,6 +5,7 @@ mod crashes;
 mod damage;
 mod emptied;
 mod faults;
+mod gaps;
 mod heap_damage;
 mod loads;
 mod model;

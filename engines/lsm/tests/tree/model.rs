@@ -168,8 +168,8 @@ fn run(seed: u64) {
             }
             _ => {}
         }
-        let held: Vec<u64> = moments.iter().map(|(sequence, _)| *sequence).collect();
-        store.environment.sequences().hold(&held);
+        let held = moments.iter().map(|(sequence, _)| *sequence);
+        store.environment.sequences().hold(held);
         compare(&store, &model, store.environment.sequences().visible(), &mut random, &of);
         if step % 20 == 0 {
             let report = store.check();

@@ -42,7 +42,7 @@ impl<'p> Moment<'p> {
 }
 
 fn hold(sequences: &Sequences, pinned: &BTreeMap<u64, u32>) {
-    sequences.hold(&pinned.keys().copied().collect::<Vec<_>>());
+    sequences.hold(pinned.keys().copied());
 }
 
 impl Drop for Moment<'_> {
