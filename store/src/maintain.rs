@@ -98,9 +98,9 @@ impl Caretaker {
         Arc::new(Self { heap, versions, forest, background, threads, has_threads, has_room })
     }
 
-    /// Starts the threads, if there is a tree for them, and they did not start before.
+    /// Starts the threads, if there is work for them, and they did not start before.
     pub(crate) fn start(self: &Arc<Self>) -> Result<()> {
-        if !self.background || self.forest.environment().is_none() {
+        if !self.background || !self.forest.all().iter().any(|tree| tree.has_work()) {
             return Ok(());
         }
         let mut threads = self.threads.lock();
@@ -230,7 +230,7 @@ impl Caretaker {
 
     /// Has done what a commit left to do, and waits for a share of that. To be called under no lock.
     #[inline]
-    pub(crate) fn settle(&self) {
+    pub(crate) fn settle(self: &Arc<Self>) {
         if self.pulse().take_wanted() {
             self.maintain();
         }
@@ -238,7 +238,11 @@ impl Caretaker {
     }
 
     #[cold]
-    fn maintain(&self) {
+    fn maintain(self: &Arc<Self>) {
+        // Where the system has no thread to give, the caller that filled a memtable does the work.
+        if let Err(error) = self.start() {
+            warn!(target: events::STORE, %error, "a thread could not be started");
+        }
         self.tell_debt(false);
         if self.has_threads() {
             return self.pulse().wake();

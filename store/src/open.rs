@@ -119,6 +119,7 @@ pub(crate) fn heap_in(
     heap_options.background = options.background;
     heap_options.verify_first_touch = options.verify_first_touch;
     heap_options.memory_bytes_max = options.memory_bytes_max;
+    heap_options.address_bytes_max = options.address_bytes_max;
     heap_options.huge_bytes_max = options.huge_bytes_max;
     Ok(Heap::open(directory, heap_options)?)
 }

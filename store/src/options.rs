@@ -29,6 +29,7 @@ pub struct Options {
     pub(crate) background: bool,
     pub(crate) verify_first_touch: bool,
     pub(crate) memory_bytes_max: u64,
+    pub(crate) address_bytes_max: u64,
     pub(crate) huge_bytes_max: u64,
     pub(crate) snapshot_bytes_max: u64,
     pub(crate) cache_bytes_max: u64,
@@ -51,6 +52,7 @@ impl Options {
             background: true,
             verify_first_touch: false,
             memory_bytes_max: u64::MAX,
+            address_bytes_max: u64::MAX,
             huge_bytes_max: 0,
             snapshot_bytes_max: 1 << 30,
             cache_bytes_max: 64 << 20,
@@ -186,6 +188,28 @@ impl Options {
     #[must_use]
     pub fn verify_first_touch(mut self, verify: bool) -> Self {
         self.verify_first_touch = verify;
+        self
+    }
+
+    /// Bytes of addresses that the pool takes, which is how large it can become while the store is
+    /// open. Addresses are no memory; a process has about 128 TiB of them. A pool that outgrows its
+    /// own meets an error that is one of space
+    /// ([`Error::is_out_of_space`](crate::Error::is_out_of_space)). Default: `u64::MAX`, which is
+    /// 64 GiB, or sixteen times what the pool has when it is opened.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.adamant");
+    ///
+    /// // One of thousands, which stay small.
+    /// let options = adamant::Options::new().address_bytes_max(1 << 30);
+    /// let store = adamant::Store::open_with(&path, options)?;
+    /// assert_eq!(store.stats()?.heap.address_bytes, 1 << 30);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn address_bytes_max(mut self, bytes: u64) -> Self {
+        self.address_bytes_max = bytes;
         self
     }
 

@@ -168,6 +168,7 @@ impl Heap {
         }
         desk.changes.apply(&self.space);
         self.journal.applied(appended, &desk.record, image);
+        desk.record.trim();
         drop(seated);
         self.journal.finish(sequence, durability)
     }

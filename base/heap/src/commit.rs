@@ -35,7 +35,11 @@ impl<'h> Transaction<'h> {
             self.end_undo();
         } else {
             let record = &self.writer.record;
-            let appended = journal.append_commit(record, fresh, &mut self.undo, &self.image)?;
+            let appended = journal.append_commit(record, fresh, &mut self.undo, &self.image);
+            if appended.is_err() {
+                self.writer.record.trim();
+            }
+            let appended = appended?;
             sequence = Some(appended.sequence);
             self.note_unproven(fresh);
             if self.lets_in {
@@ -46,6 +50,7 @@ impl<'h> Transaction<'h> {
             }
             self.show(appended.sequence);
             journal.applied(appended, &self.writer.record, &self.image);
+            self.writer.record.trim();
         }
         self.done = true;
         self.end_pieces();

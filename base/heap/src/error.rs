@@ -50,6 +50,13 @@ pub enum Error {
         /// Bytes at most.
         bytes_max: u64,
     },
+    /// The pool has no addresses left for its growth.
+    AddressesExhausted {
+        /// Bytes that the pool would have.
+        bytes: u64,
+        /// Bytes that it has addresses for.
+        bytes_max: u64,
+    },
     /// A name or a pointer stands for another type, or another version of it, than was asked for.
     WrongLayout {
         /// What holds it.
@@ -71,9 +78,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether more space on the device would cure it.
+    /// Whether more space would cure it: on the device, or of addresses.
     pub fn is_out_of_space(&self) -> bool {
-        matches!(self, Self::Medium(error) if error.is_out_of_space())
+        match self {
+            Self::Medium(error) => error.is_out_of_space(),
+            Self::AddressesExhausted { .. } => true,
+            _ => false,
+        }
     }
 }
 
@@ -101,6 +112,12 @@ impl fmt::Display for Error {
             Self::TooLarge { bytes, bytes_max } => {
                 write!(f, "{bytes} bytes were asked for, at most {bytes_max} are possible")
             }
+            Self::AddressesExhausted { bytes, bytes_max } => write!(
+                f,
+                "the pool needs {bytes} bytes of addresses and has {bytes_max}; open the store \
+                 with a larger address_bytes_max; without one it takes sixteen times what the \
+                 pool has by then"
+            ),
             Self::WrongLayout { place, expected, found, advice } => {
                 write!(f, "{place}: expected {expected}, found {found}; {advice}")
             }

@@ -30,8 +30,8 @@ use crate::journal::{JournalOptions, JournalStats, Recovery};
 use crate::journals::{Journal, JournalKind};
 use crate::keeper::{Bounds, Estate, Keeper, MemoryStats};
 use crate::layout::{
-    CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HEAP_BYTES_MAX, HeapRoot, KIND_SYSTEM, PAGE_BYTES,
-    ROOT_COUNT, ROOT_MAGIC, ROOT_OFFSET, descriptor_offset, file_offset,
+    CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HeapRoot, KIND_SYSTEM, PAGE_BYTES, ROOT_COUNT,
+    ROOT_MAGIC, ROOT_OFFSET, descriptor_offset, file_offset,
 };
 use crate::lent::Lent;
 use crate::occupancy::{Occupancy, occupancy};
@@ -71,7 +71,8 @@ pub struct Options {
     /// Whether checkpoints and deferred commits have threads of their own. Without, they happen
     /// within the calls that need them.
     pub background: bool,
-    /// Address space to reserve: the largest size the heap can grow to while open.
+    /// Address space to reserve: the largest size that the heap can grow to while it is open.
+    /// `u64::MAX`: 64 GiB, or sixteen times what the heap has.
     pub address_bytes_max: u64,
     /// Whether an empty directory becomes a new heap; else it is an error.
     pub create: bool,
@@ -116,7 +117,7 @@ impl Default for Options {
             deferred_ms_max: 100,
             deferred_bytes_max: 4 << 20,
             background: true,
-            address_bytes_max: HEAP_BYTES_MAX,
+            address_bytes_max: u64::MAX,
             create: true,
             read_only: false,
             verify_first_touch: false,
@@ -208,9 +209,7 @@ impl Heap {
         let lent = Arc::new(Lent::new(Holder::new(Arc::clone(&space), Arc::clone(&lock))));
         let count = options.post_commit_workers.into();
         let ground = || Ground::new(&space, &journal, &lent, &pins);
-        let recyclers = Recyclers::spawn(count, ground).map_err(|source| {
-            MediumError::io("start a thread for", directory.path(), None, 0, source)
-        })?;
+        let recyclers = Recyclers::new(count, ground);
         let turns = Arc::new(Turns::new(writer));
         let estate = Estate::new(&space, &journal, &lent, &turns, bounds);
         let keeper = Keeper::spawn(estate, options.background).map_err(|source| {

@@ -44,6 +44,10 @@ use crate::written::Written;
 /// Memory is made usable in steps of a huge page, so that a first touch can fill a whole one:
 /// 2 MiB in one fault instead of 512 (2-4 us each).
 const STEP_BYTES: u64 = 2 << 20;
+/// Addresses that a heap takes unless it is told how many: so many, or so many times what it has. A
+/// process has 128 TiB, and may have a thousand stores.
+const ADDRESS_BYTES: u64 = 64 << 30;
+const ADDRESS_FACTOR: u64 = 16;
 /// Kind and flags of the first page of a run that is not open, as they lie in its descriptor.
 const RUN: u16 = KIND_RUN as u16;
 /// The same of its later pages.
@@ -304,9 +308,10 @@ impl Exclusive<'_> {
 }
 
 impl Image {
-    /// Reserves address space for a heap of up to `bytes_max` bytes, or as much as is granted,
-    /// and at least `pages` pages; then maps the first `pages` pages of the pool file. Where
-    /// `is_bounded`, notes what is stored to, if the medium can give such memory back.
+    /// Reserves address space for a heap of up to `bytes_max` bytes (`u64::MAX`: in proportion to
+    /// what there is), or as much as is granted, and at least `pages` pages; then maps the first
+    /// `pages` pages of the pool file. Where `is_bounded`, notes what is stored to, if the medium
+    /// can give such memory back.
     pub(crate) fn map(
         pool: &Arc<dyn File>,
         mapping: Mapping,
@@ -315,6 +320,10 @@ impl Image {
         is_bounded: bool,
     ) -> Result<Self> {
         let bytes_min = (pages * PAGE_BYTES).max(ZONE_BYTES);
+        let bytes_max = match bytes_max {
+            u64::MAX => bytes_min.saturating_mul(ADDRESS_FACTOR).max(ADDRESS_BYTES),
+            bytes_max => bytes_max,
+        };
         let bytes_max = bytes_max.min(HEAP_BYTES_MAX).max(bytes_min);
         let data = Region::reserve(bytes_max, bytes_min)?;
         let table_bytes = data.bytes() / PAGE_BYTES * DESCRIPTOR_BYTES;
@@ -421,15 +430,22 @@ impl Image {
         self.data.bytes() / PAGE_BYTES
     }
 
+    /// Whether there are addresses for so many data pages.
+    ///
+    /// # Errors
+    /// `Error::AddressesExhausted`.
+    pub(crate) fn has_addresses(&self, pages: u64) -> Result<()> {
+        if pages <= self.pages_max() {
+            return Ok(());
+        }
+        let (bytes, bytes_max) = (pages * PAGE_BYTES, self.pages_max() * PAGE_BYTES);
+        Err(Error::AddressesExhausted { bytes, bytes_max })
+    }
+
     /// Makes data pages up to `pages` exist, zeroed. The file must already back them. To be called
     /// by one thread at a time.
     pub(crate) fn grow(&self, pages: u64) -> Result<()> {
-        if pages > self.pages_max() {
-            return Err(Error::TooLarge {
-                bytes: pages * PAGE_BYTES,
-                bytes_max: self.pages_max() * PAGE_BYTES,
-            });
-        }
+        self.has_addresses(pages)?;
         let before = self.pages();
         if let Some(pool) = &self.shared {
             if pages > before {

@@ -50,23 +50,20 @@ pub(crate) struct Ground {
 }
 
 impl Recyclers {
-    /// Starts so many threads.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub(crate) fn spawn(count: usize, ground: impl Fn() -> Ground) -> std::io::Result<Self> {
+    /// So many threads, which start when there is work.
+    pub(crate) fn new(count: usize, ground: impl Fn() -> Ground) -> Self {
         let signal = Arc::new(Signal::default());
         let mut workers = Vec::with_capacity(count);
         for _ in 0..count {
             let ground = ground();
-            workers.push(Worker::spawn("adamant-recycler", &signal, move |signal| {
+            workers.push(Worker::when_raised("adamant-recycler", &signal, move |signal| {
                 while signal.wait() {
                     signal.lower();
                     ground.work(signal);
                 }
-            })?);
+            }));
         }
-        Ok(Self { signal, workers: Mutex::new(workers) })
+        Self { signal, workers: Mutex::new(workers) }
     }
 
     /// Has a thread do what waits, if it is worth it; else it is the caller's to do.

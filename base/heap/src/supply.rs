@@ -59,7 +59,8 @@ impl<'h> Supply<'h> {
     /// O(1) from a run with free blocks.
     ///
     /// # Errors
-    /// `Error::TooLarge`; those of growing and of appending a record. Then nothing changed.
+    /// `Error::TooLarge`, `Error::AddressesExhausted`; those of growing and of appending a record.
+    /// Then nothing changed.
     #[inline]
     pub(crate) fn reserve(self, shard: &mut Shard, bytes: u64) -> Result<(u64, Place)> {
         if bytes > HEAP_BYTES_MAX {
@@ -523,12 +524,7 @@ impl<'h> Supply<'h> {
         let needed = pages.next_multiple_of(CHUNK_PAGES);
         let wanted = needed.max((image.pages() + step).next_multiple_of(CHUNK_PAGES));
         let pages_max = image.pages_max();
-        if needed > pages_max {
-            return Err(Error::TooLarge {
-                bytes: needed * PAGE_BYTES,
-                bytes_max: pages_max * PAGE_BYTES,
-            });
-        }
+        image.has_addresses(needed)?;
         let wanted = wanted.min(pages_max);
         match self.journal.grow(wanted) {
             Err(error) if error.is_out_of_space() && wanted > needed => {

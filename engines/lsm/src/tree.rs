@@ -513,6 +513,15 @@ impl Lsm {
         self.compact_next(heap, Pace::Busy, oldest_seen, progress)
     }
 
+    /// Whether there is a memtable to be written, or tables to be merged.
+    pub fn has_work(&self) -> bool {
+        let layers = self.current.load();
+        let options = (self.environment.options(), Pace::Rest);
+        self.is_full()
+            || !layers.frozen.is_empty()
+            || pick(&layers, options, &mut Picker::default(), &self.parked.lock()).is_some()
+    }
+
     /// Whether [`Lsm::compact_at_rest`] may have something to do that [`Lsm::compact_once`] has not.
     pub fn wants_rest(&self) -> bool {
         wants_rest(&self.current.load(), self.environment.options())

@@ -327,6 +327,12 @@
 #define ADAMANT_OPTION_LSM_BLOB_BYTES_MIN 18
 
 /**
+ * Bytes of addresses that the pool takes, which is how large it can become while the store is
+ * open. Default: 64 GiB, or sixteen times what the pool has.
+ */
+#define ADAMANT_OPTION_ADDRESS_BYTES_MAX 19
+
+/**
  * Changes to any keyspaces of one store that become one commit. For one thread at a time. To be freed by
  * adamant_batch_free.
  */

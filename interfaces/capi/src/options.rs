@@ -50,6 +50,9 @@ pub const ADAMANT_OPTION_LSM_COMPRESSION: c_int = 16;
 pub const ADAMANT_OPTION_LSM_TABLE_BYTES_MAX: c_int = 17;
 /// Bytes of a value from which on the engine lsm keeps it in a blob file. Default: 4 KiB. UINT64_MAX: never.
 pub const ADAMANT_OPTION_LSM_BLOB_BYTES_MIN: c_int = 18;
+/// Bytes of addresses that the pool takes, which is how large it can become while the store is
+/// open. Default: 64 GiB, or sixteen times what the pool has.
+pub const ADAMANT_OPTION_ADDRESS_BYTES_MAX: c_int = 19;
 
 /// Options of a store. To be freed by adamant_options_free, also after a store was opened with them.
 pub enum OptionsHandle {}
@@ -128,6 +131,7 @@ fn set(store: &mut Options, option: c_int, value: u64) -> Result<bool> {
         ADAMANT_OPTION_DEFERRED_BYTES_MAX => options.deferred_bytes_max(value),
         ADAMANT_OPTION_VERIFY_FIRST_TOUCH => options.verify_first_touch(switch(value)?),
         ADAMANT_OPTION_MEMORY_BYTES_MAX => options.memory_bytes_max(value),
+        ADAMANT_OPTION_ADDRESS_BYTES_MAX => options.address_bytes_max(value),
         ADAMANT_OPTION_HUGE_BYTES_MAX => options.huge_bytes_max(value),
         ADAMANT_OPTION_SNAPSHOT_BYTES_MAX => options.snapshot_bytes_max(value),
         ADAMANT_OPTION_CACHE_BYTES_MAX => options.cache_bytes_max(value),

@@ -103,6 +103,7 @@ fn with_options(mut options: Options, given: &Bound<'_, PyDict>) -> PyResult<Opt
             "deferred_bytes_max" => options.deferred_bytes_max(value.extract()?),
             "verify_first_touch" => options.verify_first_touch(value.extract()?),
             "memory_bytes_max" => options.memory_bytes_max(value.extract()?),
+            "address_bytes_max" => options.address_bytes_max(value.extract()?),
             "huge_bytes_max" => options.huge_bytes_max(value.extract()?),
             "snapshot_bytes_max" => options.snapshot_bytes_max(value.extract()?),
             "cache_bytes_max" => options.cache_bytes_max(value.extract()?),

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use adamant_medium::error::Error as MediumError;
 use adamant_medium::fork::ForkGuard;
 use adamant_medium::storage::{Directory, File};
 use adamant_wire::mutants::is_planted;
@@ -142,13 +141,7 @@ impl Journal {
             file_wanted: Arc::default(),
             flush_wanted: Arc::default(),
         });
-        let workers = if shared.options.background {
-            spawn_workers(&shared).map_err(|source| {
-                MediumError::io("start a thread for", directory.path(), None, 0, source)
-            })?
-        } else {
-            Vec::new()
-        };
+        let workers = if shared.options.background { make_workers(&shared) } else { Vec::new() };
         Ok((Self { shared, workers: Mutex::new(workers), fork: ForkGuard::new()? }, recovery))
     }
 
@@ -503,33 +496,34 @@ impl Shared {
     }
 }
 
-/// The threads of a journal. What they fail at poisons, or is met again by the next caller.
-fn spawn_workers(shared: &Arc<Shared>) -> std::io::Result<Vec<Worker>> {
+/// The threads of a journal, which start when there is work. What they fail at poisons, or is met
+/// again by the next caller.
+fn make_workers(shared: &Arc<Shared>) -> Vec<Worker> {
     let applier = Arc::clone(shared);
     let preparer = Arc::clone(shared);
     let flusher = Arc::clone(shared);
     let deferred_max = Duration::from_millis(shared.options.deferred_ms_max);
-    Ok(vec![
-        Worker::spawn("adamant-applier", &shared.checkpoint_wanted, move |signal| {
+    vec![
+        Worker::when_raised("adamant-applier", &shared.checkpoint_wanted, move |signal| {
             while signal.wait() {
                 signal.lower();
                 let _ = applier.checkpoint(&mut applier.applied.lock(), GivingUp::Beyond);
             }
-        })?,
-        Worker::spawn("adamant-files", &shared.file_wanted, move |signal| {
+        }),
+        Worker::when_raised("adamant-files", &shared.file_wanted, move |signal| {
             while signal.wait() {
                 if preparer.log.files.spare_bytes() == 0 {
                     let _ = preparer.log.files.prepare(false);
                 }
                 signal.lower();
             }
-        })?,
-        Worker::spawn("adamant-flusher", &shared.flush_wanted, move |signal| {
+        }),
+        Worker::when_raised("adamant-flusher", &shared.flush_wanted, move |signal| {
             while signal.wait() {
                 signal.sleep(deferred_max);
                 signal.lower();
                 let _ = flusher.log.sync(flusher.log.stats().last);
             }
-        })?,
-    ])
+        }),
+    ]
 }

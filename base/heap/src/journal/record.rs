@@ -41,6 +41,9 @@ const MASK_FOLLOWS: u8 = 64;
 /// An entry costs at most so many bytes beside its data: two varints of ten.
 const ENTRY_HEAD_BYTES_MAX: usize = 20;
 
+/// Memory that is kept for the next record: four frames.
+const PAYLOAD_BYTES_KEPT: usize = 4 << 20;
+
 /// The entry written last, which the next one may extend.
 #[derive(Clone, Copy, Debug)]
 enum Open {
@@ -87,12 +90,29 @@ impl RecordBuilder {
         Self { frame_bytes_max: usize::MAX, ..Self::new() }
     }
 
-    /// Empties the record; its memory is kept.
+    /// Empties the record; its memory is kept, unless it is much.
     pub(crate) fn clear(&mut self) {
         self.payload.clear();
+        if self.payload.capacity() > PAYLOAD_BYTES_KEPT {
+            self.payload = Vec::new();
+        }
         self.ends.clear();
         self.bases = Bases::START;
         self.open = Open::None;
+    }
+
+    /// Gives memory back that a large record took. To be called when it was appended.
+    #[inline]
+    pub(crate) fn trim(&mut self) {
+        if self.payload.capacity() > PAYLOAD_BYTES_KEPT {
+            self.clear();
+        }
+    }
+
+    /// Bytes of memory that it has.
+    #[cfg(test)]
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.payload.capacity()
     }
 
     /// Whether nothing changes.
@@ -112,6 +132,11 @@ impl RecordBuilder {
     /// Bytes that may not fit into what is left of a frame.
     #[cold]
     fn cut_bytes(&mut self, mut offset: u64, mut bytes: &[u8]) {
+        if bytes.len() > PAYLOAD_BYTES_KEPT {
+            // No more than it takes: growing by itself takes up to twice as much, and copies.
+            let heads = (bytes.len() / PAYLOAD_BYTES_MAX + 2) * ENTRY_HEAD_BYTES_MAX;
+            self.payload.reserve_exact(bytes.len() + heads);
+        }
         while !bytes.is_empty() {
             let room = self.room();
             if room <= ENTRY_HEAD_BYTES_MAX {

@@ -4,6 +4,7 @@
 //! Invariants: a signal raised while the thread works is seen when it is done; stopping ends every
 //! wait at once. Thread safety: any thread may raise and stop.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -17,16 +18,49 @@ pub(crate) struct Signal {
     raised: AtomicBool,
     stopped: Mutex<bool>,
     changed: Condvar,
+    /// Threads that start when it is first raised, and where they are then.
+    asleep: Mutex<Vec<Asleep>>,
+}
+
+/// A thread that was not needed yet.
+struct Asleep {
+    name: &'static str,
+    work: Arc<dyn Fn(&Signal) + Send + Sync>,
+    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+impl fmt::Debug for Asleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asleep").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl Signal {
     /// There is something to do. Costs one load while the worker has not seen the last time.
-    pub(crate) fn raise(&self) {
+    pub(crate) fn raise(self: &Arc<Self>) {
         if !self.raised.load(Ordering::Acquire) && !self.raised.swap(true, Ordering::AcqRel) {
+            self.start();
             // Under the lock, so that it cannot fall between the worker's look and its wait.
             let _stopped = self.stopped.lock();
             self.changed.notify_all();
         }
+    }
+
+    /// Starts the threads that wait for the first time. One that the system refuses is tried again
+    /// the next time; what it has to do the callers do until then.
+    fn start(self: &Arc<Self>) {
+        self.asleep.lock().retain(|asleep| {
+            let (signal, work) = (Arc::clone(self), Arc::clone(&asleep.work));
+            let thread = std::thread::Builder::new().name(asleep.name.into());
+            match thread.spawn(move || work(&signal)) {
+                Ok(thread) => *asleep.thread.lock() = Some(thread),
+                Err(_) => {
+                    self.lower();
+                    return true;
+                }
+            }
+            false
+        });
     }
 
     /// Ends the worker.
@@ -73,7 +107,7 @@ impl Signal {
 #[derive(Debug)]
 pub(crate) struct Worker {
     signal: Arc<Signal>,
-    thread: Option<JoinHandle<()>>,
+    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
 impl Worker {
@@ -88,14 +122,31 @@ impl Worker {
     ) -> std::io::Result<Self> {
         let its = Arc::clone(signal);
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || work(&its))?;
-        Ok(Self { signal: Arc::clone(signal), thread: Some(thread) })
+        let thread = Arc::new(Mutex::new(Some(thread)));
+        Ok(Self { signal: Arc::clone(signal), thread })
+    }
+
+    /// A thread that starts when its signal is first raised: a store that is hardly used has none.
+    pub(crate) fn when_raised(
+        name: &'static str,
+        signal: &Arc<Signal>,
+        work: impl Fn(&Signal) + Send + Sync + 'static,
+    ) -> Self {
+        let thread = Arc::<Mutex<Option<JoinHandle<()>>>>::default();
+        let asleep = Asleep { name, work: Arc::new(work), thread: Arc::clone(&thread) };
+        signal.asleep.lock().push(asleep);
+        Self { signal: Arc::clone(signal), thread }
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
         self.signal.stop();
-        if let Some(thread) = self.thread.take() {
+        // It refers to what has the signal.
+        let never_started = std::mem::take(&mut *self.signal.asleep.lock());
+        drop(never_started);
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread {
             // A panic in there was reported by its own hook; what it had to do, the callers do.
             let _ = thread.join();
         }

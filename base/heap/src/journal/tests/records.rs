@@ -109,3 +109,18 @@ fn the_bytes_of_the_worked_example() {
     payload.extend(record.frames().flatten());
     assert_eq!(payload, b"\x01\x00\x80\x88\x04\x02hi\x85\x02\x05");
 }
+
+/// The memory of the largest record was kept until the last handle went.
+#[test]
+fn a_large_record_leaves_no_memory_behind() {
+    let mut record = RecordBuilder::new();
+    let bytes = vec![7; 20 << 20];
+    record.bytes(4096, &bytes);
+    let (taken, asked) = (record.kept_bytes(), bytes.len() + (64 << 10));
+    assert!(taken <= asked, "{taken} bytes for a record of {}", bytes.len());
+    record.trim();
+    assert_eq!(record.kept_bytes(), 0);
+    record.bytes(4096, &bytes[..1000]);
+    record.trim();
+    assert!(!record.is_empty() && record.kept_bytes() > 0, "small ones keep theirs");
+}
