@@ -12,8 +12,9 @@ use std::path::Path;
 
 use adamant::typed::TypedKeyspace;
 use adamant::{
-    Batch, Durability, Engine, Entries, Error, ExclusiveTransaction, Expiring, Iter, Keyspace,
-    KeyspaceOptions, Options, ReservedValue, Slice, Snapshot, Store, SyncPoint, Transaction,
+    Attempts, Batch, Durability, Engine, Entries, Error, ExclusiveTransaction, Expiring, Iter,
+    Keyspace, KeyspaceOptions, Options, ReservedValue, Slice, Snapshot, Store, SyncPoint,
+    Transaction,
 };
 
 /// Longer than what is copied out of a store.
@@ -104,6 +105,7 @@ fn store_calls(calls: &mut Calls, store: &Store, scratch: &Path) {
         store.create_keyspace_with("new", KeyspaceOptions::new())
     });
     calls.refused("open_keyspace", || store.open_keyspace("entries"));
+    calls.refused("open_stored", || store.open_stored("leases"));
     calls.refused("keyspaces", || store.keyspaces());
     calls.refused("drop_keyspace", || store.drop_keyspace("entries"));
     calls.refused("rename_keyspace", || store.rename_keyspace("entries", "others"));
@@ -111,9 +113,17 @@ fn store_calls(calls: &mut Calls, store: &Store, scratch: &Path) {
     calls.refused("convert_keyspace", || store.convert_keyspace("entries", Engine::Critbit));
     calls.refused("reserve", || store.reserve(10));
     calls.refused("transaction", || store.transaction(|_| Ok::<_, Error>(())));
+    calls.refused("transaction_with", || {
+        let limits = Attempts::new().attempts_max(2).exclusive_after(Some(1)).time_max(None);
+        store.transaction_with(limits, |_| Ok::<_, Error>(()))
+    });
     calls.refused("exclusive", || store.exclusive(|_| Ok::<_, Error>(())));
     calls.refused("begin", || store.begin());
     calls.refused("begin_exclusive", || store.begin_exclusive().map(drop));
+    calls.refused("try_begin_exclusive", || store.try_begin_exclusive().map(drop));
+    calls.refused("begin_exclusive_within", || {
+        store.begin_exclusive_within(std::time::Duration::from_millis(1)).map(drop)
+    });
     calls.refused("snapshot", || store.snapshot());
     calls.refused("snapshot_durable", || store.snapshot_durable());
     calls.harmless("recovery", || store.recovery().was_closed);
@@ -133,6 +143,7 @@ fn store_calls(calls: &mut Calls, store: &Store, scratch: &Path) {
     });
     calls.refused("expiring", || store.expiring("leases"));
     calls.refused("expiring_with", || store.expiring_with("leases", KeyspaceOptions::new()));
+    calls.refused("open_expiring", || store.open_expiring("leases"));
     calls.refused("drop_expiring", || store.drop_expiring("leases"));
     calls.refused("swap_expiring", || store.swap_expiring("leases", "numbers"));
     calls.harmless("batch", || drop(store.batch()));
@@ -140,7 +151,7 @@ fn store_calls(calls: &mut Calls, store: &Store, scratch: &Path) {
 
 fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) {
     let some = [("key", "value")];
-    calls.harmless("name", || (keyspace.name().len(), keyspace.engine()));
+    calls.harmless("name", || (keyspace.kind(), keyspace.engine(), keyspace.name().len()));
     calls.harmless("with_durability", || keyspace.with_durability(Durability::Sync));
     calls.refused("get", || keyspace.get("large"));
     calls.refused("get_with", || keyspace.get_with("large", <[u8]>::len));
@@ -202,6 +213,7 @@ fn snapshot_calls(calls: &mut Calls, snapshot: &Snapshot, keyspace: &Keyspace) {
 fn transaction_calls(calls: &mut Calls, mut transaction: Transaction, keyspace: &Keyspace) {
     let own = &mut transaction;
     calls.harmless("transaction durability", || own.durability(Durability::Sync));
+    calls.harmless("attempt", || own.attempt());
     calls.harmless("set_savepoint", || own.set_savepoint());
     calls.refused("transaction get", || own.get(keyspace, "own"));
     calls.refused("transaction contains", || own.contains(keyspace, "own"));
@@ -262,6 +274,7 @@ fn expiring_calls(calls: &mut Calls, before: &Before<'_>) {
     calls.refused("expiring insert", || leases.insert("new", "1", soon()));
     calls.refused("expiring remove", || leases.remove("lease"));
     calls.refused("expiring take", || leases.take("lease"));
+    calls.refused("expiring clear", || leases.clear());
     calls.refused("expiring settle", || leases.settle());
     calls.refused("set_deadline", || leases.set_deadline("lease", None));
     calls.refused("remove_expired", || leases.remove_expired(10));
@@ -281,6 +294,9 @@ fn all_calls(mut before: Before<'_>, mut batch: Batch, scratch: &Path) -> Calls 
         .refused("typed within", || before.typed.within(&mut before.transaction).insert("two", &2));
     calls.refused("expiring within", || {
         before.expiring.within(&mut before.transaction).remove("lease")
+    });
+    calls.harmless("split_stored", || {
+        before.expiring.within(&mut before.transaction).split_stored(&"12345678".into()).is_ok()
     });
     // What they fetched before the fork they still have.
     calls.refused("the rest of an iterator", || {
@@ -418,6 +434,7 @@ fn every_public_call_is_tried() {
         "transaction/commit.rs",
         "transaction_iter.rs",
         "exclusive.rs",
+        "attempts.rs",
         "sync_point.rs",
         "atomic.rs",
         "objects.rs",
