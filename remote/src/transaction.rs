@@ -9,7 +9,7 @@ use slatedb::{DbTransaction, IsolationLevel};
 
 use crate::bounds::{Range, of_keyspace, of_prefix};
 use crate::ends::Ends;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::layout::{ID_BYTES, entry_key};
 use crate::limits::{check_key, check_value};
@@ -115,46 +115,27 @@ impl Transaction {
         Ok(value)
     }
 
-    /// All entries of a keyspace, own writes among them.
-    ///
-    /// # Errors
-    /// As [`Transaction::get`].
-    pub fn iter(&mut self, keyspace: &Keyspace) -> Result<TransactionIter<'_>> {
+    /// All entries of a keyspace, own writes among them. What [`Transaction::get`] would fail with
+    /// comes as the first of them.
+    pub fn iter(&mut self, keyspace: &Keyspace) -> TransactionIter<'_> {
         self.range(keyspace, ..)
     }
 
-    /// The entries of a range, own writes among them.
-    ///
-    /// # Errors
-    /// As [`Transaction::get`].
-    pub fn range(
-        &mut self,
-        keyspace: &Keyspace,
-        range: impl KeyBounds,
-    ) -> Result<TransactionIter<'_>> {
+    /// The entries of a range, own writes among them. As [`Transaction::iter`].
+    pub fn range(&mut self, keyspace: &Keyspace, range: impl KeyBounds) -> TransactionIter<'_> {
         self.entries(keyspace, of_keyspace(keyspace.state.id, &range))
     }
 
-    /// The entries whose keys begin with these bytes, own writes among them.
-    ///
-    /// # Errors
-    /// As [`Transaction::get`].
-    pub fn prefix(
-        &mut self,
-        keyspace: &Keyspace,
-        prefix: impl AsRef<[u8]>,
-    ) -> Result<TransactionIter<'_>> {
+    /// The entries whose keys begin with these bytes, own writes among them. As
+    /// [`Transaction::iter`].
+    pub fn prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> TransactionIter<'_> {
         let range = of_prefix(&entry_key(keyspace.state.id, prefix.as_ref()));
         self.entries(keyspace, Some(range))
     }
 
-    fn entries(
-        &mut self,
-        keyspace: &Keyspace,
-        range: Option<Range>,
-    ) -> Result<TransactionIter<'_>> {
-        self.note(keyspace)?;
-        Ok(TransactionIter { transaction: self, ends: Ends::new(range) })
+    fn entries(&mut self, keyspace: &Keyspace, range: Option<Range>) -> TransactionIter<'_> {
+        let refused = self.note(keyspace).err();
+        TransactionIter { transaction: self, ends: Ends::new(range), refused }
     }
 
     /// The first entry of a keyspace.
@@ -162,7 +143,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::get`].
     pub fn first(&mut self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {
-        self.iter(keyspace)?.next().transpose()
+        self.iter(keyspace).next().transpose()
     }
 
     /// The last entry of a keyspace.
@@ -170,7 +151,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::get`].
     pub fn last(&mut self, keyspace: &Keyspace) -> Result<Option<(Slice, Slice)>> {
-        self.iter(keyspace)?.next_back().transpose()
+        self.iter(keyspace).next_back().transpose()
     }
 
     /// Commits, and waits until the commit, and all that the transaction has read, is in the objects.
@@ -206,10 +187,16 @@ impl fmt::Debug for Transaction {
 pub struct TransactionIter<'t> {
     transaction: &'t Transaction,
     ends: Ends,
+    /// What comes first, and alone.
+    refused: Option<Error>,
 }
 
 impl TransactionIter<'_> {
     fn step(&mut self, is_up: bool) -> Option<Result<(Slice, Slice)>> {
+        if let Some(error) = self.refused.take() {
+            self.ends.end();
+            return Some(Err(error));
+        }
         let Transaction { shared, inner, .. } = self.transaction;
         let found =
             shared.check_open().and_then(|()| shared.wait(step(inner, &mut self.ends, is_up)));

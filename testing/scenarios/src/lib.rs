@@ -6,8 +6,8 @@
 //! that move, `removals` ranges that go, `reserved` values written where they will lie, `load` bulk
 //! loads, `keyspaces` the catalogue, `engines` what keeps entries, `snapshots` what stays as it was,
 //! `transactions` what happens as one, `validation` when it does not, `reentrance` closures under the
-//! lock, `persistence` what reopening finds, `limits` what is refused, `threads` readers beside a
-//! writer, and `model` random work against a `BTreeMap`. `crashes` has whole stores in use on the
+//! lock, `persistence` what reopening finds, `limits` what is refused, `empty_key` that key, `threads`
+//! readers beside a writer, and `model` random work against a `BTreeMap`. `crashes` has whole stores in use on the
 //! simulator's disk, for crash tests and campaigns, `fuzz` what the fuzzer does. `files` is for tests
 //! that work on the files of a store.
 //!
@@ -20,6 +20,7 @@ pub mod files;
 pub mod place;
 
 pub mod batch;
+pub mod empty_key;
 pub mod engines;
 pub mod keyspaces;
 pub mod lazy;

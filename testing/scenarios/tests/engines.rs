@@ -177,8 +177,10 @@ scenarios! {
     }
     limits {
         keys
-        the_empty_key
         names
+    }
+    empty_key {
+        is_a_key
     }
     persistence {
         after_close
