@@ -107,7 +107,8 @@ pub(crate) fn decode_head(bytes: &[u8]) -> Result<u32> {
     Ok(u32::from_le_bytes(next_id))
 }
 
-/// A keyspace's number and, behind it, the name of the engine that it is to have on a machine (and of its kind).
+/// A keyspace's number and, behind it, the name of the engine that it is to have on a machine (and
+/// of its kind).
 pub(crate) fn encode_keyspace(id: u32, engine: &str) -> Vec<u8> {
     let mut bytes = id.to_le_bytes().to_vec();
     bytes.extend_from_slice(engine.as_bytes());

@@ -1,8 +1,8 @@
 //! Running a transaction again after a conflict, within limits.
 //!
-//! Purpose: somebody always goes on, but not everybody: a long transaction beside many short ones loses to them
-//! time and again. After some attempts it takes its turn to write first, so that it is the last one.
-//! Thread safety: as all of a store.
+//! Purpose: somebody always goes on, but not everybody: a long transaction beside many short ones
+//! loses to them time and again. After some attempts it takes its turn to write first, so that it
+//! is the last one. Thread safety: as all of a store.
 
 use std::time::{Duration, Instant};
 
@@ -58,18 +58,19 @@ impl Attempts {
         self
     }
 
-    /// After how many attempts the next one is an [`ExclusiveTransaction`](crate::ExclusiveTransaction)'s,
-    /// which cannot conflict: others that write wait meanwhile, so the closure may not write to the store but
-    /// by its transaction, nor wait for somebody who does. 0 counts as 1; [`Store::exclusive`] makes the first
-    /// one so. `None`: never. Default: 8.
+    /// After how many attempts the next one is an
+    /// [`ExclusiveTransaction`](crate::ExclusiveTransaction)'s, which cannot conflict: others that
+    /// write wait meanwhile, so the closure may not write to the store but by its transaction, nor
+    /// wait for somebody who does. 0 counts as 1; [`Store::exclusive`] makes the first one so.
+    /// `None`: never. Default: 8.
     #[must_use]
     pub fn exclusive_after(mut self, attempts: Option<u32>) -> Self {
         self.exclusive_after = attempts;
         self
     }
 
-    /// No attempt begins later than this after the first, and the turn to write is not waited for longer.
-    /// `None`: without a limit, which is the default.
+    /// No attempt begins later than this after the first, and the turn to write is not waited for
+    /// longer. `None`: without a limit, which is the default.
     #[must_use]
     pub fn time_max(mut self, time: Option<Duration>) -> Self {
         self.time_max = time;
@@ -82,8 +83,8 @@ impl Store {
     /// another commit changed what it read. On `Err` nothing of it happened. The closure runs under
     /// no lock, and should have no effects beside the transaction's.
     ///
-    /// After 8 attempts it takes its turn to write first, and cannot lose: as [`Store::transaction_with`]
-    /// with the default [`Attempts`].
+    /// After 8 attempts it takes its turn to write first, and cannot lose: as
+    /// [`Store::transaction_with`] with the default [`Attempts`].
     ///
     /// ```
     /// use adamant::{Error, Store};
@@ -112,8 +113,8 @@ impl Store {
         self.transaction_with(Attempts::new(), work)
     }
 
-    /// As [`Store::transaction`], within limits. [`Transaction::attempt`] tells the closure how often it was
-    /// run.
+    /// As [`Store::transaction`], within limits. [`Transaction::attempt`] tells the closure how
+    /// often it was run.
     ///
     /// ```
     /// use std::time::Duration;

@@ -85,8 +85,8 @@ pub(crate) fn rebuild_beside(
     Ok(unfinished)
 }
 
-/// Bytes that the files in a directory of a store take on the device, tables and blob files of the engine
-/// `lsm` among them; what cannot be read counts as none.
+/// Bytes that the files in a directory of a store take on the device, tables and blob files of the
+/// engine `lsm` among them; what cannot be read counts as none.
 fn bytes_of(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(std::result::Result::ok);

@@ -107,8 +107,8 @@ pub enum Error {
         /// What was found there.
         found: String,
     },
-    /// There is no store, and `Options::create` was set to false; or no folder for a store or a copy to
-    /// be made in.
+    /// There is no store, and `Options::create` was set to false; or no folder for a store or a
+    /// copy to be made in.
     Missing {
         /// The path.
         path: PathBuf,
@@ -167,13 +167,14 @@ pub enum Error {
         /// What is there.
         found: String,
     },
-    /// The keyspace, or the one that would have its deadlines, exists, with entries that were not made to end.
+    /// The keyspace, or the one that would have its deadlines, exists, with entries that were not
+    /// made to end.
     NotExpiring {
         /// Its name.
         name: String,
     },
-    /// The keyspace holds entries that end, or their deadlines: only [`Store::expiring`](crate::Store::expiring)
-    /// opens it to write.
+    /// The keyspace holds entries that end, or their deadlines: only
+    /// [`Store::expiring`](crate::Store::expiring) opens it to write.
     WrongKind {
         /// Its name.
         name: String,

@@ -71,8 +71,8 @@ impl Store {
         self.begin_exclusive_within(Duration::ZERO)
     }
 
-    /// As [`Store::begin_exclusive`], unless others write for longer than this; then `None`. Room in the log,
-    /// or in memory, is waited for before, by all that write.
+    /// As [`Store::begin_exclusive`], unless others write for longer than this; then `None`. Room
+    /// in the log, or in memory, is waited for before, by all that write.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;

@@ -323,7 +323,8 @@ pub(crate) fn check_salvage(salvage: &Salvage, forest: &Arc<Forest>) -> Vec<Find
     report.findings
 }
 
-/// Keyspaces of entries that end without their deadlines, and the other way round, and kinds that nobody knows.
+/// Keyspaces of entries that end without their deadlines, and the other way round, and kinds that
+/// nobody knows.
 fn lone_halves(list: &[(String, KeyspaceEntry)]) -> Vec<Finding> {
     let visible = || list.iter().filter(|(name, _)| is_visible(name));
     let kinds: HashMap<&str, u16> =

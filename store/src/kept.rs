@@ -24,8 +24,8 @@ const VERSIONS_SPARE: usize = 8;
 /// Entries of the queue that may be of versions which are gone, at least.
 const QUEUE_SPARE: usize = 1024;
 
-/// How many times as many keys have to be kept as have changed since a snapshot before those are looked up,
-/// and not all of the others passed over.
+/// How many times as many keys have to be kept as have changed since a snapshot before those are
+/// looked up, and not all of the others passed over.
 const FEW: usize = 8;
 
 /// A snapshot's number, and when it was opened.
@@ -122,9 +122,10 @@ impl State {
         self.queued += 1;
     }
 
-    /// What a closure makes of the keys of a keyspace that have changed since a snapshot, or more of them;
-    /// `None`, if not many more are kept of it. So is what a snapshot costs bounded by what has changed since
-    /// it was opened, whatever is kept for older ones: all is looked at where that is not much more.
+    /// What a closure makes of the keys of a keyspace that have changed since a snapshot, or more
+    /// of them; `None`, if not many more are kept of it. So is what a snapshot costs bounded by
+    /// what has changed since it was opened, whatever is kept for older ones: all is looked at
+    /// where that is not much more.
     pub(crate) fn since<T>(
         &self,
         (number, id): (u64, u64),

@@ -43,7 +43,8 @@ impl Keyspace {
         Self { shared: Arc::clone(shared), state, durability: shared.durability(), is_lent: false }
     }
 
-    /// To look at: it is refused to write by this handle, unless its entries are those that anybody writes.
+    /// To look at: it is refused to write by this handle, unless its entries are those that anybody
+    /// writes.
     pub(crate) fn lent(shared: &Arc<Shared>, state: Arc<KeyspaceState>) -> Self {
         Self { is_lent: true, ..Self::new(shared, state) }
     }

@@ -1,7 +1,7 @@
 //! What kind of entries a keyspace holds, and by which door it is opened.
 //!
-//! Purpose: entries that end take two keyspaces, which only `expiring` writes. The catalogue says which these
-//! are, so that no other door opens them to write.
+//! Purpose: entries that end take two keyspaces, which only `expiring` writes. The catalogue says
+//! which these are, so that no other door opens them to write.
 
 use std::fmt;
 
@@ -28,7 +28,8 @@ pub enum KeyspaceKind {
     Plain,
     /// Entries that end: [`Store::expiring`](crate::Store::expiring).
     Expiring,
-    /// The deadlines of a keyspace of entries that end, whose name is this one's without `.deadlines`.
+    /// The deadlines of a keyspace of entries that end, whose name is this one's without
+    /// `.deadlines`.
     Deadlines,
 }
 
@@ -51,7 +52,8 @@ impl KeyspaceKind {
         }
     }
 
-    /// The kind with a number of the catalogue; a keyspace of which none is said is opened as any other.
+    /// The kind with a number of the catalogue; a keyspace of which none is said is opened as any
+    /// other.
     pub(crate) fn numbered(number: u16) -> Option<Self> {
         match number {
             KIND_UNSAID | KIND_PLAIN => Some(Self::Plain),

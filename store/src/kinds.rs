@@ -77,7 +77,8 @@ fn an_old_store_is_read_where_nothing_can_be_said() {
 
 #[test]
 fn old_keyspaces_that_do_not_belong_together_are_not_taken_for_halves() {
-    // Entries without their row, rows of others, values too short, and rows alone: as after a rename of one half.
+    // Entries without their row, rows of others, values too short, and rows alone: as after a
+    // rename of one half.
     let fills: [fn(&Store) -> Result<()>; 4] = [
         |store| store.keyspace("all")?.insert("key", [0, 0, 0, 0, 0, 0, 9, 9, 1]).map(drop),
         |store| store.keyspace("all.deadlines")?.insert("task 1: do", "").map(drop),
@@ -156,9 +157,9 @@ fn handles_ask_the_catalogue_once_for_each_change_at_most() {
     assert!(looks() - before <= 2, "by its name, and by its number");
 }
 
-/// A leaf that a damaged tree has lost went by its keys alone to whoever lost such keys: bytes of anybody became
-/// entries with deadlines that nobody ever wrote. And each half was saved without the other: entries had no row
-/// that takes them away, rows were there without entries.
+/// A leaf that a damaged tree has lost went by its keys alone to whoever lost such keys: bytes of
+/// anybody became entries with deadlines that nobody ever wrote. And each half was saved without
+/// the other: entries had no row that takes them away, rows were there without entries.
 #[test]
 fn repaired_entries_end_as_they_were_written_and_have_their_rows() {
     let folder = tempfile::tempdir().unwrap();

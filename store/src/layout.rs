@@ -10,8 +10,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const STORE_ROOT: usize = 0;
 /// First bytes of the store's head.
 pub const STORE_MAGIC: [u8; 8] = *b"AdamStor";
-/// The version of the head and of the catalogue's entries that this code writes. A store of format 1 gets it
-/// with the first entry that says of what kind its keyspace is.
+/// The version of the head and of the catalogue's entries that this code writes. A store of format
+/// 1 gets it with the first entry that says of what kind its keyspace is.
 pub const STORE_FORMAT: u32 = 2;
 /// The lowest that this code reads: its entries do not say the kind.
 pub const STORE_FORMAT_MIN: u32 = 1;

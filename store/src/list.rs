@@ -1,11 +1,11 @@
 //! Which keyspaces there are: opening, creating, renaming, converting, dropping them.
 //!
 //! Purpose: each change of the catalogue is one transaction, and what handles know follows it.
-//! Invariants: entries that end and their deadlines are two keyspaces that are made, renamed, exchanged and
-//! dropped together, in one transaction: there is never one without the other. A keyspace of deadlines is not
-//! touched by its own name.
-//! Thread safety: the turn to write comes before the list, since who has it may wait for the list to open a
-//! keyspace.
+//! Invariants: entries that end and their deadlines are two keyspaces that are made, renamed,
+//! exchanged and dropped together, in one transaction: there is never one without the other. A
+//! keyspace of deadlines is not touched by its own name.
+//! Thread safety: the turn to write comes before the list, since who has it may wait for the list
+//! to open a keyspace.
 
 use std::sync::Arc;
 
@@ -147,8 +147,8 @@ impl Shared {
         Ok(self.list.lock())
     }
 
-    /// Changes which keyspaces there are, by one transaction, in a turn that may have been taken before. New
-    /// handles under `names` look for them anew, whatever came of it.
+    /// Changes which keyspaces there are, by one transaction, in a turn that may have been taken
+    /// before. New handles under `names` look for them anew, whatever came of it.
     fn change_list<'s, T>(
         &'s self,
         turn: Option<HeldTurn<'s>>,
@@ -169,7 +169,8 @@ impl Shared {
         changed
     }
 
-    /// Makes a keyspace of a kind that the catalogue has a number for; `None` if there is one of that name.
+    /// Makes a keyspace of a kind that the catalogue has a number for; `None` if there is one of
+    /// that name.
     pub(crate) fn create_keyspace(
         &self,
         name: &str,
@@ -186,8 +187,8 @@ impl Shared {
         })
     }
 
-    /// Makes both halves of a keyspace of entries that end, or says of those that are there what they are,
-    /// which `turn` was taken to look at. Does nothing where somebody else was first.
+    /// Makes both halves of a keyspace of entries that end, or says of those that are there what
+    /// they are, which `turn` was taken to look at. Does nothing where somebody else was first.
     pub(crate) fn create_ending<'s>(
         &'s self,
         turn: Option<HeldTurn<'s>>,
@@ -312,8 +313,8 @@ impl Shared {
         self.catalogue().rename(transaction, name, new_name, entry)
     }
 
-    /// Lets two keyspaces exchange their names, and those of their deadlines, in one commit. `kind`: which
-    /// both must have.
+    /// Lets two keyspaces exchange their names, and those of their deadlines, in one commit.
+    /// `kind`: which both must have.
     pub(crate) fn exchange_keyspaces(
         &self,
         one: &str,
@@ -385,7 +386,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives a keyspace an empty tree; the head of the one that it had, if nobody sees that any more.
+    /// Gives a keyspace an empty tree; the head of the one that it had, if nobody sees that any
+    /// more.
     fn clear_one(
         &self,
         transaction: &mut Transaction<'_>,
@@ -406,8 +408,8 @@ impl Shared {
         Ok(Some(map.head()))
     }
 
-    /// Drops a keyspace, and its deadlines if it has such, and frees what it held; false if there is none of
-    /// that name.
+    /// Drops a keyspace, and its deadlines if it has such, and frees what it held; false if there
+    /// is none of that name.
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<bool> {
         check_name(name)?;
         let beside = deadlines_of(name);

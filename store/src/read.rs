@@ -23,8 +23,8 @@ impl Keyspace {
     /// A longer value is not copied: the slice is its block in the store's memory. The block stays
     /// as it is while the slice lives, whatever becomes of the key, of the keyspace and of the
     /// store; its memory is used again when the last clone is gone. When the store is closed it is
-    /// copied to memory of its own, and nothing else of the store is kept for it. The child of a `fork` does not have that memory, and must not look at slices
-    /// that were lent before it.
+    /// copied to memory of its own, and nothing else of the store is kept for it. The child of a
+    /// `fork` does not have that memory, and must not look at slices that were lent before it.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;

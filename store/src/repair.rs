@@ -76,9 +76,9 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     Ok(report)
 }
 
-/// Saves what can be read of a store into an empty directory, both of any medium, whether anything is
-/// wrong or not. This is how the simulator of `testing/sim` stands in for a file system; programs use
-/// [`repair`].
+/// Saves what can be read of a store into an empty directory, both of any medium, whether anything
+/// is wrong or not. This is how the simulator of `testing/sim` stands in for a file system;
+/// programs use [`repair`].
 ///
 /// # Errors
 /// As [`repair`].

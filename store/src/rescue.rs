@@ -235,7 +235,8 @@ impl<'s> Rescue<'s> {
         named.into_iter().chain(unnamed).collect()
     }
 
-    /// Notes which keyspaces hold entries that end. Whose other half has no name any more is saved as bytes.
+    /// Notes which keyspaces hold entries that end. Whose other half has no name any more is saved
+    /// as bytes.
     fn halves(
         &mut self,
         mut named: BTreeMap<String, TreePlace>,
@@ -415,8 +416,9 @@ impl<'s> Rescue<'s> {
         Ok(())
     }
 
-    /// Leaves whose owner is a guess by the range of their keys, and holds entries that end or deadlines: there
-    /// each entry and its row prove one another. What is not proved belongs to nobody that is known.
+    /// Leaves whose owner is a guess by the range of their keys, and holds entries that end or
+    /// deadlines: there each entry and its row prove one another. What is not proved belongs to
+    /// nobody that is known.
     fn proved(
         &self,
         orphans: Vec<(Option<usize>, u64)>,

@@ -1,8 +1,9 @@
 //! Entries that end, and their deadlines, in a store that is made of a damaged one.
 //!
-//! Purpose: the two halves of such a keyspace are saved one by one, and each may have lost what the other one
-//! has.
-//! Invariants: in the new store each entry that has a deadline has its row, and no other row is there.
+//! Purpose: the two halves of such a keyspace are saved one by one, and each may have lost what the
+//! other one has.
+//! Invariants: in the new store each entry that has a deadline has its row, and no other row is
+//! there.
 
 use std::collections::HashMap;
 
@@ -20,7 +21,8 @@ use crate::store::Store;
 /// Changes that are committed at once.
 const BATCH_ENTRIES: usize = 1000;
 
-/// A keyspace of the new store, made if there is none: of a kind of which the catalogue has the number.
+/// A keyspace of the new store, made if there is none: of a kind of which the catalogue has the
+/// number.
 pub(crate) fn keyspace_in(
     target: &Store,
     name: &str,
@@ -44,8 +46,8 @@ fn halves_in(target: &Store, name: &str) -> Result<(Keyspace, Keyspace)> {
     ))
 }
 
-/// Whether pairs are all those of a half of such a keyspace, of which the other half knows, as far as that was
-/// saved or is among what was lost.
+/// Whether pairs are all those of a half of such a keyspace, of which the other half knows, as far
+/// as that was saved or is among what was lost.
 pub(crate) fn are_halves(
     target: &Store,
     name: &str,

@@ -1,12 +1,12 @@
 //! What the handles of one store share: its heap, its catalogue and the keyspaces in use.
 //!
 //! Purpose: the two doors through which every operation goes: `view` to read, `transaction` to
-//! write. Both refuse a closed store, the child of a fork, and a thread that already holds the store's
-//! lock. What cannot fail, such as a drop, does nothing in the child of a fork.
-//! Invariants: what the handles of a keyspace share is listed here while the keyspace exists and has been
-//! opened (`list.rs`); whether it still exists is what the catalogue says.
-//! Thread safety, lock order: the turn to write, `list`, the heap's lock; `spare_content` is held for
-//! itself. The list is held while a
+//! write. Both refuse a closed store, the child of a fork, and a thread that already holds the
+//! store's lock. What cannot fail, such as a drop, does nothing in the child of a fork.
+//! Invariants: what the handles of a keyspace share is listed here while the keyspace exists and
+//! has been opened (`list.rs`); whether it still exists is what the catalogue says.
+//! Thread safety, lock order: the turn to write, `list`, the heap's lock; `spare_content` is held
+//! for itself. The list is held while a
 //! keyspace is created or dropped, which waits for the device; operations on a keyspace that is
 //! open never touch it.
 
@@ -359,9 +359,9 @@ impl Shared {
         })
     }
 
-    /// Waits for what was committed by now as a commit with this durability would. All that has nothing to
-    /// change, and does not ask the heap for a transaction, comes here: what it found is as safe then as what
-    /// it would have written. Closing has waited for all of it.
+    /// Waits for what was committed by now as a commit with this durability would. All that has
+    /// nothing to change, and does not ask the heap for a transaction, comes here: what it found is
+    /// as safe then as what it would have written. Closing has waited for all of it.
     pub(crate) fn settle(&self, durability: Durability) -> Result<()> {
         self.admit()?;
         Ok(self.heap.settle(durability)?)
@@ -409,8 +409,8 @@ impl Shared {
         if self.heap.has_turn() { Err(Error::WithinExclusive) } else { Ok(()) }
     }
 
-    /// What every call asks first, before it takes a lock: not in the child of a fork, where there is no
-    /// store, and not within a closure that holds the store's lock.
+    /// What every call asks first, before it takes a lock: not in the child of a fork, where there
+    /// is no store, and not within a closure that holds the store's lock.
     #[inline]
     pub(crate) fn admit(&self) -> Result<()> {
         self.refuse_child()?;
@@ -421,8 +421,8 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         if self.is_child() {
-            // Threads stayed with the parent, and so did the right to remove files. What they share is
-            // left where it is.
+            // Threads stayed with the parent, and so did the right to remove files. What they share
+            // is left where it is.
             std::mem::forget((Arc::clone(&self.heap), Arc::clone(&self.versions)));
             let forest = Arc::clone(self.catalogue.forest());
             return std::mem::forget((Arc::clone(&self.caretaker), forest));

@@ -1,10 +1,10 @@
 //! Sets of keys as disjoint intervals.
 //!
-//! Purpose: what a transaction has looked at, and where it knows that nothing is left: both grow at an end,
-//! one key after the other, and stay one interval.
-//! Invariants: intervals do not overlap and do not touch. Each begins with a key (the empty one is below all)
-//! and ends before another, or has no end. The key that follows `key` is `key` and a zero byte.
-//! Thread safety: none of its own.
+//! Purpose: what a transaction has looked at, and where it knows that nothing is left: both grow at
+//! an end, one key after the other, and stay one interval.
+//! Invariants: intervals do not overlap and do not touch. Each begins with a key (the empty one is
+//! below all) and ends before another, or has no end. The key that follows `key` is `key` and a
+//! zero byte. Thread safety: none of its own.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
@@ -78,8 +78,8 @@ impl Spans {
         self.spans.len()
     }
 
-    /// Adds the keys from one on and before another. O(log n), of those that become one with it too, spread
-    /// over the calls that made them.
+    /// Adds the keys from one on and before another. O(log n), of those that become one with it
+    /// too, spread over the calls that made them.
     pub(crate) fn insert(&mut self, mut start: Slice, mut end: Option<Slice>) {
         if end.as_ref().is_some_and(|end| *end <= start) {
             return;
@@ -125,7 +125,8 @@ impl Spans {
         span.1.as_ref().is_none_or(|end| end[..] > *key).then_some(span)
     }
 
-    /// The interval that holds the keys before this one, as far as it goes; `None`: the last keys of all.
+    /// The interval that holds the keys before this one, as far as it goes; `None`: the last keys
+    /// of all.
     pub(crate) fn before(&self, end: Option<&[u8]>) -> Option<Span<'_>> {
         let bounds = (Unbounded, end.map_or(Unbounded, Excluded));
         let span = self.spans.range::<[u8], _>(bounds).next_back()?;
@@ -149,8 +150,8 @@ impl Spans {
         })
     }
 
-    /// What is left of a range without those of its keys that are at its ends, or at one of them (0: the low
-    /// one); `None` for nothing.
+    /// What is left of a range without those of its keys that are at its ends, or at one of them
+    /// (0: the low one); `None` for nothing.
     pub(crate) fn narrowed(&self, range: &KeyRange, at: Option<usize>) -> Option<KeyRange> {
         let mut left = range.clone();
         if self.is_empty() {

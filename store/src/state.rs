@@ -1,11 +1,12 @@
 //! One keyspace, as handles have it.
 //!
 //! Purpose: which tree is a keyspace's, without asking the catalogue at each operation.
-//! Invariants: a tree is a keyspace's until a transaction gives it another one or drops it, and that
-//! transaction counts `version` up before. It may yet fail: so the first who comes after it asks the catalogue,
-//! which is right under every lock, and what it says is good until the next such transaction. Another name
-//! changes nothing of all this.
-//! Thread safety: `version` changes under the exclusive lock, everybody else looks under the heap's lock.
+//! Invariants: a tree is a keyspace's until a transaction gives it another one or drops it, and
+//! that transaction counts `version` up before. It may yet fail: so the first who comes after it
+//! asks the catalogue, which is right under every lock, and what it says is good until the next
+//! such transaction. Another name changes nothing of all this.
+//! Thread safety: `version` changes under the exclusive lock, everybody else looks under the heap's
+//! lock.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,8 +23,8 @@ use crate::layout::KeyspaceEntry;
 use crate::limits::check_plain;
 use crate::map::Map;
 
-/// One keyspace under a name and with a tree that it had when it was opened, whatever the number of its
-/// handles.
+/// One keyspace under a name and with a tree that it had when it was opened, whatever the number of
+/// its handles.
 #[derive(Debug)]
 pub(crate) struct KeyspaceState {
     pub(crate) name: Box<str>,
@@ -63,8 +64,8 @@ impl KeyspaceState {
         self.place.version.load(Ordering::Acquire) == self.version
     }
 
-    /// What keeps the keyspace, unless it was dropped. To be called under the lock that `heap` stands
-    /// for.
+    /// What keeps the keyspace, unless it was dropped. To be called under the lock that `heap`
+    /// stands for.
     #[inline]
     pub(crate) fn map<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<Cow<'_, Map>> {
         if self.is_current() {

@@ -172,8 +172,8 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// The name is empty or too long, the store is closed or has no space; [`Error::WrongKind`] if its entries
-    /// end, see [`Store::expiring`].
+    /// The name is empty or too long, the store is closed or has no space; [`Error::WrongKind`] if
+    /// its entries end, see [`Store::expiring`].
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
         self.keyspace_with(name, KeyspaceOptions::new())
     }
@@ -273,8 +273,8 @@ impl Store {
         }
     }
 
-    /// Opens a keyspace that exists, of any kind, to look at what is stored: a value of one whose entries end
-    /// begins with its deadline, see `docs/format/expiring.md`. Only one of the kind
+    /// Opens a keyspace that exists, of any kind, to look at what is stored: a value of one whose
+    /// entries end begins with its deadline, see `docs/format/expiring.md`. Only one of the kind
     /// [`KeyspaceKind::Plain`](crate::KeyspaceKind::Plain) can be written by it.
     ///
     /// ```
@@ -314,8 +314,8 @@ impl Store {
     }
 
     /// Drops a keyspace and frees all it held, in one commit; false if there is none of that
-    /// name. Handles to it get [`Error::KeyspaceDropped`] from then on. One whose entries end is dropped with
-    /// their deadlines. O(entries).
+    /// name. Handles to it get [`Error::KeyspaceDropped`] from then on. One whose entries end is
+    /// dropped with their deadlines. O(entries).
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -327,14 +327,15 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// The name is empty or too long, or the store is closed; [`Error::WrongKind`] for deadlines by themselves.
+    /// The name is empty or too long, or the store is closed; [`Error::WrongKind`] for deadlines by
+    /// themselves.
     pub fn drop_keyspace(&self, name: &str) -> Result<bool> {
         self.shared.drop_keyspace(name)
     }
 
     /// Gives a keyspace another name, in one commit. What it holds stays where it is, also for open
-    /// snapshots. Handles to it stay good and go on giving the name that they were opened by. One whose
-    /// entries end is renamed with their deadlines. O(log keyspaces).
+    /// snapshots. Handles to it stay good and go on giving the name that they were opened by. One
+    /// whose entries end is renamed with their deadlines. O(log keyspaces).
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -349,8 +350,9 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::UnknownKeyspace`] if there is none of that name, [`Error::KeyspaceExists`] if there is
-    /// one of the new name, be it the same, or one that the deadlines would have; [`Error::WrongKind`] for
-    /// deadlines by themselves; a name is empty or too long, or the store is closed.
+    /// one of the new name, be it the same, or one that the deadlines would have;
+    /// [`Error::WrongKind`] for deadlines by themselves; a name is empty or too long, or the store
+    /// is closed.
     pub fn rename_keyspace(&self, name: &str, new_name: &str) -> Result<()> {
         self.shared.rename_keyspace(name, new_name)
     }
@@ -376,9 +378,9 @@ impl Store {
     }
 
     /// Makes a keyspace one of another engine, in one commit; false if it is one already. Handles
-    /// to it stay good. Deadlines of entries stay with the default engine. Entries stay in their blocks: what the commit writes, and what
-    /// space is needed for, are the nodes of the new tree. Readers and writers wait meanwhile.
-    /// O(n log n).
+    /// to it stay good. Deadlines of entries stay with the default engine. Entries stay in their
+    /// blocks: what the commit writes, and what space is needed for, are the nodes of the new tree.
+    /// Readers and writers wait meanwhile. O(n log n).
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
@@ -392,8 +394,9 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownKeyspace`] if there is none of that name; [`Error::WrongKind`] for deadlines by
-    /// themselves; the name is empty or too long, the store is closed, or there is no space: then nothing was changed.
+    /// [`Error::UnknownKeyspace`] if there is none of that name; [`Error::WrongKind`] for deadlines
+    /// by themselves; the name is empty or too long, the store is closed, or there is no space:
+    /// then nothing was changed.
     pub fn convert_keyspace(&self, name: &str, engine: Engine) -> Result<bool> {
         let converted = self.shared.convert_keyspace(name, engine)?;
         self.shared.caretaker().start()?;
@@ -633,8 +636,8 @@ impl Store {
     }
 
     /// Gives free space of the heap below back to the file system: the pool file ends with what is
-    /// used, and whole free chunks of 256 KiB within it become holes; of the log the smallest files stay that
-    /// are ready. Readers and writers wait while it runs. O(pages).
+    /// used, and whole free chunks of 256 KiB within it become holes; of the log the smallest files
+    /// stay that are ready. Readers and writers wait while it runs. O(pages).
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -693,10 +696,10 @@ impl Store {
     }
 
     /// Brings all commits to the pool file and lets the store go, so that the next open has
-    /// nothing to recover. Files, the lock, threads and memory are given back, whoever still has handles;
-    /// only values that are lent stay, as copies, and all of the memory, and the lock, while a
-    /// [`ReservedValue`] is left. Other handles get [`Error::Closed`] from then on. Dropping the last
-    /// handle does the same, but cannot tell of a failure.
+    /// nothing to recover. Files, the lock, threads and memory are given back, whoever still has
+    /// handles; only values that are lent stay, as copies, and all of the memory, and the lock,
+    /// while a [`ReservedValue`] is left. Other handles get [`Error::Closed`] from then on.
+    /// Dropping the last handle does the same, but cannot tell of a failure.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

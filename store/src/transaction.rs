@@ -95,8 +95,8 @@ struct Table {
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     pub(crate) read: ReadSet,
-    /// Keys under which the transaction sees nothing: not all of them. One is taken out when it is written,
-    /// and when its write is undone.
+    /// Keys under which the transaction sees nothing: not all of them. One is taken out when it is
+    /// written, and when its write is undone.
     pub(crate) empty: Spans,
     /// Entries and own writes that iterators looked at.
     #[cfg(test)]
@@ -179,8 +179,8 @@ impl Transaction {
         self.durability = durability;
     }
 
-    /// How often the closure was run that [`Store::transaction`](crate::Store::transaction) gave it to, this
-    /// time among them; 1 of all others.
+    /// How often the closure was run that [`Store::transaction`](crate::Store::transaction) gave it
+    /// to, this time among them; 1 of all others.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;

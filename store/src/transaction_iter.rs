@@ -1,11 +1,11 @@
 //! Iterating within a transaction.
 //!
-//! Purpose: what a snapshot sees and own writes, in one order, from both ends. Neither is copied: own
-//! writes are walked where they are. Where nothing is left, since the transaction has removed it, is
-//! remembered (`spans.rs`) and passed over at once.
+//! Purpose: what a snapshot sees and own writes, in one order, from both ends. Neither is copied:
+//! own writes are walked where they are. Where nothing is left, since the transaction has removed
+//! it, is remembered (`spans.rs`) and passed over at once.
 //! Invariants: the read set covers all keys from each end up to what was yielded there last, the
-//! gaps between them too; the whole range once the iterator has ended. Keys that are remembered as empty have
-//! an own write that removes them, or were not there when the transaction began.
+//! gaps between them too; the whole range once the iterator has ended. Keys that are remembered as
+//! empty have an own write that removes them, or were not there when the transaction began.
 
 use std::cmp::Ordering;
 use std::collections::btree_map::Range;
@@ -30,8 +30,8 @@ const WORTH_NOTING: usize = 8;
 /// Entries of a keyspace as a transaction sees them, by key, from both ends: pairs, or what
 /// [`TransactionIter::keys`] and [`TransactionIter::entries`] make of them.
 ///
-/// What the transaction has removed is passed over at once where that has been done before: taking the
-/// first entry out, time and again, is O(log n) each.
+/// What the transaction has removed is passed over at once where that has been done before: taking
+/// the first entry out, time and again, is O(log n) each.
 pub struct TransactionIter<'t, T = (Slice, Slice)> {
     /// `None` where no key can be, or after the end; an error is yielded first.
     walk: Result<Option<Walk<'t, T>>>,
@@ -117,7 +117,8 @@ impl Transaction {
         self.end_of(keyspace, 1)
     }
 
-    /// The entry at an end. What was fetched for it is kept: who takes entries out from an end asks again.
+    /// The entry at an end. What was fetched for it is kept: who takes entries out from an end asks
+    /// again.
     fn end_of(&mut self, keyspace: &Keyspace, end: usize) -> Result<Option<(Slice, Slice)>> {
         let (tables, kept) = self.parts(keyspace)?;
         let ahead = kept[end].take().unwrap_or_else(|| tables.ahead());
@@ -230,7 +231,8 @@ struct Walk<'t, T> {
     range: KeyRange,
     /// The keys that may be left; moves where it is known that nothing is.
     left: KeyRange,
-    /// What was there when the transaction began, and what was taken of it at each end and not yielded.
+    /// What was there when the transaction began, and what was taken of it at each end and not
+    /// yielded.
     inner: Iter<T>,
     near: [Option<T>; 2],
     own: Range<'t, Slice, Written>,
@@ -328,7 +330,8 @@ impl<'t, T: Shape> Walk<'t, T> {
                 self.own_yielded = true;
                 return Ok(Some(T::of_pair(key.clone(), value)));
             }
-            // One that the transaction removed is passed over, and so is all that is known to be empty there.
+            // One that the transaction removed is passed over, and so is all that is known to be
+            // empty there.
             passed.note(key);
             if !self.jump(end, key) {
                 return Ok(None);
@@ -367,8 +370,8 @@ impl<'t, T: Shape> Walk<'t, T> {
         Ok(())
     }
 
-    /// Goes on behind the keys around this one under which nothing is; false if that is the end. Not where
-    /// the other end was begun with, whose place is not kept: there is less to be spared.
+    /// Goes on behind the keys around this one under which nothing is; false if that is the end.
+    /// Not where the other end was begun with, whose place is not kept: there is less to be spared.
     fn jump(&mut self, end: usize, key: &Slice) -> bool {
         if self.is_begun[1 - end] {
             return true;

@@ -153,10 +153,12 @@ pub(crate) fn parent_of(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
     Ok((Arc::new(OsDirectory::open(parent)?), name))
 }
 
-/// The directory that a path lies in, without links and dots, and its name there, as directories take it.
+/// The directory that a path lies in, without links and dots, and its name there, as directories
+/// take it.
 ///
 /// # Errors
-/// [`Error::Missing`] for the directory, [`Error::NotAStore`] for a path without a name; those of the system.
+/// [`Error::Missing`] for the directory, [`Error::NotAStore`] for a path without a name; those of
+/// the system.
 pub(crate) fn split(path: &Path) -> Result<(PathBuf, String)> {
     let Some(name) = path.file_name() else {
         return Err(Error::NotAStore { path: path.into(), found: "a path without a name".into() });

@@ -500,8 +500,8 @@ impl ReadSet {
         }
     }
 
-    /// Notes that all keys from an end of a range up to this one were looked at (0: the low end, 1: the high
-    /// one); `None`: all of it. One iterator at a time does so.
+    /// Notes that all keys from an end of a range up to this one were looked at (0: the low end, 1:
+    /// the high one); `None`: all of it. One iterator at a time does so.
     pub(crate) fn cover(&mut self, end: usize, range: &KeyRange, key: Option<&Slice>) {
         if self.is_needless {
             return;

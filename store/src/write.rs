@@ -160,8 +160,8 @@ impl Keyspace {
         self.shared.clear_keyspaces(&[&self.state], self.durability)
     }
 
-    /// Waits for what was committed by now as a write by this handle does, without writing: for a caller that
-    /// looked first and found nothing to change.
+    /// Waits for what was committed by now as a write by this handle does, without writing: for a
+    /// caller that looked first and found nothing to change.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;

@@ -1,7 +1,8 @@
 //! A store that was closed gives back what it had of the system, whoever still has handles of it.
 //!
-//! Each kept handle kept a tebibyte of addresses and five descriptors of its store: after 144 closed stores
-//! in one process, of fixtures or tracebacks that nobody lets go of, the next could not be opened.
+//! Each kept handle kept a tebibyte of addresses and five descriptors of its store: after 144
+//! closed stores in one process, of fixtures or tracebacks that nobody lets go of, the next could
+//! not be opened.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
@@ -86,8 +87,8 @@ fn a_thousand_closed_stores_keep_no_descriptor_and_no_addresses() {
     }
 }
 
-/// A value that is lent has memory of its own when its store was closed: it stays what it was, whatever is
-/// then done to the store's files.
+/// A value that is lent has memory of its own when its store was closed: it stays what it was,
+/// whatever is then done to the store's files.
 #[test]
 fn what_is_lent_outlives_the_files_of_its_store() {
     let _alone = alone();

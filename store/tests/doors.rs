@@ -23,8 +23,8 @@ fn judge(path: &Path, count: u64) {
     assert_eq!(store.open_keyspace("numbers").unwrap().len().unwrap(), count);
 }
 
-/// It could be opened and checked, which advised to repair it; `repair`, `compact`, `backup` and `restore`
-/// said that it was no store.
+/// It could be opened and checked, which advised to repair it; `repair`, `compact`, `backup` and
+/// `restore` said that it was no store.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_path_that_is_no_text_is_a_path_everywhere() {
@@ -44,7 +44,8 @@ fn a_path_that_is_no_text_is_a_path_everywhere() {
     restore(&copy, &again).unwrap();
     judge(&again, 300);
     assert_eq!(repair(&again).unwrap().damaged_path, None);
-    // The head of the pool is lost, not what is in it, nor in the log of a store that was written to.
+    // The head of the pool is lost, not what is in it, nor in the log of a store that was written
+    // to.
     fill(&again, 300);
     let mut bytes = fs::read(again.join("pool")).unwrap();
     bytes[20] ^= 1;

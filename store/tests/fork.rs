@@ -1,9 +1,10 @@
-//! The child of a fork gets an error from every call on a store, or does no harm; its parent goes on.
+//! The child of a fork gets an error from every call on a store, or does no harm; its parent goes
+//! on.
 //!
-//! `check` and `stats` ended such a child by a signal, for they looked at the store's memory before they
-//! asked; closing a store with an lsm keyspace, and dropping its last handle, panicked, for they waited for
-//! threads that stayed with the parent; and what a child dropped was unmapped, whatever it had mapped at
-//! these addresses meanwhile.
+//! `check` and `stats` ended such a child by a signal, for they looked at the store's memory before
+//! they asked; closing a store with an lsm keyspace, and dropping its last handle, panicked, for
+//! they waited for threads that stayed with the parent; and what a child dropped was unmapped,
+//! whatever it had mapped at these addresses meanwhile.
 #![cfg(target_os = "linux")]
 
 use std::ops::ControlFlow;
@@ -365,8 +366,8 @@ fn every_call_of_a_child_is_refused_or_does_no_harm() {
     }
 }
 
-/// Dropping the last handles of a store in a child unmaps nothing of the child's own, takes no lock from
-/// the parent, and removes no file that the parent has yet to read.
+/// Dropping the last handles of a store in a child unmaps nothing of the child's own, takes no lock
+/// from the parent, and removes no file that the parent has yet to read.
 #[test]
 fn a_child_drops_everything_and_the_parent_goes_on() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,9 @@
 //! Which door opens a keyspace, and entries that end with their deadlines as one.
 //!
-//! A keyspace of entries that end, opened as any other, lent the bytes of deadlines and took values that no
-//! later iteration got past. Renamed without its deadlines, it lost them for good to whoever asked for entries
-//! that end under the old name; dropped, it left them to the next one of that name.
+//! A keyspace of entries that end, opened as any other, lent the bytes of deadlines and took values
+//! that no later iteration got past. Renamed without its deadlines, it lost them for good to
+//! whoever asked for entries that end under the old name; dropped, it left them to the next one of
+//! that name.
 
 use std::time::Duration;
 

@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::workspace::Workspace;
 
 const PACKAGE: &str = "adamant-capi";
-/// Under what name the shared library is looked for when a program starts: see interfaces/capi/build.rs.
+/// Under what name the shared library is looked for when a program starts: see
+/// interfaces/capi/build.rs.
 const SONAME: &str = "libadamant.so.1";
 
 /// Builds and installs; `is_development`: quickly, with assertions, as the tests want it.

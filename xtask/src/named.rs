@@ -1,8 +1,9 @@
 //! Names of source files that comments and documents give: each must be there.
 //!
-//! Purpose: a comment that sends its reader to another file outlives that file, or its name. In Rust a bare
-//! name is that of a file of the same crate; one with folders before it ends the path of any file.
-//! In Markdown any file will do. Decisions and the list of changes tell of what was, and are left alone.
+//! Purpose: a comment that sends its reader to another file outlives that file, or its name. In
+//! Rust a bare name is that of a file of the same crate; one with folders before it ends the path
+//! of any file. In Markdown any file will do. Decisions and the list of changes tell of what was,
+//! and are left alone.
 
 use std::collections::BTreeSet;
 

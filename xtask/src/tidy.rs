@@ -2,7 +2,9 @@
 //!
 //! Fails on serialisation that depends on the machine, an `unsafe` without its proof or in a
 //! crate that needs none, a layout without its page of docs/format, characters that are no
-//! ASCII, unfinished work, and comments and documents that name source files which are not there; of Python sources the characters, and paths of a machine. Lengths are printed to be looked at; none of them fails.
+//! ASCII, unfinished work, and comments and documents that name source files which are not there;
+//! of Python sources the characters, and paths of a machine. Lengths are printed to be looked at;
+//! none of them fails.
 
 use std::path::{Path, PathBuf};
 

@@ -52,7 +52,8 @@ pub trait Write: Read {
     /// Its contents are unspecified until written. It is published by the commit.
     ///
     /// # Errors
-    /// One of which `is_out_of_space` holds when the pool cannot grow; the transaction is still whole.
+    /// One of which `is_out_of_space` holds when the pool cannot grow; the transaction is still
+    /// whole.
     fn reserve(&mut self, bytes: u64) -> Result<u64>;
 
     /// As [`Write::reserve`], with the first `bytes` bytes zero.

@@ -271,23 +271,23 @@ impl Heap {
         }
     }
 
-    /// The same, whatever the threads would do of it; each record is about a part, for the room that it
-    /// takes.
+    /// The same, whatever the threads would do of it; each record is about a part, for the room
+    /// that it takes.
     pub(crate) fn recycle_all(&self, image: &Exclusive<'_>) {
         self.recycle(image);
         while self.supply().recycle_part(image, self.pins.released(), RECYCLED_PART) {}
     }
 
-    /// Has those who reserve give up the runs that they take blocks from: one that is empty is known
-    /// to be, then. They take others, or the same again.
+    /// Has those who reserve give up the runs that they take blocks from: one that is empty is
+    /// known to be, then. They take others, or the same again.
     pub(crate) fn give_up_runs(&self, writer: &mut Writer) {
         let take_back = |run, words: &[u64]| self.space.arena().take_back(run, words);
         writer.shard.give_up(take_back);
         self.desks.used().for_each(|mut desk| desk.shard.give_up(take_back));
     }
 
-    /// Looks at the bitmaps of all runs: those that are empty are known to be, then. A few at a time, so
-    /// that nobody waits long.
+    /// Looks at the bitmaps of all runs: those that are empty are known to be, then. A few at a
+    /// time, so that nobody waits long.
     pub(crate) fn look_at_runs(&self) -> Result<()> {
         loop {
             let _image = self.read_image()?;
@@ -392,8 +392,8 @@ impl Heap {
         !is_planted("R6.a-child-goes-on") && self.space.image.fork().is_child()
     }
 
-    /// Fails in the child of a fork, as all calls do there. One load, which waits for nobody: a lock
-    /// may be held in a child by a thread that stayed with the parent.
+    /// Fails in the child of a fork, as all calls do there. One load, which waits for nobody: a
+    /// lock may be held in a child by a thread that stayed with the parent.
     ///
     /// # Errors
     /// `Error::Misuse`.
@@ -518,8 +518,9 @@ impl Heap {
         Ok(result)
     }
 
-    /// Waits for what was committed by now as a commit with this durability would: for a caller that found
-    /// nothing to change. It is promised what it found: a key removed once more stays removed.
+    /// Waits for what was committed by now as a commit with this durability would: for a caller
+    /// that found nothing to change. It is promised what it found: a key removed once more stays
+    /// removed.
     ///
     /// # Errors
     /// `Error::Poisoned` if that fails or failed; `Error::Misuse` in the child of a fork.
@@ -678,11 +679,11 @@ impl Heap {
         }
     }
 
-    /// Makes everything durable, applies it to the pool, ends all threads and gives back what the heap
-    /// has of the system: its files, its lock, so that the directory can be opened again, and its
-    /// memory, but for the pages of what was lent as slices, which are copied and stay until the last
-    /// one is gone. While a reservation is left, all of the memory stays, and the lock. Waits for views;
-    /// later ones, and transactions, are refused.
+    /// Makes everything durable, applies it to the pool, ends all threads and gives back what the
+    /// heap has of the system: its files, its lock, so that the directory can be opened again, and
+    /// its memory, but for the pages of what was lent as slices, which are copied and stay until
+    /// the last one is gone. While a reservation is left, all of the memory stays, and the lock.
+    /// Waits for views; later ones, and transactions, are refused.
     ///
     /// # Errors
     /// `Error::Poisoned` if something is not durable; dropping the heap would not have told.
@@ -705,8 +706,8 @@ impl Heap {
         self.lent.close();
         self.directory.close();
         if let Some(lock) = self.lock.lock().take() {
-            // SAFETY: there are no views, no transactions and no reservations, and there will be none;
-            // slices, of which there will be no more either, lie in these ranges.
+            // SAFETY: there are no views, no transactions and no reservations, and there will be
+            // none; slices, of which there will be no more either, lie in these ranges.
             let is_free = is_all_there && unsafe { image.give_up(&kept) }.is_ok();
             if is_free {
                 drop(lock.lock().take());

@@ -39,8 +39,8 @@ impl Heap {
 }
 
 impl Heap {
-    /// As [`Heap::take_turn`], unless others have the turn for longer than this; then `None`. What is waited
-    /// for before, room in the log and in memory, is not counted.
+    /// As [`Heap::take_turn`], unless others have the turn for longer than this; then `None`. What
+    /// is waited for before, room in the log and in memory, is not counted.
     ///
     /// # Errors
     /// As [`Heap::transaction`].

@@ -228,7 +228,8 @@ impl Exclusive<'_> {
             }
         }
         for &(start, end) in &pages {
-            // SAFETY: blocks that are there; nobody stores to what others have shared references to.
+            // SAFETY: blocks that are there; nobody stores to what others have shared references
+            // to.
             unsafe { image.data.keep(start, end - start)? };
         }
         // Whoever comes later finds that nothing lies below the end.

@@ -58,8 +58,8 @@ pub(crate) fn lay_over(image: &Image, tail: &Tail, lost: &mut BTreeSet<u64>) -> 
     })
 }
 
-/// Makes the image as long as its heap says that it is: what was allocated but not written is named by
-/// no record.
+/// Makes the image as long as its heap says that it is: what was allocated but not written is named
+/// by no record.
 ///
 /// # Errors
 /// Those of the medium.

@@ -276,7 +276,8 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         let mut image = self.share.iter().map(|share| &share.space().image);
         if image.any(|image| image.fork().is_child()) {
-            // It is the parent's to give back, whose locks may be held by threads that are not here.
+            // It is the parent's to give back, whose locks may be held by threads that are not
+            // here.
             return;
         }
         self.let_go();

@@ -79,8 +79,8 @@ impl Salvage {
         };
         let Pages { image, mut lost, last_sequence, records } = pages;
         let classes = load_classes(&image, &lost, file.path(), &mut note)?;
-        // Where pages have checksums, what they say of structure is worth something if all are whole;
-        // then it is the rules that tell of a pool whose checksums were made to fit.
+        // Where pages have checksums, what they say of structure is worth something if all are
+        // whole; then it is the rules that tell of a pool whose checksums were made to fit.
         let is_whole = findings.is_empty() && !is_planted("R7.a-repair-trusts-checksums");
         let mut note = |error| findings.push(Finding::of(error, file.path()));
         let report = (journal == JournalKind::Undo || is_whole)
@@ -110,8 +110,8 @@ impl Salvage {
         self.journal
     }
 
-    /// Blocks that are allocated, extents included, where they were counted: under the undo journal,
-    /// and under the redo journal if nothing else is wrong.
+    /// Blocks that are allocated, extents included, where they were counted: under the undo
+    /// journal, and under the redo journal if nothing else is wrong.
     pub fn allocated_blocks(&self) -> Option<u64> {
         self.blocks
     }

@@ -47,12 +47,12 @@ struct Plan {
 
 impl Heap {
     /// Gives free space back to the file system: the file ends with the last 256 KiB in use, and
-    /// such chunks before it that are free in whole become holes, where the file system has them. Of the
-    /// log the two smallest of the files stay that are ready, and those in use until a checkpoint.
-    /// What is free but kept by pins is not given back. Allocations back what they need again, or
-    /// fail for lack of space. Waits for views and transactions, which wait for it; must not
-    /// be called by the thread that has one. O(pages): bitmaps that were not looked at since the heap was
-    /// opened are looked at before, while others go on.
+    /// such chunks before it that are free in whole become holes, where the file system has them.
+    /// Of the log the two smallest of the files stay that are ready, and those in use until a
+    /// checkpoint. What is free but kept by pins is not given back. Allocations back what they need
+    /// again, or fail for lack of space. Waits for views and transactions, which wait for it; must
+    /// not be called by the thread that has one. O(pages): bitmaps that were not looked at since
+    /// the heap was opened are looked at before, while others go on.
     ///
     /// # Errors
     /// `Error::Poisoned`, `Error::Damaged` for descriptors that are not what was written,
@@ -66,8 +66,8 @@ impl Heap {
         Ok(Shrunk { log_bytes_released: self.journal.give_log_back()?, ..shrunk })
     }
 
-    /// As [`Heap::shrink`], but only what is known to be free without a look at the medium, and nothing of
-    /// the log: for those who do it again and again.
+    /// As [`Heap::shrink`], but only what is known to be free without a look at the medium, and
+    /// nothing of the log: for those who do it again and again.
     ///
     /// # Errors
     /// As [`Heap::shrink`].

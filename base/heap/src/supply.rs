@@ -193,8 +193,8 @@ impl<'h> Supply<'h> {
         arena.load_run(run, class, shape, is_open, |word| image.bitmap_word(run, shape, word))
     }
 
-    /// Makes a few of the bitmaps known that were not looked at since the heap was opened; false if there
-    /// is none left. A run that is damaged is passed over: its blocks stay where they are.
+    /// Makes a few of the bitmaps known that were not looked at since the heap was opened; false if
+    /// there is none left. A run that is damaged is passed over: its blocks stay where they are.
     ///
     /// # Errors
     /// `Error::Damaged` for descriptors that are not what was written; those of the medium.

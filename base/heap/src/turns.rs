@@ -121,7 +121,8 @@ impl<T> Turns<T> {
         }
     }
 
-    /// For one who was awake and gives up: the end of a turn may have counted on it to take the next one.
+    /// For one who was awake and gives up: the end of a turn may have counted on it to take the
+    /// next one.
     fn wake_in_its_place(&self) {
         let is_taken = self.taken.load(Ordering::SeqCst);
         if !is_taken
@@ -176,8 +177,8 @@ impl<T> Turns<T> {
         looks
     }
 
-    /// Sleeps until woken, or until that moment, which counts as awake again, or finds that it has the turn:
-    /// true.
+    /// Sleeps until woken, or until that moment, which counts as awake again, or finds that it has
+    /// the turn: true.
     fn sleep(&self, end: Option<Instant>) -> bool {
         let mut woken = self.woken.lock();
         self.asleep.fetch_add(1, Ordering::SeqCst);

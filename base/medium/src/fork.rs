@@ -4,9 +4,9 @@
 //! files, so a handle used in the child must be refused before it touches either. Asking the system
 //! for the process number would cost a system call for every read; a page that the kernel wipes in
 //! the child costs one load.
-//! Invariants: the page belongs to the process, as a fork does, and to no store: it is made with the
-//! first guard and stays. It holds a number that no process before this one had, or 0 in a child
-//! that has made no guard of its own yet.
+//! Invariants: the page belongs to the process, as a fork does, and to no store: it is made with
+//! the first guard and stays. It holds a number that no process before this one had, or 0 in a
+//! child that has made no guard of its own yet.
 //! Thread safety: any thread; nobody waits, so a fork finds nothing held.
 
 use std::ptr;

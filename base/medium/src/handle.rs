@@ -54,8 +54,8 @@ impl Handle {
     /// What a call on the descriptor gives.
     ///
     /// # Errors
-    /// Those of the call; for what [`source_of`] has words of its own, when it was closed and in the
-    /// child of a fork.
+    /// Those of the call; for what [`source_of`] has words of its own, when it was closed and in
+    /// the child of a fork.
     pub(crate) fn with<T>(
         &self,
         call: impl FnOnce(&OwnedFd) -> rustix::io::Result<T>,

@@ -31,8 +31,8 @@ pub fn text_of(name: &OsStr) -> Cow<'_, str> {
     text.into()
 }
 
-/// The name that a text stands for. Marks without the digits of such a byte stay as they are, and are
-/// refused as part of a name.
+/// The name that a text stands for. Marks without the digits of such a byte stay as they are, and
+/// are refused as part of a name.
 pub fn name_of(text: &str) -> Cow<'_, OsStr> {
     if !text.contains(MARK) {
         return OsStr::new(text).into();

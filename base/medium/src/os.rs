@@ -3,8 +3,8 @@
 //! Purpose: [`Directory`] and [`File`] on system calls, relative to an open directory, so that a
 //! directory renamed while open stays ours.
 //! Invariants: reads and writes are complete or fail; interrupted ones are repeated, syncs never.
-//! Thread safety: a file is its descriptor (`handle.rs`), and every call names its offset; nothing is
-//! shared but the window for stores through memory, which has a lock of its own.
+//! Thread safety: a file is its descriptor (`handle.rs`), and every call names its offset; nothing
+//! is shared but the window for stores through memory, which has a lock of its own.
 //!
 //! A write or allocation beyond the process's file size limit (`ulimit -f`) is `OutOfSpace`, but
 //! only in a process that ignores SIGXFSZ: by default that signal kills it first. We change no

@@ -52,8 +52,8 @@ impl Region {
     /// become usable by [`Region::commit`]. Both are rounded up to whole 2 MiB.
     ///
     /// # Errors
-    /// `Error::AddressSpace` when not even `bytes_min` bytes are to be had; `Error::Advice` when the
-    /// system gives them, but not what keeps them from the child of a fork.
+    /// `Error::AddressSpace` when not even `bytes_min` bytes are to be had; `Error::Advice` when
+    /// the system gives them, but not what keeps them from the child of a fork.
     pub fn reserve(bytes_max: u64, bytes_min: u64) -> Result<Region> {
         let refused = |source| Error::AddressSpace { needed_bytes: bytes_min, source };
         let too_many = || refused(io::Error::from(rustix::io::Errno::NOMEM));
@@ -195,8 +195,8 @@ impl Region {
         prefetch_line(self.base.as_ptr().wrapping_add(offset as usize));
     }
 
-    /// Replaces the pages by a private image of a file's: see `File::map_private`. The caller advises on
-    /// them.
+    /// Replaces the pages by a private image of a file's: see `File::map_private`. The caller
+    /// advises on them.
     ///
     /// # Safety
     /// As `File::map_private`.
@@ -393,8 +393,8 @@ impl Region {
         let end = end.filter(|&end| end <= self.bytes).ok_or_else(|| self.beyond(offset, len))?;
         let count = end - start;
         let copy = Region::reserve(count, count)?;
-        // SAFETY: the range lies in the region, checked above, and our caller promises that it can be
-        // read and that no byte of it changes.
+        // SAFETY: the range lies in the region, checked above, and our caller promises that it can
+        // be read and that no byte of it changes.
         let bytes = unsafe { std::slice::from_raw_parts(self.address(start), count as usize) };
         let fill = |part: &mut [u8], at: u64| {
             part.copy_from_slice(&bytes[at as usize..][..part.len()]);
@@ -424,8 +424,8 @@ impl Region {
             if start >= stop {
                 continue;
             }
-            // SAFETY: between two ranges that are kept, or before the first: our caller promises that
-            // nobody looks there any more.
+            // SAFETY: between two ranges that are kept, or before the first: our caller promises
+            // that nobody looks there any more.
             unsafe { unmap(at, start - at) };
             mapped.push((start, stop - start));
             at = stop;
@@ -460,8 +460,8 @@ impl Drop for Region {
             return;
         }
         for (address, len) in self.mapped().drain(..) {
-            // SAFETY: what `map` mapped and `give_up` left; its owner is gone, and with it all who may
-            // look.
+            // SAFETY: what `map` mapped and `give_up` left; its owner is gone, and with it all who
+            // may look.
             unsafe { unmap(address, len) };
         }
     }
@@ -584,7 +584,8 @@ fn prefetch_line(_address: *const u8) {}
 mod tests {
     use super::*;
 
-    /// It was said to be address space that was missing, and a limit that had nothing to do with it.
+    /// It was said to be address space that was missing, and a limit that had nothing to do with
+    /// it.
     #[test]
     fn advice_that_is_refused_is_called_that() {
         // No mapping has such an address: the system refuses any advice on it.

@@ -45,13 +45,13 @@ pub trait Directory: Send + Sync + Debug {
     fn sync(&self) -> Result<()>;
     /// The directory of that name in here, created if missing (durable after `sync` of this one).
     fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>>;
-    /// A handle of its own to the same directory, which [`Directory::close`] closes with all that was
-    /// opened through it; `None` where nothing is held open that could be closed.
+    /// A handle of its own to the same directory, which [`Directory::close`] closes with all that
+    /// was opened through it; `None` where nothing is held open that could be closed.
     fn open_again(&self) -> Result<Option<Arc<dyn Directory>>> {
         Ok(None)
     }
-    /// Closes this handle, and every file and subdirectory that was opened through it, whoever still
-    /// has one: what they are asked from then on fails. Locks, and what is mapped, stay.
+    /// Closes this handle, and every file and subdirectory that was opened through it, whoever
+    /// still has one: what they are asked from then on fails. Locks, and what is mapped, stay.
     fn close(&self) {}
     /// Takes the exclusive lock `name`, which dies with the process or with the value returned.
     /// `Error::Locked` names the holder. Never waits.

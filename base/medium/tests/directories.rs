@@ -298,7 +298,8 @@ fn files_are_vectors() {
     }
 }
 
-/// Linux takes any bytes as a name; a listing lost what is no UTF-8, so no such name led to anything.
+/// Linux takes any bytes as a name; a listing lost what is no UTF-8, so no such name led to
+/// anything.
 #[cfg(target_os = "linux")]
 #[test]
 fn names_that_are_no_text_are_names() {

@@ -56,7 +56,8 @@ fn batches_match_a_model<T: OrderedMap>() {
     }
 }
 
-/// It was refused, and is now the lowest key of all: alone, before others, behind a bound that is it.
+/// It was refused, and is now the lowest key of all: alone, before others, behind a bound that is
+/// it.
 fn the_empty_key_is_a_key<T: OrderedMap>() {
     let mut heap = Mock::new();
     let tree = T::create(&mut heap).unwrap();

@@ -74,7 +74,8 @@ pub const ADAMANT_SYSTEM: c_int = -28;
 pub const ADAMANT_OTHER: c_int = -29;
 /// The keyspace of that name holds entries that were not made to end.
 pub const ADAMANT_NOT_EXPIRING: c_int = -30;
-/// The keyspace of that name holds entries that end, or their deadlines: adamant_expiring_open opens it.
+/// The keyspace of that name holds entries that end, or their deadlines: adamant_expiring_open
+/// opens it.
 pub const ADAMANT_WRONG_KIND: c_int = -31;
 
 /// A commit survives power loss: the default.

@@ -67,8 +67,8 @@ impl From<csv::Error> for Error {
     }
 }
 
-/// Hands every record of a file to `take`, until that fails: as CSV with a layout, else as JSON Lines. A
-/// byte order mark at the beginning is passed over.
+/// Hands every record of a file to `take`, until that fails: as CSV with a layout, else as JSON
+/// Lines. A byte order mark at the beginning is passed over.
 ///
 /// # Errors
 /// Those of `take`, and when the rest of the file cannot be read. A record that is malformed is none.

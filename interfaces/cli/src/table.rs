@@ -4,8 +4,9 @@
 //! Invariants: what is written is read back as the same bytes, whatever they are, or refused. The
 //! columns that a key or a value is joined of never hold what stands between them.
 //!
-//! A backslash is written as two, and bytes that are no UTF-8 as `\xNN`; the same is read, and a table
-//! that is no UTF-8 is refused: it is of another encoding. With `raw` fields are the bytes that they are.
+//! A backslash is written as two, and bytes that are no UTF-8 as `\xNN`; the same is read, and a
+//! table that is no UTF-8 is refused: it is of another encoding. With `raw` fields are the bytes
+//! that they are.
 
 use std::io;
 
@@ -73,8 +74,8 @@ impl<'a> Columns<'a> {
     /// Finds the columns in the first line of a file.
     ///
     /// # Errors
-    /// In words, for a name that is not there, or there twice, or asked for twice, and for one that is
-    /// no UTF-8.
+    /// In words, for a name that is not there, or there twice, or asked for twice, and for one that
+    /// is no UTF-8.
     pub fn find(layout: &'a Layout, header: &ByteRecord) -> Result<Self, String> {
         layout.check_encoding(header)?;
         let find = |name: &String| {

@@ -2,8 +2,9 @@
 //!
 //! Purpose: keys and values are bytes; a keyspace may be given a codec by which they are `str`.
 //! Invariants: nothing is converted that was not asked for: without a codec a `str` is a `TypeError`,
-//! with one `bytes` are. Bytes are borrowed where their object cannot change, else copied. What lends
-//! its memory is taken as it lies there, whatever the type of its elements, unless these are pointers.
+//! with one `bytes` are. Bytes are borrowed where their object cannot change, else copied. What
+//! lends its memory is taken as it lies there, whatever the type of its elements, unless these are
+//! pointers.
 
 use std::borrow::Cow;
 
@@ -135,8 +136,8 @@ fn bytes_of<'a>(object: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, [u
     Ok(Cow::Owned(copied.cast::<PyBytes>()?.as_bytes().to_vec()))
 }
 
-/// Whether elements of a format, as the module `struct` and PEP 3118 have them, hold pointers: names
-/// of fields, which stand between colons, count for nothing.
+/// Whether elements of a format, as the module `struct` and PEP 3118 have them, hold pointers:
+/// names of fields, which stand between colons, count for nothing.
 fn has_pointers(format: &str) -> bool {
     format.split(':').step_by(2).any(|types| types.contains(['O', 'P', '&']))
 }

@@ -2,8 +2,8 @@
 //!
 //! Invariants: a number is of seconds, since 1970 or from now, and becomes whole milliseconds; so does what
 //! says itself how many seconds it is, `datetime` and `timedelta`. A deadline that was read and is given
-//! again is the same. Less than none is none, but for a ttl, which is refused; more than there can be is the end
-//! of time.
+//! again is the same. Less than none is none, but for a ttl, which is refused; more than there can
+//! be is the end of time.
 
 use std::time::Duration;
 
@@ -74,8 +74,8 @@ pub(crate) fn seconds(millis: u64) -> f64 {
 /// Milliseconds of a number of seconds, or of what has a method that gives one.
 ///
 /// # Errors
-/// `TypeError` for what is neither, `InvalidArgument` for what is no number, and for a `datetime` without a
-/// zone: what moment it is would depend on where it is read.
+/// `TypeError` for what is neither, `InvalidArgument` for what is no number, and for a `datetime`
+/// without a zone: what moment it is would depend on where it is read.
 fn millis(object: &Bound<'_, PyAny>, (method, expected): (&str, &str)) -> PyResult<f64> {
     if object.hasattr("utcoffset")? && object.call_method0("utcoffset")?.is_none() {
         let words = format!(

@@ -1,6 +1,7 @@
 //! Paths as Python gives them: `str`, `bytes`, or what `os.fspath` makes one of them of.
 //!
-//! Invariants: any bytes are a path, but for zeros; the bytes of a `str` are those of `os.fsencode`.
+//! Invariants: any bytes are a path, but for zeros; the bytes of a `str` are those of
+//! `os.fsencode`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

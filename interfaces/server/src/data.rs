@@ -244,7 +244,8 @@ impl<'d> Data<'d> {
         self.looks.1 += u64::from(!is_there);
     }
 
-    /// How many keys were there of those that were looked for since the last call, and how many were not.
+    /// How many keys were there of those that were looked for since the last call, and how many
+    /// were not.
     pub(crate) fn take_looks(&mut self) -> (u64, u64) {
         std::mem::take(&mut self.looks)
     }

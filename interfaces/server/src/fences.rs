@@ -1,8 +1,9 @@
-//! Fences: keys of a database, some hundreds of others apart, by which one of all is chosen at random.
+//! Fences: keys of a database, some hundreds of others apart, by which one of all is chosen at
+//! random.
 //!
 //! Purpose: an ordered map knows its n-th key only by walking there. With fences a walk is short.
-//! Invariants: fences are in order. They need not be keys any more: between two of them lie as many keys as
-//! happen to, and who chooses looks.
+//! Invariants: fences are in order. They need not be keys any more: between two of them lie as many
+//! keys as happen to, and who chooses looks.
 //! Thread safety: one lock, held for a look.
 
 use std::collections::HashMap;
@@ -34,8 +35,8 @@ pub(crate) struct Fences(Mutex<HashMap<usize, Set>>);
 pub(crate) type Stretch = (Bound<Slice>, Bound<Slice>);
 
 impl Fences {
-    /// One of the stretches of a database, each as likely; `None` where fences are to be set, as there are none, or
-    /// none for so many keys.
+    /// One of the stretches of a database, each as likely; `None` where fences are to be set, as
+    /// there are none, or none for so many keys.
     pub(crate) fn any(&self, database: usize, len: u64) -> Option<Stretch> {
         let set = self.0.lock().get(&database).cloned()?;
         if len < set.len / 2 || len > set.len.saturating_add(set.len / 4) {

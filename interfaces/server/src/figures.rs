@@ -44,8 +44,8 @@ pub(crate) fn databases(shared: &Shared) -> Vec<DatabaseFigures> {
     (0..shared.world.databases.len()).filter_map(look).collect()
 }
 
-/// Seconds of processor time of this process, in its own code and in the system's, and the same of its
-/// children that have ended.
+/// Seconds of processor time of this process, in its own code and in the system's, and the same of
+/// its children that have ended.
 pub(crate) fn processor_seconds() -> Option<[f64; 4]> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The name of the program, in brackets, may hold blanks; the times are eleven fields behind it.

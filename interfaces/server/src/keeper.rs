@@ -17,8 +17,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const EXPIRED_MAX: usize = 500;
 /// How long a buffered commit may be without the device, about. As `appendfsync everysec`.
 const SYNC_PAUSE: Duration = Duration::from_secs(1);
-/// How long the store is not shrunk again that uses more than it may: that holds everybody up for some
-/// syncs of the pool.
+/// How long the store is not shrunk again that uses more than it may: that holds everybody up for
+/// some syncs of the pool.
 const SHRINK_PAUSE: Duration = Duration::from_secs(1);
 /// How long nothing is tried after a commit found no space.
 const TRIAL_PAUSE: Duration = Duration::from_secs(1);
@@ -58,7 +58,8 @@ fn expire(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Looks how much is used, where that is bounded; above the bound, gives back what is free, now and then.
+/// Looks how much is used, where that is bounded; above the bound, gives back what is free, now and
+/// then.
 fn bound(world: &World, shrunk: &mut Instant) -> Result<()> {
     let (bound, store) = (&world.bound, world.databases.store());
     if bound.bytes_max.load(Ordering::Relaxed) == 0 {

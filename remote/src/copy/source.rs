@@ -33,8 +33,8 @@ pub(super) fn bounded() -> adamant::Options {
 /// Entries of a keyspace, one after the other.
 pub(super) type Entries<'s> = Box<dyn Iterator<Item = Result<(Slice, Slice), CopyError>> + 's>;
 
-/// A keyspace by name, and the name of the engine that it has or had; behind a blank that of its kind, if its
-/// entries end or it holds their deadlines.
+/// A keyspace by name, and the name of the engine that it has or had; behind a blank that of its
+/// kind, if its entries end or it holds their deadlines.
 pub(super) type Named = (String, String);
 
 /// Something to copy from.

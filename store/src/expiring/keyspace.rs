@@ -25,8 +25,8 @@ use crate::store::Store;
 /// Gives the milliseconds since 1970.
 type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// An ordered map whose entries may have a [`Deadline`], see [`crate::expiring`]. Keys have up to 65,527
-/// bytes, values up to 4 GiB - 9.
+/// An ordered map whose entries may have a [`Deadline`], see [`crate::expiring`]. Keys have up to
+/// 65,527 bytes, values up to 4 GiB - 9.
 ///
 /// Both keyspaces are written by this only: [`Store::keyspace`] refuses them.
 ///
@@ -53,13 +53,15 @@ pub struct Expiring {
 
 impl Store {
     /// The keyspace of that name for entries that may end, created if there is none, and the one beside it
-    /// that has their deadlines, in order, as `NAME.deadlines`. The two are made, renamed, exchanged and dropped
-    /// together, by the name of the first.
+    /// that has their deadlines, in order, as `NAME.deadlines`. The two are made, renamed,
+    /// exchanged and dropped together, by the name of the first.
     ///
-    /// What a version wrote that did not say of keyspaces what they hold is looked through once, O(n).
+    /// What a version wrote that did not say of keyspaces what they hold is looked through once,
+    /// O(n).
     ///
     /// # Errors
-    /// As [`Store::keyspace`]; [`Error::NotExpiring`] if there is one of one of the names with other entries.
+    /// As [`Store::keyspace`]; [`Error::NotExpiring`] if there is one of one of the names with
+    /// other entries.
     pub fn expiring(&self, name: &str) -> Result<Expiring> {
         self.expiring_with(name, KeyspaceOptions::new())
     }
@@ -130,8 +132,9 @@ impl Store {
         Ok(Expiring { store: self.clone(), entries, deadlines, durability: None, clock })
     }
 
-    /// Finds out whether keyspaces from before kinds were kept hold entries that end and their deadlines, and
-    /// has the catalogue say so. Where nothing may be written the halves are used as they are.
+    /// Finds out whether keyspaces from before kinds were kept hold entries that end and their
+    /// deadlines, and has the catalogue say so. Where nothing may be written the halves are used as
+    /// they are.
     fn adopt(&self, name: &str, options: KeyspaceOptions) -> Result<Option<Halves>> {
         let is_read_only = self.check_writable().is_err_and(|error| error.is_read_only());
         // Nobody else writes while they are looked at.

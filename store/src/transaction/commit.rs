@@ -22,8 +22,8 @@ use crate::state::KeyspaceState;
 
 impl Transaction {
     /// Makes all writes in one commit, unless something that was read has changed, and returns when
-    /// it is as durable as asked. Without writes there is no conflict, and it returns when what it has read is
-    /// as durable: at once, unless others have committed with less.
+    /// it is as durable as asked. Without writes there is no conflict, and it returns when what it
+    /// has read is as durable: at once, unless others have committed with less.
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;

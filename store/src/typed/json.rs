@@ -9,8 +9,9 @@ use serde::de::DeserializeOwned;
 use super::malformed::Malformed;
 use super::value::{Value, ValueFor};
 
-/// A value that is encoded through `serde` as JSON: fields have their names, so they may be left out, come in any
-/// order, and be added later with `#[serde(default)]`. Larger and slower than `Serde`.
+/// A value that is encoded through `serde` as JSON: fields have their names, so they may be left
+/// out, come in any order, and be added later with `#[serde(default)]`. Larger and slower than
+/// `Serde`.
 ///
 /// What JSON has no words for, such as a number that is none, is refused with
 /// [`Error::Encoding`](crate::Error::Encoding) when it is put in: each value is decoded once then.

@@ -15,10 +15,10 @@ use super::value::{Value, ValueFor};
 /// names of fields, so their order and number are part of the format of the data.
 ///
 /// Bytes of that format do not say what they are. So a value is refused, with
-/// [`Error::Encoding`](crate::Error::Encoding), if it leaves out a field (`skip_serializing_if`), or if what it was
-/// encoded to cannot be decoded again, as of enums that are untagged or tagged within, of `flatten` and of
-/// `serde_json::Value`: `Json` (feature `json`) takes all of these. To find that out, each value that is put in is gone through once
-/// more and decoded once.
+/// [`Error::Encoding`](crate::Error::Encoding), if it leaves out a field (`skip_serializing_if`),
+/// or if what it was encoded to cannot be decoded again, as of enums that are untagged or tagged
+/// within, of `flatten` and of `serde_json::Value`: `Json` (feature `json`) takes all of these. To
+/// find that out, each value that is put in is gone through once more and decoded once.
 ///
 /// ```
 /// use adamant::typed::Serde;

@@ -1,7 +1,8 @@
 //! Values that leave fields out when they are encoded.
 //!
-//! Purpose: the format of `postcard` has no names of fields, so bytes of a value without one of them are read as
-//! another value, or as none. Serializing to this writes nothing, and fails where a field is skipped.
+//! Purpose: the format of `postcard` has no names of fields, so bytes of a value without one of
+//! them are read as another value, or as none. Serializing to this writes nothing, and fails where
+//! a field is skipped.
 
 use std::fmt;
 

@@ -144,7 +144,8 @@ fn try_damage(
     let mut files = Files::of(&disk);
     let Damage { what, place, is_earlier } = damage(&mut files, subject, random);
     let journal = if subject.setup.is_undo { "undo" } else { "redo" };
-    // Nothing tells lanes of an earlier moment from those that belong to a pool of the undo journal.
+    // Nothing tells lanes of an earlier moment from those that belong to a pool of the undo
+    // journal.
     let is_trusted = !(subject.setup.is_undo && (place == Place::Pool || is_earlier));
     let is_of_then = is_earlier && subject.setup.is_undo && place == Place::Pool;
     let has_end = subject.is_closed || place != Place::Log;

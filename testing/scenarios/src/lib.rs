@@ -6,10 +6,10 @@
 //! that move, `removals` ranges that go, `reserved` values written where they will lie, `load` bulk
 //! loads, `keyspaces` the catalogue, `engines` what keeps entries, `snapshots` what stays as it was,
 //! `transactions` what happens as one, `validation` when it does not, `reentrance` closures under the
-//! lock, `persistence` what reopening finds, `limits` what is refused, `empty_key` that key, `threads`
-//! readers beside a writer, and `model` random work against a `BTreeMap`. `crashes` has whole stores in use on the
-//! simulator's disk, for crash tests and campaigns, `fuzz` what the fuzzer does. `files` is for tests
-//! that work on the files of a store.
+//! lock, `persistence` what reopening finds, `limits` what is refused, `empty_key` that key,
+//! `threads` readers beside a writer, and `model` random work against a `BTreeMap`. `crashes` has
+//! whole stores in use on the simulator's disk, for crash tests and campaigns, `fuzz` what the
+//! fuzzer does. `files` is for tests that work on the files of a store.
 //!
 //! `point`, `order`, `batch`, `removals`, `keyspaces`, `transactions`, `limits` and `threads` ask for nothing
 //! that a store on objects does not have: its tests (`remote/tests/scenarios.rs`) compile these files for

@@ -1,5 +1,6 @@
-//! Whatever changes nothing, on a disk that loses its power: an operation that asks for `Sync` and finds nothing
-//! to do has told of what it found, so that survives, whatever the commit of it had waited for.
+//! Whatever changes nothing, on a disk that loses its power: an operation that asks for `Sync` and
+//! finds nothing to do has told of what it found, so that survives, whatever the commit of it had
+//! waited for.
 
 use adamant::{Deadline, Durability, Engine, Error, Keyspace, KeyspaceOptions, Store};
 use adamant_scenarios::crashes::{Setup, open};
@@ -100,7 +101,8 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("snapshot_durable", |w| w.store.snapshot_durable().map(drop)),
 ];
 
-/// Whether a commit that waited for nothing survives a power cut behind an operation, in each state of the disk.
+/// Whether a commit that waited for nothing survives a power cut behind an operation, in each state
+/// of the disk.
 fn survives(engine: Engine, operation: Option<Operation>) -> bool {
     let disk = SimDisk::new(7);
     let world = World::open(&disk, engine);

@@ -2,11 +2,11 @@
 //!
 //! Purpose: space for the log. Invariants: a file in use is given back only by `recycle`, after
 //! the checkpoint that no longer needs it is durable (R1). All files together stay within
-//! `bytes_max`, unless `prepare` was told that one record needs more; `trim` ends that. Once space was
-//! given back no more are kept than a small log needs, until one more is made ready. What is held
-//! for a copy of the pool comes on top, and is let go when the device has no space for writers.
-//! Thread safety: any thread; files are made ready by one at a time, outside of the lock that
-//! `take_spare` needs. Locks: `preparing`, then `state`.
+//! `bytes_max`, unless `prepare` was told that one record needs more; `trim` ends that. Once space
+//! was given back no more are kept than a small log needs, until one more is made ready. What is
+//! held for a copy of the pool comes on top, and is let go when the device has no space for
+//! writers. Thread safety: any thread; files are made ready by one at a time, outside of the lock
+//! that `take_spare` needs. Locks: `preparing`, then `state`.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -272,8 +272,8 @@ impl Files {
         self.directory.path()
     }
 
-    /// Gives space back that a busy time took: of the spare files the smallest stay, and of those in
-    /// use as they become spare, until the log grows again. How many bytes it was now.
+    /// Gives space back that a busy time took: of the spare files the smallest stay, and of those
+    /// in use as they become spare, until the log grows again. How many bytes it was now.
     ///
     /// # Errors
     /// Those of the medium.
@@ -288,9 +288,9 @@ impl Files {
         Ok(before.saturating_sub(self.bytes()))
     }
 
-    /// Removes spare files while all together exceed the limit, or are more than a small log needs. Never
-    /// that of the newest header: nothing else tells a pool of an earlier moment from the one that
-    /// belongs to this log.
+    /// Removes spare files while all together exceed the limit, or are more than a small log needs.
+    /// Never that of the newest header: nothing else tells a pool of an earlier moment from the one
+    /// that belongs to this log.
     ///
     /// # Errors
     /// Those of the medium.

@@ -1,8 +1,8 @@
 //! Opening: what the log holds beyond the pool is brought into it (R3, R4).
 //!
 //! Purpose: after this the pool file alone is the store, as of its last whole record, durably.
-//! Invariants: nothing of a record counts before its valid commit frame: `judge` finds where the log
-//! ends, a second pass applies up to there. Nothing is appended after an old tail. Memory
+//! Invariants: nothing of a record counts before its valid commit frame: `judge` finds where the
+//! log ends, a second pass applies up to there. Nothing is appended after an old tail. Memory
 //! does not grow with pool or log.
 //! Thread safety: runs alone, under the store's lock.
 

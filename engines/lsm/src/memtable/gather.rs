@@ -31,8 +31,8 @@ impl Entry {
         &keys[self.start..self.start + self.key_len]
     }
 
-    /// Greater for what was written later. Where a key lies does not say so of the empty one, of which two
-    /// in a row lie at the same place.
+    /// Greater for what was written later. Where a key lies does not say so of the empty one, of
+    /// which two in a row lie at the same place.
     fn age(&self) -> (u64, usize, u32, u32) {
         (self.place.sequence, self.start, self.place.chunk, self.place.at)
     }

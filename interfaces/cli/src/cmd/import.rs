@@ -68,8 +68,8 @@ pub(crate) fn run(args: &ImportArgs, output: &Output) -> Result<()> {
     }
 }
 
-/// Imports a file whose records are known to be well-formed; all of it is durable then. A failure says how
-/// many records are.
+/// Imports a file whose records are known to be well-formed; all of it is durable then. A failure
+/// says how many records are.
 fn all_of(
     source: &mut Source,
     layout: Option<&Layout>,
@@ -277,7 +277,8 @@ mod tests {
         open(&disk.crash(disk.operation_count(), &mut Choice::None)).len().expect("a number")
     }
 
-    /// An import of which one call fails: what it says is there, and what there is after a power cut.
+    /// An import of which one call fails: what it says is there, and what there is after a power
+    /// cut.
     fn import(durability: &str, failing: Option<(Call, u64)>) -> (SimDisk, Result<u64>) {
         let line = ["adamant", "import", "store", "-", "--batch", "5", "--durability", durability];
         let Verb::Import(args) = Args::parse_from(line).verb else { unreachable!() };

@@ -20,8 +20,8 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Whether the keys that it looks for count as hits and misses: as in Redis those of commands that
-    /// read, and of those that return what they replace.
+    /// Whether the keys that it looks for count as hits and misses: as in Redis those of commands
+    /// that read, and of those that return what they replace.
     pub(crate) fn looks(&self) -> bool {
         self.flags.has(Flags::READ) || ["getdel", "getex", "getset"].contains(&self.name)
     }

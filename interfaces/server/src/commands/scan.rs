@@ -128,8 +128,8 @@ pub(super) fn keys(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// One of all keys, each as likely: one of the stretches between fences, and a number below the most that a
-/// stretch may have. That key of it, or another stretch if it has not so many.
+/// One of all keys, each as likely: one of the stretches between fences, and a number below the
+/// most that a stretch may have. That key of it, or another stretch if it has not so many.
 pub(super) fn randomkey(call: &mut Call<'_, '_>) -> Outcome {
     let len = call.data.len(call.database)?;
     if len <= WALKED_MAX {
