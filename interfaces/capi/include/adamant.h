@@ -210,7 +210,8 @@
 #define ADAMANT_NOT_EXPIRING (-30)
 
 /**
- * The keyspace of that name holds entries that end, or their deadlines: adamant_expiring_open opens it.
+ * The keyspace of that name holds entries that end, or their deadlines: adamant_expiring_open
+ * opens it.
  */
 #define ADAMANT_WRONG_KIND (-31)
 
