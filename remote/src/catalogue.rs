@@ -60,10 +60,18 @@ pub(crate) async fn load_doomed(
     Ok(doomed)
 }
 
-/// Makes an empty database a store.
-pub(crate) async fn create(db: &Db, failed: &impl Fn(slatedb::Error) -> Error) -> Result<u32> {
+/// Makes an empty database a store. One that a copy makes is marked by the same write: else a copy that
+/// is killed between two of them would leave an empty store that looks whole.
+pub(crate) async fn create(
+    db: &Db,
+    is_copying: bool,
+    failed: &impl Fn(slatedb::Error) -> Error,
+) -> Result<u32> {
     let mut batch = WriteBatch::new();
     batch.put(head_key(), encode_head(FIRST_ID));
+    if is_copying {
+        batch.put(unfinished_key(), []);
+    }
     let handle = db.write(batch).await.map_err(failed)?;
     handle.await_durable().await.map_err(failed)?;
     Ok(FIRST_ID)

@@ -83,7 +83,7 @@ async fn open_writer(
         None if !is_empty(&db, &failed).await? => {
             return Err(Error::NotAStore { url: url.clone() });
         }
-        None => catalogue::create(&db, &failed).await?,
+        None => catalogue::create(&db, is_copying, &failed).await?,
     };
     refuse_unfinished(&db, url, &failed, is_copying).await?;
     let keyspaces = catalogue::load(&db, &failed).await?;

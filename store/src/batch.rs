@@ -60,7 +60,7 @@ impl Batch {
     /// let towns = store.keyspace("towns")?;
     /// let mut batch = store.batch();
     /// batch.insert(&towns, "Bern", "134,000")?;
-    /// assert!(batch.insert(&towns, "", "no key").is_err());
+    /// assert!(batch.insert(&towns, vec![b'x'; 70_000], "too long a key").is_err());
     /// assert_eq!(batch.len(), 1, "what failed is not in it");
     /// batch.commit()?;
     /// assert_eq!(towns.get("Bern")?, Some("134,000".into()));

@@ -56,9 +56,9 @@ pub(crate) fn directory_at(path: &Path, options: &Options) -> Result<Arc<dyn Dir
 /// A new directory for a store.
 fn create_at(path: &Path) -> Result<Arc<dyn Directory>> {
     OsDirectory::create(path).map_or_else(
-        |error| match (io_kind(&error), path.parent()) {
-            (Some(io::ErrorKind::NotFound), Some(parent)) => {
-                Err(Error::Missing { path: parent.into(), what: NO_FOLDER })
+        |error| match io_kind(&error) {
+            Some(io::ErrorKind::NotFound) => {
+                Err(Error::Missing { path: path.into(), what: NO_FOLDER })
             }
             _ => Err(error.into()),
         },

@@ -170,7 +170,7 @@ pub(crate) fn split(path: &Path) -> Result<(PathBuf, String)> {
     match parent.canonicalize() {
         Ok(parent) => Ok((parent, text_of(name).into_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(Error::Missing { path: parent.into(), what: NO_FOLDER })
+            Err(Error::Missing { path: path.into(), what: NO_FOLDER })
         }
         Err(error) => Err(MediumError::io("find", parent, None, 0, error).into()),
     }

@@ -88,7 +88,8 @@ async fn a_run_of_entries_is_one_commit_in_which_each_sees_those_before_it() {
 async fn what_cannot_be_applied_is_refused_and_harms_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let node = open(&folder.path().join("node"), 1);
-    let bad = [put("\0replica", "applied", "9"), put("a", "", "no key"), put("", "k", "no name")];
+    let too_long = "k".repeat(adamant::KEY_BYTES_MAX + 1);
+    let bad = [put("\0replica", "applied", "9"), put("a", &too_long, "1"), put("", "k", "no name")];
     for (index, change) in (0..).zip(bad) {
         assert!(Request::new([change.clone()]).is_err());
         // As it would come from the network.

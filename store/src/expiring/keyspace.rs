@@ -171,7 +171,10 @@ impl Store {
     /// As [`Store::drop_keyspace`].
     pub fn drop_expiring(&self, name: &str) -> Result<bool> {
         match self.open_expiring(name) {
-            Err(Error::UnknownKeyspace { .. }) => Ok(false),
+            // Who dropped it may not have waited for the device, as a call that finds nothing does.
+            Err(Error::UnknownKeyspace { .. }) => {
+                self.shared.settle(Durability::Sync).map(|()| false)
+            }
             opened => self.drop_keyspace(opened?.entries.name()),
         }
     }

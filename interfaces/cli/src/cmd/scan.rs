@@ -87,6 +87,8 @@ fn intersect(from: Option<Vec<u8>>, to: Option<Vec<u8>>, prefix: Option<Vec<u8>>
     let end = prefix.clone().and_then(successor);
     let from = from.into_iter().chain(prefix).max();
     let to = to.into_iter().chain(end).min();
+    // Of all entries the keyspace knows how many there are.
+    let from = from.filter(|key| !key.is_empty());
     (from.map_or(Bound::Unbounded, Bound::Included), to.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
