@@ -95,7 +95,7 @@ static void test_load(adamant_keyspace *keyspace)
 
 static void test_batch_moves(adamant_store *store, adamant_keyspace *keyspace)
 {
-    static const char long_key[65536];
+    static const char long_key[65536] = {0};
     adamant_keyspace *other = NULL;
     adamant_batch *batch = NULL;
 

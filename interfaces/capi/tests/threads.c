@@ -52,7 +52,7 @@ static void *look(void *argument)
     for (round = 0; round < ROUNDS; round++) {
         adamant_snapshot *snapshot = NULL;
         adamant_slice ada, bob;
-        static const char long_key[65536];
+        static const char long_key[65536] = {0};
         int one, other;
 
         OK(adamant_snapshot_new(store, &snapshot));
