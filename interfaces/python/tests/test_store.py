@@ -22,7 +22,7 @@ def test_what_was_written_is_there_again(path: Path, engine: Any) -> None:
 def test_keyspaces(db: adamant.Store) -> None:
     db.keyspace("b", engine="critbit")[b"k"] = b""
     db.keyspace("a", engine="lsm")
-    assert db.keyspaces() == [("a", "lsm", 0), ("b", "critbit", 1)]
+    assert db.keyspaces() == [("a", "lsm", 0, "plain"), ("b", "critbit", 1, "plain")]
     assert db.keyspaces()[1].engine == "critbit"
     assert db.convert_keyspace("b", "bplus") and not db.convert_keyspace("b", "bplus")
     db.rename_keyspace("b", "c")
