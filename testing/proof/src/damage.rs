@@ -35,8 +35,10 @@ const WAYS: [(&str, Way); 5] = [
 ];
 /// Damages of one store.
 const ROUND: u64 = 20;
-/// Of the twenty kinds of damage the one that takes files from an earlier moment.
+/// Of the twenty kinds of damage the one that takes files from an earlier moment, and the one that
+/// takes them from another store.
 const EARLIER: u8 = 18;
+const OTHER: u8 = 19;
 /// Longer than anything here takes, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -64,6 +66,8 @@ struct Subject {
     /// The last commit of then.
     earlier_commit: usize,
     other: SimDisk,
+    /// What the other store held, after each of its commits.
+    other_models: Vec<Content>,
 }
 
 /// Goes through all setups again and again until the time is over.
@@ -98,7 +102,7 @@ fn subject(setup: Setup, random: &mut fastrand::Rng) -> Subject {
     let mix =
         |seed| Mix { seed, steps: 30, upkeep_one_in: 12, rare_one_in: 6, setup, ..Mix::default() };
     let other = SimDisk::new(random.u64(..));
-    Workload::run(&other, mix(random.u64(..)));
+    let other_models = Workload::run(&other, mix(random.u64(..)));
     let mix = mix(random.u64(..));
     let disk = SimDisk::new(mix.seed);
     let mut workload = Workload::create(&disk, mix).unwrap();
@@ -118,7 +122,7 @@ fn subject(setup: Setup, random: &mut fastrand::Rng) -> Subject {
     let kept = Promise::at_death(&disk, end).least as usize;
     let least = if is_closed { models.len() - 1 } else { kept };
     let (disk, other) = (disk.kill(end), other.kill(other.operation_count()));
-    Subject { setup, disk, models, least, is_closed, earlier, earlier_commit, other }
+    Subject { setup, disk, models, least, is_closed, earlier, earlier_commit, other, other_models }
 }
 
 /// What each way came to, over all trials: right, said what is wrong, wrong.
@@ -142,7 +146,8 @@ fn try_damage(
 ) {
     let disk = subject.disk.cursor().kill();
     let mut files = Files::of(&disk);
-    let Damage { what, place, is_earlier } = damage(&mut files, subject, random);
+    let Damage { what, place, kind } = damage(&mut files, subject, random);
+    let is_earlier = kind == EARLIER;
     let journal = if subject.setup.is_undo { "undo" } else { "redo" };
     // Nothing tells lanes of an earlier moment from those that belong to a pool of the undo
     // journal.
@@ -150,7 +155,8 @@ fn try_damage(
     let is_of_then = is_earlier && subject.setup.is_undo && place == Place::Pool;
     let has_end = subject.is_closed || place != Place::Log;
     let least = if has_end { subject.least } else { 0 };
-    let trial = Trial { subject, least, is_trusted, is_of_then };
+    let is_of_other = kind == OTHER && place == Place::Pool;
+    let trial = Trial { subject, least, is_trusted, is_of_then, is_of_other };
     for ((name, way), counts) in WAYS.iter().zip(&mut answers.0) {
         let copy = disk.kill(disk.operation_count()).without_history();
         let detail = format!("{place} {journal}, {name}");
@@ -173,11 +179,11 @@ fn try_damage(
     }
 }
 
-/// What was done to a store, and to which of its files; whether they are what they were before.
+/// What was done to a store, to which of its files, and of which kind it is.
 struct Damage {
     what: String,
     place: Place,
-    is_earlier: bool,
+    kind: u8,
 }
 
 /// Does some damage.
@@ -194,9 +200,9 @@ fn damage(files: &mut Files, subject: &Subject, random: &mut fastrand::Rng) -> D
         16 => files.swap(at, random),
         17 => files.duplicate(at, random),
         EARLIER => files.take_from(at, &Files::of(&subject.earlier), "an earlier moment"),
-        _ => files.take_from(at, &Files::of(&subject.other), "another store"),
+        OTHER.. => files.take_from(at, &Files::of(&subject.other), "another store"),
     };
-    Damage { what: format!("{name}: {what}"), place, is_earlier: kind == EARLIER }
+    Damage { what: format!("{name}: {what}"), place, kind }
 }
 
 /// A damaged store.
@@ -208,6 +214,8 @@ struct Trial<'a> {
     is_trusted: bool,
     /// Whether it may be the store of the earlier moment.
     is_of_then: bool,
+    /// Whether it may be what is left of the other store: the pool is that one's.
+    is_of_other: bool,
 }
 
 impl Trial<'_> {
@@ -244,19 +252,26 @@ impl Trial<'_> {
         }
     }
 
-    /// Whether each entry is one that was committed, whenever.
+    /// Whether each entry is one that was committed, whenever; all of them to one store.
     fn judge_saved(&self, found: &Content) {
-        let models = &self.subject.models;
-        let was_there = |key: &[u8], value: &[u8]| {
-            let maps = models.iter().flat_map(|model| model.keyspaces.values());
-            maps.into_iter().any(|map| map.get(key).is_some_and(|found| found.as_ref() == value))
-        };
-        for (name, map) in &found.keyspaces {
-            for (key, value) in map.iter().filter(|_| self.is_trusted) {
-                assert!(was_there(key, value), "saved, and never there: {key:?} of {name:?}");
-            }
-        }
+        let Subject { models, other_models, .. } = self.subject;
+        let stranger = |models| self.is_trusted.then(|| never_there(models, found)).flatten();
+        let Some((name, key)) = stranger(models) else { return };
+        let is_other = self.is_of_other && stranger(other_models).is_none();
+        assert!(is_other, "saved, and never there: {key:?} of {name:?}");
     }
+}
+
+/// An entry that no commit of these left behind: the name of its keyspace, and its key.
+fn never_there<'a>(models: &[Content], found: &'a Content) -> Option<(&'a str, &'a [u8])> {
+    let was_there = |key: &[u8], value: &[u8]| {
+        let mut maps = models.iter().flat_map(|model| model.keyspaces.values());
+        maps.any(|map| map.get(key).is_some_and(|found| found.as_ref() == value))
+    };
+    found.keyspaces.iter().find_map(|(name, map)| {
+        let stranger = map.iter().find(|(key, value)| !was_there(key, value));
+        stranger.map(|(key, _)| (name.as_str(), key.as_ref()))
+    })
 }
 
 /// Opens the store, reads all of it, checks it and writes.
