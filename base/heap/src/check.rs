@@ -9,7 +9,7 @@ use crate::blocks::Blocks;
 use crate::class::ClassTable;
 use crate::directory::decode;
 use crate::error::{Error, Result};
-use crate::image::Image;
+use crate::image::{Image, root_offset};
 use crate::layout::{
     DIRECTORY_ROOT, FIRST_PAGE, KIND_EXTENT, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN,
     KIND_RUN_CONTINUED, KIND_SYSTEM, PAGE_BYTES, ZONE_PAGES, descriptor_offset, file_offset,
@@ -113,7 +113,15 @@ impl Checker<'_> {
             return Ok(());
         }
         let blocks = Blocks { classes: self.classes, first_touch: None };
-        let roots = match blocks.block(self.image, offset).and_then(|b| decode(b, offset)) {
+        let block = match blocks.block(self.image, offset) {
+            Ok(block) => block,
+            // The word of the root names what need not be in the pool: it is the word that is found.
+            Err(error) => {
+                self.find(root_offset(DIRECTORY_ROOT)?, error.to_string());
+                return Ok(());
+            }
+        };
+        let roots = match decode(block, offset) {
             Ok(roots) => roots,
             Err(error) => {
                 self.find(offset, error.to_string());

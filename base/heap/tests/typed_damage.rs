@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use adamant_heap::layout::{DIRECTORY_ROOT, PAGE_BYTES, file_offset, sum_file_offset};
+use adamant_heap::layout::{
+    DIRECTORY_ROOT, PAGE_BYTES, ROOT_OFFSET, ROOT_WORDS, file_offset, sum_file_offset,
+};
 use adamant_heap::{
     AnyPtr, Array, Directory, Durability, Error, Heap, MemoryDirectory, Options, Persistent, Ptr,
     Text, Trace, Tracer, TypedRead, TypedWrite, Types,
@@ -68,6 +70,8 @@ fn pool() -> (Vec<u8>, Vec<(u64, usize)>) {
     let bytes =
         24 + roots.iter().map(|root| 32 + root.name.len() + root.type_name.len()).sum::<usize>();
     places.insert(0, (directory_block, bytes));
+    // The word that says where the directory is.
+    places.push((ROOT_OFFSET + ROOT_WORDS + 8 * DIRECTORY_ROOT as u64, 8));
     drop(view);
     heap.close().expect("nothing fails");
     let file = directory.open("pool").expect("in memory").expect("is there");
