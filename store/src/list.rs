@@ -24,6 +24,17 @@ use crate::map::Map;
 use crate::shared::{List, Shared};
 use crate::state::{KeyspaceState, Place};
 
+/// Fails unless a keyspace is of the kind that it is to be changed as: asked within the commit,
+/// before which the name may have been another one's.
+fn check_kind(name: &str, expected: Option<KeyspaceKind>, found: KeyspaceKind) -> Result<()> {
+    match expected {
+        Some(expected) if expected != found && !is_planted("expiring.any-kind-is-dropped") => {
+            Err(Error::NotExpiring { name: name.into() })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Entries that end, and their deadlines.
 pub(crate) type Halves = (Arc<KeyspaceState>, Arc<KeyspaceState>);
 
@@ -314,12 +325,12 @@ impl Shared {
     }
 
     /// Lets two keyspaces exchange their names, and those of their deadlines, in one commit.
-    /// `kind`: which both must have.
+    /// `expected`: which kind both must be of.
     pub(crate) fn exchange_keyspaces(
         &self,
         one: &str,
         other: &str,
-        kind: Option<KeyspaceKind>,
+        expected: Option<KeyspaceKind>,
     ) -> Result<()> {
         check_name(one)?;
         check_name(other)?;
@@ -328,11 +339,8 @@ impl Shared {
         self.change_list(None, Durability::Sync, &names, |transaction, list| {
             let (first, first_kind) = self.known(transaction, one)?;
             let (second, second_kind) = self.known(transaction, other)?;
-            for (name, found) in [(one, first_kind), (other, second_kind)] {
-                if kind.is_some_and(|kind| kind != found) {
-                    return Err(Error::NotExpiring { name: name.into() });
-                }
-            }
+            check_kind(one, expected, first_kind)?;
+            check_kind(other, expected, second_kind)?;
             if one == other {
                 return Ok(());
             }
@@ -409,8 +417,8 @@ impl Shared {
     }
 
     /// Drops a keyspace, and its deadlines if it has such, and frees what it held; false if there
-    /// is none of that name.
-    pub(crate) fn drop_keyspace(&self, name: &str) -> Result<bool> {
+    /// is none of that name. `expected`: which kind it must be of.
+    pub(crate) fn drop_keyspace(&self, name: &str, expected: Option<KeyspaceKind>) -> Result<bool> {
         check_name(name)?;
         let beside = deadlines_of(name);
         let drop = |transaction: &mut Transaction<'_>, list: &mut List| {
@@ -418,6 +426,7 @@ impl Shared {
                 Err(Error::UnknownKeyspace { .. }) => return Ok(Vec::new()),
                 known => known?,
             };
+            check_kind(name, expected, kind)?;
             self.drop_one(transaction, list, name, &entry)?;
             let mut dropped = vec![entry.id.get()];
             if kind == KeyspaceKind::Expiring && !is_planted("expiring.deadlines-are-not-dropped") {

@@ -330,7 +330,7 @@ impl Store {
     /// The name is empty or too long, or the store is closed; [`Error::WrongKind`] for deadlines by
     /// themselves.
     pub fn drop_keyspace(&self, name: &str) -> Result<bool> {
-        self.shared.drop_keyspace(name)
+        self.shared.drop_keyspace(name, None)
     }
 
     /// Gives a keyspace another name, in one commit. What it holds stays where it is, also for open

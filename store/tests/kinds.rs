@@ -5,6 +5,8 @@
 //! whoever asked for entries that end under the old name; dropped, it left them to the next one of
 //! that name.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use adamant::{Deadline, Engine, Error, KeyspaceKind, Store};
@@ -171,4 +173,51 @@ fn both_halves_are_made_renamed_exchanged_and_dropped_as_one() {
     let left: Vec<String> = names(&store).into_iter().map(|(name, _)| name).collect();
     assert_eq!(left, ["plain", "taken", "taken.deadlines"]);
     assert!(store.check().unwrap().is_clean());
+}
+
+/// It looked at a name, and dropped what another thread had given that name meanwhile.
+#[test]
+fn what_has_the_name_only_now_is_not_dropped() {
+    let store = Store::in_memory().unwrap();
+    let plain = store.keyspace("plain").unwrap();
+    plain.insert("key", "value").unwrap();
+    for _ in 0..3 {
+        store.expiring("ending").unwrap();
+        let turn = store.begin_exclusive().unwrap();
+        std::thread::scope(|scope| {
+            // The one that exchanges the names waits for its turn before the one that drops does.
+            scope.spawn(|| store.swap_keyspaces("ending", "plain").unwrap());
+            std::thread::sleep(Duration::from_millis(20));
+            scope.spawn(|| match store.drop_expiring("ending") {
+                Err(error) => assert!(matches!(error, Error::NotExpiring { .. }), "{error}"),
+                Ok(dropped) => assert!(dropped),
+            });
+            std::thread::sleep(Duration::from_millis(20));
+            drop(turn);
+        });
+        assert_eq!(plain.len().unwrap(), 1, "it holds entries of another kind");
+        if store.drop_expiring("plain").unwrap() {
+            store.rename_keyspace("ending", "plain").unwrap();
+        }
+    }
+}
+
+/// It looked at a name, and made anew what another thread had dropped meanwhile.
+#[test]
+fn what_exists_is_opened_and_never_made() {
+    let store = Store::in_memory().unwrap();
+    for _ in 0..100 {
+        store.expiring("ending").unwrap();
+        let is_dropped = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_dropped.load(SeqCst) && store.open_expiring("ending").is_ok() {
+                    std::hint::spin_loop();
+                }
+            });
+            store.drop_expiring("ending").unwrap();
+            is_dropped.store(true, SeqCst);
+        });
+        assert_eq!(names(&store), []);
+    }
 }

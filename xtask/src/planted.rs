@@ -171,6 +171,8 @@ const BESIDE: Test =
 const STORE_HEAD: Test =
     STORE.test("catalogue::tests::a_head_that_is_none_or_of_another_version_is_refused");
 const BOTH_HALVES: Test = KINDS.test("both_halves_are_made_renamed_exchanged_and_dropped_as_one");
+const KIND_WITHIN: Test =
+    STORE.test("expiring::tests::the_kind_is_asked_within_the_commit_that_drops");
 const ONLY_LOOKED_AT: Test = KINDS.test("what_is_stored_is_only_looked_at");
 const RENAMED: Test = RENAME.test("a_renamed_keyspace_is_the_same_to_all_who_have_it");
 const COPY_CRASHES: Test = HEAP_CRASHES.test("backup::a_copy_is_some_commit_whole_or_nothing");
@@ -287,6 +289,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("expiring.the-deadlines-come-later", &[BOTH_HALVES]),
     mutant("expiring.one-half-keeps-its-name", &[BOTH_HALVES]),
     mutant("expiring.deadlines-are-not-dropped", &[BOTH_HALVES]),
+    mutant("expiring.any-kind-is-dropped", &[KIND_WITHIN]),
     mutant("expiring.everybody-writes-what-is-lent", &[ONLY_LOOKED_AT]),
     mutant("rename.a-pool-before-it-is-durable", &[SMALL]),
     mutant("rename.a-mapped-pool-before-it-is-durable", &[UNDO_CREATED]),

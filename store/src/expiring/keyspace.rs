@@ -84,15 +84,14 @@ impl Store {
     pub fn expiring_with(&self, name: &str, options: KeyspaceOptions) -> Result<Expiring> {
         loop {
             match self.shared.open_ending(name)? {
-                Ending::Both(halves) => return self.expiring_of(halves, options),
                 Ending::Absent => {
                     let engine = options.engine.unwrap_or_default();
                     self.shared.create_ending(None, name, engine)?;
                     self.shared.caretaker().start()?;
                 }
-                Ending::Unsaid(..) => {
-                    if let Some(halves) = self.adopt(name, options)? {
-                        return self.expiring_of(halves, options);
+                found => {
+                    if let Some(expiring) = self.expiring_of(found, name, options)? {
+                        return Ok(expiring);
                     }
                 }
             }
@@ -112,24 +111,37 @@ impl Store {
     /// # Errors
     /// [`Error::UnknownKeyspace`] if there is none of that name; else as [`Store::expiring`].
     pub fn open_expiring(&self, name: &str) -> Result<Expiring> {
-        match self.shared.open_ending(name)? {
-            Ending::Absent | Ending::Unsaid(None, _) => {
-                Err(Error::UnknownKeyspace { name: name.into() })
+        loop {
+            let found = match self.shared.open_ending(name)? {
+                Ending::Absent | Ending::Unsaid(None, _) => {
+                    return Err(Error::UnknownKeyspace { name: name.into() });
+                }
+                found => found,
+            };
+            if let Some(expiring) = self.expiring_of(found, name, KeyspaceOptions::new())? {
+                return Ok(expiring);
             }
-            Ending::Both(_) | Ending::Unsaid(..) => self.expiring(name),
         }
     }
 
+    /// What was found, to be used; `None` if it is to be looked for again.
     fn expiring_of(
         &self,
-        (entries, deadlines): Halves,
+        found: Ending,
+        name: &str,
         options: KeyspaceOptions,
-    ) -> Result<Expiring> {
+    ) -> Result<Option<Expiring>> {
+        let halves = match found {
+            Ending::Both(halves) => Some(halves),
+            Ending::Unsaid(..) => self.adopt(name, options)?,
+            Ending::Absent => None,
+        };
+        let Some((entries, deadlines)) = halves else { return Ok(None) };
         options.check(&entries)?;
         let lent = |state| Keyspace::lent(&self.shared, state);
         let (entries, deadlines) = (lent(entries), lent(deadlines));
         let clock: Clock = Arc::new(|| Deadline::from(SystemTime::now()).millis());
-        Ok(Expiring { store: self.clone(), entries, deadlines, durability: None, clock })
+        Ok(Some(Expiring { store: self.clone(), entries, deadlines, durability: None, clock }))
     }
 
     /// Finds out whether keyspaces from before kinds were kept hold entries that end and their
@@ -168,14 +180,18 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// As [`Store::drop_keyspace`].
+    /// As [`Store::drop_keyspace`]; [`Error::NotExpiring`].
     pub fn drop_expiring(&self, name: &str) -> Result<bool> {
         match self.open_expiring(name) {
             // Who dropped it may not have waited for the device, as a call that finds nothing does.
             Err(Error::UnknownKeyspace { .. }) => {
                 self.shared.settle(Durability::Sync).map(|()| false)
             }
-            opened => self.drop_keyspace(opened?.entries.name()),
+            opened => {
+                opened?;
+                // It may be another one's name by now.
+                self.shared.drop_keyspace(name, Some(KeyspaceKind::Expiring))
+            }
         }
     }
 

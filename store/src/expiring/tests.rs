@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::keyspace_options::KeyspaceOptions;
+use crate::kind::KeyspaceKind;
 use crate::limits::KEY_BYTES_MAX;
 use crate::store::Store;
 
@@ -222,4 +223,16 @@ fn a_keyspace_that_was_half_dropped_begins_anew() {
     assert_eq!(all.next_deadline().unwrap(), Some(Deadline::from_millis(4_000)));
     assert!(store.drop_expiring("all").unwrap() && !store.drop_expiring("all").unwrap());
     assert!(store.keyspaces().unwrap().is_empty());
+}
+
+/// The kind was looked at, and what had the name by then was dropped.
+#[test]
+fn the_kind_is_asked_within_the_commit_that_drops() {
+    let store = Store::in_memory().unwrap();
+    store.keyspace("plain").unwrap().insert("key", "value").unwrap();
+    // Between the look and the commit the names were exchanged.
+    let expected = Some(KeyspaceKind::Expiring);
+    let error = store.shared.drop_keyspace("plain", expected).unwrap_err();
+    assert!(matches!(&error, Error::NotExpiring { name } if name == "plain"), "{error}");
+    assert_eq!(store.open_keyspace("plain").unwrap().len().unwrap(), 1);
 }
