@@ -181,7 +181,7 @@ impl fmt::Display for Finding {
 
 /// All keyspaces, by name.
 pub(crate) fn keyspaces(shared: &Shared) -> Result<Vec<KeyspaceInfo>> {
-    let view = shared.view()?;
+    let view = shared.long_view()?;
     let mut found = Vec::new();
     let list = shared.catalogue().list(&view)?.into_iter();
     for (name, entry) in list.filter(|(name, _)| is_visible(name)) {
@@ -222,7 +222,7 @@ pub(crate) fn check(shared: &Shared) -> Result<CheckReport> {
     let mut blocks = 1;
     let mut entries = Vec::new();
     {
-        let view = shared.view()?;
+        let view = shared.long_view()?;
         let catalogue = shared.catalogue();
         let walked = catalogue.tree().check(&view).and_then(|tree| {
             blocks += catalogue.tree().blocks(&tree);
@@ -235,7 +235,7 @@ pub(crate) fn check(shared: &Shared) -> Result<CheckReport> {
     }
     for (name, entry) in entries {
         // The lock is taken for one keyspace at a time: a writer waits no longer than for one.
-        let view = shared.view()?;
+        let view = shared.long_view()?;
         let now = match shared.catalogue().find(&view, &name) {
             // It may have another tree meanwhile.
             Ok(Some(now)) if now.id == entry.id => now,

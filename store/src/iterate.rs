@@ -21,6 +21,7 @@ use crate::entry::{Entry, Shape};
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::met::{Met, Reach};
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 
 /// Entries of the first bunch: small, since many iterators are asked for a few entries only.
@@ -297,7 +298,7 @@ impl<T> Iter<T> {
         let (keyspace, bounds) = (&self.keyspace, middle.bounds());
         let reach = Reach { direction, bounds, entries_min, with_values: T::WITH_VALUES };
         let rest = match &self.snapshot {
-            Some(snapshot) => snapshot.scan(keyspace, &reach, &mut each)?,
+            Some(snapshot) => snapshot.scan(Shared::view, keyspace, &reach, &mut each)?,
             None => {
                 let view = keyspace.shared.view()?;
                 let map = keyspace.state.map(&view, keyspace.shared.catalogue())?;

@@ -18,6 +18,7 @@ use crate::guard::Guard;
 use crate::iterate::Iter;
 use crate::keyspace::Keyspace;
 use crate::met::{Met, Reach};
+use crate::shared::Shared;
 
 /// Entries lent under one hold of the lock, give or take a node of the tree: some 10 microseconds
 /// and the time that the closure takes.
@@ -32,7 +33,8 @@ impl Iter {
     /// fastest way to look at them.
     ///
     /// The closure runs under the store's shared lock, which is given back after some 256 entries:
-    /// writers wait that long. Within these entries it sees one state of the keyspace; between them
+    /// writers wait that long, and other closures behind them, but no other reads (`get`, scans,
+    /// `snapshot`). Within these entries it sees one state of the keyspace; between them
     /// it sees what was committed meanwhile. The closure must not use the same store, which gives
     /// [`Error::Reentrant`](crate::Error::Reentrant). It may panic; the iterator is then at its end.
     ///
@@ -154,12 +156,14 @@ impl Iter {
         let bounds = range.bounds();
         let reach = Reach { direction, bounds, entries_min: hold, with_values: true };
         let rest = match &self.snapshot {
-            Some(snapshot) => snapshot.scan(keyspace, &reach, &mut |key, met| {
-                let _guard = Guard::new(keyspace.shared.number());
-                each(key, met)
-            })?,
+            Some(snapshot) => {
+                snapshot.scan(Shared::long_view, keyspace, &reach, &mut |key, met| {
+                    let _guard = Guard::new(keyspace.shared.number());
+                    each(key, met)
+                })?
+            }
             None => {
-                let view = keyspace.shared.view()?;
+                let view = keyspace.shared.long_view()?;
                 let map = keyspace.state.map(&view, keyspace.shared.catalogue())?;
                 let _guard = Guard::new(keyspace.shared.number());
                 map.scan(view, &reach, None, each)?

@@ -263,7 +263,7 @@ impl Caretaker {
 
     /// The oldest moment that anybody looks at, or will.
     fn oldest_seen(&self) -> adamant_lsm::Result<u64> {
-        let _view = self.heap.view()?;
+        let _view = self.heap.brief_view()?;
         Ok(self.versions.oldest_moment())
     }
 

@@ -13,6 +13,8 @@ use crate::error::Result;
 use crate::guard::Guard;
 use crate::keyspace::Keyspace;
 use crate::met::{Met, Reach};
+use crate::shared::Shared;
+use crate::snapshot::ViewOf;
 
 /// Entries of memtables that are looked at in one hold of the lock by who looks for one that is there.
 const LOOK_ENTRIES_MAX: usize = 256;
@@ -48,9 +50,10 @@ impl Keyspace {
     /// What the closure makes of the value of a key, or `None` without calling it. The bytes are
     /// lent by the store, nothing is copied.
     ///
-    /// The closure runs under the store's shared lock: writers wait until it returns. It must not
-    /// use the same store, which gives [`Error::Reentrant`](crate::Error::Reentrant). It may
-    /// panic.
+    /// The closure runs under the store's shared lock: writers wait until it returns, and other
+    /// closures behind a writer that waits; `get`, scans, `snapshot` and all else that only reads
+    /// go on. It must not use the same store, which gives
+    /// [`Error::Reentrant`](crate::Error::Reentrant). It may panic.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
@@ -68,8 +71,38 @@ impl Keyspace {
         key: impl AsRef<[u8]>,
         reader: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
-        let key = key.as_ref();
-        let view = self.shared.view()?;
+        self.lend_value(Shared::long_view, key.as_ref(), reader)
+    }
+
+    /// As [`Keyspace::get_with`], for a closure that takes some microseconds and waits for nothing,
+    /// such as a copy: it does not wait behind other closures. Should it take longer, all others
+    /// that read wait for it too, as soon as somebody writes.
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// towns.insert("Bern", "134,000")?;
+    /// assert_eq!(towns.get_briefly("Bern", |value| value.len())?, Some(7));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn get_briefly<T>(
+        &self,
+        key: impl AsRef<[u8]>,
+        reader: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        self.lend_value(Shared::view, key.as_ref(), reader)
+    }
+
+    fn lend_value<T>(
+        &self,
+        view: ViewOf,
+        key: &[u8],
+        reader: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        let view = view(&self.shared)?;
         let map = self.state.map(&view, self.shared.catalogue())?;
         map.get_with(view, key, None, |value| {
             let _guard = Guard::new(self.shared.number());

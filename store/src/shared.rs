@@ -78,7 +78,7 @@ impl Shared {
             Arc::clone(&forest),
             options.background && !options.read_only,
         );
-        let root = heap.view()?.root(STORE_ROOT);
+        let root = heap.brief_view()?.root(STORE_ROOT);
         if root == 0 {
             heap.transaction(Durability::Sync, |transaction: &mut Transaction| {
                 let head = Catalogue::create(transaction)?;
@@ -87,7 +87,7 @@ impl Shared {
             })?;
         }
         let catalogue = {
-            let view = heap.view()?;
+            let view = heap.brief_view()?;
             let root = view.root(STORE_ROOT);
             Catalogue::open(&view, root, forest)?
         };
@@ -280,7 +280,17 @@ impl Shared {
     #[inline]
     pub(crate) fn view(&self) -> Result<View<'_>> {
         self.admit()?;
-        let view = self.heap.view();
+        self.open_still(self.heap.brief_view())
+    }
+
+    /// The same, for what somebody else's closure, or a look at very much, may take: writers wait
+    /// for it, but nobody who has a view waits behind them.
+    pub(crate) fn long_view(&self) -> Result<View<'_>> {
+        self.admit()?;
+        self.open_still(self.heap.view())
+    }
+
+    fn open_still<'v>(&self, view: adamant_heap::Result<View<'v>>) -> Result<View<'v>> {
         // Under the lock: `close` sets the flag first and then waits for those who had it before.
         // And first of all: a closed heap refuses too, but knows of no store.
         self.check_not_closed()?;

@@ -62,6 +62,9 @@ pub struct Snapshot {
     is_closed: AtomicBool,
 }
 
+/// Where a view comes from: [`Shared::view`] or [`Shared::long_view`].
+pub(crate) type ViewOf = fn(&Shared) -> Result<View<'_>>;
+
 impl Clone for Snapshot {
     fn clone(&self) -> Self {
         let (shared, number) = (Arc::clone(&self.shared), self.number);
@@ -139,7 +142,7 @@ impl Snapshot {
     /// the snapshot was opened; [`Error::SnapshotExpired`].
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
-        self.look(keyspace, key, |view, map, at, seen| match seen {
+        self.look(Shared::view, keyspace, key, |view, map, at, seen| match seen {
             Some(value) => Ok(value),
             None => map.get(view, key, Some(at)),
         })
@@ -166,12 +169,31 @@ impl Snapshot {
         key: impl AsRef<[u8]>,
         reader: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
-        let key = key.as_ref();
+        self.lend_value(Shared::long_view, keyspace, key.as_ref(), reader)
+    }
+
+    /// As [`Keyspace::get_briefly`], for closures of ours.
+    pub(crate) fn get_briefly<T>(
+        &self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        reader: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        self.lend_value(Shared::view, keyspace, key, reader)
+    }
+
+    fn lend_value<T>(
+        &self,
+        view: ViewOf,
+        keyspace: &Keyspace,
+        key: &[u8],
+        reader: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
         let guarded = |value: &[u8]| {
             let _guard = Guard::new(self.shared.number());
             reader(value)
         };
-        self.look(keyspace, key, |view, map, at, seen| match seen {
+        self.look(view, keyspace, key, |view, map, at, seen| match seen {
             Some(value) => Ok(value.as_deref().map(guarded)),
             None => map.get_with(view, key, Some(at), guarded),
         })
@@ -193,7 +215,7 @@ impl Snapshot {
     /// As [`Snapshot::get`].
     pub fn contains(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
-        self.look(keyspace, key, |view, map, at, seen| match seen {
+        self.look(Shared::view, keyspace, key, |view, map, at, seen| match seen {
             Some(value) => Ok(value.is_some()),
             None => map.contains(view, key, Some(at)),
         })
@@ -215,6 +237,7 @@ impl Snapshot {
     /// As [`Snapshot::get`].
     pub fn len(&self, keyspace: &Keyspace) -> Result<u64> {
         let known = self.with(
+            Shared::view,
             keyspace,
             |seen| seen.len(),
             |view, map, _, seen| match seen {
@@ -238,11 +261,12 @@ impl Snapshot {
 
     fn look<T>(
         &self,
+        view: ViewOf,
         keyspace: &Keyspace,
         key: &[u8],
         reader: impl FnOnce(View<'_>, &Map, u64, Option<Option<Slice>>) -> Result<T>,
     ) -> Result<T> {
-        self.with(keyspace, |seen| seen.version(key), reader)
+        self.with(view, keyspace, |seen| seen.version(key), reader)
     }
 
     /// What a closure makes of a keyspace: what kept it, the moment to look at where that keeps versions
@@ -250,6 +274,7 @@ impl Snapshot {
     /// closes a snapshot waits for it.
     fn with<S: Default, T>(
         &self,
+        view: ViewOf,
         keyspace: &Keyspace,
         look: impl FnOnce(&SeenKeyspace<'_>) -> S,
         reader: impl FnOnce(View<'_>, &Map, u64, S) -> Result<T>,
@@ -258,7 +283,7 @@ impl Snapshot {
         if !Arc::ptr_eq(shared, &self.shared) {
             return Err(Error::OtherStore { name: state.name.to_string() });
         }
-        let view = shared.view()?;
+        let view = view(shared)?;
         let (catalogue, versions) = (shared.catalogue(), shared.versions());
         let (mut map, mut found) = (None, S::default());
         if versions.is_changed() {
@@ -277,6 +302,7 @@ impl Snapshot {
     /// As [`Tree::scan`], of what the keyspace had; under one hold of the lock.
     pub(crate) fn scan(
         &self,
+        view: ViewOf,
         keyspace: &Keyspace,
         reach: &Reach<'_>,
         each: &mut Each<'_>,
@@ -284,7 +310,7 @@ impl Snapshot {
         let Reach { direction, bounds, entries_min, .. } = *reach;
         let keys_max = entries_min.saturating_mul(2).min(VERSIONS_MAX);
         let look = |seen: &SeenKeyspace<'_>| seen.versions(direction, bounds, keys_max);
-        self.with(keyspace, look, |view, map, at, (versions, stop): SeenVersions| {
+        self.with(view, keyspace, look, |view, map, at, (versions, stop): SeenVersions| {
             let stop = stop.as_ref();
             let bounds = match (direction, stop) {
                 (_, None) => bounds,

@@ -228,7 +228,7 @@ impl Transaction {
     }
 
     /// What a closure makes of the value of a key, where it lies. As [`Transaction::get`].
-    pub(crate) fn get_with<T>(
+    pub(crate) fn get_briefly<T>(
         &mut self,
         keyspace: &Keyspace,
         key: &[u8],
@@ -239,7 +239,7 @@ impl Transaction {
         if let Some(own) = table.writes.get(key) {
             return Ok(own.value().as_deref().map(reader));
         }
-        let made = self.snapshot.get_with(keyspace, key, reader)?;
+        let made = self.snapshot.get_briefly(keyspace, key, reader)?;
         table.notes.borrow_mut().read.note(key);
         Ok(made)
     }

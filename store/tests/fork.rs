@@ -156,6 +156,7 @@ fn keyspace_calls(calls: &mut Calls, keyspace: &Keyspace, value: ReservedValue) 
     calls.harmless("with_durability", || keyspace.with_durability(Durability::Sync));
     calls.refused("get", || keyspace.get("large"));
     calls.refused("get_with", || keyspace.get_with("large", <[u8]>::len));
+    calls.refused("get_briefly", || keyspace.get_briefly("large", <[u8]>::len));
     calls.refused("contains", || keyspace.contains("large"));
     calls.refused("len", || keyspace.len());
     calls.refused("is_empty", || keyspace.is_empty());

@@ -81,7 +81,7 @@ impl Alone<'_> {
     #[inline]
     pub(crate) fn shut_out(&mut self) {
         if self.has_let_in {
-            self.gate.readers.shut();
+            self.gate.readers.shut(READERS);
             self.has_let_in = false;
         }
     }
@@ -117,11 +117,17 @@ impl Drop for Seated<'_> {
 }
 
 impl Gate {
-    /// Waits until nobody has the image alone, or whoever has it lets readers in, and keeps it so.
-    /// `thread` is the caller's number.
+    /// Waits until nobody has the image alone, or whoever has it lets readers in, and keeps it so, for
+    /// a bounded time. `thread` is the caller's number.
     #[inline]
     pub(crate) fn read(&self, thread: usize) -> Reading<'_> {
         self.readers.enter(thread)
+    }
+
+    /// The same, for as long as the caller wants: also waits while somebody waits to have it alone.
+    #[inline]
+    pub(crate) fn read_long(&self, thread: usize) -> Reading<'_> {
+        self.readers.enter_long(thread)
     }
 
     /// Waits until nobody has the image in any way.
@@ -135,7 +141,7 @@ impl Gate {
 
     #[inline]
     fn shut(&self) {
-        self.readers.shut();
+        self.readers.shut(OPEN);
         for place in self.places.iter().take(self.used.load(Ordering::SeqCst)) {
             while place.0.load(Ordering::SeqCst) == INSIDE {
                 wait(|| place.0.load(Ordering::Relaxed) != INSIDE);

@@ -244,14 +244,28 @@ impl Heap {
         Ok((heap, recovery))
     }
 
-    /// The heap as the last commit left it. Waits for a running transaction; must not be called
-    /// by the thread that runs it.
+    /// The heap as the last commit left it, for as long as the view lives. Waits for a running
+    /// transaction, and while one waits for other views; must not be called by the thread that runs
+    /// it.
     ///
     /// # Errors
     /// `Error::Misuse` in the child of a fork, which has no copy of the heap's memory, and after
     /// [`Heap::close`].
     #[inline]
     pub fn view(&self) -> Result<View<'_>> {
+        self.refuse_child()?;
+        Ok(View::new(self.blocks(), self.read_image_long()?, &self.lent))
+    }
+
+    /// As [`Heap::view`], for a caller that drops it within some microseconds, and meanwhile calls
+    /// nobody who could take longer. It does not wait for views that live long, though a
+    /// transaction waits for them. One that is kept for longer keeps all others waiting as soon as
+    /// somebody wants to write.
+    ///
+    /// # Errors
+    /// As [`Heap::view`].
+    #[inline]
+    pub fn brief_view(&self) -> Result<View<'_>> {
         self.refuse_child()?;
         Ok(View::new(self.blocks(), self.read_image()?, &self.lent))
     }
@@ -373,6 +387,14 @@ impl Heap {
     #[inline]
     pub(crate) fn read_image(&self) -> Result<Shared<'_>> {
         let image = self.space.image.read();
+        self.refuse_closed()?;
+        Ok(image)
+    }
+
+    /// The same, for longer than some microseconds.
+    #[inline]
+    pub(crate) fn read_image_long(&self) -> Result<Shared<'_>> {
+        let image = self.space.image.read_long();
         self.refuse_closed()?;
         Ok(image)
     }
@@ -538,7 +560,7 @@ impl Heap {
     /// As [`Heap::view`].
     pub fn pin(&self) -> Result<Pin> {
         // Under the shared lock no commit is half visible.
-        let view = self.view()?;
+        let view = self.brief_view()?;
         let sequence = view.ceiling().unwrap_or_else(|| self.journal.last_sequence());
         Ok(self.pins.pin(sequence))
     }
@@ -602,7 +624,7 @@ impl Heap {
         self.refuse_within()?;
         let _seat = self.turns.wait();
         self.journal.checkpoint(&self.space.image)?;
-        let image = self.read_image()?;
+        let image = self.read_image_long()?;
         // Nothing is published or freed alone meanwhile, and no run is made.
         let _desks: Vec<_> = self.desks.all().collect();
         let _arena = self.space.arena();
@@ -639,7 +661,7 @@ impl Heap {
     /// As [`Heap::view`].
     pub fn occupancy(&self) -> Result<Occupancy> {
         self.refuse_child()?;
-        occupancy(&*self.read_image()?, &self.space.classes)
+        occupancy(&*self.read_image_long()?, &self.space.classes)
     }
 
     /// The directory of the heap, as it was named when it was opened.

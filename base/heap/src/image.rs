@@ -111,6 +111,12 @@ impl Shared<'_> {
         // Else it is done with changing what readers see.
         before.is_whole().then_some(before)
     }
+
+    /// Whether somebody waits for this one to leave, as far as is known by now.
+    #[inline]
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.gate.is_waited_for()
+    }
 }
 
 impl Deref for Shared<'_> {
@@ -387,10 +393,16 @@ impl Image {
         self.pages.load(Ordering::Acquire)
     }
 
-    /// Waits until nobody has the image exclusively.
+    /// Waits until nobody has the image exclusively, for a bounded look.
     #[inline]
     pub(crate) fn read(&self) -> Shared<'_> {
         Shared { image: self, gate: self.gate.read(thread_number()) }
+    }
+
+    /// The same, for as long as the caller wants: see [`Gate::read_long`].
+    #[inline]
+    pub(crate) fn read_long(&self) -> Shared<'_> {
+        Shared { image: self, gate: self.gate.read_long(thread_number()) }
     }
 
     /// Waits until nobody has the image in any way.

@@ -3,21 +3,26 @@
 //! Purpose: a view of the image costs one locked instruction on a cache line that is the thread's own, and
 //! a plain store to leave: some 3 ns, however many threads do it at once. Whoever wants the image alone
 //! pays for that: it shuts the lock and looks at the slots of all threads.
+//! Brief readers stay for a bounded time; those that may stay for long say so. A writer that finds one
+//! of the latter inside lets brief ones in until it has left, and no other long one: so a closure that
+//! takes its time keeps writers waiting, and what comes after them, but nobody who only looks.
 //! Invariants: while the lock is shut, and `shut` has returned, nobody is inside. A slot is held by one
 //! reader at a time; readers that find theirs taken count as one of the crowd, and so does everybody
 //! that was let in after waiting. Each opening lets all in who wait by then: so readers wait for one
 //! hold of the lock at most, and those who come after it is shut wait for the next opening: so do they
-//! not keep a writer out.
+//! not keep a writer out. A writer waits for the long readers that were inside when it came, and then
+//! for brief ones.
 //! Thread safety: any thread enters; one at a time shuts and opens, for which `gate.rs` has a lock.
-//! Why this is sound, fence by fence: `docs/decisions/0062-reader-biased-lock.md`.
+//! Why this is sound, fence by fence: `docs/decisions/0062-reader-biased-lock.md`; why there are two
+//! kinds of readers: `docs/decisions/0101-long-readers.md`.
 
 use std::marker::PhantomData;
 use std::time::Duration;
 
 use crate::seat::wait;
 use crate::sync::{
-    AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering,
-    in_total_order, nap, sleep,
+    AtomicU8, AtomicU32, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, in_total_order, nap,
+    sleep,
 };
 
 /// Slots of a heap. Of more threads those that meet in one go with the crowd. A writer looks at all that
@@ -41,9 +46,48 @@ pub(crate) const OPEN: u8 = 0;
 pub(crate) const READERS: u8 = 1;
 /// Nobody enters.
 pub(crate) const SHUT: u8 = 2;
+/// With `OPEN` or `READERS`: but for long readers, which a writer waits for.
+const BRIEF_ONLY: u8 = 4;
 
 const FREE: u32 = 0;
 const INSIDE: u32 = 1;
+/// By a long reader.
+const LONG: u32 = 2;
+
+/// For whom a writer sleeps: nobody, long readers, anybody.
+const UNWATCHED: u8 = 0;
+const LONG_WATCHED: u8 = 1;
+const WATCHED: u8 = 2;
+
+/// How long a reader stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stay {
+    /// For a bounded time, some microseconds: it looks, and calls nobody that could take longer.
+    Brief,
+    /// For as long as somebody else wants.
+    Long,
+}
+
+impl Stay {
+    /// Whether a lock in that state keeps such readers out.
+    #[inline]
+    fn is_kept_out(self, state: u8) -> bool {
+        let shut = match self {
+            Self::Brief => SHUT,
+            Self::Long => SHUT | BRIEF_ONLY,
+        };
+        state & shut != 0
+    }
+
+    /// What a slot says that is held by such a reader.
+    #[inline]
+    fn mark(self) -> u32 {
+        match self {
+            Self::Brief => INSIDE,
+            Self::Long => LONG,
+        }
+    }
+}
 
 /// Two cache lines, which processors fetch in pairs.
 #[derive(Debug, Default)]
@@ -53,10 +97,10 @@ struct Padded<T>(T);
 /// What readers look at and writers change. Readers of all processors have it in their caches.
 #[derive(Debug, Default)]
 struct Sign {
-    /// `OPEN`, `READERS` or `SHUT`.
+    /// `OPEN` or `READERS`, and for whom it is not; or `SHUT`.
     state: AtomicU8,
-    /// Whether a writer sleeps until somebody leaves.
-    is_watched: AtomicBool,
+    /// For whom a writer sleeps until they leave.
+    watched: AtomicU8,
     /// One past the last slot that was ever held.
     used: AtomicUsize,
 }
@@ -68,17 +112,24 @@ struct Room {
     sleepers: u32,
 }
 
+/// Readers of one kind that have no slot.
+#[derive(Debug, Default)]
+struct Crowd {
+    /// Those inside.
+    inside: AtomicU32,
+    /// Those that are to be let in by the next opening. Changed with `room` locked.
+    waiting: AtomicU32,
+    /// Twice the openings that let somebody in, and one more after one to readers only.
+    opening: AtomicU32,
+}
+
 /// The lock.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
     sign: Padded<Sign>,
     slots: [Padded<AtomicU32>; SLOT_COUNT],
-    /// Readers inside that have no slot.
-    crowd: Padded<AtomicU32>,
-    /// Readers that are to be let in by the next opening. Changed with `room` locked.
-    waiting: AtomicU32,
-    /// Twice the openings that let somebody in, and one more after one to readers only.
-    opening: AtomicU32,
+    brief: Padded<Crowd>,
+    long: Padded<Crowd>,
     room: Mutex<Room>,
     opened: Condvar,
     left: Condvar,
@@ -90,6 +141,7 @@ pub(crate) struct Reading<'r> {
     readers: &'r Readers,
     /// By number; `None`: one of the crowd.
     slot: Option<usize>,
+    stay: Stay,
     is_early: bool,
     stays: PhantomData<MutexGuard<'r, ()>>,
 }
@@ -100,6 +152,12 @@ impl Reading<'_> {
     pub(crate) fn is_early(&self) -> bool {
         self.is_early
     }
+
+    /// Whether a writer waits for this reader, as far as is known by now.
+    #[inline]
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.readers.sign.0.state.load(Ordering::Relaxed) & (SHUT | BRIEF_ONLY) != 0
+    }
 }
 
 impl Drop for Reading<'_> {
@@ -109,89 +167,112 @@ impl Drop for Reading<'_> {
         match self.slot {
             Some(slot) => readers.slots[slot].0.store(FREE, Ordering::Release),
             None => {
-                readers.crowd.0.fetch_sub(1, Ordering::Release);
+                readers.crowd(self.stay).inside.fetch_sub(1, Ordering::Release);
             }
         }
-        if readers.sign.0.is_watched.load(Ordering::Relaxed) {
+        let watched = readers.sign.0.watched.load(Ordering::Relaxed);
+        if watched != UNWATCHED && (watched == WATCHED || self.stay == Stay::Long) {
             readers.wake_writer();
         }
     }
 }
 
 impl Readers {
-    /// Waits until the lock is open, and keeps it from being shut. `thread` is the caller's number.
+    /// Waits until the lock is open, and keeps it from being shut, for a bounded time. `thread` is
+    /// the caller's number.
     #[inline]
     pub(crate) fn enter(&self, thread: usize) -> Reading<'_> {
+        self.enter_for(Stay::Brief, thread)
+    }
+
+    /// The same, for as long as the caller wants.
+    #[inline]
+    pub(crate) fn enter_long(&self, thread: usize) -> Reading<'_> {
+        self.enter_for(Stay::Long, thread)
+    }
+
+    #[inline]
+    fn enter_for(&self, stay: Stay, thread: usize) -> Reading<'_> {
         let slot = thread % SLOT_COUNT;
-        if self.take(slot) {
+        if self.take(slot, stay) {
             in_total_order();
             // The reader is inside before it looks; who shuts looks for readers after shutting.
             let state = self.sign.0.state.load(Ordering::SeqCst);
-            let reading = self.reading(Some(slot), state == READERS);
-            if state != SHUT {
+            let reading = self.reading(stay, Some(slot), state & READERS != 0);
+            if !stay.is_kept_out(state) {
                 return reading;
             }
             drop(reading);
         }
-        self.enter_later()
+        self.enter_later(stay)
     }
 
     #[inline]
-    fn reading(&self, slot: Option<usize>, is_early: bool) -> Reading<'_> {
-        Reading { readers: self, slot, is_early, stays: PhantomData }
+    fn crowd(&self, stay: Stay) -> &Crowd {
+        match stay {
+            Stay::Brief => &self.brief.0,
+            Stay::Long => &self.long.0,
+        }
     }
 
     #[inline]
-    fn take(&self, slot: usize) -> bool {
+    fn reading(&self, stay: Stay, slot: Option<usize>, is_early: bool) -> Reading<'_> {
+        Reading { readers: self, slot, stay, is_early, stays: PhantomData }
+    }
+
+    #[inline]
+    fn take(&self, slot: usize, stay: Stay) -> bool {
         // In the total order too: who does not see the slot as used has shut the lock before.
         if self.sign.0.used.load(Ordering::SeqCst) <= slot {
             self.sign.0.used.fetch_max(slot + 1, Ordering::SeqCst);
         }
         let word = &self.slots[slot].0;
+        let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
         word.load(Ordering::Relaxed) == FREE
-            && word.compare_exchange(FREE, INSIDE, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+            && word.compare_exchange(FREE, stay.mark(), success, failure).is_ok()
     }
 
     #[cold]
-    fn enter_later(&self) -> Reading<'_> {
+    fn enter_later(&self, stay: Stay) -> Reading<'_> {
         loop {
-            self.crowd.0.fetch_add(1, Ordering::SeqCst);
+            self.crowd(stay).inside.fetch_add(1, Ordering::SeqCst);
             in_total_order();
             let state = self.sign.0.state.load(Ordering::SeqCst);
-            let reading = self.reading(None, state == READERS);
-            if state != SHUT {
+            let reading = self.reading(stay, None, state & READERS != 0);
+            if !stay.is_kept_out(state) {
                 return reading;
             }
             drop(reading);
-            if let Some(reading) = self.wait_for_opening() {
+            if let Some(reading) = self.wait_for_opening(stay) {
                 return reading;
             }
         }
     }
 
     /// Waits to be let in; `None` when the lock is open already.
-    fn wait_for_opening(&self) -> Option<Reading<'_>> {
+    fn wait_for_opening(&self, stay: Stay) -> Option<Reading<'_>> {
+        let crowd = self.crowd(stay);
         let before = {
             let _room = self.room.lock();
-            self.waiting.fetch_add(1, Ordering::SeqCst);
+            crowd.waiting.fetch_add(1, Ordering::SeqCst);
             in_total_order();
             // Who opens looks for those who wait after opening.
-            if self.sign.0.state.load(Ordering::SeqCst) != SHUT {
-                self.waiting.fetch_sub(1, Ordering::SeqCst);
+            if !stay.is_kept_out(self.sign.0.state.load(Ordering::SeqCst)) {
+                crowd.waiting.fetch_sub(1, Ordering::SeqCst);
                 return None;
             }
-            self.opening.load(Ordering::Relaxed)
+            crowd.opening.load(Ordering::Relaxed)
         };
-        // After that opening there is no other one before this reader, who was let in by it, has left.
+        // An opening that comes before this reader, who was let in by one, has left is to the same.
         let let_in = || {
-            let opening = self.opening.load(Ordering::Acquire);
-            (opening != before).then(|| self.reading(None, opening & 1 != 0))
+            let opening = crowd.opening.load(Ordering::Acquire);
+            (opening != before).then(|| self.reading(stay, None, opening & 1 != 0))
         };
         for _ in 0..READER_WAITS {
             if let Some(reading) = let_in() {
                 return Some(reading);
             }
-            wait(|| self.opening.load(Ordering::Relaxed) != before);
+            wait(|| crowd.opening.load(Ordering::Relaxed) != before);
         }
         let mut room = self.room.lock();
         room.sleepers += 1;
@@ -207,7 +288,8 @@ impl Readers {
     /// Whether a reader waits for the lock to be opened: a hint.
     #[inline]
     pub(crate) fn are_waiting(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
+        self.brief.0.waiting.load(Ordering::Relaxed) > 0
+            || self.long.0.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Which state the lock is in.
@@ -216,53 +298,82 @@ impl Readers {
         self.sign.0.state.load(Ordering::SeqCst)
     }
 
-    /// Keeps readers out from now on, and waits until those inside have left.
+    /// Keeps readers out from now on, and waits until those inside have left; while a long one is
+    /// inside, brief ones are let in as they were before: `state` is in which state the lock is.
     #[inline]
-    pub(crate) fn shut(&self) {
-        self.sign.0.state.store(SHUT, Ordering::SeqCst);
-        in_total_order();
-        self.words().for_each(|word| self.wait_for(word));
+    pub(crate) fn shut(&self, state: u8) {
+        self.say(SHUT);
+        if !self.is_empty() {
+            self.wait_for_all(state);
+        }
     }
 
     /// The same, unless somebody is inside: then it is open as before, and this is false.
     pub(crate) fn try_shut(&self) -> bool {
-        self.sign.0.state.store(SHUT, Ordering::SeqCst);
-        in_total_order();
-        let is_empty = self.words().all(|word| word.load(Ordering::SeqCst) == 0);
+        self.say(SHUT);
+        let is_empty = self.is_empty();
         if !is_empty {
             self.open(OPEN);
         }
         is_empty
     }
 
-    /// What is 0 while nobody is inside.
     #[inline]
-    fn words(&self) -> impl Iterator<Item = &AtomicU32> {
-        let used = self.sign.0.used.load(Ordering::SeqCst);
-        self.slots.iter().take(used).chain([&self.crowd]).map(|word| &word.0)
+    fn say(&self, state: u8) {
+        self.sign.0.state.store(state, Ordering::SeqCst);
+        in_total_order();
     }
 
     #[inline]
-    fn wait_for(&self, word: &AtomicU32) {
-        if word.load(Ordering::SeqCst) > 0 {
-            self.wait_long(word);
-        }
+    fn is_empty(&self) -> bool {
+        let slots = self.slots().all(|word| word.load(Ordering::SeqCst) == FREE);
+        let crowds = [&self.brief, &self.long];
+        slots && crowds.iter().all(|crowd| crowd.0.inside.load(Ordering::SeqCst) == 0)
+    }
+
+    /// The slots that were ever used.
+    #[inline]
+    fn slots(&self) -> impl Iterator<Item = &AtomicU32> {
+        let used = self.sign.0.used.load(Ordering::SeqCst);
+        self.slots.iter().take(used).map(|word| &word.0)
+    }
+
+    fn has_long(&self) -> bool {
+        self.slots().any(|word| word.load(Ordering::SeqCst) == LONG)
+            || self.long.0.inside.load(Ordering::SeqCst) > 0
     }
 
     #[cold]
-    fn wait_long(&self, word: &AtomicU32) {
+    fn wait_for_all(&self, state: u8) {
         for _ in 0..WRITER_WAITS {
-            wait(|| word.load(Ordering::Relaxed) == 0);
-            if word.load(Ordering::SeqCst) == 0 {
+            wait(|| self.is_empty());
+            if self.is_empty() {
                 return;
             }
         }
+        if self.has_long() {
+            // Nothing changes until it has left: so nobody need wait who will have left by then, or
+            // soon after. Of long ones none comes, so that this ends.
+            self.say(state | BRIEF_ONLY);
+            if self.brief.0.waiting.load(Ordering::SeqCst) > 0 {
+                self.let_in(Stay::Brief, state);
+            }
+            self.sleep_until(LONG_WATCHED, || !self.has_long());
+            self.say(SHUT);
+        }
+        self.sleep_until(WATCHED, || self.is_empty());
+    }
+
+    fn sleep_until(&self, watched: u8, has_happened: impl Fn() -> bool) {
+        if has_happened() {
+            return;
+        }
         let mut room = self.room.lock();
-        self.sign.0.is_watched.store(true, Ordering::SeqCst);
-        while word.load(Ordering::SeqCst) > 0 {
+        self.sign.0.watched.store(watched, Ordering::SeqCst);
+        while !has_happened() {
             room = nap(&self.room, &self.left, room, NAP);
         }
-        self.sign.0.is_watched.store(false, Ordering::Relaxed);
+        self.sign.0.watched.store(UNWATCHED, Ordering::Relaxed);
         drop(room);
     }
 
@@ -275,24 +386,26 @@ impl Readers {
     /// Opens the lock to readers (`READERS`) or to all (`OPEN`), and lets those in who wait.
     #[inline]
     pub(crate) fn open(&self, state: u8) {
-        self.sign.0.state.store(state, Ordering::SeqCst);
-        in_total_order();
-        if self.waiting.load(Ordering::SeqCst) > 0 {
-            self.let_in(state);
+        self.say(state);
+        for stay in [Stay::Brief, Stay::Long] {
+            if self.crowd(stay).waiting.load(Ordering::SeqCst) > 0 {
+                self.let_in(stay, state);
+            }
         }
     }
 
     #[cold]
-    fn let_in(&self, state: u8) {
+    fn let_in(&self, stay: Stay, state: u8) {
+        let crowd = self.crowd(stay);
         let room = self.room.lock();
-        let waiting = self.waiting.swap(0, Ordering::SeqCst);
+        let waiting = crowd.waiting.swap(0, Ordering::SeqCst);
         if waiting == 0 {
             return;
         }
         // On their behalf: the next one who shuts waits for them, though they may still sleep.
-        self.crowd.0.fetch_add(waiting, Ordering::SeqCst);
-        let next = (self.opening.load(Ordering::Relaxed) & !1).wrapping_add(2);
-        self.opening.store(next | u32::from(state == READERS), Ordering::Release);
+        crowd.inside.fetch_add(waiting, Ordering::SeqCst);
+        let next = (crowd.opening.load(Ordering::Relaxed) & !1).wrapping_add(2);
+        crowd.opening.store(next | u32::from(state == READERS), Ordering::Release);
         if room.sleepers > 0 {
             self.opened.notify_all();
         }
@@ -348,7 +461,11 @@ mod tests {
             for thread in 0..threads {
                 scope.spawn(move || {
                     for step in 0..2_000 {
-                        let _reading = shared.readers.enter(thread % (SLOT_COUNT / 2));
+                        let thread = thread % (SLOT_COUNT / 2);
+                        let _reading = match step % 5 {
+                            0 => shared.readers.enter_long(thread),
+                            _ => shared.readers.enter(thread),
+                        };
                         shared.look();
                         if step % 64 == thread {
                             std::thread::yield_now();
@@ -364,10 +481,15 @@ mod tests {
                             continue;
                         }
                         if step % 3 > 0 {
-                            shared.readers.shut();
+                            shared.readers.shut(OPEN);
                         }
                         shared.change();
-                        shared.readers.open(if step % 2 == 0 { OPEN } else { READERS });
+                        if step % 2 > 0 {
+                            shared.readers.open(READERS);
+                            shared.readers.shut(READERS);
+                            shared.change();
+                        }
+                        shared.readers.open(OPEN);
                     }
                 });
             }
@@ -413,21 +535,68 @@ mod tests {
                 let reading = readers.enter(1);
                 barrier.wait();
                 // Long enough for the writer to sleep; it says that it does.
-                while !readers.sign.0.is_watched.load(Ordering::Relaxed) {
+                while readers.sign.0.watched.load(Ordering::Relaxed) != WATCHED {
                     std::thread::yield_now();
                 }
                 drop(reading);
             });
             barrier.wait();
-            readers.shut();
-            assert!(!readers.sign.0.is_watched.load(Ordering::Relaxed));
+            readers.shut(OPEN);
+            assert_eq!(readers.sign.0.watched.load(Ordering::Relaxed), UNWATCHED);
         });
+    }
+
+    /// Somebody looked at a value for 300 ms, in a closure, and a writer came: for 237 ms nobody else
+    /// could look at anything.
+    #[test]
+    fn brief_readers_come_in_while_a_writer_waits_for_a_long_one_and_long_ones_wait() {
+        let shared = &Shared::new();
+        let readers = &shared.readers;
+        let wait_until = |has_happened: &dyn Fn() -> bool| {
+            let begun = Instant::now();
+            while !has_happened() {
+                assert!(begun.elapsed() < Duration::from_secs(60), "it happens");
+                std::thread::yield_now();
+            }
+        };
+        let (long, early) = (readers.enter_long(0), readers.enter_long(0));
+        assert_eq!((long.slot, early.slot), (Some(0), None), "with a slot and in the crowd");
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                readers.shut(OPEN);
+                shared.change();
+                readers.open(READERS);
+                readers.shut(READERS);
+                shared.change();
+                readers.open(OPEN);
+            });
+            wait_until(&|| readers.state() == BRIEF_ONLY);
+            let later = scope.spawn(|| {
+                let later = readers.enter_long(1);
+                assert!(later.is_early(), "let in by the first opening");
+                shared.look()
+            });
+            wait_until(&|| readers.long.0.waiting.load(Ordering::SeqCst) == 1);
+            for left in [Some(long), Some(early), None] {
+                for _ in 0..if left.is_some() { 1_000 } else { 0 } {
+                    let brief = readers.enter(1);
+                    assert!(!brief.is_early());
+                    assert_eq!(shared.look(), 0, "the writer waits");
+                }
+                assert!(left.as_ref().is_none_or(Reading::is_waited_for));
+                drop(left);
+            }
+            assert_eq!(later.join().expect("no panic"), 1, "what was there when it was let in");
+            writer.join().expect("no panic");
+        });
+        assert_eq!(shared.look(), 2);
+        assert!(readers.try_shut(), "nobody was left inside");
     }
 
     #[test]
     fn readers_that_waited_are_let_in_by_the_next_opening_however_soon_it_is_shut() {
         let shared = &Shared::new();
-        shared.readers.shut();
+        shared.readers.shut(OPEN);
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..3)
                 .map(|thread| {
@@ -439,14 +608,14 @@ mod tests {
                 })
                 .collect();
             let begun = Instant::now();
-            while shared.readers.waiting.load(Ordering::SeqCst) < 3 {
+            while shared.readers.brief.0.waiting.load(Ordering::SeqCst) < 3 {
                 assert!(begun.elapsed() < Duration::from_secs(60), "all of them wait");
                 std::thread::yield_now();
             }
             assert!(shared.readers.are_waiting());
             shared.change();
             shared.readers.open(READERS);
-            shared.readers.shut();
+            shared.readers.shut(READERS);
             shared.change();
             assert!(!shared.readers.are_waiting());
             for thread in threads {
@@ -515,7 +684,7 @@ mod every_order {
     }
 
     fn write(behind: &Behind) {
-        behind.readers.shut();
+        behind.readers.shut(OPEN);
         behind.change();
         behind.readers.open(OPEN);
     }
@@ -541,13 +710,36 @@ mod every_order {
         explore([read, write], read);
     }
 
+    fn read_long(behind: &Behind) {
+        let _reading = behind.readers.enter_long(0);
+        behind.look();
+    }
+
+    #[test]
+    fn brief_readers_come_in_while_a_writer_waits_for_a_long_one() {
+        explore([read_long, write], read);
+        explore([read_long, write], read_long);
+    }
+
+    #[test]
+    fn long_readers_are_let_in_between_two_changes() {
+        explore([read_long], |behind| {
+            behind.readers.shut(OPEN);
+            behind.change();
+            behind.readers.open(READERS);
+            behind.readers.shut(READERS);
+            behind.change();
+            behind.readers.open(OPEN);
+        });
+    }
+
     #[test]
     fn who_waits_is_let_in_between_two_changes() {
         explore([read], |behind| {
-            behind.readers.shut();
+            behind.readers.shut(OPEN);
             behind.change();
             behind.readers.open(READERS);
-            behind.readers.shut();
+            behind.readers.shut(READERS);
             behind.change();
             behind.readers.open(OPEN);
         });

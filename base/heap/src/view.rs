@@ -14,9 +14,11 @@ use crate::lent::Lent;
 use crate::ptr::Ptr;
 
 /// The heap as the last commit left it. While it lives no commit becomes visible, so it should not
-/// live long. A transaction in pieces lets views in while it works: they see nothing of it. The thread that has it must neither begin a transaction nor
+/// live long: a transaction waits for it, and other [views](crate::Heap::view) wait behind that, but
+/// not [brief ones](crate::Heap::brief_view). A transaction in pieces lets views in while it works:
+/// they see nothing of it. The thread that has one must neither begin a transaction nor
 /// ask the heap for a second view, a pin, figures or a check: where a commit already waits for this
-/// view, they wait behind that commit for ever.
+/// view, they may wait behind that commit for ever.
 #[derive(Debug)]
 pub struct View<'h> {
     blocks: Blocks<'h>,
@@ -39,6 +41,13 @@ impl<'h> View<'h> {
     /// shows nothing of what that has done so far.
     pub fn is_early(&self) -> bool {
         self.image.before().is_some()
+    }
+
+    /// Whether a transaction waits for this view to be dropped, as far as is known by now: for a
+    /// caller that looks at much, to let it in now and then.
+    #[inline]
+    pub fn is_waited_for(&self) -> bool {
+        self.image.is_waited_for()
     }
 
     /// Sequence number of the last commit that the view shows, if it is not the last one of all.

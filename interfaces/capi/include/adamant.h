@@ -767,7 +767,7 @@ int adamant_get_into(const adamant_keyspace *keyspace,
 
 /**
  * Lends the value of a key to a function, without a copy, and returns when that has; ADAMANT_NOT_FOUND,
- * without calling it, if it has none. Writers wait meanwhile.
+ * without calling it, if it has none. Writers wait meanwhile, and other functions behind them; reads do not.
  */
 int adamant_get_with(const adamant_keyspace *keyspace,
                      adamant_slice key,

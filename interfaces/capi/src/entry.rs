@@ -18,7 +18,7 @@ const UNDER_LOCK_BYTES_MAX: usize = 16 << 10;
 /// lends without a copy, under none.
 fn look<T>(keyspace: &Keyspace, key: &[u8], mut work: impl FnMut(&[u8]) -> T) -> Result<Option<T>> {
     let short = keyspace
-        .get_with(key, |value| (value.len() <= UNDER_LOCK_BYTES_MAX).then(|| work(value)))?;
+        .get_briefly(key, |value| (value.len() <= UNDER_LOCK_BYTES_MAX).then(|| work(value)))?;
     match short {
         Some(None) => Ok(keyspace.get(key)?.map(|value| work(&value))),
         Some(done) => Ok(done),
@@ -242,7 +242,7 @@ pub extern "C" fn adamant_get_into(
 }
 
 /// Lends the value of a key to a function, without a copy, and returns when that has; ADAMANT_NOT_FOUND,
-/// without calling it, if it has none. Writers wait meanwhile.
+/// without calling it, if it has none. Writers wait meanwhile, and other functions behind them; reads do not.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_get_with(
     keyspace: In<KeyspaceHandle>,

@@ -95,7 +95,8 @@ impl ExpiringSnapshot<'_> {
             // A row without its entry can be there after a crash while a keyspace was dropped.
             let key = &row[DEADLINE_BYTES.min(row.len())..];
             let of_entry = |stored: &[u8]| deadline_of(entries.name(), stored);
-            let deadline = self.snapshot.get_with(entries, key, of_entry)?.transpose()?.flatten();
+            let deadline =
+                self.snapshot.get_briefly(entries, key, of_entry)?.transpose()?.flatten();
             living -=
                 u64::from(deadline == deadline_of(deadlines.name(), &row)? && deadline.is_some());
         }

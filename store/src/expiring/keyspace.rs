@@ -295,7 +295,7 @@ impl Expiring {
     /// As [`Expiring::get`].
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let found =
-            self.entries.get_with(key, |stored| deadline_of(self.entries.name(), stored))?;
+            self.entries.get_briefly(key, |stored| deadline_of(self.entries.name(), stored))?;
         let Some(deadline) = found.transpose()? else { return Ok(false) };
         Ok(deadline.is_none_or(|deadline| !deadline.is_over(self.now())))
     }

@@ -243,7 +243,7 @@ impl ExpiringTransaction<'_> {
         let Expiring { entries, deadlines, .. } = self.expiring;
         // The value is not asked for: no copy of it is made.
         let of_entry = |stored: &[u8]| deadline_of(entries.name(), stored);
-        let before = self.transaction.get_with(entries, key, of_entry)?.transpose()?;
+        let before = self.transaction.get_briefly(entries, key, of_entry)?.transpose()?;
         let is_replaced = match before {
             None => false,
             Some(before) => !self.end_row(key, before)?,

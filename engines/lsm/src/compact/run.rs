@@ -47,7 +47,7 @@ pub(crate) fn flush(
     let mut last: Option<Entry> = None;
     loop {
         let piece = {
-            let view = heap.view()?;
+            let view = heap.brief_view()?;
             memtable.copy_behind(&view, last.as_ref(), PIECE_BYTES)?
         };
         if piece.len() == 0 {
