@@ -13,8 +13,10 @@ use adamant_lsm::{Error, Sequences};
 use crate::store::{Model, Store, small_options};
 
 const SECONDS: u64 = 3;
-/// Frozen memtables at which the writer waits.
+/// Frozen memtables, and tables of level 0, at which the writer waits, as a store's does: else it is
+/// for the machine to say how many files there are.
 const FROZEN_MAX: usize = 3;
+const LEVEL0_MAX: u64 = 40;
 
 /// Moments that somebody looks at, with how many do.
 type Pins = Mutex<BTreeMap<u64, u32>>;
@@ -120,9 +122,11 @@ fn write<'p>(
             moments.push(moment);
         }
         if store.tree.is_full() {
-            while store.tree.stats().memtables.len() > FROZEN_MAX
-                && !is_over.load(Ordering::Relaxed)
-            {
+            let must_wait = || {
+                let stats = store.tree.stats();
+                stats.memtables.len() > FROZEN_MAX || stats.levels[0].tables > LEVEL0_MAX
+            };
+            while must_wait() && !is_over.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
             store.tree.rotate(&store.heap).unwrap();
