@@ -60,8 +60,8 @@ pub(crate) async fn load_doomed(
     Ok(doomed)
 }
 
-/// Makes an empty database a store. One that a copy makes is marked by the same write: else a copy that
-/// is killed between two of them would leave an empty store that looks whole.
+/// Makes an empty database a store. One that a copy makes is marked by the same write: else a copy
+/// that is killed between two of them would leave an empty store that looks whole.
 pub(crate) async fn create(
     db: &Db,
     is_copying: bool,

@@ -14,8 +14,8 @@ use adamant_heap::View;
 use adamant_heap::access::{Read, Write};
 use adamant_slice::Slice;
 use adamant_trees::{
-    Bplus, Btree, Critbit, Cursor, Moved, Moves, Operation, OrderedMap, Pair, Piece, Redblack,
-    Report, Salvaged, Seek, Walk,
+    Bplus, Btree, Checking, Critbit, Cursor, Moved, Moves, Operation, OrderedMap, Pair, Piece,
+    Redblack, Report, Salvaged, Seek, Walk,
 };
 
 use crate::bounds::Direction;
@@ -385,6 +385,13 @@ impl Tree {
     /// Verifies every rule of the tree's structure.
     pub(crate) fn check<R: Read>(&self, heap: &R) -> Result<Report> {
         with!(self, tree => Ok(tree.check(heap)?))
+    }
+
+    /// The same until a transaction waits for the view, from where the last part ended; whether it
+    /// was the last one.
+    pub(crate) fn check_part(&self, view: &View<'_>, checking: &mut Checking) -> Result<bool> {
+        let is_wanted = || view.is_waited_for();
+        with!(self, tree => Ok(tree.check_part(view, checking, &is_wanted)?))
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Purpose: what an operator asks for; nothing here changes anything.
 //! Thread safety: each part is looked at under the shared lock, and may be a commit older than
-//! the next part.
+//! the next part. A tree is looked at in one part as long as nobody wants to write; a writer waits
+//! for some 2,000 entries.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,17 +12,19 @@ use std::sync::Arc;
 use adamant_heap::Salvage;
 use adamant_heap::access::Read;
 use adamant_lsm::LsmCheck;
-use adamant_trees::Report;
+use adamant_trees::{Checking, Report};
 
 use crate::catalogue::{Catalogue, has_other_objects, is_visible, kind_of};
 use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::forest::Forest;
+use crate::keyspace::Keyspace;
 use crate::kind::{KeyspaceKind, deadlines_of, entries_of};
 use crate::layout::{KeyspaceEntry, STORE_ROOT};
 use crate::map::Map;
 use crate::metrics::CommitStats;
 use crate::shared::Shared;
+use crate::snapshot::Snapshot;
 use crate::versions::SnapshotStats;
 
 /// The place of what is wrong with the list of keyspaces.
@@ -210,7 +213,7 @@ pub(crate) fn stats(shared: &Shared) -> Result<Stats> {
 
 /// Checks the heap, the catalogue and every keyspace. Goes on after what it finds, so that the
 /// report names all of it and not only the first.
-pub(crate) fn check(shared: &Shared) -> Result<CheckReport> {
+pub(crate) fn check(shared: &Arc<Shared>) -> Result<CheckReport> {
     let sequence = shared.heap()?.stats().journal.last_sequence;
     let heap = shared.heap()?.check()?;
     let mut report = CheckReport {
@@ -219,7 +222,7 @@ pub(crate) fn check(shared: &Shared) -> Result<CheckReport> {
         heap,
     };
     // The store's head is a block too.
-    let mut blocks = 1;
+    let (mut blocks, mut is_whole) = (1, true);
     let mut entries = Vec::new();
     {
         let view = shared.long_view()?;
@@ -234,46 +237,101 @@ pub(crate) fn check(shared: &Shared) -> Result<CheckReport> {
         }
     }
     for (name, entry) in entries {
-        // The lock is taken for one keyspace at a time: a writer waits no longer than for one.
-        let view = shared.long_view()?;
-        let now = match shared.catalogue().find(&view, &name) {
-            // It may have another tree meanwhile.
-            Ok(Some(now)) if now.id == entry.id => now,
-            // Dropped meanwhile: nothing to check.
-            _ => continue,
-        };
-        let walked = match shared.catalogue().map(&view, &name, &now) {
-            Ok(Map::Lsm(log)) => {
-                let (check, count) = (log.check(&view), log.tree.count());
-                drop(view);
-                check.and_then(|check| {
-                    let blocks = check.blocks();
-                    report.take_all(&name, check);
-                    let entries = count.finish().map_err(Error::of_lsm(&name))?;
-                    let mut tree = Report::default();
-                    tree.pairs = entries;
-                    Ok((blocks, KeyspaceCheck { name: name.clone(), entries, tree }))
-                })
-            }
-            Ok(Map::Tree(tree)) => walk(&view, &name, &tree),
-            Err(error) => Err(error),
-        };
-        if let Some((of_keyspace, check)) = report.take(&format!("keyspace {name:?}"), walked) {
-            blocks += of_keyspace;
-            if is_visible(&name) {
-                report.keyspaces.push(check);
-            }
+        let walked = check_keyspace(shared, &name, entry.id.get(), &mut report);
+        let walked = report.take(&format!("keyspace {name:?}"), walked);
+        let Some((of_keyspace, check)) = walked.flatten() else { continue };
+        match of_keyspace {
+            Some(of_keyspace) => blocks += of_keyspace,
+            None => is_whole = false,
+        }
+        if is_visible(&name) {
+            report.keyspaces.push(check);
         }
     }
     // Only a state that nobody changed between the parts can be compared as a whole; and what is
     // damaged has been said already.
     let is_still = shared.heap()?.stats().journal.last_sequence == sequence;
-    if is_still && report.is_clean() {
+    if is_still && is_whole && report.is_clean() {
         let view = shared.view()?;
         let others = has_other_objects(|index| view.root(index));
         report.findings.extend(wrong_blocks(blocks, report.heap.blocks, others));
     }
     Ok(report)
+}
+
+/// Checks a keyspace: how many blocks it takes, if it was looked at in one hold of the lock, and
+/// what is in it; `None` if it was dropped meanwhile.
+fn check_keyspace(
+    shared: &Arc<Shared>,
+    name: &str,
+    id: u64,
+    report: &mut CheckReport,
+) -> Result<Option<(Option<u64>, KeyspaceCheck)>> {
+    let (mut checking, mut begun) = (Checking::default(), None);
+    loop {
+        let view = shared.long_view()?;
+        let now = match shared.catalogue().find(&view, name) {
+            Ok(Some(now)) if now.id.get() == id => now,
+            _ => return Ok(None),
+        };
+        // It may have another tree meanwhile.
+        match shared.catalogue().map(&view, name, &now)? {
+            Map::Lsm(log) => {
+                let (check, count) = (log.check(&view)?, log.tree.count());
+                drop(view);
+                let blocks = check.blocks();
+                report.take_all(name, check);
+                let entries = count.finish().map_err(Error::of_lsm(name))?;
+                let mut tree = Report::default();
+                tree.pairs = entries;
+                let check = KeyspaceCheck { name: name.into(), entries, tree };
+                return Ok(Some((Some(blocks), check)));
+            }
+            Map::Tree(tree) => {
+                if begun.replace(tree.engine()) != Some(tree.engine()) {
+                    // What is left of a tree is said in the terms of its kind.
+                    checking = Checking::default();
+                }
+                if !tree.check_part(&view, &mut checking)? {
+                    continue;
+                }
+                let mut found = checking.report();
+                if checking.is_whole() {
+                    let (blocks, entries) = (tree.blocks(&found), tree.len(&view)?);
+                    let check = KeyspaceCheck { name: name.into(), entries, tree: found };
+                    return Ok(Some((Some(blocks), check)));
+                }
+                drop(view);
+                let Some(entries) = count_beside_writers(shared, name)? else { return Ok(None) };
+                found.pairs = entries;
+                let check = KeyspaceCheck { name: name.into(), entries, tree: found };
+                return Ok(Some((None, check)));
+            }
+        }
+    }
+}
+
+/// Entries of a keyspace at one moment, which its tree must count as many of; `None` if it was
+/// dropped. For where commits came between the parts of a check, so that these cannot be added up.
+fn count_beside_writers(shared: &Arc<Shared>, name: &str) -> Result<Option<u64>> {
+    let snapshot = Snapshot::open(shared)?;
+    let Some(state) = shared.open_keyspace(name)? else { return Ok(None) };
+    let keyspace = Keyspace::new(shared, state);
+    let entries = match snapshot.len(&keyspace) {
+        Ok(entries) => entries,
+        Err(Error::KeyspaceDropped { .. }) => return Ok(None),
+        Err(Error::SnapshotExpired { .. }) => return keyspace.len().map(Some),
+        Err(error) => return Err(error),
+    };
+    match snapshot.iter(&keyspace).keys().count_all() {
+        Ok(found) if found != entries => {
+            let what = format!("expected {entries} entries, as the tree counts, found {found}");
+            Err(Error::Damaged { what })
+        }
+        // So much is written that it cannot be told.
+        Ok(_) | Err(Error::SnapshotExpired { .. }) => Ok(Some(entries)),
+        Err(error) => Err(error),
+    }
 }
 
 /// Blocks that nothing leads to, or that are missing; not how many when other objects have some.

@@ -627,7 +627,7 @@ impl Store {
     }
 
     /// Verifies checksums and allocator structures of the heap below, not the keyspaces: a part of
-    /// [`Store::check`]. Commits wait while it runs. O(pool).
+    /// [`Store::check`]. Commits wait for parts of it, some 100 us each. O(pool).
     ///
     /// # Errors
     /// The medium failed, or the store is closed; damage is in the report.
@@ -677,7 +677,11 @@ impl Store {
     }
 
     /// Verifies every checksum of the pool and every rule of the structures in it, and lists all
-    /// that is wrong. Writers wait while a keyspace is walked. O(bytes of the pool).
+    /// that is wrong. Others go on meanwhile: a writer waits for a part of a millisecond, and in a
+    /// keyspace of the engine `lsm` until its memtables are looked at; reads wait for none. What is
+    /// of the whole, such as how many blocks are in use, can be judged only if nobody writes
+    /// meanwhile; that a keyspace counts its entries right is judged by a snapshot then.
+    /// O(bytes of the pool).
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;

@@ -1,12 +1,12 @@
 //! Who waits for whom: what takes long keeps writers waiting, and nobody who only looks.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adamant::{Keyspace, Store};
+use adamant::{Durability, Engine, Keyspace, KeyspaceOptions, Store};
 
 /// Long enough for whatever is not blocked, on a machine with much else to do.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -108,4 +108,60 @@ fn closures_without_end_do_not_keep_a_writer_out() {
         }
         is_done.store(true, Ordering::SeqCst);
     });
+}
+
+/// A check kept writers waiting while it read the pool file, and then for each keyspace, and gets
+/// behind them: 576 ms with two million entries. It finds nothing wrong in what changes meanwhile.
+#[test]
+fn a_check_lets_writers_in_again_and_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = &Store::open(directory.path()).unwrap();
+    let keyspace = |name: &str, engine, entries: u32| {
+        let options = KeyspaceOptions::new().engine(engine);
+        let keyspace = store.keyspace_with(name, options).unwrap();
+        let keyspace = keyspace.with_durability(Durability::Deferred);
+        let all = (0..entries).map(|number| (format!("{number:08}"), vec![7; 20]));
+        keyspace.extend(all).unwrap();
+        keyspace
+    };
+    let all = &[
+        keyspace("b", Engine::Bplus, 60_000),
+        keyspace("t", Engine::Btree, 10_000),
+        keyspace("c", Engine::Critbit, 10_000),
+        keyspace("r", Engine::Redblack, 10_000),
+    ];
+    let (is_done, commits) = (&AtomicBool::new(false), &AtomicU64::new(0));
+    thread::scope(|scope| {
+        let writer = scope.spawn(move || {
+            let mut random = fastrand::Rng::with_seed(1);
+            while !is_done.load(Ordering::SeqCst) {
+                let keyspace = &all[random.usize(..all.len())];
+                let key = format!("{:08}", random.u32(..70_000));
+                // Blocks of runs, and extents, which come and go.
+                match random.u32(..4) {
+                    0 => drop(keyspace.remove(&key).unwrap()),
+                    1 => keyspace.put(&key, vec![8; random.usize(4_000..200_000)]).unwrap(),
+                    _ => keyspace.put(&key, vec![9; random.usize(..500)]).unwrap(),
+                }
+                commits.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        for _ in 0..3 {
+            let before = commits.load(Ordering::SeqCst);
+            let report = store.check().unwrap();
+            let between = commits.load(Ordering::SeqCst) - before;
+            assert!(report.is_clean(), "{:?}", report.findings);
+            assert_eq!(report.keyspaces.len(), 4);
+            // There are some thirty parts of trees alone; a check in one piece let in five.
+            assert!(between > 15, "{between} commits during a check");
+        }
+        is_done.store(true, Ordering::SeqCst);
+        writer.join().unwrap();
+    });
+    let report = store.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
+    for (found, keyspace) in report.keyspaces.iter().zip(["b", "c", "r", "t"]) {
+        let expected = store.keyspace(keyspace).unwrap().len().unwrap();
+        assert_eq!((&*found.name, found.entries), (keyspace, expected));
+    }
 }

@@ -1,7 +1,10 @@
 //! The structural check of a heap.
 //!
 //! Purpose: verify every checksum of the pool file and every rule of descriptors, runs and
-//! bitmaps, and report everything found, not only the first. Reads only.
+//! bitmaps, and report everything found, not only the first. Reads only, a part in each hold of the
+//! image.
+//! Invariants: a part begins where a free page, a run or an extent does: where the part before
+//! ended, or if something was committed since, where the allocator has such a place by now.
 
 use std::path::{Path, PathBuf};
 
@@ -59,6 +62,11 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
+    /// Adds a page that is not what was written.
+    pub(crate) fn note(&mut self, error: Error, file: &Path) {
+        self.findings.push(Finding::of(error, file));
+    }
+
     /// Whether nothing is wrong.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
@@ -70,40 +78,75 @@ impl CheckReport {
     }
 }
 
-/// Walks all descriptors up to the last allocated page.
+/// Descriptors and words of bitmaps that are looked at in one hold, about: some 100 us. An extent's
+/// are looked at in one hold, however many it has.
+const HOLD_WORDS: u64 = 1 << 14;
+
+/// How far a walk over descriptors has come.
+#[derive(Debug, Default)]
+pub(crate) struct Reached {
+    /// The next page.
+    page: u64,
+    /// The last commit when that was where something begins.
+    sequence: u64,
+}
+
+/// Walks descriptors up to the last allocated page.
 pub(crate) struct Checker<'a> {
     pub(crate) image: &'a Image,
     pub(crate) classes: &'a ClassTable,
-    pub(crate) file: PathBuf,
-    pub(crate) report: CheckReport,
+    pub(crate) file: &'a Path,
+    pub(crate) report: &'a mut CheckReport,
 }
 
 impl Checker<'_> {
     fn find(&mut self, heap_offset: u64, what: String) {
-        let (file, offset) = (self.file.clone(), file_offset(heap_offset));
+        let (file, offset) = (self.file.into(), file_offset(heap_offset));
         let finding = Finding { file, offset, what, is_unread: false };
         self.report.findings.push(finding);
     }
 
-    /// Adds a page that is not what was written.
-    pub(crate) fn note(&mut self, error: Error) {
-        let finding = Finding::of(error, &self.file);
-        self.report.findings.push(finding);
-    }
-
-    /// Checks descriptors, runs and extents.
-    pub(crate) fn structure(&mut self) -> Result<()> {
+    /// Checks some descriptors, runs and extents from a place on, in the state that `sequence`
+    /// left; whether these were the last.
+    pub(crate) fn part(&mut self, reached: &mut Reached, sequence: u64) -> Result<bool> {
         let end = self.image.pages_end()?;
         if end > self.image.pages() || end < FIRST_PAGE {
             let pages = self.image.pages();
             self.find(8, format!("expected {FIRST_PAGE} to {pages} allocated pages, found {end}"));
-            return Ok(());
+            return Ok(true);
         }
-        let mut page = 0;
-        while page < end {
-            page += self.piece(page, end)?;
+        if reached.sequence != sequence && reached.page > 0 {
+            reached.page = self.beginning(reached.page, end)?;
         }
-        Ok(())
+        reached.sequence = sequence;
+        let mut words = 0;
+        while reached.page < end && words < HOLD_WORDS {
+            let pages = self.piece(reached.page, end, &mut words)?;
+            reached.page += pages;
+            words += pages;
+        }
+        Ok(reached.page >= end)
+    }
+
+    /// The first page of what a page belongs to by now. O(a zone's descriptors), one of each extent
+    /// and run in it.
+    fn beginning(&self, page: u64, end: u64) -> Result<u64> {
+        let mut at = page / ZONE_PAGES * ZONE_PAGES;
+        while at < page.min(end) {
+            let descriptor = self.image.descriptor(at)?;
+            let pages = match descriptor.kind {
+                KIND_RUN => self.classes.get(descriptor.class.get()).map_or(1, |s| s.run_pages),
+                // One that goes on from the zone before was looked at, or is newer.
+                KIND_EXTENT | KIND_EXTENT_CONTINUED => descriptor.argument.get().into(),
+                _ => 1,
+            };
+            let next = at + pages.max(1);
+            if next > page && descriptor.kind != KIND_EXTENT_CONTINUED {
+                return Ok(at);
+            }
+            at = next;
+        }
+        Ok(at)
     }
 
     /// Checks the directory of named roots, if there is one.
@@ -115,7 +158,8 @@ impl Checker<'_> {
         let blocks = Blocks { classes: self.classes, first_touch: None };
         let block = match blocks.block(self.image, offset) {
             Ok(block) => block,
-            // The word of the root names what need not be in the pool: it is the word that is found.
+            // The word of the root names what need not be in the pool: it is the word that is
+            // found.
             Err(error) => {
                 self.find(root_offset(DIRECTORY_ROOT)?, error.to_string());
                 return Ok(());
@@ -144,7 +188,7 @@ impl Checker<'_> {
     }
 
     /// Checks what begins at a page; returns how many pages it takes.
-    fn piece(&mut self, page: u64, end: u64) -> Result<u64> {
+    fn piece(&mut self, page: u64, end: u64, words: &mut u64) -> Result<u64> {
         let descriptor = self.image.descriptor(page)?;
         let argument = u64::from(descriptor.argument.get());
         match descriptor.kind {
@@ -159,7 +203,7 @@ impl Checker<'_> {
                 Ok(1)
             }
             KIND_SYSTEM if page < FIRST_PAGE => Ok(1),
-            KIND_RUN => self.run(page, descriptor.class.get(), end),
+            KIND_RUN => self.run(page, descriptor.class.get(), end, words),
             KIND_EXTENT if argument > 0 && page + argument <= end => {
                 self.report.extents += 1;
                 self.report.blocks += 1;
@@ -197,7 +241,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn run(&mut self, page: u64, class: u16, end: u64) -> Result<u64> {
+    fn run(&mut self, page: u64, class: u16, end: u64, words: &mut u64) -> Result<u64> {
         let Some(shape) = self.classes.get(class).copied().filter(|s| page + s.run_pages <= end)
         else {
             self.find(
@@ -218,6 +262,7 @@ impl Checker<'_> {
             }
         }
         let (mut allocated, mut last) = (0, 0);
+        *words += shape.bitmap_words() as u64;
         for index in 0..shape.bitmap_words() {
             last = self.image.bitmap_word(page, &shape, index)?;
             allocated += u64::from(last.count_ones());

@@ -117,8 +117,8 @@ impl Drop for Seated<'_> {
 }
 
 impl Gate {
-    /// Waits until nobody has the image alone, or whoever has it lets readers in, and keeps it so, for
-    /// a bounded time. `thread` is the caller's number.
+    /// Waits until nobody has the image alone, or whoever has it lets readers in, and keeps it so,
+    /// for a bounded time. `thread` is the caller's number.
     #[inline]
     pub(crate) fn read(&self, thread: usize) -> Reading<'_> {
         self.readers.enter(thread)

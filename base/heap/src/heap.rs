@@ -20,7 +20,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::arena::CHUNK_PAGES;
 use crate::blocks::Blocks;
-use crate::check::{CheckReport, Checker};
+use crate::check::{CheckReport, Checker, Reached};
 use crate::class::{ClassTable, initial_classes};
 use crate::desk::Desks;
 use crate::durability::Durability;
@@ -614,32 +614,44 @@ impl Heap {
         self.journal.checkpoint(&self.space.image)
     }
 
-    /// Verifies every page of the pool file and every rule of the allocator. Commits wait while it
-    /// runs. O(pool).
+    /// Verifies every page of the pool file and every rule of the allocator. Commits go on
+    /// meanwhile: each waits for some 100 us of it, and for a millisecond where an extent of a GiB
+    /// lies. Pages and blocks are counted as of one moment only if nothing was committed between
+    /// the call and its end. O(pool).
     ///
     /// # Errors
     /// When the medium fails; damage is in the report.
     pub fn check(&self) -> Result<CheckReport> {
-        self.refuse_child()?;
         self.refuse_within()?;
-        let _seat = self.turns.wait();
-        self.journal.checkpoint(&self.space.image)?;
-        let image = self.read_image_long()?;
-        // Nothing is published or freed alone meanwhile, and no run is made.
-        let _desks: Vec<_> = self.desks.all().collect();
-        let _arena = self.space.arena();
+        self.checkpoint()?;
         let file: PathBuf = self.journal.pool().path().into();
-        let mut checker = Checker {
-            image: &image,
-            classes: &self.space.classes,
-            file,
-            report: CheckReport::default(),
-        };
-        let verified = self.journal.verify(&mut |error| checker.note(error))?;
-        checker.report.pages_verified = verified;
-        checker.structure()?;
-        checker.named_roots()?;
-        Ok(checker.report)
+        let mut report = CheckReport::default();
+        report.pages_verified = self.journal.verify(&mut |error| report.note(error, &file))?;
+        let mut reached = Reached::default();
+        loop {
+            let image = self.read_settled_image()?;
+            // Nothing is published or freed alone meanwhile, and no run is made.
+            let _desks: Vec<_> = self.desks.all().collect();
+            let _arena = self.space.arena();
+            let classes = &self.space.classes;
+            let mut checker = Checker { image: &image, classes, file: &file, report: &mut report };
+            if checker.part(&mut reached, self.last_commit())? {
+                checker.named_roots()?;
+                return Ok(report);
+            }
+        }
+    }
+
+    /// The image between two transactions, whatever the last one lets readers see before its end.
+    fn read_settled_image(&self) -> Result<Shared<'_>> {
+        loop {
+            let image = self.read_image_long()?;
+            if !image.is_early() {
+                return Ok(image);
+            }
+            drop(image);
+            drop(self.turns.wait());
+        }
     }
 
     /// Does `work` while nobody else reads or writes: no view, no transaction.

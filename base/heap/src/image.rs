@@ -112,6 +112,12 @@ impl Shared<'_> {
         before.is_whole().then_some(before)
     }
 
+    /// Whether a transaction let this one in before its end: what it does to the allocator's words
+    /// is half done.
+    pub(crate) fn is_early(&self) -> bool {
+        self.gate.is_early()
+    }
+
     /// Whether somebody waits for this one to leave, as far as is known by now.
     #[inline]
     pub(crate) fn is_waited_for(&self) -> bool {

@@ -522,24 +522,36 @@ impl PoolFile {
     }
 
     /// Judges every page of the file; `on_damage` is told of each that is not what was written, with
-    /// its heap offset. Nobody may write pages meanwhile. Returns the pages judged. O(file).
+    /// its heap offset. Nobody may write pages while what `hold` gives lives: some 512 KiB each,
+    /// and what is appended to the file meanwhile is not looked at. Returns the pages judged.
+    /// O(file).
     ///
     /// # Errors
     /// Those of the medium.
-    pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(u64, Error)) -> Result<u64> {
+    pub(crate) fn verify<H>(
+        &self,
+        hold: impl Fn() -> H,
+        on_damage: &mut dyn FnMut(u64, Error),
+    ) -> Result<u64> {
         let pages = self.pages_backed();
-        let table_pages = (pages * DESCRIPTOR_BYTES).div_ceil(PAGE_BYTES);
-        let tables = TABLE_BASE..TABLE_BASE + table_pages * PAGE_BYTES;
-        let mut piece = Piece::default();
-        for range in [tables, 0..pages * PAGE_BYTES] {
-            let mut offset = range.start;
-            while offset < range.end {
-                self.read_piece(offset, range.end, &mut piece)?;
+        let (mut piece, mut judged) = (Piece::default(), 0);
+        for (start, page_bytes) in [(TABLE_BASE, DESCRIPTOR_BYTES), (0, PAGE_BYTES)] {
+            let mut offset = start;
+            loop {
+                let _held = hold();
+                // The file may have become shorter.
+                let bytes = pages.min(self.pages_backed()) * page_bytes;
+                let end = start + bytes.next_multiple_of(PAGE_BYTES);
+                if offset >= end {
+                    break;
+                }
+                self.read_piece(offset, end, &mut piece)?;
                 self.judge_piece(&piece, on_damage);
                 offset += piece.bytes.len() as u64;
+                judged += piece.bytes.len() as u64 / PAGE_BYTES;
             }
         }
-        Ok(pages + table_pages)
+        Ok(judged)
     }
 
     /// Reads pages from a heap offset on, with their checksums: up to `end` at most, which the file

@@ -202,7 +202,7 @@ impl ReadOnly {
         if !self.has_sums() {
             return Ok(0);
         }
-        self.pool.verify(&mut |page, error| {
+        self.pool.verify(|| (), &mut |page, error| {
             if !self.is_named(page) {
                 on_damage(error);
             }

@@ -3,18 +3,18 @@
 //! Purpose: a view of the image costs one locked instruction on a cache line that is the thread's own, and
 //! a plain store to leave: some 3 ns, however many threads do it at once. Whoever wants the image alone
 //! pays for that: it shuts the lock and looks at the slots of all threads.
-//! Brief readers stay for a bounded time; those that may stay for long say so. A writer that finds one
-//! of the latter inside lets brief ones in until it has left, and no other long one: so a closure that
-//! takes its time keeps writers waiting, and what comes after them, but nobody who only looks.
-//! Invariants: while the lock is shut, and `shut` has returned, nobody is inside. A slot is held by one
-//! reader at a time; readers that find theirs taken count as one of the crowd, and so does everybody
-//! that was let in after waiting. Each opening lets all in who wait by then: so readers wait for one
-//! hold of the lock at most, and those who come after it is shut wait for the next opening: so do they
-//! not keep a writer out. A writer waits for the long readers that were inside when it came, and then
-//! for brief ones.
+//! Brief readers stay for a bounded time; those that may stay for long say so. A writer that finds
+//! one of the latter inside lets brief ones in until it has left, and no other long one: so a
+//! closure that takes its time keeps writers waiting, and what comes after them, but nobody who
+//! only looks. Invariants: while the lock is shut, and `shut` has returned, nobody is inside. A
+//! slot is held by one reader at a time; readers that find theirs taken count as one of the crowd,
+//! and so does everybody that was let in after waiting. Each opening lets all in who wait by then:
+//! so readers wait for one hold of the lock at most, and those who come after it is shut wait for
+//! the next opening: so do they not keep a writer out. A writer waits for the long readers that
+//! were inside when it came, and then for brief ones.
 //! Thread safety: any thread enters; one at a time shuts and opens, for which `gate.rs` has a lock.
-//! Why this is sound, fence by fence: `docs/decisions/0062-reader-biased-lock.md`; why there are two
-//! kinds of readers: `docs/decisions/0101-long-readers.md`.
+//! Why this is sound, fence by fence: `docs/decisions/0062-reader-biased-lock.md`; why there are
+//! two kinds of readers: `docs/decisions/0101-long-readers.md`.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -546,8 +546,8 @@ mod tests {
         });
     }
 
-    /// Somebody looked at a value for 300 ms, in a closure, and a writer came: for 237 ms nobody else
-    /// could look at anything.
+    /// Somebody looked at a value for 300 ms, in a closure, and a writer came: for 237 ms nobody
+    /// else could look at anything.
     #[test]
     fn brief_readers_come_in_while_a_writer_waits_for_a_long_one_and_long_ones_wait() {
         let shared = &Shared::new();

@@ -20,7 +20,7 @@ use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::access::{Read, part_of};
-use crate::check::{CheckReport, Checker, Finding};
+use crate::check::{CheckReport, Checker, Finding, Reached};
 use crate::class::{ClassTable, initial_classes};
 use crate::error::{Error, Result};
 use crate::image::{Image, Mapping};
@@ -286,7 +286,7 @@ fn pages_of_redo(
 ) -> Result<Pages> {
     let file = pool.file();
     let mut lost = BTreeSet::new();
-    pool.verify(&mut |offset, error| {
+    pool.verify(|| (), &mut |offset, error| {
         lost.insert(offset);
         note(error);
     })?;
@@ -351,12 +351,16 @@ fn structure(
     file: &Path,
     note: &mut dyn FnMut(Error),
 ) -> CheckReport {
-    let report = CheckReport::default();
-    let mut checker = Checker { image, classes, file: file.into(), report };
-    if let Err(error) = checker.structure().and_then(|()| checker.named_roots()) {
+    let (mut report, mut reached) = (CheckReport::default(), Reached::default());
+    let mut checker = Checker { image, classes, file, report: &mut report };
+    let mut structure = || {
+        while !checker.part(&mut reached, 0)? {}
+        checker.named_roots()
+    };
+    if let Err(error) = structure() {
         note(error);
     }
-    checker.report
+    report
 }
 
 /// The pool, also one whose header is lost, if anything else knows its identity.

@@ -14,9 +14,9 @@ use crate::lent::Lent;
 use crate::ptr::Ptr;
 
 /// The heap as the last commit left it. While it lives no commit becomes visible, so it should not
-/// live long: a transaction waits for it, and other [views](crate::Heap::view) wait behind that, but
-/// not [brief ones](crate::Heap::brief_view). A transaction in pieces lets views in while it works:
-/// they see nothing of it. The thread that has one must neither begin a transaction nor
+/// live long: a transaction waits for it, and other [views](crate::Heap::view) wait behind that,
+/// but not [brief ones](crate::Heap::brief_view). A transaction in pieces lets views in while it
+/// works: they see nothing of it. The thread that has one must neither begin a transaction nor
 /// ask the heap for a second view, a pin, figures or a check: where a commit already waits for this
 /// view, they may wait behind that commit for ever.
 #[derive(Debug)]

@@ -10,10 +10,10 @@ use std::cmp::Ordering;
 use adamant_heap::access::{Read, Write};
 use adamant_heap::ptr::Ptr;
 
+use crate::checking::Checking;
 use crate::error::{Error, Result};
 use crate::layout::{Head, MAGIC_FORM_AT, MAGIC_WORDS};
 use crate::slot::{Entry, Slot};
-use crate::tree::Report;
 use crate::words::{Form, Item};
 
 /// How a kind of tree is known.
@@ -135,11 +135,16 @@ pub trait Kind: Copy + 'static {
         links: &mut Vec<Link>,
     ) -> Result<()>;
 
-    /// Verifies every rule of the structure.
+    /// Verifies every rule of the structure, in parts: see [`crate::OrderedMap::check_part`].
     ///
     /// # Errors
     /// `Error::Damaged` with the first thing that is wrong, or the heap's.
-    fn check<R: Read>(read: &R, tree: u64) -> Result<Report>;
+    fn check<R: Read>(
+        read: &R,
+        tree: u64,
+        checking: &mut Checking,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<bool>;
 }
 
 /// The head of a tree of this kind, verified.

@@ -8,6 +8,7 @@
 pub mod error;
 pub mod slot;
 
+mod checking;
 mod loose;
 mod parts;
 
@@ -41,6 +42,7 @@ mod typed_trace;
 
 pub use bplus::{Bplus, Salvaged};
 pub use btree::BtreeKind;
+pub use checking::{Checking, Report};
 pub use critbit::CritbitKind;
 pub use cursor::PairCursor;
 pub use error::{Error, Result};
@@ -51,7 +53,7 @@ pub use map::Tree;
 pub use moves::{Moved, Moves, Piece};
 pub use parts::Part;
 pub use redblack::RedblackKind;
-pub use tree::{Cursor, Operation, OrderedMap, Pair, Report, Seek, Walk};
+pub use tree::{Cursor, Operation, OrderedMap, Pair, Seek, Walk};
 pub use typed::{Entries, Key, Map};
 pub use typed_load::MapPiece;
 pub use words::{Form, Item};

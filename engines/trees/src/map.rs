@@ -11,6 +11,7 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
 use crate::bplus::Salvaged;
+use crate::checking::Checking;
 use crate::cursor::PairCursor;
 use crate::error::Result;
 use crate::kind::{Kind, head};
@@ -18,7 +19,7 @@ use crate::layout::{HEAD_BYTES, HEAD_HEIGHT_AT, HEAD_PAIRS_AT, HEAD_ROOT_AT, Hea
 use crate::loose::LooseEntry;
 use crate::parts::Part;
 use crate::slot::{Entry, free_entry, write_entry};
-use crate::tree::{Operation, OrderedMap, Report};
+use crate::tree::{Operation, OrderedMap};
 use crate::visit::{free_all, parts, salvage};
 use crate::words::{Form, Item};
 
@@ -191,11 +192,16 @@ impl<K: Kind> OrderedMap for Tree<K> {
         parts::<K, R>(read, self.head, each)
     }
 
-    fn check<R: Read>(&self, read: &R) -> Result<Report> {
+    fn check_part<R: Read>(
+        &self,
+        read: &R,
+        checking: &mut Checking,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<bool> {
         if read.block(self.head)?.len() < HEAD_BYTES {
             return crate::kind::damaged(self.head, "is too small for a head");
         }
-        K::check(read, self.head)
+        K::check(read, self.head, checking, is_wanted)
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use adamant_heap::access::Read;
 
+use crate::checking::{Checking, Report};
 use crate::error::Result;
 use crate::kind::damaged;
 use crate::slot::{Entry, Slot};
-use crate::tree::Report;
 use crate::visit::{entry, once};
 
 /// The blocks and pairs of a tree that is checked.
@@ -18,6 +18,11 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
+    /// To be counted further.
+    pub(crate) fn after(report: Report) -> Self {
+        Self { seen: HashSet::new(), report }
+    }
+
     /// Notes a node or a head.
     pub(crate) fn block(&mut self, block: u64) -> Result<()> {
         once(&mut self.seen, block)
@@ -44,11 +49,12 @@ impl Pairs {
         self.report.value_bytes += entry.value_len() as u64;
     }
 
-    /// The report, if the head counts as many pairs.
-    pub(crate) fn finish(self, tree: u64, pairs: u64) -> Result<Report> {
-        if self.report.pairs != pairs {
+    /// Ends the last part, if the head counts as many pairs as there are.
+    pub(crate) fn finish(self, tree: u64, pairs: u64, checking: &mut Checking) -> Result<bool> {
+        if checking.is_whole() && self.report.pairs != pairs {
             return damaged(tree, "counts other pairs than there are");
         }
-        Ok(self.report)
+        checking.report = self.report;
+        Ok(true)
     }
 }

@@ -8,6 +8,7 @@ use std::ops::{Bound, ControlFlow};
 
 use adamant_heap::access::{Read, Write};
 
+use crate::checking::{Checking, Report};
 use crate::error::{Error, Result};
 use crate::loose::LooseEntry;
 use crate::parts::Part;
@@ -119,35 +120,6 @@ pub(crate) fn check_ascending(pairs: &[Pair<'_>]) -> Result<()> {
     match pairs.windows(2).position(|two| two[0].0 >= two[1].0) {
         Some(before) => Err(Error::NotAscending { position: before as u64 + 1 }),
         None => Ok(()),
-    }
-}
-
-/// What a check found in a whole tree.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Report {
-    /// Pairs.
-    pub pairs: u64,
-    /// Levels above the leaves.
-    pub height: u64,
-    /// Leaves.
-    pub leaves: u64,
-    /// Inner nodes.
-    pub inner_nodes: u64,
-    /// Slots of all leaves, used or not.
-    pub leaf_slots: u64,
-    /// Values with a block of their own.
-    pub external_values: u64,
-    /// Bytes of all keys.
-    pub key_bytes: u64,
-    /// Bytes of all values.
-    pub value_bytes: u64,
-}
-
-impl Report {
-    /// Used slots of all slots, 0 to 1.
-    pub fn leaf_fill(&self) -> f64 {
-        self.pairs as f64 / self.leaf_slots.max(1) as f64
     }
 }
 
@@ -336,5 +308,22 @@ pub trait OrderedMap: Copy {
     ///
     /// # Errors
     /// `Error::Damaged` with the first thing that is wrong, or the heap's.
-    fn check<R: Read>(&self, read: &R) -> Result<Report>;
+    fn check<R: Read>(&self, read: &R) -> Result<Report> {
+        let mut checking = Checking::default();
+        self.check_part(read, &mut checking, &|| false)?;
+        Ok(checking.report())
+    }
+
+    /// The same in parts, between which the tree may change, or be another one of its kind: each
+    /// goes on where the one before ended, and judges what is there by now. A part ends some 2,048
+    /// pairs on as soon as `is_wanted` says that others want the tree; whether it was the last.
+    ///
+    /// # Errors
+    /// As [`OrderedMap::check`].
+    fn check_part<R: Read>(
+        &self,
+        read: &R,
+        checking: &mut Checking,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<bool>;
 }

@@ -242,7 +242,8 @@ pub extern "C" fn adamant_get_into(
 }
 
 /// Lends the value of a key to a function, without a copy, and returns when that has; ADAMANT_NOT_FOUND,
-/// without calling it, if it has none. Writers wait meanwhile, and other functions behind them; reads do not.
+/// without calling it, if it has none. Writers wait meanwhile, and other functions behind them;
+/// reads do not.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_get_with(
     keyspace: In<KeyspaceHandle>,

@@ -299,13 +299,14 @@ impl Journal {
     }
 
     /// Judges all pages of the file and tells `on_damage` of each that is not what was written.
-    /// No checkpoint is made meanwhile. Returns the pages judged. O(pool).
+    /// No checkpoint writes the pages that are judged at the moment, some 512 KiB; it waits for no
+    /// more. Returns the pages judged. O(pool).
     ///
     /// # Errors
     /// Those of the medium.
     pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(Error)) -> Result<u64> {
-        let _no_checkpoint = self.shared.applied.lock();
-        self.shared.pool.verify(&mut |_, error| on_damage(error))
+        let no_checkpoint = || self.shared.applied.lock();
+        self.shared.pool.verify(no_checkpoint, &mut |_, error| on_damage(error))
     }
 
     /// Makes an empty file a pool that holds what this one does, as of some record after the call.

@@ -11,9 +11,9 @@ use adamant_wire::key::{common_len, head_of};
 use super::find::{head, separator};
 use super::layout::{CHILDREN_MAX, HEAD_BYTES, Inner, LEAF_FULL, LEAF_SLOTS, Leaf};
 use super::sort::Sorted;
+use crate::checking::{Checking, Report, Stretch};
 use crate::error::{Error, Result};
 use crate::slot::{Entry, KeyHash};
-use crate::tree::Report;
 
 /// A node still to be checked, and the strings that bound its keys.
 struct Waiting<'r> {
@@ -24,15 +24,22 @@ struct Waiting<'r> {
     only_child: bool,
 }
 
-struct Check<'r, R> {
+struct Check<'r, 'w, R> {
     read: &'r R,
+    stretch: Stretch<'w>,
     seen: HashSet<u64>,
     waiting: Vec<Waiting<'r>>,
     report: Report,
 }
 
-/// Checks the tree with this head. O(n log n) time, 8 bytes and bookkeeping per block.
-pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
+/// Checks a part of the tree with this head, from the highest key down. O(n log n) time, 8 bytes
+/// and bookkeeping per block.
+pub(super) fn check<R: Read>(
+    read: &R,
+    tree: u64,
+    checking: &mut Checking,
+    is_wanted: &dyn Fn() -> bool,
+) -> Result<bool> {
     let head = head(read, tree)?;
     if read.block(tree)?.len() < HEAD_BYTES {
         return damaged(tree, "is too small for a head");
@@ -45,10 +52,14 @@ pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
         upper: None,
         only_child: true,
     };
-    let mut check =
-        Check { read, seen: HashSet::new(), waiting: vec![root], report: Report::default() };
+    let (stretch, report) = (checking.begin(is_wanted), checking.report);
+    let mut check = Check { read, stretch, seen: HashSet::new(), waiting: vec![root], report };
     check.visit(tree)?;
     while let Some(node) = check.waiting.pop() {
+        if let Some(rest) = check.stretch.end(&check.report, node.upper) {
+            checking.pause(check.report, rest);
+            return Ok(false);
+        }
         check.visit(node.block)?;
         if node.level == 0 {
             check.leaf(&node)?;
@@ -59,20 +70,24 @@ pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
     let mut report = check.report;
     report.height = height as u64;
     report.leaf_slots = report.leaves * LEAF_SLOTS as u64;
+    checking.report = report;
+    if !checking.is_whole() {
+        return Ok(true);
+    }
     if report.pairs != head.pairs.get() {
         return damaged(tree, "counts other pairs than there are");
     }
     if report.leaves != head.leaves.get() || report.inner_nodes != head.inner_nodes.get() {
         return damaged(tree, "counts other nodes than there are");
     }
-    Ok(report)
+    Ok(true)
 }
 
 fn damaged<T>(block: u64, what: &'static str) -> Result<T> {
     Err(Error::Damaged { block, what })
 }
 
-impl<'r, R: Read> Check<'r, R> {
+impl<'r, R: Read> Check<'r, '_, R> {
     /// Notes that a block belongs to the tree.
     fn visit(&mut self, block: u64) -> Result<()> {
         if self.seen.insert(block) {
@@ -118,7 +133,7 @@ impl<'r, R: Read> Check<'r, R> {
             bounds.push(Some(bytes));
         }
         bounds.push(upper);
-        for position in 0..len {
+        for position in (0..len).filter(|position| self.stretch.is_left(bounds[*position])) {
             self.waiting.push(Waiting {
                 block: inner.child(position),
                 level: level - 1,

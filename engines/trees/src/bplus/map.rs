@@ -18,11 +18,12 @@ use super::parts::parts;
 use super::remove::take;
 use super::salvage::{ORPHAN_BYTES, Salvaged, orphan_keys, salvage, salvage_orphan};
 use super::write::{add, new_leaf};
+use crate::checking::Checking;
 use crate::error::Result;
 use crate::loose::LooseEntry;
 use crate::parts::Part;
 use crate::slot::{Entry, KeyHash, free_entry, write_entry};
-use crate::tree::{Operation, OrderedMap, Pair, Report, check_ascending};
+use crate::tree::{Operation, OrderedMap, Pair, check_ascending};
 
 /// A B+ tree: the heap offset of its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,7 +185,12 @@ impl OrderedMap for Bplus {
         parts(read, self.head, each)
     }
 
-    fn check<R: Read>(&self, read: &R) -> Result<Report> {
-        check(read, self.head)
+    fn check_part<R: Read>(
+        &self,
+        read: &R,
+        checking: &mut Checking,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<bool> {
+        check(read, self.head, checking, is_wanted)
     }
 }

@@ -5,11 +5,11 @@ use adamant_wire::key::head_of;
 
 use super::find::Top;
 use super::layout::{LABEL, Node};
+use crate::checking::Checking;
 use crate::error::Result;
 use crate::kind::{damaged, head};
 use crate::pairs::Pairs;
 use crate::slot::Slot;
-use crate::tree::Report;
 use crate::words::Form;
 
 /// A node still to be checked, and the keys that bound its own.
@@ -20,11 +20,17 @@ struct Waiting<'r> {
     upper: Option<&'r [u8]>,
 }
 
-/// Checks the tree with this head. O(n) time; 8 bytes and bookkeeping per block.
-pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
+/// Checks a part of the tree with this head, from the highest key down. O(n) time; 8 bytes and
+/// bookkeeping per block.
+pub(super) fn check<R: Read>(
+    read: &R,
+    tree: u64,
+    checking: &mut Checking,
+    is_wanted: &dyn Fn() -> bool,
+) -> Result<bool> {
     let head = head(read, tree, LABEL)?;
     let top = Top::of(read, tree)?;
-    let mut pairs = Pairs::default();
+    let (stretch, mut pairs) = (checking.begin(is_wanted), Pairs::after(checking.report));
     pairs.block(tree)?;
     let mut waiting = Vec::new();
     if top.root != 0 {
@@ -33,6 +39,10 @@ pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
         return damaged(tree, "has levels but no root");
     }
     while let Some(Waiting { block, level, lower, upper }) = waiting.pop() {
+        if let Some(rest) = stretch.end(&pairs.report, upper) {
+            checking.pause(pairs.report, rest);
+            return Ok(false);
+        }
         pairs.block(block)?;
         let node = Node::at(read, block, level, top.order)?;
         if node.pairs.len() < top.pairs_min() && block != top.root {
@@ -60,7 +70,9 @@ pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
         bounds.push(upper);
         for (child, bounds) in node.children.iter().zip(bounds.windows(2)) {
             let [lower, upper] = [bounds[0], bounds[1]];
-            waiting.push(Waiting { block: child.get(), level: level - 1, lower, upper });
+            if stretch.is_left(lower) {
+                waiting.push(Waiting { block: child.get(), level: level - 1, lower, upper });
+            }
         }
         let nodes = match level {
             0 => &mut pairs.report.leaves,
@@ -71,5 +83,5 @@ pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
     pairs.report.height = top.height as u64;
     let nodes = pairs.report.leaves + pairs.report.inner_nodes;
     pairs.report.leaf_slots = nodes * (top.order as u64 - 1);
-    pairs.finish(tree, head.pairs.get())
+    pairs.finish(tree, head.pairs.get(), checking)
 }

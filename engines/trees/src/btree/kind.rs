@@ -8,12 +8,12 @@ use super::insert::adopt;
 use super::layout::{HEAD_AT, LABEL, Node, ORDER_MAX, ORDER_MIN, PAIR_BYTES, PAIRS_AT, SLOT_AT};
 use super::remove::take;
 use super::trail::BtreeTrail;
+use crate::checking::Checking;
 use crate::error::Result;
 use crate::kind::{Kind, Label, Link, damaged};
 use crate::layout::Head;
 use crate::map::Tree;
 use crate::slot::{Entry, Slot};
-use crate::tree::Report;
 use crate::words::{Form, Item};
 
 /// The B-tree.
@@ -88,7 +88,12 @@ impl Kind for BtreeKind {
         Ok(())
     }
 
-    fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
-        check(read, tree)
+    fn check<R: Read>(
+        read: &R,
+        tree: u64,
+        checking: &mut Checking,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<bool> {
+        check(read, tree, checking, is_wanted)
     }
 }

@@ -5,12 +5,13 @@
 
 use adamant_heap::access::Read;
 
-use super::find::difference;
+use super::find::{difference, most_like};
 use super::layout::{LABEL, Node, PRESENT, Word, place};
+use crate::checking::Checking;
 use crate::error::Result;
 use crate::kind::{damaged, head};
 use crate::pairs::Pairs;
-use crate::tree::Report;
+use crate::visit::entry;
 
 /// A word still to be looked at, in the order of keys.
 struct Waiting {
@@ -23,15 +24,24 @@ struct Waiting {
     between: Option<(u64, u32)>,
 }
 
-/// Checks the tree with this head. O(n) time; 8 bytes and bookkeeping per block.
-pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
+/// Checks a part of the tree with this head, from the lowest key up. O(n) time; 8 bytes and
+/// bookkeeping per block.
+pub(super) fn check<R: Read>(
+    read: &R,
+    tree: u64,
+    checking: &mut Checking,
+    is_wanted: &dyn Fn() -> bool,
+) -> Result<bool> {
     let head = head(read, tree, LABEL)?;
-    let mut pairs = Pairs::default();
+    let (stretch, mut pairs) = (checking.begin(is_wanted), Pairs::after(checking.report));
     pairs.block(tree)?;
     let mut waiting = Vec::new();
     if head.root.get() != 0 {
-        let word = Word(head.root.get());
-        waiting.push(Waiting { word, floor: 0, depth: 0, between: None });
+        let root = Waiting { word: Word(head.root.get()), floor: 0, depth: 0, between: None };
+        match &stretch.rest {
+            Some(last) => behind(read, tree, &mut pairs, (root, last), &mut waiting)?,
+            None => waiting.push(root),
+        }
     }
     let mut before: Option<&[u8]> = None;
     while let Some(Waiting { word, floor, depth, between }) = waiting.pop() {
@@ -53,9 +63,49 @@ pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
             }
         }
         before = Some(entry.key);
+        if !waiting.is_empty() && stretch.is_over(&pairs.report) {
+            checking.pause(pairs.report, entry.key);
+            return Ok(false);
+        }
     }
     pairs.report.leaf_slots = pairs.report.pairs;
-    pairs.finish(tree, head.pairs.get())
+    pairs.finish(tree, head.pairs.get(), checking)
+}
+
+/// What is left of a tree behind a key, which need not be there any more. O(log n).
+fn behind<R: Read>(
+    read: &R,
+    tree: u64,
+    pairs: &mut Pairs,
+    (root, last): (Waiting, &[u8]),
+    waiting: &mut Vec<Waiting>,
+) -> Result<()> {
+    let Some(like) = most_like(read, tree, last)? else { return Ok(()) };
+    // Below that place nothing says which side `last` would be on: all are on one side of it.
+    let found = difference(entry(read, like)?.key, last);
+    let end = found.map_or(u64::MAX, |found| place(found.byte, found.mask).into());
+    let Waiting { mut word, mut floor, mut depth, between } = root;
+    let mut between = between;
+    while word.slot().is_none() {
+        let node = Node::at(read, word.0)?;
+        if u64::from(node.place()) >= end {
+            break;
+        }
+        let node = self::node(read, pairs, word.0, floor)?;
+        (floor, depth) = (u64::from(node.place()) + 1, depth + 1);
+        let own = Some((word.0, node.place()));
+        let side = node.side(last);
+        if side {
+            between = own;
+        } else {
+            waiting.push(Waiting { word: node.child(true), floor, depth, between: own });
+        }
+        word = node.child(side);
+    }
+    if found.is_some_and(|found| found.side) {
+        waiting.push(Waiting { word, floor, depth, between });
+    }
+    Ok(())
 }
 
 fn node<'r, R: Read>(read: &'r R, pairs: &mut Pairs, block: u64, floor: u64) -> Result<&'r Node> {

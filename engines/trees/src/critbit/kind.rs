@@ -7,11 +7,11 @@ use super::check::check;
 use super::find::most_like;
 use super::layout::{LABEL, Node, Word};
 use super::trail::CritbitTrail;
+use crate::checking::Checking;
 use crate::error::Result;
 use crate::kind::{Kind, Label, Link, damaged};
 use crate::layout::Head;
 use crate::slot::{Entry, KeyHash};
-use crate::tree::Report;
 use crate::words::Item;
 
 /// The crit-bit tree.
@@ -69,7 +69,12 @@ impl Kind for CritbitKind {
         Ok(())
     }
 
-    fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
-        check(read, tree)
+    fn check<R: Read>(
+        read: &R,
+        tree: u64,
+        checking: &mut Checking,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<bool> {
+        check(read, tree, checking, is_wanted)
     }
 }

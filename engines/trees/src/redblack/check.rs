@@ -4,11 +4,11 @@ use adamant_heap::access::Read;
 use adamant_wire::key::head_of;
 
 use super::layout::{HEIGHT_MAX, LABEL, Node};
+use crate::checking::Checking;
 use crate::error::Result;
 use crate::kind::{damaged, head};
 use crate::pairs::Pairs;
 use crate::slot::Slot;
-use crate::tree::Report;
 use crate::words::Form;
 
 /// A node still to be checked.
@@ -22,11 +22,17 @@ struct Waiting<'r> {
     below_red: bool,
 }
 
-/// Checks the tree with this head. O(n) time; 8 bytes and bookkeeping per block.
-pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
+/// Checks a part of the tree with this head, from the highest key down. O(n) time; 8 bytes and
+/// bookkeeping per block.
+pub(super) fn check<R: Read>(
+    read: &R,
+    tree: u64,
+    checking: &mut Checking,
+    is_wanted: &dyn Fn() -> bool,
+) -> Result<bool> {
     let head = head(read, tree, LABEL)?;
     let form = Form::of(head);
-    let mut pairs = Pairs::default();
+    let (stretch, mut pairs) = (checking.begin(is_wanted), Pairs::after(checking.report));
     pairs.block(tree)?;
     // The root must be black, as if it hung below a red node.
     let root = Waiting {
@@ -41,6 +47,10 @@ pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
     let mut blacks_of_all = None;
     while let Some(place) = waiting.pop() {
         let Waiting { block, lower, upper, depth, blacks, below_red } = place;
+        if let Some(rest) = stretch.end(&pairs.report, upper) {
+            checking.pause(pairs.report, rest);
+            return Ok(false);
+        }
         if block == 0 {
             if *blacks_of_all.get_or_insert(blacks) != blacks {
                 return damaged(tree, "has ways with different numbers of black nodes");
@@ -74,11 +84,28 @@ pub(super) fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
         for (child, lower, upper) in
             [(node.child(false), lower, Some(key)), (node.child(true), Some(key), upper)]
         {
-            waiting.push(Waiting { block: child, lower, upper, depth, blacks, below_red });
+            // Of what was looked at, one way, so that all parts have the same number on all ways.
+            let block = if stretch.is_left(lower) { child } else { 0 };
+            let blacks = if block == child { blacks } else { blacks + blacks_below(read, child)? };
+            waiting.push(Waiting { block, lower, upper, depth, blacks, below_red });
         }
         pairs.report.inner_nodes += 1;
         pairs.report.height = pairs.report.height.max(depth as u64 - 1);
     }
     pairs.report.leaf_slots = pairs.report.pairs;
-    pairs.finish(tree, head.pairs.get())
+    pairs.finish(tree, head.pairs.get(), checking)
+}
+
+/// Black nodes on the way to the lowest key below a node, or from nowhere. O(log n).
+fn blacks_below<R: Read>(read: &R, mut block: u64) -> Result<usize> {
+    let mut blacks = 0;
+    for _ in 0..HEIGHT_MAX {
+        if block == 0 {
+            return Ok(blacks);
+        }
+        let node = Node::at(read, block)?;
+        blacks += usize::from(!node.is_red());
+        block = node.child(false);
+    }
+    damaged(block, "lies deeper than a tree can reach")
 }

@@ -8,11 +8,11 @@ use super::insert::adopt;
 use super::layout::{HEAD_AT, LABEL, Node, SLOT_AT};
 use super::remove::take;
 use super::trail::RedblackTrail;
+use crate::checking::Checking;
 use crate::error::Result;
 use crate::kind::{Kind, Label, Link};
 use crate::layout::Head;
 use crate::slot::{Entry, Slot};
-use crate::tree::Report;
 use crate::words::{Form, Item};
 
 /// The red-black tree.
@@ -60,7 +60,12 @@ impl Kind for RedblackKind {
         Ok(())
     }
 
-    fn check<R: Read>(read: &R, tree: u64) -> Result<Report> {
-        check(read, tree)
+    fn check<R: Read>(
+        read: &R,
+        tree: u64,
+        checking: &mut Checking,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<bool> {
+        check(read, tree, checking, is_wanted)
     }
 }
