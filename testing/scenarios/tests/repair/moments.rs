@@ -41,6 +41,10 @@ fn refused(path: &Path) -> RepairReport {
     let reading = Store::open_with(path, options().read_only(true)).expect_err("it is damaged");
     assert_eq!(writing.to_string(), reading.to_string(), "one judgement");
     assert!(writing.is_damaged(), "{writing}");
+    // Also what is saved without opening the store as such says that it is not all.
+    let salvage = Salvage::open(&(Arc::new(OsDirectory::open(path).unwrap()) as _)).unwrap();
+    assert!(!salvage.findings().is_empty());
+    drop(salvage);
     let report = repair(path).unwrap();
     assert!(!report.findings.is_empty());
     report
