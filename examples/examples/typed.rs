@@ -18,9 +18,9 @@ struct Book {
 
 fn main() -> Result<()> {
     let store = Store::in_memory()?;
-    let books = store.keyspace("books")?.typed::<u32, Serde<Book>>();
+    let books = store.keyspace("books")?.typed::<u32, Serde<Book>>()?;
     // By reader, the newest loan first: day and number of the book.
-    let loans = store.keyspace("loans")?.typed::<(String, Reverse<u64>, u32), ()>();
+    let loans = store.keyspace("loans")?.typed::<(String, Reverse<u64>, u32), ()>()?;
 
     for (number, title, author) in [(1, "Solaris", "Lem"), (2, "Emma", "Austen")] {
         let book = Book { title: title.into(), author: author.into(), lent_to: None };

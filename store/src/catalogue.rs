@@ -14,9 +14,9 @@ use adamant_heap::access::{Read, Write};
 use adamant_heap::layout::{DIRECTORY_ROOT, ROOT_COUNT};
 use adamant_heap::ptr::Ptr;
 use adamant_wire::mutants::is_planted;
-use zerocopy::{FromBytes, IntoBytes};
 
 use crate::bounds::Direction;
+use crate::catalogue_entry::CatalogueEntry;
 use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::forest::Forest;
@@ -26,6 +26,7 @@ use crate::layout::{
 };
 use crate::limits::NAME_BYTES_MAX;
 use crate::map::Map;
+use crate::types::KeyspaceTypes;
 
 /// Where the catalogue is.
 #[derive(Clone, Debug)]
@@ -102,17 +103,17 @@ impl Catalogue {
     }
 
     /// The entry of a keyspace.
-    pub(crate) fn find<R: Read>(&self, heap: &R, name: &str) -> Result<Option<KeyspaceEntry>> {
+    pub(crate) fn find<R: Read>(&self, heap: &R, name: &str) -> Result<Option<CatalogueEntry>> {
         #[cfg(test)]
         self.looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         match self.tree.find(heap, name.as_bytes())? {
-            Some(bytes) => Ok(Some(parse(name, bytes)?)),
+            Some(bytes) => Ok(Some(CatalogueEntry::parse(name, bytes)?)),
             None => Ok(None),
         }
     }
 
     /// All keyspaces, by name.
-    pub(crate) fn list<R: Read>(&self, heap: &R) -> Result<Vec<(String, KeyspaceEntry)>> {
+    pub(crate) fn list<R: Read>(&self, heap: &R) -> Result<Vec<(String, CatalogueEntry)>> {
         self.list_within(heap, (Bound::Unbounded, Bound::Unbounded))
     }
 
@@ -121,7 +122,7 @@ impl Catalogue {
         &self,
         heap: &R,
         names: (Bound<&[u8]>, Bound<&[u8]>),
-    ) -> Result<Vec<(String, KeyspaceEntry)>> {
+    ) -> Result<Vec<(String, CatalogueEntry)>> {
         #[cfg(test)]
         self.looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let mut entries = Vec::new();
@@ -151,14 +152,14 @@ impl Catalogue {
         heap: &mut Transaction<'_>,
         name: &str,
         (engine, kind): (Engine, u16),
-    ) -> Result<KeyspaceEntry> {
+    ) -> Result<CatalogueEntry> {
         let head = heap.write_as(self.head)?;
         let id = head.next_keyspace.get();
         head.next_keyspace = (id + 1).into();
         head.format = STORE_FORMAT.into();
-        let entry = Map::create(&self.forest, name, engine, heap)?.entry(id);
-        let entry = KeyspaceEntry { kind: kind.into(), ..entry };
-        let replaced = self.tree.insert(heap, name.as_bytes(), entry.as_bytes())?;
+        let fixed = Map::create(&self.forest, name, engine, heap)?.entry(id);
+        let entry = CatalogueEntry::new(KeyspaceEntry { kind: kind.into(), ..fixed });
+        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
         assert!(!replaced, "a keyspace is added where none was found under the same lock");
         Ok(entry)
     }
@@ -168,13 +169,27 @@ impl Catalogue {
         &self,
         heap: &mut W,
         name: &str,
-        entry: &KeyspaceEntry,
+        entry: &CatalogueEntry,
         kind: KeyspaceKind,
     ) -> Result<()> {
         heap.write_as(self.head)?.format = STORE_FORMAT.into();
-        let entry = KeyspaceEntry { kind: kind.number().into(), ..*entry };
-        let replaced = self.tree.insert(heap, name.as_bytes(), entry.as_bytes())?;
+        let entry = entry.with_kind(kind);
+        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
         assert!(replaced, "a keyspace gets a kind that was found under the same lock");
+        Ok(())
+    }
+
+    /// Says of a keyspace of which types its keys and values are.
+    pub(crate) fn record<W: Write>(
+        &self,
+        heap: &mut W,
+        (name, entry): (&str, &CatalogueEntry),
+        types: &KeyspaceTypes,
+    ) -> Result<()> {
+        heap.write_as(self.head)?.format = STORE_FORMAT.into();
+        let entry = entry.with_types(types)?;
+        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
+        assert!(replaced, "a keyspace gets types that was found under the same lock");
         Ok(())
     }
 
@@ -185,7 +200,7 @@ impl Catalogue {
         &self,
         heap: &mut Transaction<'_>,
         name: &str,
-        entry: &KeyspaceEntry,
+        entry: &CatalogueEntry,
         engine: Engine,
     ) -> Result<Option<Map>> {
         let source = self.map(heap, name, entry)?;
@@ -197,7 +212,7 @@ impl Catalogue {
         target.fill(heap, &source)?;
         source.destroy(&self.forest, heap)?;
         let replaced =
-            self.tree.insert(heap, name.as_bytes(), kept_by(entry, &target).as_bytes())?;
+            self.tree.insert(heap, name.as_bytes(), &entry.with_map(&target).to_bytes())?;
         assert!(replaced, "a keyspace is converted that was found under the same lock");
         Ok(None)
     }
@@ -208,9 +223,9 @@ impl Catalogue {
         heap: &mut W,
         name: &str,
         new_name: &str,
-        entry: &KeyspaceEntry,
+        entry: &CatalogueEntry,
     ) -> Result<()> {
-        let replaced = self.tree.insert(heap, new_name.as_bytes(), entry.as_bytes())?;
+        let replaced = self.tree.insert(heap, new_name.as_bytes(), &entry.to_bytes())?;
         assert!(!replaced, "a keyspace gets a name that was free under the same lock");
         if is_planted("rename.a-keyspace-keeps-its-old-name") {
             return Ok(());
@@ -224,11 +239,11 @@ impl Catalogue {
     pub(crate) fn exchange<W: Write>(
         &self,
         heap: &mut W,
-        (name, entry): (&str, &KeyspaceEntry),
-        (other_name, other_entry): (&str, &KeyspaceEntry),
+        (name, entry): (&str, &CatalogueEntry),
+        (other_name, other_entry): (&str, &CatalogueEntry),
     ) -> Result<()> {
         for (name, entry) in [(name, other_entry), (other_name, entry)] {
-            let replaced = self.tree.insert(heap, name.as_bytes(), entry.as_bytes())?;
+            let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
             assert!(replaced, "keyspaces exchange names that were found under the same lock");
         }
         Ok(())
@@ -239,7 +254,7 @@ impl Catalogue {
         &self,
         heap: &R,
         id: u64,
-    ) -> Result<Option<(String, KeyspaceEntry)>> {
+    ) -> Result<Option<(String, CatalogueEntry)>> {
         let list = self.list(heap)?.into_iter();
         Ok(list.filter(|(name, _)| is_visible(name)).find(|(_, entry)| entry.id.get() == id))
     }
@@ -250,10 +265,10 @@ impl Catalogue {
         &self,
         heap: &mut W,
         name: &str,
-        entry: &KeyspaceEntry,
+        entry: &CatalogueEntry,
     ) -> Result<()> {
         let hidden = hidden_name(entry.head.get());
-        let replaced = self.tree.insert(heap, hidden.as_bytes(), entry.as_bytes())?;
+        let replaced = self.tree.insert(heap, hidden.as_bytes(), &entry.to_bytes())?;
         assert!(!replaced, "a keyspace is dropped once");
         let removed = self.tree.remove(heap, name.as_bytes())?;
         assert!(removed, "a keyspace is dropped that was found under the same lock");
@@ -266,12 +281,12 @@ impl Catalogue {
         &self,
         heap: &mut Transaction<'_>,
         name: &str,
-        entry: &KeyspaceEntry,
+        entry: &CatalogueEntry,
         engine: Engine,
     ) -> Result<Map> {
         self.retire(heap, name, entry)?;
         let map = Map::create(&self.forest, name, engine, heap)?;
-        let replaced = self.tree.insert(heap, name.as_bytes(), kept_by(entry, &map).as_bytes())?;
+        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.with_map(&map).to_bytes())?;
         assert!(!replaced, "its entry was just taken away");
         Ok(map)
     }
@@ -325,18 +340,13 @@ impl Catalogue {
         &self,
         heap: &mut Transaction<'_>,
         name: &str,
-        entry: &KeyspaceEntry,
+        entry: &CatalogueEntry,
     ) -> Result<()> {
         self.map(heap, name, entry)?.destroy(&self.forest, heap)?;
         let removed = self.tree.remove(heap, name.as_bytes())?;
         assert!(removed, "a keyspace is dropped that was found under the same lock");
         Ok(())
     }
-}
-
-/// What the catalogue says of a keyspace that has another tree now.
-fn kept_by(entry: &KeyspaceEntry, map: &Map) -> KeyspaceEntry {
-    KeyspaceEntry { kind: entry.kind, ..map.entry(entry.id.get()) }
 }
 
 /// The kind that an entry says.
@@ -365,23 +375,13 @@ pub(crate) fn has_other_objects(root: impl FnMut(usize) -> u64) -> bool {
     others.map(root).any(|word| word != 0)
 }
 
-fn parse(name: &str, bytes: &[u8]) -> Result<KeyspaceEntry> {
-    KeyspaceEntry::read_from_bytes(bytes).map_err(|_| Error::Damaged {
-        what: format!(
-            "the catalogue's entry of keyspace {name:?} should have {} bytes and has {}",
-            size_of::<KeyspaceEntry>(),
-            bytes.len()
-        ),
-    })
-}
-
-fn parse_both(name: &[u8], bytes: &[u8]) -> Result<(String, KeyspaceEntry)> {
+fn parse_both(name: &[u8], bytes: &[u8]) -> Result<(String, CatalogueEntry)> {
     let Ok(name) = str::from_utf8(name) else {
         return Err(Error::Damaged {
             what: format!("the catalogue has a name that is no UTF-8: {name:?}"),
         });
     };
-    Ok((name.into(), parse(name, bytes)?))
+    Ok((name.into(), CatalogueEntry::parse(name, bytes)?))
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ impl Engine {
             engine: self.number().into(),
             format: self.format().into(),
             kind: KIND_PLAIN.into(),
-            reserved: 0.into(),
+            types_bytes: 0.into(),
         }
     }
 }

@@ -9,6 +9,7 @@ use adamant_medium::error::Error as MediumError;
 use adamant_trees::error::Error as TreeError;
 
 use crate::kind::{KeyspaceKind, entries_of};
+use crate::types::KeyspaceTypes;
 
 /// The result of a store's operation.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -187,6 +188,22 @@ pub enum Error {
         name: String,
         /// The kind's number in the catalogue.
         kind: u16,
+    },
+    /// The keyspace holds keys and values of other types than those asked for.
+    WrongTypes {
+        /// Its name.
+        name: String,
+        /// The types that it was made with.
+        recorded: Box<KeyspaceTypes>,
+        /// Those asked for.
+        asked: Box<KeyspaceTypes>,
+    },
+    /// A type's name that is empty or too long to be recorded.
+    TypeName {
+        /// Bytes of the name.
+        bytes: u64,
+        /// Bytes that a name may have.
+        bytes_max: u64,
     },
     /// The store was closed.
     Closed,
@@ -481,6 +498,17 @@ impl fmt::Display for Error {
                 f,
                 "the keyspace {name:?} is of kind {kind}, which this version does not know; open it with a \
                  newer version"
+            ),
+            Self::WrongTypes { name, recorded, asked } => write!(
+                f,
+                "the keyspace {name:?} has {recorded}, and was asked for with {asked}; ask for \
+                 what it has, read it as bytes (by the `Keyspace`), or, once its entries are of the \
+                 other types, say so by `Keyspace::retype`"
+            ),
+            Self::TypeName { bytes, bytes_max } => write!(
+                f,
+                "the name of a type of keys or values has 1 to {bytes_max} bytes, this one has \
+                 {bytes}; give it another one (`typed::Named`)"
             ),
             Self::Closed => f.write_str("the store was closed; open it again"),
             Self::Reentrant => f.write_str(

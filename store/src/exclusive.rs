@@ -107,7 +107,7 @@ impl Store {
     /// # let store = adamant::Store::in_memory()?;
     /// use adamant::Error;
     ///
-    /// let numbers = store.keyspace("numbers")?.typed::<String, u64>();
+    /// let numbers = store.keyspace("numbers")?.typed::<String, u64>()?;
     /// let next = store.exclusive(|tx| {
     ///     let mut numbers = numbers.within(tx);
     ///     let next = numbers.get("next")?.unwrap_or(1);

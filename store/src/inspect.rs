@@ -15,16 +15,18 @@ use adamant_lsm::LsmCheck;
 use adamant_trees::{Checking, Report};
 
 use crate::catalogue::{Catalogue, has_other_objects, is_visible, kind_of};
+use crate::catalogue_entry::CatalogueEntry;
 use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::forest::Forest;
 use crate::keyspace::Keyspace;
 use crate::kind::{KeyspaceKind, deadlines_of, entries_of};
-use crate::layout::{KeyspaceEntry, STORE_ROOT};
+use crate::layout::STORE_ROOT;
 use crate::map::Map;
 use crate::metrics::CommitStats;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
+use crate::types::KeyspaceTypes;
 use crate::versions::SnapshotStats;
 
 /// The place of what is wrong with the list of keyspaces.
@@ -48,6 +50,8 @@ pub struct KeyspaceInfo {
     pub engine: Engine,
     /// What kind of entries it holds.
     pub kind: KeyspaceKind,
+    /// The types of its keys and values, if such are recorded: [`Keyspace::typed`](crate::Keyspace::typed).
+    pub types: Option<KeyspaceTypes>,
     /// Entries in it; of the engine `lsm` about, since versions that were not merged yet count one by one.
     pub entries: u64,
 }
@@ -193,8 +197,8 @@ pub(crate) fn keyspaces(shared: &Shared) -> Result<Vec<KeyspaceInfo>> {
             Some(entries) => entries,
             None => map.lsm().map_or(0, |tree| tree.entries_about()),
         };
-        let kind = kind_of(&name, &entry)?;
-        found.push(KeyspaceInfo { name, engine: map.engine(), kind, entries });
+        let (kind, types) = (kind_of(&name, &entry)?, entry.types(&name)?);
+        found.push(KeyspaceInfo { name, engine: map.engine(), kind, types, entries });
     }
     Ok(found)
 }
@@ -232,7 +236,7 @@ pub(crate) fn check(shared: &Arc<Shared>) -> Result<CheckReport> {
             catalogue.list(&view)
         });
         if let Some(list) = report.take(CATALOGUE, walked) {
-            report.findings.extend(lone_halves(&list));
+            report.findings.extend(wrong_entries(&list));
             entries = list;
         }
     }
@@ -361,7 +365,7 @@ pub(crate) fn check_salvage(salvage: &Salvage, forest: &Arc<Forest>) -> Vec<Find
         catalogue.list(salvage)
     });
     let list = report.take(CATALOGUE, walked).unwrap_or_default();
-    report.findings.extend(lone_halves(&list));
+    report.findings.extend(wrong_entries(&list));
     for (name, entry) in list {
         let walked = match catalogue.map(salvage, &name, &entry) {
             Ok(Map::Lsm(log)) => log.check(salvage).map(|check| {
@@ -381,14 +385,17 @@ pub(crate) fn check_salvage(salvage: &Salvage, forest: &Arc<Forest>) -> Vec<Find
     report.findings
 }
 
-/// Keyspaces of entries that end without their deadlines, and the other way round, and kinds that
-/// nobody knows.
-fn lone_halves(list: &[(String, KeyspaceEntry)]) -> Vec<Finding> {
+/// Keyspaces of entries that end without their deadlines, and the other way round, kinds that nobody
+/// knows, and types that say nothing.
+fn wrong_entries(list: &[(String, CatalogueEntry)]) -> Vec<Finding> {
     let visible = || list.iter().filter(|(name, _)| is_visible(name));
     let kinds: HashMap<&str, u16> =
         visible().map(|(name, entry)| (&**name, entry.kind.get())).collect();
     let mut findings = Vec::new();
     for (name, entry) in visible() {
+        if let Err(error) = entry.types(name) {
+            findings.push(Finding::of(CATALOGUE, &error));
+        }
         let (half, kind) = match kind_of(name, entry) {
             Ok(KeyspaceKind::Plain) => continue,
             Ok(KeyspaceKind::Expiring) => (deadlines_of(name), KeyspaceKind::Deadlines),

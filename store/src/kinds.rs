@@ -21,7 +21,7 @@ fn write_kind(store: &Store, name: &str, kind: u16) {
     let (shared, catalogue) = (&store.shared, store.shared.catalogue());
     let written = shared.transaction(Durability::Sync, |transaction| {
         let entry = catalogue.find(transaction, name)?.expect("it is there");
-        let entry = KeyspaceEntry { kind: kind.into(), ..entry };
+        let entry = KeyspaceEntry { kind: kind.into(), ..*entry };
         catalogue.tree().insert(transaction, name.as_bytes(), entry.as_bytes())
     });
     assert!(written.unwrap());
@@ -244,4 +244,79 @@ fn copy(from: &Path, to: &Path) {
             false => drop(std::fs::copy(entry.path(), target).unwrap()),
         }
     }
+}
+
+/// Writes what stands in the catalogue of a keyspace.
+fn write_entry(store: &Store, name: &str, bytes: &[u8]) {
+    let (shared, catalogue) = (&store.shared, store.shared.catalogue());
+    let written = shared.transaction(Durability::Sync, |transaction| {
+        catalogue.tree().insert(transaction, name.as_bytes(), bytes)
+    });
+    assert!(written.unwrap());
+}
+
+#[test]
+fn types_that_say_nothing_are_damage_and_keep_nobody_from_the_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = Store::open(&path).unwrap();
+    let ages = store.keyspace("ages").unwrap();
+    ages.typed::<String, u32>().unwrap().insert("ada", &36).unwrap();
+    store.keyspace("other").unwrap().typed::<u8, ()>().unwrap().insert(&1, &()).unwrap();
+    let entry = ages.state.find(&store.shared.view().unwrap(), store.shared.catalogue()).unwrap().1;
+    let whole = entry.to_bytes();
+    assert_eq!(&whole[24..], b"\x01\0\0\0\x01\0\0\0\x06\0\x03\0Stringu32", "docs/format/store.md");
+    let with = |at: usize, byte: u8| {
+        let mut bytes = whole.clone();
+        bytes[at] = byte;
+        bytes
+    };
+    let damaged = [
+        with(22, 0),
+        with(22, 20),
+        with(23, 1),
+        with(32, 7),
+        with(33, 1),
+        with(34, 2),
+        with(36, 0xff),
+        [&with(22, 12)[..36]].concat(),
+        [&with(22, 5)[..29]].concat(),
+        [&whole, &b"more"[..]].concat(),
+    ];
+    for (number, bytes) in damaged.iter().enumerate() {
+        write_entry(&store, "ages", bytes);
+        let refused = [
+            ages.typed::<String, u32>().map(drop),
+            ages.typed::<u8, ()>().map(drop),
+            store.keyspaces().map(drop),
+        ];
+        for refused in refused {
+            let error = refused.unwrap_err();
+            assert!(error.is_damaged(), "{number}: {error}");
+            assert!(error.to_string().contains("the types of keyspace \"ages\""), "{error}");
+        }
+        assert_eq!(ages.get("ada").unwrap(), Some([36, 0, 0, 0].into()));
+        assert!(store.keyspace("other").unwrap().typed::<u8, ()>().is_ok());
+        let findings = store.check().unwrap().findings;
+        assert!(findings[0].to_string().contains("types of keyspace \"ages\""), "{findings:?}");
+        // Another version refuses who is right: no byte of it is made up.
+        write_entry(&store, "ages", &with(24, 2));
+        assert!(matches!(ages.typed::<String, u32>(), Err(Error::WrongTypes { .. })));
+        // Said anew, or renamed as it is.
+        write_entry(&store, "ages", bytes);
+        store.rename_keyspace("ages", "moved").unwrap();
+        assert!(store.keyspace("moved").unwrap().typed::<String, u32>().is_err());
+        store.rename_keyspace("moved", "ages").unwrap();
+        ages.retype::<String, u32>().unwrap();
+        assert!(ages.typed::<String, u32>().is_ok() && store.check().unwrap().is_clean());
+    }
+    write_entry(&store, "ages", &with(32, 7));
+    drop((ages, entry));
+    store.close().unwrap();
+    let report = crate::repair(&path).unwrap();
+    assert!(report.findings.iter().any(|finding| finding.what.contains("are lost")), "{report:?}");
+    let store = Store::open(&path).unwrap();
+    let types: Vec<_> = store.keyspaces().unwrap().into_iter().map(|info| info.types).collect();
+    assert!(types[0].is_none() && types[1].is_some(), "{types:?}");
+    assert_eq!(store.keyspace("ages").unwrap().typed::<String, u32>().unwrap().len().unwrap(), 1);
 }

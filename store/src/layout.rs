@@ -49,8 +49,23 @@ pub struct KeyspaceEntry {
     pub format: U16,
     /// One of the `KIND_` constants.
     pub kind: U16,
-    /// Zero.
-    pub reserved: U16,
+    /// Bytes behind this that say the types of keys and values: a `TypesHead` and both names; 0
+    /// where none are recorded.
+    pub types_bytes: U16,
+}
+
+/// The types of a keyspace's keys and values; behind it stand their names, in UTF-8.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct TypesHead {
+    /// Version of the encoding of keys.
+    pub key_version: U32,
+    /// Version of the encoding of values.
+    pub value_version: U32,
+    /// Bytes of the name of the keys' type, which comes first.
+    pub key_name_bytes: U16,
+    /// Bytes of the name of the values' type.
+    pub value_name_bytes: U16,
 }
 
 /// The engine `bplus`.
@@ -75,7 +90,10 @@ pub const KIND_DEADLINES: u16 = 3;
 
 const _: () = assert!(size_of::<StoreHead>() == 32);
 const _: () = assert!(size_of::<KeyspaceEntry>() == 24);
+const _: () = assert!(size_of::<TypesHead>() == 12);
+const _: () = assert!(std::mem::offset_of!(TypesHead, key_name_bytes) == 8);
 const _: () = assert!(std::mem::offset_of!(StoreHead, next_file) == HEAD_NEXT_FILE_AT);
 const _: () = assert!(std::mem::offset_of!(StoreHead, catalogue) == 24);
 const _: () = assert!(std::mem::offset_of!(KeyspaceEntry, engine) == 16);
 const _: () = assert!(std::mem::offset_of!(KeyspaceEntry, kind) == 20);
+const _: () = assert!(std::mem::offset_of!(KeyspaceEntry, types_bytes) == 22);

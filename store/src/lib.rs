@@ -58,6 +58,7 @@
 
 pub mod layout;
 mod kind;
+mod types;
 
 mod error;
 mod limits;
@@ -81,6 +82,8 @@ mod log_tree;
 mod map;
 mod map_changes;
 
+mod catalogue_entry;
+
 mod catalogue;
 
 mod kept;
@@ -95,6 +98,7 @@ mod keyspace_options;
 mod shared;
 
 mod list;
+mod type_records;
 
 mod pieces;
 
@@ -191,4 +195,5 @@ pub use store::Store;
 pub use sync_point::SyncPoint;
 pub use transaction::Transaction;
 pub use transaction_iter::TransactionIter;
+pub use types::{KeyspaceTypes, RecordedType};
 pub use versions::SnapshotStats;

@@ -15,10 +15,11 @@ use adamant_heap::{HeldTurn, Transaction};
 use adamant_wire::mutants::is_planted;
 
 use crate::catalogue::{Catalogue, is_visible, kind_of};
+use crate::catalogue_entry::CatalogueEntry;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kind::{KeyspaceKind, deadlines_of};
-use crate::layout::{KIND_DEADLINES, KIND_EXPIRING, KIND_UNSAID, KeyspaceEntry};
+use crate::layout::{KIND_DEADLINES, KIND_EXPIRING, KIND_UNSAID};
 use crate::limits::{check_name, check_plain};
 use crate::map::Map;
 use crate::shared::{List, Shared};
@@ -49,7 +50,7 @@ pub(crate) enum Ending {
 }
 
 impl List {
-    fn place(&mut self, name: &str, entry: &KeyspaceEntry) -> Arc<Place> {
+    fn place(&mut self, name: &str, entry: &CatalogueEntry) -> Arc<Place> {
         let id = entry.id.get();
         Arc::clone(self.places.entry(id).or_insert_with(|| Place::new(id, name)))
     }
@@ -60,7 +61,7 @@ impl List {
         heap: &R,
         catalogue: &Catalogue,
         name: &str,
-        entry: &KeyspaceEntry,
+        entry: &CatalogueEntry,
     ) -> Result<Arc<KeyspaceState>> {
         let known = self.states.get(name).filter(|state| state.is_current());
         if let Some(state) = known.filter(|state| state.id == entry.id.get()) {
@@ -73,7 +74,7 @@ impl List {
     }
 
     /// Whoever has a keyspace asks the catalogue what became of it.
-    fn doubt(&self, entry: &KeyspaceEntry) {
+    fn doubt(&self, entry: &CatalogueEntry) {
         if let Some(place) = self.places.get(&entry.id.get()) {
             place.doubt();
         }
@@ -109,8 +110,9 @@ impl Shared {
         let view = self.view()?;
         let entries = self.catalogue().find(&view, name)?;
         let deadlines = self.catalogue().find(&view, &beside)?;
-        let kinds = [&entries, &deadlines].map(|found| found.map(|entry| entry.kind.get()));
-        let mut state = |name: &str, entry: Option<KeyspaceEntry>| {
+        let kinds =
+            [&entries, &deadlines].map(|found| found.as_ref().map(|entry| entry.kind.get()));
+        let mut state = |name: &str, entry: Option<CatalogueEntry>| {
             entry.map(|entry| list.state(&view, self.catalogue(), name, &entry)).transpose()
         };
         match kinds {
@@ -160,7 +162,7 @@ impl Shared {
 
     /// Changes which keyspaces there are, by one transaction, in a turn that may have been taken
     /// before. New handles under `names` look for them anew, whatever came of it.
-    fn change_list<'s, T>(
+    pub(crate) fn change_list<'s, T>(
         &'s self,
         turn: Option<HeldTurn<'s>>,
         durability: Durability,
@@ -261,7 +263,7 @@ impl Shared {
         &self,
         transaction: &Transaction<'_>,
         name: &str,
-    ) -> Result<(KeyspaceEntry, KeyspaceKind)> {
+    ) -> Result<(CatalogueEntry, KeyspaceKind)> {
         let Some(entry) = self.catalogue().find(transaction, name)? else {
             return Err(Error::UnknownKeyspace { name: name.into() });
         };
@@ -301,7 +303,7 @@ impl Shared {
     }
 
     /// The entry of a keyspace of deadlines, whose entries are there.
-    fn deadlines(&self, transaction: &Transaction<'_>, beside: &str) -> Result<KeyspaceEntry> {
+    fn deadlines(&self, transaction: &Transaction<'_>, beside: &str) -> Result<CatalogueEntry> {
         let found = self.catalogue().find(transaction, beside)?;
         found.ok_or_else(|| Error::Damaged {
             what: format!("the catalogue has entries that end, but no {beside:?} beside them"),
@@ -312,7 +314,7 @@ impl Shared {
         &self,
         transaction: &mut Transaction<'_>,
         list: &List,
-        (name, entry): (&str, &KeyspaceEntry),
+        (name, entry): (&str, &CatalogueEntry),
         new_name: &str,
     ) -> Result<()> {
         if self.catalogue().find(transaction, new_name)?.is_some() {
@@ -365,8 +367,8 @@ impl Shared {
         &self,
         transaction: &mut Transaction<'_>,
         list: &List,
-        (one, first): (&str, &KeyspaceEntry),
-        (other, second): (&str, &KeyspaceEntry),
+        (one, first): (&str, &CatalogueEntry),
+        (other, second): (&str, &CatalogueEntry),
     ) -> Result<()> {
         for (entry, name) in [(first, other), (second, one)] {
             if let Some(place) = list.places.get(&entry.id.get()) {
@@ -452,7 +454,7 @@ impl Shared {
         transaction: &mut Transaction<'_>,
         list: &List,
         name: &str,
-        entry: &KeyspaceEntry,
+        entry: &CatalogueEntry,
     ) -> Result<()> {
         list.doubt(entry);
         if !self.versions().any() {

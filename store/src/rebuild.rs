@@ -3,7 +3,7 @@
 //! Purpose: a copy by content, keyspace by keyspace, for where pages cannot be copied: of the undo
 //! journal while it is used, or to leave behind the space that nothing uses.
 //! Invariants: the copy is the source at one moment, that of a snapshot. Its keyspaces have the
-//! engines of the source's. Memory is bounded: some entries at a time, and what the snapshot keeps.
+//! engines, kinds and types of the source's. Memory is bounded: some entries at a time, and what the snapshot keeps.
 //! Thread safety: the source is used as by any reader; nobody else has the copy.
 
 use std::sync::Arc;
@@ -32,6 +32,9 @@ pub(crate) fn rebuild(source: &Arc<Shared>, target: &Store) -> Result<()> {
         let (name, engine) = (keyspace.name(), keyspace.engine());
         let copy = target.shared.create_keyspace(name, engine, keyspace.state.kind_number)?;
         let copy = copy.ok_or_else(|| Error::KeyspaceExists { name: name.into() })?;
+        if let Some(types) = source.recorded_types(&keyspace.state)? {
+            target.shared.record_types(&copy, &types)?;
+        }
         let copy = Keyspace::new(&target.shared, copy);
         let mut failed = None;
         let entries = snapshot

@@ -36,6 +36,7 @@ use crate::layout::{
 use crate::limits::check_name;
 use crate::rescue_ending::{are_halves, keyspace_in, match_deadlines};
 use crate::store::Store;
+use crate::types::KeyspaceTypes;
 
 /// Where pairs go whose keyspace cannot be told.
 const LOST_AND_FOUND: &str = "lost+found";
@@ -135,6 +136,11 @@ pub(crate) fn rescue(
         report.keyspaces.push(work.keyspace(index, &name, place)?);
     }
     work.orphans(&mut report.keyspaces)?;
+    for (name, types) in &work.types {
+        if let Some(state) = target.shared.open_keyspace(name)? {
+            target.shared.record_types(&state, types)?;
+        }
+    }
     for name in &work.ending {
         let (removed, added) = match_deadlines(target, name)?;
         let rows = report.keyspaces.iter_mut().find(|keyspace| entries_of(&keyspace.name) == name);
@@ -182,6 +188,8 @@ struct Rescue<'s> {
     lost: Vec<LostRange>,
     /// Keyspaces of entries that end.
     ending: Vec<String>,
+    /// The types of keyspaces of which such are recorded.
+    types: BTreeMap<String, KeyspaceTypes>,
     /// Whether there may be leaves whose tree is gone altogether.
     lost_trees: bool,
 }
@@ -189,7 +197,8 @@ struct Rescue<'s> {
 impl<'s> Rescue<'s> {
     fn new(salvage: &'s Salvage, forest: &'s Arc<Forest>, target: &'s Store) -> Self {
         let (leaves, lost, ending) = (HashSet::new(), Vec::new(), Vec::new());
-        Self { salvage, forest, target, leaves, lost, ending, lost_trees: false }
+        let types = BTreeMap::new();
+        Self { salvage, forest, target, leaves, lost, ending, types, lost_trees: false }
     }
 
     /// Name and place of every tree: by the catalogue, and those that nothing names.
@@ -198,15 +207,19 @@ impl<'s> Rescue<'s> {
         let findings_before = findings.len();
         let catalogue = self.catalogue(&heads, findings);
         let (mut named, mut dropped) = (BTreeMap::new(), Vec::new());
+        let mut types_of = BTreeMap::new();
         let mut known: HashSet<u64> = catalogue.into_iter().collect();
         if let Some(head) = catalogue {
             Bplus::salvage(self.salvage, head, &mut self.leaves, &mut |found| match found {
                 Salvaged::Pair((name, bytes)) => match keyspace_entry(name, bytes) {
-                    Some((name, place)) => {
+                    Some((name, place, types)) => {
                         known.insert(place.1);
                         // What is kept for a snapshot was dropped.
                         match is_visible(&name) {
-                            true => drop(named.insert(name, place)),
+                            true => {
+                                types_of.insert(name.clone(), types.to_vec());
+                                named.insert(name, place);
+                            }
                             false => dropped.push(place),
                         }
                     }
@@ -223,6 +236,15 @@ impl<'s> Rescue<'s> {
             });
         }
         self.lost_trees = findings.len() > findings_before;
+        for (name, types) in types_of.into_iter().filter(|(_, types)| !types.is_empty()) {
+            match KeyspaceTypes::parse(&types) {
+                Some(types) => drop(self.types.insert(name, types)),
+                None => {
+                    let what = format!("the types of keyspace {name:?} are lost; it has none now");
+                    findings.push(Finding::new(CATALOGUE, what));
+                }
+            }
+        }
         for (engine, head, _) in dropped.into_iter().filter(|place| place.0 != Engine::Lsm) {
             // So that nobody takes its leaves for some that another one lost.
             Tree::salvage(self.salvage, engine, head, &mut self.leaves, &mut |_| {});
@@ -507,16 +529,17 @@ fn are_keyspaces(visit: impl FnOnce(&mut dyn FnMut(Salvaged<'_>))) -> bool {
     keyspaces > 0 && others == 0
 }
 
-/// Name and place of a keyspace that this version can read.
-fn keyspace_entry(name: &[u8], bytes: &[u8]) -> Option<(String, TreePlace)> {
-    let entry = KeyspaceEntry::read_from_bytes(bytes).ok()?;
+/// Name and place of a keyspace that this version can read, and the bytes that say its types.
+fn keyspace_entry<'b>(name: &[u8], bytes: &'b [u8]) -> Option<(String, TreePlace, &'b [u8])> {
+    let (entry, types) = KeyspaceEntry::read_from_prefix(bytes).ok()?;
     let is_name = |name: &&str| check_name(name).is_ok() || *name == hidden_name(entry.head.get());
     let name = str::from_utf8(name).ok().filter(is_name)?;
     let engine = Engine::numbered(entry.engine.get(), entry.format.get())?;
     let kind = entry.kind.get();
     // What else could be 24 bytes long says something there.
-    let is_known = entry.reserved.get() == 0 && KeyspaceKind::numbered(kind).is_some();
-    is_known.then(|| (name.to_owned(), (engine, entry.head.get(), kind)))
+    let is_whole = usize::from(entry.types_bytes.get()) == types.len();
+    let is_known = is_whole && KeyspaceKind::numbered(kind).is_some();
+    is_known.then(|| (name.to_owned(), (engine, entry.head.get(), kind), types))
 }
 
 /// Puts what was saved into a keyspace of the new store, by batches.

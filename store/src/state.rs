@@ -16,10 +16,10 @@ use adamant_heap::access::Read;
 use parking_lot::RwLock;
 
 use crate::catalogue::{Catalogue, kind_of};
+use crate::catalogue_entry::CatalogueEntry;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
-use crate::layout::KeyspaceEntry;
 use crate::limits::check_plain;
 use crate::map::Map;
 
@@ -43,7 +43,7 @@ impl KeyspaceState {
     pub(crate) fn new<R: Read>(
         heap: &R,
         catalogue: &Catalogue,
-        (name, entry): (&str, &KeyspaceEntry),
+        (name, entry): (&str, &CatalogueEntry),
         place: &Arc<Place>,
     ) -> Result<Arc<Self>> {
         let version = place.version.load(Ordering::Acquire);
@@ -92,7 +92,7 @@ impl KeyspaceState {
         &self,
         heap: &R,
         catalogue: &Catalogue,
-    ) -> Result<(String, KeyspaceEntry)> {
+    ) -> Result<(String, CatalogueEntry)> {
         let name = self.place.now.read().name.clone();
         let found = find(heap, catalogue, &name, self.id)?;
         found.ok_or_else(|| Error::KeyspaceDropped { name: self.name.to_string() })
@@ -164,7 +164,7 @@ fn find<R: Read>(
     catalogue: &Catalogue,
     name: &str,
     id: u64,
-) -> Result<Option<(String, KeyspaceEntry)>> {
+) -> Result<Option<(String, CatalogueEntry)>> {
     match catalogue.find(heap, name)? {
         Some(entry) if entry.id.get() == id => Ok(Some((name.into(), entry))),
         _ => catalogue.find_by_id(heap, id),

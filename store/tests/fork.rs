@@ -51,7 +51,7 @@ impl<'s> Before<'s> {
             keyspace.put(number.to_le_bytes(), "a value of some bytes").unwrap();
         }
         keyspace.put("large", vec![7; LENT_BYTES]).unwrap();
-        let typed = store.keyspace_with("numbers", options).unwrap().typed();
+        let typed = store.keyspace_with("numbers", options).unwrap().typed().unwrap();
         typed.insert("one", &1).unwrap();
         let expiring = store.expiring_with("leases", options).unwrap();
         let soon = expiring.after(std::time::Duration::from_secs(3600));
@@ -236,6 +236,8 @@ fn transaction_calls(calls: &mut Calls, mut transaction: Transaction, keyspace: 
 
 fn typed_calls(calls: &mut Calls, before: &Before<'_>) {
     let typed = &before.typed;
+    calls.refused("typed", || typed.untyped().typed().map(|_: TypedKeyspace<String, u64>| ()));
+    calls.refused("retype", || typed.untyped().retype().map(|_: TypedKeyspace<String, u64>| ()));
     calls.harmless("untyped", || typed.untyped().name().len());
     calls.refused("typed get", || typed.get("one"));
     calls.refused("typed contains", || typed.contains("one"));

@@ -57,6 +57,7 @@ const LSM_TREE: Suite = suite("adamant-lsm", "tree");
 const BACKUP: Suite = suite("adamant", "backup_lsm");
 const RENAME: Suite = suite("adamant", "rename");
 const KINDS: Suite = suite("adamant", "kinds");
+const TYPES: Suite = suite("adamant", "types");
 const STORE: Suite = suite("adamant", "");
 const REPAIR: Suite = suite("adamant-scenarios", "repair");
 const SCENARIO_OF_NOTHING: Suite = suite("adamant-scenarios", "nothing_changed");
@@ -173,6 +174,10 @@ const STORE_HEAD: Test =
 const BOTH_HALVES: Test = KINDS.test("both_halves_are_made_renamed_exchanged_and_dropped_as_one");
 const KIND_WITHIN: Test =
     STORE.test("expiring::tests::the_kind_is_asked_within_the_commit_that_drops");
+const TYPES_DAMAGED: Test =
+    STORE.test("kinds::types_that_say_nothing_are_damage_and_keep_nobody_from_the_bytes");
+const OTHER_TYPES: Test = TYPES.test("other_types_are_refused_and_bytes_never");
+const TYPES_GO: Test = TYPES.test("types_go_where_the_keyspace_goes");
 const ONLY_LOOKED_AT: Test = KINDS.test("what_is_stored_is_only_looked_at");
 const RENAMED: Test = RENAME.test("a_renamed_keyspace_is_the_same_to_all_who_have_it");
 const COPY_CRASHES: Test = HEAP_CRASHES.test("backup::a_copy_is_some_commit_whole_or_nothing");
@@ -285,11 +290,14 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("checksum.blob-footer", &[BLOB_BITS, BLOB_CUT]),
     mutant("checksum.store-head", &[STORE_HEAD]),
     mutant("checksum.store-format", &[STORE_HEAD]),
+    mutant("checksum.types", &[TYPES_DAMAGED]),
     mutant("rename.a-keyspace-keeps-its-old-name", &[RENAMED]),
     mutant("expiring.the-deadlines-come-later", &[BOTH_HALVES]),
     mutant("expiring.one-half-keeps-its-name", &[BOTH_HALVES]),
     mutant("expiring.deadlines-are-not-dropped", &[BOTH_HALVES]),
     mutant("expiring.any-kind-is-dropped", &[KIND_WITHIN]),
+    mutant("types.any-are-taken", &[OTHER_TYPES]),
+    mutant("types.another-tree-has-none", &[TYPES_GO]),
     mutant("expiring.everybody-writes-what-is-lent", &[ONLY_LOOKED_AT]),
     mutant("rename.a-pool-before-it-is-durable", &[SMALL]),
     mutant("rename.a-mapped-pool-before-it-is-durable", &[UNDO_CREATED]),

@@ -13,7 +13,7 @@ pub type EncodedBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 /// # let store = adamant::Store::in_memory()?;
 /// use std::ops::Bound;
 ///
-/// let days = store.keyspace("days")?.typed::<u32, ()>();
+/// let days = store.keyspace("days")?.typed::<u32, ()>()?;
 /// for day in [1, 2, 300] {
 ///     days.insert(&day, &())?;
 /// }

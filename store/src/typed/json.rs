@@ -1,55 +1,44 @@
 //! Values of any type that `serde` knows, as text that says what it is.
 
-use std::ops::{Deref, DerefMut};
-
 use adamant_slice::Slice;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::malformed::Malformed;
 use super::value::{Value, ValueFor};
+use super::wrapper::wrapper;
 
-/// A value that is encoded through `serde` as JSON: fields have their names, so they may be left
-/// out, come in any order, and be added later with `#[serde(default)]`. Larger and slower than
-/// `Serde`.
-///
-/// What JSON has no words for, such as a number that is none, is refused with
-/// [`Error::Encoding`](crate::Error::Encoding) when it is put in: each value is decoded once then.
-///
-/// ```
-/// use adamant::typed::Json;
-/// use serde::{Deserialize, Serialize};
-///
-/// #[derive(Debug, PartialEq, Serialize, Deserialize)]
-/// #[serde(tag = "kind")]
-/// enum Event { Login { user: String }, Restart }
-///
-/// let store = adamant::Store::in_memory()?;
-/// let events = store.keyspace("events")?.typed::<u64, Json<Event>>();
-/// events.insert(&1, &Json(Event::Login { user: "ada".into() }))?;
-/// assert_eq!(events.get(&1)?, Some(Json(Event::Login { user: "ada".into() })));
-/// assert_eq!(events.untyped().first()?.map(|(_, value)| value),
-///     Some(r#"{"kind":"Login","user":"ada"}"#.into()));
-/// # Ok::<(), adamant::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Json<T>(pub T);
-
-impl<T> Deref for Json<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
-    }
+wrapper! {
+    /// A value that is encoded through `serde` as JSON: fields have their names, so they may be left
+    /// out, come in any order, and be added later with `#[serde(default)]`. Larger and slower than
+    /// `Serde`.
+    ///
+    /// What JSON has no words for, such as a number that is none, is refused with
+    /// [`Error::Encoding`](crate::Error::Encoding) when it is put in: each value is decoded once then.
+    ///
+    /// ```
+    /// use adamant::typed::Json;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    /// #[serde(tag = "kind")]
+    /// enum Event { Login { user: String }, Restart }
+    ///
+    /// let store = adamant::Store::in_memory()?;
+    /// let events = store.keyspace("events")?.typed::<u64, Json<Event>>()?;
+    /// events.insert(&1, &Json(Event::Login { user: "ada".into() }))?;
+    /// assert_eq!(events.get(&1)?, Some(Json(Event::Login { user: "ada".into() })));
+    /// assert_eq!(events.untyped().first()?.map(|(_, value)| value),
+    ///     Some(r#"{"kind":"Login","user":"ada"}"#.into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// A keyspace keeps the name that `serde` has for `T`, which `#[serde(rename = "..")]` sets, and
+    /// `VERSION`, of which it tells values apart that older ones cannot stand for.
+    Json, is_text: true
 }
 
-impl<T> DerefMut for Json<T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.0
-    }
-}
-
-impl<T: Serialize + DeserializeOwned> ValueFor<Self> for Json<T> {
+impl<T: Serialize + DeserializeOwned, const VERSION: u32> ValueFor<Self> for Json<T, VERSION> {
     fn encode_value<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
         serde_json::to_writer(&mut *spare, &self.0)
             .map_err(|error| Malformed::new(format!("a value that JSON can say ({error})")))?;
@@ -61,7 +50,7 @@ impl<T: Serialize + DeserializeOwned> ValueFor<Self> for Json<T> {
     }
 }
 
-impl<T: Serialize + DeserializeOwned> Value for Json<T> {
+impl<T: Serialize + DeserializeOwned, const VERSION: u32> Value for Json<T, VERSION> {
     fn decode_value(bytes: Slice) -> Result<Self, Malformed> {
         let name = std::any::type_name::<T>();
         let read = serde_json::from_slice(&bytes);

@@ -10,6 +10,7 @@ use zerocopy::big_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::malformed::Malformed;
+use super::named::Named;
 
 /// What can stand for a key of type `K`: `K` itself, or what it lends, such as `str` for `String`.
 pub trait KeyFor<K: ?Sized> {
@@ -27,11 +28,15 @@ pub trait KeyFor<K: ?Sized> {
 /// A type of keys.
 ///
 /// ```
-/// use adamant::typed::{Key, KeyFor, Malformed};
+/// use adamant::typed::{Key, KeyFor, Malformed, Named};
 ///
 /// /// A day, in the order of days.
 /// #[derive(Debug, PartialEq)]
 /// struct Day { year: u16, number: u16 }
+///
+/// impl Named for Day {
+///     const NAME: &'static str = "Day";
+/// }
 ///
 /// impl KeyFor<Day> for Day {
 ///     fn encode(&self, bytes: &mut Vec<u8>) {
@@ -47,12 +52,12 @@ pub trait KeyFor<K: ?Sized> {
 /// }
 ///
 /// let store = adamant::Store::in_memory()?;
-/// let notes = store.keyspace("notes")?.typed::<Day, String>();
+/// let notes = store.keyspace("notes")?.typed::<Day, String>()?;
 /// notes.insert(&Day { year: 2024, number: 60 }, "a day more")?;
 /// assert_eq!(notes.first()?, Some((Day { year: 2024, number: 60 }, "a day more".into())));
 /// # Ok::<(), adamant::Error>(())
 /// ```
-pub trait Key: KeyFor<Self> + Sized {
+pub trait Key: KeyFor<Self> + Named + Sized {
     /// Takes a key, as [`KeyFor::encode`] writes it, off the front of bytes.
     ///
     /// # Errors

@@ -11,11 +11,13 @@ use adamant_slice::Slice;
 use super::bounds::KeyBoundsFor;
 use super::key::{Key, KeyFor, PrefixFor, encode_key, encode_prefix};
 use super::malformed::Malformed;
+use super::named::types_of;
 use super::value::{Value, ValueFor};
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::iterate::{Iter, Keys};
 use crate::keyspace::Keyspace;
+use crate::limits::check_plain;
 use crate::transaction_iter::TransactionIter;
 
 /// How many bytes of what could not be decoded an error shows.
@@ -26,7 +28,7 @@ const SHOWN_BYTES_MAX: usize = 24;
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
-/// let ages = store.keyspace("ages")?.typed::<String, u32>();
+/// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
 /// ages.insert("ada", &36)?;
 /// assert_eq!(ages.get("ada")?, Some(36));
 /// // The same entry, as bytes.
@@ -43,13 +45,69 @@ impl Keyspace {
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// let ages = store.keyspace("ages")?.typed::<String, u32>();
+    /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
     /// ages.insert("ada", &36)?;
     /// assert_eq!(ages.get("ada")?, Some(36));
     /// # Ok::<(), adamant::Error>(())
     /// ```
-    pub fn typed<K: Key, V: Value>(&self) -> TypedKeyspace<K, V> {
-        TypedKeyspace { keyspace: self.clone(), types: PhantomData }
+    /// The first time, while there is no entry, the types are recorded, in a commit of its own;
+    /// from then on others are refused. A keyspace that has entries by then, as bytes or from
+    /// before types were recorded, is taken at the caller's word, and so is one that is only read:
+    /// [`Keyspace::retype`] records its types. As bytes a keyspace can always be used, by this
+    /// handle.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// use adamant::Error;
+    ///
+    /// store.keyspace("ages")?.typed::<String, u32>()?;
+    /// let refused = store.keyspace("ages")?.typed::<String, f32>();
+    /// assert!(matches!(refused, Err(Error::WrongTypes { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WrongTypes`]; [`Error::TypeName`] for a name that cannot be recorded; the keyspace
+    /// was dropped, the store is closed, or the commit failed.
+    pub fn typed<K: Key, V: Value>(&self) -> Result<TypedKeyspace<K, V>> {
+        let (shared, types) = (&self.shared, types_of::<K, V>());
+        if !shared.has_types(&self.state, &types)?
+            && shared.takes_types(&self.state)
+            && self.is_empty()?
+        {
+            shared.record_first_types(&self.state, &types)?;
+        }
+        Ok(TypedKeyspace { keyspace: self.clone(), types: PhantomData })
+    }
+
+    /// As [`Keyspace::typed`], and records the types, whatever was recorded: of a keyspace that
+    /// was filled before types were, or whose entries were brought to a new version. Nothing of
+    /// what is stored is looked at or changed, and handles of before go on with their types.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let ages = store.keyspace("ages")?;
+    /// let small = ages.typed::<String, u8>()?;
+    /// small.insert("ada", &36)?;
+    /// // Larger numbers are needed: each entry is written anew, in one commit.
+    /// store.exclusive(|tx| {
+    ///     for (name, age) in small.iter().collect::<Result<Vec<_>, _>>()? {
+    ///         tx.insert(&ages, name, u32::from(age).to_le_bytes())?;
+    ///     }
+    ///     Ok::<_, adamant::Error>(())
+    /// })?;
+    /// let ages = ages.retype::<String, u32>()?;
+    /// assert_eq!(ages.get("ada")?, Some(36));
+    /// assert!(store.keyspace("ages")?.typed::<String, u8>().is_err());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::typed`], but for [`Error::WrongTypes`]; [`Error::WrongKind`] if its entries end.
+    pub fn retype<K: Key, V: Value>(&self) -> Result<TypedKeyspace<K, V>> {
+        check_plain(self.name(), self.state.kind)?;
+        self.shared.record_types(&self.state, &types_of::<K, V>())?;
+        Ok(TypedKeyspace { keyspace: self.clone(), types: PhantomData })
     }
 }
 
@@ -91,7 +149,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// let ages = store.keyspace("ages")?.typed::<String, u32>();
+    /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
     /// let mut batch = store.batch();
     /// ages.insert_into(&mut batch, "ada", &36)?;
     /// ages.insert_into(&mut batch, "bob", &41)?;
@@ -130,7 +188,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// let jobs = store.keyspace("jobs")?.typed::<u64, String>();
+    /// let jobs = store.keyspace("jobs")?.typed::<u64, String>()?;
     /// jobs.insert(&7, "sweep")?;
     /// assert_eq!(jobs.take(&7)?, Some("sweep".to_string()));
     /// assert!(!jobs.contains(&7)?);
@@ -147,7 +205,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// let readings = store.keyspace("readings")?.typed::<i32, f64>();
+    /// let readings = store.keyspace("readings")?.typed::<i32, f64>()?;
     /// for (hour, degrees) in [(-1, 3.5), (0, 4.0), (1, 4.5)] {
     ///     readings.insert(&hour, &degrees)?;
     /// }
@@ -198,7 +256,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// let ages = store.keyspace("ages")?.typed::<String, u32>();
+    /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
     /// ages.insert("ada", &36)?;
     /// ages.insert("bob", &41)?;
     /// let oldest = ages.iter().filter_map(Result::ok).max_by_key(|(_, age)| *age);
@@ -213,7 +271,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// let readings = store.keyspace("readings")?.typed::<i32, f64>();
+    /// let readings = store.keyspace("readings")?.typed::<i32, f64>()?;
     /// for (hour, degrees) in [(-1, 3.5), (0, 4.0), (1, 4.5)] {
     ///     readings.insert(&hour, &degrees)?;
     /// }
@@ -229,7 +287,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// let posts = store.keyspace("posts")?.typed::<(String, u64), String>();
+    /// let posts = store.keyspace("posts")?.typed::<(String, u64), String>()?;
     /// posts.insert(&("ada", 1), "hello")?;
     /// posts.insert(&("adam", 1), "hi")?;
     /// assert_eq!(posts.prefix(&("ada",)).count(), 1, "the first part is whole");
@@ -302,7 +360,7 @@ impl<'k, K, V> Decoded<'k, Iter, K, V> {
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// let readings = store.keyspace("readings")?.typed::<(String, u64), f64>();
+    /// let readings = store.keyspace("readings")?.typed::<(String, u64), f64>()?;
     /// readings.insert(&("Oslo", 1_700_000_000), &-3.5)?;
     /// readings.insert(&("Oslo", 1_700_003_600), &-4.0)?;
     /// let last = readings.prefix(&("Oslo",)).keys().next_back().transpose()?;

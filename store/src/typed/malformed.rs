@@ -9,7 +9,7 @@ use std::fmt;
 /// use adamant::Error;
 ///
 /// store.keyspace("ages")?.insert("ada", "thirty-six")?;
-/// let ages = store.keyspace("ages")?.typed::<String, u32>();
+/// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
 /// let Err(Error::Encoding { expected, .. }) = ages.get("ada") else { panic!("10 bytes are no u32") };
 /// assert_eq!(expected, "4 bytes of a u32");
 /// # Ok::<(), adamant::Error>(())

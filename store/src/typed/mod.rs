@@ -3,16 +3,17 @@
 //! Purpose: keys that are integers, texts or tuples of such are encoded so that the order of their
 //! bytes is theirs, hence ranges and prefixes mean what they should; values are encoded by their
 //! type, or by `serde` (feature `serde`, type `Serde`; feature `json`, type `Json`).
-//! Invariants: nothing is kept in the store about types: whoever opens the keyspace says what it holds,
-//! and what does not fit is [`Error::Encoding`](crate::Error::Encoding), never a panic. Only what the
-//! rest of the crate offers everybody is used here. The bytes: `docs/format/typed.md`.
+//! Invariants: the names and versions of the types that a keyspace is first opened with are
+//! recorded in the store, and other ones are refused ([`Keyspace::typed`](crate::Keyspace::typed)).
+//! Bytes that do not fit are [`Error::Encoding`](crate::Error::Encoding), never a panic. The bytes:
+//! `docs/format/typed.md`.
 //!
 //! ```
 //! use adamant::Store;
 //!
 //! let store = Store::in_memory()?;
 //! // Who measured what, and when: by place, then by time.
-//! let readings = store.keyspace("readings")?.typed::<(String, u64), f64>();
+//! let readings = store.keyspace("readings")?.typed::<(String, u64), f64>()?;
 //! readings.insert(&("Oslo", 1_700_000_000), &-3.5)?;
 //! readings.insert(&("Oslo", 1_700_003_600), &-4.0)?;
 //! readings.insert(&("Bergen", 1_700_000_000), &2.5)?;
@@ -26,6 +27,7 @@
 //! ```
 
 mod malformed;
+mod named;
 
 mod key;
 mod text;
@@ -35,7 +37,11 @@ mod value;
 mod bounds;
 
 #[cfg(feature = "serde")]
+mod serde_name;
+#[cfg(feature = "serde")]
 mod skipped;
+#[cfg(feature = "serde")]
+mod wrapper;
 
 #[cfg(feature = "serde")]
 mod serde;
@@ -58,5 +64,6 @@ pub use bounds::{EncodedBounds, KeyBoundsFor};
 pub use key::{Key, KeyFor, PrefixFor};
 pub use keyspace::{Decoded, DecodedKeys, TypedKeyspace};
 pub use malformed::Malformed;
+pub use named::Named;
 pub use value::{Value, ValueFor};
 pub use within::{TypedSnapshot, TypedTransaction};

@@ -1,56 +1,45 @@
 //! Values of any type that `serde` knows.
 
-use std::fmt;
-use std::ops::{Deref, DerefMut};
-
 use adamant_slice::Slice;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fmt;
 
 use super::malformed::Malformed;
 use super::skipped::check_fields;
 use super::value::{Value, ValueFor};
+use super::wrapper::wrapper;
 
-/// A value that is encoded through `serde`, in the format of the `postcard` crate: compact, without
-/// names of fields, so their order and number are part of the format of the data.
-///
-/// Bytes of that format do not say what they are. So a value is refused, with
-/// [`Error::Encoding`](crate::Error::Encoding), if it leaves out a field (`skip_serializing_if`),
-/// or if what it was encoded to cannot be decoded again, as of enums that are untagged or tagged
-/// within, of `flatten` and of `serde_json::Value`: `Json` (feature `json`) takes all of these. To
-/// find that out, each value that is put in is gone through once more and decoded once.
-///
-/// ```
-/// use adamant::typed::Serde;
-/// use serde::{Deserialize, Serialize};
-///
-/// #[derive(Serialize, Deserialize)]
-/// struct Person { name: String, born: u16 }
-///
-/// let store = adamant::Store::in_memory()?;
-/// let people = store.keyspace("people")?.typed::<u64, Serde<Person>>();
-/// people.insert(&1, &Serde(Person { name: "Ada".into(), born: 1815 }))?;
-/// assert_eq!(people.get(&1)?.map(|person| person.born), Some(1815));
-/// # Ok::<(), adamant::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Serde<T>(pub T);
-
-impl<T> Deref for Serde<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
-    }
+wrapper! {
+    /// A value that is encoded through `serde`, in the format of the `postcard` crate: compact, without
+    /// names of fields, so their order and number are part of the format of the data.
+    ///
+    /// Bytes of that format do not say what they are. So a value is refused, with
+    /// [`Error::Encoding`](crate::Error::Encoding), if it leaves out a field (`skip_serializing_if`),
+    /// or if what it was encoded to cannot be decoded again, as of enums that are untagged or tagged
+    /// within, of `flatten` and of `serde_json::Value`: `Json` (feature `json`) takes all of these. To
+    /// find that out, each value that is put in is gone through once more and decoded once.
+    ///
+    /// ```
+    /// use adamant::typed::Serde;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Person { name: String, born: u16 }
+    ///
+    /// let store = adamant::Store::in_memory()?;
+    /// let people = store.keyspace("people")?.typed::<u64, Serde<Person>>()?;
+    /// people.insert(&1, &Serde(Person { name: "Ada".into(), born: 1815 }))?;
+    /// assert_eq!(people.get(&1)?.map(|person| person.born), Some(1815));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// A keyspace keeps the name that `serde` has for `T`, which `#[serde(rename = "..")]` sets, and
+    /// `VERSION`, of which it tells structures apart whose fields have changed.
+    Serde, is_text: false
 }
 
-impl<T> DerefMut for Serde<T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.0
-    }
-}
-
-impl<T: Serialize + DeserializeOwned> ValueFor<Self> for Serde<T> {
+impl<T: Serialize + DeserializeOwned, const VERSION: u32> ValueFor<Self> for Serde<T, VERSION> {
     fn encode_value<'b>(&'b self, spare: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
         check_fields(&self.0).map_err(|error| unread(&error))?;
         *spare = postcard::to_extend(&self.0, std::mem::take(spare))
@@ -71,7 +60,7 @@ fn unread(why: &dyn fmt::Display) -> Malformed {
     ))
 }
 
-impl<T: Serialize + DeserializeOwned> Value for Serde<T> {
+impl<T: Serialize + DeserializeOwned, const VERSION: u32> Value for Serde<T, VERSION> {
     fn decode_value(bytes: Slice) -> Result<Self, Malformed> {
         let name = std::any::type_name::<T>();
         let malformed = |error| Malformed::new(format!("a {name} ({error})"));

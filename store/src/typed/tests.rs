@@ -117,7 +117,7 @@ fn names(entries: impl Iterator<Item = Entry>) -> Result<Vec<(String, i32)>, Err
 #[test]
 fn a_keyspace_of_types_is_the_keyspace() -> Result<(), Error> {
     let store = Store::in_memory()?;
-    let scores = store.keyspace("scores")?.typed::<(String, i32), Slice>();
+    let scores = store.keyspace("scores")?.typed::<(String, i32), Slice>()?;
     for (name, round) in [("ada", 2), ("ada", -1), ("ad", 7), ("bob", 0), ("", 1)] {
         assert!(!scores.insert(&(name, round), &format!("{name}{round}"))?);
     }
@@ -133,7 +133,7 @@ fn a_keyspace_of_types_is_the_keyspace() -> Result<(), Error> {
     assert_eq!(scores.first()?.map(|entry| entry.0), Some((String::new(), 1)));
     assert_eq!(scores.last()?.map(|entry| entry.0), Some(("bob".into(), 0)));
 
-    let copy = store.keyspace("copy")?.typed::<(String, i32), Slice>();
+    let copy = store.keyspace("copy")?.typed::<(String, i32), Slice>()?;
     for (name, round) in &all {
         copy.insert(&(&**name, *round), "")?;
     }
@@ -171,16 +171,16 @@ fn what_is_of_another_type_is_an_error_that_says_where() -> Result<(), Error> {
     let store = Store::in_memory()?;
     let bytes = store.keyspace("odd")?;
     bytes.insert([1, 2, 3], "text")?;
-    let numbers = bytes.typed::<u64, u64>();
+    let numbers = bytes.typed::<u64, u64>()?;
     let error = numbers.first().expect_err("no u64");
     let text = error.to_string();
     assert!(text.contains("\"odd\"") && text.contains("8 bytes of a u64"), "{text}");
-    let numbers = bytes.typed::<[u8; 3], u64>();
+    let numbers = bytes.typed::<[u8; 3], u64>()?;
     let text = numbers.get(&[1, 2, 3]).expect_err("no u64").to_string();
     assert!(text.contains("found 4 bytes, \"text\""), "{text}");
     assert_eq!(numbers.iter().filter(Result::is_err).count(), 1);
     // The empty text is a key as any other.
-    let texts = store.keyspace("texts")?.typed::<String, ()>();
+    let texts = store.keyspace("texts")?.typed::<String, ()>()?;
     assert!(!texts.insert("", &())? && texts.contains("")?);
     assert_eq!(texts.first()?, Some((String::new(), ())));
     Ok(())
@@ -193,7 +193,7 @@ fn collected(keys: &mut dyn Iterator<Item = Result<u16, Error>>) -> Result<Vec<u
 #[test]
 fn keys_come_without_values_that_are_none() -> Result<(), Error> {
     let store = Store::in_memory()?;
-    let numbers = store.keyspace("numbers")?.typed::<u16, u64>();
+    let numbers = store.keyspace("numbers")?.typed::<u16, u64>()?;
     for number in 0..200_u16 {
         // Two bytes are no u64.
         numbers.untyped().insert(number.swap_bytes().to_le_bytes(), "no")?;
@@ -227,7 +227,7 @@ fn keys_come_without_values_that_are_none() -> Result<(), Error> {
 #[test]
 fn values_of_serde_come_back() -> Result<(), Error> {
     let store = Store::in_memory()?;
-    let lists = store.keyspace("lists")?.typed::<u32, Serde<Vec<(String, Option<i64>)>>>();
+    let lists = store.keyspace("lists")?.typed::<u32, Serde<Vec<(String, Option<i64>)>>>()?;
     let list = Serde(vec![("a".to_owned(), Some(-1)), (String::new(), None)]);
     lists.insert(&5, &list)?;
     assert_eq!(lists.get(&5)?, Some(list));
@@ -244,7 +244,7 @@ mod unread {
     use serde::de::DeserializeOwned;
     use serde::{Deserialize, Serialize};
 
-    use super::super::{Json, Serde};
+    use super::super::{Json, Named, Serde};
     use crate::error::Error;
     use crate::store::Store;
 
@@ -277,19 +277,80 @@ mod unread {
         rest: BTreeMap<String, u32>,
     }
 
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename = "person")]
+    struct Renamed {
+        _name: String,
+    }
+
+    /// Never ends, if nobody counts.
+    #[derive(Serialize, Deserialize)]
+    #[serde(transparent)]
+    struct Nested(Option<Box<Nested>>);
+
+    /// A name that changes makes stores refuse who wrote them.
+    #[test]
+    fn names_are_those_that_serde_has() {
+        type Pairs = Vec<(String, Option<i64>)>;
+        let names = [
+            Serde::<Sparse>::name(),
+            Json::<Sparse>::name(),
+            Serde::<Renamed>::name(),
+            Serde::<Tagged>::name(),
+            Serde::<Flat>::name(),
+            Serde::<Pairs>::name(),
+            Serde::<BTreeMap<u8, Flat>>::name(),
+            Serde::<()>::name(),
+            Json::<serde_json::Value>::name(),
+            Serde::<std::net::Ipv4Addr>::name(),
+            Json::<std::net::Ipv4Addr>::name(),
+        ];
+        let expected = [
+            "Serde<Sparse>",
+            "Json<Sparse>",
+            "Serde<person>",
+            "Serde<any>",
+            "Serde<{field}>",
+            "Serde<[[String; 2]]>",
+            "Serde<{u8}>",
+            "Serde<()>",
+            "Json<any>",
+            "Serde<[u8; 4]>",
+            "Json<String>",
+        ];
+        assert_eq!(names, expected);
+        assert!(Serde::<Nested>::name().ends_with("Option<..>>>>>>>>"));
+    }
+
+    #[test]
+    fn a_new_version_is_another_type() {
+        let store = Store::in_memory().unwrap();
+        let keyspace = store.keyspace("whole").unwrap();
+        let first = keyspace.typed::<u32, Serde<Sparse>>().unwrap();
+        first.insert(&1, &Serde(Sparse { first: Some(5), second: Some(1) })).unwrap();
+        let error = keyspace.typed::<u32, Serde<Sparse, 2>>().unwrap_err().to_string();
+        assert!(error.contains("has keys u32, values Serde<Sparse>, and"), "{error}");
+        assert!(error.contains("values Serde<Sparse> version 2;"), "{error}");
+        assert!(keyspace.typed::<u32, Json<Sparse>>().is_err());
+        let second = keyspace.retype::<u32, Serde<Sparse, 2>>().unwrap();
+        second.insert(&2, &Serde(Sparse { first: Some(6), second: Some(2) })).unwrap();
+        assert_eq!(second.get(&1).unwrap().map(|found| found.first), Some(Some(5)));
+        assert!(keyspace.typed::<u32, Serde<Sparse>>().is_err());
+    }
+
     /// Is refused by the one and kept by the other.
     fn only_as_json<T>(store: &Store, value: &T)
     where
         T: Clone + std::fmt::Debug + PartialEq + Serialize + DeserializeOwned,
     {
+        store.drop_keyspace("values").unwrap();
         let keyspace = store.keyspace("values").unwrap();
-        keyspace.clear().unwrap();
-        let binary = keyspace.typed::<u32, Serde<T>>();
+        let binary = keyspace.typed::<u32, Serde<T>>().unwrap();
         let error = binary.insert(&1, &Serde(value.clone())).unwrap_err();
         assert!(matches!(&error, Error::Encoding { .. }), "{value:?}: {error}");
         let within = store.transaction(|tx| binary.within(tx).insert(&1, &Serde(value.clone())));
         assert!(within.is_err() && keyspace.is_empty().unwrap(), "{value:?}: nothing is kept");
-        let text = keyspace.typed::<u32, Json<T>>();
+        let text = keyspace.retype::<u32, Json<T>>().unwrap();
         text.insert(&1, &Json(value.clone())).unwrap();
         assert_eq!(text.get(&1).unwrap().map(|json| json.0).as_ref(), Some(value));
     }
@@ -310,12 +371,12 @@ mod unread {
         let pair = Sparse { first, second: None };
         only_as_json(&store, &vec![pair.clone(), pair]);
         // What is whole is taken.
-        let binary = store.keyspace("whole").unwrap().typed::<u32, Serde<Sparse>>();
+        let binary = store.keyspace("whole").unwrap().typed::<u32, Serde<Sparse>>().unwrap();
         let whole = Sparse { first, second };
         binary.insert(&1, &Serde(whole.clone())).unwrap();
         assert_eq!(binary.get(&1).unwrap(), Some(Serde(whole)));
 
-        let numbers = store.keyspace("numbers").unwrap().typed::<u32, Json<f64>>();
+        let numbers = store.keyspace("numbers").unwrap().typed::<u32, Json<f64>>().unwrap();
         assert!(matches!(numbers.insert(&1, &Json(f64::NAN)), Err(Error::Encoding { .. })));
         numbers.insert(&1, &Json(0.5)).unwrap();
     }

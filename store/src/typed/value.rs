@@ -7,6 +7,7 @@ use adamant_slice::Slice;
 use zerocopy::{FromBytes, IntoBytes, little_endian};
 
 use super::malformed::Malformed;
+use super::named::Named;
 
 /// What can stand for a value of type `V`: `V` itself, or what it lends, such as `str` for `String`.
 pub trait ValueFor<V: ?Sized> {
@@ -21,11 +22,15 @@ pub trait ValueFor<V: ?Sized> {
 ///
 /// ```
 /// use adamant::Slice;
-/// use adamant::typed::{Malformed, Value, ValueFor};
+/// use adamant::typed::{Malformed, Named, Value, ValueFor};
 ///
 /// /// A colour, as 3 bytes.
 /// #[derive(Debug, PartialEq)]
 /// struct Colour([u8; 3]);
+///
+/// impl Named for Colour {
+///     const NAME: &'static str = "Colour";
+/// }
 ///
 /// impl ValueFor<Colour> for Colour {
 ///     fn encode_value<'b>(&'b self, _: &'b mut Vec<u8>) -> Result<&'b [u8], Malformed> {
@@ -40,12 +45,12 @@ pub trait ValueFor<V: ?Sized> {
 /// }
 ///
 /// let store = adamant::Store::in_memory()?;
-/// let colours = store.keyspace("colours")?.typed::<String, Colour>();
+/// let colours = store.keyspace("colours")?.typed::<String, Colour>()?;
 /// colours.insert("grass", &Colour([0, 128, 0]))?;
 /// assert_eq!(colours.get("grass")?, Some(Colour([0, 128, 0])));
 /// # Ok::<(), adamant::Error>(())
 /// ```
-pub trait Value: ValueFor<Self> + Sized {
+pub trait Value: ValueFor<Self> + Named + Sized {
     /// The value that has these bytes.
     ///
     /// # Errors

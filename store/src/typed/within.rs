@@ -15,7 +15,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
     ///
     /// ```
     /// # let store = adamant::Store::in_memory()?;
-    /// let ages = store.keyspace("ages")?.typed::<String, u32>();
+    /// let ages = store.keyspace("ages")?.typed::<String, u32>()?;
     /// ages.insert("ada", &36)?;
     /// let before = store.snapshot()?;
     /// ages.insert("ada", &37)?;
@@ -36,7 +36,7 @@ impl<K: Key, V: Value> TypedKeyspace<K, V> {
 ///
 /// ```
 /// # let store = adamant::Store::in_memory()?;
-/// let readings = store.keyspace("readings")?.typed::<u32, f64>();
+/// let readings = store.keyspace("readings")?.typed::<u32, f64>()?;
 /// readings.insert(&1, &3.5)?;
 /// let before = store.snapshot()?;
 /// readings.insert(&2, &4.0)?;
@@ -100,7 +100,7 @@ impl<'s, K: Key, V: Value> TypedSnapshot<'s, K, V> {
 /// use adamant::{Error, Store};
 ///
 /// let store = Store::in_memory()?;
-/// let balances = store.keyspace("balances")?.typed::<String, i64>();
+/// let balances = store.keyspace("balances")?.typed::<String, i64>()?;
 /// balances.insert("ada", &100)?;
 /// store.transaction(|tx| {
 ///     let mut balances = balances.within(tx);
@@ -176,7 +176,7 @@ impl<K: Key, V: Value> TypedTransaction<'_, K, V> {
     /// # let store = adamant::Store::in_memory()?;
     /// use adamant::Error;
     ///
-    /// let posts = store.keyspace("posts")?.typed::<(String, u64), String>();
+    /// let posts = store.keyspace("posts")?.typed::<(String, u64), String>()?;
     /// posts.insert(&("ada", 1), "hello")?;
     /// let next = store.transaction(|tx| {
     ///     let mut posts = posts.within(tx);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use adamant::{Engine, Error, Store};
+use adamant::{Engine, Error, Slice, Store};
 use adamant_golden::{Set, content, image};
 
 fn stored(set: Set, name: &str) -> String {
@@ -68,6 +68,13 @@ fn opens_and_holds_what_it_held(set: Set, name: &str) {
         for number in 0..150 {
             keyspace.remove(format!("key {number:03}")).unwrap();
         }
+    }
+    // Nothing is said of types; whoever knows them says so.
+    for info in store.keyspaces().unwrap() {
+        let keyspace = store.open_keyspace(&info.name).unwrap();
+        assert!(info.types.is_none() && keyspace.typed::<Slice, Slice>().is_ok());
+        keyspace.retype::<Slice, Slice>().unwrap();
+        assert!(keyspace.typed::<Slice, u32>().is_err());
     }
     store.keyspace("new").unwrap().insert("k", "v").unwrap();
     store.close().unwrap();

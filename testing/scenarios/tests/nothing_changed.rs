@@ -78,9 +78,9 @@ const OPERATIONS: &[(&str, Operation)] = &[
     }),
     ("exclusive that reads", |w| w.store.exclusive(|tx| tx.get(&w.all, "late").map(|_| ()))),
     ("exclusive of nothing", |w| w.store.begin_exclusive()?.commit()),
-    ("typed remove", |w| w.all.typed::<String, String>().remove("absent").map(|_| ())),
+    ("typed remove", |w| w.all.typed::<String, String>()?.remove("absent").map(|_| ())),
     ("typed take in a transaction", |w| {
-        let all = w.all.typed::<String, String>();
+        let all = w.all.typed::<String, String>()?;
         w.store.transaction(|tx| all.within(tx).take("absent").map(|_| ()))
     }),
     ("expiring remove", |w| w.ending.remove("absent").map(|_| ())),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use adamant::{Engine, KeyspaceKind, KeyspaceOptions};
+use adamant::{Engine, KeyspaceKind, KeyspaceOptions, RecordedType};
 use serde_json::json;
 
 use crate::args::{KeyspaceAction, KeyspaceArgs};
@@ -26,15 +26,23 @@ fn list(path: &Path, output: &Output) -> Result<()> {
     let store = opening::readable(path)?;
     for keyspace in store.keyspaces()? {
         let (name, engine, entries) = (keyspace.name, keyspace.engine.name(), keyspace.entries);
-        let kind = keyspace.kind;
+        let (kind, types) = (keyspace.kind, keyspace.types);
         if output.is_json() {
-            let object =
-                json!({"name": name, "engine": engine, "kind": kind.name(), "entries": entries});
+            let of = |found: &RecordedType| json!({"name": found.name, "version": found.version});
+            let types =
+                types.map(|types| json!({"key": of(&types.key), "value": of(&types.value)}));
+            let object = json!({
+                "name": name, "engine": engine, "kind": kind.name(), "types": types,
+                "entries": entries,
+            });
             output.line(&object.to_string())?;
         } else {
             // A name may hold line breaks: shown as a string of Rust.
             let kind = if kind == KeyspaceKind::Plain { "" } else { kind.name() };
-            let line = format!("{:>15}  {engine:<8}  {name:?}  {kind}", thousands(entries));
+            // So may that of a type.
+            let types = types.map(|types| types.to_string().escape_debug().to_string());
+            let about = types.as_deref().unwrap_or(kind);
+            let line = format!("{:>15}  {engine:<8}  {name:?}  {about}", thousands(entries));
             output.line(line.trim_end())?;
         }
     }

@@ -1,0 +1,80 @@
+//! Recording and comparing the types of a keyspace's keys and values.
+//!
+//! Purpose: the first typed handle to a keyspace without entries records its types, in a commit,
+//! and each later one is compared with them. What holds entries already is used as it is: nobody
+//! knows what bytes of before are, and an opening that guessed wrong would refuse who is right.
+//! Thread safety: any thread; of two that are first at once one records, the other compares.
+
+use adamant_heap::access::Read;
+use adamant_heap::durability::Durability;
+use adamant_wire::mutants::is_planted;
+
+use crate::error::{Error, Result};
+use crate::kind::KeyspaceKind;
+use crate::shared::Shared;
+use crate::state::KeyspaceState;
+use crate::types::KeyspaceTypes;
+
+impl Shared {
+    /// The types that are recorded of a keyspace.
+    pub(crate) fn recorded_types(&self, state: &KeyspaceState) -> Result<Option<KeyspaceTypes>> {
+        let (name, entry) = state.find(&self.view()?, self.catalogue())?;
+        entry.types(&name)
+    }
+
+    /// Fails if other types of a keyspace are recorded; whether these are.
+    pub(crate) fn has_types(&self, state: &KeyspaceState, asked: &KeyspaceTypes) -> Result<bool> {
+        self.compare(&self.view()?, state, asked)
+    }
+
+    fn compare<R: Read>(
+        &self,
+        heap: &R,
+        state: &KeyspaceState,
+        asked: &KeyspaceTypes,
+    ) -> Result<bool> {
+        let (name, entry) = state.find(heap, self.catalogue())?;
+        match entry.types(&name)? {
+            None => Ok(false),
+            Some(recorded) if recorded == *asked || is_planted("types.any-are-taken") => Ok(true),
+            Some(recorded) => {
+                let (recorded, asked) = (Box::new(recorded), Box::new(asked.clone()));
+                Err(Error::WrongTypes { name, recorded, asked })
+            }
+        }
+    }
+
+    /// Whether types can be recorded of a keyspace where none are: it holds entries as they are,
+    /// and the store is not only read.
+    pub(crate) fn takes_types(&self, state: &KeyspaceState) -> bool {
+        let is_read_only = self.heap().and_then(|heap| Ok(heap.check_writable()?));
+        state.kind == KeyspaceKind::Plain && !is_read_only.is_err_and(|error| error.is_read_only())
+    }
+
+    /// Records the types of a keyspace, if none are and it has no entry; else as
+    /// [`Shared::has_types`].
+    pub(crate) fn record_first_types(
+        &self,
+        state: &KeyspaceState,
+        types: &KeyspaceTypes,
+    ) -> Result<()> {
+        self.change_list(None, Durability::Sync, &[], |transaction, _| {
+            let map = state.map(transaction, self.catalogue())?;
+            let is_first =
+                !self.compare(transaction, state, types)? && map.is_empty(transaction)?;
+            if !is_first {
+                return Ok(());
+            }
+            let (name, entry) = state.find(transaction, self.catalogue())?;
+            self.catalogue().record(transaction, (&name, &entry), types)
+        })
+    }
+
+    /// Records the types of a keyspace, whatever is recorded and stored.
+    pub(crate) fn record_types(&self, state: &KeyspaceState, types: &KeyspaceTypes) -> Result<()> {
+        self.change_list(None, Durability::Sync, &[], |transaction, _| {
+            let (name, entry) = state.find(transaction, self.catalogue())?;
+            self.catalogue().record(transaction, (&name, &entry), types)
+        })
+    }
+}

@@ -1,0 +1,123 @@
+//! What types are called, and in which version they are encoded.
+//!
+//! Purpose: a keyspace keeps the names of the types that it was made with. So a name must not depend
+//! on the compiler, nor on where in a program a type is, as `std::any::type_name` does.
+
+use std::cmp::Reverse;
+
+use adamant_slice::Slice;
+
+use crate::types::{KeyspaceTypes, RecordedType};
+
+/// A type that has a name of its own in stores: of keys or values.
+///
+/// Both are recorded when a keyspace is first given types, see
+/// [`Keyspace::typed`](crate::Keyspace::typed), and compared ever after. So a name stays what it is
+/// when the type is renamed or moved in the program, and two types have the same name only if
+/// either can read what the other one wrote.
+pub trait Named {
+    /// The name, without those of parameters.
+    const NAME: &'static str;
+
+    /// The version of how it is encoded, to be raised with each change of that.
+    const VERSION: u32 = 1;
+
+    /// The whole name, with those of parameters if it has such.
+    ///
+    /// ```
+    /// use adamant::typed::Named;
+    ///
+    /// assert_eq!(<(String, Option<u64>)>::name(), "(String, Option<u64>)");
+    /// ```
+    fn name() -> String {
+        Self::NAME.into()
+    }
+}
+
+/// What is recorded of a type.
+fn recorded<T: Named>() -> RecordedType {
+    RecordedType { name: T::name(), version: T::VERSION }
+}
+
+/// What is recorded of a keyspace with keys and values of these types.
+pub(super) fn types_of<K: Named, V: Named>() -> KeyspaceTypes {
+    KeyspaceTypes { key: recorded::<K>(), value: recorded::<V>() }
+}
+
+/// A type as a part of another one: its version belongs to the name.
+fn part<T: Named>() -> String {
+    recorded::<T>().to_string()
+}
+
+macro_rules! named {
+    ($($type:ty: $name:expr;)*) => {$(
+        impl Named for $type {
+            const NAME: &'static str = $name;
+        }
+    )*};
+}
+
+named! {
+    u8: "u8";
+    u16: "u16";
+    u32: "u32";
+    u64: "u64";
+    u128: "u128";
+    i8: "i8";
+    i16: "i16";
+    i32: "i32";
+    i64: "i64";
+    i128: "i128";
+    f32: "f32";
+    f64: "f64";
+    bool: "bool";
+    (): "()";
+    String: "String";
+    // The same bytes, held in two ways.
+    Vec<u8>: "bytes";
+    Slice: "bytes";
+}
+
+impl<const N: usize> Named for [u8; N] {
+    const NAME: &'static str = "[u8]";
+
+    fn name() -> String {
+        format!("[u8; {N}]")
+    }
+}
+
+impl<K: Named> Named for Option<K> {
+    const NAME: &'static str = "Option";
+
+    fn name() -> String {
+        format!("Option<{}>", part::<K>())
+    }
+}
+
+impl<K: Named> Named for Reverse<K> {
+    const NAME: &'static str = "Reverse";
+
+    fn name() -> String {
+        format!("Reverse<{}>", part::<K>())
+    }
+}
+
+macro_rules! tuples {
+    ($(($($part:ident),*);)*) => {$(
+        impl<$($part: Named),*> Named for ($($part,)*) {
+            const NAME: &'static str = "tuple";
+
+            fn name() -> String {
+                format!("({})", [$(part::<$part>()),*].join(", "))
+            }
+        }
+    )*};
+}
+
+tuples! {
+    (A, B);
+    (A, B, C);
+    (A, B, C, D);
+    (A, B, C, D, E);
+    (A, B, C, D, E, F);
+}
