@@ -216,7 +216,8 @@ impl Options {
     /// Bytes of the process's own memory that the pool may take. What is written is in such memory
     /// until the pool file has it; beyond the bound commits wait for that, and the memory is given
     /// back, what was written to longest ago first. What is only read is the system's cache and does not
-    /// count. One transaction that writes more takes more until it has committed. Not for the undo
+    /// count. One transaction that writes more takes more until it has committed, and while it commits
+    /// as much again as it wrote, for its record; of such memory some 20 MiB are kept. Not for the undo
     /// journal, whose pool is the file itself, nor for stores in memory. At least some tens of MiB, or
     /// commits wait often. Default: `u64::MAX`, no bound.
     ///

@@ -157,7 +157,11 @@ impl Heap {
         if desk.record.is_empty() {
             return Ok(());
         }
-        let appended = self.journal.append_commit(&desk.record, fresh, &mut None, image)?;
+        let appended = self.journal.append_commit(&desk.record, fresh, &mut None, image);
+        if appended.is_err() {
+            desk.record.trim();
+        }
+        let appended = appended?;
         let sequence = appended.sequence;
         if let (Some(lanes), Fresh::Shared(_)) = (self.journal.lanes(), fresh) {
             lanes.note_unproven();

@@ -14,6 +14,7 @@ use crate::layout::{
 };
 use crate::marked::Word;
 use crate::place::Place;
+use crate::range_list::trim;
 use crate::space::Space;
 
 /// One word of a bitmap that a commit changes.
@@ -61,6 +62,14 @@ impl Changes {
         self.bits.clear();
         self.descriptors.clear();
         self.freed_extents.clear();
+    }
+
+    /// Gives memory back that many changes took.
+    #[inline]
+    pub(crate) fn trim(&mut self) {
+        trim(&mut self.bits);
+        trim(&mut self.descriptors);
+        trim(&mut self.freed_extents);
     }
 
     /// Adds blocks that become allocated.

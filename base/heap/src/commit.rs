@@ -35,11 +35,7 @@ impl<'h> Transaction<'h> {
             self.end_undo();
         } else {
             let record = &self.writer.record;
-            let appended = journal.append_commit(record, fresh, &mut self.undo, &self.image);
-            if appended.is_err() {
-                self.writer.record.trim();
-            }
-            let appended = appended?;
+            let appended = journal.append_commit(record, fresh, &mut self.undo, &self.image)?;
             sequence = Some(appended.sequence);
             self.note_unproven(fresh);
             if self.lets_in {
@@ -57,6 +53,7 @@ impl<'h> Transaction<'h> {
         let hooks = std::mem::take(&mut self.writer.levels[0].hooks);
         self.writer.levels[0].clear();
         self.writer.clear_copies();
+        self.writer.trim();
         if self.supply.space.has_waiting() {
             recycle(&self.image);
         }

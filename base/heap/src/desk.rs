@@ -25,6 +25,8 @@ use crate::space::Space;
 const CLAIM_COUNT: usize = 64;
 /// Runs that a desk remembers as judged.
 const JUDGED_COUNT: usize = 16;
+/// Bytes of memory that a desk keeps for its records, of which there may be 32.
+const RECORD_BYTES_KEPT: usize = 64 << 10;
 
 /// What one thread at a time works with.
 #[derive(Debug)]
@@ -116,7 +118,7 @@ impl Desks {
         let desk = || Desk {
             shard: Shard::new(true),
             shares: Some(Shares::new(holder())),
-            record: record(),
+            record: record().keeping(RECORD_BYTES_KEPT),
             changes: Changes::default(),
             retired: Vec::new(),
             judged: [0; JUDGED_COUNT],

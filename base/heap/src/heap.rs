@@ -91,7 +91,9 @@ pub struct Options {
     pub post_commit_workers: u8,
     /// Bytes of memory that may differ from the pool file's, by what was written since it was
     /// opened; beyond that commits wait until the file has enough of it for the memory to be given
-    /// back. What one transaction writes counts too, but is never given back before its commit, nor
+    /// back. Not counted is the record of a commit, which takes as many bytes as were written until
+    /// it has ended; of this and the like some 20 MiB are kept.
+    /// What one transaction writes counts too, but is never given back before its commit, nor
     /// are 2 MiB in which somebody has a reservation or pages of which it has a slice. Redo journal
     /// only. Below a few MiB nearly every commit waits for the medium. `u64::MAX`: unbounded, which
     /// costs nothing.
@@ -537,6 +539,7 @@ impl Heap {
             Some(sequence) => self.journal.finish(sequence, durability)?,
             None => self.settle(durability)?,
         }
+        self.keeper.remind();
         Ok(result)
     }
 

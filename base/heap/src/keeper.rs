@@ -518,6 +518,15 @@ impl Keeper {
         }
     }
 
+    /// Has the thread give memory back, if there is much to be: after a commit, which may be the
+    /// last one for a while.
+    #[inline]
+    pub(crate) fn remind(&self) {
+        if self.estate.space.image.written().is_some() && self.estate.is_high() {
+            self.signal.raise();
+        }
+    }
+
     #[cold]
     fn wait_long(&self) {
         let estate = &*self.estate;

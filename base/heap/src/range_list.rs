@@ -6,6 +6,9 @@
 //! Invariants: after `settle` the ranges are in order, disjoint, and none is next to another.
 //! Thread safety: belongs to the writer.
 
+/// Bytes of memory that a list keeps for the next transaction.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
 /// A list of ranges: start and end of each.
 #[derive(Debug, Default)]
 pub(crate) struct RangeList(Vec<(u64, u64)>);
@@ -78,6 +81,21 @@ impl RangeList {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.0.clear();
+    }
+
+    /// Gives memory back that many ranges took.
+    #[inline]
+    pub(crate) fn trim(&mut self) {
+        trim(&mut self.0);
+    }
+}
+
+/// Empties what takes more than a MiB, and gives its memory back: a transaction that is done needs none
+/// of it.
+#[inline]
+pub(crate) fn trim<T>(list: &mut Vec<T>) {
+    if list.capacity() > KEPT_BYTES_MAX / size_of::<T>().max(1) {
+        *list = Vec::new();
     }
 }
 

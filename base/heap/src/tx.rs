@@ -578,6 +578,7 @@ impl Drop for Transaction<'_> {
             self.depth -= 1;
         }
         self.end_pieces();
+        self.writer.trim();
     }
 }
 

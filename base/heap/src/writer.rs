@@ -9,7 +9,7 @@ use crate::block_set::BlockSet;
 use crate::changes::Changes;
 use crate::journal::RecordBuilder;
 use crate::marked::Marked;
-use crate::range_list::RangeList;
+use crate::range_list::{RangeList, trim};
 use crate::ranges::Ranges;
 use crate::shadow::{ShadowMemory, Shadows, Span};
 use crate::shard::Shard;
@@ -178,6 +178,17 @@ impl Writer {
             unproven: RangeList::default(),
         }
     }
+
+    /// Gives memory back that a large transaction took, when it has ended.
+    #[inline]
+    pub(crate) fn trim(&mut self) {
+        self.record.trim();
+        self.changes.trim();
+        self.levels[0].unused.trim();
+        trim(&mut self.parts);
+        trim(&mut self.stretches);
+    }
+
     /// Forgets the copies and what of them is in the record.
     #[inline]
     pub(crate) fn clear_copies(&mut self) {

@@ -30,6 +30,9 @@ use super::record::{COMMIT_HEAD_BYTES_MAX, CommitHead, RecordBuilder};
 use crate::error::{Error, Result};
 use crate::events;
 
+/// A record of more frames, of a MiB each, is written while it is turned into frames.
+const STREAMED_FRAMES: usize = 4;
+
 /// What an append works with; kept for its memory.
 #[derive(Debug, Default)]
 pub(super) struct Appending {
@@ -178,7 +181,8 @@ impl Log {
                 .bytes_if_one_frame()
                 .map(|bytes| frame::frame_bytes(COMMIT_HEAD_BYTES_MAX + bytes) as u64);
             if bytes.is_some_and(|bytes| bytes <= tail.free_bytes()) {
-                return Ok((self.encode(&mut tail, record, &mut appending), false));
+                let sequence = self.encode(&mut tail, record, &mut appending, |_| Ok(0))?;
+                return Ok((sequence, false));
             }
         }
         let mut has_made_room = false;
@@ -194,9 +198,25 @@ impl Log {
             has_made_room = !make_room()?;
         }
         let switches = !appending.planned.is_empty();
-        let sequence = self.encode(&mut self.tail.lock(), record, &mut appending);
+        let sequence = self.encode_any(record, &mut appending)?;
         self.files.give_back(&mut appending.planned);
         Ok((sequence, switches))
+    }
+
+    /// Turns a record into frames, which of a large one are written as they are made: a second copy
+    /// of it would take as much memory again.
+    fn encode_any(&self, record: &RecordBuilder, appending: &mut Appending) -> Result<u64> {
+        if record.frame_count() <= STREAMED_FRAMES {
+            let kept = |_: &mut Tail| Ok(0);
+            return self.encode(&mut self.tail.lock(), record, appending, kept);
+        }
+        let mut writer = self.writer.lock();
+        self.encode(&mut self.tail.lock(), record, appending, |tail| {
+            let bytes = tail.pending.bytes.len();
+            std::mem::swap(&mut tail.pending, &mut writer.taken);
+            writer.write_taken(false).map_err(|error| self.poison.set(error.into()))?;
+            Ok(bytes)
+        })
     }
 
     /// Finds a place for each frame: takes the spare files that it needs. Returns whether there
@@ -222,12 +242,21 @@ impl Log {
         true
     }
 
-    /// Turns the record into frames. Cannot fail: all space was found before.
-    fn encode(&self, tail: &mut Tail, record: &RecordBuilder, appending: &mut Appending) -> u64 {
+    /// Turns the record into frames. All space was found before, so it fails only where `flush` does,
+    /// which is called after each frame but the last, and says how many pending bytes it wrote.
+    #[inline]
+    fn encode(
+        &self,
+        tail: &mut Tail,
+        record: &RecordBuilder,
+        appending: &mut Appending,
+        mut flush: impl FnMut(&mut Tail) -> Result<usize>,
+    ) -> Result<u64> {
         let Appending { planned, head: head_bytes } = appending;
         let sequence = tail.cursor.sequence + 1;
         let mut head = CommitHead { lag: sequence - self.group.durable(), parts: 0, parts_crc: 0 };
         let (before, ordinal) = (tail.pending.bytes.len(), tail.cursor.ordinal);
+        let mut flushed = 0;
         for (index, entries) in record.frames().enumerate() {
             let is_commit = index + 1 == record.frame_count();
             head_bytes.clear();
@@ -247,11 +276,12 @@ impl Log {
             if !is_commit {
                 head.parts += 1;
                 head.parts_crc = crc32c(head.parts_crc, &crc.to_le_bytes());
+                flushed += flush(tail)?;
             }
         }
         planned.reverse();
         tail.cursor.sequence = sequence;
-        let bytes = (tail.pending.bytes.len() - before) as u64;
+        let bytes = (tail.pending.bytes.len() + flushed - before) as u64;
         self.pending_bytes.store(tail.pending.bytes.len() as u64, Ordering::Relaxed);
         self.tail_bytes.store(tail.free_bytes(), Ordering::Relaxed);
         // Only here, under the tail's lock, and so without a locked instruction.
@@ -262,7 +292,7 @@ impl Log {
         }
         self.records.store(self.records.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.last.store(sequence, Ordering::Release);
-        sequence
+        Ok(sequence)
     }
 
     /// The chain goes on in another file.

@@ -41,7 +41,10 @@ const MASK_FOLLOWS: u8 = 64;
 /// An entry costs at most so many bytes beside its data: two varints of ten.
 const ENTRY_HEAD_BYTES_MAX: usize = 20;
 
-/// Memory that is kept for the next record: four frames.
+/// Room for entries behind a large range: descriptors and bits of its blocks, and what led to them.
+const ROOM_BEHIND_BYTES: usize = 32 << 10;
+
+/// Memory that is kept for the next record, unless said otherwise: four frames.
 const PAYLOAD_BYTES_KEPT: usize = 4 << 20;
 
 /// The entry written last, which the next one may extend.
@@ -73,6 +76,8 @@ pub(crate) struct RecordBuilder {
     ends: Vec<usize>,
     /// Bytes of entries that a frame may have.
     frame_bytes_max: usize,
+    /// Bytes of memory that are kept for the next record.
+    kept_bytes_max: usize,
     bases: Bases,
     open: Open,
 }
@@ -81,8 +86,14 @@ impl RecordBuilder {
     /// An empty record.
     pub(crate) fn new() -> Self {
         let (payload, ends) = (Vec::new(), Vec::new());
-        let frame_bytes_max = PAYLOAD_BYTES_MAX;
-        Self { payload, ends, frame_bytes_max, bases: Bases::START, open: Open::None }
+        let (frame_bytes_max, kept_bytes_max) = (PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_KEPT);
+        let (bases, open) = (Bases::START, Open::None);
+        Self { payload, ends, frame_bytes_max, kept_bytes_max, bases, open }
+    }
+
+    /// The same, which keeps less memory than others: for one of many.
+    pub(crate) fn keeping(self, kept_bytes_max: usize) -> Self {
+        Self { kept_bytes_max, ..self }
     }
 
     /// An empty record that is not cut into frames: for the undo journal.
@@ -93,7 +104,7 @@ impl RecordBuilder {
     /// Empties the record; its memory is kept, unless it is much.
     pub(crate) fn clear(&mut self) {
         self.payload.clear();
-        if self.payload.capacity() > PAYLOAD_BYTES_KEPT {
+        if self.payload.capacity() > self.kept_bytes_max {
             self.payload = Vec::new();
         }
         self.ends.clear();
@@ -104,7 +115,7 @@ impl RecordBuilder {
     /// Gives memory back that a large record took. To be called when it was appended.
     #[inline]
     pub(crate) fn trim(&mut self) {
-        if self.payload.capacity() > PAYLOAD_BYTES_KEPT {
+        if self.payload.capacity() > self.kept_bytes_max {
             self.clear();
         }
     }
@@ -133,9 +144,10 @@ impl RecordBuilder {
     #[cold]
     fn cut_bytes(&mut self, mut offset: u64, mut bytes: &[u8]) {
         if bytes.len() > PAYLOAD_BYTES_KEPT {
-            // No more than it takes: growing by itself takes up to twice as much, and copies.
+            // Not much more than it takes, also of what follows: growing by itself takes up to
+            // twice as much, and copies.
             let heads = (bytes.len() / PAYLOAD_BYTES_MAX + 2) * ENTRY_HEAD_BYTES_MAX;
-            self.payload.reserve_exact(bytes.len() + heads);
+            self.payload.reserve_exact(bytes.len() + heads + ROOM_BEHIND_BYTES);
         }
         while !bytes.is_empty() {
             let room = self.room();

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::{Durability, Error, Heap, OsDirectory, Read, Reservation, Slice, Write};
 
@@ -236,6 +237,28 @@ fn memory_stays_below_its_bound_while_three_times_as_much_is_loaded() {
 }
 
 /// Opens a heap in which a thread would move what is looked at to huge pages.
+/// It stayed above the bound until somebody committed something again.
+#[test]
+fn what_a_large_commit_took_is_given_back_without_another() {
+    let directory = tempfile::tempdir().unwrap();
+    let heap = open(directory.path(), 4 << 20, true);
+    let bytes = 24 << 20;
+    let block = heap
+        .transaction(Durability::Buffered, |tx| {
+            let block = tx.reserve(bytes)?;
+            tx.write(block, 0, bytes as usize)?.fill(7);
+            Ok::<_, Error>(block)
+        })
+        .unwrap();
+    let begun = Instant::now();
+    while heap.stats().memory.dirty_bytes > 4 << 20 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", heap.stats().memory);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(heap.stats().memory.waits == 0, "nobody else wrote");
+    assert!(heap.view().unwrap().block(block).unwrap().iter().all(|byte| *byte == 7));
+}
+
 fn open_huge(path: &Path, memory_bytes_max: u64, background: bool) -> Heap {
     let options = crate::Options {
         memory_bytes_max,

@@ -25,6 +25,8 @@ pub(super) struct Faults {
     pub(super) free_bytes: AtomicU64,
     pub(super) fail_sync: AtomicBool,
     pub(super) fail_write: AtomicBool,
+    /// Writes that succeed until one fails; `u64::MAX` is no limit.
+    pub(super) writes_left: AtomicU64,
     pub(super) sync_us: AtomicU64,
     pub(super) syncs: AtomicU64,
     pub(super) reads: AtomicU64,
@@ -34,6 +36,7 @@ impl Disk {
     pub(super) fn new() -> Arc<Self> {
         let disk = Self::default();
         disk.faults.free_bytes.store(u64::MAX / 2, Ordering::Relaxed);
+        disk.faults.writes_left.store(u64::MAX, Ordering::Relaxed);
         Arc::new(disk)
     }
 
@@ -205,6 +208,10 @@ impl File for DiskFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let left = |left: u64| if left == u64::MAX { Some(left) } else { left.checked_sub(1) };
+        let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
+        let is_last = self.faults.writes_left.fetch_update(set, get, left).is_err();
+        self.fail("write", &AtomicBool::new(is_last))?;
         self.fail("write", &self.faults.fail_write)?;
         let mut file = self.bytes.lock();
         self.grow(&mut file, offset + bytes.len() as u64)?;

@@ -119,6 +119,34 @@ fn a_record_may_be_larger_than_the_log() {
     assert!(disk.bytes("pool")[file_offset(20_000) as usize..].starts_with(&bytes));
 }
 
+/// It is written while it is turned into frames, before anybody can see it: where that fails nothing
+/// was committed, and what was written of it is a tail.
+#[test]
+fn a_large_record_that_cannot_be_written_is_none() {
+    let disk = Disk::new();
+    let journal = create(&disk, options());
+    journal.grow(1500).expect("grow");
+    let mut record = RecordBuilder::new();
+    record.bytes(10_000, b"small");
+    let first = journal.append(&record).expect("append");
+    // In memory still: it goes with the first part of the large one.
+    journal.finish(first, Durability::Deferred).expect("finish");
+    record.clear();
+    record.bytes(20_000, &vec![7; 5 << 20]);
+    let mut record_bytes = disk.faults().writes_left.swap(1, Ordering::Relaxed);
+    assert_eq!(record_bytes, u64::MAX, "no write is bound to fail");
+    journal.append(&record).expect_err("the second part cannot be written");
+    record_bytes = disk.faults().writes_left.swap(u64::MAX, Ordering::Relaxed);
+    assert_eq!(record_bytes, 0);
+    journal.append(&record).expect_err("nothing follows what failed");
+    journal.finish(first, Durability::Sync).expect_err("nobody knows what the file holds");
+    assert_eq!(journal.last_sequence(), first);
+
+    let (_, recovery) = open(&disk.copy()).expect("open");
+    assert_eq!(recovery.last_sequence, first, "the small one was written, the large one in part");
+    assert!(disk.bytes("pool").len() > 5 << 20);
+}
+
 #[test]
 fn recovery_makes_a_pool_longer_that_lost_its_growth() {
     let disk = Disk::new();
