@@ -50,7 +50,8 @@ pub struct KeyspaceInfo {
     pub engine: Engine,
     /// What kind of entries it holds.
     pub kind: KeyspaceKind,
-    /// The types of its keys and values, if such are recorded: [`Keyspace::typed`](crate::Keyspace::typed).
+    /// The types of its keys and values, if such are recorded:
+    /// [`Keyspace::typed`](crate::Keyspace::typed).
     pub types: Option<KeyspaceTypes>,
     /// Entries in it; of the engine `lsm` about, since versions that were not merged yet count one by one.
     pub entries: u64,
@@ -385,8 +386,8 @@ pub(crate) fn check_salvage(salvage: &Salvage, forest: &Arc<Forest>) -> Vec<Find
     report.findings
 }
 
-/// Keyspaces of entries that end without their deadlines, and the other way round, kinds that nobody
-/// knows, and types that say nothing.
+/// Keyspaces of entries that end without their deadlines, and the other way round, kinds that
+/// nobody knows, and types that say nothing.
 fn wrong_entries(list: &[(String, CatalogueEntry)]) -> Vec<Finding> {
     let visible = || list.iter().filter(|(name, _)| is_visible(name));
     let kinds: HashMap<&str, u16> =

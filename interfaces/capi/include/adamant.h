@@ -216,6 +216,11 @@
 #define ADAMANT_WRONG_KIND (-31)
 
 /**
+ * Others wrote for longer than was to be waited: nothing was done, try again later.
+ */
+#define ADAMANT_TIMED_OUT (-32)
+
+/**
  * A commit survives power loss: the default.
  */
 #define ADAMANT_SYNC 0
@@ -767,7 +772,8 @@ int adamant_get_into(const adamant_keyspace *keyspace,
 
 /**
  * Lends the value of a key to a function, without a copy, and returns when that has; ADAMANT_NOT_FOUND,
- * without calling it, if it has none. Writers wait meanwhile, and other functions behind them; reads do not.
+ * without calling it, if it has none. Writers wait meanwhile, and other functions behind them;
+ * reads do not.
  */
 int adamant_get_with(const adamant_keyspace *keyspace,
                      adamant_slice key,
@@ -995,6 +1001,41 @@ int adamant_transaction_begin(const adamant_store *store, adamant_transaction **
  * ADAMANT_MISUSE.
  */
 int adamant_exclusive(adamant_store *store, adamant_work work, void *context, int *result);
+
+/**
+ * As adamant_exclusive, unless others write for longer than so many milliseconds: then
+ * ADAMANT_TIMED_OUT, and the function was not called. 0 does not wait.
+ */
+int adamant_exclusive_within(adamant_store *store,
+                             uint64_t wait_ms_max,
+                             adamant_work work,
+                             void *context,
+                             int *result);
+
+/**
+ * Runs a function in a transaction and commits that, unless the function returns other than 0:
+ * then nothing of it happened, and `result`, which may be NULL, is what it returned last.
+ *
+ * When another commit changed what it read it runs again, from the start: `exclusive_after` times
+ * beside others, then once as by adamant_exclusive, which cannot conflict; 0 stands for 8, and
+ * UINT32_MAX for never. ADAMANT_CONFLICT after `attempts_max` attempts, for which 0 is 100, and if
+ * none can begin within `time_ms_max` milliseconds, where 0 is no limit.
+ * adamant_transaction_attempt counts. The function neither commits nor frees its transaction, and
+ * writes by that only.
+ */
+int adamant_transaction_run(adamant_store *store,
+                            uint32_t attempts_max,
+                            uint32_t exclusive_after,
+                            uint64_t time_ms_max,
+                            adamant_work work,
+                            void *context,
+                            int *result);
+
+/**
+ * How often adamant_transaction_run has called its function for this transaction, this time
+ * counted; of any other transaction 1.
+ */
+int adamant_transaction_attempt(const adamant_transaction *transaction, uint32_t *attempt);
 
 /**
  * Sets a savepoint, to which adamant_savepoint_undo goes back. Savepoints lie within one another.

@@ -482,13 +482,14 @@ impl<T: Opaque> Work<T> {
     /// As if C had called with this function.
     ///
     /// # Safety
-    /// It may be called with the context that is given with it, on this thread, during the call.
+    /// It may be called with the context that is given with it, on this thread, during the call, as
+    /// often as the call says.
     pub unsafe fn new(function: unsafe extern "C-unwind" fn(*mut c_void, *mut T) -> c_int) -> Self {
         Self(Some(function))
     }
 
     /// The function, with its context: it makes a number of what a handle is given.
-    pub(crate) fn with(self, context: Context) -> Result<impl FnOnce(T::Content) -> Result<c_int>> {
+    pub(crate) fn with(self, context: Context) -> Result<impl Fn(T::Content) -> Result<c_int>> {
         let function = self.0.ok_or_else(|| Failure::invalid("expected a function, found NULL"))?;
         Ok(move |content: T::Content| {
             let mut handle: *mut T = ptr::null_mut();

@@ -77,6 +77,8 @@ pub const ADAMANT_NOT_EXPIRING: c_int = -30;
 /// The keyspace of that name holds entries that end, or their deadlines: adamant_expiring_open
 /// opens it.
 pub const ADAMANT_WRONG_KIND: c_int = -31;
+/// Others wrote for longer than was to be waited: nothing was done, try again later.
+pub const ADAMANT_TIMED_OUT: c_int = -32;
 
 /// A commit survives power loss: the default.
 pub const ADAMANT_SYNC: c_int = 0;

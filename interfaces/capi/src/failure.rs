@@ -165,6 +165,7 @@ fn name_of(code: c_int) -> &'static CStr {
         ADAMANT_OTHER => c"ADAMANT_OTHER",
         ADAMANT_NOT_EXPIRING => c"ADAMANT_NOT_EXPIRING",
         ADAMANT_WRONG_KIND => c"ADAMANT_WRONG_KIND",
+        ADAMANT_TIMED_OUT => c"ADAMANT_TIMED_OUT",
         _ => c"?",
     }
 }

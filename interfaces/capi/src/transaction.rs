@@ -2,11 +2,14 @@
 
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use adamant::Transaction;
+use adamant::{Attempts, ExclusiveTransaction, Transaction};
 
 use crate::border::{Changed, Context, In, Opaque, Out, Slice, Taken, Work};
-use crate::code::{ADAMANT_CLOSED, ADAMANT_MISUSE, ADAMANT_NOT_FOUND, ADAMANT_OK};
+use crate::code::{
+    ADAMANT_CLOSED, ADAMANT_MISUSE, ADAMANT_NOT_FOUND, ADAMANT_OK, ADAMANT_TIMED_OUT,
+};
 use crate::failure::{Failure, Result, run};
 use crate::hold::hold;
 use crate::keyspace::KeyspaceHandle;
@@ -83,22 +86,129 @@ pub extern "C" fn adamant_exclusive(
     result: Out<c_int>,
 ) -> c_int {
     run(|| {
+        let store = store.get()?;
+        let work = work.with(context)?;
+        run_exclusive(store, store.begin_exclusive()?, work, &result)
+    })
+}
+
+/// As adamant_exclusive, unless others write for longer than so many milliseconds: then
+/// ADAMANT_TIMED_OUT, and the function was not called. 0 does not wait.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_exclusive_within(
+    store: Changed<StoreHandle>,
+    wait_ms_max: u64,
+    work: Work<TransactionHandle>,
+    context: Context,
+    result: Out<c_int>,
+) -> c_int {
+    run(|| {
         let (store, work) = (store.get()?, work.with(context)?);
-        let mut exclusive = store.begin_exclusive()?;
-        // The handle has the transaction while the function runs, and another one stands in for it here.
-        let stand_in = store.begin()?;
-        let lent = std::mem::replace(&mut *exclusive, stand_in);
-        let state = Arc::new(Mutex::new(State::new(lent)));
-        let code = work(Arc::clone(&state))?;
-        result.set(code);
-        let lent = hold(&state)?.open.take();
-        if code != 0 {
-            return Ok(ADAMANT_OK);
+        let longest = Duration::from_millis(wait_ms_max);
+        let exclusive = store.begin_exclusive_within(longest)?.ok_or_else(|| {
+            let words = format!("others wrote for longer than {wait_ms_max} ms; try again later");
+            Failure::new(ADAMANT_TIMED_OUT, words)
+        })?;
+        run_exclusive(store, exclusive, work, &result)
+    })
+}
+
+/// Runs a function in a transaction and commits that, unless the function returns other than 0:
+/// then nothing of it happened, and `result`, which may be NULL, is what it returned last.
+///
+/// When another commit changed what it read it runs again, from the start: `exclusive_after` times
+/// beside others, then once as by adamant_exclusive, which cannot conflict; 0 stands for 8, and
+/// UINT32_MAX for never. ADAMANT_CONFLICT after `attempts_max` attempts, for which 0 is 100, and if
+/// none can begin within `time_ms_max` milliseconds, where 0 is no limit.
+/// adamant_transaction_attempt counts. The function neither commits nor frees its transaction, and
+/// writes by that only.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_run(
+    store: Changed<StoreHandle>,
+    attempts_max: u32,
+    exclusive_after: u32,
+    time_ms_max: u64,
+    work: Work<TransactionHandle>,
+    context: Context,
+    result: Out<c_int>,
+) -> c_int {
+    run(|| {
+        let (store, work) = (store.get()?, work.with(context)?);
+        let time = (time_ms_max > 0).then(|| Duration::from_millis(time_ms_max));
+        let mut limits = Attempts::new().time_max(time);
+        if attempts_max > 0 {
+            limits = limits.attempts_max(attempts_max);
         }
-        *exclusive = lent.ok_or_else(committed)?;
-        exclusive.commit()?;
+        if exclusive_after > 0 {
+            limits =
+                limits.exclusive_after((exclusive_after < u32::MAX).then_some(exclusive_after));
+        }
+        let ran = store.transaction_with(limits, |it| match run_in(store, it, &work, &result)? {
+            0 => Ok(()),
+            _ => Err(Stopped::Itself),
+        });
+        match ran {
+            Ok(()) | Err(Stopped::Itself) => Ok(ADAMANT_OK),
+            Err(Stopped::Failed(failure)) => Err(failure),
+        }
+    })
+}
+
+/// How often adamant_transaction_run has called its function for this transaction, this time
+/// counted; of any other transaction 1.
+#[unsafe(no_mangle)]
+pub extern "C" fn adamant_transaction_attempt(
+    transaction: In<TransactionHandle>,
+    attempt: Out<u32>,
+) -> c_int {
+    run(|| {
+        attempt.need("attempt")?;
+        attempt.set(hold(transaction.get()?)?.open()?.attempt());
         Ok(ADAMANT_OK)
     })
+}
+
+/// Why a function's transaction was not committed.
+enum Stopped {
+    Itself,
+    Failed(Failure),
+}
+
+impl<E: Into<Failure>> From<E> for Stopped {
+    fn from(failure: E) -> Self {
+        Self::Failed(failure.into())
+    }
+}
+
+/// Runs a function of C in a transaction; what it returned. Its handle has the transaction
+/// meanwhile, and another one stands in for it, which stays unless that is 0.
+fn run_in(
+    store: &adamant::Store,
+    transaction: &mut Transaction,
+    work: impl Fn(Arc<Mutex<State>>) -> Result<c_int>,
+    result: &Out<c_int>,
+) -> Result<c_int> {
+    let lent = std::mem::replace(transaction, store.begin()?);
+    let state = Arc::new(Mutex::new(State::new(lent)));
+    let code = work(Arc::clone(&state))?;
+    result.set(code);
+    let lent = hold(&state)?.open.take();
+    if code == 0 {
+        *transaction = lent.ok_or_else(committed)?;
+    }
+    Ok(code)
+}
+
+fn run_exclusive(
+    store: &adamant::Store,
+    mut exclusive: ExclusiveTransaction<'_>,
+    work: impl Fn(Arc<Mutex<State>>) -> Result<c_int>,
+    result: &Out<c_int>,
+) -> Result<c_int> {
+    if run_in(store, &mut exclusive, work, result)? == 0 {
+        exclusive.commit()?;
+    }
+    Ok(ADAMANT_OK)
 }
 
 /// Sets a savepoint, to which adamant_savepoint_undo goes back. Savepoints lie within one another.

@@ -1,5 +1,5 @@
-/* Comparing and swapping, sorted loads, moves in batches, savepoints, exclusive transactions, values that are
- * asked for later. */
+/* Comparing and swapping, sorted loads, moves in batches, savepoints, exclusive transactions, transactions that
+ * are run again, values that are asked for later. */
 
 #include "check.h"
 
@@ -203,7 +203,83 @@ static void test_exclusive(adamant_store *store, adamant_keyspace *keyspace)
     CODE(ADAMANT_CLOSED, adamant_exclusive(store, commit, NULL, &result));
     CHECK(result == ADAMANT_OK);
     CODE(ADAMANT_INVALID, adamant_exclusive(store, NULL, NULL, NULL));
+    of.text = "9";
+    OK(adamant_exclusive_within(store, 0, deposit, &of, &result));
+    CHECK(result == 0);
+    check_value(keyspace, "account", "9");
+    CODE(ADAMANT_INVALID, adamant_exclusive_within(store, 0, NULL, NULL, NULL));
+    CHECK(strcmp(adamant_code_name(ADAMANT_TIMED_OUT), "ADAMANT_TIMED_OUT") == 0);
     OK(adamant_put(keyspace, T("free"), T("again")));
+}
+
+struct loser {
+    adamant_keyspace *keyspace;
+    unsigned runs;
+    int code;
+};
+
+/* Reads what another commit changes then, unless nobody else may write. */
+static int lose(void *context, adamant_transaction *transaction)
+{
+    struct loser *of = (struct loser *)context;
+    adamant_slice found;
+    uint32_t attempt = 0;
+    int code;
+
+    of->runs++;
+    OK(adamant_transaction_attempt(transaction, &attempt));
+    CHECK(attempt == of->runs);
+    code = adamant_transaction_get(transaction, of->keyspace, T("apples"), &found);
+    CHECK(code == ADAMANT_OK || code == ADAMANT_NOT_FOUND);
+    code = adamant_put(of->keyspace, T("apples"), T("theirs"));
+    CHECK(code == ADAMANT_OK || code == ADAMANT_MISUSE);
+    OK(adamant_transaction_put(transaction, of->keyspace, T("apples"), T("mine")));
+    return of->code;
+}
+
+static void test_attempts(adamant_store *store, adamant_keyspace *keyspace)
+{
+    static const struct {
+        uint32_t attempts_max, exclusive_after;
+        int code;
+        unsigned runs;
+    } limits[] = {
+        {0, 0, ADAMANT_OK, 9},
+        {0, 3, ADAMANT_OK, 4},
+        {5, 0, ADAMANT_CONFLICT, 5},
+        {0, UINT32_MAX, ADAMANT_CONFLICT, 100},
+    };
+    adamant_transaction *transaction = NULL;
+    uint32_t attempt = 0;
+    size_t at;
+    int result;
+
+    OK(adamant_clear(keyspace));
+    for (at = 0; at < sizeof limits / sizeof limits[0]; at++) {
+        struct loser of = {keyspace, 0, 0};
+
+        result = -1;
+        CODE(limits[at].code, adamant_transaction_run(store, limits[at].attempts_max,
+                                                      limits[at].exclusive_after, 60000, lose, &of,
+                                                      &result));
+        CHECK(of.runs == limits[at].runs);
+        CHECK(result == 0);
+        check_value(keyspace, "apples", limits[at].code == ADAMANT_OK ? "mine" : "theirs");
+    }
+    {
+        struct loser of = {keyspace, 0, 7};
+
+        OK(adamant_transaction_run(store, 0, 0, 0, lose, &of, &result));
+        CHECK(result == 7 && of.runs == 1);
+        check_value(keyspace, "apples", "theirs");
+        CODE(ADAMANT_CLOSED, adamant_transaction_run(store, 0, 0, 0, commit, NULL, NULL));
+        CODE(ADAMANT_INVALID, adamant_transaction_run(store, 0, 0, 0, NULL, NULL, NULL));
+    }
+    OK(adamant_transaction_begin(store, &transaction));
+    OK(adamant_transaction_attempt(transaction, &attempt));
+    CHECK(attempt == 1);
+    CODE(ADAMANT_INVALID, adamant_transaction_attempt(transaction, NULL));
+    adamant_transaction_free(transaction);
 }
 
 /* A value that was not asked for with its key is the one of then. */
@@ -253,6 +329,7 @@ int main(int argc, char **argv)
         test_batch_moves(store, keyspace);
         test_savepoints(store, keyspace);
         test_exclusive(store, keyspace);
+        test_attempts(store, keyspace);
         test_values_later(store, keyspace);
         adamant_keyspace_free(keyspace);
     }

@@ -81,6 +81,34 @@ static void *put_into(void *argument)
     return NULL;
 }
 
+static int is_not_called(void *context, adamant_transaction *transaction)
+{
+    (void)context;
+    (void)transaction;
+    CHECK(0);
+    return 0;
+}
+
+/* Others write: it does not wait, or not for longer. */
+static void *come_second(void *argument)
+{
+    (void)argument;
+    CODE(ADAMANT_TIMED_OUT, adamant_exclusive_within(store, 0, is_not_called, NULL, NULL));
+    CHECK(strstr(adamant_last_error(), "0 ms") != NULL);
+    CODE(ADAMANT_TIMED_OUT, adamant_exclusive_within(store, 20, is_not_called, NULL, NULL));
+    return NULL;
+}
+
+static int come_first(void *context, adamant_transaction *transaction)
+{
+    pthread_t second;
+    (void)context;
+    (void)transaction;
+    CHECK(pthread_create(&second, NULL, come_second, NULL) == 0);
+    CHECK(pthread_join(second, NULL) == 0);
+    return 0;
+}
+
 static void run(void *(*work)(void *), void *argument, int count, pthread_t *threads)
 {
     int at;
@@ -129,6 +157,7 @@ int main(int argc, char **argv)
     OK(adamant_batch_commit(batch));
     check_value(accounts, "carl", "1");
     adamant_batch_free(batch);
+    OK(adamant_exclusive(store, come_first, NULL, NULL));
 
     adamant_keyspace_free(accounts);
     OK(adamant_close(store));

@@ -34,6 +34,8 @@ mod stats;
 
 mod store;
 
+mod run;
+
 mod keyspace;
 
 mod batch;

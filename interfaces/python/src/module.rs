@@ -18,6 +18,8 @@ mod _native {
     #[pymodule_export]
     use crate::reader::Reader;
     #[pymodule_export]
+    use crate::run::{Begun, run, run_exclusive};
+    #[pymodule_export]
     use crate::snapshot::{Snapshot, SnapshotExpiring, SnapshotReader};
     #[pymodule_export]
     use crate::store::{Store, restore};

@@ -2,8 +2,8 @@
 //!
 //! Invariants: a number is of seconds, since 1970 or from now, and becomes whole milliseconds; so does what
 //! says itself how many seconds it is, `datetime` and `timedelta`. A deadline that was read and is given
-//! again is the same. Less than none is none, but for a ttl, which is refused; more than there can
-//! be is the end of time.
+//! again is the same. Less than none is none, but for a ttl or a timeout, which is refused; more
+//! than there can be is the end of time.
 
 use std::time::Duration;
 
@@ -30,14 +30,7 @@ impl Ends {
         match (ttl, deadline) {
             (None, None) => Ok(Self::Never),
             (Some(ttl), None) => {
-                let expected = "a ttl: seconds, at least 0, or a timedelta";
-                let millis = millis(ttl, ("total_seconds", expected))?;
-                if millis < 0.0 {
-                    let words = format!("expected {expected}, found {} s", millis / 1000.0);
-                    return Err(errors::named("InvalidArgument", words));
-                }
-                let millis = millis as u64;
-                Ok(Self::After(Duration::from_millis(millis)))
+                duration(ttl, "a ttl: seconds, at least 0, or a timedelta").map(Self::After)
             }
             (None, Some(deadline)) => {
                 let expected = "a deadline: seconds since 1970, or a datetime";
@@ -58,6 +51,16 @@ impl Ends {
             Self::At(deadline) => Some(deadline),
         }
     }
+}
+
+/// A time that something takes; less than none is refused.
+pub(crate) fn duration(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<Duration> {
+    let millis = millis(object, ("total_seconds", expected))?;
+    if millis < 0.0 {
+        let words = format!("expected {expected}, found {} s", millis / 1000.0);
+        return Err(errors::named("InvalidArgument", words));
+    }
+    Ok(Duration::from_millis(millis as u64))
 }
 
 /// What a clock of Python's says.

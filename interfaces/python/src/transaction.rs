@@ -13,6 +13,7 @@ use crate::keyspace::Keyspace;
 use crate::pairs::each_pair;
 use crate::place::{OpenTransaction, Place, hold, with_transaction};
 use crate::reader::{Reader, cannot_pickle};
+use crate::run::Begun;
 use crate::store::Store;
 
 /// Keys that are looked for at once before they are taken out.
@@ -38,9 +39,14 @@ impl Transaction {
 
 #[pymethods]
 impl Transaction {
+    /// Of a store, or the one that was begun for a function.
     #[new]
     #[pyo3(signature = (store, durability=None))]
-    fn new(store: &Bound<'_, Store>, durability: Option<&str>) -> PyResult<Self> {
+    fn new(store: &Bound<'_, PyAny>, durability: Option<&str>) -> PyResult<Self> {
+        if let Ok(begun) = store.cast::<Begun>() {
+            return Ok(Self { transaction: Kept::new(Arc::clone(&begun.get().transaction)) });
+        }
+        let store = store.cast::<Store>()?;
         let durability = durability.map(choices::durability).transpose()?;
         let opened = store.get().store()?;
         let mut begun = store.py().detach(|| opened.begin()).map_err(errors::of_store)?;
@@ -61,6 +67,13 @@ impl Transaction {
         let taken = self.take(py)?;
         py.detach(|| drop(taken));
         Ok(())
+    }
+
+    /// How often the function that it was begun for was run, this time counted; else 1.
+    #[getter]
+    fn attempt(&self, py: Python<'_>) -> PyResult<u32> {
+        let transaction = self.transaction.get()?;
+        Ok(py.detach(|| with_transaction(transaction, |it| Ok(it.attempt())))?)
     }
 
     /// Whether it was committed or rolled back.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import threading
+from datetime import timedelta
 from typing import Any
 
 import adamant
@@ -87,6 +90,106 @@ def test_run_goes_on_until_it_succeeds(db: adamant.Store) -> None:
     with pytest.raises(KeyError, match="mine"):
         db.run(fail)
     assert counters[b"n"] != b"?"
+
+
+def test_run_ends_alone_or_at_a_limit(db: adamant.Store) -> None:
+    stock = db.keyspace("stock")
+    attempts: list[int] = []
+
+    def lose(transaction: adamant.Transaction) -> int:
+        attempts.append(transaction.attempt)
+        transaction[stock].get(b"apples")
+        try:
+            stock[b"apples"] = b"theirs"
+        except adamant.Error as error:
+            assert "exclusive" in str(error)
+        transaction[stock][b"apples"] = b"mine"
+        return transaction.attempt
+
+    assert db.run(lose) == 9 and attempts == list(range(1, 10)) and stock[b"apples"] == b"mine"
+    assert db.run(lose, exclusive_after=2, durability="buffered") == 3
+    cases: tuple[tuple[dict[str, Any], int], ...] = (
+        ({"attempts": 1}, 1),
+        ({"attempts": 5}, 5),
+        ({"exclusive_after": None}, 100),
+        ({"exclusive_after": None, "attempts": 12}, 12),
+        ({"timeout": 0}, 1),
+    )
+    for limits, expected in cases:
+        attempts.clear()
+        with pytest.raises(adamant.Conflict):
+            db.run(lose, **limits)
+        assert len(attempts) == expected and stock[b"apples"] == b"theirs"
+    wrongs: tuple[dict[str, Any], ...] = (
+        {"attempts": 0},
+        {"exclusive_after": 0},
+        {"timeout": -1},
+        {"durability": "never"},
+    )
+    for wrong in wrongs:
+        with pytest.raises(adamant.InvalidArgument):
+            db.run(lose, **wrong)
+    with pytest.raises(TypeError):
+        db.run(lose, timeout="soon")  # type: ignore[arg-type]
+
+
+def test_what_run_lends_ends_with_it(db: adamant.Store) -> None:
+    stock = db.keyspace("stock")
+    kept: list[adamant.Transaction] = []
+
+    def keep(transaction: adamant.Transaction) -> None:
+        kept.append(transaction)
+        transaction[stock][b"pears"] = b"1"
+
+    db.run(keep)
+    db.exclusive(keep)
+    for transaction in kept:
+        assert transaction.closed
+        for work in (transaction.commit, lambda: transaction.attempt):
+            with pytest.raises(adamant.Closed):
+                work()
+
+    def end(transaction: adamant.Transaction) -> str:
+        transaction[stock][b"pears"] = b"2"
+        transaction.rollback()
+        return "nothing of it"
+
+    assert db.run(end) == "nothing of it" and stock[b"pears"] == b"1"
+    with db.transaction() as transaction:
+        assert transaction.attempt == 1
+
+
+def test_exclusive(db: adamant.Store) -> None:
+    stock = db.keyspace("stock")
+    stock[b"apples"] = b"1"
+    outcomes: list[object] = []
+
+    def beside() -> None:
+        for timeout in (0, 0.02, timedelta(milliseconds=1)):
+            try:
+                outcomes.append(db.exclusive(lambda transaction: 1 / 0, timeout=timeout))
+            except adamant.TimedOut as error:
+                assert isinstance(error, TimeoutError) and error.errno == errno.ETIMEDOUT
+                outcomes.append(error)
+
+    def only(transaction: adamant.Transaction) -> int:
+        thread = threading.Thread(target=beside)
+        thread.start()
+        thread.join()
+        with pytest.raises(adamant.Error, match="exclusive"):
+            stock[b"apples"] = b"?"
+        with pytest.raises(adamant.Error, match="exclusive"):
+            db.exclusive(only)
+        number = int(transaction[stock][b"apples"]) + 1
+        transaction[stock][b"apples"] = b"%d" % number
+        return number
+
+    assert db.exclusive(only) == 2 and stock[b"apples"] == b"2" and len(outcomes) == 3
+    with pytest.raises(ZeroDivisionError):
+        db.exclusive(lambda transaction: 1 / 0, timeout=60)
+    assert db.exclusive(lambda transaction: dict(transaction[stock]), timeout=0) == {b"apples": b"2"}
+    with pytest.raises(adamant.InvalidArgument):
+        db.exclusive(only, timeout=float("nan"))
 
 
 def test_batches(db: adamant.Store) -> None:

@@ -9,12 +9,13 @@ use super::value::{Value, ValueFor};
 use super::wrapper::wrapper;
 
 wrapper! {
-    /// A value that is encoded through `serde` as JSON: fields have their names, so they may be left
-    /// out, come in any order, and be added later with `#[serde(default)]`. Larger and slower than
-    /// `Serde`.
+    /// A value that is encoded through `serde` as JSON: fields have their names, so they may be
+    /// left out, come in any order, and be added later with `#[serde(default)]`. Larger and slower
+    /// than `Serde`.
     ///
     /// What JSON has no words for, such as a number that is none, is refused with
-    /// [`Error::Encoding`](crate::Error::Encoding) when it is put in: each value is decoded once then.
+    /// [`Error::Encoding`](crate::Error::Encoding) when it is put in: each value is decoded once
+    /// then.
     ///
     /// ```
     /// use adamant::typed::Json;
@@ -33,8 +34,8 @@ wrapper! {
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
-    /// A keyspace keeps the name that `serde` has for `T`, which `#[serde(rename = "..")]` sets, and
-    /// `VERSION`, of which it tells values apart that older ones cannot stand for.
+    /// A keyspace keeps the name that `serde` has for `T`, which `#[serde(rename = "..")]` sets,
+    /// and `VERSION`, of which it tells values apart that older ones cannot stand for.
     Json, is_text: true
 }
 

@@ -103,7 +103,8 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// As [`Keyspace::typed`], but for [`Error::WrongTypes`]; [`Error::WrongKind`] if its entries end.
+    /// As [`Keyspace::typed`], but for [`Error::WrongTypes`]; [`Error::WrongKind`] if its entries
+    /// end.
     pub fn retype<K: Key, V: Value>(&self) -> Result<TypedKeyspace<K, V>> {
         check_plain(self.name(), self.state.kind)?;
         self.shared.record_types(&self.state, &types_of::<K, V>())?;

@@ -1,7 +1,7 @@
 //! What types are called, and in which version they are encoded.
 //!
-//! Purpose: a keyspace keeps the names of the types that it was made with. So a name must not depend
-//! on the compiler, nor on where in a program a type is, as `std::any::type_name` does.
+//! Purpose: a keyspace keeps the names of the types that it was made with. So a name must not
+//! depend on the compiler, nor on where in a program a type is, as `std::any::type_name` does.
 
 use std::cmp::Reverse;
 

@@ -11,14 +11,15 @@ use super::value::{Value, ValueFor};
 use super::wrapper::wrapper;
 
 wrapper! {
-    /// A value that is encoded through `serde`, in the format of the `postcard` crate: compact, without
-    /// names of fields, so their order and number are part of the format of the data.
+    /// A value that is encoded through `serde`, in the format of the `postcard` crate: compact,
+    /// without names of fields, so their order and number are part of the format of the data.
     ///
     /// Bytes of that format do not say what they are. So a value is refused, with
-    /// [`Error::Encoding`](crate::Error::Encoding), if it leaves out a field (`skip_serializing_if`),
-    /// or if what it was encoded to cannot be decoded again, as of enums that are untagged or tagged
-    /// within, of `flatten` and of `serde_json::Value`: `Json` (feature `json`) takes all of these. To
-    /// find that out, each value that is put in is gone through once more and decoded once.
+    /// [`Error::Encoding`](crate::Error::Encoding), if it leaves out a field
+    /// (`skip_serializing_if`), or if what it was encoded to cannot be decoded again, as of enums
+    /// that are untagged or tagged within, of `flatten` and of `serde_json::Value`: `Json` (feature
+    /// `json`) takes all of these. To find that out, each value that is put in is gone through once
+    /// more and decoded once.
     ///
     /// ```
     /// use adamant::typed::Serde;
@@ -34,8 +35,8 @@ wrapper! {
     /// # Ok::<(), adamant::Error>(())
     /// ```
     ///
-    /// A keyspace keeps the name that `serde` has for `T`, which `#[serde(rename = "..")]` sets, and
-    /// `VERSION`, of which it tells structures apart whose fields have changed.
+    /// A keyspace keeps the name that `serde` has for `T`, which `#[serde(rename = "..")]` sets,
+    /// and `VERSION`, of which it tells structures apart whose fields have changed.
     Serde, is_text: false
 }
 

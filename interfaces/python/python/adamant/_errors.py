@@ -129,6 +129,13 @@ class Locked(_System, BlockingIOError):
     _errno = errno.EAGAIN
 
 
+class TimedOut(_System, TimeoutError):
+    """Others wrote for longer than was to be waited. Nothing was done: try again later."""
+
+    __module__ = "adamant"
+    _errno = errno.ETIMEDOUT
+
+
 class ReadOnly(_System):
     """The store was opened for reading only."""
 

@@ -13,10 +13,12 @@ from adamant._mapping import Range
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 _D = TypeVar("_D")
+_T = TypeVar("_T")
 _Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 __all__ = [
     "Batch",
+    "Begun",
     "Cursor",
     "Expiring",
     "Keyspace",
@@ -31,13 +33,40 @@ __all__ = [
     "__VERSION__",
     "after_fork_in_child",
     "restore",
+    "run",
+    "run_exclusive",
 ]
 
 __VERSION__: Final[str]
 
 def after_fork_in_child() -> None: ...
+def run(
+    store: Store,
+    function: Callable[[Begun], _T],
+    attempts: int | None,
+    exclusive_after: int | None,
+    timeout: float | timedelta | None,
+    durability: str | None,
+    /,
+) -> _T:
+    """What a function of a transaction returns, once that is committed; again after a conflict."""
+
+def run_exclusive(
+    store: Store,
+    function: Callable[[Begun], _T],
+    timeout: float | timedelta | None,
+    durability: str | None,
+    /,
+) -> _T:
+    """What a function of a transaction returns beside which nobody else writes, once that is
+    committed."""
+
 def restore(backup: _Path, path: _Path, /) -> None:
     """Verifies a backup and copies it to a path where nothing is."""
+
+@final
+class Begun:
+    """A transaction that was begun for a function."""
 
 @final
 class Cursor(Generic[_V]):
@@ -318,12 +347,16 @@ class SnapshotExpiring(SnapshotReader[_K, _V]):
 
 @disjoint_base
 class Transaction:
-    def __new__(cls, store: Store, durability: str | None = None) -> Self: ...
+    def __new__(cls, store: Store | Begun, durability: str | None = None) -> Self: ...
     def commit(self) -> None:
         """Makes all its writes in one commit, unless something that it read has changed."""
 
     def rollback(self) -> None:
         """Lets its writes go. Again: does nothing."""
+
+    @property
+    def attempt(self) -> int:
+        """How often the function that it was begun for was run, this time counted; else 1."""
 
     @property
     def closed(self) -> bool:

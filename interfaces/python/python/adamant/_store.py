@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar, overload
 
 from adamant import _native
-from adamant._errors import Conflict, InvalidArgument
+from adamant._errors import InvalidArgument
 from adamant._mapping import (
     Expiring,
     Keyspace,
@@ -277,24 +278,45 @@ class Store(_native.Store, _Block):
         function: Callable[[Transaction], T],
         *,
         attempts: int | None = None,
+        exclusive_after: int | None = 8,
+        timeout: float | timedelta | None = None,
         durability: Durability | None = None,
     ) -> T:
         """What a function of a transaction returns, once that is committed.
 
-        After a Conflict it runs again, from the start, at most so many times in all; None: until it
-        succeeds. Somebody always does: who it lost to has committed.
+        After a conflict it runs again, from the start: beside others exclusive_after times, then
+        once while nobody else writes, which cannot conflict; None: never so. The last Conflict is
+        raised after so many attempts, or 100, and where none can begin within the timeout.
+        Transaction.attempt counts from 1. The function should do nothing beside that cannot be done
+        twice, and write by its transaction only.
         """
-        if attempts is not None and attempts < 1:
-            raise InvalidArgument(f"attempts is at least 1, not {attempts}")
-        while True:
-            try:
-                with self.transaction(durability=durability) as transaction:
-                    return function(transaction)
-            except Conflict:
-                if attempts is not None:
-                    attempts -= 1
-                    if attempts == 0:
-                        raise
+        for name, given in (("attempts", attempts), ("exclusive_after", exclusive_after)):
+            if given is not None and given < 1:
+                raise InvalidArgument(f"{name} is at least 1, not {given}")
+
+        def within(begun: _native.Begun) -> T:
+            return function(Transaction(begun))
+
+        return _native.run(self, within, attempts, exclusive_after, timeout, durability)
+
+    def exclusive(
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        timeout: float | timedelta | None = None,
+        durability: Durability | None = None,
+    ) -> T:
+        """What a function of a transaction returns beside which nobody else writes, once that is
+        committed.
+
+        It runs once, and cannot conflict. Others that write wait for it, and it for them: TimedOut
+        after the timeout, at once if that is 0. Its thread writes by the transaction only.
+        """
+
+        def within(begun: _native.Begun) -> T:
+            return function(Transaction(begun))
+
+        return _native.run_exclusive(self, within, timeout, durability)
 
     def check(self) -> list[Finding]:
         """Verifies every checksum and structure, and lists what is wrong: nothing, if it is whole."""

@@ -1,0 +1,134 @@
+//! Functions that run in a transaction: again after a conflict, or while nobody else writes.
+//!
+//! Purpose: limits and the last attempt, alone, are the store's own, for Python as for Rust.
+//! Invariants: while the function runs, the transaction is its own, in an object of Python, and
+//! another one that is empty stands in for it; so a function that kept the object finds it ended.
+//! Thread safety: the store is waited for detached from the interpreter.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use adamant::{Attempts, Durability};
+use pyo3::prelude::*;
+
+use crate::choices;
+use crate::errors;
+use crate::moment::duration;
+use crate::place::{OpenTransaction, hold};
+use crate::store::Store;
+
+/// A transaction that was begun for a function.
+#[pyclass(frozen, module = "adamant._native")]
+pub(crate) struct Begun {
+    pub(crate) transaction: Arc<OpenTransaction>,
+}
+
+/// Why a function's transaction was not committed.
+enum Stopped {
+    Store(adamant::Error),
+    Python(PyErr),
+}
+
+impl From<adamant::Error> for Stopped {
+    fn from(error: adamant::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Stopped> for PyErr {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Store(error) => errors::of_store(error),
+            Stopped::Python(error) => error,
+        }
+    }
+}
+
+/// What is run in a transaction.
+struct Work {
+    function: Py<PyAny>,
+    durability: Option<Durability>,
+}
+
+impl Work {
+    fn new(function: Bound<'_, PyAny>, durability: Option<&str>) -> PyResult<Self> {
+        let durability = durability.map(choices::durability).transpose()?;
+        Ok(Self { function: function.unbind(), durability })
+    }
+
+    /// Runs the function in a transaction, which then has what is to be committed.
+    fn run(
+        &self,
+        store: &adamant::Store,
+        transaction: &mut adamant::Transaction,
+    ) -> Result<Py<PyAny>, Stopped> {
+        let mut begun = std::mem::replace(transaction, store.begin()?);
+        if let Some(durability) = self.durability {
+            begun.durability(durability);
+        }
+        let begun = Arc::new(Mutex::new(Some(begun)));
+        let made = Python::attach(|py| {
+            let begun = Begun { transaction: Arc::clone(&begun) };
+            self.function.bind(py).call1((begun,)).map(Bound::unbind)
+        });
+        let begun = hold(&begun).take();
+        let made = made.map_err(Stopped::Python)?;
+        // Unless the function has ended it.
+        if let Some(begun) = begun {
+            *transaction = begun;
+        }
+        Ok(made)
+    }
+}
+
+/// What a function of a transaction returns, once that is committed; again after a conflict.
+#[pyfunction]
+#[pyo3(signature = (store, function, attempts, exclusive_after, timeout, durability, /))]
+pub(crate) fn run(
+    store: &Bound<'_, Store>,
+    function: Bound<'_, PyAny>,
+    attempts: Option<u32>,
+    exclusive_after: Option<u32>,
+    timeout: Option<Bound<'_, PyAny>>,
+    durability: Option<&str>,
+) -> PyResult<Py<PyAny>> {
+    let (py, work) = (store.py(), Work::new(function, durability)?);
+    let limits = Attempts::new().exclusive_after(exclusive_after).time_max(time_of(timeout)?);
+    let limits = attempts.map_or(limits, |attempts| limits.attempts_max(attempts));
+    let store = store.get().store()?;
+    Ok(py.detach(|| store.transaction_with(limits, |it| work.run(store, it)))?)
+}
+
+/// What a function of a transaction returns beside which nobody else writes, once that is
+/// committed.
+#[pyfunction]
+#[pyo3(signature = (store, function, timeout, durability, /))]
+pub(crate) fn run_exclusive(
+    store: &Bound<'_, Store>,
+    function: Bound<'_, PyAny>,
+    timeout: Option<Bound<'_, PyAny>>,
+    durability: Option<&str>,
+) -> PyResult<Py<PyAny>> {
+    let (py, work) = (store.py(), Work::new(function, durability)?);
+    let (store, longest) = (store.get().store()?, time_of(timeout)?);
+    let made = py.detach(|| {
+        let begun = match longest {
+            None => store.begin_exclusive().map(Some),
+            Some(longest) => store.begin_exclusive_within(longest),
+        };
+        let Some(mut exclusive) = begun? else { return Ok(None) };
+        let made = work.run(store, &mut exclusive)?;
+        exclusive.commit()?;
+        Ok::<_, Stopped>(Some(made))
+    });
+    made?.ok_or_else(|| {
+        errors::named("TimedOut", "others wrote for longer than was to be waited; try again later")
+    })
+}
+
+/// How long is waited at most.
+fn time_of(timeout: Option<Bound<'_, PyAny>>) -> PyResult<Option<Duration>> {
+    timeout
+        .map(|time| duration(&time, "a timeout: seconds, at least 0, or a timedelta"))
+        .transpose()
+}
