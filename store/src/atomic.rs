@@ -68,13 +68,15 @@ impl Keyspace {
             (expected.as_ref().map(AsRef::as_ref), value.as_ref().map(AsRef::as_ref));
         check_key(key)?;
         check_value(value.unwrap_or_default())?;
-        self.change(key, |transaction, map| {
-            let found = map.find(transaction, key)?;
-            if found.as_deref() != expected {
-                return Ok(Err(found.map(Found::into_slice)));
-            }
-            map.write(transaction, key, value)?;
-            Ok(Ok(()))
+        self.with_room(value.is_none(), || {
+            self.change(key, |transaction, map| {
+                let found = map.find(transaction, key)?;
+                if found.as_deref() != expected {
+                    return Ok(Err(found.map(Found::into_slice)));
+                }
+                map.write(transaction, key, value)?;
+                Ok(Ok(()))
+            })
         })
     }
 

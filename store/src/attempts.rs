@@ -141,9 +141,9 @@ impl Store {
         mut work: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
         let end = limits.time_max.and_then(|time| Instant::now().checked_add(time));
-        let mut attempt = 1;
+        let (mut attempt, mut has_made_room) = (1, false);
         loop {
-            let lost = match self.attempt(attempt, &mut work)? {
+            let lost = match self.attempt(attempt, &mut has_made_room, &mut work)? {
                 Ok(made) => return Ok(made),
                 Err(lost) => lost,
             };
@@ -160,18 +160,25 @@ impl Store {
         }
     }
 
-    /// One attempt beside others; the inner error is the conflict that it lost by.
+    /// One attempt beside others; the inner error is the conflict that it lost by, or that there
+    /// was no room, which was made once.
     fn attempt<T, E: From<Error>>(
         &self,
         attempt: u32,
+        has_made_room: &mut bool,
         work: &mut impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
     ) -> std::result::Result<Result<T>, E> {
         let mut transaction = self.begin()?;
         transaction.set_attempt(attempt);
         let made = work(&mut transaction)?;
-        match transaction.commit() {
+        let removes = transaction.removes_only();
+        match transaction.commit_in(None) {
             Ok(()) => Ok(Ok(made)),
             Err(error) if error.is_conflict() => Ok(Err(error)),
+            Err(error) if !*has_made_room && self.shared.makes_room_for(&error, removes) => {
+                *has_made_room = true;
+                Ok(Err(error))
+            }
             Err(error) => Err(error.into()),
         }
     }

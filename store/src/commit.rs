@@ -14,6 +14,7 @@ use adamant_trees::Operation;
 
 use crate::batch::Batch;
 use crate::content::{MoveKind, Step};
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::map::Map;
 use crate::pieces::{Progress, is_large, split_piece};
@@ -46,18 +47,34 @@ impl Batch {
         let mut operations: Vec<Operation<'_>> = Vec::with_capacity(self.len());
         let steps = self.content.steps(&mut operations);
         let mut present = Vec::with_capacity(operations.len());
+        match self.commit_steps(&steps, &operations, &mut present) {
+            Err(error) if self.keyspaces.iter().any(|state| state.engine() == Engine::Lsm) => {
+                let removes = operations.iter().all(|operation| operation.value.is_none());
+                self.shared.make_room_for(error, removes)?;
+                self.commit_steps(&steps, &operations, &mut present)
+            }
+            done => done,
+        }
+    }
+
+    fn commit_steps(
+        &self,
+        steps: &[Step<'_>],
+        operations: &[Operation<'_>],
+        present: &mut Vec<bool>,
+    ) -> Result<()> {
         if is_large(operations.len(), self.content.bytes()) {
-            return self.commit_in_pieces(&steps, &operations, &mut present);
+            return self.commit_in_pieces(steps, operations, present);
         }
         let keys = |each: &mut KeyVisitor<'_>| {
-            self.keys(&steps, &operations).try_for_each(|(state, key)| each(state, key))
+            self.keys(steps, operations).try_for_each(|(state, key)| each(state, key))
         };
         self.shared.change(self.durability, keys, |transaction| {
-            for step in &steps {
+            for step in steps {
                 match step {
                     Step::Apply { keyspace, operations: range } => {
                         let map = self.map(transaction, *keyspace)?;
-                        map.apply(transaction, &operations[range.clone()], &mut present)?;
+                        map.apply(transaction, &operations[range.clone()], present)?;
                     }
                     Step::Move { kind, source, target } => {
                         self.move_one(transaction, *kind, *source, *target)?;

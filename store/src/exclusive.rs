@@ -139,6 +139,12 @@ impl ExclusiveTransaction<'_> {
     /// [`Error::SnapshotExpired`](crate::Error::SnapshotExpired). None of the writes was made.
     pub fn commit(self) -> Result<()> {
         let Self { transaction, turn } = self;
+        transaction.commit_or_make_room(Some(turn))
+    }
+
+    /// The same, for a caller that makes room itself, and tries again.
+    pub(crate) fn commit_once(self) -> Result<()> {
+        let Self { transaction, turn } = self;
         transaction.commit_in(Some(turn))
     }
 }

@@ -83,19 +83,25 @@ impl Log {
         heap: &mut Transaction<'_>,
         changes: impl IntoIterator<Item = (&'w [u8], Option<&'w [u8]>)>,
     ) -> Result<()> {
-        let mut bytes = 0;
+        let (mut bytes, mut removes) = (0, false);
         let counted = changes.into_iter().inspect(|(key, value)| {
             bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
+            removes |= value.is_none();
         });
         self.tree.write(heap, counted).map_err(self.wrong())?;
-        self.note(heap, bytes);
+        self.note(heap, bytes, removes);
         Ok(())
     }
 
     /// Has the background told of so many bytes, with the commit.
-    fn note(&self, heap: &mut Transaction<'_>, bytes: u64) {
+    fn note(&self, heap: &mut Transaction<'_>, bytes: u64, removes: bool) {
         let (tree, pulse) = (Arc::clone(&self.tree), Arc::clone(&self.pulse));
-        heap.on_commit(move |_| pulse.note(bytes, tree.is_full()));
+        heap.on_commit(move |_| {
+            pulse.note(bytes, tree.is_full());
+            if removes {
+                pulse.note_removal();
+            }
+        });
     }
 
     /// Removes all keys within bounds by one range tombstone; without an upper bound those up to `last`, if
@@ -141,7 +147,7 @@ impl Log {
             return Ok(());
         }
         self.tree.remove_range(heap, &start, end).map_err(self.wrong())?;
-        self.note(heap, (start.len() + end.len()) as u64);
+        self.note(heap, (start.len() + end.len()) as u64, true);
         Ok(())
     }
 

@@ -9,7 +9,7 @@
 //! Thread safety: any thread that has no turn to write.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,9 @@ enum Work {
     Flush,
     Compact,
 }
+
+/// Is told of the bytes that a merge has read; an error ends it.
+type MergeProgress<'p> = dyn Fn(u64) -> adamant_lsm::Result<()> + Sync + 'p;
 
 /// Since when nothing was committed.
 #[derive(Debug)]
@@ -83,6 +86,12 @@ pub(crate) struct Caretaker {
     has_threads: AtomicBool,
     /// Whether memtables were flushed whose room in the pool was not given back.
     has_room: AtomicBool,
+    /// How often room was made on a device that was full; held by who does.
+    rooms: AtomicU64,
+    making_room: Mutex<()>,
+    /// Whether merges are to give up for that; held by one that runs.
+    wants_room: AtomicBool,
+    merging: Mutex<()>,
 }
 
 impl Caretaker {
@@ -95,7 +104,20 @@ impl Caretaker {
     ) -> Arc<Self> {
         let (threads, has_threads) = (Mutex::default(), AtomicBool::new(false));
         let has_room = AtomicBool::new(false);
-        Arc::new(Self { heap, versions, forest, background, threads, has_threads, has_room })
+        let (rooms, making_room) = (AtomicU64::new(0), Mutex::default());
+        Arc::new(Self {
+            heap,
+            versions,
+            forest,
+            background,
+            threads,
+            has_threads,
+            has_room,
+            rooms,
+            making_room,
+            wants_room: AtomicBool::new(false),
+            merging: Mutex::default(),
+        })
     }
 
     /// Starts the threads, if there is work for them, and they did not start before.
@@ -162,7 +184,9 @@ impl Caretaker {
             }
             Work::Compact => {
                 let merged = self.each_tree(|tree| {
-                    tree.compact_at_rest(&self.heap, &|| self.oldest_seen(), &self.progress())
+                    self.merge(|progress| {
+                        tree.compact_at_rest(&self.heap, &|| self.oldest_seen(), progress)
+                    })
                 });
                 if let Err(error) = merged {
                     warn!(target: events::STORE, %error, "merging at rest failed");
@@ -221,6 +245,10 @@ impl Caretaker {
                 false
             }
             Err(_) if self.pulse().is_stopped() => false,
+            Err(error) if error.is_out_of_space() && self.make_room(false) => {
+                warn!(target: events::STORE, %error, ?work, "the device is full; room was made");
+                true
+            }
             Err(error) => {
                 warn!(target: events::STORE, %error, ?work, "failed; it will be tried again");
                 true
@@ -248,7 +276,12 @@ impl Caretaker {
             return self.pulse().wake();
         }
         // Whoever is told of a failure here could do nothing about it: it is tried again.
-        if let Err(error) = self.flush().and_then(|_| self.compact()) {
+        let done = self.flush().and_then(|_| self.compact());
+        let done = match done {
+            Err(error) if error.is_out_of_space() && self.make_room(false) => Ok(true),
+            done => done,
+        };
+        if let Err(error) = done {
             warn!(target: events::STORE, %error, "flushing or merging failed; it will be tried again");
         }
     }
@@ -272,6 +305,20 @@ impl Caretaker {
             true => Ok(()),
             false => Err(LsmError::Stopped),
         }
+    }
+
+    /// Merges, unless room is being made: what that gains is for what comes before merges.
+    fn merge(
+        &self,
+        work: impl FnOnce(&MergeProgress<'_>) -> adamant_lsm::Result<bool>,
+    ) -> adamant_lsm::Result<bool> {
+        let _one = self.merging.lock();
+        let progress = self.progress();
+        let wants_room = || self.wants_room.load(Ordering::Acquire);
+        if wants_room() {
+            return Err(LsmError::Stopped);
+        }
+        work(&|bytes| if wants_room() { Err(LsmError::Stopped) } else { progress(bytes) })
     }
 
     /// Writes all memtables that are full to tables; whether there was one.
@@ -302,7 +349,7 @@ impl Caretaker {
     /// Merges tables until all levels are as they should be; whether there was something to do.
     fn compact(&self) -> Result<bool> {
         self.each_tree(|tree| {
-            tree.compact_once(&self.heap, &|| self.oldest_seen(), &self.progress())
+            self.merge(|progress| tree.compact_once(&self.heap, &|| self.oldest_seen(), progress))
         })
     }
 
@@ -330,11 +377,83 @@ impl Caretaker {
         }
     }
 
-    /// Merges all that the tree of a keyspace holds to one ordered run.
+    /// Merges all that the tree of a keyspace holds to one ordered run. Where there is no room for
+    /// that, what is gained without it is gained first.
     pub(crate) fn compact_all(&self, name: &str, tree: &Arc<Lsm>) -> Result<()> {
-        let done = tree.compact_all(&self.heap, &|| self.oldest_seen(), &|_| Ok(()));
-        done.map_err(Error::of_lsm(name))?;
+        let compact = || {
+            let done = tree.compact_all(&self.heap, &|| self.oldest_seen(), &|_| Ok(()));
+            done.map_err(Error::of_lsm(name))
+        };
+        match compact() {
+            Err(error) if error.is_out_of_space() && self.make_room(true) => compact()?,
+            done => done?,
+        }
         self.forest.bury(&self.heap)
+    }
+
+    /// Writes one memtable to tables and gives back what it had of the pool, which is room for the
+    /// next one; false if there is none.
+    fn flush_for_room(&self, tree: &Arc<Lsm>) -> adamant_lsm::Result<bool> {
+        let flush = || tree.flush_least(&self.heap, &|| self.oldest_seen(), &self.progress());
+        // A new memtable takes room as well: those that are frozen go first.
+        let is_done = flush()? || {
+            tree.rotate(&self.heap)?;
+            flush()?
+        };
+        if is_done {
+            // The log has given back all that it can.
+            self.heap.shrink_keeping(|| u64::MAX)?;
+        }
+        Ok(is_done)
+    }
+
+    /// Bytes of the log that memtables need on a device that is full.
+    pub(crate) fn log_bytes_kept(&self) -> u64 {
+        self.forest.all().iter().map(|tree| tree.log_bytes_kept()).max().unwrap_or(0)
+    }
+
+    /// Makes room on a device that is full: the log gives its own back, memtables are written
+    /// there, the pool gives back what they had, and tables that part of what nobody sees any more.
+    /// Without `removes` only where something was removed since this was done before: what is kept
+    /// for removes is not for more of what was written. Whether it was done. To be called under no
+    /// lock, and by nobody who has the turn to write.
+    pub(crate) fn make_room(&self, removes: bool) -> bool {
+        if self.forest.environment().is_none() || self.heap.has_turn() {
+            return false;
+        }
+        let before = self.rooms.load(Ordering::Acquire);
+        let _one = self.making_room.lock();
+        if self.rooms.load(Ordering::Acquire) > before {
+            // Somebody else did, while this one waited.
+            return true;
+        }
+        if !self.pulse().take_removed() && !removes {
+            // There may be room again by others' doing.
+            let is_short = self.forest.all().iter().any(|tree| tree.is_short());
+            return is_short && self.flush().is_ok();
+        }
+        debug!(target: events::STORE, "the device is full: making room");
+        self.wants_room.store(true, Ordering::Release);
+        // A merge that runs gives up and what it has written.
+        drop(self.merging.lock());
+        // What fails here is met again by who asked.
+        let made = self.heap.give_back_log(|| {
+            let flushed = self.each_tree(|tree| self.flush_for_room(tree));
+            let reclaimed = self.each_tree(|tree| {
+                tree.reclaim(&self.heap, &|| self.oldest_seen(), &self.progress())?;
+                Ok(false)
+            });
+            flushed.and(reclaimed)
+        });
+        let made = made.map_err(Error::from).flatten();
+        if let Err(error) = made {
+            warn!(target: events::STORE, %error, "making room on a full device failed in part");
+        }
+        self.wants_room.store(false, Ordering::Release);
+        // Nobody is to wait for merges that find no room.
+        self.tell_debt(true);
+        self.rooms.fetch_add(1, Ordering::AcqRel);
+        true
     }
 }
 

@@ -32,6 +32,9 @@ const BEGUN: &str = "expected a store, found what is left of one whose making di
                      end; let it be created anew";
 pub(crate) const NO_FOLDER: &str =
     "expected the folder that it is to be made in, found nothing; make that first";
+/// Bytes that the limit of a log is at least; it always keeps half of them, and a flush takes some
+/// beside its table.
+const LOG_BYTES_MIN: u64 = 4 << 20;
 /// How many names of a foreign directory an error lists.
 const FOREIGN_NAMES_MAX: usize = 3;
 
@@ -128,7 +131,13 @@ pub(crate) fn heap_in(
 pub(crate) fn forest_in(directory: Arc<dyn Directory>, options: &Options) -> Forest {
     let cache =
         CacheOptions { block_bytes: options.cache_bytes_max, file_count: options.open_files_max };
-    Forest::new(directory, options.lsm.clone(), cache)
+    let mut lsm = options.lsm.clone();
+    if options.journal == JournalKind::Redo {
+        // The log's room is where a memtable is written to on a device that is full.
+        let room = options.log_bytes_max.max(LOG_BYTES_MIN) - LOG_BYTES_MIN / 4 * 3;
+        lsm.memtable_bytes_max = lsm.memtable_bytes_max.min(room / 4 * 3);
+    }
+    Forest::new(directory, lsm, cache)
 }
 
 /// The journal of a new store in a directory that is made from one of some journal: the same, unless

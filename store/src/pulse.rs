@@ -43,6 +43,8 @@ pub(crate) struct Pulse {
     /// In thousandths of a memtable.
     debt: AtomicU64,
     is_failing: AtomicBool,
+    /// Whether something was removed since room was made on a full device.
+    has_removed: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -55,6 +57,18 @@ impl Pulse {
         if is_full {
             self.is_wanted.store(true, Ordering::Release);
         }
+    }
+
+    /// Takes note that something was removed.
+    pub(crate) fn note_removal(&self) {
+        if !self.has_removed.load(Ordering::Relaxed) {
+            self.has_removed.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether something was removed since this was asked before.
+    pub(crate) fn take_removed(&self) -> bool {
+        self.has_removed.swap(false, Ordering::AcqRel)
     }
 
     /// Whether there is work, and takes note that it is being done.

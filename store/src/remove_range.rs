@@ -57,7 +57,7 @@ impl Keyspace {
             return self.settle();
         }
         while let Some(range) = rest.take() {
-            let last = self.remove_piece(&range)?;
+            let last = self.with_room(true, || self.remove_piece(&range))?;
             rest = last.and_then(|last| range.rest(Direction::Up, Bound::Excluded(last)));
         }
         Ok(())

@@ -654,7 +654,7 @@ impl Store {
     /// # Errors
     /// The store is closed or poisoned, the medium failed, or a page of the allocator is damaged.
     pub fn shrink(&self) -> Result<Shrunk> {
-        Ok(self.shared.heap()?.shrink()?)
+        Ok(self.shared.heap()?.shrink_keeping(|| self.shared.caretaker().log_bytes_kept())?)
     }
 
     /// Figures of the store. O(keyspaces).

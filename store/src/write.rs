@@ -36,8 +36,10 @@ impl Keyspace {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         check_value(value)?;
-        let foreseen = self.foresee(key, false)?;
-        self.change(key, |transaction, map| map.insert(transaction, key, value, foreseen))
+        self.with_room(false, || {
+            let foreseen = self.foresee(key, false)?;
+            self.change(key, |transaction, map| map.insert(transaction, key, value, foreseen))
+        })
     }
 
     /// Sets the value of a key, whatever it had. As [`Keyspace::insert`], which says whether there was one: a
@@ -61,7 +63,9 @@ impl Keyspace {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         check_value(value)?;
-        self.change(key, |transaction, map| map.write(transaction, key, Some(value)))
+        self.with_room(false, || {
+            self.change(key, |transaction, map| map.write(transaction, key, Some(value)))
+        })
     }
 
     /// Takes a key out, if it is there. As [`Keyspace::remove`], without saying whether it was.
@@ -81,7 +85,9 @@ impl Keyspace {
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
         check_key(key)?;
-        self.change(key, |transaction, map| map.write(transaction, key, None))
+        self.with_room(true, || {
+            self.change(key, |transaction, map| map.write(transaction, key, None))
+        })
     }
 
     /// Sets the value of a key to one that lies where it will be, see [`Store::reserve`](crate::Store::reserve),
@@ -111,8 +117,10 @@ impl Keyspace {
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
         check_key(key)?;
-        let foreseen = self.foresee(key, false)?;
-        self.change(key, |transaction, map| map.remove(transaction, key, foreseen))
+        self.with_room(true, || {
+            let foreseen = self.foresee(key, false)?;
+            self.change(key, |transaction, map| map.remove(transaction, key, foreseen))
+        })
     }
 
     /// Takes a key out and returns its value. O(log n) and one commit.
@@ -131,8 +139,10 @@ impl Keyspace {
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
         check_key(key)?;
-        let foreseen = self.foresee(key, true)?;
-        self.change(key, |transaction, map| map.take(transaction, key, foreseen))
+        self.with_room(true, || {
+            let foreseen = self.foresee(key, true)?;
+            self.change(key, |transaction, map| map.take(transaction, key, foreseen))
+        })
     }
 
     /// Takes all entries out, in one commit, whose size does not depend on how many there are:
@@ -157,7 +167,7 @@ impl Keyspace {
     /// As [`Keyspace::insert`].
     pub fn clear(&self) -> Result<()> {
         self.check_writes()?;
-        self.shared.clear_keyspaces(&[&self.state], self.durability)
+        self.with_room(true, || self.shared.clear_keyspaces(&[&self.state], self.durability))
     }
 
     /// Waits for what was committed by now as a write by this handle does, without writing: for a
@@ -189,6 +199,18 @@ impl Keyspace {
         let view = self.shared.view()?;
         let map = self.state.map(&view, self.shared.catalogue())?;
         map.foresee(view, key, with_value)
+    }
+
+    /// Does what takes room of the device; once more where there is none and some can be made.
+    #[inline]
+    pub(crate) fn with_room<T>(&self, removes: bool, work: impl Fn() -> Result<T>) -> Result<T> {
+        match work() {
+            Err(error) if self.engine() == Engine::Lsm => {
+                self.shared.make_room_for(error, removes)?;
+                work()
+            }
+            done => done,
+        }
     }
 
     /// A transaction that changes one key.

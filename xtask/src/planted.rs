@@ -100,6 +100,8 @@ const OLDER_POOL: Test =
     HEAP.test("journal::tests::mixtures::a_closed_pool_of_an_earlier_moment_is_found");
 const SHORTER_LOG: Test =
     HEAP.test("journal::tests::mixtures::a_log_that_is_made_shorter_keeps_its_newest_header");
+const GIVEN_LOG: Test = HEAP
+    .test("journal::tests::mixtures::a_log_that_is_given_back_has_a_newest_header_at_each_moment");
 const LOST_CHECKPOINT: Test =
     REPAIR.test("moments::nothing_older_is_opened_in_silence_and_what_follows_is_saved");
 const LEFT_BLOCK: Test = REPAIR.test("moments::a_block_that_nothing_leads_to_is_a_finding");
@@ -222,6 +224,8 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R4.generations-may-be-skipped", &[OLDER_POOL]),
     mutant("R4.a-file-that-went-on-is-taken-for-a-new-one", &[SHORTER_LOG]),
     mutant("R4.removes-the-newest-header", &[SHORTER_LOG]),
+    mutant("R4.gives-the-newest-header-back", &[GIVEN_LOG]),
+    mutant("R4.gaps-in-the-log-look-like-its-end", &[GIVEN_LOG]),
     mutant("R5.log-files-have-no-space", &[FULL, FULL_LOG]),
     mutant("R5.a-pool-has-no-space", &[FULL, NO_GROWTH]),
     mutant("R5.holes-are-used-without-space", &[HOLE]),

@@ -81,6 +81,19 @@ pub trait Write: Read {
         self.reserve(bytes)
     }
 
+    /// Has the log be so large that [`Heap::give_back_log`](crate::Heap::give_back_log) would give
+    /// about so many bytes of the device, as far as
+    /// [`Options::log_bytes_max`](crate::Options::log_bytes_max) allows: room for who is to write
+    /// elsewhere what commits wrote to blocks, before these can be freed. Nothing where there is no
+    /// log.
+    ///
+    /// # Errors
+    /// As [`Write::reserve`].
+    fn keep_log(&mut self, bytes: u64) -> Result<()> {
+        let _ = bytes;
+        Ok(())
+    }
+
     /// Bytes `at..at + len` of a block, to be overwritten in full by the caller. In a block
     /// that this transaction reserved nothing is saved, and all bytes up to the highest one
     /// asked for are made durable once, by the commit. In another block the old bytes are saved

@@ -16,7 +16,8 @@ use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::image::{Image, Mapping};
 use crate::journal::{
-    Holds, Journal as Redo, JournalOptions, JournalStats, RecordBuilder, Recovery, remove_abandoned,
+    GivenLog, Holds, Journal as Redo, JournalOptions, JournalStats, RecordBuilder, Recovery,
+    remove_abandoned,
 };
 use crate::lanes::{self, Fresh, Lanes, Undo};
 use crate::layout::{INCOMPAT_UNDO_JOURNAL, PAGE_BYTES};
@@ -396,13 +397,14 @@ impl Journal {
         }
     }
 
-    /// Gives space of the log back that nothing needs; how many bytes.
+    /// Gives space of the log back that nothing needs, but for what `keep_log` is asked for; how
+    /// many bytes.
     ///
     /// # Errors
     /// Those of the medium.
-    pub(crate) fn give_log_back(&self) -> Result<u64> {
+    pub(crate) fn give_log_back(&self, kept_bytes: u64) -> Result<u64> {
         match self {
-            Self::Redo(journal) => journal.give_log_back(),
+            Self::Redo(journal) => journal.give_log_back(kept_bytes),
             // It is as large as it was made.
             Self::Undo(_) => Ok(0),
             Self::ReadOnly(_) => Err(Error::ReadOnly),
@@ -552,6 +554,29 @@ impl Journal {
         match self {
             Self::Redo(redo) => redo.checkpoint_held(),
             Self::Undo(_) | Self::ReadOnly(_) => self.checkpoint(image),
+        }
+    }
+
+    /// Has a log be so large, if there is one, that giving it back would give so many bytes.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium, out of space among them.
+    pub(crate) fn keep_log(&self, bytes: u64) -> Result<()> {
+        match self {
+            Self::Redo(redo) => redo.keep_log(bytes),
+            Self::Undo(_) | Self::ReadOnly(_) => Ok(()),
+        }
+    }
+
+    /// Gives the room of the log back to the file system, if there is one, until what it returns is
+    /// dropped. To be called by who has the image alone.
+    ///
+    /// # Errors
+    /// As [`Journal::close`], and as a call that writes.
+    pub(crate) fn give_back_log(&self) -> Result<Option<GivenLog<'_>>> {
+        match self {
+            Self::Redo(redo) => redo.give_back_log().map(Some),
+            Self::Undo(_) | Self::ReadOnly(_) => Ok(None),
         }
     }
 

@@ -22,6 +22,9 @@ use crate::layout::{FIRST_PAGE, PAGE_BYTES, ROOT_PAGES_END};
 use crate::supply::Supply;
 use crate::writer::Writer;
 
+/// Bytes that a log has at least, which `keep_log` counts apart.
+const LOG_LEAST_BYTES: u64 = 2 << 20;
+
 /// What was given back to the file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -48,22 +51,39 @@ struct Plan {
 impl Heap {
     /// Gives free space back to the file system: the file ends with the last 256 KiB in use, and
     /// such chunks before it that are free in whole become holes, where the file system has them.
-    /// Of the log the two smallest of the files stay that are ready, and those in use until a
-    /// checkpoint. What is free but kept by pins is not given back. Allocations back what they need
-    /// again, or fail for lack of space. Waits for views and transactions, which wait for it; must
-    /// not be called by the thread that has one. O(pages): bitmaps that were not looked at since
-    /// the heap was opened are looked at before, while others go on.
+    /// Of the log the two smallest of the files stay, in one of which it begins anew if need be;
+    /// while a backup is made, all that it needs. What is free but kept by pins is not given back.
+    /// Allocations back what they need again, or fail for lack of space. Waits for views and
+    /// transactions, which wait for it; must not be called by the thread that has one. O(pages):
+    /// bitmaps that were not looked at since the heap was opened are looked at before, while others
+    /// go on.
     ///
     /// # Errors
     /// `Error::Poisoned`, `Error::Damaged` for descriptors that are not what was written,
     /// `Error::Misuse` as for [`Heap::view`] and within a transaction; those of the medium. Nothing
     /// is lost then, whatever was given back.
     pub fn shrink(&self) -> Result<Shrunk> {
+        self.shrink_keeping(|| 0)
+    }
+
+    /// As [`Heap::shrink`], but for so many bytes of the log, as
+    /// [`Write::keep_log`](crate::Write::keep_log) was asked for them. That is asked while nobody
+    /// writes, and by the thread that has the heap alone.
+    ///
+    /// # Errors
+    /// As [`Heap::shrink`].
+    pub fn shrink_keeping(&self, log_bytes: impl FnOnce() -> u64) -> Result<Shrunk> {
         self.refuse_child()?;
         self.refuse_within()?;
         self.look_at_runs()?;
         let shrunk = self.give_back_with(|writer| self.give_up_runs(writer))?;
-        Ok(Shrunk { log_bytes_released: self.journal.give_log_back()?, ..shrunk })
+        let log_bytes_released = self.alone(|_, _, _| {
+            let kept_bytes = log_bytes();
+            // Nobody reserves or publishes without a transaction either.
+            let _arena = self.space.arena();
+            self.journal.give_log_back(kept_bytes)
+        })?;
+        Ok(Shrunk { log_bytes_released, ..shrunk })
     }
 
     /// As [`Heap::shrink`], but only what is known to be free without a look at the medium, and
@@ -85,6 +105,37 @@ impl Heap {
             self.recycle_all(image);
             self.supply().shrink(image)
         })
+    }
+}
+
+impl Heap {
+    /// Gives the room of the log files back to the file system, but for the least that a log needs,
+    /// while `work` runs: for who needs room on a full device to make more, as
+    /// [`Write::keep_log`](crate::Write::keep_log) has it be there, which fails meanwhile.
+    /// Afterwards the log takes as much again, if there is room. Waits for views and transactions,
+    /// which wait for it, and for the device; must not be called by the thread that has one. A
+    /// backup that is being made fails for lack of space.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`, `Error::Damaged` for what is not what was written, `Error::Misuse` as for
+    /// [`Heap::view`] and within a transaction; those of the medium. Nothing is lost then, and
+    /// `work` did not run.
+    pub fn give_back_log<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        self.refuse_child()?;
+        // Most of the log, while nobody waits.
+        self.journal.checkpoint_held(&self.space.image)?;
+        let bytes = self.journal.stats().log_allocated_bytes;
+        let given = self.alone(|_, _, _| {
+            // Nobody reserves or publishes without a transaction either.
+            let _arena = self.space.arena();
+            self.journal.give_back_log()
+        })?;
+        let done = work();
+        drop(given);
+        // First of all the log gets what there is, for the next time; as far as there is room for
+        // it.
+        let _ = self.journal.keep_log(bytes.saturating_sub(LOG_LEAST_BYTES));
+        Ok(done)
     }
 }
 

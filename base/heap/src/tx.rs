@@ -660,6 +660,10 @@ impl Write for Transaction<'_> {
         self.reserve_and_hold(bytes)
     }
 
+    fn keep_log(&mut self, bytes: u64) -> Result<()> {
+        self.supply.journal.keep_log(bytes)
+    }
+
     #[inline]
     fn write_unused(&mut self, block: u64, at: usize, len: usize) -> Result<&mut [u8]> {
         self.write_in_place_unsaved(block, at as u64, len as u64)

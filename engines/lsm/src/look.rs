@@ -13,7 +13,7 @@ use adamant_heap::access::Read;
 use adamant_slice::Slice;
 
 use crate::error::Result;
-use crate::key::{BlobPointer, EntryKind, Lookup, RangeTombstone, Version};
+use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version};
 use crate::layers::{LEVELS, Layers, within};
 
 /// What memtables say of a key.
@@ -139,6 +139,20 @@ impl Layers {
             }
         }
         Ok(None)
+    }
+
+    /// Whether somebody who looks at a moment, or later, may see an entry of a table, as tables
+    /// say.
+    pub(crate) fn may_see(&self, entry: &Entry, oldest_seen: u64) -> Result<bool> {
+        let Entry { key, version } = entry;
+        if version.sequence > oldest_seen {
+            return Ok(true);
+        }
+        if self.covered(key, oldest_seen)? > version.sequence {
+            return Ok(false);
+        }
+        let newest = self.find(&Lookup::new(key, oldest_seen))?;
+        Ok(newest.is_none_or(|newest| newest.sequence <= version.sequence))
     }
 
     /// The newest commit up to a sequence number that made a range with this key in it empty, as tables

@@ -13,12 +13,14 @@ use std::sync::{Arc, Weak};
 
 use adamant_heap::access::{Read, Write};
 use adamant_heap::{Durability, Heap, Salvage, Transaction};
+use adamant_medium::error::Error as MediumError;
 use adamant_slice::Slice;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use crate::compact::{
-    Job, Outcome, Pace, Parked, Picker, compact, flush, load, pick, pick_all, wants_rest,
+    Job, Outcome, Pace, Parked, Picker, compact, flush, is_bottom, load, pick, pick_all, reclaim,
+    wants_rest,
 };
 use crate::edit::Edit;
 use crate::environment::{Doomed, Environment, Shelf};
@@ -93,6 +95,8 @@ pub struct Lsm {
     /// Files that a merge could not read, until the tree is opened again or compacted by hand.
     parked: Mutex<Parked>,
     is_destroyed: AtomicBool,
+    /// Whether there was no room for the last memtable that was to be written.
+    is_short: AtomicBool,
     /// Layers of edits of the running transaction, the last one last: they are kept by what will show
     /// them, so those of edits that were undone are gone.
     pending: Mutex<Vec<Weak<Layers>>>,
@@ -151,6 +155,7 @@ impl Lsm {
             compacting: Mutex::default(),
             parked: Mutex::default(),
             is_destroyed: AtomicBool::new(false),
+            is_short: AtomicBool::new(false),
             pending: Mutex::default(),
             work: Work::default(),
         })
@@ -197,9 +202,13 @@ impl Lsm {
         heap: &mut Transaction<'_>,
         changes: impl IntoIterator<Item = (&'w [u8], Option<&'w [u8]>)>,
     ) -> Result<()> {
+        let has_room = !self.is_short();
         self.change(heap, |heap, active, undo| {
             for (key, value) in changes {
                 check_key(key)?;
+                if value.is_some() && !has_room {
+                    return Err(self.no_room(active));
+                }
                 let kind = if value.is_some() { EntryKind::Value } else { EntryKind::Tombstone };
                 let pair = (key, value.unwrap_or_default());
                 active.write(heap, Said::Entry(kind), pair, undo)?;
@@ -208,6 +217,30 @@ impl Lsm {
                 }
             }
             Ok(())
+        })
+    }
+
+    /// Whether a memtable could not be written for lack of room, and waits yet: then values are
+    /// refused, so that no more is in memtables than finds room in what is kept for them; what
+    /// removes is not.
+    pub fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::Acquire) && !self.current.load().frozen.is_empty()
+    }
+
+    /// Bytes that [`Write::keep_log`] is to keep for what memtables hold, of which one after the
+    /// other can be written.
+    pub fn log_bytes_kept(&self) -> u64 {
+        let layers = self.current.load();
+        let bytes = layers.memtables().map(|memtable| memtable.bytes_written_at_most());
+        bytes.max().unwrap_or(0)
+    }
+
+    fn no_room(&self, active: &Memtable) -> Error {
+        Error::Medium(MediumError::OutOfSpace {
+            operation: "write to tables what memtables hold in",
+            path: self.environment.directory(Shelf::Tables).path().into(),
+            bytes: active.bytes(),
+            source: std::io::ErrorKind::StorageFull.into(),
         })
     }
 
@@ -464,11 +497,37 @@ impl Lsm {
         oldest_seen: &dyn Fn() -> Result<u64>,
         progress: &(dyn Fn(u64) -> Result<()> + Sync),
     ) -> Result<bool> {
+        self.flush_with(heap, oldest_seen, progress, false)
+    }
+
+    /// As [`Lsm::flush`], without what newer memtables say is gone: takes longer, and less room.
+    ///
+    /// # Errors
+    /// As [`Lsm::flush`].
+    pub fn flush_least(
+        self: &Arc<Self>,
+        heap: &Heap,
+        oldest_seen: &dyn Fn() -> Result<u64>,
+        progress: &(dyn Fn(u64) -> Result<()> + Sync),
+    ) -> Result<bool> {
+        self.flush_with(heap, oldest_seen, progress, true)
+    }
+
+    fn flush_with(
+        self: &Arc<Self>,
+        heap: &Heap,
+        oldest_seen: &dyn Fn() -> Result<u64>,
+        progress: &(dyn Fn(u64) -> Result<()> + Sync),
+        is_least: bool,
+    ) -> Result<bool> {
         let _one = self.flushing.lock();
         let layers = self.layers();
         let Some(oldest) = layers.frozen.last() else { return Ok(false) };
         let seen = oldest_seen()?;
+        let seen = (seen, is_least);
         let written = flush(heap, &self.environment, &layers, oldest, seen, progress);
+        let is_short = written.as_ref().is_err_and(Error::is_out_of_space);
+        self.is_short.store(is_short, Ordering::Release);
         if written.is_err() && self.is_destroyed.load(Ordering::Acquire) {
             // Its buffers were freed meanwhile.
             return Ok(false);
@@ -599,6 +658,63 @@ impl Lsm {
             self.run(heap, &layers, &job, oldest_seen()?, progress)?;
         }
         Ok(())
+    }
+
+    /// Gives back the room of what nobody sees any more, table by table, from the oldest on: each
+    /// takes no more room than what is left of it, and none where nothing is. For a device that is
+    /// too full for a merge. Whether any was given back.
+    ///
+    /// # Errors
+    /// As [`Lsm::flush`]. Where there is no room for a table the others are tried, too; that is an
+    /// error if none was written.
+    pub fn reclaim(
+        self: &Arc<Self>,
+        heap: &Heap,
+        oldest_seen: &dyn Fn() -> Result<u64>,
+        progress: &(dyn Fn(u64) -> Result<()> + Sync),
+    ) -> Result<bool> {
+        let _picker = self.compacting.lock();
+        let all = self.layers();
+        let files = all.levels.iter().enumerate().rev();
+        let files = files.flat_map(|(level, files)| files.iter().rev().map(move |f| (level, f)));
+        let (mut is_done, mut failed) = (false, None);
+        for (level, file) in files {
+            match self.reclaim_table(heap, (level, file), oldest_seen()?, progress) {
+                Ok(is_some) => is_done |= is_some,
+                // Room is nothing that damage of one table keeps from the others.
+                Err(error) if error.is_out_of_space() || error.is_damage() => {
+                    failed = failed.or(Some(error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match failed {
+            Some(error) if !is_done => Err(error),
+            _ => Ok(is_done),
+        }
+    }
+
+    fn reclaim_table(
+        self: &Arc<Self>,
+        heap: &Heap,
+        (level, file): (usize, &Arc<TableFile>),
+        oldest_seen: u64,
+        progress: &(dyn Fn(u64) -> Result<()> + Sync),
+    ) -> Result<bool> {
+        let layers = self.layers();
+        let is_bottom = is_bottom(&layers, std::slice::from_ref(file), level);
+        let of = (oldest_seen, is_bottom);
+        let written = reclaim(&self.environment, &layers, (level, file), of, progress)?;
+        let Some(outcome) = written else { return Ok(false) };
+        let (tables, blobs) = outcome.bytes();
+        let removed = [file.meta.number].into();
+        let edit = Edit { removed, ..outcome.edit(level) };
+        let is_done = self.commit(heap, outcome, edit)?;
+        if is_done {
+            self.work.note_compaction(level, tables, blobs);
+            self.environment.bury(heap)?;
+        }
+        Ok(is_done)
     }
 
     fn run(

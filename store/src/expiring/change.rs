@@ -28,7 +28,8 @@ impl Expiring {
         value: impl AsRef<[u8]>,
         deadline: Option<Deadline>,
     ) -> Result<bool> {
-        self.change(|all| all.insert(key, value, deadline))
+        let (key, value) = (key.as_ref(), value.as_ref());
+        self.change(false, |all| all.insert(key, value, deadline))
     }
 
     /// Takes an entry out, in a commit of its own; true if it was there and not over.
@@ -36,7 +37,7 @@ impl Expiring {
     /// # Errors
     /// As [`Expiring::insert`].
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.change(|all| all.remove(key))
+        self.change(true, |all| all.remove(key.as_ref()))
     }
 
     /// Takes an entry out and returns its value, in a commit of its own.
@@ -53,7 +54,7 @@ impl Expiring {
     /// # Errors
     /// As [`Expiring::insert`].
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.change(|all| all.take(key))
+        self.change(true, |all| all.take(key.as_ref()))
     }
 
     /// Gives an entry another deadline, or none, in a commit of its own; false if it is not there. O(log n)
@@ -71,7 +72,7 @@ impl Expiring {
     /// # Errors
     /// As [`Expiring::insert`].
     pub fn set_deadline(&self, key: impl AsRef<[u8]>, deadline: Option<Deadline>) -> Result<bool> {
-        self.change(|all| all.set_deadline(key, deadline))
+        self.change(false, |all| all.set_deadline(key.as_ref(), deadline))
     }
 
     /// Takes entries away that are over, at most so many, in a commit of its own; how many. To be called now
@@ -94,7 +95,7 @@ impl Expiring {
         // Most calls find nothing: no turn to write is taken for that.
         match self.next_deadline()? {
             Some(deadline) if deadline.is_over(self.now()) => {
-                self.change(|all| all.remove_expired(entries_max))
+                self.change(true, |all| all.remove_expired(entries_max))
             }
             _ => self.settle().map(|()| 0),
         }
@@ -127,15 +128,22 @@ impl Expiring {
     pub fn clear(&self) -> Result<()> {
         let durability = self.durability.unwrap_or(self.entries.durability);
         let both = [&*self.entries.state, &*self.deadlines.state];
-        self.entries.shared.clear_keyspaces(&both, durability)
+        self.entries.with_room(true, || self.entries.shared.clear_keyspaces(&both, durability))
     }
 
-    fn change<T>(&self, work: impl FnOnce(&mut ExpiringTransaction<'_>) -> Result<T>) -> Result<T> {
-        self.store.exclusive(|transaction| {
+    fn change<T>(
+        &self,
+        removes: bool,
+        work: impl Fn(&mut ExpiringTransaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.entries.with_room(removes, || {
+            let mut transaction = self.store.begin_exclusive()?;
             if let Some(durability) = self.durability {
                 transaction.durability(durability);
             }
-            work(&mut self.within(transaction))
+            let made = work(&mut self.within(&mut transaction))?;
+            transaction.commit_once()?;
+            Ok(made)
         })
     }
 }

@@ -6,6 +6,7 @@
 //! written, unless the store says that it is poisoned.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use adamant_heap::{HeldTurn, Transaction as HeapTransaction, events};
 use adamant_slice::Slice;
@@ -39,7 +40,24 @@ impl Transaction {
     /// [`Error::Conflict`], [`Error::SnapshotExpired`]; else as [`Batch::commit`](crate::Batch::commit).
     /// None of the writes was made.
     pub fn commit(self) -> Result<()> {
-        self.commit_in(None)
+        self.commit_or_make_room(None)
+    }
+
+    /// Where there is no room for what only removes, some is made: what it would read is another
+    /// state by then, so it is up to the caller to do it all again.
+    pub(crate) fn commit_or_make_room(self, turn: Option<HeldTurn<'_>>) -> Result<()> {
+        let (shared, removes) = (Arc::clone(self.snapshot.shared()), self.removes_only());
+        let done = self.commit_in(turn);
+        if let (Err(error), true) = (&done, removes) {
+            shared.makes_room_for(error, true);
+        }
+        done
+    }
+
+    /// Whether all that it writes is that keys are absent.
+    pub(crate) fn removes_only(&self) -> bool {
+        let mut writes = self.tables.iter().flat_map(|table| &table.writes);
+        self.works.is_empty() && writes.all(|(_, written)| matches!(written, Written::Removed))
     }
 
     /// The same, in a turn to write that was taken before the transaction began: then nothing can have

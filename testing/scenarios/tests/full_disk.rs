@@ -1,10 +1,12 @@
 //! A disk that fills up, and one that may only be read: file systems of 16 MB in memory.
 
 use std::collections::BTreeSet;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
-use adamant::{Options, Store};
+use adamant::{Deadline, Engine, Error, Expiring, Keyspace, KeyspaceOptions, Options, Store};
 use tempfile::TempDir;
 
 /// A tmpfs, unmounted on drop.
@@ -45,17 +47,27 @@ fn a_disk_that_fills_up() {
         eprintln!("skipped: mounting a tmpfs needs the privilege");
         return;
     };
-    for batch_entries in [1, 50] {
-        fill_and_empty(&mounted.path().join(format!("store {batch_entries}")), batch_entries);
-        std::fs::remove_dir_all(mounted.path().join(format!("store {batch_entries}"))).unwrap();
+    for engine in Engine::ALL {
+        for batch_entries in [1, 50] {
+            let path = mounted.path().join(format!("{engine} {batch_entries}"));
+            fill_and_empty(&path, engine, batch_entries);
+            std::fs::remove_dir_all(path).unwrap();
+        }
     }
 }
 
-fn fill_and_empty(path: &Path, batch_entries: u32) {
+/// A value of which compression takes nothing.
+fn value(number: u32) -> Vec<u8> {
+    let mut value = vec![0; 700 + number as usize % 600];
+    fastrand::Rng::with_seed(number.into()).fill(&mut value);
+    value
+}
+
+fn fill_and_empty(path: &Path, engine: Engine, batch_entries: u32) {
     let options = || Options::new().log_bytes_max(4 << 20);
     let store = Store::open_with(path, options()).unwrap();
-    let keyspace = store.keyspace("main").unwrap();
-    let value = |number: u32| vec![number as u8; 700 + number as usize % 600];
+    let of_engine = KeyspaceOptions::new().engine(engine);
+    let keyspace = store.keyspace_with("main", of_engine).unwrap();
     let mut acknowledged = BTreeSet::new();
     let error = loop {
         let start = acknowledged.len() as u32;
@@ -71,7 +83,7 @@ fn fill_and_empty(path: &Path, batch_entries: u32) {
     };
     assert!(error.is_out_of_space(), "{error}");
     assert!(!error.is_poisoned(), "{error}");
-    assert!(acknowledged.len() > 2_000, "only {} entries fit", acknowledged.len());
+    assert!(acknowledged.len() > 2_000, "{engine}: only {} entries fit", acknowledged.len());
     let verify = |store: &Store, expected: &BTreeSet<u32>| {
         let keyspace = store.open_keyspace("main").unwrap();
         assert_eq!(keyspace.len().unwrap(), expected.len() as u64);
@@ -146,6 +158,203 @@ fn a_disk_that_fills_up_with_reserved_values() {
     verify(&store, 0..count / 2 + 5);
     store.close().unwrap();
     verify(&Store::open(&path).unwrap(), 0..count / 2 + 5);
+}
+
+/// Whatever is removed, and however: on a disk that is full to the last byte, of which the store
+/// has a small part, all of it can be, the room comes back, and what is inserted then has room
+/// again.
+#[test]
+fn all_is_removed_on_a_disk_that_others_have_filled() {
+    let Some(mounted) = Mounted::new(48 << 20) else {
+        eprintln!("skipped: mounting a tmpfs needs the privilege");
+        return;
+    };
+    for engine in Engine::ALL {
+        remove_all(mounted.path(), engine, Way::Remove);
+    }
+    let ways = [Way::Take, Way::Delete, Way::Swap, Way::Batch, Way::Transaction];
+    for way in ways.into_iter().chain([Way::Exclusive, Way::Range, Way::Clear]) {
+        remove_all(mounted.path(), Engine::Lsm, way);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Remove,
+    Take,
+    Delete,
+    Swap,
+    Batch,
+    Transaction,
+    Exclusive,
+    Range,
+    Clear,
+}
+
+const RECORDS: u32 = 2_000;
+
+fn key(number: u32) -> String {
+    format!("record {number:08}")
+}
+
+impl Way {
+    fn remove(self, store: &Store, keyspace: &Keyspace, count: u32) {
+        match self {
+            Self::Remove => (0..count).for_each(|n| assert!(keyspace.remove(key(n)).unwrap())),
+            Self::Take => (0..count).for_each(|n| {
+                assert!(keyspace.take(key(n)).unwrap().unwrap() == value(n), "record {n}");
+            }),
+            Self::Delete => (0..count).for_each(|n| keyspace.delete(key(n)).unwrap()),
+            Self::Batch => (0..count).step_by(100).for_each(|start| {
+                let mut batch = store.batch();
+                (start..start + 100).for_each(|n| batch.remove(keyspace, key(n)).unwrap());
+                batch.commit().unwrap();
+            }),
+            Self::Swap => (0..count).for_each(|n| {
+                let swapped = keyspace.compare_and_swap(key(n), Some(value(n)), None::<&[u8]>);
+                assert_eq!(swapped.unwrap(), Ok(()), "record {n}");
+            }),
+            Self::Transaction => (0..count).step_by(100).for_each(|start| {
+                let removed = store.transaction(|tx| {
+                    (start..start + 100).try_for_each(|n| tx.remove(keyspace, key(n)).map(|_| ()))
+                });
+                removed.unwrap_or_else(|error: Error| panic!("from {start} on: {error}"));
+            }),
+            // What it read would be another state after room was made: so it is begun again.
+            Self::Exclusive => (0..count).step_by(100).for_each(|start| {
+                let remove = || {
+                    store.exclusive(|tx| {
+                        (start..start + 100)
+                            .try_for_each(|n| tx.remove(keyspace, key(n)).map(|_| ()))
+                    })
+                };
+                let removed = remove().or_else(|error: Error| {
+                    assert!(error.is_out_of_space(), "from {start} on: {error}");
+                    remove()
+                });
+                removed.unwrap_or_else(|error| panic!("from {start} on: {error}"));
+            }),
+            Self::Range => keyspace.remove_range("record"..="record 9").unwrap(),
+            Self::Clear => keyspace.clear().unwrap(),
+        }
+    }
+}
+
+/// On a disk that is full removes are as good as ever, and room comes back that is used again.
+fn remove_all(directory: &Path, engine: Engine, way: Way) {
+    let (path, of) = (directory.join("store"), format!("{engine}, {way:?}"));
+    let store = Store::open(&path).unwrap();
+    let of_engine = KeyspaceOptions::new().engine(engine);
+    let keyspace = store.keyspace_with("main", of_engine).unwrap();
+    let fill = || {
+        (0..RECORDS).for_each(|n| {
+            keyspace.insert(key(n), value(n)).unwrap();
+        });
+    };
+    fill();
+    let others = directory.join("others");
+    fill_up(&others);
+    let before = allocated_bytes(&path);
+    let mut count = RECORDS;
+    if way == Way::Remove {
+        let error = loop {
+            match keyspace.insert(key(count), value(count)) {
+                Ok(_) => count += 1,
+                Err(error) => break error,
+            }
+            assert!(count < 20_000, "{of}: there is no room");
+        };
+        assert!(error.is_out_of_space() && !error.is_poisoned(), "{of}: {error}");
+    }
+    way.remove(&store, &keyspace, count);
+    assert!(keyspace.is_empty().unwrap(), "{of}");
+    keyspace.compact().unwrap();
+    store.shrink().unwrap();
+    let after = allocated_bytes(&path);
+    assert!(after + (1 << 20) < before, "{of}: {before} bytes, {after} without the entries");
+    fill();
+    assert_eq!(keyspace.len().unwrap(), u64::from(RECORDS), "{of}");
+    assert!(store.check().unwrap().is_clean(), "{of}");
+    way.remove(&store, &keyspace, RECORDS);
+    store.close().unwrap();
+    let store = Store::open(&path).unwrap();
+    assert!(store.open_keyspace("main").unwrap().is_empty().unwrap(), "{of}");
+    assert!(store.check().unwrap().is_clean(), "{of}");
+    drop(store);
+    std::fs::remove_dir_all(&path).unwrap();
+    std::fs::remove_file(&others).unwrap();
+}
+
+/// As [`all_is_removed_on_a_disk_that_others_have_filled`], of entries that end: whoever removes
+/// them, or clears them away when they are over.
+#[test]
+fn entries_that_end_are_removed_on_a_disk_that_others_have_filled() {
+    let Some(mounted) = Mounted::new(48 << 20) else {
+        eprintln!("skipped: mounting a tmpfs needs the privilege");
+        return;
+    };
+    let remove = |sessions: &Expiring| {
+        (0..RECORDS).for_each(|n| assert!(sessions.remove(key(n)).unwrap(), "record {n}"));
+    };
+    let take = |sessions: &Expiring| {
+        (0..RECORDS).for_each(|n| assert!(sessions.take(key(n)).unwrap().is_some(), "record {n}"));
+    };
+    let clear = |sessions: &Expiring| sessions.clear().unwrap();
+    let purge = |sessions: &Expiring| {
+        let later = sessions.with_clock(|| 2_000_000);
+        (0..RECORDS / 50).for_each(|_| assert_eq!(later.remove_expired(50).unwrap(), 50));
+    };
+    let ways: [(&str, &dyn Fn(&Expiring)); 4] =
+        [("remove", &remove), ("take", &take), ("clear", &clear), ("purge", &purge)];
+    for engine in [Engine::Lsm, Engine::Bplus] {
+        for (way, remove) in ways {
+            let (path, of) = (mounted.path().join("store"), format!("{engine}, {way}"));
+            let store = Store::open(&path).unwrap();
+            let of_engine = KeyspaceOptions::new().engine(engine);
+            let sessions = store.expiring_with("sessions", of_engine).unwrap();
+            let sessions = sessions.with_clock(|| 1_000_000);
+            let insert = |n: u32| {
+                let end = Deadline::from_millis(1_500_000 + u64::from(n));
+                sessions.insert(key(n), value(n), Some(end)).map(|_| ())
+            };
+            (0..RECORDS).for_each(|n| insert(n).unwrap());
+            let others = mounted.path().join("others");
+            fill_up(&others);
+            let error = (RECORDS..20_000).find_map(|n| insert(n).err()).expect("no room");
+            assert!(error.is_out_of_space() && !error.is_poisoned(), "{of}: {error}");
+            remove(&sessions);
+            sessions.clear().unwrap();
+            assert!(sessions.is_empty().unwrap() && sessions.keyspaces().1.is_empty().unwrap());
+            sessions.keyspaces().0.compact().unwrap();
+            store.shrink().unwrap();
+            (0..RECORDS).for_each(|n| insert(n).unwrap_or_else(|error| panic!("{of}: {error}")));
+            assert!(store.check().unwrap().is_clean(), "{of}");
+            store.close().unwrap();
+            std::fs::remove_dir_all(&path).unwrap();
+            std::fs::remove_file(&others).unwrap();
+        }
+    }
+}
+
+/// Fills a file system up to the last byte.
+fn fill_up(path: &Path) {
+    let mut file = std::fs::File::create(path).unwrap();
+    let mut piece = vec![7_u8; 1 << 20];
+    while !piece.is_empty() {
+        if file.write_all(&piece).is_err() {
+            piece.truncate(piece.len() / 2);
+        }
+    }
+}
+
+/// Bytes that all files below a directory take.
+fn allocated_bytes(path: &Path) -> u64 {
+    let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap());
+    let bytes = entries.map(|entry| match entry.metadata().unwrap() {
+        found if found.is_dir() => allocated_bytes(&entry.path()),
+        found => found.blocks() * 512,
+    });
+    bytes.sum()
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
+use adamant_medium::error::Error as MediumError;
 use adamant_medium::storage::Directory;
 use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
@@ -24,6 +25,8 @@ use crate::error::{Error, Result};
 /// Files that are made ready before the first record: with two, one is free after a checkpoint,
 /// however full the disk is. So small records always find room.
 pub(super) const FILES_MIN: usize = 2;
+/// Bytes of those.
+const LEAST_BYTES: u64 = FILES_MIN as u64 * LOG_FILE_BYTES_MIN;
 
 /// A log file in use.
 #[derive(Clone, Debug)]
@@ -44,6 +47,8 @@ struct State {
     held: VecDeque<Used>,
     /// Whether such a copy is made.
     is_holding: bool,
+    /// Whether the room of files is somebody's who makes more of it.
+    is_given: bool,
     bytes: u64,
     bytes_largest: u64,
     number_last: u64,
@@ -51,6 +56,18 @@ struct State {
     number_newest: u64,
     /// Whether no more are kept than a small log needs, until one is made ready again.
     is_small: bool,
+    /// But so many bytes.
+    kept_bytes: u64,
+}
+
+/// The room of log files that were given back: none is added until this is dropped.
+#[derive(Debug)]
+pub(crate) struct GivenLog<'f>(&'f Files);
+
+impl Drop for GivenLog<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().is_given = false;
+    }
 }
 
 /// The log files of a store.
@@ -130,6 +147,11 @@ impl Files {
     /// # Errors
     /// Those of the medium; no space for even the smallest file among them.
     pub(super) fn prepare(&self, beyond_max: bool) -> Result<bool> {
+        self.prepare_of(beyond_max, u64::MAX)
+    }
+
+    /// As `prepare`, of no more bytes than that, rounded up.
+    fn prepare_of(&self, beyond_max: bool, bytes_most: u64) -> Result<bool> {
         let spare_bytes = self.spare_bytes();
         let _one_at_a_time = self.preparing.lock();
         if self.spare_bytes() > spare_bytes {
@@ -138,7 +160,8 @@ impl Files {
         }
         let (number, mut bytes) = {
             let state = self.state.lock();
-            let bytes = self.bytes_next(&state, beyond_max);
+            let most = bytes_most.div_ceil(LOG_FILE_BYTES_MIN).saturating_mul(LOG_FILE_BYTES_MIN);
+            let bytes = self.bytes_next(&state, beyond_max).min(most);
             if bytes == 0 {
                 return Ok(false);
             }
@@ -167,6 +190,9 @@ impl Files {
     fn bytes_next(&self, state: &State, beyond_max: bool) -> u64 {
         if state.spare.len() + state.used.len() < FILES_MIN {
             return LOG_FILE_BYTES_MIN;
+        }
+        if state.is_given && !beyond_max {
+            return 0;
         }
         let most = LOG_FILE_BYTES_MAX.min(self.bytes_max / 4).max(LOG_FILE_BYTES_MIN);
         let wanted = (state.bytes_largest * 2).clamp(LOG_FILE_BYTES_MIN, most);
@@ -273,50 +299,124 @@ impl Files {
     }
 
     /// Gives space back that a busy time took: of the spare files the smallest stay, and of those
-    /// in use as they become spare, until the log grows again. How many bytes it was now.
+    /// in use as they become spare, until the log grows again; but for `kept_bytes` beside what a
+    /// log needs at least.
     ///
     /// # Errors
     /// Those of the medium.
-    pub(super) fn give_space_back(&self) -> Result<u64> {
-        let before = {
+    pub(super) fn give_space_back(&self, kept_bytes: u64) -> Result<()> {
+        {
             let mut state = self.state.lock();
             state.is_small = true;
+            state.kept_bytes = kept_bytes.saturating_add(LEAST_BYTES);
             state.bytes_largest = LOG_FILE_BYTES_MIN;
-            state.bytes
-        };
-        self.trim()?;
-        Ok(before.saturating_sub(self.bytes()))
+        }
+        self.trim()
     }
 
-    /// Removes spare files while all together exceed the limit, or are more than a small log needs.
-    /// Never that of the newest header: nothing else tells a pool of an earlier moment from the one
-    /// that belongs to this log.
+    /// Has files of so many bytes be there beside those that a log needs at least, or as many as
+    /// the limit allows.
+    ///
+    /// # Errors
+    /// As `prepare`; also while the files are given back.
+    pub(super) fn keep(&self, bytes: u64) -> Result<()> {
+        let wanted = bytes.saturating_add(LEAST_BYTES).min(self.bytes_max);
+        while self.bytes() < wanted {
+            if self.prepare_of(false, wanted - self.bytes())? {
+                continue;
+            }
+            if !self.state.lock().is_given {
+                break;
+            }
+            return Err(Error::Medium(MediumError::OutOfSpace {
+                operation: "keep room for tables in",
+                path: self.path().into(),
+                bytes: wanted,
+                source: std::io::ErrorKind::StorageFull.into(),
+            }));
+        }
+        Ok(())
+    }
+
+    /// Removes all files but as many as a log needs at least, the smallest ones, of which none may
+    /// be in use, and adds none until what it returns is dropped. That of the newest header goes
+    /// only by a `trim` after a newer one is durable. A copy of the pool that needs files is given
+    /// up.
+    ///
+    /// # Errors
+    /// Those of the medium; then files that could not be removed are left.
+    pub(super) fn give_up(&self) -> Result<GivenLog<'_>> {
+        // Nobody makes one ready meanwhile.
+        let _one_at_a_time = self.preparing.lock();
+        self.release();
+        let given = {
+            let mut state = self.state.lock();
+            debug_assert!(state.used.is_empty(), "files in use hold records");
+            state.is_given = true;
+            state.bytes_largest = LOG_FILE_BYTES_MIN;
+            // The log goes on in the smallest.
+            state.spare.make_contiguous().sort_by_key(|file| file.bytes);
+            GivenLog(self)
+        };
+        self.trim()?;
+        Ok(given)
+    }
+
+    /// Removes spare files while all together exceed the limit, or are more than a small log needs,
+    /// or more than any log does while its room is given back. Never that of the newest header:
+    /// nothing else tells a pool of an earlier moment from the one that belongs to this log. And
+    /// the others that stay say no more what they were: to such a pool the log would seem to end
+    /// where one between them is missing.
     ///
     /// # Errors
     /// Those of the medium.
     pub(super) fn trim(&self) -> Result<()> {
         let mut state = self.state.lock();
-        loop {
-            let (spare, used) = (state.spare.len(), state.used.len());
-            let is_older = |file: &Arc<LogFile>| {
-                file.number != state.number_newest || is_planted("R4.removes-the-newest-header")
-            };
-            let mut older = (0..spare).filter(|&at| is_older(&state.spare[at]));
-            let found = if spare + used <= FILES_MIN {
-                None
-            } else if state.bytes > self.bytes_max {
-                older.next_back()
-            } else if state.is_small {
-                let largest = older.max_by_key(|&at| state.spare[at].bytes);
-                let is_large = |at: &usize| state.spare[*at].bytes > LOG_FILE_BYTES_MIN;
-                largest.filter(is_large)
-            } else {
-                None
-            };
-            let Some(file) = found.and_then(|at| state.spare.remove(at)) else { return Ok(()) };
+        while let Some(at) = Self::too_many(&state, self.bytes_max) {
+            let is_older = |file: &&Arc<LogFile>| file.number != state.number_newest;
+            for file in state.spare.iter().filter(is_older) {
+                if !is_planted("R4.gaps-in-the-log-look-like-its-end") {
+                    file.forget_header()?;
+                }
+            }
+            let Some(file) = state.spare.remove(at) else { break };
             state.bytes -= file.bytes;
             self.directory.remove(&file.name()).map_err(Error::from)?;
         }
+        Ok(())
+    }
+
+    /// The spare file that is to be removed next, by its place: the largest one.
+    fn too_many(state: &State, bytes_max: u64) -> Option<usize> {
+        let is_small = |file: &LogFile| file.bytes <= LOG_FILE_BYTES_MIN;
+        let is_newest = |file: &LogFile| file.number == state.number_newest;
+        let in_use = state.used.iter().map(|used| &used.file);
+        let newest = state.spare.iter().chain(in_use).find(|file| is_newest(file));
+        // Small ones, in which the log can begin anew, stay beside a large one that has to.
+        let least = FILES_MIN + usize::from(newest.is_some_and(|file| !is_small(file)));
+        if state.spare.len() + state.used.len() <= least {
+            return None;
+        }
+        let stays = |file: &LogFile| {
+            let is_left = state.is_given && is_planted("R4.gives-the-newest-header-back");
+            is_newest(file) && !is_left && !is_planted("R4.removes-the-newest-header")
+        };
+        let older = (0..state.spare.len()).filter(|&at| !stays(&state.spare[at]));
+        let largest = older.max_by_key(|&at| state.spare[at].bytes)?;
+        let file = &state.spare[largest];
+        let is_kept = is_small(file) || state.bytes - file.bytes < state.kept_bytes;
+        let goes = state.is_given || state.bytes > bytes_max || (state.is_small && !is_kept);
+        goes.then_some(largest)
+    }
+
+    /// Whether the log is larger than it needs to be, but for so many bytes beside what it has at
+    /// least, because of the file of the newest header alone: it would have to begin anew.
+    pub(super) fn would_be_smaller_anew(&self, kept_bytes: u64) -> bool {
+        let state = self.state.lock();
+        let newest = state.used.back().filter(|used| used.file.number == state.number_newest);
+        let bytes = newest.map_or(0, |used| used.file.bytes);
+        let needed = kept_bytes.saturating_add(LEAST_BYTES);
+        !state.is_holding && bytes > LOG_FILE_BYTES_MIN && state.bytes > needed
     }
 
     fn count(&self) -> usize {

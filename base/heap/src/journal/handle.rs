@@ -18,7 +18,7 @@ use tracing::{Level, debug, enabled};
 
 use super::backup::{Source, back_up};
 use super::checkpoint::{Applied, Asked};
-use super::files::Files;
+use super::files::{Files, GivenLog};
 use super::holds::{GivingUp, Holds};
 use super::log::Log;
 use super::log_file::{remove_abandoned, remove_if_there};
@@ -238,13 +238,22 @@ impl Journal {
         self.shared.log.files.with_space(|| self.shared.pool.back(start, pages))
     }
 
-    /// Gives space of the log back that a busy time took; how many bytes.
+    /// Gives space of the log back that a busy time took, but for what `keep_log` is asked for; how
+    /// many bytes. A log whose newest header is in a large file begins anew in a small one, unless
+    /// a backup needs it. To be called as [`Journal::give_back_log`].
     ///
     /// # Errors
-    /// `Error::Poisoned`; those of the medium.
-    pub(crate) fn give_log_back(&self) -> Result<u64> {
-        self.shared.log.poison.check()?;
-        self.shared.log.files.give_space_back()
+    /// As [`Journal::give_back_log`] and [`Journal::keep_log`].
+    pub(crate) fn give_log_back(&self, kept_bytes: u64) -> Result<u64> {
+        let log = &self.shared.log;
+        log.poison.check()?;
+        let before = log.files.bytes();
+        log.files.give_space_back(kept_bytes)?;
+        if log.files.would_be_smaller_anew(kept_bytes) {
+            drop(self.give_back_log()?);
+            log.files.keep(kept_bytes)?;
+        }
+        Ok(before.saturating_sub(log.files.bytes()))
     }
 
     /// Whether the pool can have holes.
@@ -337,6 +346,38 @@ impl Journal {
     /// As [`Journal::checkpoint`].
     pub(crate) fn checkpoint_held(&self) -> Result<()> {
         self.shared.checkpoint(&mut self.shared.applied.lock(), GivingUp::All)
+    }
+
+    /// Has the log as large as what may be asked of it by [`Journal::give_back_log`], as far as its
+    /// limit lets it be.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium, out of space among them.
+    pub(crate) fn keep_log(&self, bytes: u64) -> Result<()> {
+        self.shared.log.poison.check()?;
+        self.shared.log.files.keep(bytes)
+    }
+
+    /// Takes the whole log to the pool and gives the room of its files back to the file system, but
+    /// for as many as a log needs at least: it begins anew, as one that was closed and opened
+    /// again. It stays so small, unless a record needs more, until what this returns is dropped. To
+    /// be called by who keeps others from writing to what is held back.
+    ///
+    /// # Errors
+    /// As `close`, and as the first call that writes.
+    pub(crate) fn give_back_log(&self) -> Result<GivenLog<'_>> {
+        let shared = &self.shared;
+        shared.start()?;
+        let _no_append = shared.log.hold_appends()?;
+        let mut applied = shared.applied.lock();
+        shared.take_to_pool(&mut applied, true, GivingUp::All)?;
+        let given = shared.log.files.give_up();
+        // Whether or not all of them could be removed, no file is in use now.
+        applied.start(&shared.pool, &shared.log)?;
+        *shared.applied_last.lock() = *applied;
+        // The header that was the newest is not any more, durably.
+        shared.log.files.trim()?;
+        given
     }
 
     /// The extents whose bytes the applier holds back.

@@ -8,7 +8,7 @@
 //! Thread safety: one thread at a time writes a file, and one makes files ready.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use adamant_medium::error::Result as MediumResult;
 use adamant_medium::storage::{Directory, File};
@@ -43,6 +43,8 @@ pub(super) struct LogFile {
     pub(super) bytes: u64,
     /// Bytes from the start that were written at some time, as far as this process knows.
     written_bytes: AtomicU64,
+    /// Whether it may say of what log it is.
+    has_header: AtomicBool,
 }
 
 impl LogFile {
@@ -75,7 +77,8 @@ impl LogFile {
             file.allocate(0, bytes)?;
         }
         file.sync()?;
-        let made = Self { number, file, bytes, written_bytes: AtomicU64::new(0) };
+        let (written_bytes, has_header) = (AtomicU64::new(0), AtomicBool::new(false));
+        let made = Self { number, file, bytes, written_bytes, has_header };
         directory.rename(NEW_NAME, &made.name())?;
         directory.sync()?;
         // Opened again, so that errors name it as it is called now.
@@ -114,6 +117,19 @@ impl LogFile {
         Ok(())
     }
 
+    /// Has a file that nothing needs say no more of what log it is, durably.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(super) fn forget_header(&self) -> MediumResult<()> {
+        if self.has_header.load(Ordering::Relaxed) {
+            self.file.write_at(&[0; LOG_HEAD_BYTES as usize], 0)?;
+            self.file.sync()?;
+            self.has_header.store(false, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// The header for taking this file into use, as a whole sector.
     pub(super) fn head(
         &self,
@@ -122,6 +138,7 @@ impl LogFile {
         ordinal: u64,
         previous: u32,
     ) -> [u8; LOG_HEAD_BYTES as usize] {
+        self.has_header.store(true, Ordering::Relaxed);
         let mut header = LogHeader {
             magic: LOG_MAGIC,
             version: FORMAT_VERSION.into(),
@@ -225,7 +242,8 @@ pub(super) fn list(directory: &dyn Directory) -> Result<Vec<LogFile>> {
             file.read_at(&mut magic, 0)?;
         }
         let written_bytes = AtomicU64::new(if magic == LOG_MAGIC { bytes } else { 0 });
-        files.push(LogFile { number, file, bytes, written_bytes });
+        let has_header = AtomicBool::new(true);
+        files.push(LogFile { number, file, bytes, written_bytes, has_header });
     }
     files.sort_by_key(|file| file.number);
     Ok(files)

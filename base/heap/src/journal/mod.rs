@@ -32,6 +32,7 @@ mod handle;
 mod tests;
 
 pub(crate) use backup::back_up_still;
+pub(crate) use files::GivenLog;
 pub(crate) use handle::Journal;
 pub(crate) use holds::Holds;
 pub(crate) use judge::{Judged, identities, judge};

@@ -10,5 +10,5 @@ mod run;
 mod pick_tests;
 
 pub(crate) use output::Outcome;
-pub(crate) use pick::{Job, Pace, Parked, Picker, pick, pick_all, wants_rest};
-pub(crate) use run::{compact, flush, load};
+pub(crate) use pick::{Job, Pace, Parked, Picker, is_bottom, pick, pick_all, wants_rest};
+pub(crate) use run::{compact, flush, load, reclaim};

@@ -219,7 +219,8 @@ impl<'o> Output<'o> {
         self.blob.as_mut().ok_or(Error::TransactionTooLarge)?.add(key, value)
     }
 
-    fn note_stale(&mut self, entry: &Entry) -> Result<()> {
+    /// Takes note of an entry that is left out.
+    pub(crate) fn note_stale(&mut self, entry: &Entry) -> Result<()> {
         if entry.version.kind == EntryKind::Blob
             && let Some(pointer) = BlobPointer::from_bytes(&entry.version.value)
         {

@@ -231,7 +231,8 @@ fn bounds(files: &[Arc<TableFile>]) -> Option<(Slice, Slice)> {
     Some((lower.clone(), upper.clone()))
 }
 
-fn is_bottom(layers: &Layers, inputs: &[Arc<TableFile>], target: usize) -> bool {
+/// Whether no table but the inputs has an older version of a key of theirs.
+pub(crate) fn is_bottom(layers: &Layers, inputs: &[Arc<TableFile>], target: usize) -> bool {
     let Some((lower, upper)) = bounds(inputs) else { return false };
     let range = (Bound::Included(&lower[..]), Bound::Included(&upper[..]));
     let is_input = |file: &Arc<TableFile>| inputs.iter().any(|input| Arc::ptr_eq(input, file));

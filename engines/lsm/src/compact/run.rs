@@ -14,8 +14,8 @@ use super::output::{Outcome, Output};
 use super::pick::Job;
 use crate::cover::Cover;
 use crate::environment::{Environment, Shelf};
-use crate::error::Result;
-use crate::key::{Entry, RangeTombstone};
+use crate::error::{Error, Result};
+use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version};
 use crate::layers::{Layers, TableFile};
 use crate::memtable::Memtable;
 use crate::merge::{Merge, Run};
@@ -30,15 +30,21 @@ const PROGRESS_ENTRIES: u64 = 1024;
 /// Is told how many bytes were read; an error ends the work.
 pub(crate) type Progress<'p> = dyn Fn(u64) -> Result<()> + Sync + 'p;
 
-/// Writes a memtable, which is frozen, to tables of level 0.
+/// Writes a memtable, which is frozen, to tables of level 0. With `is_least` without what newer
+/// memtables say is gone, which is to be looked for: what says so is durable whenever this is.
 pub(crate) fn flush(
     heap: &Heap,
     environment: &Arc<Environment>,
     layers: &Layers,
     memtable: &Memtable,
-    oldest_seen: u64,
+    (oldest_seen, is_least): (u64, bool),
     progress: &Progress<'_>,
 ) -> Result<Outcome> {
+    let newer = || layers.memtables().take_while(|newer| !std::ptr::eq(&***newer, memtable));
+    let goes = |entry: &Entry| {
+        let lookup = Lookup::new(&entry.key, oldest_seen);
+        is_least && newer().any(|newer| newer.newest(&lookup) > entry.version.sequence)
+    };
     let is_bottom = layers.levels.iter().all(Vec::is_empty)
         && layers.frozen.last().is_some_and(|oldest| std::ptr::eq(&**oldest, memtable));
     let cover = cover(environment, memtable.emptied().all(), oldest_seen);
@@ -56,7 +62,9 @@ pub(crate) fn flush(
         progress(piece.bytes() as u64)?;
         for entry in piece.finish() {
             last = Some(entry.clone());
-            output.add(entry)?;
+            if !goes(&entry) {
+                output.add(entry)?;
+            }
         }
     }
     output.finish()
@@ -103,6 +111,62 @@ fn cover(environment: &Environment, ranges: Vec<RangeTombstone>, oldest_seen: u6
     let mut moments = environment.sequences().seen();
     moments.insert(moments.partition_point(|moment| *moment <= oldest_seen), oldest_seen);
     Cover::new(ranges, &moments)
+}
+
+/// What is left of a table when what nobody sees any more is left out of it, as all tables say;
+/// `None` where too little would be. It is no merge: whatever covers something here stays where it
+/// is, so it takes no more room than the rest of one table. For a device that is full.
+pub(crate) fn reclaim(
+    environment: &Arc<Environment>,
+    layers: &Layers,
+    (level, file): (usize, &Arc<TableFile>),
+    (oldest_seen, is_bottom): (u64, bool),
+    progress: &Progress<'_>,
+) -> Result<Option<Outcome>> {
+    let is_absent = |entry: &Entry| {
+        let Version { kind, sequence, .. } = entry.version;
+        is_bottom && kind == EntryKind::Tombstone && sequence <= oldest_seen
+    };
+    let goes =
+        |entry: &Entry| Ok::<bool, Error>(is_absent(entry) || !layers.may_see(entry, oldest_seen)?);
+    let (mut entries, mut all, mut gone) = (0_u64, 0, 0);
+    for entry in stream_of(environment, file) {
+        let entry = entry?;
+        entries += 1;
+        if entries.is_multiple_of(PROGRESS_ENTRIES) {
+            progress(0)?;
+        }
+        let bytes = entry_bytes(&entry);
+        all += bytes;
+        gone += if goes(&entry)? { bytes } else { 0 };
+    }
+    let goes_as_a_whole = gone == all && (all > 0 || is_bottom);
+    if !goes_as_a_whole && (gone == 0 || gone * RECLAIMED_PART < all) {
+        return Ok(None);
+    }
+    let cover = cover(environment, file.open()?.range_tombstones().to_vec(), oldest_seen);
+    let survivors = Survivors::new(oldest_seen, cover, is_bottom);
+    let mut output = Output::new(environment, layers, level, survivors, BTreeSet::new());
+    // Of a table that goes as a whole only what it points to is looked at once more.
+    let is_read = !goes_as_a_whole || !file.meta.blob_references.is_empty();
+    for entry in stream_of(environment, file).take_while(|_| is_read) {
+        let entry = entry?;
+        if goes(&entry)? { output.note_stale(&entry)? } else { output.add(entry)? }
+    }
+    output.finish().map(Some)
+}
+
+/// A table is written anew if so much of it, or more, goes.
+const RECLAIMED_PART: u64 = 8;
+
+/// Bytes that an entry takes, with the value that it points to.
+fn entry_bytes(entry: &Entry) -> u64 {
+    let pointed = match entry.version.kind {
+        EntryKind::Blob => BlobPointer::from_bytes(&entry.version.value),
+        EntryKind::Value | EntryKind::Tombstone => None,
+    };
+    let pointed = pointed.map_or(0, |pointer| u64::from(pointer.stored_bytes));
+    (entry.key.len() + entry.version.value.len()) as u64 + pointed
 }
 
 /// Tables as runs: those of a level below 0 one behind the other, each of level 0 alone.

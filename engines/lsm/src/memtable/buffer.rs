@@ -14,6 +14,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::record::{END_BYTES, Record, RecordHead, RecordPlace, Said, ValuePlace};
 use crate::error::{Error, Result};
+use crate::key::EntryKind;
 use crate::layout::{
     BUFFER_CHUNKS, BUFFER_CHUNKS_AT, BUFFER_END_AT, BUFFER_MAGIC, BUFFER_OLDER_AT, BUFFER_SUM_AT,
     Buffer, END_BYTES_SHIFT, END_CHUNKS_SHIFT,
@@ -24,6 +25,27 @@ use crate::sum::{damaged, sum_of};
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
 /// Bytes of a chunk at most, but for one that an entry needs for itself.
 const CHUNK_BYTES_MAX: u64 = 256 << 20;
+
+/// The part of a chunk that is kept for records that remove, and the bounds of that: on a device
+/// without room for another chunk some thousand removes find room. See also [`add_chunk`].
+const KEPT_PART: u64 = 16;
+const KEPT_BYTES_MIN: u64 = 4 << 10;
+const KEPT_BYTES_MAX: u64 = 64 << 10;
+
+/// Room that a flush takes beside the bytes that a buffer has: for what a table adds to entries,
+/// and for pages of the pool that a new buffer and the manifest may need.
+const FLUSH_PART: u64 = 8;
+const FLUSH_BYTES: u64 = 768 << 10;
+
+/// Room that a flush of so many bytes takes at most.
+pub(super) fn flush_bytes(bytes: u64) -> u64 {
+    bytes + bytes / FLUSH_PART + FLUSH_BYTES
+}
+
+/// Bytes at the end of a chunk of so many that are kept for records that remove.
+fn kept_bytes(capacity: u64) -> u64 {
+    (capacity / KEPT_PART).clamp(KEPT_BYTES_MIN, KEPT_BYTES_MAX)
+}
 
 /// Makes an empty buffer. Returns its heap offset.
 pub(crate) fn create<W: Write>(heap: &mut W, older: u64) -> Result<u64> {
@@ -109,8 +131,10 @@ pub(crate) fn append<W: Write>(
         (chunks, used as usize, buffer.chunks[chunks - 1].get())
     };
     let capacity = heap.block(chunk)?.len();
+    let is_removal = said != Said::Entry(EntryKind::Value);
+    let kept = if is_removal { 0 } else { kept_bytes(capacity as u64) as usize };
     // Where a value lies is kept in 32 bits: only the first of a chunk may end behind that.
-    let end_max = capacity.min(u32::MAX as usize);
+    let end_max = capacity.saturating_sub(kept).min(u32::MAX as usize);
     let is_room = used.checked_add(len).is_some_and(|end| end <= end_max);
     let (index, chunk, start, added) = if is_room {
         (chunks - 1, chunk, used, None)
@@ -119,7 +143,7 @@ pub(crate) fn append<W: Write>(
             let end = place(block, chunks - 1, used).end();
             heap.write_unused(chunk, used, END_BYTES)?.copy_from_slice(&end);
         }
-        let added = add_chunk(heap, block, chunks, len as u64)?;
+        let added = add_chunk(heap, block, chunks, len as u64, is_removal)?;
         (chunks, added, 0, Some(added))
     };
     // Behind what is in use: nobody has to have back what is there.
@@ -140,7 +164,16 @@ pub(super) fn place(buffer: u64, chunk: usize, at: usize) -> RecordPlace {
     RecordPlace { buffer, chunk: chunk as u32, at: at as u32 }
 }
 
-fn add_chunk<W: Write>(heap: &mut W, block: u64, chunks: usize, bytes_min: u64) -> Result<u64> {
+/// Adds a chunk. What is in a buffer must find room in a table some time, also on a device that is
+/// full by then: so the log, which gives its room back for that, is to be as large as the buffer
+/// before more is written to it. Records that remove go on without.
+fn add_chunk<W: Write>(
+    heap: &mut W,
+    block: u64,
+    chunks: usize,
+    bytes_min: u64,
+    is_removal: bool,
+) -> Result<u64> {
     if chunks == BUFFER_CHUNKS {
         return Err(Error::TransactionTooLarge);
     }
@@ -148,8 +181,18 @@ fn add_chunk<W: Write>(heap: &mut W, block: u64, chunks: usize, bytes_min: u64) 
     for chunk in &open(heap, block)?.chunks[..chunks] {
         held += heap.block(chunk.get())?.len() as u64;
     }
+    let bytes_min = bytes_min + kept_bytes(bytes_min);
     let bytes = (held / 4).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX).max(bytes_min);
-    let chunk = heap.reserve_held(bytes)?;
+    if !is_removal {
+        heap.keep_log(flush_bytes(held + bytes))?;
+    }
+    // Not so many small ones that what follows finds no place for a large one.
+    let least = bytes_min.max(CHUNK_BYTES_MIN);
+    let may_be_small = is_removal && bytes > least && chunks < BUFFER_CHUNKS / 2;
+    let chunk = match heap.reserve_held(bytes) {
+        Err(error) if may_be_small && error.is_out_of_space() => heap.reserve_held(least)?,
+        chunk => chunk?,
+    };
     change(heap, block, (BUFFER_CHUNKS_AT + 8 * chunks, chunk))?;
     Ok(chunk)
 }

@@ -15,7 +15,7 @@ use adamant_heap::access::{Read, Write};
 use adamant_slice::Slice;
 use adamant_wire::mutants::is_planted;
 
-use super::buffer;
+use super::buffer::{self, flush_bytes};
 use super::emptied::Emptied;
 use super::gather::Gathered;
 use super::key_walk::KeyWalk;
@@ -30,6 +30,8 @@ use crate::key::{Entry, EntryKind, Lookup, RangeTombstone, Version};
 use crate::layout::BUFFER_CHUNKS;
 use crate::sequence::{Keeper, Sequences};
 
+/// Bytes that an entry takes in a table beside its key and its value, at most about.
+const ENTRY_BYTES: u64 = 32;
 /// Entries that are copied beyond those that are expected.
 const COPIED_MORE: usize = 4;
 /// Entries that nobody sees which are copied beside the others at most: some 100 us.
@@ -141,6 +143,12 @@ impl Memtable {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Room that writing it to tables takes at most; none where it is empty.
+    pub(crate) fn bytes_written_at_most(&self) -> u64 {
+        let entries = self.entries.load(Ordering::Relaxed);
+        if entries == 0 { 0 } else { flush_bytes(self.bytes() + entries * ENTRY_BYTES) }
+    }
+
     /// Bytes of the index.
     pub(crate) fn index_bytes(&self) -> u64 {
         self.list.bytes() + self.emptied.bytes()
@@ -233,6 +241,20 @@ impl Memtable {
         let place = node.place();
         let value = Slice::new(self.node_value(heap, &place)?);
         Ok(Some(Version { sequence: place.sequence, kind: place.kind, value }))
+    }
+
+    /// The newest commit up to a moment that said something of a key, or of a range with it; 0 if
+    /// none did, or none is sure to be one that all see who look at the moment. Looks at nothing on
+    /// the heap.
+    pub(crate) fn newest(&self, lookup: &Lookup<'_>) -> u64 {
+        let over = self.emptied.over(lookup.key, lookup.sequence_max);
+        if !self.list.may_contain(lookup.hash) {
+            return over;
+        }
+        let search = SearchKey::new(lookup.key);
+        let node = self.list.seek(&search, lookup.sequence_max);
+        let node = node.filter(|node| node.compare(&search).is_eq());
+        node.map_or(0, |node| node.sequence()).max(over)
     }
 
     /// Whether a commit after one with this number wrote a key between bounds. O(keys between them).

@@ -63,7 +63,8 @@ impl User {
             }
             3..5 => return tree.rotate(heap),
             5..8 => return tree.flush(heap, &seen, &|_| Ok(())).map(drop),
-            8..12 => return tree.compact_once(heap, &seen, &|_| Ok(())).map(drop),
+            8..11 => return tree.compact_once(heap, &seen, &|_| Ok(())).map(drop),
+            11 => return tree.reclaim(heap, &seen, &|_| Ok(())).map(drop),
             12 => return tree.compact_all(heap, &seen, &|_| Ok(())),
             13 => return self.replace(),
             14..17 => return self.load(),

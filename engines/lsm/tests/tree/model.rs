@@ -137,11 +137,17 @@ fn run(seed: u64) {
         let seen = || Ok(oldest);
         match random.u8(0..40) {
             0..4 if store.tree.is_full() => store.tree.rotate(&store.heap).unwrap(),
-            4..8 => {
+            4..6 => {
+                store.tree.flush_least(&store.heap, &seen, &|_| Ok(())).unwrap();
+            }
+            6..8 => {
                 store.tree.flush(&store.heap, &seen, &|_| Ok(())).unwrap();
             }
             8..16 => {
                 store.tree.compact_once(&store.heap, &seen, &|_| Ok(())).unwrap();
+            }
+            25..28 => {
+                store.tree.reclaim(&store.heap, &seen, &|_| Ok(())).unwrap();
             }
             16 => store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap(),
             17..20 if moments.len() < 4 => moments.push((visible, model.clone())),

@@ -1,10 +1,12 @@
 //! The store on a disk that is full, at every point where that can happen.
 
-use adamant::Durability;
+use adamant::{Durability, Engine};
 use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Promise, SimDisk, Tally};
 
-use adamant_scenarios::crashes::{Change, Content, Mix, Plan, Workload, assert_clean, judge};
+use adamant_scenarios::crashes::{
+    Change, Content, Mix, Plan, Setup, Workload, assert_clean, judge_of,
+};
 
 use crate::ALL;
 
@@ -22,8 +24,22 @@ struct Outcomes {
 
 #[test]
 fn a_full_disk_refuses_and_loses_nothing() {
+    let outcomes = run_with(Setup::default(), STEP_BYTES);
+    assert!(outcomes.closed > 3 && outcomes.refused > 10, "{outcomes:?}");
+}
+
+/// Their removes take room, which was kept for them.
+#[test]
+fn a_full_disk_takes_removes_of_log_structured_trees() {
+    let number = Engine::ALL.iter().position(|engine| *engine == Engine::Lsm);
+    let outcomes = run_with(Setup { engine: number, ..Setup::default() }, 8 * STEP_BYTES);
+    assert!(outcomes.closed > 1 && outcomes.refused > 5, "{outcomes:?}");
+}
+
+fn run_with(setup: Setup, step_bytes: u64) -> Outcomes {
     let mix = Mix {
         seed: seed(17),
+        setup,
         steps: 90,
         large_one_in: 12,
         upkeep_one_in: 20,
@@ -35,7 +51,7 @@ fn a_full_disk_refuses_and_loses_nothing() {
     let (mut tally, mut outcomes) = (Tally::new(), Outcomes::default());
     let mut space_bytes = roomy.space_used_bytes();
     while space_bytes > 0 {
-        space_bytes = space_bytes.saturating_sub(STEP_BYTES);
+        space_bytes = space_bytes.saturating_sub(step_bytes);
         let disk = SimDisk::new(mix.seed);
         disk.set_space_bytes(Some(space_bytes));
         tally.points += 1;
@@ -48,13 +64,13 @@ fn a_full_disk_refuses_and_loses_nothing() {
         let choices = (0..states_max(1)).map(|number| Choice::random(space_bytes + number));
         for choice in choices {
             tally.state(&disk, point, &choice, || {
-                judge(&disk.crash(point, &mut choice.clone()), &models, promise);
+                judge_of(setup, &disk.crash(point, &mut choice.clone()), &models, promise);
             });
         }
     }
     println!("store, full disk: {outcomes:?}");
-    assert!(outcomes.closed > 3 && outcomes.refused > 10, "{outcomes:?}");
     tally.print("store, full disk");
+    outcomes
 }
 
 /// Works until there is no space, frees some, works again. Returns what the store should hold by
@@ -77,7 +93,7 @@ fn run_out_of_space(disk: &SimDisk, mix: Mix, outcomes: &mut Outcomes) -> Vec<Co
         outcomes.closed += 1;
         disk.set_space_bytes(None);
         let promise = Promise::at_death(disk, disk.operation_count());
-        judge(disk, &workload.models, promise);
+        judge_of(mix.setup, disk, &workload.models, promise);
         return workload.models;
     }
     outcomes.refused += u64::from(workload.refused > 0);

@@ -157,7 +157,8 @@ impl User {
                 }
                 return self.heap.publish(Durability::Buffered, [reservation]);
             }
-            8..=13 => return self.transaction(true),
+            8 => self.heap.give_back_log(|| ())?,
+            9..=13 => return self.transaction(true),
             _ => return self.transaction(false),
         }
         Mark::Durable.put(&self.disk, self.last().commit);

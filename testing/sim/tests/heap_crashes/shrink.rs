@@ -28,6 +28,7 @@ fn mix(journal: JournalKind, number: u64) -> Mix {
         upkeep_one_in: 20,
         reopen_one_in: 12,
         shrink_one_in: 4,
+        gives_log_back: journal == JournalKind::Redo,
         ..mix
     }
 }

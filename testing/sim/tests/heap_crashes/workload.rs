@@ -43,6 +43,8 @@ pub(crate) struct Mix {
     pub(crate) reopen_one_in: u64,
     /// One step in so many gives free space back; 0: none.
     pub(crate) shrink_one_in: u64,
+    /// Whether the log is given back then, too, half of the times, which ends copies.
+    pub(crate) gives_log_back: bool,
     /// The bound of the memory that differs from the file's.
     pub(crate) memory_bytes_max: u64,
     /// The durabilities to choose from.
@@ -65,6 +67,7 @@ impl Default for Mix {
             thread_one_in: 0,
             reopen_one_in: 0,
             shrink_one_in: 0,
+            gives_log_back: false,
             memory_bytes_max: u64::MAX,
             durabilities: ALL,
         }
@@ -177,6 +180,9 @@ impl Workload {
             self.reopen()?;
         } else if self.one_in(self.mix.shrink_one_in) {
             self.heap.shrink()?;
+            if self.mix.gives_log_back && self.random.bool() {
+                self.heap.give_back_log(|| ())?;
+            }
             Mark::Durable.put(&self.disk, self.last().commit);
         } else if self.one_in(self.mix.abort_one_in) {
             self.abort()?;

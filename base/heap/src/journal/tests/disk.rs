@@ -27,9 +27,25 @@ pub(super) struct Faults {
     pub(super) fail_write: AtomicBool,
     /// Writes that succeed until one fails; `u64::MAX` is no limit.
     pub(super) writes_left: AtomicU64,
+    /// After so many changes of files and names all others fail; 0 is no limit.
+    pub(super) changes_max: AtomicU64,
+    pub(super) changes: AtomicU64,
     pub(super) sync_us: AtomicU64,
     pub(super) syncs: AtomicU64,
     pub(super) reads: AtomicU64,
+}
+
+impl Faults {
+    /// The limit is as if the process was killed there.
+    fn count_change(&self, operation: &'static str, path: &Path) -> Result<()> {
+        let before = self.changes.fetch_add(1, Ordering::Relaxed);
+        let most = self.changes_max.load(Ordering::Relaxed);
+        if most == 0 || before < most {
+            return Ok(());
+        }
+        let source = io::Error::other("the process is no more");
+        Err(Error::io(operation, path, None, 0, source))
+    }
 }
 
 impl Disk {
@@ -112,6 +128,7 @@ impl Directory for DiskDirectory {
     }
 
     fn rename(&self, source: &str, target: &str) -> Result<()> {
+        self.disk.faults.count_change("rename", Path::new(source))?;
         let mut files = self.disk.files.lock();
         let file = files.remove(&self.full(source)).expect("it exists");
         files.insert(self.full(target), file);
@@ -119,6 +136,7 @@ impl Directory for DiskDirectory {
     }
 
     fn remove(&self, name: &str) -> Result<()> {
+        self.disk.faults.count_change("remove", Path::new(name))?;
         let file = self.disk.files.lock().remove(&self.full(name)).expect("it exists");
         let bytes = file.bytes.lock().len() as u64;
         self.disk.faults.free_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -212,6 +230,7 @@ impl File for DiskFile {
         let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
         let is_last = self.faults.writes_left.fetch_update(set, get, left).is_err();
         self.fail("write", &AtomicBool::new(is_last))?;
+        self.faults.count_change("write", &self.path)?;
         self.fail("write", &self.faults.fail_write)?;
         let mut file = self.bytes.lock();
         self.grow(&mut file, offset + bytes.len() as u64)?;
@@ -220,6 +239,7 @@ impl File for DiskFile {
     }
 
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        self.faults.count_change("allocate", &self.path)?;
         self.grow(&mut self.bytes.lock(), offset + len)
     }
 
@@ -229,6 +249,7 @@ impl File for DiskFile {
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
+        self.faults.count_change("set length", &self.path)?;
         self.bytes.lock().resize(len as usize, 0);
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use fastrand::Rng;
 
@@ -88,8 +89,8 @@ fn life(seed: u64) -> (Model, Vec<Moment>) {
     let (mut model, mut rng) = (Model::new(), Rng::with_seed(seed));
     let mut journal = create(&disk, small_log());
     let mut moments = Vec::new();
-    for _ in 0..22 {
-        match rng.u8(..8) {
+    for _ in 0..24 {
+        match rng.u8(..9) {
             0 => journal.checkpoint().expect("checkpoint"),
             1 => {
                 journal.close().expect("close");
@@ -97,6 +98,7 @@ fn life(seed: u64) -> (Model, Vec<Moment>) {
                 journal = open(&disk).expect("open").0;
             }
             2 => journal = open(&disk).expect("open").0,
+            3 => drop(journal.give_back_log().expect("give back")),
             _ => model.commit(&mut rng, &journal, 6, Durability::Sync),
         }
         moments.push(Moment::of(&disk, model.last_sequence()));
@@ -104,33 +106,104 @@ fn life(seed: u64) -> (Model, Vec<Moment>) {
     (model, moments)
 }
 
+/// How many mixtures of pools and logs of these moments are refused, and how many are right, as
+/// all have to be.
+fn try_mixtures(moments: &[Moment], of: &str, model: Option<&Model>) -> (usize, usize) {
+    let (mut refused, mut right) = (0, 0);
+    for pool in distinct(moments, |moment| moment.pool) {
+        for log in distinct(moments, |moment| moment.log) {
+            let disk = mixed(&pool.disk, &log.disk);
+            // One that a store had at some moment is no mixture.
+            let is_like = |other: &&Moment| (other.pool, other.log) == (pool.pool, log.log);
+            let like = moments.iter().rfind(is_like);
+            let newest = like.map_or(pool.last.max(log.last), |moment| moment.last);
+            match opened(&disk) {
+                Ok((journal, last)) => {
+                    let place = |of: &Moment| moments.iter().position(|one| std::ptr::eq(one, of));
+                    let (pool, log) = (place(pool), place(log));
+                    let of = format!("{of}, pool {pool:?}, log {log:?}");
+                    assert_eq!(last, newest, "{of}: opened in silence, and too old");
+                    if let Some(model) = model {
+                        model.assert_pool(&disk, &journal, last);
+                    }
+                    right += 1;
+                }
+                Err(error) => {
+                    assert!(like.is_none(), "{of}: a state that a kill leaves: {error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    (refused, right)
+}
+
 #[test]
 fn a_pool_beside_another_log_is_an_error_or_the_newest_state() {
     let (mut refused, mut right) = (0, 0);
     for seed in 0..4 {
         let (model, moments) = life(seed);
-        for pool in distinct(&moments, |moment| moment.pool) {
-            for log in distinct(&moments, |moment| moment.log) {
-                let disk = mixed(&pool.disk, &log.disk);
-                // One that a store had at some moment is no mixture.
-                let is_like = |other: &&Moment| (other.pool, other.log) == (pool.pool, log.log);
-                let like = moments.iter().rfind(is_like);
-                let newest = like.map_or(pool.last.max(log.last), |moment| moment.last);
-                match opened(&disk) {
-                    Ok((journal, last)) => {
-                        assert_eq!(last, newest, "seed {seed}: opened in silence, and too old");
-                        model.assert_pool(&disk, &journal, last);
-                        right += 1;
-                    }
-                    Err(error) => {
-                        assert!(like.is_none(), "seed {seed}: a state that a kill leaves: {error}");
-                        refused += 1;
-                    }
-                }
-            }
-        }
+        let (more_refused, more_right) =
+            try_mixtures(&moments, &format!("seed {seed}"), Some(&model));
+        (refused, right) = (refused + more_refused, right + more_right);
     }
     assert!(refused > 50 && right > 50, "{refused} refused, {right} right");
+}
+
+/// A store that was closed, and whose log grew large then: its newest header is in a large file.
+fn with_a_large_log(disk: &Arc<Disk>) -> (Journal, Moment) {
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(34));
+    let journal = create(disk, small_log());
+    model.commit(&mut rng, &journal, 3, Durability::Sync);
+    journal.close().expect("close");
+    let closed = Moment::of(disk, 1);
+    let journal = Journal::open(&disk.root(), small_log()).expect("open").0;
+    journal.grow(2200).expect("grow");
+    let bytes = vec![3; 8 << 20];
+    append(&journal, &bytes);
+    (journal, closed)
+}
+
+fn append(journal: &Journal, bytes: &[u8]) {
+    let mut record = RecordBuilder::new();
+    record.bytes(20_000, bytes);
+    journal.wait_for_space().expect("space");
+    let sequence = journal.append(&record).expect("append");
+    journal.finish(sequence, Durability::Sync).expect("finish");
+}
+
+/// A log is given back, and that ends after each change of a file: all that came before it is
+/// found beside a log of then, and no pool of an earlier moment is taken for the one of this log.
+#[test]
+fn a_log_that_is_given_back_has_a_newest_header_at_each_moment() {
+    let counted = Disk::new();
+    let (journal, closed) = with_a_large_log(&counted);
+    let (before, log_bytes) = (&counted.faults().changes, journal.stats().log_allocated_bytes);
+    let start = before.load(Ordering::Relaxed);
+    drop(journal.give_back_log().expect("it is given back"));
+    let changes = before.load(Ordering::Relaxed) - start;
+    let left_bytes = journal.stats().log_allocated_bytes;
+    assert!(log_bytes > 8 << 20 && left_bytes == 2 << 20, "{log_bytes}, then {left_bytes}");
+
+    let mut moments = vec![closed];
+    for number in 1..=changes {
+        let disk = Disk::new();
+        let (journal, _) = with_a_large_log(&disk);
+        if number == 1 {
+            moments.push(Moment::of(&disk, 2));
+        }
+        disk.faults().changes_max.store(start + number, Ordering::Relaxed);
+        // After the last change nothing fails.
+        assert_eq!(journal.give_back_log().is_ok(), number == changes, "after change {number}");
+        moments.push(Moment::of(&disk, 2));
+    }
+    // Later ones, of the log that has begun anew.
+    append(&journal, b"more");
+    moments.push(Moment::of(&counted, 3));
+    drop(journal.give_back_log().expect("it is given back"));
+    moments.push(Moment::of(&counted, 3));
+    let (refused, right) = try_mixtures(&moments, "a log that is given back", None);
+    assert!(refused > 20 && right > 10, "{refused} refused, {right} right");
 }
 
 /// A store that died after 26 synced commits loses a checkpoint, or its log: nobody opens it in
