@@ -481,3 +481,29 @@ fn entries_that_outlive_their_store_take_no_file_of_the_next() {
     let report = store.check().unwrap();
     assert!(report.is_clean(), "{:?}", report.findings);
 }
+
+/// A handle that was opened before kept the tree of then, and all of its files, for as long as it
+/// was there.
+#[test]
+fn a_handle_keeps_no_files_of_what_was_cleared_or_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    for is_dropped in [false, true] {
+        fill_with_blobs(&data);
+        data.compact().unwrap();
+        assert!(files(&path) > 1, "{} files", files(&path));
+        let snapshot = store.snapshot().unwrap();
+        let first = data.first().unwrap().unwrap();
+        if is_dropped {
+            assert!(store.drop_keyspace("data").unwrap());
+        } else {
+            data.clear().unwrap();
+        }
+        assert_eq!(snapshot.get(&data, &first.0).unwrap(), Some(first.1), "a snapshot sees it");
+        drop(snapshot);
+        assert_eq!(files(&path), 0, "dropped: {is_dropped}");
+    }
+    assert!(data.get("key").is_err(), "it was dropped");
+}

@@ -208,6 +208,20 @@ pub(crate) fn within<'l>(
 }
 
 impl Layers {
+    /// Those of a tree that was destroyed.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            active: Arc::new(Memtable::empty(0)),
+            frozen: Vec::new(),
+            levels: Default::default(),
+            blobs: BTreeMap::new(),
+            ranged: Default::default(),
+            table_entries: 0,
+            sequence_max: 0,
+            manifest: 0,
+        }
+    }
+
     /// What a head names.
     pub(crate) fn open<R: Read>(
         heap: &R,

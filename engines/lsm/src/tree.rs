@@ -397,6 +397,8 @@ impl Lsm {
         let tree = Arc::clone(self);
         heap.on_commit(move |_| {
             tree.is_destroyed.store(true, Ordering::Release);
+            // Whoever has the tree keeps no file, and no memory of a memtable, for as long.
+            tree.current.store(Arc::new(Layers::nothing()));
             tree.environment.doom(gone);
         });
         Ok(())

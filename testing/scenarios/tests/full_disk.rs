@@ -307,7 +307,9 @@ fn entries_that_end_are_removed_on_a_disk_that_others_have_filled() {
     let ways: [(&str, &dyn Fn(&Expiring)); 4] =
         [("remove", &remove), ("take", &take), ("clear", &clear), ("purge", &purge)];
     for engine in [Engine::Lsm, Engine::Bplus] {
-        for (way, remove) in ways {
+        // Clearing makes a tree that is empty, for which a pool without any room has none.
+        let is_tried = |(way, _): &(&str, _)| engine == Engine::Lsm || *way != "clear";
+        for (way, remove) in ways.into_iter().filter(is_tried) {
             let (path, of) = (mounted.path().join("store"), format!("{engine}, {way}"));
             let store = Store::open(&path).unwrap();
             let of_engine = KeyspaceOptions::new().engine(engine);
