@@ -304,8 +304,9 @@ fn entries_that_end_are_removed_on_a_disk_that_others_have_filled() {
         let later = sessions.with_clock(|| 2_000_000);
         (0..RECORDS / 50).for_each(|_| assert_eq!(later.remove_expired(50).unwrap(), 50));
     };
-    let ways: [(&str, &dyn Fn(&Expiring)); 4] =
-        [("remove", &remove), ("take", &take), ("clear", &clear), ("purge", &purge)];
+    type Removing<'r> = &'r dyn Fn(&Expiring);
+    let (remove, take): (Removing<'_>, Removing<'_>) = (&remove, &take);
+    let ways = [("remove", remove), ("take", take), ("clear", &clear), ("purge", &purge)];
     for engine in [Engine::Lsm, Engine::Bplus] {
         // Clearing makes a tree that is empty, for which a pool without any room has none.
         let is_tried = |(way, _): &(&str, _)| engine == Engine::Lsm || *way != "clear";
