@@ -21,7 +21,10 @@ use crate::layout::{
 };
 use crate::sum::{damaged, sum_of};
 
-/// Bytes of the first chunk: a tree that is hardly used takes no more.
+/// Bytes of the first chunk: a tree that is hardly used takes no more. Those that follow double what
+/// there is until they have [`CHUNK_BYTES_MIN`].
+const CHUNK_BYTES_FIRST: u64 = 256;
+/// Bytes of a chunk at least in a buffer that is not small: such are held back.
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
 /// Bytes of a chunk at most, but for one that an entry needs for itself.
 const CHUNK_BYTES_MAX: u64 = 256 << 20;
@@ -42,16 +45,16 @@ pub(super) fn flush_bytes(bytes: u64) -> u64 {
     bytes + bytes / FLUSH_PART + FLUSH_BYTES
 }
 
-/// Bytes at the end of a chunk of so many that are kept for records that remove.
+/// Bytes at the end of a chunk of so many that are kept for records that remove: a quarter of a small one.
 fn kept_bytes(capacity: u64) -> u64 {
-    (capacity / KEPT_PART).clamp(KEPT_BYTES_MIN, KEPT_BYTES_MAX)
+    (capacity / KEPT_PART).clamp(KEPT_BYTES_MIN, KEPT_BYTES_MAX).min(capacity / 4)
 }
 
 /// Makes an empty buffer. Returns its heap offset.
 pub(crate) fn create<W: Write>(heap: &mut W, older: u64) -> Result<u64> {
     let block = heap.reserve(size_of::<Buffer>() as u64)?;
     // What is in tables before the log is full is never written to the pool.
-    let chunk = heap.reserve_held(CHUNK_BYTES_MIN)?;
+    let chunk = heap.reserve_held(CHUNK_BYTES_FIRST)?;
     let mut buffer = Buffer::new_zeroed();
     buffer.magic = BUFFER_MAGIC;
     buffer.older = older.into();
@@ -181,8 +184,9 @@ fn add_chunk<W: Write>(
     for chunk in &open(heap, block)?.chunks[..chunks] {
         held += heap.block(chunk.get())?.len() as u64;
     }
-    let bytes_min = bytes_min + kept_bytes(bytes_min);
-    let bytes = (held / 4).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX).max(bytes_min);
+    // Also for what is kept of that.
+    let bytes_min = bytes_min + 2 * kept_bytes(bytes_min);
+    let bytes = held.min(CHUNK_BYTES_MIN).max(held / 4).min(CHUNK_BYTES_MAX).max(bytes_min);
     if !is_removal {
         heap.keep_log(flush_bytes(held + bytes))?;
     }

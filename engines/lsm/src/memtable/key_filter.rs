@@ -9,7 +9,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::words::CHUNKS;
+use super::rows::Row;
+use super::words::{CHUNKS, SMALL_CHUNKS, SMALL_WORDS};
 use crate::filter::{line_of, probes_of};
 
 /// Words of the arena for which there is a line. With keys of 20 bytes a node takes 12 of them: 24 bits for each, of which few in ten thousand
@@ -17,6 +18,9 @@ use crate::filter::{line_of, probes_of};
 const WORDS_PER_LINE: u32 = 256;
 /// Bits that are set for a key.
 const PROBES: u8 = 6;
+
+/// The last of the small chunks.
+const LAST_SMALL: usize = SMALL_CHUNKS - 1;
 
 /// A cache line of bits.
 #[derive(Debug, Default)]
@@ -26,20 +30,23 @@ struct Line([AtomicU64; 8]);
 /// The filter.
 #[derive(Debug)]
 pub(super) struct KeyFilter {
-    /// One for each chunk of the arena that has nodes.
-    parts: [OnceLock<Box<[Line]>>; CHUNKS],
+    /// One for the small chunks of the arena together, whose keys a get is not to ask for by one line
+    /// each, and one for each other that has nodes.
+    parts: Row<OnceLock<Box<[Line]>>, 1>,
     /// Beyond the last part.
     parts_end: AtomicUsize,
 }
 
 impl KeyFilter {
     pub(super) fn new() -> Self {
-        Self { parts: [const { OnceLock::new() }; CHUNKS], parts_end: AtomicUsize::new(0) }
+        Self { parts: Row::new(CHUNKS - LAST_SMALL), parts_end: AtomicUsize::new(0) }
     }
 
     /// Adds the key of that hash, whose node lies in a chunk of so many words. By one thread at a time.
     pub(super) fn add(&self, hash: u64, (chunk, words): (usize, u32)) {
-        let Some(part) = self.parts.get(chunk) else { return };
+        let words = if chunk <= LAST_SMALL { SMALL_WORDS } else { words };
+        let index = chunk.saturating_sub(LAST_SMALL);
+        let Some(part) = self.parts.get_or_make(index) else { return };
         let lines = part.get_or_init(|| {
             let count = words.div_ceil(WORDS_PER_LINE).max(1) as usize;
             std::iter::repeat_with(Line::default).take(count).collect()
@@ -49,8 +56,8 @@ impl KeyFilter {
             let word = &line[bit / 64];
             word.store(word.load(Ordering::Relaxed) | 1 << (bit % 64), Ordering::Relaxed);
         }
-        if self.parts_end.load(Ordering::Relaxed) <= chunk {
-            self.parts_end.store(chunk + 1, Ordering::Release);
+        if self.parts_end.load(Ordering::Relaxed) <= index {
+            self.parts_end.store(index + 1, Ordering::Release);
         }
     }
 
@@ -59,7 +66,7 @@ impl KeyFilter {
     pub(super) fn may_contain(&self, hash: u64) -> bool {
         let end = self.parts_end.load(Ordering::Acquire);
         // The last part has half of all keys.
-        self.parts[..end].iter().rev().filter_map(OnceLock::get).any(|lines| {
+        (0..end).rev().filter_map(|index| self.parts.get(index)?.get()).any(|lines| {
             let line = &lines[line_of(hash, lines.len())].0;
             probes_of(hash, PROBES)
                 .all(|bit| line[bit / 64].load(Ordering::Relaxed) & 1 << (bit % 64) != 0)
@@ -69,7 +76,7 @@ impl KeyFilter {
     /// Bytes of memory taken.
     pub(super) fn bytes(&self) -> u64 {
         let parts = self.parts.iter().filter_map(OnceLock::get);
-        parts.map(|lines| size_of_val::<[Line]>(lines) as u64).sum()
+        self.parts.bytes() + parts.map(|lines| size_of_val::<[Line]>(lines) as u64).sum::<u64>()
     }
 }
 
@@ -82,10 +89,9 @@ mod tests {
     fn every_key_passes_and_few_others() {
         let filter = KeyFilter::new();
         assert!(!filter.may_contain(key_hash(b"absent")));
-        // As many keys as chunks of 1,024, 2,048, ... words have nodes of 12 words; one chunk has none.
+        // As many keys as chunks of 64, 128, ... words have nodes of 12 words; one chunk has none.
         let mut added = Vec::new();
-        for (chunk, words) in
-            (0..10).filter(|chunk| *chunk != 3).map(|chunk| (chunk, 1024 << chunk))
+        for (chunk, words) in (0..14).filter(|chunk| *chunk != 7).map(|chunk| (chunk, 64 << chunk))
         {
             for number in 0..words / 12 {
                 let hash = key_hash(format!("{chunk} {number}").as_bytes());
@@ -97,6 +103,6 @@ mod tests {
         let others = (0..100_000).map(|number| key_hash(format!("other {number}").as_bytes()));
         let passed = others.filter(|hash| filter.may_contain(*hash)).count();
         assert!(passed <= 1_000, "{passed} of 100,000");
-        assert_eq!(filter.bytes(), 259_840);
+        assert_eq!(filter.bytes(), 260_624);
     }
 }

@@ -5,6 +5,7 @@
 //! skip list   in memory: keys in order, and where in the buffer their values lie
 //! ```
 
+mod rows;
 mod words;
 mod key_filter;
 

@@ -21,6 +21,7 @@ use super::gather::Gathered;
 use super::key_walk::KeyWalk;
 use super::piece::{CopyLimits, Piece};
 use super::record::{Record, Said, ValuePlace};
+use super::rows::Row;
 use super::salvage::{LostRecords, salvage};
 use super::skip_list::{Node, Place, SearchKey, SkipList, WayBack};
 use crate::cover::Cover;
@@ -30,6 +31,8 @@ use crate::key::{Entry, EntryKind, Lookup, RangeTombstone, Version};
 use crate::layout::BUFFER_CHUNKS;
 use crate::sequence::{Keeper, Sequences};
 
+/// Chunks whose places each memtable has room for: some KiB.
+const CHUNKS_NEAR: usize = 6;
 /// Bytes that an entry takes in a table beside its key and its value, at most about.
 const ENTRY_BYTES: u64 = 32;
 /// Entries that are copied beyond those that are expected.
@@ -43,7 +46,7 @@ pub(crate) struct Memtable {
     /// Heap offset of the buffer.
     buffer: u64,
     /// Heap offsets of its chunks.
-    chunks: [AtomicU64; BUFFER_CHUNKS],
+    chunks: Row<AtomicU64, CHUNKS_NEAR>,
     list: SkipList,
     emptied: Emptied,
     /// Of commits.
@@ -124,7 +127,7 @@ impl Memtable {
     pub(crate) fn empty(buffer: u64) -> Self {
         Self {
             buffer,
-            chunks: [const { AtomicU64::new(0) }; BUFFER_CHUNKS],
+            chunks: Row::new(BUFFER_CHUNKS),
             list: SkipList::new(),
             emptied: Emptied::default(),
             bytes: AtomicU64::new(0),
@@ -176,7 +179,7 @@ impl Memtable {
     }
 
     fn note_chunk(&self, index: usize, chunk: u64) {
-        if let Some(noted) = self.chunks.get(index) {
+        if let Some(noted) = self.chunks.get_or_make(index) {
             noted.store(chunk, Ordering::Release);
         }
     }

@@ -9,15 +9,21 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Words of the first chunk: 4 KiB, for the many memtables that stay small.
-const FIRST_WORDS: u32 = 1 << 10;
+use super::rows::Row;
+
+/// Words of the first chunk: 256 bytes, for the many memtables of some entries.
+const FIRST_WORDS: u32 = 1 << 6;
 /// Chunks, each twice as large as the one before: 2^32 words in all, 16 GiB.
-pub(super) const CHUNKS: usize = 22;
+pub(super) const CHUNKS: usize = 26;
+/// Those of the first 4 KiB.
+pub(super) const SMALL_CHUNKS: usize = 4;
+/// Words of all these.
+pub(super) const SMALL_WORDS: u32 = (FIRST_WORDS << SMALL_CHUNKS) - FIRST_WORDS;
 
 /// The arena.
 #[derive(Debug)]
 pub(super) struct Words {
-    chunks: [OnceLock<Box<[AtomicU32]>>; CHUNKS],
+    chunks: Row<OnceLock<Box<[AtomicU32]>>, SMALL_CHUNKS>,
     /// Words handed out. Changed by the writer only.
     used: AtomicU32,
 }
@@ -25,7 +31,7 @@ pub(super) struct Words {
 impl Words {
     pub(super) fn new() -> Self {
         // Index 0 is nobody's: it says that there is none.
-        Self { chunks: [const { OnceLock::new() }; CHUNKS], used: AtomicU32::new(1) }
+        Self { chunks: Row::new(CHUNKS), used: AtomicU32::new(1) }
     }
 
     /// Hands out consecutive words, which are zero; `None` when the arena is full. By one thread at
@@ -36,7 +42,7 @@ impl Words {
             let (chunk, at) = place(start);
             let words = FIRST_WORDS.checked_shl(chunk as u32).filter(|_| chunk < CHUNKS)?;
             if at.checked_add(len)? <= words {
-                self.chunks[chunk].get_or_init(|| {
+                self.chunks.get_or_make(chunk)?.get_or_init(|| {
                     std::iter::repeat_with(AtomicU32::default).take(words as usize).collect()
                 });
                 self.used.store(start + len, Ordering::Relaxed);
@@ -64,7 +70,7 @@ impl Words {
     /// Bytes of memory taken.
     pub(super) fn bytes(&self) -> u64 {
         let chunks = self.chunks.iter().filter_map(OnceLock::get);
-        chunks.map(|words| 4 * words.len() as u64).sum()
+        self.chunks.bytes() + chunks.map(|words| 4 * words.len() as u64).sum::<u64>()
     }
 }
 

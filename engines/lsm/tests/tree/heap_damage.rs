@@ -30,6 +30,20 @@ struct Block {
     sum_at: Option<usize>,
 }
 
+/// Where the records of a chunk end that is not the last one, and what says so. All numbers are of one byte.
+fn records_end(chunk: &[u8]) -> usize {
+    let mut at = 0;
+    while at + 5 <= chunk.len() {
+        if chunk[at + 4] == 0 {
+            return at + 5;
+        }
+        let (key, value) = (chunk[at + 5], chunk[at + 6]);
+        assert!(key < 128 && value < 128 && chunk[at + 7] < 128);
+        at += 8 + usize::from(key) + usize::from(value);
+    }
+    at
+}
+
 /// Blocks of the tree: see `docs/format/lsm.md`.
 fn blocks(store: &Store) -> Vec<Block> {
     let view = store.heap.view().unwrap();
@@ -41,8 +55,13 @@ fn blocks(store: &Store) -> Vec<Block> {
     while buffer != 0 {
         let bytes = view.block(buffer).unwrap();
         add("buffer", buffer, 992, None);
-        let used = (word(bytes, 24) >> 16 & 0xff_ffff) as usize;
-        add("chunk", word(bytes, 32), used, None);
+        let (used, chunks) = ((word(bytes, 24) >> 16 & 0xff_ffff) as usize, bytes[31].into());
+        for chunk in 0..chunks {
+            let at = word(bytes, 32 + 8 * chunk);
+            let is_last = chunk + 1 == chunks;
+            let len = if is_last { used } else { records_end(view.block(at).unwrap()) };
+            add("chunk", at, len, None);
+        }
         buffer = word(bytes, 8);
     }
     let manifest = word(view.block(head).unwrap(), 32);
@@ -199,16 +218,22 @@ fn a_flush_proves_what_it_writes() {
     });
     done.unwrap();
     store.tree.rotate(&store.heap).unwrap();
-    let chunk = blocks(&store).into_iter().filter(|block| block.kind == "chunk").nth(1).unwrap();
+    let chunks = blocks(&store).into_iter().filter(|block| block.kind == "chunk");
+    // Those of the new buffer come first: it has one.
+    let chunks: Vec<_> = chunks.skip(1).collect();
     let seen = || Ok(store.environment.sequences().visible());
-    assert_eq!(chunk.len, 20 * 40);
-    // Of kind, lengths, number and key the skip list has its own: what is there is not looked at.
-    for at in (0..chunk.len).filter(|at| !(4..10).contains(&(at % 40))) {
-        let was = store.heap.view().unwrap().block(chunk.at).unwrap()[at];
-        change(&store, chunk, at, &[was ^ 0x20], false);
-        let flushed = store.tree.flush(&store.heap, &seen, &|_| Ok(()));
-        assert!(flushed.as_ref().is_err_and(Error::is_damage), "at {at}: {flushed:?}");
-        change(&store, chunk, at, &[was], false);
+    assert!(chunks.len() > 1);
+    assert_eq!(chunks.iter().map(|chunk| chunk.len / 40).sum::<usize>(), 20);
+    for chunk in chunks {
+        // Of kind, lengths, number and key the skip list has its own: what is there is not looked at.
+        let looked_at = |at: &usize| !(4..10).contains(&(at % 40));
+        for at in (0..chunk.len / 40 * 40).filter(looked_at) {
+            let was = store.heap.view().unwrap().block(chunk.at).unwrap()[at];
+            change(&store, chunk, at, &[was ^ 0x20], false);
+            let flushed = store.tree.flush(&store.heap, &seen, &|_| Ok(()));
+            assert!(flushed.as_ref().is_err_and(Error::is_damage), "at {at}: {flushed:?}");
+            change(&store, chunk, at, &[was], false);
+        }
     }
     assert!(store.tree.flush(&store.heap, &seen, &|_| Ok(())).unwrap());
     for (key, value) in &pairs {
