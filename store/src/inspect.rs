@@ -211,7 +211,7 @@ pub(crate) fn stats(shared: &Shared) -> Result<Stats> {
         keyspaces: keyspaces.len() as u64,
         entries: keyspaces.iter().map(|keyspace| keyspace.entries).sum(),
         snapshots: shared.versions().stats(),
-        commits: shared.metrics().stats(shared.versions().opened()),
+        commits: shared.metrics().stats((shared.versions().opened(), shared.versions().walked())),
         heap: shared.heap()?.stats(),
     })
 }

@@ -6,8 +6,7 @@
 //! Thread safety: none of its own; `versions.rs` has a lock around it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-#[cfg(test)]
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use adamant_slice::Slice;
@@ -23,6 +22,9 @@ const FORGET_STEP: usize = 1024;
 const VERSIONS_SPARE: usize = 8;
 /// Entries of the queue that may be of versions which are gone, at least.
 const QUEUE_SPARE: usize = 1024;
+
+/// Bytes that a key takes which was looked up as changed since a snapshot, about: its bytes are shared.
+const SINCE_BYTES: u64 = 40;
 
 /// How many times as many keys have to be kept as have changed since a snapshot before those are
 /// looked up, and not all of the others passed over.
@@ -42,6 +44,8 @@ struct Since {
     /// The place in the queue, counted from the first one ever, up to which it was taken.
     taken: u64,
     keys: HashMap<u64, BTreeSet<Slice>>,
+    /// How many keys there are.
+    len: u64,
 }
 
 impl Opened {
@@ -103,11 +107,30 @@ pub(crate) struct State {
     /// Handles of snapshots that were ended, and not dropped yet.
     pub(crate) expired_open: u64,
     /// Keys that were looked at for ranges.
-    #[cfg(test)]
-    pub(crate) walked: AtomicU64,
+    walked: AtomicU64,
+    /// Keys that were looked up as changed since one of the open snapshots.
+    since_len: AtomicU64,
 }
 
 impl State {
+    /// Bytes that all of it takes, about.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.bytes + SINCE_BYTES * self.since_len.load(Ordering::Relaxed)
+    }
+
+    /// A snapshot is open no more.
+    pub(crate) fn end(&mut self, number: u64) -> Option<Opened> {
+        let ended = self.open.remove(&number)?;
+        self.forget_since(&mut ended.since.lock());
+        Some(ended)
+    }
+
+    /// Lets go what was looked up; it is looked up again when somebody asks.
+    fn forget_since(&self, since: &mut Since) {
+        let Since { len, .. } = std::mem::take(since);
+        self.since_len.fetch_sub(len, Ordering::Relaxed);
+    }
+
     /// Gives a commit the next number. `visible` is what is complete before it.
     pub(crate) fn advance(&mut self, visible: u64) {
         let open = &self.open;
@@ -135,23 +158,29 @@ impl State {
         let mut since = self.open.get(&number)?.since.lock();
         let start = self.queue.partition_point(|(at, ..)| *at <= number);
         if kept < FEW * (self.queue.len() - start + 1) {
-            *since = Since::default();
+            self.forget_since(&mut since);
             return None;
         }
         let first = self.queued - self.queue.len() as u64;
         let taken = usize::try_from(since.taken.saturating_sub(first)).unwrap_or(usize::MAX);
+        let len = since.len;
         for (_, id, key) in self.queue.range(start.max(taken)..) {
-            since.keys.entry(*id).or_default().insert(key.clone());
+            let is_new = since.keys.entry(*id).or_default().insert(key.clone());
+            since.len += u64::from(is_new);
         }
+        self.since_len.fetch_add(since.len - len, Ordering::Relaxed);
         since.taken = self.queued;
         Some(look(since.keys.entry(id).or_default()))
     }
 
-    /// Counts a key that was looked at for a range.
-    #[inline]
-    pub(crate) fn walk(&self) {
-        #[cfg(test)]
-        self.walked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    /// Counts keys that were looked at for a range.
+    pub(crate) fn walk(&self, keys: usize) {
+        self.walked.fetch_add(keys as u64, Ordering::Relaxed);
+    }
+
+    /// Keys that were looked at for ranges, so far.
+    pub(crate) fn walked(&self) -> u64 {
+        self.walked.load(Ordering::Relaxed)
     }
 
     /// The number of the oldest snapshot.
@@ -211,7 +240,7 @@ impl State {
             });
             *stale = 0;
             // Places in the queue are others now.
-            self.open.values().for_each(|opened| *opened.since.lock() = Since::default());
+            self.open.values().for_each(|opened| self.forget_since(&mut opened.since.lock()));
         }
     }
 }

@@ -113,6 +113,9 @@ pub struct CommitStats {
     pub conflicts: u64,
     /// Snapshots opened, those that transactions read from among them.
     pub snapshots: u64,
+    /// Keys of old values that were looked at for ranges: by snapshots and transactions that walk over
+    /// them, and by commits that ask whether what was read has changed.
+    pub versions_walked: u64,
     /// How long those took that waited for the device ([`Durability::Sync`]), each of them, and how long each
     /// [`SyncPoint`](crate::SyncPoint) was away.
     pub synced: Latencies,
@@ -172,12 +175,13 @@ impl Metrics {
         self.conflicts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The figures now; snapshots are counted where they are opened.
-    pub(crate) fn stats(&self, snapshots: u64) -> CommitStats {
+    /// The figures now; snapshots and versions are counted where they are.
+    pub(crate) fn stats(&self, (snapshots, versions_walked): (u64, u64)) -> CommitStats {
         CommitStats {
             commits: self.commits.load(Ordering::Relaxed),
             conflicts: self.conflicts.load(Ordering::Relaxed),
             snapshots,
+            versions_walked,
             synced: self.synced.lock().clone(),
             unsynced: self.unsynced.lock().clone(),
         }

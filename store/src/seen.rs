@@ -107,21 +107,20 @@ impl SeenKeyspace<'_> {
         mut kept: impl DoubleEndedIterator<Item = (&'k Slice, &'k VecDeque<Version>)>,
         keys_max: usize,
     ) -> SeenVersions {
-        let mut found = VecDeque::new();
-        for looked_at in 1.. {
+        let (mut found, mut looked_at, mut stopped) = (VecDeque::new(), 0, None);
+        while stopped.is_none() {
             let next = match direction {
                 Direction::Up => kept.next(),
                 Direction::Down => kept.next_back(),
             };
             let Some((key, versions)) = next else { break };
-            self.state.walk();
+            looked_at += 1;
             let seen = oldest_within(versions, self.number, self.until);
             found.extend(seen.map(|value| (key.clone(), value.clone())));
-            if looked_at == keys_max {
-                return (found, Some(key.clone()));
-            }
+            stopped = (looked_at == keys_max).then(|| key.clone());
         }
-        (found, None)
+        self.state.walk(looked_at);
+        (found, stopped)
     }
 }
 

@@ -201,7 +201,6 @@ impl Store {
             // Another thread may create it just now: then it is there in the next round.
             let engine = options.engine.unwrap_or_default();
             if let Some(state) = self.shared.create_keyspace(name, engine, KIND_PLAIN)? {
-                self.shared.caretaker().start()?;
                 return Ok(Keyspace::new(&self.shared, state));
             }
         }
@@ -245,10 +244,7 @@ impl Store {
     pub fn create_keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
         let engine = options.engine.unwrap_or_default();
         match self.shared.create_keyspace(name, engine, KIND_PLAIN)? {
-            Some(state) => {
-                self.shared.caretaker().start()?;
-                Ok(Keyspace::new(&self.shared, state))
-            }
+            Some(state) => Ok(Keyspace::new(&self.shared, state)),
             None => Err(Error::KeyspaceExists { name: name.into() }),
         }
     }

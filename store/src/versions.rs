@@ -10,6 +10,7 @@
 //! Thread safety: lock order: the heap's, then `state`. Snapshots are opened under the heap's shared
 //! lock, so that none falls into a commit which saw none open; they are closed under no lock.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -187,7 +188,7 @@ impl Versions {
                 if opened.count > 0 {
                     return;
                 }
-                state.open.remove(&number);
+                state.end(number);
                 self.tell_moments(&state);
             }
             None => state.expired_open -= 1,
@@ -290,7 +291,7 @@ impl Versions {
     /// Ends all snapshots: what they see could not be kept.
     pub(crate) fn expire_all(&self) {
         let mut state = self.state.write();
-        while let Some((_, opened)) = state.open.pop_first() {
+        while let Some(opened) = state.oldest().and_then(|number| state.end(number)) {
             state.expired += opened.count;
             state.expired_open += opened.count;
         }
@@ -365,8 +366,9 @@ impl Versions {
             return Ok(false);
         }
         let state = &*seen.state;
+        let looked_at = Cell::new(0);
         let is_newer = |(_, versions): (&Slice, &VecDeque<Version>)| {
-            state.walk();
+            looked_at.set(looked_at.get() + 1);
             is_newer(versions)
         };
         let looked_up = state.since((number, id), keyspace.keys.len(), |changed| {
@@ -375,15 +377,16 @@ impl Versions {
                 changed.range::<[u8], _>(range).any(found)
             })
         });
-        Ok(looked_up.unwrap_or_else(|| {
+        let has_changed = looked_up.unwrap_or_else(|| {
             read.ranges().any(|range| keyspace.keys.range::<[u8], _>(range).any(is_newer))
-        }))
+        });
+        state.walk(looked_at.get());
+        Ok(has_changed)
     }
 
     /// Keys that were looked at for ranges, so far.
-    #[cfg(test)]
     pub(crate) fn walked(&self) -> u64 {
-        self.state.read().walked.load(Ordering::Relaxed)
+        self.state.read().walked()
     }
 
     /// Snapshots that were ever opened.
@@ -399,7 +402,7 @@ impl Versions {
             open: state.open.values().map(|opened| opened.count).sum(),
             oldest: oldest.unwrap_or_default(),
             versions: (state.queue.len() - state.stale) as u64,
-            bytes: state.bytes + self.sequences.kept_bytes(),
+            bytes: state.kept_bytes() + self.sequences.kept_bytes(),
             keyspaces: state.keyspaces.values().map(|k| k.dropped.len() as u64).sum(),
             expired: state.expired,
         }
@@ -461,11 +464,11 @@ impl Recorder<'_> {
         let state = &mut *self.state;
         let before = state.expired;
         let kept_bytes = || self.versions.sequences.kept_bytes();
-        while state.bytes + kept_bytes() > self.versions.bytes_max
-            && let Some((_, opened)) = state.open.pop_first()
+        while state.kept_bytes() + kept_bytes() > self.versions.bytes_max
+            && let Some(opened) = state.oldest().and_then(|number| state.end(number))
         {
             state.expired += opened.count;
-            let (count, bytes) = (opened.count, state.bytes + kept_bytes());
+            let (count, bytes) = (opened.count, state.kept_bytes() + kept_bytes());
             warn!(target: events::SNAPSHOT, count, bytes, "snapshots ended: too much kept for them");
             state.expired_open += opened.count;
             let oldest = state.oldest().unwrap_or(u64::MAX);

@@ -68,8 +68,14 @@ pub(crate) fn to_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py
     )?;
     snapshots.set_item("oldest_seconds", stats.snapshots.oldest.as_secs_f64())?;
     all.set_item("snapshots", snapshots)?;
-    let commits =
-        dict(py, &[("commits", stats.commits.commits), ("conflicts", stats.commits.conflicts)])?;
+    let commits = dict(
+        py,
+        &[
+            ("commits", stats.commits.commits),
+            ("conflicts", stats.commits.conflicts),
+            ("versions_walked", stats.commits.versions_walked),
+        ],
+    )?;
     commits.set_item("synced", latencies(py, &stats.commits.synced)?)?;
     commits.set_item("unsynced", latencies(py, &stats.commits.unsynced)?)?;
     all.set_item("commits", commits)?;

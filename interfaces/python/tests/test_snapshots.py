@@ -79,3 +79,32 @@ def test_a_large_value_is_not_copied(db: adamant.Store) -> None:
     assert db.stats()["heap"]["quarantined"] > before
     assert bytes(lent[:3]) == b"vvv"
     lent.release()
+
+
+def test_what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing(
+    db: adamant.Store, engine: Any
+) -> None:
+    keyspace, other = db.keyspace("test", engine=engine), db.keyspace("other")
+    expiring = db.expiring("expiring", engine=engine)
+    keyspace.update({b"%06d" % number: b"v" for number in range(5_001)})
+    for number in range(1_001):
+        expiring.set(b"%06d" % number, b"v", ttl=1e6)
+
+    def walked() -> int:
+        return int(db.stats()["commits"]["versions_walked"])
+
+    with db.snapshot() as older:
+        del keyspace[: b"%06d" % 5_000]
+        for number in range(1_000):
+            del expiring[b"%06d" % number]
+        before = walked()
+        with db.transaction() as transaction:
+            assert list(transaction[keyspace]) == [b"005000"]
+            assert next(iter(reversed(transaction[keyspace]))) == b"005000"
+            assert list(transaction[expiring]) == [b"001000"]
+            transaction[other][b"k"] = b"v"
+        with db.snapshot() as newer:
+            assert len(newer[keyspace]) == len(list(newer[keyspace])) == 1
+            assert list(newer[expiring]) == [b"001000"]
+        assert walked() == before
+        assert len(list(older[keyspace])) == 5_001 and len(list(older[expiring])) == 1_001

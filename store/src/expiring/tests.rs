@@ -236,3 +236,43 @@ fn the_kind_is_asked_within_the_commit_that_drops() {
     assert!(matches!(&error, Error::NotExpiring { name } if name == "plain"), "{error}");
     assert_eq!(store.open_keyspace("plain").unwrap().len().unwrap(), 1);
 }
+
+/// Both halves of such a keyspace are asked for what has changed, and no more of what is kept for older
+/// snapshots.
+#[test]
+fn what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing() {
+    const ENTRIES: u32 = 4_000;
+    let Place { store, all, .. } = Place::new(Engine::Bplus);
+    let other = store.expiring("other").unwrap();
+    let late = Some(Deadline::from_millis(1 << 40));
+    let fill = |keyspace: &Expiring, keys: std::ops::Range<u32>| {
+        let mut transaction = store.begin().unwrap();
+        for key in keys {
+            keyspace.within(&mut transaction).insert(key.to_be_bytes(), "v", late).unwrap();
+        }
+        transaction.commit().unwrap();
+    };
+    fill(&all, 0..ENTRIES + 1);
+    let older = store.snapshot().unwrap();
+    let mut transaction = store.begin().unwrap();
+    for key in 0..ENTRIES {
+        assert!(all.within(&mut transaction).remove(key.to_be_bytes()).unwrap());
+    }
+    transaction.commit().unwrap();
+    let walked = || store.stats().unwrap().commits.versions_walked;
+    let before = walked();
+    let mut transaction = store.begin().unwrap();
+    assert_eq!(all.within(&mut transaction).iter().count(), 1);
+    assert_eq!(all.within(&mut transaction).next_deadline().unwrap(), late);
+    assert_eq!(all.within(&mut transaction).remove_expired(10).unwrap(), 0);
+    other.within(&mut transaction).insert("k", "v", late).unwrap();
+    transaction.commit().unwrap();
+    let newer = store.snapshot().unwrap();
+    assert_eq!((all.at(&newer).iter().count(), all.at(&newer).len().unwrap()), (1, 1));
+    assert_eq!(walked() - before, 0, "nothing has changed since they began");
+
+    fill(&all, 0..10);
+    assert_eq!(all.at(&newer).iter().count(), 1);
+    assert!(walked() - before <= 8 * 10, "{} of 10 that changed", walked() - before);
+    assert_eq!(all.at(&older).len().unwrap(), u64::from(ENTRIES) + 1);
+}

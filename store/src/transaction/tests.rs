@@ -273,3 +273,25 @@ fn what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing() {
     assert_eq!(older.iter(&all).count(), ENTRIES as usize + 1);
     assert_eq!(store.snapshot().unwrap().iter(&all).count(), 51);
 }
+
+/// What is looked up for one snapshot takes memory, which goes with it.
+#[test]
+fn what_is_looked_up_for_a_snapshot_counts_as_kept_for_it() {
+    const CHANGED: u32 = 1_000;
+    let (store, all) = filled(Engine::Bplus, 20_000);
+    let older = store.snapshot().unwrap();
+    all.remove_range(..number(19_000)).unwrap();
+    let newer = store.snapshot().unwrap();
+    for key in 0..CHANGED {
+        all.insert(number(key), "new").unwrap();
+    }
+    let bytes = || store.stats().unwrap().snapshots.bytes;
+    let before = bytes();
+    assert_eq!(newer.iter(&all).count(), 1_000);
+    let looked_up = bytes() - before;
+    assert!(looked_up >= u64::from(CHANGED) * 24, "{looked_up} bytes for {CHANGED} keys");
+    drop(newer);
+    assert!(bytes() <= before);
+    drop(older);
+    assert_eq!(bytes(), 0);
+}
