@@ -27,8 +27,9 @@ pub(crate) fn run(prefix: &str, is_development: bool) -> Result<bool, String> {
         std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
     }
     copy(&folder.join("include/adamant.h"), &include.join("adamant.h"))?;
-    copy(&artifact(&artifacts, "a")?, &lib.join("libadamant.a"))?;
-    copy(&artifact(&artifacts, "so")?, &lib.join(SONAME))?;
+    for (extension, name) in [("a", "libadamant.a"), ("so", SONAME)] {
+        copy(&artifact(&artifacts, extension)?, &lib.join(name))?;
+    }
     let link = lib.join("libadamant.so");
     match std::fs::remove_file(&link) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -51,7 +52,6 @@ fn build(root: &Path, is_development: bool) -> Result<Vec<PathBuf>, String> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["build", "--quiet", "-p", PACKAGE, "--message-format", "json"]);
     if !is_development {
-        // Stripped, but for the static library, of which programs take what they need.
         command.args(["--profile", "installed"]);
     }
     let output = command.current_dir(root).stderr(Stdio::inherit()).output();
@@ -74,10 +74,17 @@ fn artifact(artifacts: &[PathBuf], extension: &str) -> Result<PathBuf, String> {
     found.cloned().ok_or_else(|| format!("cargo made no .{extension} of {PACKAGE}"))
 }
 
-/// Copies a file and puts the copy in place in one step: a program that runs with the old library goes on.
+/// Copies a library, without what only debuggers look at, and puts the copy in place in one step: a program that
+/// runs with the old one goes on.
 fn copy(source: &Path, target: &Path) -> Result<(), String> {
     let new = target.with_extension("new");
     std::fs::copy(source, &new).map_err(|error| failed(source, &error))?;
+    // The profile leaves the standard library's lines in a static library. Where there is no such tool they stay,
+    // which harms nobody.
+    let strip = Command::new("strip").arg("--strip-debug").arg(&new).status();
+    if !strip.is_ok_and(|status| status.success()) {
+        println!("install-c: could not run strip: {} keeps what debuggers look at", target.display());
+    }
     std::fs::rename(&new, target).map_err(|error| failed(target, &error))
 }
 

@@ -253,6 +253,21 @@ fn check_in(scratch: &Path, command: &mut Command) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
+/// Nobody installs what only debuggers look at.
+#[test]
+fn what_is_installed_has_no_debug_sections() {
+    if !has("strip") || !has("readelf") {
+        return;
+    }
+    for name in ["libadamant.a", "libadamant.so"] {
+        let mut readelf = Command::new("readelf");
+        let output = check(readelf.args(["--wide", "--sections"]).arg(prefix().join("lib").join(name)));
+        let sections = String::from_utf8_lossy(&output.stdout);
+        assert!(sections.contains(" .text"), "{name} has code");
+        assert!(!sections.contains(" .debug_"), "{name} has what only debuggers look at");
+    }
+}
+
 /// The one command of the guide, for its program and for the example.
 #[test]
 fn the_command_that_compiles() {
