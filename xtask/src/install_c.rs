@@ -83,7 +83,10 @@ fn copy(source: &Path, target: &Path) -> Result<(), String> {
     // which harms nobody.
     let strip = Command::new("strip").arg("--strip-debug").arg(&new).status();
     if !strip.is_ok_and(|status| status.success()) {
-        println!("install-c: could not run strip: {} keeps what debuggers look at", target.display());
+        println!(
+            "install-c: could not run strip: {} keeps what debuggers look at",
+            target.display()
+        );
     }
     std::fs::rename(&new, target).map_err(|error| failed(target, &error))
 }

@@ -261,7 +261,8 @@ fn what_is_installed_has_no_debug_sections() {
     }
     for name in ["libadamant.a", "libadamant.so"] {
         let mut readelf = Command::new("readelf");
-        let output = check(readelf.args(["--wide", "--sections"]).arg(prefix().join("lib").join(name)));
+        let output =
+            check(readelf.args(["--wide", "--sections"]).arg(prefix().join("lib").join(name)));
         let sections = String::from_utf8_lossy(&output.stdout);
         assert!(sections.contains(" .text"), "{name} has code");
         assert!(!sections.contains(" .debug_"), "{name} has what only debuggers look at");

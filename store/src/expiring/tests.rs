@@ -248,7 +248,7 @@ fn what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing() {
     let fill = |keyspace: &Expiring, keys: std::ops::Range<u32>| {
         let mut transaction = store.begin().unwrap();
         for key in keys {
-            keyspace.within(&mut transaction).insert(key.to_be_bytes(), "v", late).unwrap();
+            keyspace.within(&mut transaction).insert(format!("{key:06}"), "v", late).unwrap();
         }
         transaction.commit().unwrap();
     };
@@ -256,7 +256,7 @@ fn what_is_kept_for_an_older_snapshot_costs_a_newer_one_nothing() {
     let older = store.snapshot().unwrap();
     let mut transaction = store.begin().unwrap();
     for key in 0..ENTRIES {
-        assert!(all.within(&mut transaction).remove(key.to_be_bytes()).unwrap());
+        assert!(all.within(&mut transaction).remove(format!("{key:06}")).unwrap());
     }
     transaction.commit().unwrap();
     let walked = || store.stats().unwrap().commits.versions_walked;
