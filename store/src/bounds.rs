@@ -83,7 +83,7 @@ pub(crate) enum Direction {
 }
 
 /// Two bounds between which at least one key could lie.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct KeyRange {
     pub(crate) lower: Bound<Slice>,
     pub(crate) upper: Bound<Slice>,

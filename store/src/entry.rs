@@ -92,7 +92,7 @@ fn read_later(keyspace: &Keyspace, key: &[u8], value: Option<&LaterValue>) -> Re
 }
 
 /// What an iterator yields; nobody else is one.
-pub(crate) trait Shape: Sized {
+pub(crate) trait Shape: Clone + Sized {
     /// Whether it wants values.
     const WITH_VALUES: bool;
 

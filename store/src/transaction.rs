@@ -101,14 +101,32 @@ pub(crate) struct Notes {
     /// Entries and own writes that iterators looked at.
     #[cfg(test)]
     pub(crate) steps: u64,
+    /// How often it was begun to look at the snapshot.
+    #[cfg(test)]
+    pub(crate) begun: u64,
 }
 
-/// Where the snapshot is looked at for an end of a keyspace. What is before that has an own write.
+/// Where the snapshot is looked at for an end of a range.
 #[derive(Debug)]
 pub(crate) struct Ahead<T = (Slice, Slice)> {
+    range: KeyRange,
     pub(crate) inner: Iter<T>,
     /// Taken from it, and not passed yet.
     pub(crate) near: Option<T>,
+    /// Whether all that is before that in the range has an own write.
+    pub(crate) is_at_end: bool,
+}
+
+impl<T> Ahead<T> {
+    /// Of a range that is begun with.
+    pub(crate) fn new(range: KeyRange, inner: Iter<T>) -> Self {
+        Self { range, inner, near: None, is_at_end: false }
+    }
+
+    /// Whether it is where the range is begun with.
+    pub(crate) fn is_for(&self, range: &KeyRange) -> bool {
+        self.is_at_end && self.range == *range
+    }
 }
 
 /// What an iterator needs.
@@ -123,12 +141,11 @@ pub(crate) struct Parts<'t> {
 impl Parts<'_> {
     /// What the snapshot sees of a range.
     pub(crate) fn iterate<T>(&self, range: &KeyRange) -> Iter<T> {
+        #[cfg(test)]
+        {
+            self.notes.borrow_mut().begun += 1;
+        }
         Iter::new(self.keyspace.clone(), Some(range.clone()), Some(self.snapshot.clone()))
-    }
-
-    /// All that it sees.
-    pub(crate) fn ahead<T>(&self) -> Ahead<T> {
-        Ahead { inner: self.iterate(&KeyRange::all()), near: None }
     }
 }
 

@@ -33,7 +33,9 @@ const WORTH_NOTING: usize = 8;
 /// What the transaction has removed is passed over at once where that has been done before: taking
 /// the first entry out, time and again, is O(log n) each.
 pub struct TransactionIter<'t, T = (Slice, Slice)> {
-    /// `None` where no key can be, or after the end; an error is yielded first.
+    /// Until something is asked for, if there can be a key.
+    begin: Option<Begin<'t, T>>,
+    /// `None` before that, and after the end; an error is yielded first.
     walk: Result<Option<Walk<'t, T>>>,
 }
 
@@ -117,28 +119,19 @@ impl Transaction {
         self.end_of(keyspace, 1)
     }
 
-    /// The entry at an end. What was fetched for it is kept: who takes entries out from an end asks
-    /// again.
+    /// The entry at an end.
     fn end_of(&mut self, keyspace: &Keyspace, end: usize) -> Result<Option<(Slice, Slice)>> {
-        let (tables, kept) = self.parts(keyspace)?;
-        let ahead = kept[end].take().unwrap_or_else(|| tables.ahead());
-        let walk = Walk::new(tables, KeyRange::all(), Some((end, ahead)));
-        let Some(mut walk) = walk else { return Ok(None) };
-        let found = walk.step(end)?;
-        let Walk { inner, near, own_yielded, .. } = walk;
-        let [low, high] = near;
-        let mut near = if end == 0 { low } else { high };
-        if !own_yielded {
-            near = found.clone();
-        }
-        kept[end] = Some(Ahead { inner, near });
-        Ok(found)
+        self.iter(keyspace).go(end).transpose()
     }
 
     fn iter_over(&mut self, keyspace: &Keyspace, range: Option<KeyRange>) -> TransactionIter<'_> {
-        let parts = self.parts(keyspace);
-        let walk = |(tables, _)| range.and_then(|range| Walk::new(tables, range, None));
-        TransactionIter { walk: parts.map(walk) }
+        match self.parts(keyspace) {
+            Ok((tables, kept)) => {
+                let begin = range.map(|range| Begin { tables, range, kept: Some(kept) });
+                TransactionIter { begin, walk: Ok(None) }
+            }
+            Err(error) => TransactionIter { begin: None, walk: Err(error) },
+        }
     }
 }
 
@@ -180,11 +173,13 @@ impl<'t> TransactionIter<'t> {
     }
 
     fn shaped<T: Shape>(self, shaped: fn(Iter) -> Iter<T>) -> TransactionIter<'t, T> {
+        let begin =
+            self.begin.map(|Begin { tables, range, .. }| Begin { tables, range, kept: None });
         let shape = |walk: Walk<'t, (Slice, Slice)>| {
             let Walk { tables, range, left, inner, near, .. } = walk;
             let Walk { own, near_own, is_begun, has_yielded, is_narrowed, own_yielded, .. } = walk;
             let near = near.map(|pair| pair.map(|(key, value)| T::of_pair(key, value)));
-            let inner = shaped(inner);
+            let inner = Inner::Own(shaped(inner.into_own(&tables)));
             Walk {
                 tables,
                 range,
@@ -199,7 +194,7 @@ impl<'t> TransactionIter<'t> {
                 own_yielded,
             }
         };
-        TransactionIter { walk: self.walk.map(|walk| walk.map(shape)) }
+        TransactionIter { begin, walk: self.walk.map(|walk| walk.map(shape)) }
     }
 }
 
@@ -209,6 +204,9 @@ impl<'t, T> TransactionIter<'t, T> {
     where
         T: Shape,
     {
+        if let Some(begin) = self.begin.take() {
+            self.walk = Ok(begin.walk(end));
+        }
         let outcome = match &mut self.walk {
             Ok(Some(walk)) => walk.step(end),
             Ok(None) => return None,
@@ -224,6 +222,87 @@ impl<'t, T> TransactionIter<'t, T> {
     }
 }
 
+/// An iterator that was not asked for anything.
+struct Begin<'t, T> {
+    tables: Parts<'t>,
+    range: KeyRange,
+    /// What was fetched at the low end of a range, and at the high end of one.
+    kept: Option<&'t mut [Option<Ahead<T>>; 2]>,
+}
+
+impl<'t, T> Begin<'t, T> {
+    /// Begins at an end.
+    fn walk(self, end: usize) -> Option<Walk<'t, T>> {
+        let Self { tables, range, kept } = self;
+        tables.notes.borrow_mut().read.settle();
+        let kept = kept.map(|kept| &mut kept[end]);
+        let is_ahead =
+            kept.as_ref().is_some_and(|kept| kept.as_ref().is_some_and(|it| it.is_for(&range)));
+        // What was fetched is not narrowed at the other end.
+        let left = tables.notes.borrow().empty.narrowed(&range, is_ahead.then_some(end));
+        let Some(left) = left else {
+            // That nothing is there was looked at, too.
+            tables.notes.borrow_mut().read.cover(0, &range, None);
+            return None;
+        };
+        let (mut near, own) = ([None, None], tables.writes.range::<[u8], _>(left.bounds()));
+        let inner = match kept {
+            None => Inner::Own(tables.iterate(&left)),
+            Some(kept) => {
+                if !is_ahead {
+                    *kept = None;
+                }
+                let kept =
+                    kept.get_or_insert_with(|| Ahead::new(range.clone(), tables.iterate(&left)));
+                near[end] = kept.near.take();
+                kept.is_at_end = false;
+                Inner::Kept(kept)
+            }
+        };
+        let (near_own, flags) = ([None, None], [false; 2]);
+        let (is_begun, has_yielded) = (flags, flags);
+        Some(Walk {
+            tables,
+            range,
+            left,
+            inner,
+            near,
+            own,
+            near_own,
+            is_begun,
+            has_yielded,
+            is_narrowed: is_ahead,
+            own_yielded: false,
+        })
+    }
+}
+
+/// What a snapshot sees, as it is walked through.
+enum Inner<'t, T> {
+    Own(Iter<T>),
+    /// Stays with the transaction: who takes entries out from an end asks again.
+    Kept(&'t mut Ahead<T>),
+}
+
+impl<T> Inner<'_, T> {
+    fn get(&mut self) -> &mut Iter<T> {
+        match self {
+            Self::Own(inner) => inner,
+            Self::Kept(kept) => &mut kept.inner,
+        }
+    }
+
+    fn into_own(self, tables: &Parts<'_>) -> Iter<T> {
+        match self {
+            Self::Own(inner) => inner,
+            Self::Kept(kept) => {
+                let all = tables.iterate(&KeyRange::all());
+                std::mem::replace(&mut kept.inner, all)
+            }
+        }
+    }
+}
+
 /// Goes through what a snapshot sees and own writes.
 struct Walk<'t, T> {
     tables: Parts<'t>,
@@ -233,7 +312,7 @@ struct Walk<'t, T> {
     left: KeyRange,
     /// What was there when the transaction began, and what was taken of it at each end and not
     /// yielded.
-    inner: Iter<T>,
+    inner: Inner<'t, T>,
     near: [Option<T>; 2],
     own: Range<'t, Slice, Written>,
     near_own: [Option<Own<'t>>; 2],
@@ -258,44 +337,6 @@ struct Passed {
 }
 
 impl<'t, T: Shape> Walk<'t, T> {
-    /// Takes up what `ahead` has at its end, which has seen all that is not yielded.
-    fn new(tables: Parts<'t>, range: KeyRange, ahead: Option<(usize, Ahead<T>)>) -> Option<Self> {
-        tables.notes.borrow_mut().read.settle();
-        // What `ahead` goes on with is not narrowed at the other end.
-        let at = ahead.as_ref().map(|(end, _)| *end);
-        let left = tables.notes.borrow().empty.narrowed(&range, at);
-        let Some(left) = left else {
-            // That nothing is there was looked at, too.
-            tables.notes.borrow_mut().read.cover(0, &range, None);
-            return None;
-        };
-        let own = tables.writes.range::<[u8], _>(left.bounds());
-        let (mut near, is_narrowed) = ([None, None], ahead.is_some());
-        let inner = match ahead {
-            Some((end, ahead)) => {
-                near[end] = ahead.near;
-                ahead.inner
-            }
-            None => tables.iterate(&left),
-        };
-        let (near_own, flags) = ([None, None], [false; 2]);
-        let (is_begun, has_yielded) = (flags, flags);
-        let own_yielded = false;
-        Some(Self {
-            tables,
-            range,
-            left,
-            inner,
-            near,
-            own,
-            near_own,
-            is_begun,
-            has_yielded,
-            is_narrowed,
-            own_yielded,
-        })
-    }
-
     /// The next entry from an end.
     fn step(&mut self, end: usize) -> Result<Option<T>> {
         self.is_begun[end] = true;
@@ -303,9 +344,21 @@ impl<'t, T: Shape> Walk<'t, T> {
         let mut passed = Passed::default();
         let found = self.pass(end, &mut passed)?;
         self.learn(end, passed);
+        self.keep(end, found.as_ref());
         self.has_yielded[end] |= found.is_some();
         self.tables.notes.borrow_mut().read.cover(end, &self.range, found.as_ref().map(T::key));
         Ok(found)
+    }
+
+    /// Has what comes next in the snapshot kept for who asks for the first entry again; where more than that is
+    /// asked for it is not, for entries are passed that have no own write.
+    fn keep(&mut self, end: usize, found: Option<&T>) {
+        let Inner::Kept(kept) = &mut self.inner else { return };
+        kept.is_at_end = self.has_yielded == [false; 2] && !self.is_begun[1 - end];
+        if kept.is_at_end {
+            let next = if self.own_yielded { self.near[end].as_ref() } else { found };
+            kept.near = next.cloned();
+        }
     }
 
     /// Goes on to the next entry, and notes what it passes over.
@@ -344,7 +397,8 @@ impl<'t, T: Shape> Walk<'t, T> {
         let far = 1 - end;
         loop {
             if self.near[end].is_none() {
-                let next = if end == 0 { self.inner.next() } else { self.inner.next_back() };
+                let inner = self.inner.get();
+                let next = if end == 0 { inner.next() } else { inner.next_back() };
                 self.near[end] = next.transpose()?.or_else(|| self.near[far].take());
             }
             let near = self.near[end].as_ref();
@@ -357,7 +411,7 @@ impl<'t, T: Shape> Walk<'t, T> {
             }
             // Nothing is left up to where that begins: not asked for one by one.
             self.near[end] = None;
-            self.inner = self.tables.iterate(&self.left);
+            *self.inner.get() = self.tables.iterate(&self.left);
         }
         if self.near_own[end].is_none() {
             let next = if end == 0 { self.own.next() } else { self.own.next_back() };
@@ -438,7 +492,8 @@ impl<T: Shape> FusedIterator for TransactionIter<'_, T> {}
 
 impl<T> fmt::Debug for TransactionIter<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let range = self.walk.as_ref().map(|walk| walk.as_ref().map(|walk| &walk.range));
+        let begin = self.begin.as_ref().map(|begin| &begin.range);
+        let range = self.walk.as_ref().map(|walk| walk.as_ref().map(|walk| &walk.range).or(begin));
         f.debug_struct("TransactionIter").field("range", &range).finish_non_exhaustive()
     }
 }

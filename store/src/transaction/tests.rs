@@ -1,6 +1,6 @@
 //! Looking at a keyspace within a transaction: what it sees, and how many steps that takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Transaction;
 use crate::engine::Engine;
@@ -31,7 +31,7 @@ fn steps(transaction: &Transaction) -> u64 {
 fn drain(
     entries: u32,
     next: impl Fn(&mut Transaction, &Keyspace) -> Result<Option<Vec<u8>>>,
-) -> u64 {
+) -> (u64, u64) {
     let (store, all) = filled(Engine::Bplus, entries);
     let mut transaction = store.begin().unwrap();
     for _ in 0..entries {
@@ -41,10 +41,11 @@ fn drain(
     assert_eq!(next(&mut transaction, &all).unwrap(), None);
     let table = &transaction.tables[0];
     assert!(table.notes.borrow().empty.len() <= 2, "they are one interval");
+    let begun = table.notes.borrow().begun;
     let steps = steps(&transaction);
     transaction.commit().unwrap();
     assert!(all.is_empty().unwrap());
-    steps
+    (steps, begun)
 }
 
 fn key_of(
@@ -56,7 +57,7 @@ fn key_of(
 #[test]
 fn taking_out_what_is_at_an_end_costs_the_same_each_time() {
     const ENTRIES: u32 = 5_000;
-    let ways: [(&str, u64); 6] = [
+    let ways: [(&str, (u64, u64)); 6] = [
         ("first", drain(ENTRIES, |tx, all| Ok(tx.first(all)?.map(|(key, _)| key.to_vec())))),
         ("last", drain(ENTRIES, |tx, all| Ok(tx.last(all)?.map(|(key, _)| key.to_vec())))),
         ("iter", drain(ENTRIES, |tx, all| key_of(tx.iter(all).next()))),
@@ -69,7 +70,9 @@ fn taking_out_what_is_at_an_end_costs_the_same_each_time() {
             }),
         ),
     ];
-    for (way, steps) in ways {
+    for (way, (steps, begun)) in ways {
+        // Of pairs what was fetched is there when somebody asks again.
+        assert!(way == "keys" || begun <= 2, "{way}: {begun} times for {ENTRIES} entries");
         assert!(steps <= 3 * u64::from(ENTRIES) + 10, "{way}: {steps} steps for {ENTRIES} entries");
     }
 }
@@ -294,4 +297,64 @@ fn what_is_looked_up_for_a_snapshot_counts_as_kept_for_it() {
     assert!(bytes() <= before);
     drop(older);
     assert_eq!(bytes(), 0);
+}
+
+/// What was fetched at the ends is there for whoever asks again, in whatever order that is.
+#[test]
+fn ends_that_are_asked_for_in_any_order_are_those_of_a_map() {
+    for seed in 0..40 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (store, all) = filled(Engine::Bplus, 40);
+        let mut transaction = store.begin().unwrap();
+        let key = |random: &mut fastrand::Rng| number(random.u32(0..45)).to_vec();
+        let mut models = vec![(0..40).map(|at| number(at).to_vec()).collect::<BTreeSet<_>>()];
+        for _ in 0..300 {
+            let (low, way, at_end) = (key(&mut random), random.u8(0..10), random.bool());
+            let low = if random.bool() { number(3).to_vec() } else { low };
+            let depth = models.len();
+            let model = &mut models[depth - 1];
+            match way {
+                0 => {
+                    transaction.insert(&all, &low, "own").unwrap();
+                    model.insert(low);
+                }
+                1 => {
+                    transaction.remove(&all, &low).unwrap();
+                    model.remove(&low);
+                }
+                2 if depth < 4 => {
+                    transaction.set_savepoint();
+                    let model = model.clone();
+                    models.push(model);
+                }
+                3 if depth > 1 => {
+                    transaction.undo_savepoint();
+                    models.pop();
+                }
+                _ => {
+                    let is_all = way < 7;
+                    let low = if is_all { Vec::new() } else { low };
+                    let mut left = model.range(low.clone()..);
+                    let mut entries = match is_all {
+                        true => transaction.iter(&all),
+                        false => transaction.range(&all, &low[..]..),
+                    };
+                    let mut found = Vec::new();
+                    for _ in 0..random.usize(1..4).min(random.usize(1..4)) {
+                        let at_end = if way == 9 { random.bool() } else { at_end };
+                        let (one, other) = match at_end {
+                            true => (key_of(entries.next_back()).unwrap(), left.next_back()),
+                            false => (key_of(entries.next()).unwrap(), left.next()),
+                        };
+                        assert_eq!(one.as_ref(), other, "seed {seed}");
+                        found.extend(one);
+                    }
+                    if let Some(key) = found.first().filter(|_| random.bool()) {
+                        transaction.remove(&all, key).unwrap();
+                        model.remove(key);
+                    }
+                }
+            }
+        }
+    }
 }
