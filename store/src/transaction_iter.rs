@@ -278,6 +278,7 @@ impl<'t, T> Begin<'t, T> {
 }
 
 /// What a snapshot sees, as it is walked through.
+#[expect(clippy::large_enum_variant, reason = "there is one for each iterator, on the stack")]
 enum Inner<'t, T> {
     Own(Iter<T>),
     /// Stays with the transaction: who takes entries out from an end asks again.
