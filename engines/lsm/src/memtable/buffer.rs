@@ -283,3 +283,16 @@ pub(crate) fn prove<'h, R: Read>(
     let what = "is in a record of a buffer that has been changed";
     proved().ok_or_else(|| damaged(chunk + at as u64, what))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_made_for_a_record_has_room_for_it_beside_what_is_kept() {
+        for len in (1..70_000).chain((70_000..3_000_000).step_by(997)) {
+            let capacity = len + 2 * kept_bytes(len);
+            assert!(capacity - kept_bytes(capacity) >= len, "{len} of {capacity} bytes");
+        }
+    }
+}
