@@ -13,6 +13,7 @@ use adamant_heap::{Transaction, View};
 use adamant_lsm::{CopyLimits, Error as LsmError, Glance, Lsm, LsmCheck, NEWEST};
 use adamant_slice::Slice;
 use adamant_trees::Pair;
+use adamant_wire::key::NEXT;
 
 use crate::error::{Error, Result};
 use crate::forest::Forest;
@@ -231,7 +232,7 @@ pub(crate) struct Foreseen {
 fn next_key(key: &[u8]) -> Option<Vec<u8>> {
     let mut next = key.to_vec();
     if next.len() < KEY_BYTES_MAX {
-        next.push(0);
+        next.extend_from_slice(NEXT);
         return Some(next);
     }
     // No key is longer, so what begins with it is no key.

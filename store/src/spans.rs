@@ -3,13 +3,13 @@
 //! Purpose: what a transaction has looked at, and where it knows that nothing is left: both grow at
 //! an end, one key after the other, and stay one interval.
 //! Invariants: intervals do not overlap and do not touch. Each begins with a key (the empty one is
-//! below all) and ends before another, or has no end. The key that follows `key` is `key` and a
-//! zero byte. Thread safety: none of its own.
+//! below all) and ends before another, or has no end. Thread safety: none of its own.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
 use adamant_slice::Slice;
+use adamant_wire::key::NEXT;
 
 use crate::bounds::{Direction, KeyRange};
 use crate::limits::KEY_BYTES_MAX;
@@ -26,7 +26,7 @@ pub(crate) struct Spans {
 
 /// The key that follows this one.
 pub(crate) fn after(key: &[u8]) -> Slice {
-    Slice::fused(key, &[0])
+    Slice::fused(key, NEXT)
 }
 
 /// The first key within a lower bound.

@@ -3,6 +3,9 @@
 //! Purpose: what structures keep of keys, so that most of them need not be read, and the one comparison that
 //! they all make.
 
+/// What, behind a key, makes the key that follows it: nothing lies between these two.
+pub const NEXT: &[u8] = &[0];
+
 /// The 8 bytes of a key after `skip` as a number that compares as they do; zeros stand for bytes
 /// beyond its end, so that of keys with equal numbers the bytes decide.
 #[inline]

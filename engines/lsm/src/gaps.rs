@@ -14,6 +14,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use adamant_slice::Slice;
+use adamant_wire::key::NEXT;
 use adamant_wire::mutants::is_planted;
 use parking_lot::RwLock;
 
@@ -90,13 +91,13 @@ impl Gaps {
             return;
         }
         let gaps = &mut self.state.write().gaps;
-        gaps.cut(key, &[key, &[0]].concat());
+        gaps.cut(key, &[key, NEXT].concat());
         bound(gaps);
     }
 
     /// Values were written from one key to another.
     pub(crate) fn fill_between(&self, first: &[u8], last: &[u8]) {
-        self.state.write().gaps.cut(first, &[last, &[0]].concat());
+        self.state.write().gaps.cut(first, &[last, NEXT].concat());
     }
 
     /// A range was made empty by who has the turn to write.
@@ -195,7 +196,7 @@ impl<'g> Steps<'g> {
             self.end.clear();
             self.end.extend_from_slice(gap.map_or(key, |gap| &gap.end));
             if gap.is_none() {
-                self.end.push(0);
+                self.end.extend_from_slice(NEXT);
             }
         }
         self.steps += if gap.is_some() { GAP_STEPS } else { 1 };

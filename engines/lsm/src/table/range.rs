@@ -10,6 +10,8 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use adamant_wire::key::NEXT;
+
 use super::in_row::InRow;
 use super::index;
 use super::reader::Table;
@@ -43,8 +45,7 @@ pub struct TableRange {
 impl Table {
     /// The entries with keys between the bounds, all versions of them. Reads nothing yet.
     pub fn range(self: &Arc<Self>, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> TableRange {
-        // Keys are bytes, so what is just above a key is the key and a zero.
-        let above = |key: &[u8]| [key, &[0]].concat();
+        let above = |key: &[u8]| [key, NEXT].concat();
         let lower = match lower {
             Bound::Included(key) => Some(key.to_vec()),
             Bound::Excluded(key) => Some(above(key)),

@@ -113,6 +113,26 @@ fn keyspaces_are_apart() {
 }
 
 #[test]
+fn keyspaces_have_types() {
+    let shell = Shell::new();
+    let store = adamant::Store::open(shell.path("store")).unwrap();
+    store.keyspace("ages").unwrap().typed::<String, u32>().unwrap();
+    store.keyspace("bytes").unwrap();
+    store.close().unwrap();
+    let listed = String::from_utf8(shell.ok(["keyspace", "list", "store"])).unwrap();
+    assert!(listed.contains("\"ages\"  keys String, values u32\n"), "{listed}");
+    assert!(listed.ends_with("\"bytes\"\n"), "{listed}");
+    let listed = String::from_utf8(shell.ok(["keyspace", "list", "store", "--json"])).unwrap();
+    let of: Vec<Value> =
+        listed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let expected = r#"{"key":{"name":"String","version":1},"value":{"name":"u32","version":1}}"#;
+    assert_eq!((of[0]["types"].to_string(), &of[1]["types"]), (expected.to_owned(), &Value::Null));
+    // By bytes, whatever they are.
+    shell.ok(["set", "store", "ada", "four", "--keyspace", "ages"]);
+    assert_eq!(shell.ok(["get", "store", "ada", "--keyspace", "ages"]), b"four");
+}
+
+#[test]
 fn keyspaces_have_engines() {
     let shell = Shell::new();
     shell.ok(["keyspace", "create", "store", "words", "--engine", "critbit"]);
