@@ -175,24 +175,15 @@ impl<'t> TransactionIter<'t> {
     fn shaped<T: Shape>(self, shaped: fn(Iter) -> Iter<T>) -> TransactionIter<'t, T> {
         let begin =
             self.begin.map(|Begin { tables, range, .. }| Begin { tables, range, kept: None });
+        let end = |End { near, near_own, is_begun, has_yielded }: End<'t, (Slice, Slice)>| {
+            let near = near.map(|(key, value)| T::of_pair(key, value));
+            End { near, near_own, is_begun, has_yielded }
+        };
         let shape = |walk: Walk<'t, (Slice, Slice)>| {
-            let Walk { tables, range, left, inner, near, .. } = walk;
-            let Walk { own, near_own, is_begun, has_yielded, is_narrowed, own_yielded, .. } = walk;
-            let near = near.map(|pair| pair.map(|(key, value)| T::of_pair(key, value)));
+            let Walk { tables, range, left, inner, own, ends, is_narrowed, own_yielded } = walk;
             let inner = Inner::Own(shaped(inner.into_own(&tables)));
-            Walk {
-                tables,
-                range,
-                left,
-                inner,
-                near,
-                own,
-                near_own,
-                is_begun,
-                has_yielded,
-                is_narrowed,
-                own_yielded,
-            }
+            let ends = ends.map(end);
+            Walk { tables, range, left, inner, own, ends, is_narrowed, own_yielded }
         };
         TransactionIter { begin, walk: self.walk.map(|walk| walk.map(shape)) }
     }
@@ -245,7 +236,8 @@ impl<'t, T> Begin<'t, T> {
             tables.notes.borrow_mut().read.cover(0, &range, None);
             return None;
         };
-        let (mut near, own) = ([None, None], tables.writes.range::<[u8], _>(left.bounds()));
+        let own = tables.writes.range::<[u8], _>(left.bounds());
+        let mut ends = [End::new(), End::new()];
         let inner = match kept {
             None => Inner::Own(tables.iterate(&left)),
             Some(kept) => {
@@ -254,26 +246,13 @@ impl<'t, T> Begin<'t, T> {
                 }
                 let kept =
                     kept.get_or_insert_with(|| Ahead::new(range.clone(), tables.iterate(&left)));
-                near[end] = kept.near.take();
+                ends[end].near = kept.near.take();
                 kept.is_at_end = false;
                 Inner::Kept(kept)
             }
         };
-        let (near_own, flags) = ([None, None], [false; 2]);
-        let (is_begun, has_yielded) = (flags, flags);
-        Some(Walk {
-            tables,
-            range,
-            left,
-            inner,
-            near,
-            own,
-            near_own,
-            is_begun,
-            has_yielded,
-            is_narrowed: is_ahead,
-            own_yielded: false,
-        })
+        let (is_narrowed, own_yielded) = (is_ahead, false);
+        Some(Walk { tables, range, left, inner, own, ends, is_narrowed, own_yielded })
     }
 }
 
@@ -311,19 +290,31 @@ struct Walk<'t, T> {
     range: KeyRange,
     /// The keys that may be left; moves where it is known that nothing is.
     left: KeyRange,
-    /// What was there when the transaction began, and what was taken of it at each end and not
-    /// yielded.
+    /// What was there when the transaction began.
     inner: Inner<'t, T>,
-    near: [Option<T>; 2],
     own: Range<'t, Slice, Written>,
-    near_own: [Option<Own<'t>>; 2],
-    /// Whether something was asked for at an end, and whether something was yielded there.
-    is_begun: [bool; 2],
-    has_yielded: [bool; 2],
+    /// The low one and the high one.
+    ends: [End<'t, T>; 2],
     /// Whether what is next of `inner` may lie before all that is left: to be looked at next.
     is_narrowed: bool,
     /// Whether what was yielded last is an own write.
     own_yielded: bool,
+}
+
+/// An end of a walk.
+struct End<'t, T> {
+    /// What was taken there of what was there before, and of own writes, and not yielded.
+    near: Option<T>,
+    near_own: Option<Own<'t>>,
+    /// Whether something was asked for there, and whether something was yielded.
+    is_begun: bool,
+    has_yielded: bool,
+}
+
+impl<T> End<'_, T> {
+    fn new() -> Self {
+        Self { near: None, near_own: None, is_begun: false, has_yielded: false }
+    }
 }
 
 /// A write of the transaction.
@@ -340,13 +331,13 @@ struct Passed {
 impl<'t, T: Shape> Walk<'t, T> {
     /// The next entry from an end.
     fn step(&mut self, end: usize) -> Result<Option<T>> {
-        self.is_begun[end] = true;
+        self.ends[end].is_begun = true;
         self.own_yielded = false;
         let mut passed = Passed::default();
         let found = self.pass(end, &mut passed)?;
         self.learn(end, passed);
         self.keep(end, found.as_ref());
-        self.has_yielded[end] |= found.is_some();
+        self.ends[end].has_yielded |= found.is_some();
         self.tables.notes.borrow_mut().read.cover(end, &self.range, found.as_ref().map(T::key));
         Ok(found)
     }
@@ -355,9 +346,10 @@ impl<'t, T: Shape> Walk<'t, T> {
     /// asked for it is not, for entries are passed that have no own write.
     fn keep(&mut self, end: usize, found: Option<&T>) {
         let Inner::Kept(kept) = &mut self.inner else { return };
-        kept.is_at_end = self.has_yielded == [false; 2] && !self.is_begun[1 - end];
+        let [this, other] = [&self.ends[end], &self.ends[1 - end]];
+        kept.is_at_end = !this.has_yielded && !other.has_yielded && !other.is_begun;
         if kept.is_at_end {
-            let next = if self.own_yielded { self.near[end].as_ref() } else { found };
+            let next = if self.own_yielded { this.near.as_ref() } else { found };
             kept.near = next.cloned();
         }
     }
@@ -366,20 +358,21 @@ impl<'t, T: Shape> Walk<'t, T> {
     fn pass(&mut self, end: usize, passed: &mut Passed) -> Result<Option<T>> {
         loop {
             self.fill(end)?;
-            let order = match (&self.near_own[end], &self.near[end]) {
+            let End { near, near_own, .. } = &mut self.ends[end];
+            let order = match (&near_own, &near) {
                 (None, None) => return Ok(None),
-                (None, Some(_)) => return Ok(self.near[end].take()),
+                (None, Some(_)) => return Ok(near.take()),
                 (Some(_), None) => Ordering::Less,
                 (Some((key, _)), Some(other)) if end == 0 => (*key).cmp(other.key()),
                 (Some((key, _)), Some(other)) => other.key().cmp(key),
             };
             if order.is_gt() {
-                return Ok(self.near[end].take());
+                return Ok(near.take());
             }
             if order.is_eq() {
-                self.near[end] = None;
+                *near = None;
             }
-            let Some((key, written)) = self.near_own[end].take() else { continue };
+            let Some((key, written)) = near_own.take() else { continue };
             if let Some(value) = written.value() {
                 self.own_yielded = true;
                 return Ok(Some(T::of_pair(key.clone(), value)));
@@ -397,12 +390,12 @@ impl<'t, T: Shape> Walk<'t, T> {
     fn fill(&mut self, end: usize) -> Result<()> {
         let far = 1 - end;
         loop {
-            if self.near[end].is_none() {
+            if self.ends[end].near.is_none() {
                 let inner = self.inner.get();
                 let next = if end == 0 { inner.next() } else { inner.next_back() };
-                self.near[end] = next.transpose()?.or_else(|| self.near[far].take());
+                self.ends[end].near = next.transpose()?.or_else(|| self.ends[far].near.take());
             }
-            let near = self.near[end].as_ref();
+            let near = self.ends[end].near.as_ref();
             if !self.is_narrowed {
                 break;
             }
@@ -411,12 +404,12 @@ impl<'t, T: Shape> Walk<'t, T> {
                 break;
             }
             // Nothing is left up to where that begins: not asked for one by one.
-            self.near[end] = None;
+            self.ends[end].near = None;
             *self.inner.get() = self.tables.iterate(&self.left);
         }
-        if self.near_own[end].is_none() {
+        if self.ends[end].near_own.is_none() {
             let next = if end == 0 { self.own.next() } else { self.own.next_back() };
-            self.near_own[end] = next.or_else(|| self.near_own[far].take());
+            self.ends[end].near_own = next.or_else(|| self.ends[far].near_own.take());
         }
         #[cfg(test)]
         {
@@ -428,7 +421,7 @@ impl<'t, T: Shape> Walk<'t, T> {
     /// Goes on behind the keys around this one under which nothing is; false if that is the end.
     /// Not where the other end was begun with, whose place is not kept: there is less to be spared.
     fn jump(&mut self, end: usize, key: &Slice) -> bool {
-        if self.is_begun[1 - end] {
+        if self.ends[1 - end].is_begun {
             return true;
         }
         let notes = self.tables.notes.borrow();
@@ -451,14 +444,15 @@ impl<'t, T: Shape> Walk<'t, T> {
     /// Remembers what was passed over, if that spares something to those who come by later.
     fn learn(&mut self, end: usize, passed: Passed) {
         let Passed { first: Some(first), last: Some(last), count } = passed else { return };
+        let has_yielded = self.ends[end].has_yielded;
         let empty = &mut self.tables.notes.borrow_mut().empty;
-        let is_worth_it = !self.has_yielded[end] || count >= WORTH_NOTING || empty.touches(&first);
+        let is_worth_it = !has_yielded || count >= WORTH_NOTING || empty.touches(&first);
         if !is_worth_it {
             return;
         }
         // From the end of the range, if nothing came before.
         let (lower, upper) = self.range.bounds();
-        match (end, self.has_yielded[end]) {
+        match (end, has_yielded) {
             (0, false) => empty.insert(spans::start_of(lower), Some(spans::after(&last))),
             (0, true) => empty.insert(first, Some(spans::after(&last))),
             (_, false) => empty.insert(last, spans::end_of(upper)),
