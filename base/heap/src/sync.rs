@@ -1,11 +1,13 @@
 //! The locks and atomics of what loom looks into, in one place so that it can stand in for them.
 //!
 //! Purpose: `RUSTFLAGS="--cfg loom" cargo test -p adamant-heap --lib every_order` explores the orders in
-//! which lanes take numbers and threads go through the gate of the image, as readers and otherwise, and pin
-//! what they see.
+//! which lanes take numbers, writers take turns, and threads go through the gate of the image, as readers
+//! and otherwise, and pin what they see.
 
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use std::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 #[cfg(not(loom))]
 pub(crate) use std::thread::yield_now;
 
@@ -46,6 +48,10 @@ mod stand_ins {
             self.0.notify_all();
         }
 
+        pub(crate) fn notify_one(&self) {
+            self.0.notify_one();
+        }
+
         pub(crate) fn wait<'m, T>(&self, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
             self.0.wait(guard).expect("no panic")
         }
@@ -82,7 +88,35 @@ pub(crate) fn sleep<'m, T>(changed: &Condvar, guard: MutexGuard<'m, T>) -> Mutex
     guard
 }
 
-/// The same, but not for long: for loom, which has no time, it ends at once.
+/// Sleeps until it is told of a change, but not beyond a moment; whether that came first. For loom, which has no time, it may
+/// always have.
+pub(crate) fn sleep_until<'m, T>(
+    lock: &'m Mutex<T>,
+    changed: &Condvar,
+    guard: MutexGuard<'m, T>,
+    end: std::time::Instant,
+) -> (MutexGuard<'m, T>, bool) {
+    #[cfg(loom)]
+    let slept = {
+        let _ = end;
+        (nap(lock, changed, guard, std::time::Duration::ZERO), true)
+    };
+    #[cfg(not(loom))]
+    let slept = {
+        let _ = lock;
+        let mut guard = guard;
+        let is_late = changed.wait_until(&mut guard, end).timed_out();
+        (guard, is_late)
+    };
+    slept
+}
+
+/// Whether a moment has come: for loom, not yet.
+pub(crate) fn is_over(end: std::time::Instant) -> bool {
+    !cfg!(loom) && std::time::Instant::now() >= end
+}
+
+/// Sleeps until it is told of a change, but not for long: for loom, which has no time, it ends at once.
 pub(crate) fn nap<'m, T>(
     lock: &'m Mutex<T>,
     changed: &Condvar,

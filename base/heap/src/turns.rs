@@ -12,20 +12,23 @@
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::MutexGuard;
+
+use crate::sync::{
+    AtomicBool, AtomicU32, Condvar, Mutex, Ordering, in_total_order, is_over, sleep, sleep_until,
+};
 
 /// Looks at a turn that is taken before sleeping; with the pauses between them some 20 us, about
 /// what it costs to sleep and be woken.
-const LOOKS: u32 = 32;
+const LOOKS: u32 = if cfg!(loom) { 1 } else { 32 };
 /// Pauses of the processor between two looks: a thread that comes back at once has a few turns in
 /// a row, with what it works on still in its cache.
-const PAUSES: u32 = 32;
+const PAUSES: u32 = if cfg!(loom) { 0 } else { 32 };
 /// After so many turns a sleeper is woken although others wait awake, about every 0.5 ms: so none
 /// sleeps much longer than that for each one before it.
-const TURNS_FAIR: u32 = 256;
+const TURNS_FAIR: u32 = if cfg!(loom) { u32::MAX } else { 256 };
 
 /// The queue, and what only whoever has a turn touches.
 #[derive(Debug)]
@@ -72,6 +75,17 @@ impl<T> DerefMut for Turn<'_, T> {
     }
 }
 
+/// What came of going to sleep.
+#[derive(Clone, Copy, Debug)]
+enum Slept {
+    /// The turn was free by then.
+    HasTurn,
+    /// It was told to wake up.
+    Woken,
+    /// The moment has come.
+    Late,
+}
+
 impl<T> Turns<T> {
     pub(crate) fn new(value: T) -> Self {
         Self {
@@ -79,8 +93,8 @@ impl<T> Turns<T> {
             awake: AtomicU32::new(0),
             asleep: AtomicU32::new(0),
             ended: AtomicU32::new(0),
-            woken: Mutex::new(0),
-            wake: Condvar::new(),
+            woken: Mutex::default(),
+            wake: Condvar::default(),
             looks: AtomicU32::new(0),
             value: UnsafeCell::new(value),
         }
@@ -106,17 +120,20 @@ impl<T> Turns<T> {
     #[cold]
     fn wait_until(&self, end: Instant) -> bool {
         self.awake.fetch_add(1, Ordering::SeqCst);
+        let mut is_late = false;
         loop {
             let has_turn = self.look();
-            if has_turn || Instant::now() >= end {
+            if has_turn || is_late || is_over(end) {
                 self.awake.fetch_sub(1, Ordering::SeqCst);
                 if !has_turn {
                     self.wake_in_its_place();
                 }
                 return has_turn;
             }
-            if self.sleep(Some(end)) {
-                return true;
+            match self.sleep(Some(end)) {
+                Slept::HasTurn => return true,
+                Slept::Woken => {}
+                Slept::Late => is_late = true,
             }
         }
     }
@@ -124,6 +141,7 @@ impl<T> Turns<T> {
     /// For one who was awake and gives up: the end of a turn may have counted on it to take the
     /// next one.
     fn wake_in_its_place(&self) {
+        in_total_order();
         let is_taken = self.taken.load(Ordering::SeqCst);
         if !is_taken
             && self.asleep.load(Ordering::SeqCst) > 0
@@ -142,7 +160,7 @@ impl<T> Turns<T> {
     fn wait_long(&self) {
         self.awake.fetch_add(1, Ordering::SeqCst);
         while !self.look() {
-            if self.sleep(None) {
+            if let Slept::HasTurn = self.sleep(None) {
                 return;
             }
         }
@@ -170,6 +188,9 @@ impl<T> Turns<T> {
     /// some 100 microseconds, which opening a store alone should not cost.
     #[cold]
     fn count_looks(&self) -> u32 {
+        if cfg!(loom) {
+            return LOOKS;
+        }
         // With one processor whoever looks keeps the one it waits for from running.
         let is_single = std::thread::available_parallelism().is_ok_and(|count| count.get() == 1);
         let looks = if is_single { 1 } else { LOOKS };
@@ -177,33 +198,32 @@ impl<T> Turns<T> {
         looks
     }
 
-    /// Sleeps until woken, or until that moment, which counts as awake again, or finds that it has
-    /// the turn: true.
-    fn sleep(&self, end: Option<Instant>) -> bool {
+    /// Sleeps until woken, or until that moment, which counts as awake again, unless it finds that it
+    /// has the turn.
+    fn sleep(&self, end: Option<Instant>) -> Slept {
         let mut woken = self.woken.lock();
         self.asleep.fetch_add(1, Ordering::SeqCst);
         self.awake.fetch_sub(1, Ordering::SeqCst);
+        in_total_order();
         if self.taken.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
             self.asleep.fetch_sub(1, Ordering::SeqCst);
-            return true;
+            return Slept::HasTurn;
         }
         while *woken == 0 {
-            let is_late = match end {
-                Some(end) => self.wake.wait_until(&mut woken, end).timed_out(),
-                None => {
-                    self.wake.wait(&mut woken);
-                    false
-                }
+            let is_late;
+            (woken, is_late) = match end {
+                Some(end) => sleep_until(&self.woken, &self.wake, woken, end),
+                None => (sleep(&self.wake, woken), false),
             };
             // Nobody was told to wake up who has not: this one counts as asleep still.
             if is_late && *woken == 0 {
                 self.asleep.fetch_sub(1, Ordering::SeqCst);
                 self.awake.fetch_add(1, Ordering::SeqCst);
-                return false;
+                return Slept::Late;
             }
         }
         *woken -= 1;
-        false
+        Slept::Woken
     }
 
     /// Wakes one sleeper, if there still is one.
@@ -224,17 +244,18 @@ impl<T> Drop for Turn<'_, T> {
     fn drop(&mut self) {
         let turns = self.0;
         turns.taken.store(false, Ordering::SeqCst);
+        in_total_order();
         if turns.asleep.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let ended = turns.ended.fetch_add(1, Ordering::Relaxed);
+        let ended = turns.ended.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         if turns.awake.load(Ordering::SeqCst) == 0 || ended.is_multiple_of(TURNS_FAIR) {
             turns.wake_one();
         }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::Barrier;
 
@@ -322,5 +343,75 @@ mod tests {
         }));
         assert!(panic.is_err());
         drop(turns.wait());
+    }
+}
+
+/// Every order in which threads can take turns, as memory may show it to them.
+#[cfg(all(test, loom))]
+mod every_order {
+    use std::sync::Arc;
+
+    use loom::cell::UnsafeCell;
+    use loom::thread;
+
+    use super::*;
+
+    /// What whoever has a turn changes: loom tells when two do so at once, and when all sleep.
+    type Counted = Turns<UnsafeCell<u32>>;
+
+    fn explore<const N: usize>(threads: [fn(&Counted) -> bool; N], last: fn(&Counted) -> bool) {
+        let mut builder = loom::model::Builder::new();
+        // Waiting for each other has too many orders for all of them.
+        builder.preemption_bound = Some(2);
+        builder.check(move || {
+            let turns = Arc::new(Counted::new(UnsafeCell::new(0)));
+            let threads = threads.map(|work| {
+                let turns = Arc::clone(&turns);
+                thread::spawn(move || work(&turns))
+            });
+            let mut had = u32::from(last(&turns));
+            for thread in threads {
+                had += u32::from(thread.join().expect("no panic"));
+            }
+            // SAFETY: all others have ended.
+            turns.wait().with(|count| assert_eq!(unsafe { *count }, had, "turns"));
+            assert_eq!(turns.asleep.load(Ordering::SeqCst), 0, "asleep");
+            assert_eq!(turns.awake.load(Ordering::SeqCst), 0, "awake");
+            assert_eq!(*turns.woken.lock(), 0, "told to wake up");
+        });
+    }
+
+    fn change(turn: &Turn<'_, UnsafeCell<u32>>) {
+        // SAFETY: there is one turn at a time, which is what is tested.
+        turn.with_mut(|count| unsafe { *count += 1 });
+    }
+
+    fn wait(turns: &Counted) -> bool {
+        change(&turns.wait());
+        true
+    }
+
+    fn wait_within(turns: &Counted) -> bool {
+        let turn = turns.wait_within(Duration::from_secs(1));
+        turn.as_ref().map(change).is_some()
+    }
+
+    #[test]
+    fn turns_never_overlap_and_nobody_sleeps_for_ever() {
+        explore([wait, wait], wait);
+    }
+
+    #[test]
+    fn who_gives_up_leaves_nobody_asleep() {
+        explore([wait, wait_within], wait);
+        explore([wait_within, wait_within], wait);
+    }
+
+    #[test]
+    fn one_that_comes_back_leaves_nobody_asleep() {
+        explore([wait, wait], |turns| {
+            drop(turns.wait());
+            wait(turns)
+        });
     }
 }
