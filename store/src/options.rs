@@ -192,10 +192,11 @@ impl Options {
     }
 
     /// Bytes of addresses that the pool takes, which is how large it can become while the store is
-    /// open. Addresses are no memory; a process has about 128 TiB of them. A pool that outgrows its
-    /// own meets an error that is one of space
-    /// ([`Error::is_out_of_space`](crate::Error::is_out_of_space)). Default: `u64::MAX`, which is
-    /// 64 GiB, or sixteen times what the pool has when it is opened.
+    /// open. Addresses are no memory; a process has about 128 TiB of them. Default: `u64::MAX`,
+    /// which is 64 GiB, or sixteen times what the pool has when it is opened; a pool that outgrows
+    /// these takes as many again, on Linux and where they are still free behind its own, up to
+    /// 1 TiB. Where they are not, or beyond a bound that was set, it meets an error that is one of
+    /// space ([`Error::is_out_of_space`](crate::Error::is_out_of_space)).
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

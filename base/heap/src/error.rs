@@ -114,9 +114,9 @@ impl fmt::Display for Error {
             }
             Self::AddressesExhausted { bytes, bytes_max } => write!(
                 f,
-                "the pool needs {bytes} bytes of addresses and has {bytes_max}; open the store \
-                 with a larger address_bytes_max; without one it takes sixteen times what the \
-                 pool has by then"
+                "the pool needs {bytes} bytes of addresses and has {bytes_max}, and none are free \
+                 behind these; open the store with a larger address_bytes_max; without one it takes \
+                 sixteen times what the pool has by then"
             ),
             Self::WrongLayout { place, expected, found, advice } => {
                 write!(f, "{place}: expected {expected}, found {found}; {advice}")

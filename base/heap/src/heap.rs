@@ -72,7 +72,8 @@ pub struct Options {
     /// within the calls that need them.
     pub background: bool,
     /// Address space to reserve: the largest size that the heap can grow to while it is open.
-    /// `u64::MAX`: 64 GiB, or sixteen times what the heap has.
+    /// `u64::MAX`: 64 GiB, or sixteen times what the heap has, and twice as many each time that they
+    /// are used up, where those behind are free.
     pub address_bytes_max: u64,
     /// Whether an empty directory becomes a new heap; else it is an error.
     pub create: bool,
@@ -145,7 +146,8 @@ pub struct Stats {
     pub pool_bytes: u64,
     /// Bytes up to the last page ever allocated; 0 once the heap is closed.
     pub used_bytes: u64,
-    /// Bytes of address space reserved: the heap cannot grow beyond while open.
+    /// Bytes of address space reserved: where the heap needs more while it is open, see
+    /// [`Options::address_bytes_max`].
     pub address_bytes: u64,
     /// Freed blocks and extents that are not reusable yet because of pins.
     pub quarantined: u64,

@@ -46,8 +46,8 @@ use crate::written::Written;
 const STEP_BYTES: u64 = 2 << 20;
 /// Addresses that a heap takes unless it is told how many: so many, or so many times what it has. A
 /// process has 128 TiB, and may have a thousand stores.
-const ADDRESS_BYTES: u64 = 64 << 30;
-const ADDRESS_FACTOR: u64 = 16;
+const ADDRESS_BYTES: u64 = if cfg!(test) { ZONE_BYTES } else { 64 << 30 };
+const ADDRESS_FACTOR: u64 = if cfg!(test) { 1 } else { 16 };
 /// Kind and flags of the first page of a run that is not open, as they lie in its descriptor.
 const RUN: u16 = KIND_RUN as u16;
 /// The same of its later pages.
@@ -67,6 +67,8 @@ pub(crate) enum Mapping {
 pub(crate) struct Image {
     data: Region,
     tables: Region,
+    /// Whether more addresses are taken when these are used up.
+    is_extended: bool,
     pages: AtomicU64,
     gate: Gate,
     before: Guarded,
@@ -333,14 +335,16 @@ impl Image {
         is_bounded: bool,
     ) -> Result<Self> {
         let bytes_min = (pages * PAGE_BYTES).max(ZONE_BYTES);
+        let is_extended = bytes_max == u64::MAX;
         let bytes_max = match bytes_max {
             u64::MAX => bytes_min.saturating_mul(ADDRESS_FACTOR).max(ADDRESS_BYTES),
             bytes_max => bytes_max,
         };
         let bytes_max = bytes_max.min(HEAP_BYTES_MAX).max(bytes_min);
-        let data = Region::reserve(bytes_max, bytes_min)?;
+        let reserve = if is_extended { Region::reserve_growing } else { Region::reserve };
+        let data = reserve(bytes_max, bytes_min)?;
         let table_bytes = data.bytes() / PAGE_BYTES * DESCRIPTOR_BYTES;
-        let tables = Region::reserve(table_bytes, table_bytes)?;
+        let tables = reserve(table_bytes, table_bytes)?;
         let shared = (mapping == Mapping::Shared).then(|| Arc::clone(pool));
         let is_bounded = is_bounded && mapping == Mapping::Private && pool.drops_private();
         let written = is_bounded.then(|| Written::new(data.bytes() / PAGE_BYTES));
@@ -348,7 +352,8 @@ impl Image {
         let is_copied = mapping == Mapping::Private && !is_bounded && pages > 0;
         let copies = is_copied.then(|| (Copies::new(pages), Arc::clone(pool)));
         let (pages, gate, before) = (AtomicU64::new(pages), Gate::default(), Guarded::default());
-        let image = Self { data, tables, pages, gate, before, shared, written, copies };
+        let image =
+            Self { data, tables, is_extended, pages, gate, before, shared, written, copies };
         // SAFETY: the regions were reserved above, no reference into them exists yet.
         unsafe { image.map_pages(pool, 0, image.pages())? };
         Ok(image)
@@ -444,18 +449,31 @@ impl Image {
         self.gate.enter(preferred)
     }
 
-    /// Data pages that the reserved address range can hold.
+    /// Data pages that the reserved address range can hold by now.
     pub(crate) fn pages_max(&self) -> u64 {
-        self.data.bytes() / PAGE_BYTES
+        (self.data.bytes() / PAGE_BYTES).min(self.tables.bytes() / DESCRIPTOR_BYTES)
     }
 
-    /// Whether there are addresses for so many data pages.
+    /// Sees to it that there are addresses for so many data pages: twice as many as before, unless
+    /// they are bounded, or others have those behind. Nothing moves.
     ///
     /// # Errors
     /// `Error::AddressesExhausted`.
-    pub(crate) fn has_addresses(&self, pages: u64) -> Result<()> {
+    pub(crate) fn need_addresses(&self, pages: u64) -> Result<()> {
         if pages <= self.pages_max() {
             return Ok(());
+        }
+        if self.is_extended && pages <= HEAP_BYTES_MAX / PAGE_BYTES {
+            let twice = (2 * self.pages_max()).min(HEAP_BYTES_MAX / PAGE_BYTES).max(pages);
+            let extend = |pages: u64| {
+                self.data.extend(pages * PAGE_BYTES)?;
+                self.tables.extend(pages * DESCRIPTOR_BYTES)
+            };
+            // What is left of a longer one that failed is of use to the shorter one.
+            let is_longer = extend(twice).is_ok() || extend(pages).is_ok();
+            if is_longer && pages <= self.pages_max() {
+                return Ok(());
+            }
         }
         let (bytes, bytes_max) = (pages * PAGE_BYTES, self.pages_max() * PAGE_BYTES);
         Err(Error::AddressesExhausted { bytes, bytes_max })
@@ -464,7 +482,7 @@ impl Image {
     /// Makes data pages up to `pages` exist, zeroed. The file must already back them. To be called
     /// by one thread at a time.
     pub(crate) fn grow(&self, pages: u64) -> Result<()> {
-        self.has_addresses(pages)?;
+        self.need_addresses(pages)?;
         let before = self.pages();
         if let Some(pool) = &self.shared {
             if pages > before {

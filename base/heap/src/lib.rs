@@ -53,6 +53,8 @@ mod seat;
 mod thread;
 mod readers;
 mod gate;
+mod zones;
+
 mod written;
 mod keyed;
 mod before;

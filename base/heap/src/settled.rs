@@ -7,7 +7,6 @@
 //! time, and before any of its blocks is handed out: so nobody reads a page for its checksum while
 //! a block of it is filled.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_wire::mutants::is_planted;
@@ -17,25 +16,26 @@ use crate::error::Result;
 use crate::image::Image;
 use crate::journals::Journal;
 use crate::layout::{PAGE_BYTES, TABLE_BASE, ZONE_PAGES, ZONE_TABLE_PAGES, descriptor_offset};
+use crate::zones::Zones;
 
 /// Words of the bits of a zone: its data pages, then the pages of its descriptors.
 const ZONE_WORDS: usize = ((ZONE_PAGES + ZONE_TABLE_PAGES) / 64) as usize;
 
 /// The bits of a zone: 8 KiB, made when one of them is first set.
-type Zone = OnceLock<Box<[AtomicU64; ZONE_WORDS]>>;
+type Zone = Box<[AtomicU64; ZONE_WORDS]>;
 
 /// One bit for every page of a heap.
 #[derive(Debug)]
 pub(crate) struct Settled {
-    zones: Box<[Zone]>,
+    zones: Zones<Zone>,
     verifying: Mutex<()>,
 }
 
 impl Settled {
-    /// All pages of a heap of up to `pages_max` pages, none settled.
+    /// All pages of a heap with addresses for `pages_max` pages, none settled.
     pub(crate) fn new(pages_max: u64) -> Self {
-        let zones = pages_max.div_ceil(ZONE_PAGES);
-        Self { zones: (0..zones).map(|_| Zone::new()).collect(), verifying: Mutex::new(()) }
+        let zones = Zones::new(pages_max.div_ceil(ZONE_PAGES));
+        Self { zones, verifying: Mutex::new(()) }
     }
 
     /// Zone, word and bit of the page at a heap offset.
@@ -58,7 +58,7 @@ impl Settled {
     #[inline]
     pub(crate) fn is_settled(&self, offset: u64) -> bool {
         let (zone, word, bit) = Self::place(offset);
-        let words = self.zones.get(zone).and_then(OnceLock::get);
+        let words = self.zones.get(zone);
         let word = words.and_then(|words| words.get(word));
         word.is_some_and(|word| word.load(Ordering::Acquire) & bit != 0)
     }
@@ -69,9 +69,8 @@ impl Settled {
         let mut page = offset - offset % PAGE_BYTES;
         while page < offset + len {
             let (zone, word, bit) = Self::place(page);
-            if let Some(zone) = self.zones.get(zone) {
-                let words =
-                    zone.get_or_init(|| Box::new([const { AtomicU64::new(0) }; ZONE_WORDS]));
+            let none = || Box::new([const { AtomicU64::new(0) }; ZONE_WORDS]);
+            if let Some(words) = self.zones.get_or_make(zone, none) {
                 // Looked at first: a locked instruction costs more than the rest of this.
                 if let Some(word) = words.get(word)
                     && word.load(Ordering::Relaxed) & bit == 0

@@ -523,9 +523,8 @@ impl<'h> Supply<'h> {
         let step = growth_step(image.pages());
         let needed = pages.next_multiple_of(CHUNK_PAGES);
         let wanted = needed.max((image.pages() + step).next_multiple_of(CHUNK_PAGES));
-        let pages_max = image.pages_max();
-        image.has_addresses(needed)?;
-        let wanted = wanted.min(pages_max);
+        image.need_addresses(needed)?;
+        let wanted = wanted.min(image.pages_max());
         match self.journal.grow(wanted) {
             Err(error) if error.is_out_of_space() && wanted > needed => {
                 self.journal.grow(needed)?;

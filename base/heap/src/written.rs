@@ -17,11 +17,11 @@
 //! file does not have.
 
 use adamant_wire::mutants::is_planted;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use crate::layout::{PAGE_BYTES, TABLE_BASE, ZONE_PAGES};
 use crate::seat::wait;
+use crate::zones::Zones;
 
 /// Pages of a piece: 2 MiB, which a huge page can back.
 pub(crate) const PIECE_PAGES: u64 = 512;
@@ -71,7 +71,7 @@ impl Default for Zone {
 /// The stamps of a heap.
 #[derive(Debug)]
 pub(crate) struct Written {
-    zones: Box<[OnceLock<Zone>]>,
+    zones: Zones<Zone>,
     epoch: AtomicU32,
     /// The piece that is being dropped from, plus one; 0: none.
     dropping: AtomicU64,
@@ -95,10 +95,10 @@ impl Drop for Dropping<'_> {
 }
 
 impl Written {
-    /// Nothing is stamped, of a heap of up to `pages_max` pages.
+    /// Nothing is stamped, of a heap with addresses for `pages_max` pages.
     pub(crate) fn new(pages_max: u64) -> Self {
         Self {
-            zones: (0..pages_max.div_ceil(ZONE_PAGES)).map(|_| OnceLock::new()).collect(),
+            zones: Zones::new(pages_max.div_ceil(ZONE_PAGES)),
             epoch: AtomicU32::new(1),
             dropping: AtomicU64::new(0),
             dirty_bytes: AtomicI64::new(0),
@@ -149,11 +149,11 @@ impl Written {
     }
 
     fn known(&self, page: u64) -> Option<&Zone> {
-        self.zones.get((page / ZONE_PAGES) as usize)?.get()
+        self.zones.get((page / ZONE_PAGES) as usize)
     }
 
     fn zone(&self, page: u64) -> Option<&Zone> {
-        Some(self.zones.get((page / ZONE_PAGES) as usize)?.get_or_init(Zone::default))
+        self.zones.get_or_make((page / ZONE_PAGES) as usize, Zone::default)
     }
 
     fn piece(&self, piece: u64) -> Option<&Piece> {

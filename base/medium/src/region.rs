@@ -1,7 +1,9 @@
-//! A contiguous range of addresses, reserved once and filled piece by piece.
+//! A contiguous range of addresses, reserved once, filled piece by piece, and made longer where the
+//! addresses behind it are free.
 //!
 //! Purpose: a pool grows without ever moving, so an offset stays an address plus a constant.
-//! Invariants: the range belongs to this process alone and is unmapped on drop; a page is either
+//! Invariants: the range belongs to this process alone and is unmapped on drop; it never becomes shorter
+//! and its base stays; a page is either
 //! inaccessible (never committed) or readable and writable; it goes back by `release` only, the
 //! memory behind it also by `drop_pages`. The base is
 //! aligned to 2 MiB, so that aligned offsets can become huge pages.
@@ -12,6 +14,7 @@ use std::ffi::c_void;
 use std::io;
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
@@ -27,20 +30,23 @@ const HUGE_PAGE_BYTES: u64 = 2 << 20;
 const MOVES_MAX: usize = 16;
 /// Bytes that [`Region::fill`] asks its source for at a time.
 const FILL_BYTES: u64 = 1 << 20;
+/// Addresses behind a region that are left free for it: as many as it has, so many times.
+const ROOM_FACTOR: u64 = 7;
 
 /// A reserved range of addresses.
 #[derive(Debug)]
 pub struct Region {
     base: NonNull<u8>,
-    bytes: u64,
+    /// Grows, with `mapped` locked.
+    bytes: AtomicU64,
     page_bytes: u64,
     /// What is mapped of it, as addresses: where, and how many bytes.
     mapped: Mutex<Vec<(usize, usize)>>,
     fork: ForkGuard,
 }
 
-// SAFETY: the region is plain memory of the process, not tied to the thread that mapped it; its
-// own fields never change after `reserve`.
+// SAFETY: the region is plain memory of the process, not tied to the thread that mapped it; of its
+// own fields only the length changes after `reserve`, under a lock.
 unsafe impl Send for Region {}
 // SAFETY: `&Region` gives out a raw pointer and calls mprotect, which the kernel serialises;
 // access through the pointer is the unsafe business of whoever uses it.
@@ -55,6 +61,20 @@ impl Region {
     /// `Error::AddressSpace` when not even `bytes_min` bytes are to be had; `Error::Advice` when
     /// the system gives them, but not what keeps them from the child of a fork.
     pub fn reserve(bytes_max: u64, bytes_min: u64) -> Result<Region> {
+        Self::reserve_any(bytes_max, bytes_min, 0)
+    }
+
+    /// The same, of a region that may be [made longer](Region::extend): where that can be, seven
+    /// times as many addresses behind it are free then. What is mapped later takes the upper end of
+    /// them first.
+    ///
+    /// # Errors
+    /// As [`Region::reserve`].
+    pub fn reserve_growing(bytes_max: u64, bytes_min: u64) -> Result<Region> {
+        Self::reserve_any(bytes_max, bytes_min, ROOM_FACTOR)
+    }
+
+    fn reserve_any(bytes_max: u64, bytes_min: u64, room_factor: u64) -> Result<Region> {
         let refused = |source| Error::AddressSpace { needed_bytes: bytes_min, source };
         let too_many = || refused(io::Error::from(rustix::io::Errno::NOMEM));
         let round = |bytes: u64| bytes.max(1).checked_next_multiple_of(HUGE_PAGE_BYTES);
@@ -62,7 +82,7 @@ impl Region {
         let mut bytes = round(bytes_max).ok_or_else(too_many)?.max(bytes_least);
         let fork = ForkGuard::new()?;
         loop {
-            match Self::map(bytes, fork) {
+            match Self::map(bytes, room_factor, fork) {
                 Ok(region) => return Ok(region),
                 Err(Error::AddressSpace { source, .. }) if bytes == bytes_least => {
                     return Err(refused(source));
@@ -77,7 +97,7 @@ impl Region {
     }
 
     /// Maps `bytes` inaccessible bytes (a multiple of 2 MiB) at an address aligned to 2 MiB.
-    fn map(bytes: u64, fork: ForkGuard) -> Result<Region> {
+    fn map(bytes: u64, room_factor: u64, fork: ForkGuard) -> Result<Region> {
         let refused =
             |error: Errno| Error::AddressSpace { needed_bytes: bytes, source: error.into() };
         // The kernel aligns to small pages only; 2 MiB more leave room to align by ourselves.
@@ -85,26 +105,70 @@ impl Region {
             .checked_add(HUGE_PAGE_BYTES)
             .and_then(|sum| usize::try_from(sum).ok())
             .ok_or_else(|| refused(Errno::NOMEM))?;
-        let flags = MapFlags::PRIVATE | no_reserve();
-        // SAFETY: without MAP_FIXED the kernel picks addresses that nothing else uses.
-        let address = unsafe {
-            rustix::mm::mmap_anonymous(ptr::null_mut(), mapping_bytes, ProtFlags::empty(), flags)
-        }
-        .map_err(refused)?;
+        let address =
+            map_with_room(mapping_bytes, bytes.saturating_mul(room_factor)).map_err(refused)?;
         let mapping = NonNull::new(address).ok_or_else(|| refused(Errno::NOMEM))?;
         let padding = address.addr().next_multiple_of(HUGE_PAGE_BYTES as usize) - address.addr();
         // SAFETY: the padding is less than 2 MiB, the mapping more than 2 MiB: it stays inside.
         let base = unsafe { mapping.cast::<u8>().add(padding) };
         let page_bytes = rustix::param::page_size() as u64;
         let mapped = Mutex::new(vec![(address.expose_provenance(), mapping_bytes)]);
-        let region = Region { base, bytes, page_bytes, mapped, fork };
+        let region = Region { base, bytes: AtomicU64::new(bytes), page_bytes, mapped, fork };
         advise(base.cast(), bytes as usize)?;
         Ok(region)
     }
 
     /// Bytes reserved.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    /// Makes the region `bytes` bytes long, rounded up to whole 2 MiB, if nothing else lies right
+    /// behind it; it never becomes shorter. What is in it stays where it is.
+    ///
+    /// # Errors
+    /// `Error::AddressSpace` where something lies there, or the system cannot tell; `Error::Advice`
+    /// as [`Region::reserve`]. Then nothing happened.
+    #[cfg(target_os = "linux")]
+    pub fn extend(&self, bytes: u64) -> Result<()> {
+        let refused =
+            |error: Errno| Error::AddressSpace { needed_bytes: bytes, source: error.into() };
+        let base = self.base.as_ptr().addr();
+        let bytes = bytes.checked_next_multiple_of(HUGE_PAGE_BYTES);
+        let end = bytes.and_then(|bytes| base.checked_add(usize::try_from(bytes).ok()?));
+        let (Some(bytes), Some(end)) = (bytes, end) else { return Err(refused(Errno::NOMEM)) };
+        let mut mapped = self.mapped();
+        let Some((first, len)) = mapped.last_mut() else { return Err(refused(Errno::NOMEM)) };
+        let at = *first + *len;
+        if end > at {
+            let flags = MapFlags::PRIVATE | no_reserve() | MapFlags::FIXED_NOREPLACE;
+            let (wanted, count) = (ptr::without_provenance_mut(at), end - at);
+            // SAFETY: such a mapping replaces nothing, and addresses that nobody has are nobody's.
+            let found =
+                unsafe { rustix::mm::mmap_anonymous(wanted, count, ProtFlags::empty(), flags) };
+            let found = found.map_err(refused)?;
+            let is_there = found.expose_provenance() == at;
+            let advised = advise_if(is_there, found, count);
+            if !is_there || advised.is_err() {
+                // SAFETY: it was just mapped, and nobody knows of it. Kernels before 4.17 take the
+                // address for a wish.
+                unsafe { unmap(found.addr(), count) };
+                advised?;
+                return Err(refused(Errno::EXIST));
+            }
+            *len += count;
+        }
+        self.bytes.fetch_max(bytes, Ordering::Release);
+        Ok(())
+    }
+
+    /// Other systems cannot say that nothing is to be replaced.
+    ///
+    /// # Errors
+    /// `Error::AddressSpace`.
+    #[cfg(not(target_os = "linux"))]
+    pub fn extend(&self, bytes: u64) -> Result<()> {
+        if bytes <= self.bytes() { Ok(()) } else { Err(self.beyond(0, bytes)) }
     }
 
     /// Tells whether this is a fork's child of the process that reserved the region, and does not
@@ -132,7 +196,7 @@ impl Region {
         let start = offset - offset % self.page_bytes;
         let end =
             offset.checked_add(len).and_then(|end| end.checked_next_multiple_of(self.page_bytes));
-        let end = end.filter(|&end| end <= self.bytes).ok_or_else(|| self.beyond(offset, len))?;
+        let end = end.filter(|&end| end <= self.bytes()).ok_or_else(|| self.beyond(offset, len))?;
         let address = self.address(start).cast::<c_void>();
         // SAFETY: the whole pages lie in our own mapping, checked above. Making them accessible
         // takes nothing from anyone.
@@ -158,7 +222,7 @@ impl Region {
     /// Nobody has a reference into the range, or touches it before it is committed or mapped anew.
     pub unsafe fn release(&self, offset: u64, len: u64) -> Result<()> {
         let aligned = offset.is_multiple_of(self.page_bytes) && len.is_multiple_of(self.page_bytes);
-        if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes) {
+        if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes()) {
             return Err(self.beyond(offset, len));
         }
         if len == 0 {
@@ -219,7 +283,7 @@ impl Region {
     #[cfg(target_os = "linux")]
     pub(crate) unsafe fn drop_pages(&self, offset: u64, len: u64) -> rustix::io::Result<()> {
         let aligned = offset.is_multiple_of(self.page_bytes) && len.is_multiple_of(self.page_bytes);
-        if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes) {
+        if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes()) {
             return Err(rustix::io::Errno::INVAL);
         }
         if len == 0 {
@@ -235,7 +299,7 @@ impl Region {
     /// first stored to; no byte changes. A hint: what cannot be done is done at the first store.
     pub fn populate(&self, offset: u64, len: u64) {
         let aligned = offset.is_multiple_of(self.page_bytes) && len.is_multiple_of(self.page_bytes);
-        let is_inside = offset.checked_add(len).is_some_and(|end| end <= self.bytes);
+        let is_inside = offset.checked_add(len).is_some_and(|end| end <= self.bytes());
         if aligned && is_inside && len > 0 {
             populate(self.address(offset).cast(), len as usize);
         }
@@ -244,7 +308,7 @@ impl Region {
     /// How many pages of a range of whole ones this process has looked at since they were mapped or
     /// dropped; 0 where the system does not say. 8 bytes are read for each.
     pub fn touched_pages(&self, offset: u64, len: u64) -> u64 {
-        if offset.checked_add(len).is_none_or(|end| end > self.bytes) || len == 0 {
+        if offset.checked_add(len).is_none_or(|end| end > self.bytes()) || len == 0 {
             return 0;
         }
         let first = self.address(offset).addr() as u64 / self.page_bytes;
@@ -263,7 +327,7 @@ impl Region {
     #[cfg(target_os = "linux")]
     pub(crate) unsafe fn move_from(&self, offset: u64, source: &Region, len: u64) -> Result<()> {
         use rustix::mm::MremapFlags;
-        if offset.checked_add(len).is_none_or(|end| end > self.bytes) || len > source.bytes {
+        if offset.checked_add(len).is_none_or(|end| end > self.bytes()) || len > source.bytes() {
             return Err(self.beyond(offset, len));
         }
         let (from, to) = (source.address(0).cast(), self.address(offset).cast::<c_void>());
@@ -334,7 +398,7 @@ impl Region {
         flags: MapFlags,
     ) -> rustix::io::Result<()> {
         let aligned = [offset, len, file_offset].iter().all(|n| n % self.page_bytes == 0);
-        if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes) {
+        if !aligned || offset.checked_add(len).is_none_or(|end| end > self.bytes()) {
             return Err(rustix::io::Errno::INVAL);
         }
         if len == 0 {
@@ -390,7 +454,7 @@ impl Region {
     pub unsafe fn keep(&self, offset: u64, len: u64) -> Result<()> {
         let start = offset - offset % self.page_bytes;
         let end = offset.checked_add(len).map(|end| end.next_multiple_of(self.page_bytes));
-        let end = end.filter(|&end| end <= self.bytes).ok_or_else(|| self.beyond(offset, len))?;
+        let end = end.filter(|&end| end <= self.bytes()).ok_or_else(|| self.beyond(offset, len))?;
         let count = end - start;
         let copy = Region::reserve(count, count)?;
         // SAFETY: the range lies in the region, checked above, and our caller promises that it can
@@ -441,7 +505,7 @@ impl Region {
 
     /// The address of a byte whose offset was checked to be within the region.
     fn address(&self, offset: u64) -> *mut u8 {
-        debug_assert!(offset < self.bytes);
+        debug_assert!(offset < self.bytes());
         self.base.as_ptr().wrapping_add(offset as usize)
     }
 
@@ -464,6 +528,32 @@ impl Drop for Region {
             // may look.
             unsafe { unmap(address, len) };
         }
+    }
+}
+
+/// Maps inaccessible bytes where the system likes, with so many free addresses behind them if there
+/// are as many.
+fn map_with_room(mapping_bytes: usize, room: u64) -> rustix::io::Result<*mut c_void> {
+    let flags = MapFlags::PRIVATE | no_reserve();
+    let map = |count: usize| {
+        // SAFETY: without MAP_FIXED the kernel picks addresses that nothing else uses.
+        unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), count, ProtFlags::empty(), flags) }
+    };
+    let room = usize::try_from(room).ok().filter(|room| *room > 0);
+    let all = room.and_then(|room| room.checked_add(mapping_bytes));
+    let mapped = all.and_then(|all| map(all).ok().zip(Some(all)));
+    let Some((address, all)) = mapped else { return map(mapping_bytes) };
+    // SAFETY: it was just mapped, and nobody knows of it.
+    unsafe { unmap(address.expose_provenance() + mapping_bytes, all - mapping_bytes) };
+    Ok(address)
+}
+
+/// As [`advise`], where `is_wanted`.
+#[cfg(target_os = "linux")]
+fn advise_if(is_wanted: bool, address: *mut c_void, len: usize) -> Result<()> {
+    match NonNull::new(address).filter(|_| is_wanted) {
+        Some(address) => advise(address, len),
+        None => Ok(()),
     }
 }
 

@@ -70,3 +70,39 @@ fn directories_are_created_once() {
     assert!(OsDirectory::create(path.join("a/b")).is_err(), "parents are not created");
     assert!(OsDirectory::open(path.join("pool")).is_err());
 }
+
+/// What lies in it stays where it is, and what lies behind it stays what it was.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_region_becomes_longer_where_the_addresses_behind_are_free() {
+    const BYTES: u64 = 64 << 20;
+    let mut region = Region::reserve_growing(BYTES, BYTES).unwrap();
+    region.commit(0, 1).unwrap();
+    region.commit(BYTES - 4096, 4096).unwrap();
+    *byte(&mut region, BYTES - 1) = 7;
+    let base = region.base();
+    region.extend(3 * BYTES).unwrap();
+    assert_eq!((region.bytes(), region.base()), (3 * BYTES, base));
+    region.extend(BYTES).unwrap();
+    assert_eq!(region.bytes(), 3 * BYTES, "it never becomes shorter");
+    region.commit(BYTES, 2 * BYTES).unwrap();
+    *byte(&mut region, 3 * BYTES - 1) = 8;
+    assert_eq!((*byte(&mut region, BYTES - 1), *byte(&mut region, BYTES)), (7, 0));
+    region.extend(u64::MAX).unwrap_err();
+
+    // Of two neighbours the lower one comes to an end at the other.
+    let mut others = vec![region];
+    while others.len() < 40 {
+        let other = Region::reserve(BYTES, BYTES).unwrap();
+        other.commit(0, 1).unwrap();
+        others.push(other);
+    }
+    let stopped = others.iter_mut().filter(|other| other.extend(100 << 40).is_err()).count();
+    assert!(stopped > 0, "no process has as many addresses");
+    for other in &mut others {
+        assert!(other.bytes() >= BYTES);
+        assert!([0, 7].contains(byte(other, 0)), "nothing was replaced");
+    }
+    let bytes = others[0].bytes();
+    assert_eq!((*byte(&mut others[0], BYTES - 1), bytes), (7, 3 * BYTES));
+}

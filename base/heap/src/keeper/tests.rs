@@ -259,6 +259,57 @@ fn what_a_large_commit_took_is_given_back_without_another() {
     assert!(heap.view().unwrap().block(block).unwrap().iter().all(|byte| *byte == 7));
 }
 
+/// A heap of more than its first addresses met an error of space until it was opened again. (Here
+/// these are 256 MiB.) What was lent stays where it is.
+#[test]
+fn a_heap_takes_more_addresses_when_its_first_are_used_up() {
+    for memory_bytes_max in [u64::MAX, 64 << 20] {
+        let directory = tempfile::tempdir().unwrap();
+        let heap = open(directory.path(), memory_bytes_max, true);
+        let first = heap.stats().address_bytes;
+        assert_eq!(first, 256 << 20);
+        let reserve = |bytes: u64| {
+            heap.transaction(Durability::Buffered, |tx| {
+                let block = tx.reserve(bytes)?;
+                tx.write(block, 0, 8192)?.fill(7);
+                tx.update_u64(block, 0, bytes)?;
+                Ok::<_, Error>(block)
+            })
+        };
+        let block = reserve(8192).unwrap();
+        let lent = heap.view().unwrap().lend(block, 8192).unwrap();
+        let place = lent.as_ptr();
+        let mut blocks = vec![(block, 8192)];
+        for mib in [200, 150, 700] {
+            blocks.push((reserve(mib << 20).unwrap(), mib << 20));
+        }
+        let stats = heap.stats();
+        assert!(stats.address_bytes >= stats.pool_bytes && stats.pool_bytes > 4 * first);
+        assert_eq!(heap.view().unwrap().block(block).unwrap().as_ptr(), place);
+        assert!(lent[8..].iter().all(|byte| *byte == 7));
+        for (block, bytes) in &blocks {
+            let view = heap.view().unwrap();
+            let found = view.block(*block).unwrap();
+            assert!(found.len() as u64 >= *bytes && found[8191] == 7);
+        }
+        assert!(heap.check().unwrap().is_clean());
+        drop(heap);
+        assert!(lent[8..].iter().all(|byte| *byte == 7), "as long as it lives");
+    }
+}
+
+#[test]
+fn a_bound_of_addresses_is_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = crate::Options { address_bytes_max: 256 << 20, ..Default::default() };
+    let medium = Arc::new(OsDirectory::create(directory.path()).unwrap());
+    let heap = Heap::open(medium, options).unwrap().0;
+    let done = heap.transaction(Durability::Buffered, |tx| tx.reserve(300 << 20));
+    let error = done.unwrap_err();
+    assert!(error.is_out_of_space() && error.to_string().contains("address_bytes_max"));
+    assert_eq!(heap.stats().address_bytes, 256 << 20);
+}
+
 fn open_huge(path: &Path, memory_bytes_max: u64, background: bool) -> Heap {
     let options = crate::Options {
         memory_bytes_max,

@@ -1,0 +1,88 @@
+//! Something for each zone of a heap, which may grow beyond the addresses that it was opened with.
+//!
+//! Purpose: what is known of zones is looked up at nearly each store; so it is in one list, for the zones
+//! that there were addresses for at first, and in one more for each doubling of these.
+//! Invariants: what is there never moves.
+//! Thread safety: any thread; what is not there yet is made once.
+
+use std::sync::OnceLock;
+
+/// Lists beyond the first: each has as many zones as all before it.
+const DOUBLINGS: usize = 24;
+
+type List<T> = Box<[OnceLock<T>]>;
+
+/// What is known of each zone.
+#[derive(Debug)]
+pub(crate) struct Zones<T> {
+    first: List<T>,
+    later: [OnceLock<List<T>>; DOUBLINGS],
+}
+
+fn list<T>(zones: usize) -> List<T> {
+    (0..zones).map(|_| OnceLock::new()).collect()
+}
+
+impl<T> Zones<T> {
+    /// Nothing yet, of so many zones and of those that come.
+    pub(crate) fn new(zones: u64) -> Self {
+        Self { first: list(zones.max(1) as usize), later: [const { OnceLock::new() }; DOUBLINGS] }
+    }
+
+    /// What is known of a zone.
+    #[inline]
+    pub(crate) fn get(&self, zone: usize) -> Option<&T> {
+        match self.first.get(zone) {
+            Some(known) => known.get(),
+            None => {
+                let (list, index) = self.later(zone);
+                self.later.get(list)?.get()?.get(index)?.get()
+            }
+        }
+    }
+
+    /// The same, made if there is nothing yet. `None` beyond all that a heap can have.
+    #[inline]
+    pub(crate) fn get_or_make(&self, zone: usize, make: impl FnOnce() -> T) -> Option<&T> {
+        match self.first.get(zone) {
+            Some(known) => Some(known.get_or_init(make)),
+            None => self.make_later(zone, make),
+        }
+    }
+
+    #[cold]
+    fn make_later(&self, zone: usize, make: impl FnOnce() -> T) -> Option<&T> {
+        let (index, within) = self.later(zone);
+        let later = self.later.get(index)?.get_or_init(|| list(self.first.len() << index));
+        Some(later.get(within)?.get_or_init(make))
+    }
+
+    /// Which list a zone beyond the first one is in, and where.
+    fn later(&self, zone: usize) -> (usize, usize) {
+        let first = self.first.len();
+        let index = (zone / first).ilog2() as usize;
+        (index, zone - (first << index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_zone_has_a_place_of_its_own() {
+        for first in [1, 3, 256] {
+            let zones = Zones::new(first);
+            for zone in (0..5_000).rev() {
+                assert_eq!(zones.get(zone), None);
+                assert_eq!(zones.get_or_make(zone, || zone), Some(&zone));
+            }
+            for zone in 0..5_000 {
+                assert_eq!(zones.get_or_make(zone, || 0), Some(&zone));
+                assert_eq!(zones.get(zone), Some(&zone));
+            }
+            assert_eq!(zones.get(usize::MAX), None);
+            assert_eq!(zones.get_or_make(usize::MAX, || 0), None);
+        }
+    }
+}
