@@ -118,6 +118,11 @@ impl Gaps {
         self.state.write().epoch += 1;
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.state.read().gaps.len()
+    }
+
     /// Removed entries that scans stepped over since the last memtable was frozen.
     pub(crate) fn stepped(&self) -> u64 {
         self.stepped.load(Ordering::Relaxed)

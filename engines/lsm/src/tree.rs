@@ -451,6 +451,11 @@ impl Lsm {
         self.gaps.stepped()
     }
 
+    /// Ranges that are remembered as having nothing in them: those that scans pass by.
+    pub fn gaps(&self) -> usize {
+        self.gaps.len()
+    }
+
     /// Whether the active memtable is to be written to a table when nobody writes: scans have
     /// stepped over entries that are removed.
     pub fn wants_flush_at_rest(&self) -> bool {

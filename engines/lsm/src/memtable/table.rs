@@ -463,9 +463,6 @@ impl Copy<'_> {
         let covers = &mut self.wanted.covers.iter();
         let is_removed = place.kind == EntryKind::Tombstone
             || covers.any(|cover| cover.over(key).is_some_and(|o| o.sequence >= place.sequence));
-        if is_removed && let Some(gap) = (self.wanted.gap)(key) {
-            return Ok(Copying::Passes(gap));
-        }
         let limits = &self.wanted.limits;
         let is_full = self.seen >= limits.entries_max
             || self.piece.len() >= limits.entries_max.saturating_add(REMOVED_MAX)
@@ -481,7 +478,9 @@ impl Copy<'_> {
         self.seen += usize::from(!is_removed);
         self.last.clear();
         self.last.extend_from_slice(key);
-        Ok(Copying::Goes)
+        // The scan is told of the gap by one of its keys, so that many side by side become one.
+        let gap = if is_removed { (self.wanted.gap)(key) } else { None };
+        Ok(gap.map_or(Copying::Goes, Copying::Passes))
     }
 }
 

@@ -213,3 +213,29 @@ fn a_queue_finds_its_ends_without_stepping_over_what_was_taken_out() {
         done.unwrap();
     }
 }
+
+/// A scan steps over so many removed entries at once, and leaves a gap: those side by side become one.
+#[test]
+fn gaps_side_by_side_become_one() {
+    const ENTRIES: u32 = 20_000;
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let mut options = small_options();
+    options.memtable_bytes_max = 64 << 20;
+    let store = Store::open(&directory, options).unwrap();
+    let keys: Vec<_> = (0..ENTRIES).map(|at| at.swap_bytes().to_le_bytes()).collect();
+    for value in [Some(&b"item"[..]), None] {
+        let changes = keys.iter().map(|key| (&key[..], value));
+        let written =
+            store.heap.transaction(Durability::Buffered, |tx| store.tree.write(tx, changes));
+        written.unwrap();
+    }
+    for forward in [true, false, true] {
+        for _ in 0..3 {
+            let view = store.heap.view().unwrap();
+            let sequence = store.environment.sequences().visible();
+            assert!(store.first(&view, forward, sequence).unwrap().is_none());
+        }
+        assert!(store.tree.gaps() <= 2, "{} gaps", store.tree.gaps());
+    }
+    assert!(store.tree.stepped() <= u64::from(ENTRIES), "each is stepped over once");
+}

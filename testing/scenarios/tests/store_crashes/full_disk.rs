@@ -1,6 +1,6 @@
 //! The store on a disk that is full, at every point where that can happen.
 
-use adamant::{Durability, Engine};
+use adamant::{Durability, Engine, KeyspaceOptions};
 use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Promise, SimDisk, Tally};
 
@@ -34,6 +34,41 @@ fn a_full_disk_takes_removes_of_log_structured_trees() {
     let number = Engine::ALL.iter().position(|engine| *engine == Engine::Lsm);
     let outcomes = run_with(Setup { engine: number, ..Setup::default() }, 8 * STEP_BYTES);
     assert!(outcomes.closed > 1 && outcomes.refused > 5, "{outcomes:?}");
+}
+
+/// Each of many small keyspaces has a few hundred bytes for what is written to it next.
+#[test]
+fn small_keyspaces_on_a_full_disk_take_removes() {
+    const KEYSPACES: usize = 60;
+    let number = Engine::ALL.iter().position(|engine| *engine == Engine::Lsm);
+    let setup = Setup { engine: number, ..Setup::default() };
+    let disk = SimDisk::new(seed(23));
+    let store = setup.open(&disk).unwrap();
+    let options = || KeyspaceOptions::new().engine(Engine::Lsm);
+    let open = |at: usize| store.keyspace_with(&format!("user {at}"), options()).unwrap();
+    let users: Vec<_> = (0..KEYSPACES).map(open).collect();
+    disk.set_space_bytes(Some(disk.space_used_bytes() + (2 << 20)));
+    // As many entries as there is room for, of all in turn.
+    let filled = (0_u32..).find_map(|entry| {
+        let key = format!("{entry:06}");
+        let refused = users.iter().find_map(|user| user.put(&key, [7; 20]).err());
+        refused.map(|error| (entry, error))
+    });
+    let (entries, error) = filled.unwrap();
+    assert!(error.is_out_of_space() && entries >= 5, "after {entries} entries: {error}");
+    for user in &users {
+        for entry in 0..=entries {
+            user.delete(format!("{entry:06}")).unwrap();
+        }
+    }
+    assert!(users.iter().all(|user| user.is_empty().unwrap()));
+    assert_clean(&store);
+    drop((users, store));
+    let store = setup.open(&disk).unwrap();
+    assert!(
+        (0..KEYSPACES)
+            .all(|at| { store.open_keyspace(&format!("user {at}")).unwrap().is_empty().unwrap() })
+    );
 }
 
 fn run_with(setup: Setup, step_bytes: u64) -> Outcomes {
