@@ -150,7 +150,8 @@ impl Keyspace {
     /// them, or at once, the old tree is freed by commits of some thousand entries each, before this
     /// returns. A crash in between leaves the rest to the next opening. Transactions that read of the
     /// keyspace conflict. Handles to it stay good. O(log keyspaces), and of the entries for
-    /// freeing them.
+    /// freeing them. The empty tree takes a block: on a full disk, where there may be none,
+    /// `remove_range(..)` does without.
     ///
     /// ```
     /// let store = adamant::Store::in_memory()?;
