@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use adamant_heap::Salvage;
 use adamant_heap::access::Read;
-use adamant_lsm::LsmCheck;
+use adamant_lsm::{LsmCheck, LsmChecking};
 use adamant_trees::{Checking, Report};
 
 use crate::catalogue::{Catalogue, has_other_objects, is_visible, kind_of};
@@ -273,6 +273,7 @@ fn check_keyspace(
     report: &mut CheckReport,
 ) -> Result<Option<(Option<u64>, KeyspaceCheck)>> {
     let (mut checking, mut begun) = (Checking::default(), None);
+    let mut of_memtables = LsmChecking::default();
     loop {
         let view = shared.long_view()?;
         let now = match shared.catalogue().find(&view, name) {
@@ -282,7 +283,8 @@ fn check_keyspace(
         // It may have another tree meanwhile.
         match shared.catalogue().map(&view, name, &now)? {
             Map::Lsm(log) => {
-                let (check, count) = (log.check(&view)?, log.tree.count());
+                let Some(check) = log.check_on(&view, &mut of_memtables)? else { continue };
+                let count = log.tree.count();
                 drop(view);
                 let blocks = check.blocks();
                 report.take_all(name, check);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use adamant_heap::access::Read;
 use adamant_heap::{Transaction, View};
-use adamant_lsm::{CopyLimits, Error as LsmError, Glance, Lsm, LsmCheck, NEWEST};
+use adamant_lsm::{CopyLimits, Error as LsmError, Glance, Lsm, LsmCheck, LsmChecking, NEWEST};
 use adamant_slice::Slice;
 use adamant_trees::Pair;
 use adamant_wire::key::NEXT;
@@ -173,6 +173,16 @@ impl Log {
     /// Begins a check of all that it has; what it says of the heap is known at once.
     pub(crate) fn check<R: Read>(&self, heap: &R) -> Result<LsmCheck> {
         self.tree.check(heap).map_err(self.wrong())
+    }
+
+    /// The same until a transaction waits for the view; `None` if there is more.
+    pub(crate) fn check_on(
+        &self,
+        view: &View<'_>,
+        checking: &mut LsmChecking,
+    ) -> Result<Option<LsmCheck>> {
+        let is_wanted = || view.is_waited_for();
+        self.tree.check_on(view, checking, &is_wanted).map_err(self.wrong())
     }
 
     /// What a closure makes of the first entries of a range, at most so many, as of a moment; with or without

@@ -4,8 +4,8 @@
 //! manifest beside the files, the levels beside their rules, counters of blob files beside what tables
 //! say of them.
 //! Invariants: nothing is changed. A check goes on after what it finds, so its report names all of it.
-//! Thread safety: any thread. The heap is looked at in the first part of a check; files, which take
-//! long, in the second, under no lock.
+//! Thread safety: any thread. The heap is looked at in the first part of a check, in several holds where
+//! others want it; files, which take long, in the second, under no lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::head;
 use crate::layers::{LEVELS, Layers, TableFile};
 use crate::manifest::{self, BlobInfo};
-use crate::memtable::{buffer_blocks, open_buffer};
+use crate::memtable::{BufferWalk, Memtable, buffer_chunks, open_buffer, read_buffer_on};
 use crate::table::{TableMeta, check_table};
 use crate::tree::Lsm;
 
@@ -168,7 +168,30 @@ impl Lsm {
     /// # Errors
     /// Those of the heap, also when the head or a buffer is none: then there is nothing to go on with.
     pub fn check<R: Read>(&self, heap: &R) -> Result<LsmCheck> {
+        let mut checking = LsmChecking::default();
+        loop {
+            if let Some(check) = self.check_on(heap, &mut checking, &|| false)? {
+                return Ok(check);
+            }
+        }
+    }
+
+    /// As [`Lsm::check`], but `None` some 2,048 records of memtables on if `is_wanted` says that
+    /// others want the heap. To be called again then, with what was seen so far; the tree may change
+    /// in between.
+    ///
+    /// # Errors
+    /// As [`Lsm::check`].
+    pub fn check_on<R: Read>(
+        &self,
+        heap: &R,
+        checking: &mut LsmChecking,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Option<LsmCheck>> {
         let layers = self.layers();
+        let Some(records) = checking.count_records(heap, &layers, is_wanted)? else {
+            return Ok(None);
+        };
         let environment = Arc::clone(self.environment());
         let head = head::read(heap, self.head())?;
         let mut findings = Vec::new();
@@ -184,16 +207,15 @@ impl Lsm {
         // The head, the manifest, the record of each file.
         let mut blocks = 1 + layers.files().count() as u64 + u64::from(layers.manifest != 0);
         let mut buffer = head.buffer.get();
-        for memtable in layers.memtables() {
+        for (memtable, records) in layers.memtables().zip(records) {
             if buffer != memtable.buffer() {
                 wrong(buffer, "is where another buffer of the tree should be");
                 break;
             }
-            let (held, records) = buffer_blocks(heap, buffer)?;
             if records != memtable.entries() {
                 wrong(buffer, "is a buffer with another number of records than its memtable has");
             }
-            blocks += held;
+            blocks += 1 + buffer_chunks(heap, buffer)?.len() as u64;
             buffer = open_buffer(heap, buffer)?.older.get();
         }
         // A manifest lists tables in whatever order.
@@ -213,7 +235,43 @@ impl Lsm {
                 wrong(listed.blob.record, "is the record of a blob file other than the one in use");
             }
         }
-        Ok(LsmCheck { environment, layers, blocks, findings })
+        Ok(Some(LsmCheck { environment, layers, blocks, findings }))
+    }
+}
+
+/// Records that are looked at in one hold, at least: some 500 us.
+const HOLD_RECORDS: u64 = 2048;
+
+/// What the first part of a check has seen of memtables, to which more is written meanwhile.
+#[derive(Debug, Default)]
+pub struct LsmChecking(Vec<(Arc<Memtable>, BufferWalk)>);
+
+impl LsmChecking {
+    /// Walks on through the records of the memtables: how many each has by now, in the order of
+    /// `layers`; `None` if others want the heap before all were seen.
+    fn count_records<R: Read>(
+        &mut self,
+        heap: &R,
+        layers: &Layers,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Option<Vec<u64>>> {
+        let before = std::mem::take(&mut self.0);
+        let walk_of = |memtable: &Arc<Memtable>| {
+            let known = before.iter().find(|(known, _)| Arc::ptr_eq(known, memtable));
+            known.map_or(BufferWalk::default(), |(_, walk)| *walk)
+        };
+        self.0 = layers.memtables().map(|one| (Arc::clone(one), walk_of(one))).collect();
+        let mut held_records = 0;
+        for (memtable, walk) in &mut self.0 {
+            let is_whole = read_buffer_on(heap, memtable.buffer(), walk, |_| {
+                held_records += 1;
+                Ok(held_records < HOLD_RECORDS || !is_wanted())
+            })?;
+            if !is_whole {
+                return Ok(None);
+            }
+        }
+        Ok(Some(self.0.iter().map(|(_, walk)| walk.records).collect()))
     }
 }
 

@@ -65,7 +65,9 @@ pub use cache::{Cache, CacheOptions};
 pub use environment::{Environment, FileCounter};
 pub use error::{Error, Result};
 pub use file::{Identity, file_name, number_of, owner_of};
-pub use inspect::{BlobStats, LevelStats, LsmCheck, LsmReport, LsmStats, MemtableStats};
+pub use inspect::{
+    BlobStats, LevelStats, LsmCheck, LsmChecking, LsmReport, LsmStats, MemtableStats,
+};
 pub use key::{
     BlobPointer, Entry, EntryKind, KEY_BYTES_MAX, Lookup, RangeTombstone, SEQUENCE_MAX,
     VALUE_BYTES_MAX, Version, check_key,

@@ -222,14 +222,14 @@ pub(super) fn chunks_and_end<R: Read>(heap: &R, block: u64) -> Result<(Vec<u64>,
     Ok((buffer.chunks[..chunks].iter().map(|chunk| chunk.get()).collect(), used))
 }
 
-/// How many blocks a buffer has, and how many records are in it. Reads all of it.
-pub(crate) fn blocks<R: Read>(heap: &R, block: u64) -> Result<(u64, u64)> {
-    let mut records = 0;
-    read(heap, block, |_| {
-        records += 1;
-        Ok(())
-    })?;
-    Ok((1 + chunks(heap, block)?.len() as u64, records))
+/// How far a walk through the records of a buffer has come, to which more may be appended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BufferWalk {
+    chunk: usize,
+    /// Bytes of that chunk.
+    at: usize,
+    /// Records so far.
+    pub(crate) records: u64,
 }
 
 /// Reads all records back, in the order in which they were appended, and proves each.
@@ -238,27 +238,47 @@ pub(crate) fn read<R: Read>(
     block: u64,
     mut each: impl FnMut(Record<'_>) -> Result<()>,
 ) -> Result<()> {
+    let each = |record: Record<'_>| each(record).map(|()| true);
+    read_on(heap, block, &mut BufferWalk::default(), each).map(drop)
+}
+
+/// Reads records back from where a walk has come to, and proves each, as long as `each` says so;
+/// whether it came to the last one.
+pub(crate) fn read_on<R: Read>(
+    heap: &R,
+    block: u64,
+    walk: &mut BufferWalk,
+    mut each: impl FnMut(Record<'_>) -> Result<bool>,
+) -> Result<bool> {
     let buffer = open(heap, block)?;
     let (chunks, used) = end_of(block, buffer)?;
-    for (index, chunk) in buffer.chunks[..chunks].iter().enumerate() {
+    while let Some(chunk) = buffer.chunks[..chunks].get(walk.chunk) {
         let bytes = heap.block(chunk.get())?;
-        let is_last = index + 1 == chunks;
+        let is_last = walk.chunk + 1 == chunks;
         let end = if is_last { used as usize } else { bytes.len() };
         let is_short = || damaged(chunk.get(), "is a chunk of a buffer that uses more of it");
-        let mut rest = bytes.get(..end).ok_or_else(is_short)?;
+        let mut rest = bytes.get(walk.at..end).ok_or_else(is_short)?;
         // What is left behind the last record of a chunk may be too short to say that it was.
         while !rest.is_empty() && (is_last || rest.len() >= END_BYTES) {
-            let place = place(block, index, end - rest.len());
+            let place = place(block, walk.chunk, walk.at);
             if !is_last && rest.starts_with(&place.end()) {
                 break;
             }
-            let offset = chunk.get() + (end - rest.len()) as u64;
+            let offset = chunk.get() + walk.at as u64;
             let wrong =
                 || damaged(offset, "is no record of a buffer, or one that has been changed");
-            each(place.take(&mut rest).ok_or_else(wrong)?)?;
+            let goes_on = each(place.take(&mut rest).ok_or_else(wrong)?)?;
+            (walk.at, walk.records) = (end - rest.len(), walk.records + 1);
+            if !goes_on {
+                return Ok(false);
+            }
         }
+        if is_last {
+            break;
+        }
+        (walk.chunk, walk.at) = (walk.chunk + 1, 0);
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The value of a record of which everything else is known, if that is what was appended. `chunk` is the

@@ -23,7 +23,9 @@ mod emptied;
 
 mod table;
 
-pub(crate) use buffer::{blocks as buffer_blocks, destroy as destroy_buffer};
+pub(crate) use buffer::{
+    BufferWalk, chunks as buffer_chunks, destroy as destroy_buffer, read_on as read_buffer_on,
+};
 pub(crate) use buffer::{create as create_buffer, forget_older, open as open_buffer};
 pub(crate) use key_walk::KeyWalk;
 pub use piece::CopyLimits;

@@ -21,11 +21,11 @@ fn half(bytes: &[u8], at: usize) -> usize {
 
 /// A block of the tree.
 #[derive(Clone, Copy, Debug)]
-struct Block {
-    kind: &'static str,
+pub(crate) struct Block {
+    pub(crate) kind: &'static str,
     at: u64,
     /// Bytes of it that are used.
-    len: usize,
+    pub(crate) len: usize,
     /// Where its checksum is, if it has one for all of it.
     sum_at: Option<usize>,
 }
@@ -45,7 +45,7 @@ fn records_end(chunk: &[u8]) -> usize {
 }
 
 /// Blocks of the tree: see `docs/format/lsm.md`.
-fn blocks(store: &Store) -> Vec<Block> {
+pub(crate) fn blocks(store: &Store) -> Vec<Block> {
     let view = store.heap.view().unwrap();
     let mut blocks = Vec::new();
     let mut add = |kind, at, len, sum_at| blocks.push(Block { kind, at, len, sum_at });
@@ -85,7 +85,7 @@ fn blocks(store: &Store) -> Vec<Block> {
 }
 
 /// Writes bytes into a block; `fits` makes its checksum fit.
-fn change(store: &Store, block: Block, at: usize, bytes: &[u8], fits: bool) {
+pub(crate) fn change(store: &Store, block: Block, at: usize, bytes: &[u8], fits: bool) {
     let done = store.heap.transaction(Durability::Buffered, |tx| {
         tx.write(block.at, at, bytes.len())?.copy_from_slice(bytes);
         if let Some(sum_at) = block.sum_at.filter(|_| fits) {

@@ -1,5 +1,6 @@
 //! The tree: on a heap, with files beside it.
 
+mod check_parts;
 mod costs;
 mod crashes;
 mod damage;
