@@ -47,10 +47,10 @@ impl Batch {
         let mut operations: Vec<Operation<'_>> = Vec::with_capacity(self.len());
         let steps = self.content.steps(&mut operations);
         let mut present = Vec::with_capacity(operations.len());
+        let is_lsm = || self.keyspaces.iter().any(|state| state.engine() == Engine::Lsm);
+        let removes = || operations.iter().all(|operation| operation.value.is_none());
         match self.commit_steps(&steps, &operations, &mut present) {
-            Err(error) if self.keyspaces.iter().any(|state| state.engine() == Engine::Lsm) => {
-                let removes = operations.iter().all(|operation| operation.value.is_none());
-                self.shared.make_room_for(error, removes)?;
+            Err(error) if is_lsm() && self.shared.makes_room_for(&error, removes()) => {
                 self.commit_steps(&steps, &operations, &mut present)
             }
             done => done,

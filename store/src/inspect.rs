@@ -281,18 +281,16 @@ fn check_keyspace(
             _ => return Ok(None),
         };
         // It may have another tree meanwhile.
-        match shared.catalogue().map(&view, name, &now)? {
+        let (blocks, entries, tree) = match shared.catalogue().map(&view, name, &now)? {
             Map::Lsm(log) => {
-                let Some(check) = log.check_on(&view, &mut of_memtables)? else { continue };
+                let Some(check) = log.check_part(&view, &mut of_memtables)? else { continue };
                 let count = log.tree.count();
                 drop(view);
                 let blocks = check.blocks();
                 report.take_all(name, check);
-                let entries = count.finish().map_err(Error::of_lsm(name))?;
                 let mut tree = Report::default();
-                tree.pairs = entries;
-                let check = KeyspaceCheck { name: name.into(), entries, tree };
-                return Ok(Some((Some(blocks), check)));
+                tree.pairs = count.finish().map_err(Error::of_lsm(name))?;
+                (Some(blocks), tree.pairs, tree)
             }
             Map::Tree(tree) => {
                 if begun.replace(tree.engine()) != Some(tree.engine()) {
@@ -304,17 +302,18 @@ fn check_keyspace(
                 }
                 let mut found = checking.report();
                 if checking.is_whole() {
-                    let (blocks, entries) = (tree.blocks(&found), tree.len(&view)?);
-                    let check = KeyspaceCheck { name: name.into(), entries, tree: found };
-                    return Ok(Some((Some(blocks), check)));
+                    (Some(tree.blocks(&found)), tree.len(&view)?, found)
+                } else {
+                    drop(view);
+                    let Some(entries) = count_beside_writers(shared, name)? else {
+                        return Ok(None);
+                    };
+                    found.pairs = entries;
+                    (None, entries, found)
                 }
-                drop(view);
-                let Some(entries) = count_beside_writers(shared, name)? else { return Ok(None) };
-                found.pairs = entries;
-                let check = KeyspaceCheck { name: name.into(), entries, tree: found };
-                return Ok(Some((None, check)));
             }
-        }
+        };
+        return Ok(Some((blocks, KeyspaceCheck { name: name.into(), entries, tree })));
     }
 }
 

@@ -176,13 +176,13 @@ impl Log {
     }
 
     /// The same until a transaction waits for the view; `None` if there is more.
-    pub(crate) fn check_on(
+    pub(crate) fn check_part(
         &self,
         view: &View<'_>,
         checking: &mut LsmChecking,
     ) -> Result<Option<LsmCheck>> {
         let is_wanted = || view.is_waited_for();
-        self.tree.check_on(view, checking, &is_wanted).map_err(self.wrong())
+        self.tree.check_part(view, checking, &is_wanted).map_err(self.wrong())
     }
 
     /// What a closure makes of the first entries of a range, at most so many, as of a moment; with or without

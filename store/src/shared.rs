@@ -387,14 +387,8 @@ impl Shared {
         done
     }
 
-    /// Makes room where something failed for lack of it, so that it is worth another try; else that
-    /// is the error.
-    #[cold]
-    pub(crate) fn make_room_for(&self, error: Error, removes: bool) -> Result<()> {
-        if self.makes_room_for(&error, removes) { Ok(()) } else { Err(error) }
-    }
-
-    /// As `make_room_for`; whether it was made.
+    /// Makes room where something failed for lack of it, so that it is worth another try; whether it
+    /// was made.
     #[cold]
     pub(crate) fn makes_room_for(&self, error: &Error, removes: bool) -> bool {
         let may_succeed = error.is_out_of_space() && !error.is_poisoned();

@@ -205,11 +205,9 @@ impl Keyspace {
     /// Does what takes room of the device; once more where there is none and some can be made.
     #[inline]
     pub(crate) fn with_room<T>(&self, removes: bool, work: impl Fn() -> Result<T>) -> Result<T> {
+        let is_lsm = || self.engine() == Engine::Lsm;
         match work() {
-            Err(error) if self.engine() == Engine::Lsm => {
-                self.shared.make_room_for(error, removes)?;
-                work()
-            }
+            Err(error) if is_lsm() && self.shared.makes_room_for(&error, removes) => work(),
             done => done,
         }
     }

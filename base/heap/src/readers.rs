@@ -721,27 +721,18 @@ mod every_order {
         explore([read_long, write], read_long);
     }
 
-    #[test]
-    fn long_readers_are_let_in_between_two_changes() {
-        explore([read_long], |behind| {
-            behind.readers.shut(OPEN);
-            behind.change();
-            behind.readers.open(READERS);
-            behind.readers.shut(READERS);
-            behind.change();
-            behind.readers.open(OPEN);
-        });
+    fn write_in_two_changes(behind: &Behind) {
+        behind.readers.shut(OPEN);
+        behind.change();
+        behind.readers.open(READERS);
+        behind.readers.shut(READERS);
+        behind.change();
+        behind.readers.open(OPEN);
     }
 
     #[test]
     fn who_waits_is_let_in_between_two_changes() {
-        explore([read], |behind| {
-            behind.readers.shut(OPEN);
-            behind.change();
-            behind.readers.open(READERS);
-            behind.readers.shut(READERS);
-            behind.change();
-            behind.readers.open(OPEN);
-        });
+        explore([read], write_in_two_changes);
+        explore([read_long], write_in_two_changes);
     }
 }

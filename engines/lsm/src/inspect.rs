@@ -170,7 +170,7 @@ impl Lsm {
     pub fn check<R: Read>(&self, heap: &R) -> Result<LsmCheck> {
         let mut checking = LsmChecking::default();
         loop {
-            if let Some(check) = self.check_on(heap, &mut checking, &|| false)? {
+            if let Some(check) = self.check_part(heap, &mut checking, &|| false)? {
                 return Ok(check);
             }
         }
@@ -182,7 +182,7 @@ impl Lsm {
     ///
     /// # Errors
     /// As [`Lsm::check`].
-    pub fn check_on<R: Read>(
+    pub fn check_part<R: Read>(
         &self,
         heap: &R,
         checking: &mut LsmChecking,

@@ -28,7 +28,7 @@ fn check(store: &Store, between: impl Fn(u32)) -> Result<(u32, LsmCheck), Error>
     loop {
         parts += 1;
         let view = store.heap.view()?;
-        if let Some(check) = store.tree.check_on(&view, &mut checking, &|| true)? {
+        if let Some(check) = store.tree.check_part(&view, &mut checking, &|| true)? {
             return Ok((parts, check));
         }
         drop(view);
