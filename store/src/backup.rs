@@ -8,12 +8,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use adamant_heap::JournalKind;
 use adamant_medium::storage::Directory;
 
 use crate::error::{Error, Result};
-use crate::open::{journal_for, options_for};
-use crate::rebuild::rebuild;
 use crate::store::Store;
 use crate::unfinished::{Unfinished, parent_of, split};
 
@@ -30,11 +27,6 @@ impl Store {
     /// Every page is verified on the way: a damaged one is an error, and not copied. Free space takes
     /// no space in the copy. Memory is bounded. Beside the copy it takes space for the log that is
     /// written meanwhile; where the device has none for that, the backup fails, and not the commits.
-    ///
-    /// A store of the undo journal has no log that a copy of pages could be completed by, so its
-    /// entries are copied, through a snapshot: what that keeps is limited by
-    /// [`Options::snapshot_bytes_max`](crate::Options::snapshot_bytes_max). Where files at the target
-    /// are no memory, such a copy has the redo journal.
     ///
     /// ```
     /// use adamant::Store;
@@ -53,8 +45,7 @@ impl Store {
     /// # Errors
     /// [`Error::TargetExists`], [`Error::TargetInside`], [`Error::Missing`] for the directory that the
     /// copy is to be in, [`Error::Locked`] when another backup to the same path is being made; no space,
-    /// damage, a store that is closed or poisoned; [`Error::SnapshotExpired`] and
-    /// [`Error::OtherObjects`] for stores of the undo journal. Nothing is left then.
+    /// damage, a store that is closed or poisoned. Nothing is left then.
     pub fn backup(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         self.refuse_inside(path)?;
@@ -86,20 +77,14 @@ impl Store {
     /// As [`Store::backup`]; the directory holds no store then, but maybe a part of one.
     pub fn backup_into(&self, directory: &Arc<dyn Directory>) -> Result<()> {
         let heap = self.shared.heap()?;
-        if heap.journal_kind() == JournalKind::Redo {
-            let forest = self.shared.catalogue().forest();
-            // From before the copy of the heap on, so that no file goes which that names.
-            let _pin = forest.pin_files();
-            heap.back_up(directory.as_ref())?;
-            if forest.environment().is_some() {
-                forest.copy_files(directory.as_ref())?;
-            }
-            return Ok(());
+        let forest = self.shared.catalogue().forest();
+        // From before the copy of the heap on, so that no file goes which that names.
+        let _pin = forest.pin_files();
+        heap.back_up(directory.as_ref())?;
+        if forest.environment().is_some() {
+            forest.copy_files(directory.as_ref())?;
         }
-        let journal = journal_for(directory.as_ref(), JournalKind::Undo)?;
-        let copy = Self::open_directory(Arc::clone(directory), options_for(journal))?;
-        rebuild(&self.shared, &copy)?;
-        copy.close()
+        Ok(())
     }
 
     /// Fails for a path within the store, which would be a copy of itself.

@@ -15,7 +15,7 @@ use adamant_medium::storage::Directory;
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
-use crate::open::{options_for, resolved};
+use crate::open::resolved;
 use crate::options::Options;
 use crate::rebuild::rebuild;
 use crate::store::Store;
@@ -59,10 +59,9 @@ pub struct Compacted {
 /// that cannot exchange two directories in one step. The store is then as it was.
 pub fn compact(path: impl AsRef<Path>) -> Result<Compacted> {
     let path = resolved(path.as_ref())?;
-    let store = Store::open_as_it_is(&path)?;
+    let store = Store::open_with(&path, Options::new().create(false))?;
     let (parent, name) = parent_of(&path)?;
-    let options = options_for(store.journal()?);
-    let unfinished = rebuild_beside(&store, parent, &name, options)?;
+    let unfinished = rebuild_beside(&store, parent, &name, Options::new())?;
     let bytes_before = bytes_of(&path);
     unfinished.replace()?;
     drop(store);

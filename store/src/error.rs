@@ -328,11 +328,6 @@ impl Error {
     pub fn is_misuse(&self) -> bool {
         matches!(self, Self::WithinExclusive | Self::Heap(HeapError::Misuse { .. }))
     }
-
-    /// Whether the store's journal needs files that are memory, and these are not.
-    pub fn is_not_direct(&self) -> bool {
-        matches!(self, Self::Medium(MediumError::NotDirect { .. }))
-    }
 }
 
 impl From<MediumError> for Error {

@@ -152,8 +152,8 @@ mod serializability;
 
 pub use adamant_heap::durability::Durability;
 pub use adamant_heap::{
-    CheckReport as HeapCheckReport, ClassOccupancy, Flushing, JournalKind, MemoryStats, Occupancy,
-    Recovery, Shrunk, Stats as HeapStats, Stretch, Usage,
+    CheckReport as HeapCheckReport, ClassOccupancy, Flushing, MemoryStats, Occupancy, Recovery,
+    Shrunk, Stats as HeapStats, Stretch, Usage,
 };
 pub use adamant_lsm::{
     BlobStats as LsmBlobs, Compression, LevelStats as LsmLevel, LsmStats, MemtableStats,

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use adamant_heap::{Flushing, Heap, JournalKind, Recovery};
+use adamant_heap::{Heap, Recovery};
 use adamant_lsm::CacheOptions;
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::names::name_of;
@@ -114,7 +114,6 @@ pub(crate) fn heap_in(
     let mut heap_options = adamant_heap::Options::default();
     heap_options.create = options.create;
     heap_options.read_only = options.read_only;
-    heap_options.journal = options.journal;
     heap_options.flushing = options.flushing;
     heap_options.log_bytes_max = options.log_bytes_max;
     heap_options.deferred_ms_max = options.deferred_ms_max;
@@ -132,30 +131,10 @@ pub(crate) fn forest_in(directory: Arc<dyn Directory>, options: &Options) -> For
     let cache =
         CacheOptions { block_bytes: options.cache_bytes_max, file_count: options.open_files_max };
     let mut lsm = options.lsm.clone();
-    if options.journal == JournalKind::Redo {
-        // The log's room is where a memtable is written to on a device that is full.
-        let room = options.log_bytes_max.max(LOG_BYTES_MIN) - LOG_BYTES_MIN / 4 * 3;
-        lsm.memtable_bytes_max = lsm.memtable_bytes_max.min(room / 4 * 3);
-    }
+    // The log's room is where a memtable is written to on a device that is full.
+    let room = options.log_bytes_max.max(LOG_BYTES_MIN) - LOG_BYTES_MIN / 4 * 3;
+    lsm.memtable_bytes_max = lsm.memtable_bytes_max.min(room / 4 * 3);
     Forest::new(directory, lsm, cache)
-}
-
-/// The journal of a new store in a directory that is made from one of some journal: the same, unless
-/// that is the undo journal and files are no memory there: it could not be opened.
-pub(crate) fn journal_for(directory: &dyn Directory, journal: JournalKind) -> Result<JournalKind> {
-    if journal == JournalKind::Redo {
-        return Ok(journal);
-    }
-    match directory.persist(Flushing::Volatile) {
-        Ok(_) => Ok(journal),
-        Err(MediumError::NotDirect { .. }) => Ok(JournalKind::Redo),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// How such a store is opened. Whoever made one on tmpfs has agreed to that.
-pub(crate) fn options_for(journal: JournalKind) -> Options {
-    Options::new().journal(journal).flushing(Flushing::Volatile)
 }
 
 /// Fails if a directory without a pool holds things that no store puts there.

@@ -1,7 +1,7 @@
 //! How a store is opened.
 
+use adamant_heap::Flushing;
 use adamant_heap::durability::Durability;
-use adamant_heap::{Flushing, JournalKind};
 use adamant_lsm::Options as LsmOptions;
 
 /// Options of a store, set one after the other.
@@ -21,7 +21,6 @@ pub struct Options {
     pub(crate) create: bool,
     pub(crate) read_only: bool,
     pub(crate) durability: Durability,
-    pub(crate) journal: JournalKind,
     pub(crate) flushing: Flushing,
     pub(crate) log_bytes_max: u64,
     pub(crate) deferred_ms_max: u64,
@@ -44,7 +43,6 @@ impl Options {
             create: true,
             read_only: false,
             durability: Durability::Sync,
-            journal: JournalKind::Redo,
             flushing: Flushing::Auto,
             log_bytes_max: 128 << 20,
             deferred_ms_max: 100,
@@ -105,33 +103,23 @@ impl Options {
         self
     }
 
-    /// How commits become durable; chosen when a store is made, and for as long as it lives: a store
-    /// of the other journal is refused. [`JournalKind::Undo`] is for directories whose files are
-    /// memory: on persistent memory, or on tmpfs with [`Options::flushing`]. Every commit is
-    /// durable there when it is visible, so all durabilities are [`Durability::Sync`].
-    /// Default: [`JournalKind::Redo`].
+    /// Which directories count as memory, whose files are then written by stores of the processor,
+    /// cache line by cache line, with one fence a commit, instead of by system calls:
+    /// [`Flushing::Auto`], persistent memory (a file system mounted with DAX);
+    /// [`Flushing::Volatile`], tmpfs too; [`Flushing::None`], either, without flushes. Elsewhere
+    /// files are files. Default: [`Flushing::Auto`].
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("app.adamant");
     ///
-    /// use adamant::{Flushing, JournalKind, Options, Store};
+    /// use adamant::{Flushing, Options, Store};
     ///
-    /// // On tmpfs, which survives the process and not the machine.
-    /// let options = Options::new().journal(JournalKind::Undo).flushing(Flushing::Volatile);
-    /// match Store::open_with(&path, options) {
-    ///     Ok(store) => store.close()?,
-    ///     Err(error) => assert!(error.is_not_direct(), "these files are no memory"),
-    /// }
+    /// // Files on tmpfs are memory, which survives the process and not the machine.
+    /// let store = Store::open_with(&path, Options::new().flushing(Flushing::Volatile))?;
+    /// # store.close()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
-    pub fn journal(mut self, journal: JournalKind) -> Self {
-        self.journal = journal;
-        self
-    }
-
-    /// Which memory the undo journal accepts. Default: [`Flushing::Auto`], persistent memory only.
     #[must_use]
     pub fn flushing(mut self, flushing: Flushing) -> Self {
         self.flushing = flushing;
@@ -218,9 +206,9 @@ impl Options {
     /// until the pool file has it; beyond the bound commits wait for that, and the memory is given
     /// back, what was written to longest ago first. What is only read is the system's cache and does not
     /// count. One transaction that writes more takes more until it has committed, and while it commits
-    /// as much again as it wrote, for its record; of such memory some 20 MiB are kept. Not for the undo
-    /// journal, whose pool is the file itself, nor for stores in memory. At least some tens of MiB, or
-    /// commits wait often. Default: `u64::MAX`, no bound.
+    /// as much again as it wrote, for its record; of such memory some 20 MiB are kept. Not for
+    /// stores in memory. At least some tens of MiB, or commits wait often. Default: `u64::MAX`, no
+    /// bound.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

@@ -1,7 +1,6 @@
 //! A store made anew from what another one holds.
 //!
-//! Purpose: a copy by content, keyspace by keyspace, for where pages cannot be copied: of the undo
-//! journal while it is used, or to leave behind the space that nothing uses.
+//! Purpose: a copy by content, keyspace by keyspace, which leaves behind the space that nothing uses.
 //! Invariants: the copy is the source at one moment, that of a snapshot. Its keyspaces have the
 //! engines, kinds and types of the source's. Memory is bounded: some entries at a time, and what
 //! the snapshot keeps.

@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use adamant_heap::{Flushing, JournalKind};
 use adamant_lsm::Options as LsmOptions;
 use adamant_medium::storage::Directory;
 use adamant_sim::{Call, Choice, Fault, SimDirectory, SimDisk, Tally};
@@ -22,7 +21,6 @@ use crate::options::Options;
 use crate::repair::save;
 use crate::store::Store;
 
-const JOURNALS: [JournalKind; 2] = [JournalKind::Redo, JournalKind::Undo];
 /// The store that others are made of, and its backup.
 const APP: &str = "app";
 const COPY: &str = "copy";
@@ -43,15 +41,15 @@ type Content = BTreeMap<String, Vec<(Slice, Slice)>>;
 
 /// What gives a store a name, and that name.
 struct Work {
-    run: fn(&SimDisk, JournalKind) -> Result<()>,
+    run: fn(&SimDisk) -> Result<()>,
     name: &'static str,
     /// The first operation by which names change begins so.
     begins: &'static str,
 }
 
 const BACKUP: Work = Work {
-    run: |disk, journal| {
-        let store = open(disk, APP, journal)?;
+    run: |disk| {
+        let store = open(disk, APP)?;
         store.copy_in(root(disk), COPY, ".backing-up")
     },
     name: COPY,
@@ -59,18 +57,18 @@ const BACKUP: Work = Work {
 };
 
 const COMPACT: Work = Work {
-    run: |disk, journal| {
-        let store = open(disk, APP, journal)?;
-        rebuild_beside(&store, root(disk), APP, options(journal))?.replace()
+    run: |disk| {
+        let store = open(disk, APP)?;
+        rebuild_beside(&store, root(disk), APP, options())?.replace()
     },
     name: APP,
     begins: "exchange app.compacting",
 };
 
 const REPAIR: Work = Work {
-    run: |disk, journal| {
+    run: |disk| {
         let source = root(disk).subdirectory(APP)?;
-        save(&source, &root(disk), APP, options(journal)).map(drop)
+        save(&source, &root(disk), APP, options()).map(drop)
     },
     name: APP,
     begins: "rename app.repairing",
@@ -81,17 +79,16 @@ fn root(disk: &SimDisk) -> Arc<dyn Directory> {
 }
 
 /// Everything within the calls, and tables of a few entries.
-fn options(journal: JournalKind) -> Options {
+fn options() -> Options {
     let mut lsm = LsmOptions::default();
     lsm.memtable_bytes_max = 1 << 10;
     lsm.table_bytes_max = 2 << 10;
     lsm.blob_bytes_min = Some(200);
-    let options = Options::new().journal(journal).flushing(Flushing::Volatile);
-    options.log_bytes_max(4 << 20).lsm(lsm).background(false)
+    Options::new().log_bytes_max(4 << 20).lsm(lsm).background(false)
 }
 
-fn open(disk: &SimDisk, name: &str, journal: JournalKind) -> Result<Store> {
-    Store::open_directory(root(disk).subdirectory(name)?, options(journal))
+fn open(disk: &SimDisk, name: &str) -> Result<Store> {
+    Store::open_directory(root(disk).subdirectory(name)?, options())
 }
 
 fn fill(store: &Store) -> Result<()> {
@@ -106,9 +103,9 @@ fn fill(store: &Store) -> Result<()> {
 }
 
 /// A disk with a store on it, closed, and all of it durable.
-fn disk_with_store(journal: JournalKind) -> (SimDisk, Content) {
+fn disk_with_store() -> (SimDisk, Content) {
     let disk = SimDisk::new(5);
-    let store = open(&disk, APP, journal).unwrap();
+    let store = open(&disk, APP).unwrap();
     fill(&store).unwrap();
     let content = content_of(&store);
     store.close().unwrap();
@@ -130,8 +127,8 @@ fn is_there(disk: &SimDisk, name: &str) -> bool {
 }
 
 /// Commits under a name, durably.
-fn write_later(disk: &SimDisk, name: &str, journal: JournalKind) {
-    let store = open(disk, name, journal).unwrap();
+fn write_later(disk: &SimDisk, name: &str) {
+    let store = open(disk, name).unwrap();
     disk.mark(BEGUN);
     store.open_keyspace("tree").unwrap().insert(LATER, "").unwrap();
     disk.mark(DURABLE);
@@ -139,9 +136,9 @@ fn write_later(disk: &SimDisk, name: &str, journal: JournalKind) {
 
 /// Opens what has a name, and panics unless that is the content, whole, with what was written later if
 /// `mark` says that it has to be there, or may.
-fn judge(disk: &SimDisk, name: &str, journal: JournalKind, content: &Content, mark: u64) {
+fn judge(disk: &SimDisk, name: &str, content: &Content, mark: u64) {
     assert!(is_there(disk, name), "{name} is gone");
-    let store = open(disk, name, journal).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let store = open(disk, name).unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut found = content_of(&store);
     let tree = found.get_mut("tree").unwrap_or_else(|| panic!("{name} has no such keyspace"));
     let later = tree.iter().position(|(key, _)| key == LATER.as_bytes());
@@ -153,12 +150,12 @@ fn judge(disk: &SimDisk, name: &str, journal: JournalKind, content: &Content, ma
 }
 
 /// Power cuts from where the names change to the end of what is done then.
-fn try_power_cuts(work: &Work, journal: JournalKind, can_exchange: bool) {
-    let (disk, content) = disk_with_store(journal);
+fn try_power_cuts(work: &Work, can_exchange: bool) {
+    let (disk, content) = disk_with_store();
     let disk = if can_exchange { disk } else { disk.without_exchange() };
-    (work.run)(&disk, journal).unwrap();
+    (work.run)(&disk).unwrap();
     disk.mark(DONE);
-    write_later(&disk, work.name, journal);
+    write_later(&disk, work.name);
     let (mut cursor, mut tally) = (disk.cursor(), Tally::new());
     let is_first = |number: &u64| {
         disk.describe(*number).is_some_and(|operation| operation.starts_with(work.begins))
@@ -179,13 +176,13 @@ fn try_power_cuts(work: &Work, journal: JournalKind, can_exchange: bool) {
                     let at = |name| is_there(&crashed, name);
                     assert!(!is_between || at("app.damaged"), "the only store has no name");
                     if is_between {
-                        return judge(&crashed, "app.damaged", journal, &content, mark);
+                        return judge(&crashed, "app.damaged", &content, mark);
                     }
                 } else {
-                    judge(&crashed, APP, journal, &content, 0);
+                    judge(&crashed, APP, &content, 0);
                 }
                 if work.name == APP || mark >= DONE || is_there(&crashed, work.name) {
-                    judge(&crashed, work.name, journal, &content, mark);
+                    judge(&crashed, work.name, &content, mark);
                 }
             });
         }
@@ -195,14 +192,14 @@ fn try_power_cuts(work: &Work, journal: JournalKind, can_exchange: bool) {
 }
 
 /// Each call of each kind fails once; then somebody goes on, and the power is cut.
-fn try_faults(work: &Work, journal: JournalKind) {
+fn try_faults(work: &Work) {
     let mut failed = 0;
     for call in CALLS {
         for number in 1.. {
-            let (disk, content) = disk_with_store(journal);
+            let (disk, content) = disk_with_store();
             let before = disk.call_count(call);
             disk.fail_call(call, before + number, Fault::Device);
-            let outcome = (work.run)(&disk, journal);
+            let outcome = (work.run)(&disk);
             let was_met = disk.call_count(call) >= before + number;
             disk.repair();
             if !was_met {
@@ -214,19 +211,19 @@ fn try_faults(work: &Work, journal: JournalKind) {
             let is_done = outcome.is_ok();
             assert!(is_done || work.name == APP || !is_there(&disk, COPY), "a copy that failed");
             let name = if is_done { work.name } else { APP };
-            write_later(&disk, name, journal);
+            write_later(&disk, name);
             cut(&disk, |crashed| {
-                judge(crashed, name, journal, &content, DURABLE);
+                judge(crashed, name, &content, DURABLE);
                 if !is_done && is_there(crashed, COPY) {
-                    judge(crashed, COPY, journal, &content, 0);
+                    judge(crashed, COPY, &content, 0);
                 }
             });
             if !is_done {
                 // What the failure left is in nobody's way.
-                (work.run)(&disk, journal).unwrap();
+                (work.run)(&disk).unwrap();
                 cut(&disk, |crashed| {
-                    judge(crashed, APP, journal, &content, DURABLE);
-                    judge(crashed, work.name, journal, &content, DURABLE);
+                    judge(crashed, APP, &content, DURABLE);
+                    judge(crashed, work.name, &content, DURABLE);
                 });
             }
         }
@@ -246,67 +243,65 @@ fn cut(disk: &SimDisk, judge: impl Fn(&SimDisk)) {
 
 #[test]
 fn a_backup_has_its_name_whole_or_not_at_all() {
-    try_power_cuts(&BACKUP, JournalKind::Redo, true);
+    try_power_cuts(&BACKUP, true);
 }
 
 #[test]
 fn a_store_made_smaller_takes_its_place_in_one_step() {
-    JOURNALS.into_iter().for_each(|journal| try_power_cuts(&COMPACT, journal, true));
+    try_power_cuts(&COMPACT, true);
 }
 
 #[test]
 fn a_repaired_store_takes_its_place_in_one_step() {
-    JOURNALS.into_iter().for_each(|journal| try_power_cuts(&REPAIR, journal, true));
+    try_power_cuts(&REPAIR, true);
 }
 
 #[test]
 fn a_repaired_store_takes_its_place_in_three_steps_where_there_is_no_other_way() {
-    try_power_cuts(&REPAIR, JournalKind::Redo, false);
+    try_power_cuts(&REPAIR, false);
 }
 
 #[test]
 fn a_backup_that_fails_says_so_and_leaves_no_name() {
-    try_faults(&BACKUP, JournalKind::Redo);
+    try_faults(&BACKUP);
 }
 
 #[test]
 fn a_store_that_could_not_be_made_smaller_is_as_it_was() {
-    JOURNALS.into_iter().for_each(|journal| try_faults(&COMPACT, journal));
+    try_faults(&COMPACT);
 }
 
 #[test]
 fn a_store_that_could_not_be_repaired_is_as_it_was() {
-    JOURNALS.into_iter().for_each(|journal| try_faults(&REPAIR, journal));
+    try_faults(&REPAIR);
 }
 
 /// The directories of tables and blob files are made with the first log-structured tree. Where their
 /// names could not be synced, the call fails; the next one gives them again.
 #[test]
 fn directories_of_trees_are_durable_before_a_tree_is() {
-    for journal in JOURNALS {
-        for number in 0.. {
-            let disk = SimDisk::new(6);
-            let mut store = open(&disk, APP, journal).unwrap();
-            root(&disk).sync().unwrap();
-            let before = disk.call_count(Call::SyncDirectory);
-            disk.fail_call(Call::SyncDirectory, before + number, Fault::Device);
-            let outcome = fill(&store);
-            let was_met = disk.call_count(Call::SyncDirectory) >= before + number;
-            disk.repair();
-            println!("{journal}, sync {number} of a directory: {outcome:?}");
-            if let Err(error) = outcome {
-                if error.is_poisoned() {
-                    drop(store);
-                    store = open(&disk, APP, journal).unwrap();
-                }
-                fill(&store).unwrap();
+    for number in 0.. {
+        let disk = SimDisk::new(6);
+        let mut store = open(&disk, APP).unwrap();
+        root(&disk).sync().unwrap();
+        let before = disk.call_count(Call::SyncDirectory);
+        disk.fail_call(Call::SyncDirectory, before + number, Fault::Device);
+        let outcome = fill(&store);
+        let was_met = disk.call_count(Call::SyncDirectory) >= before + number;
+        disk.repair();
+        println!("sync {number} of a directory: {outcome:?}");
+        if let Err(error) = outcome {
+            if error.is_poisoned() {
+                drop(store);
+                store = open(&disk, APP).unwrap();
             }
-            let content = content_of(&store);
-            drop(store);
-            cut(&disk, |crashed| judge(crashed, APP, journal, &content, 0));
-            if !was_met {
-                break;
-            }
+            fill(&store).unwrap();
+        }
+        let content = content_of(&store);
+        drop(store);
+        cut(&disk, |crashed| judge(crashed, APP, &content, 0));
+        if !was_met {
+            break;
         }
     }
 }

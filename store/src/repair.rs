@@ -10,7 +10,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use adamant_heap::{JournalKind, Salvage};
+use adamant_heap::Salvage;
 use adamant_medium::names::name_of;
 use adamant_medium::storage::Directory;
 use adamant_wire::mutants::is_planted;
@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::forest::Forest;
 use crate::inspect::{Finding, check_salvage};
-use crate::open::{directory_at, forest_in, journal_for, options_for, resolved};
+use crate::open::{directory_at, forest_in, resolved};
 use crate::options::Options;
 use crate::rescue::{RepairReport, rescue};
 use crate::store::Store;
@@ -33,11 +33,6 @@ const DAMAGED_SUFFIX: &str = ".damaged";
 
 /// Saves what can be read of a damaged store into a new one, which takes its place; the damaged
 /// one is kept as `NAME.damaged`. A store that is whole is left alone.
-///
-/// The new store has the journal of the damaged one. A store of the undo journal whose files are no
-/// memory, because it was copied to a disk, cannot be opened there: it counts as damaged, and the
-/// new one has the redo journal. Pools of the undo journal have no checksums of pages: of their
-/// pairs only the keys are proved, see [`RepairReport::values_unproved`].
 ///
 /// Takes as much space as the store's contents. O(n).
 ///
@@ -60,18 +55,17 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     let path = resolved(path.as_ref())?;
     let source = directory_at(&path, &Options::new().create(false))?;
     let salvage = Salvage::open(&source)?;
-    let journal = journal_for(source.as_ref(), salvage.journal())?;
-    let is_usable = journal == salvage.journal() && salvage.findings().is_empty();
-    let is_readable = is_usable && check_salvage(&salvage, &forest_at(&source)).is_empty();
+    let is_readable =
+        salvage.findings().is_empty() && check_salvage(&salvage, &forest_at(&source)).is_empty();
     drop(salvage);
     // Only files that are whole are opened as a store, which recovers: damaged ones are kept as
     // they are.
-    let findings = if is_readable { findings_of(&path, journal)? } else { Vec::new() };
+    let findings = if is_readable { findings_of(&path)? } else { Vec::new() };
     if is_readable && findings.is_empty() {
         return Ok(RepairReport::default());
     }
     let (parent, name) = parent_of(&path)?;
-    let mut report = save(&source, &parent, &name, options_for(journal))?;
+    let mut report = save(&source, &parent, &name, Options::new())?;
     report.findings.extend(findings);
     Ok(report)
 }
@@ -164,8 +158,8 @@ fn take_place(parent: &dyn Directory, new: &str, name: &str, damaged: &str) -> R
 }
 
 /// What opening and checking a store say whose pages are whole; nothing if it is whole.
-fn findings_of(path: &Path, journal: JournalKind) -> Result<Vec<Finding>> {
-    let outcome = Store::open_with(path, options_for(journal).create(false)).and_then(|store| {
+fn findings_of(path: &Path) -> Result<Vec<Finding>> {
+    let outcome = Store::open_with(path, Options::new().create(false)).and_then(|store| {
         let report = store.check()?;
         store.close()?;
         Ok(report.findings)

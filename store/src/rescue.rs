@@ -12,11 +12,11 @@ use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use adamant_heap::Salvage;
 use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
 use adamant_heap::layout::ROOT_COUNT;
 use adamant_heap::ptr::Ptr;
-use adamant_heap::{JournalKind, Salvage};
 use adamant_lsm::{CopyLimits, LostRecords, Lsm, NEWEST};
 use adamant_slice::Slice;
 use adamant_trees::{Bplus, Salvaged};
@@ -60,12 +60,6 @@ pub struct RepairReport {
     pub last_sequence: u64,
     /// Pages of the damaged pool that are not what was written.
     pub lost_pages: u64,
-    /// The journal of the new store: that of the damaged one, unless this is the undo journal and the
-    /// damaged store was not on memory.
-    pub journal: JournalKind,
-    /// Whether values, unlike keys, are saved without a proof that they are what was written: from
-    /// pools of the undo journal, whose pages have no checksums.
-    pub values_unproved: bool,
 }
 
 /// What became of a keyspace.
@@ -118,19 +112,8 @@ pub(crate) fn rescue(
         findings,
         last_sequence: salvage.last_sequence(),
         lost_pages: salvage.lost_pages(),
-        journal: target.journal()?,
-        values_unproved: salvage.journal() == JournalKind::Undo,
         ..RepairReport::default()
     };
-    if report.journal != salvage.journal() {
-        let what = format!(
-            "expected memory under a store of the {} journal, found files; the new one has the \
-             {} journal",
-            salvage.journal(),
-            report.journal
-        );
-        report.findings.push(Finding::new("the store", what));
-    }
     let trees = work.trees(&mut report.findings);
     for (index, (name, place)) in trees.into_iter().enumerate() {
         report.keyspaces.push(work.keyspace(index, &name, place)?);

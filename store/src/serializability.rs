@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use adamant_heap::durability::Durability;
-use adamant_heap::{Flushing, JournalKind};
 use adamant_medium::memory::MemoryDirectory;
 use fastrand::Rng;
 
@@ -30,12 +29,8 @@ const OPEN: usize = 5;
 
 type Map = BTreeMap<u8, u64>;
 
-fn store(journal: JournalKind) -> Store {
-    let options = Options::new()
-        .journal(journal)
-        .flushing(Flushing::Volatile)
-        .durability(Durability::Deferred)
-        .background(false);
+fn store() -> Store {
+    let options = Options::new().durability(Durability::Deferred).background(false);
     Store::open_directory(Arc::new(MemoryDirectory::new()), options).expect("a store in memory")
 }
 
@@ -157,14 +152,9 @@ struct Open {
 
 /// Runs so many transactions interleaved; how many committed and conflicted, or what was not as in any
 /// order.
-fn interleaved(
-    journal: JournalKind,
-    seed: u64,
-    count: usize,
-    is_planted: bool,
-) -> Result<(usize, usize), String> {
+fn interleaved(seed: u64, count: usize, is_planted: bool) -> Result<(usize, usize), String> {
     let mut random = Rng::with_seed(seed);
-    let store = store(journal);
+    let store = store();
     store.shared.versions().skips_ranges.store(is_planted, Ordering::Relaxed);
     let all = keyspaces(&store);
     let mut maps = vec![Map::new(); all.len()];
@@ -214,23 +204,19 @@ fn chosen(variable: &str) -> Option<u64> {
 /// seeds from `ADAMANT_HISTORIES_SEED` on: `cargo xtask proof` sets both.
 #[test]
 fn what_each_transaction_read_is_there_at_its_commit() {
-    let (mut committed, mut conflicted, mut made) = (0, 0, [0; 2]);
+    let (mut committed, mut conflicted) = (0, 0);
     let (first, start) = (chosen("ADAMANT_HISTORIES_SEED").unwrap_or(0), Instant::now());
     let seconds = chosen("ADAMANT_HISTORIES_SECONDS").map(Duration::from_secs);
     let mut number = 0;
     while seconds.map_or(number < HISTORIES, |seconds| start.elapsed() < seconds) {
         let seed = first.wrapping_add(number);
-        let journal = if number % 2 == 0 { JournalKind::Redo } else { JournalKind::Undo };
-        let counts = interleaved(journal, seed, HISTORY_TRANSACTIONS, false);
+        let counts = interleaved(seed, HISTORY_TRANSACTIONS, false);
         let counts = counts.unwrap_or_else(|what| panic!("{what}"));
-        made[(number % 2) as usize] += 1;
         number += 1;
         committed += counts.0;
         conflicted += counts.1;
     }
-    for (journal, made) in [JournalKind::Redo, JournalKind::Undo].into_iter().zip(made) {
-        println!("proof\thistories\tall engines {journal:?}\t{made}\t0");
-    }
+    println!("proof\thistories\tall engines\t{number}\t0");
     println!(
         "serializability: {number} interleaved histories, {committed} commits, {conflicted} conflicts"
     );
@@ -240,7 +226,7 @@ fn what_each_transaction_read_is_there_at_its_commit() {
 
 #[test]
 fn a_planted_mistake_is_noticed() {
-    let caught = (0..10).filter(|seed| interleaved(JournalKind::Redo, *seed, 500, true).is_err());
+    let caught = (0..10).filter(|seed| interleaved(*seed, 500, true).is_err());
     assert_eq!(caught.count(), 10, "histories without a look at ranges");
 }
 
@@ -331,7 +317,7 @@ fn judge(history: &[Committed], seed: u64) {
 fn what_threads_commit_has_an_order() {
     let mut committed = 0;
     for seed in 0..8 {
-        let store = store(if seed % 2 == 0 { JournalKind::Redo } else { JournalKind::Undo });
+        let store = store();
         let all = keyspaces(&store);
         let numbers = AtomicU64::new(0);
         let history: Vec<Committed> = std::thread::scope(|scope| {

@@ -4,9 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use adamant_heap::{
-    CheckReport as HeapCheckReport, JournalKind, Occupancy, Recovery, Shrunk, events,
-};
+use adamant_heap::{CheckReport as HeapCheckReport, Occupancy, Recovery, Shrunk, events};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 use tracing::info;
@@ -85,7 +83,7 @@ impl Store {
         Self::open_directory(directory, options)
     }
 
-    /// Opens a store for reading only, of whatever journal. Any number of processes may have it open so
+    /// Opens a store for reading only. Any number of processes may have it open so
     /// at once, but none for writing: who comes second gets [`Error::Locked`], which names who was
     /// first. After a crash the log is replayed in memory. No file is changed, nor made, not even its
     /// time, so it works on files and directories that may not be written, and on media that cannot be;
@@ -114,12 +112,6 @@ impl Store {
     /// [`Error::Missing`] if there is nothing; else as [`Store::open`].
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, Options::new().read_only(true))
-    }
-
-    /// Opens a store that exists, of whatever journal.
-    pub(crate) fn open_as_it_is(path: &Path) -> Result<Self> {
-        let journal = Self::journal_at(path)?.unwrap_or_default();
-        Self::open_with(path, open::options_for(journal).create(false))
     }
 
     /// A store in memory, gone with its last handle: for tests.
@@ -513,39 +505,6 @@ impl Store {
     /// ```
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
-    }
-
-    /// The journal that the store was made with.
-    ///
-    /// # Errors
-    /// The store is closed.
-    pub fn journal(&self) -> Result<JournalKind> {
-        Ok(self.shared.heap()?.journal_kind())
-    }
-
-    /// The journal that the store at a path was made with; `None` if there is no store. Takes no lock
-    /// and changes nothing.
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir()?;
-    /// # let path = directory.path().join("app.adamant");
-    ///
-    /// use adamant::{JournalKind, Store};
-    ///
-    /// assert_eq!(Store::journal_at(&path)?, None);
-    /// Store::open(&path)?.close()?;
-    /// assert_eq!(Store::journal_at(&path)?, Some(JournalKind::Redo));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Store::open`], for what is no store, or a damaged one.
-    pub fn journal_at(path: impl AsRef<Path>) -> Result<Option<JournalKind>> {
-        match open::directory_at(path.as_ref(), &Options::new().read_only(true)) {
-            Ok(directory) => Ok(JournalKind::in_directory(&directory)?),
-            Err(Error::Missing { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     /// Makes everything committed so far survive power loss, whatever its commit waited for.

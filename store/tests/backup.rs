@@ -1,29 +1,21 @@
-//! Backups of stores that are written to meanwhile, of both journals.
+//! Backups of stores that are written to meanwhile.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use adamant::{Durability, Engine, Error, Flushing, JournalKind, KeyspaceOptions, Options, Store};
+use adamant::{Durability, Engine, Error, KeyspaceOptions, Options, Store};
 
 /// Numbers that keys are made of.
 const KEYS: u64 = 5_000;
 
-fn options(journal: JournalKind) -> Options {
-    Options::new().journal(journal).flushing(Flushing::Volatile).log_bytes_max(4 << 20)
+fn options() -> Options {
+    Options::new().log_bytes_max(4 << 20)
 }
 
-/// A store on disk; for the undo journal in memory, where files are memory whatever the disk is.
-fn store_at(path: &Path, journal: JournalKind) -> Store {
-    match journal {
-        JournalKind::Redo => Store::open_with(path, options(journal)).unwrap(),
-        JournalKind::Undo => {
-            let directory = Arc::new(adamant_heap::MemoryDirectory::new());
-            Store::open_directory(directory, options(journal)).unwrap()
-        }
-    }
+fn store_at(path: &Path) -> Store {
+    Store::open_with(path, options()).unwrap()
 }
 
 fn value(number: u64) -> Vec<u8> {
@@ -77,64 +69,50 @@ fn with_keyspaces(store: &Store) {
 
 #[test]
 fn a_backup_is_a_prefix_of_what_is_committed_meanwhile() {
-    for journal in [JournalKind::Redo, JournalKind::Undo] {
-        let directory = tempfile::tempdir().unwrap();
-        let store = store_at(&directory.path().join("store"), journal);
-        with_keyspaces(&store);
-        // Keys and engines come in the same order time and again.
-        assert_eq!(KEYS % 4, 0);
-        (1..=KEYS).for_each(|number| commit(&store, number));
-        let (done, is_over) = (AtomicU64::new(KEYS), AtomicBool::new(false));
-        let mut while_running = 0;
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    let number = done.load(Ordering::Relaxed) + 1;
-                    commit(&store, number);
-                    done.store(number, Ordering::Release);
-                }
-            });
-            for round in 0..5 {
-                let path = directory.path().join(format!("backup {round}"));
-                let before = done.load(Ordering::Acquire);
-                store.backup(&path).unwrap();
-                let after = done.load(Ordering::Acquire) + 1;
-                assert!(!directory.path().join(format!("backup {round}.backing-up")).exists());
-                let copy = Store::open_with(&path, options(JournalKind::Redo)).unwrap();
-                assert!(copy.recovery().was_closed);
-                let found = judge(&copy);
-                assert!((before..=after).contains(&found), "{before} <= {found} <= {after}");
-                while_running += after - before;
-                // It is a store like any other.
-                commit(&copy, found + 1);
-                copy.close().unwrap();
-                assert_eq!(judge(&Store::open(&path).unwrap()), found + 1);
-            }
-            is_over.store(true, Ordering::Relaxed);
-        });
-        println!("{journal}: {while_running} commits while 5 backups were made");
-        assert!(while_running > 20, "{journal}: {while_running} commits");
-        assert_eq!(judge(&store), done.into_inner());
-    }
-}
-
-#[test]
-fn a_backup_to_memory_that_is_mapped_keeps_the_undo_journal() {
-    let store = store_at(Path::new(""), JournalKind::Undo);
+    let directory = tempfile::tempdir().unwrap();
+    let store = store_at(&directory.path().join("store"));
     with_keyspaces(&store);
+    // Keys and engines come in the same order time and again.
+    assert_eq!(KEYS % 4, 0);
     (1..=KEYS).for_each(|number| commit(&store, number));
-    let target: Arc<dyn adamant::Directory> = Arc::new(adamant_heap::MemoryDirectory::new());
-    store.backup_into(&target).unwrap();
-    let copy = Store::open_directory(target, options(JournalKind::Undo)).unwrap();
-    assert_eq!(copy.journal().unwrap(), JournalKind::Undo);
-    assert_eq!(judge(&copy), KEYS);
+    let (done, is_over) = (AtomicU64::new(KEYS), AtomicBool::new(false));
+    let mut while_running = 0;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let number = done.load(Ordering::Relaxed) + 1;
+                commit(&store, number);
+                done.store(number, Ordering::Release);
+            }
+        });
+        for round in 0..5 {
+            let path = directory.path().join(format!("backup {round}"));
+            let before = done.load(Ordering::Acquire);
+            store.backup(&path).unwrap();
+            let after = done.load(Ordering::Acquire) + 1;
+            assert!(!directory.path().join(format!("backup {round}.backing-up")).exists());
+            let copy = Store::open_with(&path, options()).unwrap();
+            assert!(copy.recovery().was_closed);
+            let found = judge(&copy);
+            assert!((before..=after).contains(&found), "{before} <= {found} <= {after}");
+            while_running += after - before;
+            // It is a store like any other.
+            commit(&copy, found + 1);
+            copy.close().unwrap();
+            assert_eq!(judge(&Store::open(&path).unwrap()), found + 1);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    println!("{while_running} commits while 5 backups were made");
+    assert!(while_running > 20, "{while_running} commits");
+    assert_eq!(judge(&store), done.into_inner());
 }
 
 #[test]
 fn what_is_in_the_way_is_refused_and_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
-    let store = store_at(&path("store"), JournalKind::Redo);
+    let store = store_at(&path("store"));
     store.keyspace("main").unwrap().insert("key", "value").unwrap();
     std::fs::create_dir(path("empty")).unwrap();
     std::fs::write(path("file"), "precious").unwrap();
@@ -181,7 +159,7 @@ fn what_is_in_the_way_is_refused_and_left_alone() {
 #[test]
 fn closing_ends_a_backup() {
     let directory = tempfile::tempdir().unwrap();
-    let store = store_at(&directory.path().join("store"), JournalKind::Redo);
+    let store = store_at(&directory.path().join("store"));
     store.keyspace("main").unwrap().insert("large", vec![7; 40 << 20]).unwrap();
     let other = store.clone();
     let target = directory.path().join("copy");
@@ -203,7 +181,7 @@ fn closing_ends_a_backup() {
 fn free_space_takes_none_in_the_copy() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");
-    let store = store_at(&path, JournalKind::Redo);
+    let store = store_at(&path);
     let keyspace = store.keyspace("main").unwrap();
     let snapshot = {
         for number in 0..40_u32 {

@@ -128,7 +128,6 @@ fn store_calls(calls: &mut Calls, store: &Store, scratch: &Path) {
     calls.refused("snapshot", || store.snapshot());
     calls.refused("snapshot_durable", || store.snapshot_durable());
     calls.harmless("recovery", || store.recovery().was_closed);
-    calls.refused("journal", || store.journal());
     calls.refused("sync", || store.sync());
     calls.refused("sync_point", || store.sync_point());
     calls.refused("check_writable", || store.check_writable());

@@ -3,9 +3,8 @@
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::sync::Arc;
 
-use adamant::{Durability, Engine, Error, Flushing, JournalKind, KeyspaceOptions, Options, Store};
+use adamant::{Durability, Engine, Error, KeyspaceOptions, Options, Store};
 
 fn value(number: u32) -> Vec<u8> {
     vec![number as u8; 30 + number as usize % 9_000]
@@ -168,45 +167,6 @@ fn readers_and_a_writer_keep_each_other_out_and_say_who() {
     let error = Store::open_read_only(directory.path().join("empty")).unwrap_err();
     assert!(matches!(error, Error::Missing { .. }), "{error}");
     assert_eq!(std::fs::read_dir(directory.path().join("empty")).unwrap().count(), 0);
-}
-
-/// Lanes are laid over a private image; the files may lie where no undo journal works.
-#[test]
-fn a_store_of_the_undo_journal_is_read() {
-    let memory = Arc::new(adamant_heap::MemoryDirectory::new());
-    let options = Options::new().journal(JournalKind::Undo).flushing(Flushing::Volatile);
-    let store = Store::open_directory(memory.clone(), options.clone()).unwrap();
-    fill(&store, 0..100);
-    // The process ends here, as far as the files know.
-    let disk = tempfile::tempdir().unwrap();
-    let path = disk.path().join("store");
-    write_files(memory.as_ref(), &path);
-    let before = look_of(&path);
-    let reader = Store::open_read_only(&path).unwrap();
-    assert_eq!(reader.journal().unwrap(), JournalKind::Undo);
-    assert!(!reader.recovery().was_closed);
-    judge(&reader, 100);
-    let error = reader.open_keyspace("bplus").unwrap().insert("new", "x").unwrap_err();
-    assert!(error.is_read_only(), "{error}");
-    reader.backup(disk.path().join("copy")).unwrap();
-    drop(reader);
-    assert_eq!(look_of(&path), before);
-    judge(&Store::open(disk.path().join("copy")).unwrap(), 100);
-}
-
-/// Writes the files of a directory in memory to a disk.
-fn write_files(directory: &dyn adamant::Directory, path: &Path) {
-    std::fs::create_dir(path).unwrap();
-    for name in directory.list().unwrap() {
-        if ["log", "tables", "blobs"].contains(&&*name) {
-            write_files(directory.subdirectory(&name).unwrap().as_ref(), &path.join(&name));
-            continue;
-        }
-        let file = directory.open(&name).unwrap().unwrap();
-        let mut bytes = vec![0; file.len().unwrap() as usize];
-        file.read_at(&mut bytes, 0).unwrap();
-        std::fs::write(path.join(&name), bytes).unwrap();
-    }
 }
 
 #[test]

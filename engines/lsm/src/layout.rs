@@ -2,7 +2,7 @@
 //!
 //! Purpose: see `docs/format/lsm.md`. Its files have pages of their own.
 //! Invariants: all integers are little-endian, so that any bytes are valid objects (S3). Each object
-//! has a checksum: the undo journal has none of pages.
+//! has a checksum.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

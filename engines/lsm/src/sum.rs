@@ -1,7 +1,7 @@
 //! Checksums of what a tree has on the heap.
 //!
-//! Purpose: under the undo journal, whose pages have none, they prove that what is read is what was
-//! written; under the redo journal they do so again.
+//! Purpose: they prove that what is read is what was written, also where nobody has checked the
+//! page that it is on.
 //! Invariants: a checksum covers the place of its object, so another one never passes for it.
 //! Thread safety: pure functions.
 

@@ -7,7 +7,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use adamant_heap::access::{Read, Write};
-use adamant_heap::{Durability, Flushing, Heap, JournalKind, Options};
+use adamant_heap::{Durability, Heap, Options};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 use adamant_trees::{
@@ -18,10 +18,8 @@ use common::mock::Mock;
 use common::shapes::{Shape, value};
 use fastrand::Rng;
 
-fn open(directory: &Arc<dyn Directory>, journal: JournalKind) -> Heap {
+fn open(directory: &Arc<dyn Directory>) -> Heap {
     let mut options = Options::default();
-    options.journal = journal;
-    options.flushing = Flushing::Volatile;
     options.background = false;
     options.address_bytes_max = 4 << 30;
     Heap::open(Arc::clone(directory), options).unwrap().0
@@ -250,18 +248,16 @@ fn change<T: OrderedMap, U: OrderedMap, W: Write>(
 }
 
 fn random_moves_match_maps_over_reopenings<T: OrderedMap>() {
-    for journal in [JournalKind::Redo, JournalKind::Undo] {
-        random_moves::<T, Bplus>(journal, 1);
-        random_moves::<T, Btree>(journal, 2);
-        random_moves::<T, Critbit>(journal, 3);
-        random_moves::<T, Redblack>(journal, 4);
-    }
+    random_moves::<T, Bplus>(1);
+    random_moves::<T, Btree>(2);
+    random_moves::<T, Critbit>(3);
+    random_moves::<T, Redblack>(4);
 }
 
-fn random_moves<T: OrderedMap, U: OrderedMap>(journal: JournalKind, seed: u64) {
-    println!("{} to {}, {journal:?} journal, seed {seed}", T::NAME, U::NAME);
+fn random_moves<T: OrderedMap, U: OrderedMap>(seed: u64) {
+    println!("{} to {}, seed {seed}", T::NAME, U::NAME);
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
-    let mut heap = open(&directory, journal);
+    let mut heap = open(&directory);
     let blocks = heap.check().unwrap().blocks;
     let (one, two) = heap
         .transaction(Durability::Buffered, |tx| Ok::<_, Error>((T::create(tx)?, U::create(tx)?)))
@@ -286,7 +282,7 @@ fn random_moves<T: OrderedMap, U: OrderedMap>(journal: JournalKind, seed: u64) {
         }
         if round % 10 == 9 {
             drop(heap);
-            heap = open(&directory, journal);
+            heap = open(&directory);
         }
         let view = heap.view().unwrap();
         assert_same(&one, &view, &models[0]);
@@ -303,60 +299,53 @@ fn random_moves<T: OrderedMap, U: OrderedMap>(journal: JournalKind, seed: u64) {
     assert_eq!(check.blocks, blocks, "every block was given back");
 }
 
-/// What a transaction wrote: bytes of log, flushed lines and fences.
+/// Bytes of log that a transaction wrote.
 fn cost(heap: &Heap, work: impl FnOnce(&mut adamant_heap::Transaction<'_>) -> Result<()>) -> u64 {
-    let before = heap.stats().journal;
+    let before = heap.stats().journal.log_appended_bytes;
     heap.transaction(Durability::Sync, work).unwrap();
-    let after = heap.stats().journal;
-    after.log_appended_bytes - before.log_appended_bytes
-        + 64 * (after.flushed_lines - before.flushed_lines)
-        + 64 * (after.fences - before.fences)
+    heap.stats().journal.log_appended_bytes - before
 }
 
-/// Values of 8 KiB and of 64 MiB: the same bytes of log, or lines flushed, and no more of the pool.
+/// Values of 8 KiB and of 64 MiB: the same bytes of log, and no more of the pool.
 fn a_move_costs_the_same_whatever_the_value<T: OrderedMap>() {
-    for journal in [JournalKind::Redo, JournalKind::Undo] {
-        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
-        let heap = open(&directory, journal);
-        let (tree, other) = heap
-            .transaction(Durability::Sync, |tx| {
-                Ok::<_, Error>((T::create(tx)?, Bplus::create(tx)?))
-            })
-            .unwrap();
-        let mut costs = Vec::new();
-        for bytes in [8 << 10, 64 << 20] {
-            heap.transaction(Durability::Sync, |tx| {
-                for key in [b"a", b"b"] {
-                    let value = vec![key[0]; bytes];
-                    tree.insert(tx, key, &value)?;
-                }
-                Ok::<_, Error>(())
-            })
-            .unwrap();
-            let (blocks, used) = (heap.check().unwrap().blocks, heap.stats().used_bytes);
-            costs.push([
-                cost(&heap, |tx| tree.rename(tx, b"a", b"c").map(drop)),
-                cost(&heap, |tx| tree.swap(tx, b"b", &tree, b"c").map(drop)),
-                cost(&heap, |tx| tree.move_to(tx, b"b", &other, b"b").map(drop)),
-                cost(&heap, |tx| tree.swap(tx, b"c", &other, b"b").map(drop)),
-                cost(&heap, |tx| other.move_to(tx, b"b", &tree, b"d").map(drop)),
-            ]);
-            assert_eq!(heap.stats().used_bytes, used, "no new page is used");
-            let nodes = heap.check().unwrap().blocks.abs_diff(blocks);
-            assert!(nodes <= 2, "{nodes} more or fewer nodes");
-            for (key, byte) in [(b"c", b'a'), (b"d", b'b')] {
-                let view = heap.view().unwrap();
-                let value = tree.get(&view, key).unwrap().unwrap();
-                assert!(value.len() == bytes && value.iter().all(|it| *it == byte));
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let heap = open(&directory);
+    let (tree, other) = heap
+        .transaction(Durability::Sync, |tx| Ok::<_, Error>((T::create(tx)?, Bplus::create(tx)?)))
+        .unwrap();
+    let mut costs = Vec::new();
+    for bytes in [8 << 10, 64 << 20] {
+        heap.transaction(Durability::Sync, |tx| {
+            for key in [b"a", b"b"] {
+                let value = vec![key[0]; bytes];
+                tree.insert(tx, key, &value)?;
             }
-            heap.transaction(Durability::Sync, |tx| tree.clear(tx)).unwrap();
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        let (blocks, used) = (heap.check().unwrap().blocks, heap.stats().used_bytes);
+        costs.push([
+            cost(&heap, |tx| tree.rename(tx, b"a", b"c").map(drop)),
+            cost(&heap, |tx| tree.swap(tx, b"b", &tree, b"c").map(drop)),
+            cost(&heap, |tx| tree.move_to(tx, b"b", &other, b"b").map(drop)),
+            cost(&heap, |tx| tree.swap(tx, b"c", &other, b"b").map(drop)),
+            cost(&heap, |tx| other.move_to(tx, b"b", &tree, b"d").map(drop)),
+        ]);
+        assert_eq!(heap.stats().used_bytes, used, "no new page is used");
+        let nodes = heap.check().unwrap().blocks.abs_diff(blocks);
+        assert!(nodes <= 2, "{nodes} more or fewer nodes");
+        for (key, byte) in [(b"c", b'a'), (b"d", b'b')] {
+            let view = heap.view().unwrap();
+            let value = tree.get(&view, key).unwrap().unwrap();
+            assert!(value.len() == bytes && value.iter().all(|it| *it == byte));
         }
-        println!("{} by the {journal:?} journal: {costs:?}", T::NAME);
-        for (small, large) in costs[0].into_iter().zip(costs[1]) {
-            assert!(small > 0 && small < 2500, "a move of 8 KiB writes {small} bytes");
-            // Offsets of other lengths in the record, an entry that crosses into another line.
-            assert!(large < small + 400, "{large} bytes for 64 MiB, {small} for 8 KiB");
-        }
+        heap.transaction(Durability::Sync, |tx| tree.clear(tx)).unwrap();
+    }
+    println!("{}: {costs:?}", T::NAME);
+    for (small, large) in costs[0].into_iter().zip(costs[1]) {
+        assert!(small > 0 && small < 2500, "a move of 8 KiB writes {small} bytes");
+        // Offsets have other lengths in the record.
+        assert!(large < small + 400, "{large} bytes for 64 MiB, {small} for 8 KiB");
     }
 }
 

@@ -1,5 +1,5 @@
 //! The device is full at the first, the second, the third .. allocation of a change: the change is
-//! undone, and the map is what it was, in memory and after reopening, by both journals.
+//! undone, and the map is what it was, in memory and after reopening.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use adamant_heap::access::{Read, Write};
 use adamant_heap::error::{Error as HeapError, Result as HeapResult};
 use adamant_heap::ptr::Ptr;
-use adamant_heap::{Durability, Flushing, Heap, JournalKind, Options, Transaction};
+use adamant_heap::{Durability, Heap, Options, Transaction};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 use adamant_trees::{Critbit, Cursor, Error, Moves, OrderedMap, Result};
@@ -66,10 +66,8 @@ impl Write for Narrow<'_, '_> {
     }
 }
 
-fn open(directory: &Arc<dyn Directory>, journal: JournalKind) -> Heap {
+fn open(directory: &Arc<dyn Directory>) -> Heap {
     let mut options = Options::default();
-    options.journal = journal;
-    options.flushing = Flushing::Volatile;
     options.background = false;
     options.address_bytes_max = 1 << 30;
     Heap::open(Arc::clone(directory), options).unwrap().0
@@ -78,16 +76,15 @@ fn open(directory: &Arc<dyn Directory>, journal: JournalKind) -> Heap {
 /// A heap that is opened again in place.
 struct Place {
     directory: Arc<dyn Directory>,
-    journal: JournalKind,
     heap: Option<Heap>,
     failures: u64,
 }
 
 impl Place {
-    fn new(journal: JournalKind) -> Self {
+    fn new() -> Self {
         let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
-        let heap = Some(open(&directory, journal));
-        Self { directory, journal, heap, failures: 0 }
+        let heap = Some(open(&directory));
+        Self { directory, heap, failures: 0 }
     }
 
     fn heap(&self) -> &Heap {
@@ -96,7 +93,7 @@ impl Place {
 
     fn reopen(&mut self) {
         drop(self.heap.take());
-        self.heap = Some(open(&self.directory, self.journal));
+        self.heap = Some(open(&self.directory));
     }
 }
 
@@ -165,123 +162,117 @@ for_each_tree! {
 }
 
 fn every_allocation_may_fail<T: OrderedMap>() {
-    for journal in [JournalKind::Redo, JournalKind::Undo] {
-        let mut place = Place::new(journal);
-        let mut map = Map::new();
-        let (tree, _) = create::<T, T>(place.heap());
-        let mut most = 0;
-        for number in 0..260_u64 {
-            let key = (number * 77 % 260).to_le_bytes().to_vec();
-            let value = vec![number as u8; if number % 9 == 0 { 5000 } else { 20 }];
-            most = most.max(change(
-                &mut place,
-                |heap, blocks| verify_whole::<T>(heap, &map, blocks),
-                |tx| tree.insert(tx, &key, &value),
-            ));
-            map.insert(key, value);
-            if number % 64 == 63 {
-                place.reopen();
-                let blocks = place.heap().check().unwrap().blocks;
-                verify_whole::<T>(place.heap(), &map, blocks);
-            }
+    let mut place = Place::new();
+    let mut map = Map::new();
+    let (tree, _) = create::<T, T>(place.heap());
+    let mut most = 0;
+    for number in 0..260_u64 {
+        let key = (number * 77 % 260).to_le_bytes().to_vec();
+        let value = vec![number as u8; if number % 9 == 0 { 5000 } else { 20 }];
+        most = most.max(change(
+            &mut place,
+            |heap, blocks| verify_whole::<T>(heap, &map, blocks),
+            |tx| tree.insert(tx, &key, &value),
+        ));
+        map.insert(key, value);
+        if number % 64 == 63 {
+            place.reopen();
+            let blocks = place.heap().check().unwrap().blocks;
+            verify_whole::<T>(place.heap(), &map, blocks);
         }
-        assert!(most >= 3, "some insert takes a value, an entry and a node");
-        while let Some((key, _)) = map.clone().iter().nth(map.len() / 2) {
-            let verify = |heap: &Heap, blocks| verify_whole::<T>(heap, &map, blocks);
-            let blocks = change(&mut place, verify, |tx| tree.remove(tx, key));
-            assert_eq!(blocks, 0, "a remove needs no space");
-            map.remove(key);
-        }
-        assert!(place.failures > 300, "{} failures", place.failures);
-        place.heap.take().unwrap().close().unwrap();
     }
+    assert!(most >= 3, "some insert takes a value, an entry and a node");
+    while let Some((key, _)) = map.clone().iter().nth(map.len() / 2) {
+        let verify = |heap: &Heap, blocks| verify_whole::<T>(heap, &map, blocks);
+        let blocks = change(&mut place, verify, |tx| tree.remove(tx, key));
+        assert_eq!(blocks, 0, "a remove needs no space");
+        map.remove(key);
+    }
+    assert!(place.failures > 300, "{} failures", place.failures);
+    place.heap.take().unwrap().close().unwrap();
 }
 
 /// Renames, swaps and moves between trees, of values in their entries and of ones with blocks of
 /// their own, in trees whose nodes split and merge on the way.
 fn every_allocation_of_a_move_may_fail<T: OrderedMap>() {
-    for journal in [JournalKind::Redo, JournalKind::Undo] {
-        let mut place = Place::new(journal);
-        let (tree, other) = create::<T, Critbit>(place.heap());
-        let mut maps = [Map::new(), Map::new()];
-        let key = |number: u64| number.to_le_bytes().to_vec();
-        let filled = place.heap().transaction(Durability::Buffered, |tx| {
-            for number in 0..200 {
-                let value = vec![number as u8; if number % 5 == 0 { 5000 } else { 20 }];
-                tree.insert(tx, &key(number), &value)?;
-                maps[0].insert(key(number), value);
+    let mut place = Place::new();
+    let (tree, other) = create::<T, Critbit>(place.heap());
+    let mut maps = [Map::new(), Map::new()];
+    let key = |number: u64| number.to_le_bytes().to_vec();
+    let filled = place.heap().transaction(Durability::Buffered, |tx| {
+        for number in 0..200 {
+            let value = vec![number as u8; if number % 5 == 0 { 5000 } else { 20 }];
+            tree.insert(tx, &key(number), &value)?;
+            maps[0].insert(key(number), value);
+        }
+        Ok::<_, Error>(())
+    });
+    filled.unwrap();
+    let mut most = [0; 4];
+    for round in 0..200 {
+        let [one, two] = &mut maps;
+        let (from, to) = (key(round * 77 % 200), key(round * 31 % 200 + round / 4 % 2 * 500));
+        let verify = |heap: &Heap, maps: [&Map; 2], blocks| {
+            verify_tree::<T>(heap, 0, maps[0]);
+            verify_tree::<Critbit>(heap, 1, maps[1]);
+            assert_eq!(heap.check().unwrap().blocks, blocks, "nothing leaks");
+        };
+        let same = |heap: &Heap, blocks| verify(heap, [&*one, &*two], blocks);
+        let place = &mut place;
+        let kind = round as usize % 4;
+        let took = match kind {
+            0 => change(place, same, |tx| tree.rename(tx, &from, &to)),
+            1 => change(place, same, |tx| tree.swap(tx, &from, &tree, &to)),
+            2 => change(place, same, |tx| tree.move_to(tx, &from, &other, &from)),
+            _ => {
+                let range = (Bound::Included(&from[..]), Bound::Unbounded);
+                change(place, same, |tx| other.move_range(tx, range, &tree, 3))
             }
-            Ok::<_, Error>(())
-        });
-        filled.unwrap();
-        let mut most = [0; 4];
-        for round in 0..200 {
-            let [one, two] = &mut maps;
-            let (from, to) = (key(round * 77 % 200), key(round * 31 % 200 + round / 4 % 2 * 500));
-            let verify = |heap: &Heap, maps: [&Map; 2], blocks| {
-                verify_tree::<T>(heap, 0, maps[0]);
-                verify_tree::<Critbit>(heap, 1, maps[1]);
-                assert_eq!(heap.check().unwrap().blocks, blocks, "nothing leaks");
-            };
-            let same = |heap: &Heap, blocks| verify(heap, [&*one, &*two], blocks);
-            let place = &mut place;
-            let kind = round as usize % 4;
-            let took = match kind {
-                0 => change(place, same, |tx| tree.rename(tx, &from, &to)),
-                1 => change(place, same, |tx| tree.swap(tx, &from, &tree, &to)),
-                2 => change(place, same, |tx| tree.move_to(tx, &from, &other, &from)),
-                _ => {
-                    let range = (Bound::Included(&from[..]), Bound::Unbounded);
-                    change(place, same, |tx| other.move_range(tx, range, &tree, 3))
-                }
-            };
-            most[kind] = most[kind].max(took);
-            match kind {
-                0 => drop(one.remove(&from).map(|value| one.insert(to, value))),
-                1 if one.contains_key(&from) && one.contains_key(&to) && from != to => {
-                    let value = one.remove(&from).unwrap();
-                    let other_value = one.insert(to, value).unwrap();
-                    one.insert(from, other_value);
-                }
-                1 => {}
-                2 => drop(one.remove(&from).map(|value| two.insert(from, value))),
-                _ => {
-                    let keys: Vec<_> = two.range(from..).take(3).map(|it| it.0.clone()).collect();
-                    for key in keys {
-                        let value = two.remove(&key).unwrap();
-                        one.insert(key, value);
-                    }
-                }
+        };
+        most[kind] = most[kind].max(took);
+        match kind {
+            0 => drop(one.remove(&from).map(|value| one.insert(to, value))),
+            1 if one.contains_key(&from) && one.contains_key(&to) && from != to => {
+                let value = one.remove(&from).unwrap();
+                let other_value = one.insert(to, value).unwrap();
+                one.insert(from, other_value);
             }
-            verify(place.heap(), [one, two], place.heap().check().unwrap().blocks);
-            if round % 50 == 49 {
-                place.reopen();
-                verify_tree::<T>(place.heap(), 0, &maps[0]);
-                verify_tree::<Critbit>(place.heap(), 1, &maps[1]);
+            1 => {}
+            2 => drop(one.remove(&from).map(|value| two.insert(from, value))),
+            _ => {
+                let keys: Vec<_> = two.range(from..).take(3).map(|it| it.0.clone()).collect();
+                for key in keys {
+                    let value = two.remove(&key).unwrap();
+                    one.insert(key, value);
+                }
             }
         }
-        assert!(most[0] >= 1 && most[1] == 2 && most[2] >= 1, "blocks that moves took: {most:?}");
+        verify(place.heap(), [one, two], place.heap().check().unwrap().blocks);
+        if round % 50 == 49 {
+            place.reopen();
+            verify_tree::<T>(place.heap(), 0, &maps[0]);
+            verify_tree::<Critbit>(place.heap(), 1, &maps[1]);
+        }
     }
+    assert!(most[0] >= 1 && most[1] == 2 && most[2] >= 1, "blocks that moves took: {most:?}");
 }
 
 /// Runs of 60 pairs behind all others and into gaps, some of them with values of their own blocks.
 fn every_allocation_of_a_load_may_fail<T: OrderedMap>() {
-    for journal in [JournalKind::Redo, JournalKind::Undo] {
-        let mut place = Place::new(journal);
-        let (tree, _) = create::<T, T>(place.heap());
-        let mut map = Map::new();
-        for start in [1000, 2000, 1500, 2020, 100, 1010] {
-            let numbers = (start..start + 60).map(|number: u64| number.swap_bytes().to_le_bytes());
-            let value = |byte: u8| vec![byte; if byte.is_multiple_of(20) { 5000 } else { 9 }];
-            let pairs: Vec<_> = numbers.map(|key| (key.to_vec(), value(key[7]))).collect();
-            let lent: Vec<_> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
-            let verify = |heap: &Heap, blocks| verify_whole::<T>(heap, &map, blocks);
-            let blocks = change(&mut place, verify, |tx| tree.load_sorted(tx, &lent));
-            assert!(blocks > 60, "each pair takes a block, some two");
-            map.extend(pairs);
-            place.reopen();
-            let blocks = place.heap().check().unwrap().blocks;
-            verify_whole::<T>(place.heap(), &map, blocks);
-        }
+    let mut place = Place::new();
+    let (tree, _) = create::<T, T>(place.heap());
+    let mut map = Map::new();
+    for start in [1000, 2000, 1500, 2020, 100, 1010] {
+        let numbers = (start..start + 60).map(|number: u64| number.swap_bytes().to_le_bytes());
+        let value = |byte: u8| vec![byte; if byte.is_multiple_of(20) { 5000 } else { 9 }];
+        let pairs: Vec<_> = numbers.map(|key| (key.to_vec(), value(key[7]))).collect();
+        let lent: Vec<_> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+        let verify = |heap: &Heap, blocks| verify_whole::<T>(heap, &map, blocks);
+        let blocks = change(&mut place, verify, |tx| tree.load_sorted(tx, &lent));
+        assert!(blocks > 60, "each pair takes a block, some two");
+        map.extend(pairs);
+        place.reopen();
+        let blocks = place.heap().check().unwrap().blocks;
+        verify_whole::<T>(place.heap(), &map, blocks);
     }
 }

@@ -43,4 +43,4 @@ pub mod validation;
 pub mod crashes;
 pub mod fuzz;
 
-pub use place::{Disk, Kept, Memory, Place, Tiny, Undo};
+pub use place::{Disk, Kept, Mapped, Memory, Place, Tiny};

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adamant::{
-    Engine, Flushing, JournalKind, Keyspace, KeyspaceOptions, LsmOptions, Options, Result, Store,
-};
+use adamant::{Engine, Flushing, Keyspace, KeyspaceOptions, LsmOptions, Options, Result, Store};
 use adamant_medium::memory::MemoryDirectory;
 
 /// Opens the same store again and again, from any thread.
@@ -78,13 +76,13 @@ impl Place for Disk {
     }
 }
 
-/// A place whose store has the undo journal.
+/// A place whose files are memory, and written as such.
 #[derive(Debug)]
-pub struct Undo<P>(pub P);
+pub struct Mapped<P>(pub P);
 
-impl<P: Place> Place for Undo<P> {
+impl<P: Place> Place for Mapped<P> {
     fn open_with(&self, options: Options) -> Result<Store> {
-        self.0.open_with(options.journal(JournalKind::Undo).flushing(Flushing::Volatile))
+        self.0.open_with(options.flushing(Flushing::Volatile))
     }
 
     fn engine(&self) -> Engine {

@@ -1,8 +1,8 @@
-//! All scenarios with each engine by both journals in memory, with the default one also on the file
-//! system.
+//! All scenarios with each engine in memory, with the default one also on the file system, and on one
+//! whose files are memory.
 
 use adamant::Engine;
-use adamant_scenarios::{Disk, Kept, Memory, Place, Tiny, Undo};
+use adamant_scenarios::{Disk, Kept, Mapped, Memory, Place, Tiny};
 
 macro_rules! scenarios {
     ($($group:ident { $($name:ident)+ })+) => {
@@ -44,22 +44,15 @@ macro_rules! scenarios {
                 fn by_tiny_lsm() {
                     let scenario = adamant_scenarios::$group::$name;
                     scenario(&crate::Tiny(crate::Memory::new()));
-                    scenario(&crate::Undo(crate::Tiny(crate::Memory::new())));
                 }
 
                 #[test]
-                fn by_undo_journal() {
-                    let place = crate::Undo(crate::Memory::new());
-                    adamant_scenarios::$group::$name(&place);
-                }
-
-                #[test]
-                fn by_undo_journal_on_tmpfs() {
+                fn on_tmpfs() {
                     // Most Linux systems have a tmpfs there; elsewhere there is nothing to see.
                     if std::path::Path::new("/dev/shm").is_dir() {
                         let directory = tempfile::tempdir_in("/dev/shm").unwrap();
                         let place = crate::Disk::new(directory.path().join("store"));
-                        adamant_scenarios::$group::$name(&crate::Undo(place));
+                        adamant_scenarios::$group::$name(&crate::Mapped(place));
                     }
                 }
             })+
@@ -67,10 +60,9 @@ macro_rules! scenarios {
     };
 }
 
-/// A scenario with an engine, by both journals.
+/// A scenario with an engine.
 fn by_engine(engine: Engine, scenario: fn(&dyn Place)) {
     scenario(&Kept(Memory::new(), engine));
-    scenario(&Undo(Kept(Memory::new(), engine)));
 }
 
 scenarios! {

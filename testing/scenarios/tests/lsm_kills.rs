@@ -8,7 +8,8 @@
 //! none) and compares all that is there with a model: exactly the batches 1 to n, in all keyspaces, where n
 //! is at least the last one that returned and at most the last one that began. A kill leaves what the
 //! system has, so this holds for `Sync` and for `Buffered` commits; a `Deferred` one may be lost, but never
-//! in part and never before an earlier one. Stores of both journals take turns.
+//! in part and never before an earlier one. Stores on files and on files
+//! that are memory take turns.
 //!
 //! Twenty kills by default. `ADAMANT_STRESS_SECONDS` and `ADAMANT_STRESS_SEED`, which
 //! `cargo xtask stress lsm` sets, change what is tried.
@@ -21,8 +22,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use adamant::{
-    Compression, Durability, Engine, Flushing, JournalKind, Keyspace, KeyspaceOptions, LsmOptions,
-    Options, Store,
+    Compression, Durability, Engine, Flushing, Keyspace, KeyspaceOptions, LsmOptions, Options,
+    Store,
 };
 use fastrand::Rng;
 
@@ -116,7 +117,7 @@ fn commit(seed: u64, number: u64) -> Commit {
 }
 
 /// How a store is opened this time.
-fn roll(random: &mut Rng, journal: JournalKind) -> Options {
+fn roll(random: &mut Rng) -> Options {
     let mut lsm = LsmOptions::default();
     lsm.memtable_bytes_max = random.u64(4 << 10..200 << 10);
     lsm.table_bytes_max = random.u64(4 << 10..100 << 10);
@@ -132,7 +133,6 @@ fn roll(random: &mut Rng, journal: JournalKind) -> Options {
     lsm.blob_file_bytes_max = random.u64(8 << 10..200 << 10);
     lsm.blob_stale_percent_max = random.u8(1..90);
     Options::default()
-        .journal(journal)
         .flushing(Flushing::Volatile)
         .background(random.u8(..4) > 0)
         .log_bytes_max(random.u64(1 << 20..8 << 20))
@@ -188,7 +188,7 @@ impl Notes {
 fn child(trial: &Trial, seed: u64, round: u64) {
     let mut random = Rng::with_seed(seed ^ round);
     let notes = Notes::open(&trial.notes());
-    let (store, keyspaces) = open(&trial.store(), roll(&mut random, trial.journal));
+    let (store, keyspaces) = open(&trial.store(), roll(&mut random));
     for number in last_commit(&keyspaces[0]) + 1.. {
         let Commit { changes, durability, removed, merged } = commit(seed, number);
         notes.write(Notes::BEGUN, number);
@@ -217,14 +217,14 @@ fn child(trial: &Trial, seed: u64, round: u64) {
 /// A store that is killed again and again.
 struct Trial {
     folder: PathBuf,
-    journal: JournalKind,
+    medium: &'static str,
     model: Model,
     last: u64,
 }
 
 impl Trial {
-    fn new(folder: &Path, journal: JournalKind) -> Self {
-        Self { folder: folder.into(), journal, model: Model::default(), last: 0 }
+    fn new(folder: &Path, medium: &'static str) -> Self {
+        Self { folder: folder.into(), medium, model: Model::default(), last: 0 }
     }
 
     fn store(&self) -> PathBuf {
@@ -240,7 +240,6 @@ impl Trial {
         let mut child = Command::new(std::env::current_exe().expect("this program"))
             .args(["killed_at_random_moments", "--exact", "--nocapture"])
             .env("ADAMANT_STRESS_FOLDER", &self.folder)
-            .env("ADAMANT_STRESS_JOURNAL", format!("{:?}", self.journal))
             .env("ADAMANT_STRESS_SEED", seed.to_string())
             .env("ADAMANT_STRESS_ROUND", round.to_string())
             .stdin(Stdio::null())
@@ -285,11 +284,11 @@ impl Trial {
 
     /// Opens the store and compares all of it.
     fn verify(&mut self, seed: u64, round: u64, random: &mut Rng) {
-        let (store, keyspaces) = open(&self.store(), roll(random, self.journal));
+        let (store, keyspaces) = open(&self.store(), roll(random));
         let there = last_commit(&keyspaces[0]);
         let notes = Notes::open(&self.notes());
         let (begun, returned) = (notes.read(Notes::BEGUN), notes.read(Notes::RETURNED));
-        let context = format!("round {round}, {:?}, seed {seed}", self.journal);
+        let context = format!("round {round}, {}, seed {seed}", self.medium);
         assert!(there >= self.last, "{there} commits there, {} before, {context}", self.last);
         assert!(
             (returned..=begun).contains(&there),
@@ -349,18 +348,16 @@ fn number_of(name: &str) -> Option<u64> {
 fn killed_at_random_moments() {
     let seed = number_of("ADAMANT_STRESS_SEED").unwrap_or(20_261_122);
     if let Some(folder) = std::env::var_os("ADAMANT_STRESS_FOLDER") {
-        let is_undo = std::env::var("ADAMANT_STRESS_JOURNAL").is_ok_and(|name| name == "Undo");
-        let journal = if is_undo { JournalKind::Undo } else { JournalKind::Redo };
         let round = number_of("ADAMANT_STRESS_ROUND").expect("a round");
-        return child(&Trial::new(Path::new(&folder), journal), seed, round);
+        return child(&Trial::new(Path::new(&folder), ""), seed, round);
     }
     let seconds = number_of("ADAMANT_STRESS_SECONDS").map(Duration::from_secs);
     let (mut random, start) = (Rng::with_seed(seed), Instant::now());
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut trials = vec![Trial::new(folder.path(), JournalKind::Redo)];
+    let mut trials = vec![Trial::new(folder.path(), "on files")];
     let memory = Path::new(MEMORY).is_dir().then(|| tempfile::tempdir_in(MEMORY));
     let memory = memory.map(|folder| folder.expect("a temporary folder"));
-    trials.extend(memory.iter().map(|folder| Trial::new(folder.path(), JournalKind::Undo)));
+    trials.extend(memory.iter().map(|folder| Trial::new(folder.path(), "in memory")));
     let (mut rounds, mut kills) = (0, vec![0; trials.len()]);
     while seconds.map_or(rounds < KILLS, |seconds| start.elapsed() < seconds) {
         rounds += 1;
@@ -371,11 +368,8 @@ fn killed_at_random_moments() {
         kills[turn] += 1;
     }
     for (trial, kills) in trials.iter().zip(kills) {
-        println!("proof\tkills\tall engines {:?}\t{kills}\t0", trial.journal);
-        println!(
-            "{:?}: {} commits, none of those that returned was lost",
-            trial.journal, trial.last
-        );
+        println!("proof\tkills\tall engines {}\t{kills}\t0", trial.medium);
+        println!("{}: {} commits, none of those that returned was lost", trial.medium, trial.last);
         // Or nothing was tried.
         assert!(trial.last > 0 || seconds.is_some_and(|seconds| seconds.as_secs() < 10));
     }

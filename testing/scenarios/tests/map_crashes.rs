@@ -1,16 +1,20 @@
-//! Each tree by itself on a heap that crashes, by both journals: after every power cut it is what it
-//! was after one of the commits that were promised, whole, and no block is lost.
+//! Each tree by itself on a heap that crashes: after every power cut it is what it was after one of the
+//! commits that were promised, whole, and no block is lost.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use adamant_heap::{Durability, Heap, JournalKind, Options};
+use adamant_heap::{Durability, Heap, Options};
 use adamant_sim::tally::seed;
 use adamant_sim::{Mark, SimDirectory, SimDisk, Tally};
 use adamant_trees::{Bplus, Btree, Critbit, Cursor, Error, Moves, OrderedMap, Redblack};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// One crash point in so many is tried, in so many states.
+const STEP: usize = 3;
+const STATES: u64 = 2;
 
 /// What a heap holds after a commit.
 #[derive(Clone)]
@@ -19,22 +23,8 @@ struct State {
     blocks: u64,
 }
 
-/// How a heap becomes durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Redo,
-    Undo,
-    /// By the undo journal, with copies of two or three nodes a transaction: what it changes more is
-    /// changed in place.
-    InPlace,
-}
-
-fn open(disk: &SimDisk, way: Way) -> Heap {
+fn open(disk: &SimDisk) -> Heap {
     let mut options = Options::default();
-    options.journal = if way == Way::Redo { JournalKind::Redo } else { JournalKind::Undo };
-    if way == Way::InPlace {
-        options.copies_bytes_max = 300;
-    }
     options.log_bytes_max = 4 << 20;
     options.address_bytes_max = 256 << 20;
     options.background = false;
@@ -122,9 +112,9 @@ fn step<T: OrderedMap>(
     State { map, blocks: blocks(heap) }
 }
 
-fn every_crash_point<T: OrderedMap>(name: &str, pairs: Pairs, way: Way, number: u64) {
+fn every_crash_point<T: OrderedMap>(name: &str, pairs: Pairs, number: u64) {
     let disk = SimDisk::new(seed(number));
-    let heap = open(&disk, way);
+    let heap = open(&disk);
     let mut random = fastrand::Rng::with_seed(seed(number));
     let mut states = vec![State { map: Map::new(), blocks: blocks(&heap) }];
     let tree = heap
@@ -156,34 +146,26 @@ fn every_crash_point<T: OrderedMap>(name: &str, pairs: Pairs, way: Way, number: 
     }
     assert!(states.last().is_some_and(|state| state.map.is_empty()));
     drop(heap);
-    let limits = if way == Way::Redo { (3, 2) } else { (1, 6) };
-    let points = try_power_cuts(&disk, way, name, limits, |heap, commit| {
+    let points = try_power_cuts(&disk, name, |heap, commit| {
         verify::<T>(heap, &states[commit]);
     });
     assert!(points > plans.len() as u64, "each commit has crash points");
 }
 
-/// Opens the heap after power cuts, at one of `step` crash points, in so many states each, and hands
-/// it to `verify` with the number of the commit that it holds, one that was promised. Returns how many
+/// Opens the heap after power cuts, and hands it to `verify` with the number of the commit that it holds, one that was promised. Returns how many
 /// crash points that were.
-fn try_power_cuts(
-    disk: &SimDisk,
-    way: Way,
-    name: &str,
-    (step, states_each): (usize, u64),
-    mut verify: impl FnMut(&Heap, usize),
-) -> u64 {
+fn try_power_cuts(disk: &SimDisk, name: &str, mut verify: impl FnMut(&Heap, usize)) -> u64 {
     let mut tally = Tally::new();
-    tally.power_cuts(disk, step, states_each, |crashed, promise| {
+    tally.power_cuts(disk, STEP, STATES, |crashed, promise| {
         if !promise.created {
             return;
         }
-        let heap = open(&crashed, way);
+        let heap = open(&crashed);
         let commit = heap.view().expect("this is no fork").root(1);
         assert!((promise.least..=promise.most).contains(&commit), "{commit} of {promise:?}");
         verify(&heap, commit as usize);
     });
-    tally.print(&format!("{name}, {way:?}"));
+    tally.print(name);
     tally.points
 }
 
@@ -269,9 +251,9 @@ impl<T: OrderedMap> Pair<T> {
 }
 
 /// Bulk loads, then moves, one or a few a commit: no value is lost or there twice, whenever the power goes.
-fn every_crash_point_of_loads_and_moves<T: OrderedMap>(name: &str, way: Way, number: u64) {
+fn every_crash_point_of_loads_and_moves<T: OrderedMap>(name: &str, number: u64) {
     let disk = SimDisk::new(seed(number));
-    let heap = open(&disk, way);
+    let heap = open(&disk);
     let mut random = fastrand::Rng::with_seed(seed(number));
     let pair = heap
         .transaction(Durability::Sync, |tx| {
@@ -313,9 +295,8 @@ fn every_crash_point_of_loads_and_moves<T: OrderedMap>(name: &str, way: Way, num
     }
     assert!(states.iter().any(|(maps, _)| maps[1].len() > 20), "both trees have pairs");
     drop(heap);
-    let limits = if way == Way::Redo { (3, 2) } else { (3, 3) };
     let name = format!("loads and moves of {name}");
-    let points = try_power_cuts(&disk, way, &name, limits, |heap, commit| {
+    let points = try_power_cuts(&disk, &name, |heap, commit| {
         let (maps, expected) = &states[commit];
         Pair::<T>::verify(heap, maps);
         assert_eq!(blocks(heap), *expected, "blocks that are allocated");
@@ -329,57 +310,24 @@ macro_rules! crashes {
             use super::*;
 
             #[test]
-            fn by_redo() {
-                every_crash_point::<$tree>(stringify!($tree), Pairs::Any, Way::Redo, $number);
+            fn changes() {
+                every_crash_point::<$tree>(stringify!($tree), Pairs::Any, $number);
             }
 
             #[test]
-            fn by_undo() {
-                every_crash_point::<$tree>(stringify!($tree), Pairs::Any, Way::Undo, $number);
-            }
-
-            #[test]
-            fn in_place() {
-                every_crash_point::<$tree>(stringify!($tree), Pairs::Any, Way::InPlace, $number);
-            }
-
-            #[test]
-            fn loads_and_moves_by_redo() {
-                let (name, number) = (stringify!($tree), $number + 10);
-                every_crash_point_of_loads_and_moves::<$tree>(name, Way::Redo, number);
-            }
-
-            #[test]
-            fn loads_and_moves_by_undo() {
-                let (name, number) = (stringify!($tree), $number + 10);
-                every_crash_point_of_loads_and_moves::<$tree>(name, Way::Undo, number);
-            }
-
-            #[test]
-            fn loads_and_moves_in_place() {
-                let (name, number) = (stringify!($tree), $number + 10);
-                every_crash_point_of_loads_and_moves::<$tree>(name, Way::InPlace, number);
+            fn loads_and_moves() {
+                every_crash_point_of_loads_and_moves::<$tree>(stringify!($tree), $number + 10);
             }
         }
     )+};
 }
 
 macro_rules! crashes_of_words {
-    ($($module:ident $tree:ident $number:literal)+) => {$(
-        mod $module {
-            use super::*;
-
-            #[test]
-            fn by_redo() {
-                let name = concat!(stringify!($tree), " of words");
-                every_crash_point::<$tree>(name, Pairs::Words, Way::Redo, $number);
-            }
-
-            #[test]
-            fn by_undo() {
-                let name = concat!(stringify!($tree), " of words");
-                every_crash_point::<$tree>(name, Pairs::Words, Way::Undo, $number);
-            }
+    ($($name:ident $tree:ident $number:literal)+) => {$(
+        #[test]
+        fn $name() {
+            let name = concat!(stringify!($tree), " of words");
+            every_crash_point::<$tree>(name, Pairs::Words, $number);
         }
     )+};
 }

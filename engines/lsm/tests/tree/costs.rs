@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use adamant_heap::{
-    Directory, Durability, Flushing, JournalKind, MemoryDirectory, Options as HeapOptions,
-};
+use adamant_heap::{Directory, Durability, Flushing, MemoryDirectory, Options as HeapOptions};
 use adamant_lsm::{Error, Options};
 
 use crate::store::Store;
 
-fn open(journal: JournalKind) -> Store {
+fn open(flushing: Flushing) -> Store {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let mut heap_options = HeapOptions::default();
-    heap_options.journal = journal;
-    heap_options.flushing = Flushing::Volatile;
+    heap_options.flushing = flushing;
     heap_options.background = false;
     Store::open_with(&directory, Options::default(), heap_options).unwrap()
 }
@@ -31,7 +28,7 @@ fn put(store: &Store, number: u32) {
 #[test]
 fn a_put_takes_200_bytes_of_log_at_most() {
     const PUTS: u32 = 2_000;
-    let store = open(JournalKind::Redo);
+    let store = open(Flushing::Auto);
     put(&store, 0);
     let stats = || store.heap.stats().journal;
     let before = stats();
@@ -47,8 +44,8 @@ fn a_put_takes_200_bytes_of_log_at_most() {
 }
 
 #[test]
-fn a_put_takes_one_fence_of_the_undo_journal() {
-    let store = open(JournalKind::Undo);
+fn a_put_takes_one_fence_where_memory_is_the_medium() {
+    let store = open(Flushing::Volatile);
     put(&store, 0);
     let fences = || store.heap.stats().journal.fences;
     let mut with_more = 0;
@@ -59,7 +56,7 @@ fn a_put_takes_one_fence_of_the_undo_journal() {
         assert!(taken <= 12, "{taken} fences");
         with_more += u32::from(taken > 1);
     }
-    // Where a chunk is added, or a lane begins anew.
+    // Where a chunk is added, or a log file begins.
     assert!(with_more < 20, "{with_more} of 1000 puts take more than one fence");
     println!("{with_more} of 1000 puts take more than one fence");
 }

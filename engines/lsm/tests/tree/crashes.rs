@@ -7,7 +7,7 @@ use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use adamant_heap::{Directory, Durability, JournalKind};
+use adamant_heap::{Directory, Durability};
 use adamant_lsm::{Error, Lsm, NEWEST, number_of};
 use adamant_sim::mutation::{judge as judge_verdicts, verdicts};
 use adamant_sim::site::{Kind, Site};
@@ -23,7 +23,6 @@ const COMMIT: usize = 3;
 /// A scripted user: the same seed does the same.
 struct User {
     disk: SimDisk,
-    journal: JournalKind,
     store: Store,
     /// By commit.
     models: Vec<Model>,
@@ -31,15 +30,15 @@ struct User {
 }
 
 impl User {
-    fn new(disk: &SimDisk, journal: JournalKind, number: u64) -> Self {
-        let store = open_on(disk, journal).expect("created");
+    fn new(disk: &SimDisk, number: u64) -> Self {
+        let store = open_on(disk).expect("created");
         Mark::Durable.put(disk, 0);
         let random = fastrand::Rng::with_seed(number);
-        Self { disk: disk.clone(), journal, store, models: vec![Model::new()], random }
+        Self { disk: disk.clone(), store, models: vec![Model::new()], random }
     }
 
-    fn run(disk: &SimDisk, journal: JournalKind, number: u64, steps: u64) -> Vec<Model> {
-        let mut user = Self::new(disk, journal, number);
+    fn run(disk: &SimDisk, number: u64, steps: u64) -> Vec<Model> {
+        let mut user = Self::new(disk, number);
         for _ in 0..steps {
             user.step().expect("nothing fails");
         }
@@ -59,7 +58,7 @@ impl User {
             2 => {
                 heap.close()?;
                 Mark::Durable.put(&self.disk, self.last());
-                self.store = open_on(&self.disk, self.journal)?;
+                self.store = open_on(&self.disk)?;
             }
             3..5 => return tree.rotate(heap),
             5..8 => return tree.flush(heap, &seen, &|_| Ok(())).map(drop),
@@ -97,7 +96,6 @@ impl User {
             Ok::<(), Error>(())
         })?;
         match durability {
-            _ if self.journal == JournalKind::Undo => Mark::Durable.put(&self.disk, number),
             Durability::Sync => Mark::Durable.put(&self.disk, number),
             Durability::Buffered => Mark::Buffered.put(&self.disk, number),
             Durability::Deferred => {}
@@ -186,11 +184,11 @@ fn names(directory: &dyn Directory, shelf: &str) -> BTreeSet<String> {
 }
 
 /// Opens what is on a disk, and panics unless it is a promised commit, whole, and nothing else is there.
-fn judge(disk: &SimDisk, journal: JournalKind, models: &[Model], promise: Promise) {
+fn judge(disk: &SimDisk, models: &[Model], promise: Promise) {
     let directory = SimDirectory::root(disk);
     let exists = directory.open("pool").unwrap().is_some();
     assert!(exists || !promise.created, "a store that was created is gone");
-    let store = open_on(disk, journal).unwrap_or_else(|error| panic!("recovery failed: {error}"));
+    let store = open_on(disk).unwrap_or_else(|error| panic!("recovery failed: {error}"));
     let commit = store.heap.view().unwrap().root(COMMIT);
     assert!((promise.least..=promise.most).contains(&commit), "commit {commit}, {promise:?}");
     verify(&store, &models[commit as usize], &format!("commit {commit}"));
@@ -218,41 +216,36 @@ fn verify(store: &Store, model: &Model, of: &str) {
     assert!(report.is_clean(), "{of}: {:#?}", report.findings);
 }
 
-fn try_all(journal: JournalKind, number: u64, (steps, step): (u64, usize), what: &str) {
-    let disk = SimDisk::new(seed(number));
-    let models = User::run(&disk, journal, seed(number), steps);
+#[test]
+fn crashes() {
+    const SEED: u64 = 71;
+    const STEPS: u64 = 150;
+    /// One in so many points of the history is tried.
+    const STEP: usize = 2;
+    let disk = SimDisk::new(seed(SEED));
+    let models = User::run(&disk, seed(SEED), STEPS);
     let mut tally = Tally::new();
-    tally.power_cuts(&disk, step, 4, |crashed, promise| {
-        judge(&crashed.without_history(), journal, &models, promise);
+    tally.power_cuts(&disk, STEP, 4, |crashed, promise| {
+        judge(&crashed.without_history(), &models, promise);
     });
-    tally.deaths(&disk, 3 * step, |killed, promise| judge(&killed, journal, &models, promise));
+    tally.deaths(&disk, 3 * STEP, |killed, promise| judge(&killed, &models, promise));
     // Crashes within what recovers from the death of a process.
     let mut cursor = disk.cursor();
-    for point in (cursor.point()..=disk.operation_count()).step_by(97 * step) {
+    for point in (cursor.point()..=disk.operation_count()).step_by(97 * STEP) {
         cursor.advance_to(point);
         let (promise, killed) = (Promise::at_power_cut(&disk, point), cursor.kill());
-        drop(open_on(&killed, journal));
+        drop(open_on(&killed));
         tally.cuts_within(&killed, 2, point, |crashed| {
-            judge(&crashed.without_history(), journal, &models, promise);
+            judge(&crashed.without_history(), &models, promise);
         });
     }
-    tally.print(what);
+    tally.print("tree");
     assert!(tally.states > 300, "few crashes of much work");
-}
-
-#[test]
-fn crashes_under_the_redo_journal() {
-    try_all(JournalKind::Redo, 71, (150, 2), "tree, redo journal");
-}
-
-#[test]
-fn crashes_under_the_undo_journal() {
-    try_all(JournalKind::Undo, 73, (120, 4), "tree, undo journal");
 }
 
 /// Commits, flushes and merges one behind the other, and power cuts of all of it.
 fn suite(disk: &SimDisk) {
-    let mut user = User::new(disk, JournalKind::Redo, 5);
+    let mut user = User::new(disk, 5);
     let seen = || Ok(user.store.environment.sequences().visible());
     let mut model = Model::new();
     for round in 0..6_u8 {
@@ -277,7 +270,7 @@ fn suite(disk: &SimDisk) {
         }
     }
     Tally::new().power_cuts(disk, 1, 8, |crashed, promise| {
-        judge(&crashed.without_history(), JournalKind::Redo, &user.models, promise);
+        judge(&crashed.without_history(), &user.models, promise);
     });
 }
 
@@ -296,7 +289,7 @@ fn a_sync_of_a_file_or_a_directory_that_is_left_out_is_noticed() {
 fn inputs_that_are_removed_too_early_are_noticed() {
     let run = |left_out: Option<Site>| {
         let disk = SimDisk::new(9);
-        let mut user = User::new(&disk, JournalKind::Redo, 5);
+        let mut user = User::new(&disk, 5);
         let mut model = Model::new();
         for round in 0..3_u8 {
             Mark::Begun.put(&disk, user.last() + 1);
@@ -324,7 +317,7 @@ fn inputs_that_are_removed_too_early_are_noticed() {
         disk.disable(None);
         let judged = catch_unwind(AssertUnwindSafe(|| {
             Tally::new().power_cuts(&disk, 1, 8, |crashed, promise| {
-                judge(&crashed.without_history(), JournalKind::Redo, &user.models, promise);
+                judge(&crashed.without_history(), &user.models, promise);
             });
         }));
         (disk.sites(), judged.is_ok())

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use adamant_heap::{Directory, Durability, JournalKind, Transaction};
+use adamant_heap::{Directory, Durability, Transaction};
 use adamant_lsm::{Error, NEWEST, number_of};
 use adamant_sim::{Call, Choice, Fault, SimDirectory, SimDisk};
 use adamant_slice::Slice;
@@ -21,8 +21,8 @@ struct User {
 
 impl User {
     /// One with tables on two levels, blob files, and a memtable.
-    fn new(disk: &SimDisk, journal: JournalKind) -> Self {
-        let mut user = Self { store: open_on(disk, journal).unwrap(), model: Model::new() };
+    fn new(disk: &SimDisk) -> Self {
+        let mut user = Self { store: open_on(disk).unwrap(), model: Model::new() };
         for round in 0..3 {
             user.write(round).unwrap();
             user.flush().unwrap();
@@ -140,28 +140,23 @@ fn may_follow(before: &Model, after: &Model) -> bool {
     }
     (3..6).any(|round| {
         let disk = SimDisk::new(1).without_history();
-        let mut other =
-            User { store: open_on(&disk, JournalKind::Redo).unwrap(), model: before.clone() };
+        let mut other = User { store: open_on(&disk).unwrap(), model: before.clone() };
         other.write(round).is_ok() && other.model == *after
     })
 }
 
 #[test]
 fn a_full_disk_refuses_and_goes_on_when_there_is_space() {
-    [JournalKind::Redo, JournalKind::Undo].into_iter().for_each(fill_disk);
-}
-
-fn fill_disk(journal: JournalKind) {
     let before = {
         let disk = SimDisk::new(1).without_history();
-        let _user = User::new(&disk, journal);
+        let _user = User::new(&disk);
         disk.space_used_bytes()
     };
     let (mut refused, mut of_files) = (0, 0);
     for bytes_max in (before..before + (1 << 20)).step_by(4 << 10) {
         let of = format!("{bytes_max} bytes, {before} used");
         let disk = SimDisk::new(1).without_history();
-        let mut user = User::new(&disk, journal);
+        let mut user = User::new(&disk);
         disk.set_space_bytes(Some(bytes_max));
         let Err(error) = user.work() else { break };
         assert!(error.is_out_of_space(), "{of}: {error}");
@@ -183,12 +178,8 @@ fn fill_disk(journal: JournalKind) {
 
 #[test]
 fn an_operation_that_fails_leaves_what_was_there() {
-    [JournalKind::Redo, JournalKind::Undo].into_iter().for_each(fail_each);
-}
-
-fn fail_each(journal: JournalKind) {
     let disk = SimDisk::new(1);
-    let mut user = User::new(&disk, journal);
+    let mut user = User::new(&disk);
     let first = disk.operation_count();
     user.work().unwrap();
     let operations = disk.operation_count();
@@ -205,7 +196,7 @@ fn fail_each(journal: JournalKind) {
                 || ours.contains(&operation);
         let of = format!("operation {number}: {operation}");
         let disk = SimDisk::new(1);
-        let mut user = User::new(&disk, journal);
+        let mut user = User::new(&disk);
         disk.fail(number..number + 1);
         let outcome = user.work();
         disk.repair();
@@ -225,7 +216,7 @@ fn fail_each(journal: JournalKind) {
                 assert!(!is_of_files, "{of}: {error}");
                 let before = user.model.clone();
                 drop(user.store);
-                user.store = open_on(&disk, journal).unwrap();
+                user.store = open_on(&disk).unwrap();
                 // What was not acknowledged may be there: a load, or a commit of changes.
                 user.model = user.content();
                 assert!(may_follow(&before, &user.model), "{of}");
@@ -237,7 +228,7 @@ fn fail_each(journal: JournalKind) {
         user.assert_is_clean(&of);
         user.store.heap.close().unwrap();
         drop(user.store);
-        user.store = open_on(&disk, journal).unwrap();
+        user.store = open_on(&disk).unwrap();
         user.verify(&of);
         assert!(orphans(&disk, &user.store).is_empty(), "{of}");
     }
@@ -251,7 +242,7 @@ fn fail_each(journal: JournalKind) {
 #[test]
 fn what_could_not_be_read_at_opening_is_asked_later() {
     let disk = SimDisk::new(1);
-    let mut user = User { store: open_on(&disk, JournalKind::Redo).unwrap(), model: Model::new() };
+    let mut user = User { store: open_on(&disk).unwrap(), model: Model::new() };
     let tree = |user: &User, work: &dyn Fn(&adamant_lsm::Lsm, &mut Transaction<'_>)| {
         let done = user.store.heap.transaction(Durability::Sync, |transaction| {
             work(&user.store.tree, transaction);
@@ -303,42 +294,40 @@ fn what_could_not_be_read_at_opening_is_asked_later() {
 /// power cut took the tables.
 #[test]
 fn a_sync_that_fails_beside_a_merge_fails_the_merge() {
-    for journal in [JournalKind::Redo, JournalKind::Undo] {
-        let disk = SimDisk::new(3);
-        let mut user = User::new(&disk, journal);
-        user.write_many(100).unwrap();
-        user.flush().unwrap();
-        let named_before = disk.call_count(Call::Rename);
-        let is_first = AtomicBool::new(true);
-        let beside = |_: u64| -> Result<(), Error> {
-            if is_first.swap(false, Ordering::Relaxed) {
-                assert!(disk.call_count(Call::Rename) > named_before, "it has named a table");
-                let next = disk.call_count(Call::SyncDirectory) + 1;
-                disk.fail_call(Call::SyncDirectory, next, Fault::Device);
-                let (heap, tree) = (&user.store.heap, &user.store.tree);
-                heap.transaction(Durability::Sync, |transaction| {
-                    tree.write(transaction, [(&b"beside"[..], Some(&[7; 50][..]))])
-                })?;
-                tree.rotate(heap)?;
-                let flushed = tree.flush(heap, &user.seen(), &|_| Ok(()));
-                assert!(flushed.is_err(), "its directory could not be synced");
-                disk.repair();
-            }
-            Ok(())
-        };
-        let (heap, tree) = (&user.store.heap, &user.store.tree);
-        let merged = tree.compact_all(heap, &user.seen(), &beside);
-        user.model.insert(b"beside".to_vec(), vec![7; 50]);
-        for number in 0..16 {
-            let mut choice = if number == 0 { Choice::None } else { Choice::random(number) };
-            let crashed = disk.crash(disk.operation_count(), &mut choice).without_history();
-            let store = open_on(&crashed, journal).unwrap();
-            User { store, model: user.model.clone() }.verify(&format!("power cut {number}"));
+    let disk = SimDisk::new(3);
+    let mut user = User::new(&disk);
+    user.write_many(100).unwrap();
+    user.flush().unwrap();
+    let named_before = disk.call_count(Call::Rename);
+    let is_first = AtomicBool::new(true);
+    let beside = |_: u64| -> Result<(), Error> {
+        if is_first.swap(false, Ordering::Relaxed) {
+            assert!(disk.call_count(Call::Rename) > named_before, "it has named a table");
+            let next = disk.call_count(Call::SyncDirectory) + 1;
+            disk.fail_call(Call::SyncDirectory, next, Fault::Device);
+            let (heap, tree) = (&user.store.heap, &user.store.tree);
+            heap.transaction(Durability::Sync, |transaction| {
+                tree.write(transaction, [(&b"beside"[..], Some(&[7; 50][..]))])
+            })?;
+            tree.rotate(heap)?;
+            let flushed = tree.flush(heap, &user.seen(), &|_| Ok(()));
+            assert!(flushed.is_err(), "its directory could not be synced");
+            disk.repair();
         }
-        assert!(merged.is_err(), "its names may be lost");
-        user.verify("after the failed sync");
-        user.compact().unwrap();
-        user.verify("once more");
-        user.assert_is_clean("once more");
+        Ok(())
+    };
+    let (heap, tree) = (&user.store.heap, &user.store.tree);
+    let merged = tree.compact_all(heap, &user.seen(), &beside);
+    user.model.insert(b"beside".to_vec(), vec![7; 50]);
+    for number in 0..16 {
+        let mut choice = if number == 0 { Choice::None } else { Choice::random(number) };
+        let crashed = disk.crash(disk.operation_count(), &mut choice).without_history();
+        let store = open_on(&crashed).unwrap();
+        User { store, model: user.model.clone() }.verify(&format!("power cut {number}"));
     }
+    assert!(merged.is_err(), "its names may be lost");
+    user.verify("after the failed sync");
+    user.compact().unwrap();
+    user.verify("once more");
+    user.assert_is_clean("once more");
 }

@@ -5,7 +5,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use adamant_heap::access::{Read, Write};
-use adamant_heap::{Directory, Durability, Heap, JournalKind, Options as HeapOptions};
+use adamant_heap::{Directory, Durability, Heap, Options as HeapOptions};
 use adamant_lsm::{
     Cache, CacheOptions, CopyLimits, Environment, Error, FileCounter, Lsm, LsmReport, Options,
     Scanned,
@@ -48,10 +48,9 @@ impl Drop for Store {
 }
 
 /// The store on a simulated disk, everything within the calls.
-pub(crate) fn open_on(disk: &SimDisk, journal: JournalKind) -> Result<Store, Error> {
+pub(crate) fn open_on(disk: &SimDisk) -> Result<Store, Error> {
     let directory: Arc<dyn Directory> = Arc::new(SimDirectory::root(disk));
     let mut heap_options = HeapOptions::default();
-    heap_options.journal = journal;
     heap_options.log_bytes_max = 4 << 20;
     heap_options.address_bytes_max = 256 << 20;
     heap_options.deferred_bytes_max = 64 << 10;

@@ -2,31 +2,26 @@
 
 use std::sync::Arc;
 
-use adamant::{Durability, Engine, Flushing, JournalKind, LsmOptions, Options, Result, Store};
+use adamant::{Engine, LsmOptions, Options, Result, Store};
 use adamant_sim::{SimDirectory, SimDisk};
 
-/// A journal, and the engine of the keyspaces.
+/// The engine of the keyspaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Setup {
-    /// How commits become durable.
-    pub is_undo: bool,
     /// The number of the engine in [`Engine::ALL`]; `None`: all of them, by name of the keyspace.
     pub engine: Option<usize>,
 }
 
 impl Setup {
-    /// One engine each or all together, with either journal.
+    /// One engine each, or all together.
     pub fn all() -> Vec<Setup> {
         let engines = (0..Engine::ALL.len()).map(Some).chain([None]);
-        let setups =
-            engines.flat_map(|engine| [false, true].map(|is_undo| Self { is_undo, engine }));
-        setups.collect()
+        engines.map(|engine| Self { engine }).collect()
     }
 
-    /// For people: `btree undo`.
-    pub fn name(self) -> String {
-        let engine = self.engine.map_or("all engines", |number| Engine::ALL[number].name());
-        format!("{engine} {}", if self.is_undo { "undo" } else { "redo" })
+    /// For people: `btree`.
+    pub fn name(self) -> &'static str {
+        self.engine.map_or("all engines", |number| Engine::ALL[number].name())
     }
 
     /// The engine of the keyspace of a name.
@@ -41,11 +36,6 @@ impl Setup {
         }
     }
 
-    /// What a commit of this durability is: by the undo journal all that is visible is durable.
-    pub fn durability(self, asked: Durability) -> Durability {
-        if self.is_undo { Durability::Sync } else { asked }
-    }
-
     /// Options with everything within the calls, the smallest log there can be, and memtables and
     /// tables so small that a few commits fill them.
     pub fn options(self) -> Options {
@@ -56,8 +46,6 @@ impl Setup {
         lsm.level0_tables_max = 4;
         lsm.blob_bytes_min = Some(60);
         Options::new()
-            .journal(if self.is_undo { JournalKind::Undo } else { JournalKind::Redo })
-            .flushing(Flushing::Volatile)
             .log_bytes_max(4 << 20)
             .deferred_bytes_max(64 << 10)
             .lsm(lsm)

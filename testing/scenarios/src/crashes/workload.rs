@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use adamant::{Durability, Engine, Keyspace, Result, Snapshot, Store};
 use adamant_medium::storage::Directory;
-use adamant_sim::{Mark, Promise, SimDirectory, SimDisk, lanes};
+use adamant_sim::{Mark, Promise, SimDirectory, SimDisk};
 
 use crate::crashes::model::{Content, judge_of};
 use crate::crashes::plan::Plan;
@@ -31,8 +31,6 @@ pub struct Mix {
     pub rare_one_in: u64,
     /// What the store is made of.
     pub setup: Setup,
-    /// Undo journal: how many lanes, and bytes of each, if not as many as a new store has.
-    pub lanes: Option<(u32, u64)>,
 }
 
 impl Default for Mix {
@@ -48,7 +46,6 @@ impl Default for Mix {
             durabilities,
             rare_one_in: 0,
             setup,
-            lanes: None,
         }
     }
 }
@@ -96,20 +93,12 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Creates a store on an empty disk; with lanes of its own, the history begins when it has them.
+    /// Creates a store on an empty disk.
     ///
     /// # Errors
     /// As opening one.
-    ///
-    /// # Panics
-    /// If the disk fails while the lanes are made others.
     pub fn create(disk: &SimDisk, mix: Mix) -> Result<Workload> {
-        let mut store = mix.setup.open(disk)?;
-        if let (true, Some((count, bytes))) = (mix.setup.is_undo, mix.lanes) {
-            store.close()?;
-            lanes::remake(disk, count, bytes).expect("a disk that is sound");
-            store = mix.setup.open(disk)?;
-        }
+        let store = mix.setup.open(disk)?;
         Ok(Workload {
             disk: disk.clone(),
             store: Some(store),
@@ -218,7 +207,7 @@ impl Workload {
         let model = plan.applied(self.last());
         Mark::Begun.put(&self.disk, commit);
         let done = plan.run(self.store(), self.last(), durability);
-        let durability = plan.fixed_durability().unwrap_or(self.mix.setup.durability(durability));
+        let durability = plan.fixed_durability().unwrap_or(durability);
         match (&done, durability) {
             (Ok(()), Durability::Sync) => Mark::Durable.put(&self.disk, commit),
             (Ok(()), Durability::Buffered) => Mark::Buffered.put(&self.disk, commit),

@@ -39,12 +39,7 @@ impl Kept {
         Self { directory, name, len: bytes.len() as u64, pages, used: lines }
     }
 
-    /// Whether it is the pool.
-    pub(super) fn is_pool(&self) -> bool {
-        self.directory.is_empty()
-    }
-
-    /// Whether it is of the log, or of the lanes.
+    /// Whether it is of the log.
     pub(super) fn is_log(&self) -> bool {
         self.directory == "log"
     }

@@ -1,10 +1,8 @@
-//! Logs, and lanes, that are not what the store left: changed, with checksums that fit or without, old
+//! Logs that are not what the store left: changed, with checksums that fit or without, old
 //! ones, those of another store, or of two stores at once.
 //!
 //! By checksums that fit, a log may say whatever it likes, so that what the store then has is wrong, but it
-//! goes on or says so. Without, what is read without an error is right, where pages have checksums.
-
-use adamant::JournalKind;
+//! goes on or says so. Without, what is read without an error is right.
 
 use crate::fuzz::image::{Image, Kept, put};
 use crate::fuzz::seals::Sealed;
@@ -26,9 +24,8 @@ const ANOTHER_NAME: &str = "0009";
 
 /// Stores with logs to replay, and others whose logs may take their place.
 pub struct Logs {
-    subjects: [Subject; 3],
-    /// By journal.
-    others: [Subject; 2],
+    subjects: [Subject; 2],
+    other: Subject,
 }
 
 impl Logs {
@@ -38,11 +35,9 @@ impl Logs {
     /// If they cannot be made.
     #[expect(clippy::new_without_default, reason = "work, and not nothing")]
     pub fn new() -> Self {
-        let (redo, undo) = (JournalKind::Redo, JournalKind::Undo);
-        let of = [(redo, false), (redo, true), (undo, false)];
         Self {
-            subjects: of.map(|(journal, is_closed)| Subject::make(journal, is_closed, SEED)),
-            others: [redo, undo].map(|journal| Subject::make(journal, false, OTHER_SEED)),
+            subjects: [false, true].map(|is_closed| Subject::make(is_closed, SEED)),
+            other: Subject::make(false, OTHER_SEED),
         }
     }
 
@@ -53,8 +48,7 @@ impl Logs {
     pub fn run(&self, program: &[u8]) -> bool {
         let Some((&choice, words)) = program.split_first() else { return false };
         let subject = &self.subjects[usize::from(choice & 3) % self.subjects.len()];
-        let is_redo = subject.journal == JournalKind::Redo;
-        let other = &self.others[usize::from(!is_redo)].image;
+        let other = &self.other.image;
         let logs = match choice >> SOURCE_SHIFT & 3 {
             0 => logs(&subject.image),
             1 => logs(&subject.earlier),
@@ -87,7 +81,7 @@ impl Logs {
             }
             file.write_at(&log.bytes, 0).unwrap();
         }
-        let is_judged = is_redo && choice & SEALED == 0 && changes.len() <= 1;
+        let is_judged = choice & SEALED == 0 && changes.len() <= 1;
         subject.exercise(root, true, is_judged)
     }
 }

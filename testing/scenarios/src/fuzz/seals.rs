@@ -1,5 +1,7 @@
-//! Logs and lanes as they lie in their files (`docs/format/log.md`, `docs/format/lanes.md`): where checksums
-//! are, and how to make them right again after somebody changed what is under them.
+//! Logs as they lie in their files (`docs/format/log.md`): where checksums are, and how to make them
+//! right again after somebody changed what is under them.
+
+use std::ops::Range;
 
 use adamant_wire::checksum::crc32c;
 use adamant_wire::frame::{FRAME_HEADER_BYTES, log_seed, parse};
@@ -7,44 +9,30 @@ use adamant_wire::frame::{FRAME_HEADER_BYTES, log_seed, parse};
 /// Bytes of the header of a log file, of those before its checksum, and where its first frame is.
 const LOG_HEADER_SUMMED: usize = 56;
 const LOG_HEAD_BYTES: usize = 512;
-/// Bytes before the checksum of the head of the lanes, where the first lane begins, and what entries are
-/// aligned to.
-const LANES_HEADER_SUMMED: usize = 40;
-const LANES_HEAD_BYTES: usize = 4096;
-const ENTRY_ALIGN: usize = 64;
-const ENTRY_HEADER_BYTES: usize = 16;
+/// Which of them say what store and what generation it is of.
+const IDENTITY: Range<usize> = 12..36;
 
-/// A log file or one of lanes, and where what has checksums begins and ends in it.
+/// A log file, and where what has checksums begins and ends in it.
 pub(super) struct Sealed {
-    is_lanes: bool,
     is_cut: bool,
     pub(super) bytes: Vec<u8>,
-    /// The header first, then frames or entries.
+    /// The header first, then frames.
     pub(super) spans: Vec<(usize, usize)>,
 }
 
 impl Sealed {
     /// Looks for what is whole.
     pub(super) fn of(bytes: Vec<u8>) -> Self {
-        let is_lanes = bytes.starts_with(b"ADAMLANE");
-        let mut sealed = Self { is_lanes, is_cut: false, bytes, spans: Vec::new() };
-        let summed = sealed.header_summed();
-        if sealed.bytes.len() >= summed + 4 {
-            sealed.spans.push((0, summed + 4));
-            if is_lanes { sealed.find_entries() } else { sealed.find_frames() }
+        let mut sealed = Self { is_cut: false, bytes, spans: Vec::new() };
+        if sealed.bytes.len() >= LOG_HEADER_SUMMED + 4 {
+            sealed.spans.push((0, LOG_HEADER_SUMMED + 4));
+            sealed.find_frames();
         }
         sealed
     }
 
-    fn header_summed(&self) -> usize {
-        if self.is_lanes { LANES_HEADER_SUMMED } else { LOG_HEADER_SUMMED }
-    }
-
     /// What checksums begin with.
     fn seed(&self) -> u32 {
-        if self.is_lanes {
-            return crc32c(0, &self.bytes[24..40]);
-        }
         let (uuid, generation) = (&self.bytes[12..28], &self.bytes[28..36]);
         let uuid = uuid.try_into().expect("16 bytes");
         log_seed(uuid, u64::from_le_bytes(generation.try_into().expect("8 bytes")))
@@ -60,33 +48,13 @@ impl Sealed {
         }
     }
 
-    fn find_entries(&mut self) {
-        let seed = self.seed();
-        for at in (LANES_HEAD_BYTES..self.bytes.len()).step_by(ENTRY_ALIGN) {
-            let Some(end) = self.end_of(at) else { continue };
-            if end > at + ENTRY_HEADER_BYTES
-                && self.u32_at(at) == crc32c(seed, &self.bytes[at + 4..end])
-            {
-                self.spans.push((at, end));
-            }
-        }
-    }
-
-    /// Where the frame or entry that begins there ends by what it says itself.
+    /// Where the frame that begins there ends by what it says itself.
     fn end_of(&self, at: usize) -> Option<usize> {
-        let len = if self.is_lanes {
-            ENTRY_HEADER_BYTES + self.u32_at_checked(at + 4)? as usize
-        } else {
-            FRAME_HEADER_BYTES + (self.u32_at_checked(at + 8)? & 0xff_ffff) as usize
-        };
+        let len = FRAME_HEADER_BYTES + (self.u32_at(at + 8)? & 0xff_ffff) as usize;
         (at + len <= self.bytes.len()).then_some(at + len)
     }
 
-    fn u32_at(&self, at: usize) -> u32 {
-        self.u32_at_checked(at).unwrap_or(0)
-    }
-
-    fn u32_at_checked(&self, at: usize) -> Option<u32> {
+    fn u32_at(&self, at: usize) -> Option<u32> {
         let bytes = self.bytes.get(at..at + 4)?;
         bytes.try_into().ok().map(u32::from_le_bytes)
     }
@@ -110,28 +78,23 @@ impl Sealed {
 
     /// Makes it one of the store that another is of.
     pub(super) fn belong_to(&mut self, other: &Sealed) {
-        if self.is_lanes == other.is_lanes && !self.spans.is_empty() && !other.spans.is_empty() {
-            let identity = if self.is_lanes { 24..40 } else { 12..36 };
-            self.bytes[identity.clone()].copy_from_slice(&other.bytes[identity]);
+        if !self.spans.is_empty() && !other.spans.is_empty() {
+            self.bytes[IDENTITY].copy_from_slice(&other.bytes[IDENTITY]);
         }
     }
 
-    /// Makes all checksums right, and of a log the chain of its frames, too.
+    /// Makes all checksums right, and the chain of its frames.
     pub(super) fn seal(&mut self) {
         let Some((&(_, header_end), spans)) = self.spans.split_first() else { return };
         let (spans, summed) = (spans.to_vec(), header_end - 4);
         let seed = self.seed();
         let mut previous = seed;
-        if !self.is_lanes {
-            self.put(44, seed);
-        }
+        self.put(44, seed);
         let checksum = crc32c(0, &self.bytes[..summed]);
         self.put(summed, checksum);
         for (start, end) in spans {
             let end = self.end_of(start).unwrap_or(end);
-            if !self.is_lanes {
-                self.put(start + 4, previous);
-            }
+            self.put(start + 4, previous);
             previous = crc32c(seed, &self.bytes[start + 4..end]);
             self.put(start, previous);
         }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use adamant::{
-    Directory, Engine, Flushing, JournalKind, Keyspace, KeyspaceOptions, LsmOptions, Options, Store,
-};
+use adamant::{Directory, Engine, Keyspace, KeyspaceOptions, LsmOptions, Options, Store};
 use adamant_sim::{SimDirectory, SimDisk};
 
 use crate::crashes::Content;
@@ -21,7 +19,6 @@ const WRITES: u8 = 8;
 
 /// A store that was made, with what it may hold.
 pub(super) struct Subject {
-    pub(super) journal: JournalKind,
     pub(super) image: Image,
     /// As it was when half of its commits were made.
     pub(super) earlier: Image,
@@ -35,10 +32,10 @@ impl Subject {
     ///
     /// # Panics
     /// If it cannot be made.
-    pub(super) fn make(journal: JournalKind, is_closed: bool, seed: u64) -> Self {
+    pub(super) fn make(is_closed: bool, seed: u64) -> Self {
         let disk = SimDisk::new(seed).without_history();
         let root: Arc<dyn Directory> = Arc::new(SimDirectory::root(&disk));
-        let store = Store::open_directory(root.clone(), options(journal)).unwrap();
+        let store = Store::open_directory(root.clone(), options()).unwrap();
         let mut models = vec![Content::default()];
         let mut earlier = Image::of(&root);
         for (number, engine) in Engine::ALL.into_iter().enumerate() {
@@ -51,7 +48,7 @@ impl Subject {
             store.clone().close().unwrap();
             models.drain(..models.len() - 1);
         }
-        Self { journal, image: Image::of(&root), earlier, models }
+        Self { image: Image::of(&root), earlier, models }
     }
 
     /// Opens what has become of it, reads and writes all over. Returns whether it opened. What was read
@@ -60,7 +57,7 @@ impl Subject {
     /// # Panics
     /// If wrong data was read as if it were right.
     pub(super) fn exercise(&self, root: Arc<dyn Directory>, verify: bool, is_judged: bool) -> bool {
-        let options = options(self.journal).verify_first_touch(verify).create(false);
+        let options = options().verify_first_touch(verify).create(false);
         let store = match Store::open_directory(root, options) {
             Ok(store) => store,
             Err(error) => {
@@ -111,15 +108,14 @@ fn key(number: usize) -> String {
 }
 
 /// Everything small, and alone on its thread: the same calls in the same order every time.
-fn options(journal: JournalKind) -> Options {
+fn options() -> Options {
     let mut lsm = LsmOptions::default();
     lsm.memtable_bytes_max = 2 << 10;
     lsm.table_bytes_max = 2 << 10;
     lsm.block_bytes = 512;
     lsm.level0_tables_max = 4;
     lsm.blob_bytes_min = Some(300);
-    let options = Options::new().journal(journal).flushing(Flushing::Volatile).lsm(lsm);
-    options.background(false).log_bytes_max(1 << 20)
+    Options::new().lsm(lsm).background(false).log_bytes_max(1 << 20)
 }
 
 /// Reads and writes all over; errors are answers.
