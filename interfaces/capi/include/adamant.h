@@ -180,11 +180,6 @@
 #define ADAMANT_REENTRANT (-24)
 
 /**
- * The undo journal needs files that are memory, and these are not.
- */
-#define ADAMANT_NOT_DIRECT (-25)
-
-/**
  * The buffer is too small for the value.
  */
 #define ADAMANT_TOO_SMALL (-26)
@@ -256,14 +251,8 @@
 #define ADAMANT_OPTION_DURABILITY 3
 
 /**
- * 0: the redo journal, on files (the default); 1: the undo journal, for files that are memory. Chosen when
- * the store is made.
- */
-#define ADAMANT_OPTION_JOURNAL 4
-
-/**
- * Which memory the undo journal accepts: 0 persistent memory only (the default), 1 also tmpfs, 2 either,
- * without flushing.
+ * Which files are memory, written by stores of the processor: 0 those on persistent memory (the
+ * default), 1 those on tmpfs, too, 2 either, without flushes.
  */
 #define ADAMANT_OPTION_FLUSHING 5
 

@@ -62,8 +62,7 @@ pub const ADAMANT_POISONED: c_int = -22;
 pub const ADAMANT_DAMAGED: c_int = -23;
 /// A reader used the store that lends to it.
 pub const ADAMANT_REENTRANT: c_int = -24;
-/// The undo journal needs files that are memory, and these are not.
-pub const ADAMANT_NOT_DIRECT: c_int = -25;
+// -25 was an error of the undo journal, which is gone.
 /// The buffer is too small for the value.
 pub const ADAMANT_TOO_SMALL: c_int = -26;
 /// The call cannot be made here, as in the child of a fork.

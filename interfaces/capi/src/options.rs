@@ -5,7 +5,7 @@
 use std::ffi::c_int;
 use std::sync::Mutex;
 
-use adamant::{Compression, Durability, Flushing, JournalKind, LsmOptions, Options};
+use adamant::{Compression, Durability, Flushing, LsmOptions, Options};
 
 use crate::border::{Changed, Opaque, Out, Taken};
 use crate::code::{ADAMANT_BUFFERED, ADAMANT_DEFERRED, ADAMANT_OK, ADAMANT_SYNC};
@@ -18,11 +18,9 @@ pub const ADAMANT_OPTION_CREATE: c_int = 1;
 pub const ADAMANT_OPTION_READ_ONLY: c_int = 2;
 /// ADAMANT_SYNC, ADAMANT_BUFFERED, ADAMANT_DEFERRED: what commits wait for unless they say otherwise.
 pub const ADAMANT_OPTION_DURABILITY: c_int = 3;
-/// 0: the redo journal, on files (the default); 1: the undo journal, for files that are memory. Chosen when
-/// the store is made.
-pub const ADAMANT_OPTION_JOURNAL: c_int = 4;
-/// Which memory the undo journal accepts: 0 persistent memory only (the default), 1 also tmpfs, 2 either,
-/// without flushing.
+// 4 was the journal, of which there is one now.
+/// Which files are memory, written by stores of the processor: 0 those on persistent memory (the
+/// default), 1 those on tmpfs, too, 2 either, without flushes.
 pub const ADAMANT_OPTION_FLUSHING: c_int = 5;
 /// Bytes of the log files. Default: 128 MiB.
 pub const ADAMANT_OPTION_LOG_BYTES_MAX: c_int = 6;
@@ -119,9 +117,6 @@ fn set(store: &mut Options, option: c_int, value: u64) -> Result<bool> {
         ADAMANT_OPTION_READ_ONLY => options.read_only(switch(value)?),
         ADAMANT_OPTION_DURABILITY => {
             options.durability(durability_of(c_int::try_from(value).unwrap_or(c_int::MAX))?)
-        }
-        ADAMANT_OPTION_JOURNAL => {
-            options.journal(one_of(value, &[JournalKind::Redo, JournalKind::Undo])?)
         }
         ADAMANT_OPTION_FLUSHING => {
             options.flushing(one_of(value, &[Flushing::Auto, Flushing::Volatile, Flushing::None])?)

@@ -178,7 +178,7 @@ static void test_null(adamant_store *store, adamant_keyspace *keyspace, const ch
     BAD(adamant_options_set(options, 9999, 1));
     BAD(adamant_options_set(options, ADAMANT_OPTION_CREATE, 2));
     BAD(adamant_options_set(options, ADAMANT_OPTION_DURABILITY, 1ULL << 32));
-    BAD(adamant_options_set(options, ADAMANT_OPTION_JOURNAL, 2));
+    BAD(adamant_options_set(options, 4, 1));
     adamant_options_free(options);
     adamant_cursor_free(cursor);
     adamant_transaction_free(transaction);
@@ -280,7 +280,6 @@ static void test_openers(const char *folder)
     OK(adamant_options_set(options, ADAMANT_OPTION_LSM_TABLE_BYTES_MAX, 1 << 20));
     OK(adamant_options_set(options, ADAMANT_OPTION_LSM_COMPRESSION, 0));
     OK(adamant_options_set(options, ADAMANT_OPTION_LSM_BLOB_BYTES_MIN, UINT64_MAX));
-    OK(adamant_options_set(options, ADAMANT_OPTION_JOURNAL, 0));
     OK(adamant_options_set(options, ADAMANT_OPTION_FLUSHING, 0));
     OK(adamant_open(path, options, &store));
     CODE(ADAMANT_LOCKED, adamant_open(path, NULL, &second));

@@ -2,39 +2,19 @@
 
 use std::path::Path;
 
-use adamant::{
-    Expiring, Flushing, JournalKind, KeyBounds, Keyspace, KeyspaceKind, Options, Slice, Store,
-};
+use adamant::{Expiring, KeyBounds, Keyspace, KeyspaceKind, Options, Slice, Store};
 
 use crate::args::Target;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 
 /// A store that must exist.
 pub(crate) fn existing(path: &Path) -> Result<Store> {
-    opened(path, options(path)?.create(false))
-}
-
-/// The journal is the one that the store has. Who made a store of the undo journal on tmpfs asked
-/// for memory that does not survive a loss of power.
-fn options(path: &Path) -> Result<Options> {
-    let journal = Store::journal_at(path)?.unwrap_or(JournalKind::Redo);
-    Ok(Options::default().journal(journal).flushing(Flushing::Volatile))
+    Ok(Store::open_with(path, Options::default().create(false))?)
 }
 
 /// A store that is made if there is none.
 pub(crate) fn created(path: &Path) -> Result<Store> {
-    opened(path, options(path)?)
-}
-
-fn opened(path: &Path, options: Options) -> Result<Store> {
-    Store::open_with(path, options).map_err(|error| {
-        let is_elsewhere = error.is_not_direct();
-        let mut failure = Failure::from(error);
-        if is_elsewhere {
-            failure.message.push_str("; `adamant repair` makes a store of the redo journal of it");
-        }
-        failure
-    })
+    Ok(Store::open(path)?)
 }
 
 /// A store that must exist, to be read only: so it may be on a medium that cannot be written, and

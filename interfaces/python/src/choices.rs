@@ -1,6 +1,6 @@
-//! Words that choose: durability, journal, engine.
+//! Words that choose: durability, flushing, engine.
 
-use adamant::{Durability, Engine, Flushing, JournalKind};
+use adamant::{Durability, Engine, Flushing};
 use pyo3::prelude::*;
 
 use crate::errors;
@@ -15,16 +15,7 @@ pub(crate) fn durability(name: &str) -> PyResult<Durability> {
     }
 }
 
-/// The journal of that name.
-pub(crate) fn journal(name: &str) -> PyResult<JournalKind> {
-    match name {
-        "redo" => Ok(JournalKind::Redo),
-        "undo" => Ok(JournalKind::Undo),
-        _ => Err(unknown("journal", name, "redo, undo")),
-    }
-}
-
-/// Which memory the undo journal accepts.
+/// Which directories count as memory.
 pub(crate) fn flushing(name: &str) -> PyResult<Flushing> {
     match name {
         "auto" => Ok(Flushing::Auto),

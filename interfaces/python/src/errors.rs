@@ -94,7 +94,6 @@ fn class(error: &Error) -> &'static str {
         _ => match system(error).map(io::Error::kind) {
             Some(io::ErrorKind::PermissionDenied) => "Denied",
             Some(_) => "Refused",
-            None if error.is_not_direct() => "Refused",
             None => "Error",
         },
     }

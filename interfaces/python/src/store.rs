@@ -96,7 +96,6 @@ fn with_options(mut options: Options, given: &Bound<'_, PyDict>) -> PyResult<Opt
             "create" => options.create(value.extract()?),
             "read_only" => options.read_only(value.extract()?),
             "durability" => options.durability(choices::durability(value.extract()?)?),
-            "journal" => options.journal(choices::journal(value.extract()?)?),
             "flushing" => options.flushing(choices::flushing(value.extract()?)?),
             "log_bytes_max" => options.log_bytes_max(value.extract()?),
             "deferred_ms_max" => options.deferred_ms_max(value.extract()?),
@@ -213,7 +212,7 @@ impl Store {
     /// Whether it was closed.
     #[getter]
     fn closed(&self) -> PyResult<bool> {
-        Ok(matches!(self.store()?.journal(), Err(adamant::Error::Closed)))
+        Ok(matches!(self.store()?.check_writable(), Err(adamant::Error::Closed)))
     }
 
     /// Whether it was opened for reading only.

@@ -29,26 +29,18 @@ pub(crate) fn run(args: &RepairArgs, output: &Output) -> Result<()> {
     let Some(damaged) = &report.damaged_path else {
         return output.result(&json!({"repaired": false}), "nothing is wrong; nothing was done");
     };
-    if report.values_unproved && !output.is_json() {
-        let what =
-            "values are saved as they were found: pages of the undo journal have no checksums";
-        output.line(what)?;
-    }
     output.result(
         &json!({
             "repaired": true,
             "damaged_store": damaged.display().to_string(),
             "last_sequence": report.last_sequence,
             "lost_pages": report.lost_pages,
-            "journal": report.journal.to_string(),
-            "values_unproved": report.values_unproved,
             "findings": report.findings.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "keyspaces": report.keyspaces.iter().map(object).collect::<Vec<_>>(),
         }),
         &format!(
-            "{} is a new store of the {} journal with what could be saved; the damaged one is {}",
+            "{} is a new store with what could be saved; the damaged one is {}",
             args.store.display(),
-            report.journal,
             damaged.display()
         ),
     )

@@ -1,9 +1,7 @@
 //! The heap below a store, and repair.
 
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
-use adamant::{Flushing, JournalKind, Options, Store};
 use serde_json::Value;
 
 use crate::support::{SAMPLE, Shell};
@@ -87,63 +85,4 @@ fn a_damaged_page_is_found_and_repaired_around() {
     assert_eq!(shell.ok(["scan", "store", "--count"]), format!("{saved}\n").as_bytes());
     assert!(shell.path("store.damaged").join("pool").exists());
     assert!(shell.fails(3, ["repair", "none"]).contains("none"));
-}
-
-/// Every verb takes the journal that a store has; there is no option to make one of the other.
-#[test]
-fn a_store_of_the_undo_journal_is_looked_at_and_repaired() {
-    // Most Linux systems have a tmpfs there; elsewhere there is nothing to see.
-    if !Path::new("/dev/shm").is_dir() {
-        return;
-    }
-    let memory = tempfile::tempdir_in("/dev/shm").expect("a temporary folder");
-    let path = memory.path().join("store");
-    let options = Options::new().journal(JournalKind::Undo).flushing(Flushing::Volatile);
-    let store = Store::open_with(&path, options).expect("a new store");
-    let keyspace = store.keyspace("default").expect("a keyspace");
-    for number in 0..1000 {
-        keyspace.insert(format!("key {number:04}"), format!("is {number:04}")).expect("room");
-    }
-    store.close().expect("nothing is in progress");
-    let shell = Shell::new();
-    let store = path.to_str().expect("UTF-8");
-    shell.ok(["set", store, "one more", "1"]);
-    assert_eq!(shell.ok(["scan", store, "--count"]), b"1001\n");
-    let stat = object(&shell.ok(["heap", "stat", store, "--json"]));
-    assert!(stat["allocated_bytes"].as_u64().expect("a number") > 0, "{stat}");
-    assert!(!shell.ok(["heap", "map", store]).is_empty());
-    shell.ok(["heap", "check", store]);
-    shell.ok(["check", store]);
-    assert!(shell.run(["repair", store]).stderr.contains("nothing is wrong"));
-
-    let pool = path.join("pool");
-    let bytes = std::fs::read(&pool).expect("the pool");
-    let at = bytes.windows(15).rposition(|bytes| bytes == b"key 0500is 0500").expect("an entry");
-    let file = std::fs::OpenOptions::new().write(true).open(&pool).expect("the pool");
-    file.write_all_at(b"kex", at as u64).expect("write");
-    shell.fails(5, ["check", store]);
-    let report = object(&shell.ok(["repair", store, "--json"]));
-    assert_eq!(report["journal"], "undo");
-    assert_eq!(report["values_unproved"], true);
-    assert_eq!(report["keyspaces"][0]["saved"], 1000, "{report}");
-    assert_eq!(report["keyspaces"][0]["loss_count"], 1, "{report}");
-    shell.ok(["check", store]);
-
-    // Copied to a disk it can only be read, and the message says what to do.
-    let copy = shell.path("copy");
-    std::fs::create_dir_all(copy.join("log")).expect("a folder");
-    for name in ["pool", "log/lanes"] {
-        std::fs::copy(path.join(name), copy.join(name)).expect("a copy");
-    }
-    assert_eq!(shell.ok(["scan", "copy", "--count"]), b"1000\n");
-    shell.ok(["check", "copy"]);
-    let run = shell.run(["set", "copy", "key", "value"]);
-    if run.code == 0 {
-        // Temporary files are on memory here.
-        return;
-    }
-    assert!(run.stderr.contains("adamant repair"), "{}", run.stderr);
-    let report = object(&shell.ok(["repair", "copy", "--json"]));
-    assert_eq!(report["journal"], "redo", "{report}");
-    assert_eq!(shell.ok(["scan", "copy", "--count"]), b"1000\n");
 }

@@ -167,7 +167,7 @@ fn journal(text: &mut Exposition, heap: &HeapStats) {
             "Bytes that were written to the pool file.",
             journal.pool_written_bytes,
         ),
-        ("fences", "Fences of the undo journal.", journal.fences),
+        ("fences", "Fences of commits, where memory is the medium.", journal.fences),
     ];
     for (name, help, value) in counters {
         text.counter(&format!("adamant_{name}_total"), help, value);
