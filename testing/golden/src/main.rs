@@ -55,9 +55,8 @@ fn write(set: Set) -> Result<(), Box<dyn Error>> {
         eprintln!("{}: there already", target.display());
         return Ok(());
     }
-    let place = set.place().ok_or("the undo journal needs a tmpfs at /dev/shm")?;
     fs::create_dir_all(&target)?;
-    let work = tempfile::tempdir_in(place)?;
+    let work = tempfile::tempdir()?;
     let path = work.path().join("store");
     let store = Store::open_with(&path, set.options().background(false))?;
     set.fill(&store)?;

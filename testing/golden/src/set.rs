@@ -2,12 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use adamant::{Flushing, JournalKind, LsmOptions, Options, Result, Store};
+use adamant::{LsmOptions, Options, Result, Store};
 
 use crate::content::{fill, fill_engines, fill_lsm};
-
-/// Tmpfs, as most Linux systems have one: files there are memory.
-const MEMORY: &str = "/dev/shm";
 
 /// A store of which there are two images, closed and crashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,17 +13,13 @@ pub enum Set {
     First,
     /// Every engine that is a tree on the heap.
     Engines,
-    /// Every engine that is a tree on the heap, by the undo journal.
-    Undo,
     /// Log-structured merge trees of several levels, with blob files, beside a tree on the heap.
     Lsm,
-    /// The same by the undo journal.
-    LsmUndo,
 }
 
 impl Set {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::First, Self::Engines, Self::Undo, Self::Lsm, Self::LsmUndo];
+    pub const ALL: [Self; 3] = [Self::First, Self::Engines, Self::Lsm];
 
     /// The folder of its images.
     pub fn folder(self) -> PathBuf {
@@ -34,28 +27,7 @@ impl Set {
         match self {
             Self::First => format,
             Self::Engines => format.join("engines"),
-            Self::Undo => format.join("undo"),
             Self::Lsm => format.join("lsm-2"),
-            Self::LsmUndo => format.join("lsm-2-undo"),
-        }
-    }
-
-    /// The folder of images whose keyspaces of the engine lsm have version 1 of its format, which had no
-    /// checksums on the heap and is no longer read.
-    pub fn folder_before(self) -> Option<PathBuf> {
-        let name = match self {
-            Self::Lsm => "lsm",
-            Self::LsmUndo => "lsm-undo",
-            Self::First | Self::Engines | Self::Undo => return None,
-        };
-        Some(Self::First.folder().join(name))
-    }
-
-    /// How commits of its stores become durable.
-    pub fn journal(self) -> JournalKind {
-        match self {
-            Self::Undo | Self::LsmUndo => JournalKind::Undo,
-            Self::First | Self::Engines | Self::Lsm => JournalKind::Redo,
         }
     }
 
@@ -72,15 +44,7 @@ impl Set {
         lsm.blob_bytes_min = Some(600);
         lsm.blob_file_bytes_max = 4 << 10;
         lsm.blob_stale_percent_max = 95;
-        Options::new().journal(self.journal()).flushing(Flushing::Volatile).lsm(lsm)
-    }
-
-    /// Where its stores can be; `None` where this system has no such place.
-    pub fn place(self) -> Option<PathBuf> {
-        match self.journal() {
-            JournalKind::Undo => Path::new(MEMORY).is_dir().then(|| MEMORY.into()),
-            JournalKind::Redo => Some(std::env::temp_dir()),
-        }
+        Options::new().lsm(lsm)
     }
 
     /// Puts into an empty store what it is to hold.
@@ -90,8 +54,8 @@ impl Set {
     pub fn fill(self, store: &Store) -> Result<()> {
         match self {
             Self::First => fill(store),
-            Self::Engines | Self::Undo => fill_engines(store),
-            Self::Lsm | Self::LsmUndo => fill_lsm(store),
+            Self::Engines => fill_engines(store),
+            Self::Lsm => fill_lsm(store),
         }
     }
 }

@@ -1,13 +1,22 @@
 //! Stores that format 1 wrote open, hold what they held, and can be written to.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use adamant::{Engine, Error, Slice, Store};
 use adamant_golden::{Set, content, image};
+use tempfile::TempDir;
 
-fn stored(set: Set, name: &str) -> String {
-    let path = set.folder().join(name);
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+fn stored(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A store as an image has it, and the folder that it is in.
+fn unpacked(image: &Path) -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    image::unpack(&stored(image), &path).unwrap();
+    (directory, path)
 }
 
 /// Names and engines of the keyspaces, in the order of their names.
@@ -17,13 +26,13 @@ fn expected_keyspaces(set: Set) -> Vec<(&'static str, Engine)> {
             let names = ["empty", "many", "sizes / .. \u{e9}"];
             names.map(|name| (name, Engine::Bplus)).into()
         }
-        Set::Engines | Set::Undo => {
+        Set::Engines => {
             let mut all = content::TREES.map(|engine| (engine.name(), engine)).to_vec();
             all.push(("converted", Engine::Redblack));
             all.sort_unstable_by_key(|(name, _)| *name);
             all
         }
-        Set::Lsm | Set::LsmUndo => vec![
+        Set::Lsm => vec![
             ("blobs", Engine::Lsm),
             ("empty", Engine::Lsm),
             ("log", Engine::Lsm),
@@ -33,13 +42,9 @@ fn expected_keyspaces(set: Set) -> Vec<(&'static str, Engine)> {
 }
 
 fn opens_and_holds_what_it_held(set: Set, name: &str) {
-    let expected = stored(set, "content.txt");
+    let expected = stored(&set.folder().join("content.txt"));
     assert!(expected.lines().count() > 200, "the list of entries was cut off");
-    // Where there is no tmpfs there is nothing to see.
-    let Some(place) = set.place() else { return };
-    let directory = tempfile::tempdir_in(place).unwrap();
-    let path = directory.path().join("store");
-    image::unpack(&stored(set, name), &path).unwrap();
+    let (_directory, path) = unpacked(&set.folder().join(name));
 
     // First by one who only reads, and leaves it as it was.
     let packed = image::pack(&path).unwrap();
@@ -50,7 +55,6 @@ fn opens_and_holds_what_it_held(set: Set, name: &str) {
     assert!(image::pack(&path).unwrap() == packed, "{name} was changed by a reader");
 
     let store = Store::open_with(&path, set.options()).unwrap();
-    assert_eq!(store.journal().unwrap(), set.journal());
     // Not by `assert_eq`: the texts are long.
     assert!(content::describe(&store).unwrap() == expected, "{name} holds something else");
     let report = store.check().unwrap();
@@ -108,16 +112,6 @@ fn every_engine_crashed() {
 }
 
 #[test]
-fn undo_journal_closed() {
-    opens_and_holds_what_it_held(Set::Undo, "clean.runs");
-}
-
-#[test]
-fn undo_journal_crashed() {
-    opens_and_holds_what_it_held(Set::Undo, "crashed.runs");
-}
-
-#[test]
 fn lsm_closed() {
     opens_and_holds_what_it_held(Set::Lsm, "clean.runs");
 }
@@ -127,31 +121,13 @@ fn lsm_crashed() {
     opens_and_holds_what_it_held(Set::Lsm, "crashed.runs");
 }
 
-#[test]
-fn lsm_by_the_undo_journal_closed() {
-    opens_and_holds_what_it_held(Set::LsmUndo, "clean.runs");
-}
-
-#[test]
-fn lsm_by_the_undo_journal_crashed() {
-    opens_and_holds_what_it_held(Set::LsmUndo, "crashed.runs");
-}
-
 /// The images show what they are for: several levels, blob files of which part is stale, tombstones in
 /// tables, entries in a memtable.
 #[test]
 fn lsm_images_show_all_of_its_parts() {
-    for (set, name) in [
-        (Set::Lsm, "clean.runs"),
-        (Set::Lsm, "crashed.runs"),
-        (Set::LsmUndo, "clean.runs"),
-        (Set::LsmUndo, "crashed.runs"),
-    ] {
-        let Some(place) = set.place() else { continue };
-        let directory = tempfile::tempdir_in(place).unwrap();
-        let path = directory.path().join("store");
-        image::unpack(&stored(set, name), &path).unwrap();
-        let store = Store::open_with(&path, set.options().read_only(true)).unwrap();
+    for name in ["clean.runs", "crashed.runs"] {
+        let (_directory, path) = unpacked(&Set::Lsm.folder().join(name));
+        let store = Store::open_with(&path, Set::Lsm.options().read_only(true)).unwrap();
         let stats = |name| store.open_keyspace(name).unwrap().lsm_stats().unwrap().unwrap();
         let (log, blobs) = (stats("log"), stats("blobs"));
         assert!(log.levels.iter().filter(|level| level.tables > 0).count() >= 3, "{log:?}");
@@ -165,12 +141,9 @@ fn lsm_images_show_all_of_its_parts() {
 /// What the engine lsm wrote by version 1 of its format is refused, and the rest of the store is read.
 #[test]
 fn lsm_of_version_1_is_refused() {
-    for (set, name) in [(Set::Lsm, "clean.runs"), (Set::LsmUndo, "crashed.runs")] {
-        let (Some(place), Some(folder)) = (set.place(), set.folder_before()) else { continue };
-        let directory = tempfile::tempdir_in(place).unwrap();
-        let path = directory.path().join("store");
-        image::unpack(&fs::read_to_string(folder.join(name)).unwrap(), &path).unwrap();
-        let store = Store::open_with(&path, set.options()).unwrap();
+    for name in ["clean.runs", "crashed.runs"] {
+        let (_directory, path) = unpacked(&Set::First.folder().join("lsm").join(name));
+        let store = Store::open_with(&path, Set::Lsm.options()).unwrap();
         for name in ["blobs", "empty", "log"] {
             match store.open_keyspace(name).map(drop) {
                 Err(Error::UnknownEngine { name: named, format: 1, .. }) => assert_eq!(named, name),
@@ -189,12 +162,33 @@ fn lsm_of_version_1_is_refused() {
     }
 }
 
+/// Pools of the undo journal, which there was beside the log, say so, and how to bring along what they
+/// hold; nothing becomes of them.
+#[test]
+fn a_store_of_the_undo_journal_is_refused() {
+    for name in ["clean.runs", "crashed.runs"] {
+        let (_directory, path) = unpacked(&Set::First.folder().join("undo").join(name));
+        let packed = image::pack(&path).unwrap();
+        let outcomes = [
+            Store::open(&path).map(drop),
+            Store::open_read_only(&path).map(drop),
+            adamant::repair(&path).map(drop),
+        ];
+        for outcome in outcomes {
+            let error = outcome.expect_err("there is one journal");
+            assert!(error.is_unsupported(), "{name}: {error}");
+            let text = error.to_string();
+            assert!(text.contains("undo") && text.contains("export"), "{name}: {text}");
+        }
+        assert!(image::pack(&path).unwrap() == packed, "{name} was changed");
+    }
+}
+
 /// What writes golden stores today and what reads them agree; also before there are any.
 #[test]
 fn a_store_written_now() {
     for set in Set::ALL {
-        let Some(place) = set.place() else { continue };
-        let directory = tempfile::tempdir_in(place).unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let (path, copy) = (directory.path().join("store"), directory.path().join("copy"));
         let store = Store::open_with(&path, set.options()).unwrap();
         set.fill(&store).unwrap();
