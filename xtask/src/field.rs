@@ -19,7 +19,7 @@ const CUTS_SMOKE: u64 = 2;
 const SECONDS: u64 = 1800;
 
 /// What `--medium` chooses from.
-const MEDIA: [(&str, &str); 2] = [("disk", "redo"), ("memory", "direct")];
+const MEDIA: [&str; 2] = ["disk", "memory"];
 
 /// Runs power cuts with the options `--cuts N`, `--seconds N`, `--seed N`, `--smoke`, `--medium disk|memory` and
 /// `--lying-disk`. True if nothing was lost.
@@ -37,7 +37,7 @@ pub(crate) fn power_cut(options: &[&str]) -> Result<bool, String> {
             "--lying-disk" => is_lying = true,
             "--medium" => {
                 let name = value()?;
-                media.retain(|&(medium, _)| medium == name);
+                media.retain(|&medium| medium == name);
             }
             other => return Err(format!("there is no option {other} of power-cut")),
         }
@@ -53,9 +53,9 @@ pub(crate) fn power_cut(options: &[&str]) -> Result<bool, String> {
     let seconds = seconds / media.len() as u64;
     let program = together::program(&Workspace::load()?.root, PROGRAM, profile)?;
     let mut is_whole = true;
-    for (_, journal) in media {
+    for medium in media {
         let mut command = Command::new(&program);
-        command.args(["cuts", journal]);
+        command.args(["cuts", medium]);
         command.args([cuts, seconds, seed].map(|number| number.to_string()));
         command.args(is_lying.then_some("lying"));
         let status = command.status();

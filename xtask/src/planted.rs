@@ -46,8 +46,7 @@ const fn mutant(name: &'static str, tests: &'static [Test]) -> Mutant {
 
 const WIRE: Suite = suite("adamant-wire", "frame");
 const HEAP: Suite = suite("adamant-heap", "");
-const REDO: Suite = suite("adamant-heap", "redo");
-const LANES: Suite = suite("adamant-heap", "lanes");
+const HEAP_WHOLE: Suite = suite("adamant-heap", "heap");
 const REOPENED_POOL: Suite = suite("adamant-heap", "reopened");
 const UNDER_CHANGES: Suite = suite("adamant-heap", "damage_under_changes");
 const SIMULATOR: Suite = suite("adamant-sim", "mapped");
@@ -110,7 +109,7 @@ const FULL_LOG: Test =
     HEAP.test("journal::tests::space::a_full_disk_stops_large_records_and_not_small_ones");
 const NO_GROWTH: Test = HEAP.test("journal::tests::space::a_pool_that_cannot_grow_stays_as_it_was");
 const HOLE: Test = HEAP_CRASHES.test("shrink::a_hole_is_backed_before_it_is_used_or_refused");
-const RESTORES: Test = REDO.test("transactions::an_error_or_a_panic_restores_every_byte");
+const RESTORES: Test = HEAP_WHOLE.test("transactions::an_error_or_a_panic_restores_every_byte");
 const COMMIT_WRITE: Test =
     HEAP.test("journal::tests::commit::a_failed_write_ends_writing_for_all_who_wait");
 const FAILED_OTHERS: Test = HEAP_CRASHES.test("any_other_failing_operation_is_undone_or_poisons");
@@ -119,7 +118,7 @@ const MISSED: Test = HEAP.test("keeper::tests::nobody_sees_a_byte_change");
 const RESERVED: Test =
     HEAP_CRASHES.test("bounded::a_reservation_that_is_filled_meanwhile_keeps_its_bytes");
 const LENT: Test = HEAP_CRASHES.test("bounded::what_is_lent_keeps_bytes_that_no_record_has");
-const FORK: Test = REDO.test("fork::a_child_is_refused_and_the_parent_goes_on");
+const FORK: Test = HEAP_WHOLE.test("fork::a_child_is_refused_and_the_parent_goes_on");
 const PAGE_DAMAGE: Test =
     HEAP.test("journal::tests::recovery::a_damaged_page_is_never_given_a_new_checksum");
 const MET_AGAIN: Test = UNDER_CHANGES.test("an_applier_that_met_damage_leaves_it_to_be_met_again");
@@ -128,20 +127,8 @@ const TORN_PAGES: Test =
     HEAP.test("journal::tests::recovery::a_pool_torn_by_an_applier_is_made_whole");
 const COPY_DAMAGE: Test = HEAP_CRASHES.test("backup::a_damaged_page_is_named_and_not_copied");
 const FIRST_TOUCH: Test =
-    REDO.test("first_touch::a_flipped_bit_is_an_error_at_first_touch_when_asked_for");
-const GAPS: Test =
-    HEAP.test("lanes::recover::tests::a_number_that_is_gone_is_damage_unless_all_behind_it_say_that_it_was_in_flight");
-const UNDO: Test = HEAP_CRASHES.test("undo::every_fence_of_the_undo_journal");
-const ORDER_OPEN: Test =
-    HEAP.test("lanes::order::tests::what_is_in_flight_is_named_and_what_is_open_is_not_settled");
-const UNDO_SMALL: Test = HEAP_CRASHES.test("undo::small_blocks_in_place_under_the_undo_journal");
-const LANES_THREADS: Test = LANES.test("threads_that_die_leave_all_that_was_committed");
-const IN_PLACE: Test =
-    HEAP.test("lanes::replay::tests::what_a_later_commit_wrote_in_place_is_not_written_over");
-const LANES_FRESH: Test =
-    LANES.test("a_fresh_block_that_did_not_reach_the_medium_takes_its_commit_with_it");
-const UNDO_LARGE: Test = HEAP_CRASHES.test("undo::large_blocks_under_the_undo_journal");
-const LSM_REDO: Test = LSM_TREE.test("crashes::crashes_under_the_redo_journal");
+    HEAP_WHOLE.test("first_touch::a_flipped_bit_is_an_error_at_first_touch_when_asked_for");
+const LSM_CRASHES: Test = LSM_TREE.test("crashes::crashes");
 const LSM_THREADS: Test = LSM_TREE.test("threads::each_moment_is_seen_whole_beside_all_work");
 const LSM_MODEL: Test = LSM_TREE.test("model::it_agrees_with_maps");
 const EMPTIED: Test = LSM_TREE.test("emptied::what_is_removed_stays_away_at_each_moment");
@@ -154,12 +141,6 @@ const LOOK_ALIKE: Test =
 const FRAME_PADDING: Test = WIRE.test("padding_must_be_zero");
 const HEADERS: Test = HEAP
     .test("journal::tests::recovery::every_flipped_bit_of_the_header_and_other_files_are_errors");
-const ENTRY: Test = HEAP.test("lanes::entry::tests::a_flipped_bit_or_a_cut_is_noticed");
-const LANES_DAMAGE: Test =
-    LANES.test("a_damaged_byte_of_the_lanes_is_an_error_or_drops_the_last_entry");
-const LANES_CUT: Test = LANES.test("lanes_that_are_missing_or_cut_are_an_error");
-const WATERMARK: Test =
-    HEAP.test("lanes::layout::tests::any_flipped_bit_of_a_watermark_is_noticed");
 const LSM_CHANGED: Test =
     LSM_TREE.test("heap_damage::a_changed_byte_is_an_error_or_changes_nothing");
 const LSM_FLUSH_PROVES: Test = LSM_TREE.test("heap_damage::a_flush_proves_what_it_writes");
@@ -167,10 +148,6 @@ const TABLE_BITS: Test = LSM_DAMAGE.test("a_flipped_bit_of_a_table_never_shows_o
 const FILES_OF_OTHERS: Test = LSM_DAMAGE.test("files_of_others_and_none_are_refused");
 const BLOB_BITS: Test = LSM_DAMAGE.test("a_flipped_bit_of_a_blob_file_never_shows_another_value");
 const BLOB_CUT: Test = LSM_DAMAGE.test("a_blob_file_that_is_cut_or_longer_is_refused");
-const UNDO_CREATED: Test =
-    HEAP_CRASHES.test("undo::every_crash_point_of_a_creation_where_memory_is_the_medium");
-const BESIDE: Test =
-    HEAP.test("lanes::tests::what_is_committed_beside_one_on_its_way_is_kept_until_that_is_there");
 const STORE_HEAD: Test =
     STORE.test("catalogue::tests::a_head_that_is_none_or_of_another_version_is_refused");
 const BOTH_HALVES: Test = KINDS.test("both_halves_are_made_renamed_exchanged_and_dropped_as_one");
@@ -245,27 +222,16 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R7.check-and-copy-judge-no-page", &[COPY_DAMAGE, PAGE_DAMAGE]),
     mutant("R7.no-page-is-judged-when-first-loaded", &[FIRST_TOUCH]),
     mutant("R7.sums-are-not-kept", &[SMALL]),
-    mutant("R8.gaps-are-no-damage", &[GAPS]),
-    mutant("R8.covers-before-memory-is-durable", &[UNDO]),
-    mutant("R8.starts-over-before-it-is-covered", &[BESIDE]),
-    mutant("R8.large-files-go-before-they-are-covered", &[BESIDE]),
-    mutant("R8.open-entries-are-settled", &[ORDER_OPEN, UNDO_SMALL]),
-    mutant("R8.names-nobody-in-flight", &[ORDER_OPEN, LANES_THREADS]),
-    mutant("R8.replays-lane-by-lane", &[UNDO, LANES_THREADS]),
-    mutant("R8.replays-over-what-came-later", &[IN_PLACE]),
-    mutant("R8.fresh-blocks-need-no-proof", &[LANES_FRESH]),
-    mutant("R8.undo-entries-outlive-their-commit", &[UNDO_SMALL, UNDO]),
-    mutant("R8.undo-entries-are-not-rolled-back", &[UNDO_SMALL, UNDO_LARGE]),
-    mutant("R9.files-go-before-their-commit-is-durable", &[LSM_REDO]),
+    mutant("R9.files-go-before-their-commit-is-durable", &[LSM_CRASHES]),
     mutant("R9.files-go-beside-a-reader", &[LSM_THREADS, LSM_MODEL]),
     mutant("R9.files-go-beside-a-backup", &[BACKUP_LSM]),
     mutant("R9.orphans-of-others-go", &[ORPHANS]),
     mutant("R9.numbers-are-used-again", &[ORPHANS]),
     mutant("R9.numbers-of-orphans-are-used-again", &[ORPHANS]),
-    mutant("R9.memtables-flush-in-any-order", &[LSM_MODEL, LSM_REDO]),
+    mutant("R9.memtables-flush-in-any-order", &[LSM_MODEL, LSM_CRASHES]),
     mutant("R9.ranges-forget-what-snapshots-see", &[EMPTIED]),
     mutant("R9.gaps-hide-what-is-written", &[EMPTIED]),
-    mutant("R9.an-undone-transaction-leaves-entries", &[LSM_MODEL, LSM_REDO]),
+    mutant("R9.an-undone-transaction-leaves-entries", &[LSM_MODEL, LSM_CRASHES]),
     mutant("checksum.log-frame", &[FRAME_BITS, LOG_DAMAGE]),
     mutant("checksum.log-frame-beyond", &[LOOK_ALIKE]),
     mutant("checksum.log-padding", &[FRAME_PADDING]),
@@ -273,9 +239,6 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("checksum.checkpoint", &[LOST_CHECKPOINTS, HEADERS, SMALL]),
     mutant("checksum.pool-header", &[HEADERS]),
     mutant("checksum.page", &[PAGE_DAMAGE]),
-    mutant("checksum.lane-entry", &[ENTRY, LANES_DAMAGE]),
-    mutant("checksum.lanes-header", &[LANES_DAMAGE, LANES_CUT]),
-    mutant("checksum.watermark", &[WATERMARK, LANES_DAMAGE]),
     mutant("checksum.tree-head", &[LSM_CHANGED]),
     mutant("checksum.manifest", &[LSM_CHANGED]),
     mutant("checksum.memtable-record", &[LSM_CHANGED]),
@@ -304,9 +267,8 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("types.another-tree-has-none", &[TYPES_GO]),
     mutant("expiring.everybody-writes-what-is-lent", &[ONLY_LOOKED_AT]),
     mutant("rename.a-pool-before-it-is-durable", &[SMALL]),
-    mutant("rename.a-mapped-pool-before-it-is-durable", &[UNDO_CREATED]),
     mutant("rename.a-copy-before-it-is-durable", &[COPY_CRASHES]),
-    mutant("rename.a-table-before-it-is-durable", &[LSM_REDO]),
+    mutant("rename.a-table-before-it-is-durable", &[LSM_CRASHES]),
     mutant("rename.names-lost-beside-others-are-durable", &[SYNC_BESIDE]),
     mutant("rename.a-finished-store-is-not-synced", &[BACKED_UP]),
     mutant("rename.a-doubtful-name-stays", &[BACKUP_FAILS]),
@@ -357,7 +319,6 @@ pub(crate) const MISTAKES_OF_TESTS: &[(&str, Test)] = &[
 /// Tests that have the simulator leave out calls one by one: flushes, fences, syncs.
 pub(crate) const SITES: &[Test] = &[
     HEAP_CRASHES.test("left_out::a_missing_sync_of_the_redo_journal_is_noticed"),
-    HEAP_CRASHES.test("left_out::a_missing_flush_or_fence_of_the_undo_journal_is_noticed"),
     HEAP_CRASHES.test("buffers::a_missing_sync_beside_held_buffers_is_noticed"),
     HEAP_CRASHES.test("shrink::a_missing_sync_of_space_is_noticed"),
     LSM_TREE.test("crashes::a_sync_of_a_file_or_a_directory_that_is_left_out_is_noticed"),

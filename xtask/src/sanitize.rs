@@ -30,7 +30,7 @@ const UNWATCHED: &str = "--skip a_region_takes_what_the_limits_allow --skip five
 
 /// Programs with tests that have threads, by package.
 const CONCURRENT: &str = "-p adamant-slice -p adamant-medium -p adamant-heap -p adamant-lsm -p adamant \
-                          --lib --test owners --test redo --test lanes --test lent --test cache \
+                          --lib --test owners --test heap --test lent --test cache \
                           --test tree --test backup --test exclusive --test lsm --test pieces";
 /// What their names have in them.
 const WITH_THREADS: &str = "thread gate group commit keeper order readers seat turns lent pieces \
@@ -41,8 +41,8 @@ const WITH_THREADS_SMOKE: &str = "thread gate group order readers seat turns len
 
 /// Of the slice, and of the heap: by themselves. Built together with all others `rustix` reads the mapping of the
 /// kernel's own functions, which valgrind hides.
-const BY_HAND: &str = "-p adamant-slice -p adamant-heap --lib --test soundness --test owners --test redo --test undo \
-                       --test lanes --test lent --test held --test growth --test hostile --test salvage";
+const BY_HAND: &str = "-p adamant-slice -p adamant-heap --lib --test soundness --test owners --test heap \
+                       --test lent --test held --test growth --test hostile --test salvage";
 const BY_HAND_SMOKE: &str =
     "-p adamant-slice -p adamant-heap --test soundness --test owners --test lent --test held";
 /// Valgrind moves no pages without unmapping them (`MREMAP_DONTUNMAP`), as huge ones are put in place; and what the

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use adamant::Durability;
 use fastrand::Rng;
 
-use crate::work::{self, Commit, Field, Journal, Problem};
+use crate::work::{self, Commit, Field, Ground, Problem};
 
 /// How often a batch that was refused is tried again: a fault that happens once is over by then.
 const RETRIES: u32 = 3;
@@ -23,8 +23,8 @@ pub(crate) const PREFIX: &str = "adamant-field: ";
 pub(crate) struct Orders {
     /// The store.
     pub(crate) path: PathBuf,
-    /// Its journal.
-    pub(crate) journal: Journal,
+    /// Where it is.
+    pub(crate) ground: Ground,
     /// Of the batches.
     pub(crate) seed: u64,
     /// Of this run: options are other ones each time.
@@ -101,9 +101,9 @@ pub(crate) fn run(orders: &Orders) -> bool {
 fn obey(orders: &Orders, mut say: impl FnMut(Said)) -> Result<(), Problem> {
     let mut random = Rng::with_seed(orders.seed ^ orders.round);
     say(Said::Opening);
-    let field = Field::open(&orders.path, orders.journal, &mut random)
+    let field = Field::open(&orders.path, orders.ground, &mut random)
         .map_err(Problem::refused("opening the store"))?;
-    if orders.journal == Journal::Direct {
+    if orders.ground == Ground::Memory {
         check_mapping(&orders.path).map_err(Problem::Wrong)?;
     }
     let there = field.verify(orders.seed)?;
@@ -116,7 +116,7 @@ fn obey(orders: &Orders, mut say: impl FnMut(Said)) -> Result<(), Problem> {
     for number in there + 1..=last {
         let commit = work::commit(orders.seed, number);
         insist(&field, &commit).map_err(Problem::refused(&format!("batch {number}")))?;
-        if commit.durability == Durability::Sync || orders.journal != Journal::Redo {
+        if commit.durability == Durability::Sync {
             say(Said::Durable(number));
         }
         if commit.is_merged {
@@ -143,27 +143,28 @@ fn insist(field: &Field, commit: &Commit) -> adamant::Result<()> {
     outcome
 }
 
-/// Whether the pool is mapped so that stores to it need no sync of the file system: the kernel says so
-/// with the flag `sf`, for synchronous faults.
+/// Whether a file of the store is mapped so that what is stored to it needs no sync of the file system:
+/// the kernel says so with the flag `sf`, for synchronous faults.
 fn check_mapping(store: &Path) -> Result<(), String> {
     let maps = std::fs::read_to_string("/proc/self/smaps")
         .map_err(|error| format!("could not read the mappings: {error}"))?;
-    let pool = store.join("pool").to_string_lossy().into_owned();
-    if is_mapped_synchronously(&maps, &pool) {
+    if is_mapped_synchronously(&maps, store) {
         return Ok(());
     }
-    Err(format!("expected a mapping of {pool} with the flag sf (MAP_SYNC), found none"))
+    let store = store.display();
+    Err(format!("expected a mapping of a file of {store} with the flag sf (MAP_SYNC), found none"))
 }
 
-fn is_mapped_synchronously(maps: &str, path: &str) -> bool {
-    let mut is_pool = false;
+fn is_mapped_synchronously(maps: &str, store: &Path) -> bool {
+    let mut is_of_store = false;
     maps.lines().any(|line| {
         // A mapping opens with its addresses; its other lines with a word and a colon.
         let is_head = line.split(' ').next().is_some_and(|word| !word.ends_with(':'));
         if is_head {
-            is_pool = line.ends_with(path);
+            let path = line.split_once('/').map(|(_, path)| format!("/{path}"));
+            is_of_store = path.is_some_and(|path| Path::new(&path).starts_with(store));
         }
-        is_pool && line.starts_with("VmFlags:") && line.split(' ').any(|flag| flag == "sf")
+        is_of_store && line.starts_with("VmFlags:") && line.split(' ').any(|flag| flag == "sf")
     })
 }
 
@@ -180,11 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn only_the_flag_of_the_pool_counts() {
-        let maps = "7f00-7f01 rw-s 0 00:01 12 /mnt/other\nVmFlags: rd wr sh sf\n\
-                    7f02-7f03 rw-s 0 00:01 13 /mnt/store/pool\nRss: 4 kB\nVmFlags: rd wr sh\n";
-        assert!(is_mapped_synchronously(maps, "/mnt/other"));
-        assert!(!is_mapped_synchronously(maps, "/mnt/store/pool"));
+    fn only_the_flag_of_a_file_of_the_store_counts() {
+        let maps = "7f00-7f01 rw-s 0 00:01 12 /mnt/other/log/0001\nVmFlags: rd wr sh sf\n\
+                    7f02-7f03 rw-p 0 00:01 13 /mnt/store/pool\nRss: 4 kB\nVmFlags: rd wr\n";
+        assert!(is_mapped_synchronously(maps, Path::new("/mnt/other")));
+        assert!(!is_mapped_synchronously(maps, Path::new("/mnt/store")));
+        assert!(!is_mapped_synchronously(maps, Path::new("/mnt/oth")));
     }
 
     #[test]
@@ -192,7 +194,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let orders = |round, durable| Orders {
             path: folder.path().join("store"),
-            journal: Journal::Redo,
+            ground: Ground::Disk,
             seed: 7,
             round,
             durable,

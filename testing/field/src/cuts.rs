@@ -1,11 +1,11 @@
 //! Power cuts: a machine writes to a store, loses its power, boots, and finds what it was promised.
 //!
-//! Purpose: the same loop over a disk with a volatile cache (`redo`) and over persistent memory that ext4
-//! maps directly (`direct`). What was said to be durable before a cut must be there after it, the rest must
+//! Purpose: the same loop over a disk with a volatile cache (`disk`) and over persistent memory that ext4
+//! maps directly (`memory`). What was said to be durable before a cut must be there after it, the rest must
 //! be whole batches in their order, and a check must find nothing.
 //!
 //! What it cannot show: the emulated memory has no caches, every store is in the host's file at once. So the
-//! cuts of `direct` try what ext4 and `MAP_SYNC` keep of a file's extents and the death of a system at any
+//! cuts of `memory` try what ext4 and `MAP_SYNC` keep of a file's extents and the death of a system at any
 //! instruction; lines that were never flushed are the simulator's matter.
 //! Thread safety: the disk is served by a thread of its own for as long as a machine runs.
 
@@ -21,7 +21,7 @@ use crate::disk::Disk;
 use crate::machine::{self, Machine, Medium, Parts};
 use crate::nbd::{self, Power};
 use crate::needs;
-use crate::work::Journal;
+use crate::work::Ground;
 
 /// Bytes of the disk.
 const DISK_BYTES: u64 = 128 << 20;
@@ -38,7 +38,7 @@ const REQUESTS_MAX: u64 = 24;
 /// What to do.
 pub(crate) struct Campaign {
     /// On what.
-    pub(crate) journal: Journal,
+    pub(crate) ground: Ground,
     /// How many cuts.
     pub(crate) cuts: u64,
     /// No cut begins after that.
@@ -65,7 +65,7 @@ impl Bench {
             |error: std::io::Error| format!("could not prepare {}: {error}", folder.display());
         std::fs::write(&archive, parts.archive()?).map_err(words)?;
         let memory = folder.join("memory");
-        let disk = if campaign.journal == Journal::Redo {
+        let disk = if campaign.ground == Ground::Disk {
             let image = folder.join("image");
             format(&parts.mkfs, &image, DISK_BYTES, 0)?;
             Some(Disk::new(needs::read(&image)?, campaign.seed, campaign.is_lying))
@@ -128,16 +128,16 @@ fn format(mkfs: &Path, file: &Path, bytes: u64, start: u64) -> Result<(), String
 /// # Errors
 /// In words: when it could not be run. What a machine did wrong is no error but a loss.
 pub(crate) fn run(parts: Parts, campaign: &Campaign) -> Result<bool, String> {
-    let Campaign { journal, cuts, time, seed, .. } = *campaign;
+    let Campaign { ground, cuts, time, seed, .. } = *campaign;
     let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
     let mut bench = Bench::new(parts, folder.path(), campaign)?;
     let mut random = Rng::with_seed(seed);
     let (start, mut durable, mut done) = (Instant::now(), 0, 0);
-    let name = journal.name();
+    let name = ground.name();
     println!("{cuts} power cuts, {name}; seed {seed}");
     let orders = |round, durable, commits| {
         let path = PathBuf::new();
-        Orders { path, journal, seed, round, durable, commits }
+        Orders { path, ground, seed, round, durable, commits }
     };
     let mut problem = None;
     while done < cuts && start.elapsed() < time && problem.is_none() {

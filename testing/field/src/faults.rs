@@ -15,7 +15,7 @@ use fastrand::Rng;
 
 use crate::agent::Said;
 use crate::needs;
-use crate::work::Journal;
+use crate::work::Ground;
 
 /// Batches that an agent writes while calls fail.
 const COMMITS: u64 = 24;
@@ -123,27 +123,27 @@ pub(crate) fn run(campaign: &Campaign) -> Result<bool, String> {
     Ok(rows.iter().all(|row| row.losses == 0))
 }
 
-/// System calls that fail, each kind by both journals.
+/// System calls that fail, each kind on files and on files that are memory.
 fn calls(strace: &Path, campaign: &Campaign) -> Result<Vec<Row>, String> {
-    let journals = [Journal::Redo, Journal::Volatile];
-    let mut open: Vec<(&Fault, Journal, Row)> = Vec::new();
-    for journal in journals.into_iter().filter(|it| folder(*it).is_ok()) {
+    let grounds = [Ground::Disk, Ground::Tmpfs];
+    let mut open: Vec<(&Fault, Ground, Row)> = Vec::new();
+    for ground in grounds.into_iter().filter(|it| folder(*it).is_ok()) {
         for fault in &FAULTS {
             let lasting = if fault.is_lasting { " from then on" } else { "" };
             let call = if fault.call == CHANGES { "all changes" } else { fault.call };
-            let detail = format!("{call} {}{lasting}, {}", fault.error, journal.name());
-            open.push((fault, journal, Row::new(detail)));
+            let detail = format!("{call} {}{lasting}, {}", fault.error, ground.name());
+            open.push((fault, ground, Row::new(detail)));
         }
     }
     let (start, mut rows) = (Instant::now(), Vec::new());
     let (mut number, mut before) = (1, 1);
     while !open.is_empty() && start.elapsed() < campaign.time {
         let mut next = Vec::new();
-        for (fault, journal, mut row) in open {
+        for (fault, ground, mut row) in open {
             let is_time = start.elapsed() < campaign.time;
-            let is_hit = is_time && fail(strace, fault, journal, number, campaign, &mut row)?;
+            let is_hit = is_time && fail(strace, fault, ground, number, campaign, &mut row)?;
             if is_hit {
-                next.push((fault, journal, row));
+                next.push((fault, ground, row));
             } else {
                 rows.push(row);
             }
@@ -159,12 +159,12 @@ fn calls(strace: &Path, campaign: &Campaign) -> Result<Vec<Row>, String> {
 fn fail(
     strace: &Path,
     fault: &Fault,
-    journal: Journal,
+    ground: Ground,
     number: u64,
     campaign: &Campaign,
     row: &mut Row,
 ) -> Result<bool, String> {
-    let folder = folder(journal)?;
+    let folder = folder(ground)?;
     let trace = folder.path().join("trace");
     let lasting = if fault.is_lasting { "+" } else { "" };
     let Fault { call, error, .. } = fault;
@@ -175,7 +175,7 @@ fn fail(
     command.args(["-e", &format!("inject={call}:error={error}:when={number}{lasting}")]);
     command.arg(own()?);
     let may_abort = *error == "ENOMEM";
-    let trial = Trial { folder: folder.path(), journal, seed: campaign.seed ^ number, may_abort };
+    let trial = Trial { folder: folder.path(), ground, seed: campaign.seed ^ number, may_abort };
     let outcome = trial.run(command);
     let is_hit = traced(&trace).contains("(INJECTED)");
     if is_hit || outcome.is_err() {
@@ -206,9 +206,9 @@ fn limits(campaign: &Campaign) -> Result<Vec<Row>, String> {
     let (mut files, mut disks) =
         (Row::new("files that may not grow".into()), Row::new("full tmpfs".into()));
     for _ in 0..rounds {
-        let folder = folder(Journal::Redo)?;
+        let folder = folder(Ground::Disk)?;
         let seed = random.u64(..);
-        let trial = Trial { folder: folder.path(), journal: Journal::Redo, seed, may_abort: false };
+        let trial = Trial { folder: folder.path(), ground: Ground::Disk, seed, may_abort: false };
         let mut command = Command::new("/bin/sh");
         let blocks = random.u64(256..8 << 10);
         // Else the signal would end it, before any call fails.
@@ -218,16 +218,16 @@ fn limits(campaign: &Campaign) -> Result<Vec<Row>, String> {
         files.count(outcome.map_err(|words| format!("{blocks} blocks: {words}")), seed);
     }
     for round in 0..rounds {
-        let folder = folder(Journal::Redo)?;
+        let folder = folder(Ground::Disk)?;
         let kib = random.u64(1 << 10..12 << 10);
         if !mount(&["-t", "tmpfs", "-o", &format!("size={kib}k"), "tmpfs"], folder.path()) {
             println!("skipped: a full tmpfs: mounting needs the privilege");
             break;
         }
-        // Journals take turns: such files are memory.
-        let journal = if round % 2 == 0 { Journal::Redo } else { Journal::Volatile };
+        // Taken for files, and for the memory that they are, in turn.
+        let ground = if round % 2 == 0 { Ground::Disk } else { Ground::Tmpfs };
         let seed = random.u64(..);
-        let trial = Trial { folder: folder.path(), journal, seed, may_abort: false };
+        let trial = Trial { folder: folder.path(), ground, seed, may_abort: false };
         let mut outcome = trial.run(Command::new(own()?));
         if !mount(&["-o", "remount,size=256m"], folder.path()) {
             outcome = Err("the tmpfs could not be made larger".to_owned());
@@ -250,7 +250,7 @@ fn mount(options: &[&str], path: &Path) -> bool {
 /// A store that an agent has to leave whole, whatever fails.
 struct Trial<'a> {
     folder: &'a Path,
-    journal: Journal,
+    ground: Ground,
     seed: u64,
     /// Whether it may abort, as processes without memory do.
     may_abort: bool,
@@ -302,7 +302,7 @@ impl Trial<'_> {
         // Beside the folder, which may be full.
         let output = tempfile::NamedTempFile::new().map_err(words)?;
         let errors = File::create(self.errors()).map_err(words)?;
-        command.arg("agent").arg(self.folder.join("store")).arg(self.journal.name());
+        command.arg("agent").arg(self.folder.join("store")).arg(self.ground.name());
         command.args([self.seed, durable, durable, commits].map(|number| number.to_string()));
         command.stdin(Stdio::null()).stderr(errors).stdout(output.reopen().map_err(words)?);
         let status = wait(command.spawn().map_err(words)?)?;
@@ -348,11 +348,11 @@ fn own() -> Result<PathBuf, String> {
     std::env::current_exe().map_err(|error| format!("where is this program? {error}"))
 }
 
-/// A folder for stores of that journal.
-fn folder(journal: Journal) -> Result<tempfile::TempDir, String> {
-    let made = match journal {
-        Journal::Redo => tempfile::tempdir(),
-        Journal::Direct | Journal::Volatile => tempfile::tempdir_in(MEMORY),
+/// A folder for stores that are there.
+fn folder(ground: Ground) -> Result<tempfile::TempDir, String> {
+    let made = match ground {
+        Ground::Disk => tempfile::tempdir(),
+        Ground::Memory | Ground::Tmpfs => tempfile::tempdir_in(MEMORY),
     };
-    made.map_err(|error| format!("no folder for {} stores: {error}", journal.name()))
+    made.map_err(|error| format!("no folder for {} stores: {error}", ground.name()))
 }

@@ -123,8 +123,8 @@ impl Machine {
         orders: &Orders,
     ) -> Result<Self, String> {
         let commits = orders.commits.map_or("-".to_owned(), |commits| commits.to_string());
-        let Orders { journal, seed, round, durable, .. } = orders;
-        let agent = format!("{} {seed} {round} {durable} {commits}", journal.name());
+        let Orders { ground, seed, round, durable, .. } = orders;
+        let agent = format!("{} {seed} {round} {durable} {commits}", ground.name());
         let (device, mount) = match medium {
             Medium::Disk(_) => ("vda", "noatime"),
             Medium::Memory(_) => ("pmem0", "noatime,dax=always"),

@@ -22,23 +22,23 @@ use std::time::Duration;
 use crate::agent::Orders;
 use crate::cuts::Campaign;
 use crate::machine::Parts;
-use crate::work::Journal;
+use crate::work::Ground;
 
 const USAGE: &str = "\
-usage: adamant-field cuts redo|direct CUTS SECONDS SEED [lying]
+usage: adamant-field cuts disk|memory CUTS SECONDS SEED [lying]
        adamant-field faults SECONDS SEED [short]
-       adamant-field agent PATH redo|direct|volatile SEED ROUND DURABLE COMMITS|-";
+       adamant-field agent PATH disk|memory|tmpfs SEED ROUND DURABLE COMMITS|-";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words[..] {
-        ["agent", path, journal, seed, round, durable, commits] => {
-            orders(path, [journal, seed, round, durable, commits]).map(|orders| agent::run(&orders))
+        ["agent", path, ground, seed, round, durable, commits] => {
+            orders(path, [ground, seed, round, durable, commits]).map(|orders| agent::run(&orders))
         }
-        ["cuts", journal, cuts, seconds, seed] => power_cuts(journal, [cuts, seconds, seed], false),
-        ["cuts", journal, cuts, seconds, seed, "lying"] => {
-            power_cuts(journal, [cuts, seconds, seed], true)
+        ["cuts", ground, cuts, seconds, seed] => power_cuts(ground, [cuts, seconds, seed], false),
+        ["cuts", ground, cuts, seconds, seed, "lying"] => {
+            power_cuts(ground, [cuts, seconds, seed], true)
         }
         ["faults", seconds, seed] => failing_calls(seconds, seed, false),
         ["faults", seconds, seed, "short"] => failing_calls(seconds, seed, true),
@@ -58,8 +58,9 @@ fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("expected a number, found {text:?}\n{USAGE}"))
 }
 
-fn journal(name: &str) -> Result<Journal, String> {
-    Journal::named(name).ok_or_else(|| format!("there is no journal {name:?}\n{USAGE}"))
+fn ground(name: &str) -> Result<Ground, String> {
+    let what = || format!("expected disk, memory or tmpfs, found {name:?}\n{USAGE}");
+    Ground::named(name).ok_or_else(what)
 }
 
 fn orders(path: &str, words: [&str; 5]) -> Result<Orders, String> {
@@ -67,7 +68,7 @@ fn orders(path: &str, words: [&str; 5]) -> Result<Orders, String> {
     let commits = if commits == "-" { None } else { Some(number(commits)?) };
     Ok(Orders {
         path: path.into(),
-        journal: journal(name)?,
+        ground: ground(name)?,
         seed: number(seed)?,
         round: number(round)?,
         durable: number(durable)?,
@@ -77,13 +78,13 @@ fn orders(path: &str, words: [&str; 5]) -> Result<Orders, String> {
 
 /// Runs the campaign, or says why it cannot be run here, which is no failure.
 fn power_cuts(name: &str, numbers: [&str; 3], is_lying: bool) -> Result<bool, String> {
-    let journal = journal(name)?;
-    if journal == Journal::Volatile {
+    let ground = ground(name)?;
+    if ground == Ground::Tmpfs {
         return Err(format!("memory that is lost with the power needs no cut\n{USAGE}"));
     }
     let [cuts, seconds, seed] = numbers;
     let campaign = Campaign {
-        journal,
+        ground,
         cuts: number(cuts)?,
         time: Duration::from_secs(number(seconds)?),
         seed: number(seed)?,

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use adamant::{
-    Compression, Durability, Engine, Flushing, JournalKind, Keyspace, KeyspaceOptions, LsmOptions,
-    Options, Slice, Store,
+    Compression, Durability, Engine, Flushing, Keyspace, KeyspaceOptions, LsmOptions, Options,
+    Slice, Store,
 };
 use fastrand::Rng;
 
@@ -27,30 +27,30 @@ const KEY_COUNT: u32 = 500;
 /// The key that each batch sets in each keyspace.
 const LAST_KEY: &[u8] = b"last commit";
 
-/// How the stores of a campaign are made.
+/// Where the stores of a campaign are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Journal {
+pub(crate) enum Ground {
     /// On files.
-    Redo,
+    Disk,
     /// On persistent memory, which must be mapped so that stores need no sync.
-    Direct,
-    /// The undo journal on a tmpfs.
-    Volatile,
+    Memory,
+    /// On a tmpfs, whose files are memory that is lost with the power.
+    Tmpfs,
 }
 
-impl Journal {
+impl Ground {
     /// The name that the command line uses.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Redo => "redo",
-            Self::Direct => "direct",
-            Self::Volatile => "volatile",
+            Self::Disk => "disk",
+            Self::Memory => "memory",
+            Self::Tmpfs => "tmpfs",
         }
     }
 
-    /// The journal of that name.
+    /// The one of that name.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        [Self::Redo, Self::Direct, Self::Volatile].into_iter().find(|it| it.name() == name)
+        [Self::Disk, Self::Memory, Self::Tmpfs].into_iter().find(|it| it.name() == name)
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn commit(seed: u64, number: u64) -> Commit {
 }
 
 /// How a store is opened this time: sizes small enough that files of all kinds come and go.
-fn roll(random: &mut Rng, journal: Journal) -> Options {
+fn roll(random: &mut Rng, ground: Ground) -> Options {
     let mut lsm = LsmOptions::default();
     lsm.memtable_bytes_max = random.u64(8 << 10..200 << 10);
     lsm.table_bytes_max = random.u64(8 << 10..100 << 10);
@@ -100,13 +100,11 @@ fn roll(random: &mut Rng, journal: Journal) -> Options {
     lsm.level_ratio = random.u64(2..11);
     lsm.blob_bytes_min = (random.u8(..4) > 0).then(|| random.u32(64..6_000));
     lsm.blob_file_bytes_max = random.u64(8 << 10..200 << 10);
-    let (kind, flushing) = match journal {
-        Journal::Redo => (JournalKind::Redo, Flushing::Auto),
-        Journal::Direct => (JournalKind::Undo, Flushing::Auto),
-        Journal::Volatile => (JournalKind::Undo, Flushing::Volatile),
+    let flushing = match ground {
+        Ground::Disk | Ground::Memory => Flushing::Auto,
+        Ground::Tmpfs => Flushing::Volatile,
     };
     Options::default()
-        .journal(kind)
         .flushing(flushing)
         .background(random.u8(..4) > 0)
         .log_bytes_max(random.u64(1 << 20..8 << 20))
@@ -137,8 +135,8 @@ pub(crate) struct Field {
 
 impl Field {
     /// Opens the store, with options rolled from `random`, and its keyspaces; makes what is missing.
-    pub(crate) fn open(path: &Path, journal: Journal, random: &mut Rng) -> adamant::Result<Self> {
-        let store = Store::open_with(path, roll(random, journal))?;
+    pub(crate) fn open(path: &Path, ground: Ground, random: &mut Rng) -> adamant::Result<Self> {
+        let store = Store::open_with(path, roll(random, ground))?;
         let keyspace = |(engine, _): (Engine, usize)| {
             store.keyspace_with(engine.name(), KeyspaceOptions::new().engine(engine))
         };

@@ -1,4 +1,4 @@
-//! Power cuts of whole stores: every engine and all together, by both journals.
+//! Power cuts of whole stores: every engine and all together.
 //!
 //! Rounds of small random workloads; of each, states at crash points all along it, all there are where
 //! they are few. What is recovered must be exactly a prefix of the commits that has every durable one, in
@@ -16,11 +16,6 @@ use crate::walk::{Failure, History, Tried, Walk};
 const KIND: &str = "crash-states";
 /// States of a round, about.
 const ROUND_STATES: u64 = 1_000;
-/// One of so many stores of the undo journal has the lanes that all stores have, and is created within the
-/// history; the lanes of others are small, so that they are started over, and recoveries are short.
-const CREATED_ONE_IN: u64 = 8;
-/// The smallest of those.
-const LANE_BYTES_MIN: u64 = 4 << 10;
 
 /// Goes through all setups again and again until the time is over.
 pub(crate) fn run(budget: &Budget, seed: u64, report: &mut Report) {
@@ -47,10 +42,7 @@ pub(crate) fn run(budget: &Budget, seed: u64, report: &mut Report) {
 
 /// Some workload.
 fn mix(setup: Setup, random: &mut fastrand::Rng) -> Mix {
-    let is_as_created = random.u64(..CREATED_ONE_IN) == 0;
-    let lanes = (random.u32(2..6), LANE_BYTES_MIN << random.u32(..3));
     Mix {
-        lanes: (!is_as_created).then_some(lanes),
         seed: random.u64(..),
         steps: random.u64(8..70),
         large_one_in: if random.u8(..10) == 0 { 15 } else { 0 },

@@ -7,9 +7,7 @@
 //! of one whose process died, that of a commit with all acknowledged ones. Where its log is damaged
 //! that may be an earlier one, since nothing tells of the last record that it was ever durable. Of
 //! a repair that says what it lost each entry is in some commit. Pages are verified when first
-//! touched, as an option of stores has it. The pool of the undo journal has no checksums, so of
-//! that one only errors or numbers are promised; and it is the store: one of an earlier moment is
-//! the store of then.
+//! touched, as an option of stores has it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,8 +61,6 @@ struct Subject {
     least: usize,
     is_closed: bool,
     earlier: SimDisk,
-    /// The last commit of then.
-    earlier_commit: usize,
     other: SimDisk,
     /// What the other store held, after each of its commits.
     other_models: Vec<Content>,
@@ -109,7 +105,6 @@ fn subject(setup: Setup, random: &mut fastrand::Rng) -> Subject {
     let (steps, is_closed) = (random.u64(10..mix.steps), random.bool());
     (0..steps).for_each(|_| workload.step().unwrap());
     let earlier = disk.kill(disk.operation_count());
-    let earlier_commit = workload.models.len() - 1;
     (steps..mix.steps).for_each(|_| workload.step().unwrap());
     let end = disk.operation_count();
     let models = workload.models.clone();
@@ -122,7 +117,7 @@ fn subject(setup: Setup, random: &mut fastrand::Rng) -> Subject {
     let kept = Promise::at_death(&disk, end).least as usize;
     let least = if is_closed { models.len() - 1 } else { kept };
     let (disk, other) = (disk.kill(end), other.kill(other.operation_count()));
-    Subject { setup, disk, models, least, is_closed, earlier, earlier_commit, other, other_models }
+    Subject { setup, disk, models, least, is_closed, earlier, other, other_models }
 }
 
 /// What each way came to, over all trials: right, said what is wrong, wrong.
@@ -147,19 +142,13 @@ fn try_damage(
     let disk = subject.disk.cursor().kill();
     let mut files = Files::of(&disk);
     let Damage { what, place, kind } = damage(&mut files, subject, random);
-    let is_earlier = kind == EARLIER;
-    let journal = if subject.setup.is_undo { "undo" } else { "redo" };
-    // Nothing tells lanes of an earlier moment from those that belong to a pool of the undo
-    // journal.
-    let is_trusted = !(subject.setup.is_undo && (place == Place::Pool || is_earlier));
-    let is_of_then = is_earlier && subject.setup.is_undo && place == Place::Pool;
     let has_end = subject.is_closed || place != Place::Log;
     let least = if has_end { subject.least } else { 0 };
     let is_of_other = kind == OTHER && place == Place::Pool;
-    let trial = Trial { subject, least, is_trusted, is_of_then, is_of_other };
+    let trial = Trial { subject, least, is_of_other };
     for ((name, way), counts) in WAYS.iter().zip(&mut answers.0) {
         let copy = disk.kill(disk.operation_count()).without_history();
-        let detail = format!("{place} {journal}, {name}");
+        let detail = format!("{place}, {name}");
         report.add(KIND, &detail, 1);
         let start = Instant::now();
         let outcome = attempt(|| way(&trial, &copy)).and_then(|answer| {
@@ -210,10 +199,6 @@ struct Trial<'a> {
     subject: &'a Subject,
     /// The last commit that has to be there, if nothing else is said.
     least: usize,
-    /// Whether what is read without an error has to be right.
-    is_trusted: bool,
-    /// Whether it may be the store of the earlier moment.
-    is_of_then: bool,
     /// Whether it may be what is left of the other store: the pool is that one's.
     is_of_other: bool,
 }
@@ -221,8 +206,7 @@ struct Trial<'a> {
 impl Trial<'_> {
     fn open(&self, disk: &SimDisk, read_only: bool) -> adamant::Result<Store> {
         let setup = self.subject.setup;
-        // Pools of the undo journal have no checksums, and are refused if these are asked for.
-        let options = setup.options().verify_first_touch(!setup.is_undo).create(false);
+        let options = setup.options().verify_first_touch(true).create(false);
         let root: Arc<dyn Directory> = Arc::new(SimDirectory::root(disk));
         let opened = Store::open_directory(root, options.read_only(read_only));
         if let Err(error) = &opened {
@@ -242,11 +226,8 @@ impl Trial<'_> {
     }
 
     fn judge(&self, found: &Content) {
-        let Subject { models, earlier_commit, .. } = self.subject;
-        let is_right = models[self.least..].contains(found)
-            || (self.is_of_then && models[*earlier_commit] == *found)
-            || !self.is_trusted;
-        if !is_right {
+        let models = &self.subject.models;
+        if !models[self.least..].contains(found) {
             let commit = models.iter().rposition(|model| model == found);
             panic!("read without an error, and wrong: commit {commit:?} of {}", models.len() - 1);
         }
@@ -255,9 +236,8 @@ impl Trial<'_> {
     /// Whether each entry is one that was committed, whenever; all of them to one store.
     fn judge_saved(&self, found: &Content) {
         let Subject { models, other_models, .. } = self.subject;
-        let stranger = |models| self.is_trusted.then(|| never_there(models, found)).flatten();
-        let Some((name, key)) = stranger(models) else { return };
-        let is_other = self.is_of_other && stranger(other_models).is_none();
+        let Some((name, key)) = never_there(models, found) else { return };
+        let is_other = self.is_of_other && never_there(other_models, found).is_none();
         assert!(is_other, "saved, and never there: {key:?} of {name:?}");
     }
 }
@@ -300,7 +280,7 @@ fn check(trial: &Trial<'_>, disk: &SimDisk) -> Answer {
         return Answer::Said;
     }
     let answer = trial.read(&store);
-    assert!(answer == Answer::Right || !trial.is_trusted, "a check found nothing, a read an error");
+    assert!(answer == Answer::Right, "a check found nothing, a read an error");
     answer
 }
 

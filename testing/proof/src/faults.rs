@@ -14,8 +14,6 @@ use crate::budget::Budget;
 use crate::report::Report;
 
 const KIND: &str = "faults";
-/// One of so many stores of the undo journal keeps a history: that takes most of the time.
-const UNDO_HISTORY_ONE_IN: u64 = 8;
 /// States of a power cut after the workload.
 const CUTS: u64 = 2;
 
@@ -101,7 +99,7 @@ pub(crate) fn run(budget: &Budget, seed: u64, report: &mut Report) {
         }
         tried += 1;
         report.add(KIND, &case.target.detail(), 1);
-        if let Err(message) = attempt(|| try_case(*case, &mut random)) {
+        if let Err(message) = attempt(|| try_case(*case)) {
             println!("LOST by seed {seed}, {case:?}: {message}");
             report.add_loss(KIND, &case.target.detail());
         }
@@ -153,11 +151,9 @@ impl Trial {
 }
 
 /// Runs the workload with the fault, and judges the store and its disk then. Whether anybody was told of it.
-fn try_case(case: Case, random: &mut fastrand::Rng) -> bool {
+fn try_case(case: Case) -> bool {
     let (mix, setup) = (case.mix, case.mix.setup);
     let disk = SimDisk::new(mix.seed);
-    let has_history = !setup.is_undo || random.u64(..UNDO_HISTORY_ONE_IN) == 0;
-    let disk = if has_history { disk } else { disk.without_history() };
     faults::plan_reservation(0);
     case.target.plan(&disk, case.number);
     let mut trial = Trial::new(case.target, &disk, mix);
@@ -173,14 +169,12 @@ fn try_case(case: Case, random: &mut fastrand::Rng) -> bool {
     faults::plan_reservation(0);
     workload.last().verify(workload.store());
     assert_clean(workload.store());
-    if has_history {
-        let mut cursor = disk.cursor();
-        cursor.advance_to(disk.operation_count());
-        let promise = Promise::at_power_cut(&disk, cursor.point());
-        for mut choice in cursor.choices(CUTS, case.number) {
-            let crashed = cursor.crash(&mut choice).without_history();
-            drop(judge_of(setup, &crashed, &workload.models, promise));
-        }
+    let mut cursor = disk.cursor();
+    cursor.advance_to(disk.operation_count());
+    let promise = Promise::at_power_cut(&disk, cursor.point());
+    for mut choice in cursor.choices(CUTS, case.number) {
+        let crashed = cursor.crash(&mut choice).without_history();
+        drop(judge_of(setup, &crashed, &workload.models, promise));
     }
     failed.is_some()
 }
@@ -192,10 +186,9 @@ mod tests {
     /// Steps of a workload of which every single block is refused once.
     const STEPS: u64 = 8;
 
-    /// All engines, both journals: no block is without its turn.
+    /// All engines: no block is without its turn.
     #[test]
     fn each_block_that_is_refused_once_is_survived() {
-        let mut random = fastrand::Rng::with_seed(1);
         for setup in Setup::all() {
             let mix = Mix {
                 seed: 11,
@@ -211,7 +204,7 @@ mod tests {
             let mut told = 0;
             for case in &blocks {
                 println!("{}, block {} of seed {}", setup.name(), case.number, mix.seed);
-                told += usize::from(try_case(*case, &mut random));
+                told += usize::from(try_case(*case));
             }
             // Work behind those who write is tried again without a word.
             assert!(told > blocks.len() / 2, "{}: {told} of {}", setup.name(), blocks.len());

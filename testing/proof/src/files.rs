@@ -43,7 +43,7 @@ impl Files {
         for name in names {
             match name.as_str() {
                 "pool" => add(&mut files, &root, Place::Pool, &name),
-                "log" | "lanes" => add_all(&mut files, &root, Place::Log, &name),
+                "log" => add_all(&mut files, &root, Place::Log, &name),
                 "tables" => add_all(&mut files, &root, Place::Tables, &name),
                 "blobs" => add_all(&mut files, &root, Place::Blobs, &name),
                 _ => {}
@@ -173,8 +173,7 @@ fn add_all(
     place: Place,
     name: &str,
 ) {
-    // One journal's lanes are a file where the other's logs are a directory.
-    let Ok(directory) = root.subdirectory(name) else { return add(files, root, place, name) };
+    let directory = root.subdirectory(name).expect("a directory");
     for name in directory.list().expect("the names in a directory") {
         add(files, &directory, place, &name);
     }
