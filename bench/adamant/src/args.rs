@@ -55,14 +55,16 @@ maps          the ordered maps on a heap: random u64 keys, by transactions of al
 --quick             100,000 pairs instead of 1,000,000
 --pairs N           pairs
 --structure NAME    only this structure, such as critbit or btree-16
---journal NAME, --rounds N (default 1), --path DIR, --json FILE: as above
+--rounds N (default 1), --path DIR, --json FILE: as above; the default is memory (a tmpfs),
+                    where there is some
 
 bplus         the B+ tree: keys of 20 bytes, values of 800 and 15, in order and at random
 
 --quick             150,000 pairs instead of 1,000,000
 --pairs N           pairs
 --scans N           scans of 100 pairs (default 100,000)
---journal NAME, --rounds N (default 1), --path DIR, --json FILE: as above
+--rounds N (default 1), --path DIR, --json FILE: as above; the default is memory (a tmpfs),
+                    where there is some
 
 splits        three ways of splitting a leaf, and what each costs
 
@@ -325,7 +327,6 @@ fn parse_maps(options: &[&str]) -> Result<Command, String> {
     let mut settings = if is_quick { maps::Settings::quick() } else { maps::Settings::full() };
     let read = read_options(options, |option, value| {
         match option {
-            "--journal" => settings.journals = vec![journal(value()?)?],
             "--pairs" => settings.pairs = number(option, value()?, 1)?,
             "--structure" => settings.structure = Some(value()?.to_owned()),
             "--rounds" => settings.rounds = number(option, value()?, 1)?,
@@ -343,7 +344,6 @@ fn parse_bplus(options: &[&str]) -> Result<Command, String> {
     let mut settings = if is_quick { bplus::Settings::quick() } else { bplus::Settings::full() };
     let read = read_options(options, |option, value| {
         match option {
-            "--journal" => settings.journals = vec![journal(value()?)?],
             "--pairs" => settings.pairs = u64::from(number::<u32>(option, value()?, ENTRIES_MIN)?),
             "--scans" => settings.scans = number(option, value()?, 1)?,
             "--rounds" => settings.rounds = number(option, value()?, 1)?,

@@ -1,9 +1,9 @@
-//! `bplus`: the B+ tree by itself, each operation a transaction of its own, on each journal.
+//! `bplus`: the B+ tree by itself, each operation a transaction of its own.
 //!
 //! Purpose: rates, costs on the medium, space and memory with keys of 20 bytes and values of 800 and
 //! of 15, in the order of the keys and in a random one; beside a `BTreeMap` and beside plain stores
 //! into the same memory. What others reach is given with the figures asked for, in `asked.toml`.
-//! Journals take turns in changing order; figures are medians over rounds.
+//! Figures are medians over rounds.
 
 mod records;
 mod settings;
@@ -21,12 +21,12 @@ mod memory;
 
 use crate::bplus::ground::Ground;
 use crate::error::Result;
+use crate::place::ENGINE;
 use crate::report::Report;
 
 pub use crate::bplus::memory::{CHILD_COMMAND, child};
 pub(crate) use crate::bplus::records::{Order, Records};
 pub use crate::bplus::settings::Settings;
-pub use crate::heap::Journal;
 
 /// Bytes of values.
 const VALUE_BYTES: [usize; 2] = [800, 15];
@@ -36,30 +36,21 @@ const VALUE_BYTES: [usize; 2] = [800, 15];
 /// # Errors
 /// The first of the heap or the file system, and contents that are not what was written.
 pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Report> {
-    let mut report = Report::new("bplus", Journal::ALL[0].name());
+    let mut report = Report::new("bplus", ENGINE);
     for round in 0..settings.rounds {
         for value_bytes in VALUE_BYTES {
-            if settings.journals.contains(&Journal::Undo) {
-                tell(&format!("round {}: {value_bytes} B: the floor", round + 1));
-                floor::measure(settings, value_bytes, &mut report)?;
-            }
+            tell(&format!("round {}: {value_bytes} B: the floor", round + 1));
+            floor::measure(settings, value_bytes, &mut report)?;
             for order in Order::ALL {
                 let records = Records::new(order, value_bytes, u64::from(round) + 1);
                 tell(&format!("round {}: {}: BTreeMap", round + 1, records.name()));
                 volatile::measure(settings, &records, &mut report)?;
-                let mut journals = settings.journals.clone();
-                if round % 2 == 1 {
-                    journals.reverse();
-                }
-                for journal in journals {
-                    let name = records.name();
-                    tell(&format!("round {}: {name}: {}", round + 1, journal.name()));
-                    measure(&mut Ground::new(settings, journal, &records, &mut report)?)?;
-                }
+                tell(&format!("round {}: {}: the tree", round + 1, records.name()));
+                measure(&mut Ground::new(settings, &records, &mut report)?)?;
             }
         }
     }
-    add_ratios(settings, &mut report)?;
+    add_ratios(&mut report)?;
     Ok(report)
 }
 
@@ -78,10 +69,7 @@ fn measure(ground: &mut Ground<'_>) -> Result<()> {
 }
 
 /// Rows that compare with others of the same round.
-fn add_ratios(settings: &Settings, report: &mut Report) -> Result<()> {
-    if !settings.journals.contains(&Journal::Undo) {
-        return Ok(());
-    }
+fn add_ratios(report: &mut Report) -> Result<()> {
     for value_bytes in VALUE_BYTES {
         for order in Order::ALL {
             let get = format!("get.{}.{value_bytes}", order.name());

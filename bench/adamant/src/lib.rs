@@ -18,6 +18,7 @@ pub mod report;
 
 pub mod engine;
 pub mod raw;
+mod place;
 
 pub mod engines;
 pub mod workload;

@@ -1,4 +1,4 @@
-//! `maps`: the ordered maps by themselves, on each journal.
+//! `maps`: the ordered maps by themselves.
 //!
 //! Purpose: insert, remove and get of random `u64` keys, by three sizes of transactions, with a word
 //! or a freshly allocated object as the value: times, and what each operation costs the medium.
@@ -17,8 +17,8 @@ use adamant_trees::{Bplus, Btree, Critbit, OrderedMap, Redblack};
 
 use crate::asked::AskedRows;
 use crate::error::{Result, ensure};
-use crate::heap::Journal;
 use crate::maps::ground::Ground;
+use crate::place::ENGINE;
 use crate::report::Report;
 
 pub use crate::maps::settings::{Settings, Value};
@@ -64,32 +64,26 @@ pub fn run(
         format!("there is no such structure; there are {names}")
     })?;
     let mut table = Table::default();
-    let mut report = Report::new("maps", Journal::ALL[0].name());
+    let mut report = Report::new("maps", ENGINE);
     for round in 0..settings.rounds {
-        for &journal in &settings.journals {
-            for (name, measure) in STRUCTURES.iter().filter(|(name, _)| wanted(name)) {
-                // The other orders are there to choose one by.
-                let is_other = name.starts_with("btree") && *name != CHOSEN_ORDER;
-                if is_other && journal != Journal::ALL[0] && settings.structure.is_none() {
-                    continue;
-                }
-                let values = if is_other { &Value::ALL[..1] } else { &Value::ALL };
-                for (value, batch) in values.iter().flat_map(|v| BATCHES.map(|b| (*v, b))) {
-                    let batch_name = batch.map_or("all".to_owned(), |batch| batch.to_string());
-                    tell(&format!("{} {name} {} {batch_name}", journal.name(), value.name()));
-                    let seed = u64::from(round) + 1;
-                    let mut ground = Ground::new(settings, journal, (value, batch), seed);
-                    measure(&mut ground)?;
-                    let key = (journal.name(), *name, value.name(), batch_name);
-                    table.add(key, ground.cell);
-                }
+        for (name, measure) in STRUCTURES.iter().filter(|(name, _)| wanted(name)) {
+            // The other orders are there to choose one by.
+            let is_other = name.starts_with("btree") && *name != CHOSEN_ORDER;
+            let values = if is_other { &Value::ALL[..1] } else { &Value::ALL };
+            for (value, batch) in values.iter().flat_map(|v| BATCHES.map(|b| (*v, b))) {
+                let batch_name = batch.map_or("all".to_owned(), |batch| batch.to_string());
+                tell(&format!("{name} {} {batch_name}", value.name()));
+                let seed = u64::from(round) + 1;
+                let mut ground = Ground::new(settings, (value, batch), seed);
+                measure(&mut ground)?;
+                table.add((*name, value.name(), batch_name), ground.cell);
             }
-            if settings.structure.is_none() {
-                tell(&format!("{}: one large transaction", journal.name()));
-                saving::measure(settings, journal, &mut report)?;
-                tell(&format!("{}: a container", journal.name()));
-                container::measure(settings, journal, &mut report)?;
-            }
+        }
+        if settings.structure.is_none() {
+            tell("one large transaction");
+            saving::measure(settings, &mut report)?;
+            tell("a container");
+            container::measure(settings, &mut report)?;
         }
     }
     table.judge(asked, settings.pairs, &mut report);

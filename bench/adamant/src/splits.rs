@@ -3,7 +3,7 @@
 //! Purpose: to try the claims of the report that Adamant's own tree grew from. Each way is a small
 //! crash-safe tree on the heap ([`leaves::Leaves`]), whose splits are part of the transaction of
 //! the insert that needs room. They are filled in the order of the keys, which the report does too,
-//! on the undo journal with flushes on.
+//! on memory with flushes on.
 
 mod settings;
 

@@ -11,7 +11,7 @@ use adamant_bench::error::Result;
 use adamant_bench::splits::leaves::Leaves;
 use adamant_bench::splits::strategy::Strategy;
 use adamant_bench::splits::{Copied, Slots, Swapped, SwappedWide};
-use adamant_heap::{Directory, Durability, Heap, JournalKind, MemoryDirectory, Options, Write};
+use adamant_heap::{Directory, Durability, Heap, MemoryDirectory, Options, Write};
 use adamant_sim::tally::seed;
 use adamant_sim::{Mark, SimDirectory, SimDisk, Tally};
 
@@ -22,7 +22,6 @@ const COMMIT_ROOT: usize = 1;
 
 fn open(directory: Arc<dyn Directory>) -> Heap {
     let mut options = Options::default();
-    options.journal = JournalKind::Undo;
     options.address_bytes_max = 256 << 20;
     options.background = false;
     Heap::open(directory, options).expect("opens").0

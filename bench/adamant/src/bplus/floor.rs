@@ -12,8 +12,8 @@ use crate::bplus::records::{Order, Records};
 use crate::bplus::settings::Settings;
 use crate::data::KEY_BYTES;
 use crate::error::Result;
-use crate::heap::Journal;
 use crate::measure::thread_seconds;
+use crate::place;
 use crate::report::{Report, Unit};
 
 /// Names the rows.
@@ -26,8 +26,7 @@ const PAGE_BYTES: u64 = 4096;
 
 /// Adds the rows of a round.
 pub(super) fn measure(settings: &Settings, value_bytes: usize, report: &mut Report) -> Result<()> {
-    let parent = settings.path.clone().unwrap_or_else(|| Journal::Undo.default_path());
-    let directory = tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(parent)?;
+    let directory = place::work(settings.path.as_deref())?;
     let medium = OsDirectory::open(directory.path())?;
     let records = Records::new(Order::Sequential, value_bytes, 1);
     let record_bytes = (KEY_BYTES + value_bytes) as u64;

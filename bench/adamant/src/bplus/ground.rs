@@ -1,4 +1,4 @@
-//! One tree on one journal, and the clocks and counters around what is done with it.
+//! One tree, and the clocks and counters around what is done with it.
 //!
 //! Purpose: a rate for each kind of operation, and what a change costs the medium.
 //! Invariants: works in a directory that nothing else uses, removed with the value. Times are
@@ -14,8 +14,9 @@ use tempfile::TempDir;
 use crate::bplus::records::Records;
 use crate::bplus::settings::Settings;
 use crate::error::{Result, ensure};
-use crate::heap::{Costs, Journal};
+use crate::heap::Costs;
 use crate::measure::thread_seconds;
+use crate::place::{self, DURABILITY, ENGINE};
 use crate::report::{Report, Unit};
 
 /// Numbers of the operations that visit all pairs: each visits them in another order.
@@ -34,7 +35,6 @@ const ROOT: usize = 0;
 /// One tree in one round.
 pub(super) struct Ground<'a> {
     pub(super) settings: &'a Settings,
-    pub(super) journal: Journal,
     pub(super) records: &'a Records,
     report: &'a mut Report,
     directory: TempDir,
@@ -47,18 +47,15 @@ impl<'a> Ground<'a> {
     /// With an empty tree.
     pub(super) fn new(
         settings: &'a Settings,
-        journal: Journal,
         records: &'a Records,
         report: &'a mut Report,
     ) -> Result<Self> {
-        let parent = settings.path.clone().unwrap_or_else(|| journal.default_path());
-        std::fs::create_dir_all(&parent)?;
-        let directory = tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(parent)?;
-        let heap = journal.open(&directory.path().join("heap"), 0)?;
-        let map = create(&heap, journal)?;
+        let directory = place::work(settings.path.as_deref())?;
+        let heap = place::open(&directory.path().join("heap"))?;
+        let map = create(&heap)?;
         let empty_bytes = heap.occupancy()?.allocated_bytes();
         let tree = Some((heap, map));
-        Ok(Self { settings, journal, records, report, directory, tree, empty_bytes })
+        Ok(Self { settings, records, report, directory, tree, empty_bytes })
     }
 
     /// A directory in here.
@@ -75,7 +72,7 @@ impl<'a> Ground<'a> {
     /// Adds a figure of this tree.
     pub(super) fn add(&mut self, row: &str, unit: Unit, operations: u64, figure: f64) {
         let row = format!("{row}.{}", self.records.name());
-        self.report.add(&row, self.journal.name(), unit, operations, figure);
+        self.report.add(&row, ENGINE, unit, operations, figure);
     }
 
     /// The rate of `work`, which does `operations` and changes nothing.
@@ -93,7 +90,7 @@ impl<'a> Ground<'a> {
     }
 
     /// The rate of a change of each of `visits` in a transaction of its own, and what one costs the
-    /// medium in the unit of the journal.
+    /// medium: fences, flushed cache lines, bytes of log.
     pub(super) fn changed(
         &mut self,
         row: &str,
@@ -103,16 +100,19 @@ impl<'a> Ground<'a> {
         let (heap, map) = self.tree()?;
         // What the applier still has to do is the work of earlier rows.
         heap.checkpoint()?;
-        let durability = self.journal.durability();
         let (before, start) = (Costs::of(heap), thread_seconds());
         for &index in visits {
-            heap.transaction(durability, |tx| work(tx, map, index.into()))?;
+            heap.transaction(DURABILITY, |tx| work(tx, map, index.into()))?;
         }
         let seconds = thread_seconds() - start;
         let costs = Costs::of(heap).since(before, visits.len() as u64);
         let operations = visits.len() as u64;
         self.add(row, Unit::ThousandPerSecond, operations, operations as f64 / seconds / 1e3);
-        for (kind, unit, figure) in costs.figures(self.journal) {
+        for (kind, unit, figure) in [
+            ("fences", Unit::Fences, costs.fences),
+            ("lines", Unit::Lines, costs.lines),
+            ("log", Unit::Bytes, costs.log_bytes),
+        ] {
             self.add(&format!("{kind}.{row}"), unit, operations, figure);
         }
         Ok(())
@@ -153,7 +153,7 @@ impl<'a> Ground<'a> {
         drop(heap);
         let key = self.records.key(0);
         let start = Instant::now();
-        let heap = self.journal.open(&self.place("heap"), 0)?;
+        let heap = place::open(&self.place("heap"))?;
         let view = heap.view()?;
         let map = Bplus::open(&view, view.root(ROOT))?;
         let is_there = map.contains(&view, &key)?;
@@ -176,8 +176,8 @@ impl<'a> Ground<'a> {
 }
 
 /// Makes an empty tree that the heap's root leads to.
-pub(super) fn create(heap: &Heap, journal: Journal) -> Result<Bplus> {
-    let created = heap.transaction(journal.durability(), |tx| {
+pub(super) fn create(heap: &Heap) -> Result<Bplus> {
+    let created = heap.transaction(DURABILITY, |tx| {
         let map = Bplus::create(tx)?;
         tx.set_root(ROOT, map.head())?;
         Ok::<_, adamant_trees::Error>(map)

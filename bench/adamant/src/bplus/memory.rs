@@ -12,8 +12,8 @@ use crate::bplus::ground::{Ground, create};
 use crate::bplus::records::{Order, Records};
 use crate::bplus::writes::put;
 use crate::error::{Result, ensure};
-use crate::heap::Journal;
 use crate::measure::{memory_private_bytes, memory_tables_bytes};
+use crate::place::{self, DURABILITY};
 use crate::report::Unit;
 
 /// First argument of a child process.
@@ -25,7 +25,7 @@ pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
     let (records, pairs) = (ground.records, ground.settings.pairs);
     let place = ground.place("memory");
     let output = Command::new(env::current_exe()?)
-        .args([CHILD_COMMAND, ground.journal.name(), records.order.name()])
+        .args([CHILD_COMMAND, records.order.name()])
         .args([records.value_bytes() as u64, records.seed(), pairs].map(|n| n.to_string()))
         .arg(&place)
         .stdin(Stdio::null())
@@ -47,18 +47,17 @@ pub(super) fn measure(ground: &mut Ground<'_>) -> Result<()> {
 /// # Errors
 /// The heap's, or arguments that are no task.
 pub fn child(arguments: &[String]) -> Result<()> {
-    let [journal, order, value_bytes, seed, pairs, place] = arguments else {
-        return Err("a child needs a journal, an order, three numbers and a directory".into());
+    let [order, value_bytes, seed, pairs, place] = arguments else {
+        return Err("a child needs an order, three numbers and a directory".into());
     };
-    let journal = Journal::of(journal).ok_or("there is no such journal")?;
     let order = Order::of(order).ok_or("there is no such order")?;
     let records = Records::new(order, value_bytes.parse()?, seed.parse()?);
     let pairs: u64 = pairs.parse()?;
     let (memory, tables) = (memory_private_bytes()?, memory_tables_bytes()?);
-    let heap = journal.open(Path::new(place), 0)?;
-    let map = create(&heap, journal)?;
+    let heap = place::open(Path::new(place))?;
+    let map = create(&heap)?;
     for index in 0..pairs {
-        heap.transaction(journal.durability(), |tx| put(tx, map, &records, index, 0))?;
+        heap.transaction(DURABILITY, |tx| put(tx, map, &records, index, 0))?;
     }
     let memory = memory_private_bytes()?.saturating_sub(memory);
     let tables = memory_tables_bytes()?.saturating_sub(tables);

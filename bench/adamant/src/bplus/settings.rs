@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::heap::Journal;
-
 /// How much of everything.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -13,23 +11,15 @@ pub struct Settings {
     pub scans: u64,
     /// Rounds; a figure is the median over them.
     pub rounds: u32,
-    /// Journals, in the order of the first round.
-    pub journals: Vec<Journal>,
     /// A directory to work in; what is made there is removed at the end. If none, memory (a tmpfs)
-    /// for the undo journal where there is one, and the current directory for the redo journal.
+    /// where there is some, else the current directory.
     pub path: Option<PathBuf>,
 }
 
 impl Settings {
     /// Everything, as judged: some minutes.
     pub fn full() -> Self {
-        Self {
-            pairs: 1_000_000,
-            scans: 100_000,
-            rounds: 1,
-            journals: Journal::ALL.to_vec(),
-            path: None,
-        }
+        Self { pairs: 1_000_000, scans: 100_000, rounds: 1, path: None }
     }
 
     /// Smaller trees: under a minute.

@@ -10,8 +10,8 @@ use adamant_heap::{Heap, Read, Reservation, Write};
 
 use super::settings::Settings;
 use crate::error::{Result, ensure};
-use crate::heap::Journal;
 use crate::measure::{median, on_threads, thread_seconds};
+use crate::place::{self, DURABILITY, ENGINE};
 use crate::report::{Report, Unit};
 
 /// Threads that fill.
@@ -24,15 +24,15 @@ const BYTES_MAX: u64 = 256 << 20;
 const ROUNDS: usize = 3;
 
 /// Adds, for each size, nanoseconds of an object here and in the twin, and their share.
-pub(super) fn measure(settings: &Settings, journal: Journal, report: &mut Report) -> Result<()> {
+pub(super) fn measure(settings: &Settings, report: &mut Report) -> Result<()> {
     for size in SIZES {
         let objects = settings.pairs.min(BYTES_MAX / size as u64) / WORKERS * WORKERS;
-        let directory = settings.work(journal)?;
-        let heap = journal.open(&directory.path().join("heap"), 0)?;
+        let directory = place::work(settings.path.as_deref())?;
+        let heap = place::open(&directory.path().join("heap"))?;
         let mut times = [Vec::new(), Vec::new()];
         for round in 0..=ROUNDS {
             let [persistent, volatile] = &mut times;
-            let taken = [fill_heap(&heap, journal, objects, size)?, fill_memory(objects, size)?];
+            let taken = [fill_heap(&heap, objects, size)?, fill_memory(objects, size)?];
             if round > 0 {
                 persistent.push(taken[0]);
                 volatile.push(taken[1]);
@@ -42,7 +42,7 @@ pub(super) fn measure(settings: &Settings, journal: Journal, report: &mut Report
         let [persistent, volatile] = times.map(median);
         let mut add = |row: &str, unit: Unit, figure: f64| {
             let row = format!("container.{size}{row}");
-            report.add(&row, journal.name(), unit, objects, figure);
+            report.add(&row, ENGINE, unit, objects, figure);
         };
         add("", Unit::Nanoseconds, persistent * 1e9 / objects as f64);
         add(".twin", Unit::Nanoseconds, volatile * 1e9 / objects as f64);
@@ -89,14 +89,14 @@ fn number_of(object: &[u8]) -> Option<u64> {
 }
 
 /// Seconds until a container of the heap is full and durable. It is emptied again.
-fn fill_heap(heap: &Heap, journal: Journal, objects: u64, size: usize) -> Result<f64> {
+fn fill_heap(heap: &Heap, objects: u64, size: usize) -> Result<f64> {
     let (made, seconds) = on_workers(objects, |number| {
         let mut object: Reservation = heap.reserve(size as u64)?;
         fill(&mut object, number);
         Ok(object)
     })?;
     let start = thread_seconds();
-    let array = heap.transaction(journal.durability(), |tx| -> Result<u64> {
+    let array = heap.transaction(DURABILITY, |tx| -> Result<u64> {
         let mut words = Vec::with_capacity(8 * objects as usize);
         for some in made {
             for object in some.into_inner()? {
@@ -111,11 +111,11 @@ fn fill_heap(heap: &Heap, journal: Journal, objects: u64, size: usize) -> Result
     let seconds = seconds + (thread_seconds() - start);
     let blocks = contents(heap, array, objects)?;
     for some in blocks.chunks(10_000) {
-        heap.transaction(journal.durability(), |tx| -> Result<()> {
+        heap.transaction(DURABILITY, |tx| -> Result<()> {
             some.iter().try_for_each(|block| Ok(tx.free(*block)?))
         })?;
     }
-    heap.transaction(journal.durability(), |tx| tx.free(array))?;
+    heap.transaction(DURABILITY, |tx| tx.free(array))?;
     Ok(seconds)
 }
 

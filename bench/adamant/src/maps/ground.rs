@@ -1,4 +1,4 @@
-//! One structure on one journal, with values of one kind and transactions of one size.
+//! One structure, with values of one kind and transactions of one size.
 //!
 //! Invariants: works in a directory that nothing else uses, and checks what the map holds after the
 //! inserts and after the removes.
@@ -9,15 +9,15 @@ use adamant_trees::OrderedMap;
 use super::settings::{Settings, Value};
 use super::table::Cell;
 use crate::error::{Result, ensure};
-use crate::heap::{Costs, Journal};
+use crate::heap::Costs;
 use crate::measure::thread_seconds;
+use crate::place::{self, DURABILITY};
 
 /// Odd, so that different numbers give different keys.
 const SCRAMBLER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 pub(super) struct Ground<'a> {
     settings: &'a Settings,
-    journal: Journal,
     value: Value,
     batch: Option<u64>,
     random: fastrand::Rng,
@@ -27,12 +27,11 @@ pub(super) struct Ground<'a> {
 impl<'a> Ground<'a> {
     pub(super) fn new(
         settings: &'a Settings,
-        journal: Journal,
         (value, batch): (Value, Option<u64>),
         seed: u64,
     ) -> Self {
         let random = fastrand::Rng::with_seed(seed);
-        Self { settings, journal, value, batch, random, cell: Cell::default() }
+        Self { settings, value, batch, random, cell: Cell::default() }
     }
 
     /// Inserts, gets and removes all keys, each in an order of its own.
@@ -40,9 +39,9 @@ impl<'a> Ground<'a> {
         &mut self,
         create: &dyn Fn(&mut Transaction<'_>) -> adamant_trees::Result<T>,
     ) -> Result<()> {
-        let directory = self.settings.work(self.journal)?;
-        let heap = self.journal.open(&directory.path().join("heap"), 0)?;
-        let map = heap.transaction(self.journal.durability(), |tx| create(tx))?;
+        let directory = place::work(self.settings.path.as_deref())?;
+        let heap = place::open(&directory.path().join("heap"))?;
+        let map = heap.transaction(DURABILITY, |tx| create(tx))?;
         let pairs = self.settings.pairs;
         let mut keys: Vec<u64> = (1..=pairs).map(|number| number.wrapping_mul(SCRAMBLER)).collect();
         let value = self.value;
@@ -82,9 +81,7 @@ impl<'a> Ground<'a> {
         let batch = self.batch.map_or(keys.len(), |batch| batch as usize);
         let (before, start) = (Costs::of(heap), thread_seconds());
         for some in keys.chunks(batch) {
-            heap.transaction(self.journal.durability(), |tx| {
-                some.iter().try_for_each(|key| work(tx, *key))
-            })?;
+            heap.transaction(DURABILITY, |tx| some.iter().try_for_each(|key| work(tx, *key)))?;
         }
         let seconds = thread_seconds() - start;
         let costs = Costs::of(heap).since(before, keys.len() as u64);

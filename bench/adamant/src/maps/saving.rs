@@ -7,15 +7,15 @@
 
 use std::mem::size_of;
 
-use adamant_heap::{Durability, Heap, Ptr, Read, Transaction, Write};
+use adamant_heap::{Heap, Ptr, Read, Transaction, Write};
 use adamant_trees::{Btree, OrderedMap};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::ground::bytes_of;
 use super::settings::Settings;
 use crate::error::{Result, ensure};
-use crate::heap::Journal;
 use crate::measure::thread_seconds;
+use crate::place::{self, DURABILITY, ENGINE};
 use crate::report::{Report, Unit};
 
 /// Inserts for each pair of the other rows.
@@ -87,13 +87,13 @@ impl Write for Saving<'_, '_> {
 }
 
 /// Adds `saving.on`, `saving.off`, their share, and the bytes of the log for an insert.
-pub(super) fn measure(settings: &Settings, journal: Journal, report: &mut Report) -> Result<()> {
+pub(super) fn measure(settings: &Settings, report: &mut Report) -> Result<()> {
     let inserts = INSERTS_EACH * settings.pairs;
     let mut add = |row: &str, unit: Unit, figure: f64| {
-        report.add(&format!("saving.{row}"), journal.name(), unit, inserts, figure);
+        report.add(&format!("saving.{row}"), ENGINE, unit, inserts, figure);
     };
-    let (on, _) = inserts_all(settings, journal, inserts, false)?;
-    let (off, bytes) = inserts_all(settings, journal, inserts, true)?;
+    let (on, _) = inserts_all(settings, inserts, false)?;
+    let (off, bytes) = inserts_all(settings, inserts, true)?;
     add("on", Unit::Nanoseconds, on);
     add("off", Unit::Nanoseconds, off);
     add("off.bytes", Unit::Bytes, bytes);
@@ -102,16 +102,11 @@ pub(super) fn measure(settings: &Settings, journal: Journal, report: &mut Report
 }
 
 /// Inserts random keys in one transaction; nanoseconds, and bytes of the log, for each.
-fn inserts_all(
-    settings: &Settings,
-    journal: Journal,
-    inserts: u64,
-    saves: bool,
-) -> Result<(f64, f64)> {
-    let directory = settings.work(journal)?;
-    let heap = journal.open(&directory.path().join("heap"), 0)?;
+fn inserts_all(settings: &Settings, inserts: u64, saves: bool) -> Result<(f64, f64)> {
+    let directory = place::work(settings.path.as_deref())?;
+    let heap = place::open(&directory.path().join("heap"))?;
     let start = thread_seconds();
-    let (map, bytes) = insert_in_one(&heap, journal.durability(), inserts, saves)?;
+    let (map, bytes) = insert_in_one(&heap, inserts, saves)?;
     let seconds = thread_seconds() - start;
     let view = heap.view()?;
     ensure(map.check(&view)?.pairs == inserts, || "pairs are missing".into())?;
@@ -120,13 +115,8 @@ fn inserts_all(
     Ok((seconds * 1e9 / inserts as f64, bytes as f64 / inserts as f64))
 }
 
-fn insert_in_one(
-    heap: &Heap,
-    durability: Durability,
-    inserts: u64,
-    saves: bool,
-) -> Result<(Btree, usize)> {
-    heap.transaction(durability, |tx| {
+fn insert_in_one(heap: &Heap, inserts: u64, saves: bool) -> Result<(Btree, usize)> {
+    heap.transaction(DURABILITY, |tx| {
         let map = Btree::create(tx)?;
         if !saves {
             insert_random(tx, map, inserts)?;

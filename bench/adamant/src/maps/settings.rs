@@ -2,11 +2,6 @@
 
 use std::path::PathBuf;
 
-use tempfile::TempDir;
-
-use crate::error::Result;
-use crate::heap::Journal;
-
 /// How much of everything.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -14,31 +9,17 @@ pub struct Settings {
     pub pairs: u64,
     /// Rounds; a figure is the median over them.
     pub rounds: u32,
-    /// Journals, in this order.
-    pub journals: Vec<Journal>,
     /// The only structure to measure; all, if none.
     pub structure: Option<String>,
     /// A directory to work in; what is made there is removed at the end. If none, memory (a tmpfs)
-    /// for the undo journal where there is one, and the current directory for the redo journal.
+    /// where there is some, else the current directory.
     pub path: Option<PathBuf>,
 }
 
 impl Settings {
     /// Everything, as judged: many minutes.
     pub fn full() -> Self {
-        Self {
-            pairs: 1_000_000,
-            rounds: 1,
-            journals: Journal::ALL.to_vec(),
-            structure: None,
-            path: None,
-        }
-    }
-
-    /// A directory for a heap on a journal, removed with the value.
-    pub(super) fn work(&self, journal: Journal) -> Result<TempDir> {
-        let parent = self.path.clone().unwrap_or_else(|| journal.default_path());
-        Ok(tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(parent)?)
+        Self { pairs: 1_000_000, rounds: 1, structure: None, path: None }
     }
 
     /// A tenth of it.

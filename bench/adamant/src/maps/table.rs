@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde_json::json;
 
 use crate::asked::AskedRows;
-use crate::heap::Journal;
 use crate::measure::median;
+use crate::place::ENGINE;
 use crate::report::{Report, Unit};
 
 /// Figures of one structure, for one operation: nanoseconds, and what the medium was asked for.
@@ -18,22 +18,22 @@ pub struct Cell {
     pub remove: f64,
     /// Nanoseconds of a get.
     pub get: f64,
-    /// Fences of an insert (undo journal).
+    /// Fences of an insert.
     pub insert_fences: f64,
-    /// Fences of a remove (undo journal).
+    /// Fences of a remove.
     pub remove_fences: f64,
-    /// Cache lines that an insert flushes (undo journal).
+    /// Cache lines that an insert flushes.
     pub insert_lines: f64,
-    /// Cache lines that a remove flushes (undo journal).
+    /// Cache lines that a remove flushes.
     pub remove_lines: f64,
-    /// Bytes of log of an insert (redo journal).
+    /// Bytes of log of an insert.
     pub insert_log: f64,
-    /// Bytes of log of a remove (redo journal).
+    /// Bytes of log of a remove.
     pub remove_log: f64,
 }
 
-/// Journal, structure, kind of value, operations of a transaction.
-type Key = (&'static str, &'static str, &'static str, String);
+/// Structure, kind of value, operations of a transaction.
+type Key = (&'static str, &'static str, String);
 
 /// All figures, in the order in which they were first measured.
 #[derive(Clone, Debug, Default)]
@@ -69,18 +69,15 @@ impl Table {
         })
     }
 
-    /// Adds to a report the figures of the judged journal that something is asked of: as `insert.all.word.critbit`, and
+    /// Adds to a report the figures that something is asked of: as `insert.all.word.critbit`, and
     /// `insert.speedup.word.critbit` of one transaction for all against one for each.
     pub(super) fn judge(&self, asked: &AskedRows, pairs: u64, report: &mut Report) {
-        let mut add = |journal: &'static str, row: String, unit: Unit, figure: f64| {
+        let mut add = |row: String, unit: Unit, figure: f64| {
             if asked.get(&row).is_some() {
-                report.add(&row, journal, unit, pairs, figure);
+                report.add(&row, ENGINE, unit, pairs, figure);
             }
         };
-        let judged = Journal::ALL[0].name();
-        for ((journal, structure, value, batch), cell) in
-            self.rows().filter(|row| row.0.0 == judged)
-        {
+        for ((structure, value, batch), cell) in self.rows() {
             for (work, unit, figure) in [
                 ("insert", Unit::Nanoseconds, cell.insert),
                 ("remove", Unit::Nanoseconds, cell.remove),
@@ -88,18 +85,18 @@ impl Table {
                 ("fences.insert", Unit::Fences, cell.insert_fences),
                 ("fences.remove", Unit::Fences, cell.remove_fences),
             ] {
-                add(journal, format!("{work}.{batch}.{value}.{structure}"), unit, figure);
+                add(format!("{work}.{batch}.{value}.{structure}"), unit, figure);
             }
             if batch != "1" {
                 continue;
             }
-            let all = (*journal, *structure, *value, "all".to_owned());
+            let all = (*structure, *value, "all".to_owned());
             if let Some((_, one)) = self.rows().find(|(key, _)| **key == all) {
                 for (work, figure) in
                     [("insert", cell.insert / one.insert), ("remove", cell.remove / one.remove)]
                 {
                     let row = format!("{work}.speedup.{value}.{structure}");
-                    add(journal, row, Unit::Speedup, figure);
+                    add(row, Unit::Speedup, figure);
                 }
             }
         }
@@ -108,24 +105,15 @@ impl Table {
     /// The table to look at.
     pub fn text(&self) -> String {
         let mut text = format!(
-            "{:<5} {:<9} {:<7} {:>5} {:>8} {:>8} {:>8}  {:>13}  {:>13}  {:>15}\n",
-            "",
-            "structure",
-            "value",
-            "batch",
-            "insert",
-            "remove",
-            "get",
-            "fences",
-            "lines",
-            "log B"
+            "{:<9} {:<7} {:>5} {:>8} {:>8} {:>8}  {:>13}  {:>13}  {:>15}\n",
+            "structure", "value", "batch", "insert", "remove", "get", "fences", "lines", "log B"
         );
-        for ((journal, structure, value, batch), cell) in self.rows() {
+        for ((structure, value, batch), cell) in self.rows() {
             let pair = |insert: f64, remove: f64| format!("{insert:.2} / {remove:.2}");
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
-                "{journal:<5} {structure:<9} {value:<7} {batch:>5} {:>8.0} {:>8.0} {:>8.0}  \
+                "{structure:<9} {value:<7} {batch:>5} {:>8.0} {:>8.0} {:>8.0}  \
                  {:>13}  {:>13}  {:>15}",
                 cell.insert,
                 cell.remove,
@@ -141,9 +129,9 @@ impl Table {
     /// One JSON object a row.
     pub fn json_lines(&self) -> String {
         let mut text = String::new();
-        for ((journal, structure, value, batch), cell) in self.rows() {
+        for ((structure, value, batch), cell) in self.rows() {
             let line = json!({
-                "bench": "maps", "journal": journal, "structure": structure, "value": value,
+                "bench": "maps", "structure": structure, "value": value,
                 "batch": batch, "insert_ns": cell.insert, "remove_ns": cell.remove,
                 "get_ns": cell.get, "insert_fences": cell.insert_fences,
                 "remove_fences": cell.remove_fences, "insert_lines": cell.insert_lines,

@@ -33,13 +33,13 @@ const CLAIMS: [(&str, &str, &str); 6] = [
     ("fill.15", "total time, 20 + 15 B", ""),
     ("efficiency.800", "space used well, 20 + 800 B", "+20 %"),
     ("efficiency.15", "space used well, 20 + 15 B", "-35 %"),
-    ("split.log.800", "bytes in the lane of an insert that splits, 20 + 800 B", ""),
+    ("split.log.800", "bytes of log of an insert that splits, 20 + 800 B", ""),
     ("split.log.15", "the same, 20 + 15 B", ""),
 ];
 
 const INTRODUCTION: &str = "\
 \"Zero-copy leaf splits in pmemkv\" (pmem.io, 9 March 2017) compares three ways in which a full leaf can give half of its pairs to a new
-one. They are built small in `bench/adamant/src/splits`, on Adamant's heap with the undo journal, flushes on: 48 pairs a leaf,
+one. They are built small in `bench/adamant/src/splits`, on Adamant's heap in memory, flushes on: 48 pairs a leaf,
 leaves linked in order, what leads to them in memory, an insert and the split that it needs in one transaction. All are filled with
 keys of 20 bytes in rising order, closed, opened again and compared with what was put in, pair by pair and block by block.
 

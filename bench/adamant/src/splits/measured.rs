@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use adamant_heap::{Durability, Heap};
+use adamant_heap::Heap;
 use adamant_trees::{Bplus, OrderedMap};
 use tempfile::TempDir;
 
@@ -13,11 +13,10 @@ use super::strategy::Strategy;
 use super::strings::{Copied, Swapped, SwappedWide};
 use crate::bplus::{Order, Records};
 use crate::error::{Result, ensure};
-use crate::heap::{Costs, Journal, used_bytes};
+use crate::heap::{Costs, used_bytes};
 use crate::measure::thread_seconds;
+use crate::place::{self, DURABILITY};
 use crate::report::{Report, Unit};
-
-const DURABILITY: Durability = Durability::Sync;
 
 /// One strategy in one round.
 struct Ground<'a> {
@@ -50,8 +49,7 @@ pub(super) fn measure(
     let turn = round as usize % turns.len();
     turns.rotate_left(turn);
     for turn in turns {
-        let parent = settings.path.clone().unwrap_or_else(|| Journal::Undo.default_path());
-        let directory = tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(parent)?;
+        let directory = place::work(settings.path.as_deref())?;
         let (records, report) = (&records, &mut *report);
         turn(&mut Ground { settings, records, report, engine: "", directory }, round == 0)?;
     }
@@ -137,7 +135,7 @@ impl Splits {
 /// Fills a tree by a strategy, once for its time, and once more for what each split costs.
 fn strategy<S: Strategy>(ground: &mut Ground<'_>, counts: bool) -> Result<()> {
     ground.engine = S::NAME;
-    let heap = Journal::Undo.open(&ground.place(), 0)?;
+    let heap = place::open(&ground.place())?;
     let start = thread_seconds();
     let tree = ground.fill::<S>(&heap, None)?;
     ground.add("fill", Unit::Milliseconds, (thread_seconds() - start) * 1e3);
@@ -147,7 +145,7 @@ fn strategy<S: Strategy>(ground: &mut Ground<'_>, counts: bool) -> Result<()> {
     let leaves = tree.leaf_count();
     heap.close()?;
     drop(heap);
-    let heap = Journal::Undo.open(&ground.place(), 0)?;
+    let heap = place::open(&ground.place())?;
     let tree = Leaves::<S>::open(&heap)?;
     ensure(tree.leaf_count() == leaves, || "another number of leaves was found".into())?;
     ground.verify(&heap, &tree)?;
@@ -158,7 +156,7 @@ fn strategy<S: Strategy>(ground: &mut Ground<'_>, counts: bool) -> Result<()> {
 }
 
 fn count_splits<S: Strategy>(ground: &mut Ground<'_>) -> Result<()> {
-    let heap = Journal::Undo.open(&ground.place(), 0)?;
+    let heap = place::open(&ground.place())?;
     let mut splits = Splits::default();
     ground.fill::<S>(&heap, Some(&mut splits))?;
     heap.close()?;
@@ -175,7 +173,7 @@ fn count_splits<S: Strategy>(ground: &mut Ground<'_>) -> Result<()> {
 /// The same with Adamant's own tree.
 fn bplus(ground: &mut Ground<'_>, counts: bool) -> Result<()> {
     ground.engine = Bplus::NAME;
-    let heap = Journal::Undo.open(&ground.place(), 0)?;
+    let heap = place::open(&ground.place())?;
     let start = thread_seconds();
     let tree = heap.transaction(DURABILITY, |tx| Bplus::create(tx))?;
     for index in 0..ground.settings.pairs {

@@ -8,8 +8,7 @@ use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 
 use crate::figures::Figures;
-use crate::heap::rounds::LIBPMEMOBJ;
-use crate::heap::table::JUDGED;
+use crate::heap::rounds::{LIBPMEMOBJ, engines, judged};
 use crate::picture::Picture;
 use crate::text;
 
@@ -118,14 +117,14 @@ pub fn draw(run: &Figures, folder: &Path) -> Result<Vec<Picture>> {
 /// A colour for each engine, as in the other pictures (after Okabe and Ito).
 fn color_of(engine: &str) -> RGBColor {
     match engine {
-        JUDGED => RGBColor(213, 94, 0),
-        "redo" => RGBColor(230, 159, 0),
-        _ => RGBColor(0, 114, 178),
+        LIBPMEMOBJ => RGBColor(0, 114, 178),
+        _ if engine == judged() => RGBColor(213, 94, 0),
+        _ => RGBColor(230, 159, 0),
     }
 }
 
 fn name_of(engine: &str) -> String {
-    if engine == LIBPMEMOBJ { engine.to_owned() } else { format!("Adamant, {engine} journal") }
+    if engine == LIBPMEMOBJ { engine.to_owned() } else { format!("Adamant, {engine}") }
 }
 
 /// The number that stands between two parts of a row's name.
@@ -135,7 +134,7 @@ fn number_between(row: &str, before: &str, after: &str) -> Option<f64> {
 
 fn curves_of(run: &Figures, chart: &Chart) -> Vec<Curve> {
     let mut curves = Vec::new();
-    for engine in [LIBPMEMOBJ, JUDGED, "redo"] {
+    for engine in engines() {
         for (before, after) in chart.rows {
             let mut points: Vec<(f64, f64)> = run
                 .rows()
@@ -236,9 +235,9 @@ where
     Ok(())
 }
 
-/// Internal fragmentation over sizes: the journals share an allocator, so one of them is shown.
+/// Internal fragmentation over sizes: those of Adamant share an allocator, so one of them is shown.
 fn fragmentation(run: &Figures, folder: &Path) -> Result<Option<Picture>> {
-    let curves: Vec<Curve> = [LIBPMEMOBJ, JUDGED]
+    let curves: Vec<Curve> = [LIBPMEMOBJ, judged()]
         .iter()
         .filter_map(|engine| {
             let line = run
@@ -288,10 +287,9 @@ fn reserve_and_allocate(run: &Figures, folder: &Path) -> Result<Option<Picture>>
         ("alloc.64", "allocate"),
     ];
     let figure = |row: &str, engine: &str| run.spread(row, engine).map(|spread| spread.median);
-    let engines = [LIBPMEMOBJ, JUDGED, "redo"];
-    let all = ROWS.iter().flat_map(|(row, _)| engines.iter().filter_map(|e| figure(row, e)));
+    let all = ROWS.iter().flat_map(|(row, _)| engines().filter_map(|engine| figure(row, engine)));
     let (_, high) = bounds(all);
-    if high <= 0.0 || figure("reserve.1t", JUDGED).is_none() {
+    if high <= 0.0 || figure("reserve.1t", judged()).is_none() {
         return Ok(None);
     }
     let picture = Picture {
@@ -306,7 +304,7 @@ fn reserve_and_allocate(run: &Figures, folder: &Path) -> Result<Option<Picture>>
     let mut y = 48;
     for (row, name) in ROWS {
         root.draw(&Text::new(name, (20, y + 22), (FONT, 14).into_font()))?;
-        for engine in engines {
+        for engine in engines() {
             if let Some(ns) = figure(row, engine) {
                 bar(&root, engine, y, ns, ns / high)?;
             }

@@ -4,8 +4,8 @@ use adamant_bench::error::Result;
 use serde_json::Value;
 
 use crate::figures::{Figures, Spread};
-use crate::heap::rounds::LIBPMEMOBJ;
-use crate::heap::table::{self, JUDGED, Judged};
+use crate::heap::rounds::{engines, others};
+use crate::heap::table::{self, Judged};
 use crate::picture::{self, Picture};
 use crate::text;
 
@@ -43,11 +43,12 @@ fn how(run: &Figures) -> Result<String> {
          {} rounds. Figures are medians over rounds, with the least and the most in brackets; \
          ratios compare figures of the same round. {} operations, {} inserts, {} operations in \
          large transactions.\n\n\
-         - libpmemobj and the undo journal work directly on memory (tmpfs), and flush cache lines \
-         as on persistent memory: libpmemobj with `PMEM_IS_PMEM_FORCE=1`, both by the best \
+         - libpmemobj and Adamant as it is judged work directly on memory (tmpfs), and flush cache \
+         lines as on persistent memory: libpmemobj with `PMEM_IS_PMEM_FORCE=1`, both by the best \
          instruction that the processor has.\n\
-         - The redo journal works on a file system; its commits are buffered, because a sync would \
-         measure the disk. `log` is what it appends to its log for each operation, in bytes.\n\
+         - Adamant's other figures are of files on a file system; its commits are buffered there, \
+         because a sync would measure the disk. `log` is what it appends to its log for each \
+         operation, in bytes.\n\
          - Times of one thread are those that it had a processor, so that others on the machine \
          count for little; nothing here waits. So are those of `reserve`, over all threads; pairs on \
          two threads are by the clock on the wall.\n\
@@ -85,8 +86,7 @@ pub fn lines(run: &Figures, judged: &[Judged]) -> String {
                 Some(false) => "**not reached**",
                 None => "",
             };
-            let log = run.spread(&format!("log.{row}"), "redo");
-            vec![
+            let own = vec![
                 judged.line.about.to_owned(),
                 judged.line.given.map(text::figure).unwrap_or_default(),
                 spread(judged.other),
@@ -94,44 +94,38 @@ pub fn lines(run: &Figures, judged: &[Judged]) -> String {
                 spread(judged.ratio),
                 asked.unwrap_or_default(),
                 verdict.to_owned(),
-                spread(run.spread(row, "redo")),
-                spread(log),
-            ]
+            ];
+            let of_others = others().flat_map(|engine| {
+                let log = run.spread(&format!("log.{row}"), engine);
+                [spread(run.spread(row, engine)), spread(log)]
+            });
+            own.into_iter().chain(of_others).collect()
         })
         .collect();
-    let head = [
-        "work",
-        "1.12, given",
-        "libpmemobj",
-        "Adamant, undo",
-        "ratio",
-        "asked",
-        "verdict",
-        "Adamant, redo",
-        "log, B",
-    ];
+    let own = ["work", "1.12, given", "libpmemobj", "Adamant", "ratio", "asked", "verdict"];
+    let of_others = others().flat_map(|engine| [format!("Adamant, {engine}"), "log, B".to_owned()]);
+    let head: Vec<String> = own.map(str::to_owned).into_iter().chain(of_others).collect();
     let count = |wanted: bool| judged.iter().filter(|one| one.holds() == Some(wanted)).count();
     let (held, missed) = (count(true), count(false));
     format!(
         "{held} of {} figures are reached. \"Given\" is the figure of libpmemobj 1.12 beside which \
          the one asked for was set; times are judged by the ratio that this makes.\n\n{}",
         held + missed,
-        text::table(&head.map(str::to_owned), &rows)
+        text::table(&head, &rows)
     )
 }
 
 /// Every row, of every engine.
 fn all(run: &Figures) -> String {
-    let engines = [LIBPMEMOBJ, JUDGED, "redo"];
     let rows: Vec<Vec<String>> = run
         .rows()
         .into_iter()
         .map(|row| {
-            let figures = engines.iter().map(|engine| spread(run.spread(row, engine)));
+            let figures = engines().map(|engine| spread(run.spread(row, engine)));
             [format!("`{row}`")].into_iter().chain(figures).collect()
         })
         .collect();
-    let head = ["row", "libpmemobj", "undo", "redo"].map(str::to_owned);
+    let head: Vec<String> = ["row"].into_iter().chain(engines()).map(str::to_owned).collect();
     format!(
         "## All rows\n\nAs described in `bench/adamant/README.md`; `fences.`, `lines.` and `log.` \
          are what an operation of the row costs the medium.\n\n{}",
@@ -148,7 +142,7 @@ fn machine(run: &Figures) -> String {
     let seconds: f64 = busy.iter().map(|line| number(line, "seconds")).sum();
     let weighted = busy.iter().map(|line| number(line, "others_percent") * number(line, "seconds"));
     format!(
-        "## Machine\n\n{}, {} cores, {:.0} GiB of memory, Linux {}; memory: {}; the redo journal: \
+        "## Machine\n\n{}, {} cores, {:.0} GiB of memory, Linux {}; memory: {}; files: \
          {}. Adamant {}, {}. While rows were measured, other processes had {:.0} % of the \
          processors on average.\n",
         word(&machine["cpu"]),

@@ -1,6 +1,6 @@
 //! The parent and its children: a process for each library, group and round, in turns.
 //!
-//! Purpose: libpmemobj and both journals of Adamant measured within the same seconds, in an order
+//! Purpose: libpmemobj and Adamant, on memory and on files, measured within the same seconds, in an order
 //! that is reversed from round to round.
 //! Invariants: every line says its round; a failure of any child ends the run.
 
@@ -27,6 +27,21 @@ const ONCE: &[&str] = &["space", "large", "fences"];
 /// row of Adamant's.
 const ADAMANT_ONLY: &[&str] = &["large", "post_commit"];
 const LIBPMEMOBJ_ONLY: &[&str] = &["fences"];
+
+/// The engine that is judged: Adamant's, on memory.
+pub fn judged() -> &'static str {
+    Journal::ALL[0].name()
+}
+
+/// Adamant's other engines, on files.
+pub fn others() -> impl Iterator<Item = &'static str> + Clone {
+    Journal::ALL[1..].iter().map(|journal| journal.name())
+}
+
+/// All engines, libpmemobj first.
+pub fn engines() -> impl Iterator<Item = &'static str> + Clone {
+    [LIBPMEMOBJ, judged()].into_iter().chain(others())
+}
 
 /// Measures everything; `tell` is called with what comes next. Returns the lines, the first of
 /// which describes the run.
@@ -87,7 +102,8 @@ fn version(programs: &Path) -> Result<String> {
 
 /// Runs a child and returns its lines, and one about how busy the machine was.
 fn child(settings: &Settings, round: u32, group: &str, engine: &str) -> Result<Vec<Value>> {
-    let parent = if engine == "redo" { &settings.path } else { &settings.memory };
+    let parent =
+        if others().any(|other| other == engine) { &settings.path } else { &settings.memory };
     let directory = tempfile::Builder::new().prefix("adamant-peers-").tempdir_in(parent)?;
     let mut command = match &settings.pmdk {
         Some(programs) if engine == LIBPMEMOBJ => {

@@ -15,7 +15,7 @@ usage: adamant-peers heap [options]   (cargo xtask peers heap [options])
 --rounds N          rounds that every library takes part in
 --pmdk DIR          where the programs are that measure libpmemobj; xtask builds them
 --memory DIR        memory that both work on directly (default: /dev/shm)
---path DIR          where the redo journal works (default: the current directory)
+--path DIR          where Adamant works on files (default: the current directory)
 --output DIR        where heap.md and heap/ are written (default: docs)
 --from FILE         measure nothing: write the report again from such rows";
 
@@ -32,7 +32,7 @@ pub struct Settings {
     pub pmdk: Option<PathBuf>,
     /// A folder on directly accessed memory.
     pub memory: PathBuf,
-    /// A folder for the redo journal.
+    /// A folder on a file system.
     pub path: PathBuf,
     /// Where the report is written.
     pub output: PathBuf,

@@ -1,6 +1,6 @@
 //! The table: what is asked of the heap beside libpmemobj, and whether it is reached.
 //!
-//! Purpose: each line is a row of the undo journal. Times are judged by ratios: what is asked of
+//! Purpose: each line is a row of Adamant on memory. Times are judged by ratios: what is asked of
 //! Adamant was set beside what libpmemobj 1.12 took on one machine, so another machine, or a busy
 //! one, is fair to both. Counts and bytes are judged as they are.
 
@@ -8,10 +8,7 @@ use adamant_bench::asked::{Asked, AskedRows, Better};
 use adamant_bench::error::Result;
 
 use crate::figures::{Figures, Spread};
-use crate::heap::rounds::LIBPMEMOBJ;
-
-/// The engine that is judged.
-pub const JUDGED: &str = "undo";
+use crate::heap::rounds::{LIBPMEMOBJ, judged};
 
 /// A line of the table.
 #[derive(Clone, Copy, Debug)]
@@ -125,19 +122,19 @@ fn is_time(row: &str) -> bool {
 /// When `asked.toml` is malformed.
 pub fn judge(figures: &Figures) -> Result<Vec<Judged>> {
     let asked_rows = AskedRows::of("heap")?;
-    let judged = LINES.iter().map(|&line| {
+    let all = LINES.iter().map(|&line| {
         let asked = asked_rows.get(line.row);
         let ratio_asked = line.given.zip(asked).filter(|_| is_time(line.row));
         Judged {
             line,
-            own: figures.spread(line.row, JUDGED),
+            own: figures.spread(line.row, judged()),
             other: figures.spread(line.row, LIBPMEMOBJ),
-            ratio: figures.ratio(line.row, JUDGED, LIBPMEMOBJ),
+            ratio: figures.ratio(line.row, judged(), LIBPMEMOBJ),
             asked,
             ratio_asked: ratio_asked.map(|(given, asked)| asked.figure / given),
         }
     });
-    Ok(judged.collect())
+    Ok(all.collect())
 }
 
 /// `at most` or `at least`, as a sign.
@@ -166,17 +163,16 @@ mod tests {
         let row = |row: &str, engine: &str, median: f64| json!({"row": row, "engine": engine, "round": 0, "median": median});
         let lines = [
             json!({"run": "quick"}),
-            row("alloc.64", JUDGED, 400.0),
+            row("alloc.64", judged(), 400.0),
             row("alloc.64", LIBPMEMOBJ, 1000.0),
-            row("pair.64.2t", JUDGED, 2.0),
+            row("pair.64.2t", judged(), 2.0),
             row("pair.64.2t", LIBPMEMOBJ, 1.0),
-            row("fences.free.64", JUDGED, 2.0),
+            row("fences.free.64", judged(), 2.0),
             row("fences.free.64", LIBPMEMOBJ, 9.0),
-            row("write.64", JUDGED, 390.0),
+            row("write.64", judged(), 390.0),
         ];
-        let judged = judge(&Figures::of(&lines).unwrap()).unwrap();
-        let holds =
-            |row: &str| judged.iter().find(|judged| judged.line.row == row).unwrap().holds();
+        let all = judge(&Figures::of(&lines).unwrap()).unwrap();
+        let holds = |row: &str| all.iter().find(|judged| judged.line.row == row).unwrap().holds();
         assert_eq!(holds("alloc.64"), Some(true), "400 is above 250, but 0.40 is below 0.47");
         assert_eq!(holds("pair.64.2t"), Some(false), "2 times, and 3.02 times are asked");
         assert_eq!(holds("fences.free.64"), Some(false));
