@@ -262,7 +262,7 @@ fn complaint(ran: &Ran) -> String {
 }
 
 /// The call and what was said without it, in a line such as
-/// `fence at base/heap/src/journal/append.rs:10:3, 7 calls: commit 4 was recovered`.
+/// `fence at base/heap/src/journal/handle.rs:10:3, 7 calls: commit 4 was recovered`.
 fn verdict_of(line: &str) -> Option<(&str, Option<&str>)> {
     // The first line that a test prints stands behind what libtest said before it.
     let begun = line.strip_prefix("test ").and_then(|line| line.split_once(" ... "));

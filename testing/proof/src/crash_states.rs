@@ -30,11 +30,11 @@ pub(crate) fn run(budget: &Budget, seed: u64, report: &mut Report) {
         let mix = mix(*setup, &mut random);
         let mut tried = Tried::default();
         let outcome = try_round(mix, &mut random, &mut tried, budget);
-        report.add(KIND, &setup.name(), tried.states);
+        report.add(KIND, setup.name(), tried.states);
         recoveries += tried.recoveries;
         if outcome.is_err() {
             println!("LOST in round {round} of seed {seed}, {}", setup.name());
-            report.add_loss(KIND, &setup.name());
+            report.add_loss(KIND, setup.name());
         }
     }
     println!("{recoveries} of the crash states are of recoveries that crashed");

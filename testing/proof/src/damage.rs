@@ -80,7 +80,7 @@ pub(crate) fn run(budget: &Budget, seed: u64, report: &mut Report) {
             Ok(subject) => subject,
             Err(message) => {
                 println!("LOST without damage by seed {seed}, {}: {message}", setup.name());
-                report.add_loss(KIND, &setup.name());
+                report.add_loss(KIND, setup.name());
                 continue;
             }
         };
