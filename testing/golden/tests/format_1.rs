@@ -168,7 +168,12 @@ fn lsm_of_version_1_is_refused() {
 fn a_store_of_the_undo_journal_is_refused() {
     for name in ["clean.runs", "crashed.runs"] {
         let (_directory, path) = unpacked(&Set::First.folder().join("undo").join(name));
-        let packed = image::pack(&path).unwrap();
+        // The first file is the lock, which names who has it.
+        let packed = || {
+            let image = image::pack(&path).unwrap();
+            image.split_once("file log").expect("there are lanes").1.to_owned()
+        };
+        let before = packed();
         let outcomes = [
             Store::open(&path).map(drop),
             Store::open_read_only(&path).map(drop),
@@ -180,7 +185,7 @@ fn a_store_of_the_undo_journal_is_refused() {
             let text = error.to_string();
             assert!(text.contains("undo") && text.contains("export"), "{name}: {text}");
         }
-        assert!(image::pack(&path).unwrap() == packed, "{name} was changed");
+        assert!(packed() == before, "{name} was changed");
     }
 }
 
