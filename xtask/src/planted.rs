@@ -170,6 +170,11 @@ const REPAIRED: Test = STORE.test("renames::a_repaired_store_takes_its_place_in_
 const REPAIR_FAILS: Test = STORE.test("renames::a_store_that_could_not_be_repaired_is_as_it_was");
 const SHELVES: Test = STORE.test("renames::directories_of_trees_are_durable_before_a_tree_is");
 
+const SHARED_RECORD: Test = HEAP.test("actions::tests::all_that_wait_share_a_record");
+const OWN_OUTCOMES: Test =
+    HEAP.test("actions::tests::what_cannot_be_done_is_told_to_who_asked_and_hurts_nobody");
+const NOT_WRITTEN: Test = HEAP.test("actions::tests::who_waits_for_what_is_not_written_is_told");
+
 /// Every mistake that can be planted.
 pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R1.applies-before-the-log-is-durable", &[SMALL]),
@@ -282,6 +287,9 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("rename.a-doubtful-repair-stays", &[REPAIR_FAILS]),
     mutant("rename.shelves-have-no-durable-names", &[SHELVES]),
     mutant("rename.a-left-shelf-keeps-its-name", &[SHELVES]),
+    mutant("C1.a-request-is-acknowledged-before-the-append", &[NOT_WRITTEN]),
+    mutant("C1.what-was-taken-along-is-done-again", &[SHARED_RECORD]),
+    mutant("C1.a-block-is-freed-twice-at-once", &[OWN_OUTCOMES]),
 ];
 
 /// Mistakes that tests plant by themselves, and the tests, which pass if that is noticed.

@@ -1,7 +1,7 @@
 //! What an engine may do with a heap: read blocks, and in a transaction write, reserve and free.
 //!
 //! Purpose: the two traits that data structures are written against, so that the same code finds
-//! a key under a reader's view and within a transaction, on either journal.
+//! a key under a reader's view and within a transaction.
 //! Thread safety: a `Read` holds the heap's shared lock, a `Write` its exclusive one (S1).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -72,8 +72,8 @@ pub trait Write: Read {
     /// commits write to it is in the log, and not taken from there to the pool file as long as the log
     /// has room for it ([`Options::log_held_bytes_max`](crate::Options::log_held_bytes_max);
     /// [`JournalStats::log_held_bytes`](crate::JournalStats::log_held_bytes) says how much it is). If the buffer is freed by then, its bytes are never written there. It makes no
-    /// difference to what is read, nor after a crash. Blocks of at most 40 KiB,
-    /// and all of them where memory is the medium, are as any others.
+    /// difference to what is read, nor after a crash. Blocks of at most 40 KiB
+    /// are as any others.
     ///
     /// # Errors
     /// As [`Write::reserve`].

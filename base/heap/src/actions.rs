@@ -1,33 +1,37 @@
-//! Actions: reserve, publish, free and set a word without a transaction, from any thread.
+//! Actions: reserve, publish and free without a transaction, from any thread.
 //!
-//! Purpose: commits of one record each that need neither the writer's seat nor, but for a word,
-//! the image to themselves. Bits of one word are coalesced, however many blocks are published.
-//! Invariants: a block is freed under a claim, so two threads that free it are one success and one
-//! error. Words of the allocator change after the record was appended. What is freed here comes
+//! Purpose: a reservation waits for nobody. Publishing and freeing are combined commits: they
+//! need the turn to write, but not the image, and whoever has the turn does what others wait for
+//! with the same record. Bits of one word are coalesced, however many blocks are published.
+//! Invariants: nobody appends a record about a block, nor changes bits of the allocator for it,
+//! but in a turn to write; bits change after the record was appended. What is freed here comes
 //! back when somebody has had the image exclusively (`Heap::recycle`).
 //! Thread safety: any thread. A thread that has a view must call none of these but `reserve`.
 
-use std::sync::atomic::Ordering;
+use adamant_wire::mutants::is_planted;
 
+use crate::arena::Arena;
+use crate::batch::{Batch, Request};
 use crate::class::{ClassId, ClassShape, HEADER_BYTES};
-use crate::desk::AtDesk;
-use crate::direct::Direct;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
-use crate::lanes::Fresh;
 use crate::marked::Word;
 use crate::place::Place;
-use crate::reservation::Reservation;
+use crate::requests::Refusal;
+use crate::reservation::{Reservation, hand_over};
 use crate::shard::Shard;
 use crate::supply::Supply;
 use crate::thread::thread_number;
+use crate::writer::Writer;
 
-/// Freed blocks of one desk that wait for somebody to have the image exclusively. From so many on the
-/// thread tries to have it.
+/// Blocks freed without a transaction that wait for somebody to have the image exclusively. From so
+/// many on the thread tries to have it.
 const RETIRED_MIN: usize = 256;
 /// Beyond that many it waits for it.
 const RETIRED_MAX: usize = 8192;
+/// The ticket of who has the turn.
+const OWN: u64 = 0;
 
 impl Heap {
     /// Reserves a block of at least `bytes` bytes (1 to 2^40), to be filled on any thread. No
@@ -77,11 +81,8 @@ impl Heap {
         let mut desk = self.desks.sit_down(thread_number());
         let desk = &mut *desk;
         let Some(shares) = &mut desk.shares else {
-            return Err(if self.journal.is_read_only() {
-                Error::ReadOnly
-            } else {
-                Error::Misuse { what: "the heap was closed; open it again" }
-            });
+            self.journal.writable()?;
+            return Err(Error::Misuse { what: "the heap was closed; open it again" });
         };
         let ((block, place), bytes) = reserve(self.supply(), &mut desk.shard)?;
         let share = shares.take();
@@ -114,8 +115,8 @@ impl Heap {
         Ok(reservation)
     }
 
-    /// Publishes reservations, all or none, in one record: their offsets are blocks from then on.
-    /// Fails or not, they are used up.
+    /// Publishes reservations, all or none: their offsets are blocks from then on.
+    /// Fails or not, they are used up. Waits for a running transaction.
     ///
     /// # Errors
     /// `Error::Misuse` for one of another heap, within a transaction of the same thread, after
@@ -130,160 +131,163 @@ impl Heap {
         if reservations.iter().any(|reservation| !reservation.is_of(&self.space)) {
             return Err(Error::Misuse { what: "a reservation is published once, in its own heap" });
         }
-        let mut seated = self.enter()?;
-        let desk = &mut *seated;
-        let image = &self.space.image;
-        desk.changes.clear();
-        desk.record.clear();
-        let mut direct = self.journal.persist().map(|persist| Direct::new(persist, image, None));
-        for reservation in reservations.iter() {
-            desk.changes.add(&self.space.classes, Word::of(reservation.place()));
-            let (offset, len) = (reservation.offset(), reservation.written_len());
-            if len == 0 {
-                continue;
-            }
-            match &mut direct {
-                Some(direct) => direct.add(offset, len as u64, &mut desk.record)?,
-                None => {
-                    reservation.mark();
-                    desk.record.bytes(offset, reservation);
-                }
-            }
-        }
-        let fresh = direct.map(|direct| direct.finish(&mut desk.record, false));
-        let fresh = fresh.unwrap_or(Ok(Fresh::Durable))?;
-        desk.changes.coalesce();
-        desk.changes.put(&mut desk.record);
-        if desk.record.is_empty() {
-            return Ok(());
-        }
-        let appended = self.journal.append_commit(&desk.record, fresh, &mut None, image);
-        if appended.is_err() {
-            desk.record.trim();
-        }
-        let appended = appended?;
-        let sequence = appended.sequence;
-        if let (Some(lanes), Fresh::Shared(_)) = (self.journal.lanes(), fresh) {
-            lanes.note_unproven();
-        }
-        // Before the change, which waits for the fence: until then there is time for this.
-        for reservation in reservations {
-            reservation.hand_over(desk.shares.as_mut());
-        }
-        desk.changes.apply(&self.space);
-        self.journal.applied(appended, &desk.record, image);
-        desk.record.trim();
-        drop(seated);
-        self.journal.finish(sequence, durability)
+        let sequence = self.act(Request::Publish(reservations))?;
+        hand_over(reservations);
+        sequence.map_or(Ok(()), |sequence| self.journal.finish(sequence, durability))
     }
 
-    /// Frees a block. Its bytes stay until nobody can look at them any more.
+    /// Frees a block. Its bytes stay until nobody can look at them any more. Waits for a running
+    /// transaction.
     ///
     /// # Errors
     /// `Error::InvalidPointer` unless an allocated block starts there, also when another thread
     /// frees it; `Error::Misuse` within a transaction of the same thread and after
     /// [`Heap::close`]; `Error::Poisoned`; those of the medium. Unless poisoned, it was not freed.
     pub fn free(&self, durability: Durability, block: u64) -> Result<()> {
-        let mut desk = self.enter()?;
-        let taken = &mut *desk;
-        let image = &self.space.image;
-        let freed = || Error::InvalidPointer { offset: block, what: "is already free" };
-        // First the claim, so that what is found then is what is there until it is let go: an extent
-        // has no bit to look at once more.
-        let claim = self.desks.claim(block).ok_or_else(freed)?;
-        let place = self.blocks().locate(image, block)?;
-        if !image.is_allocated(&self.space.classes, place)? {
-            return Err(freed());
-        }
-        if !taken.has_judged(place) {
-            self.supply().judge_freed(&mut self.space.arena(), place)?;
-            taken.note_judged(place);
-        }
-        taken.changes.clear();
-        taken.record.clear();
-        taken.changes.free(&self.space.classes, Word::of(place));
-        taken.changes.put(&mut taken.record);
-        let appended = self.journal.append(&taken.record, image)?;
-        let sequence = appended.sequence;
-        // Before the change, which waits for the fence: until then there is time for this.
-        taken.retired.extend(taken.changes.freed().map(|freed| (sequence, freed)));
-        self.retires.store(true, Ordering::Relaxed);
-        taken.changes.apply(&self.space);
-        self.journal.applied(appended, &taken.record, image);
-        let retired = taken.retired.len();
-        drop(claim);
-        drop(desk);
-        if retired >= RETIRED_MIN {
-            self.recycle_retired(retired >= RETIRED_MAX);
-        }
-        self.journal.finish(sequence, durability)
+        let sequence = self.act(Request::Free(block))?;
+        sequence.map_or(Ok(()), |sequence| self.journal.finish(sequence, durability))
     }
 
-    /// Makes reusable what was freed without a transaction, if nobody looks at the image, or `must`.
+    /// Does what a call asks for, by a commit that it may share: its record, or a later one, if
+    /// there was anything to do.
+    #[inline]
+    fn act(&self, request: Request<'_>) -> Result<Option<u64>> {
+        self.prepare_turn()?;
+        if let Some(mut turn) = self.turns.try_wait() {
+            return self.act_now(&mut turn, Some(request));
+        }
+        self.act_later(request)
+    }
+
+    /// The same when somebody has the turn: has it done by who has it next, or else is that one.
     #[cold]
-    fn recycle_retired(&self, must: bool) {
-        match self.space.image.try_write() {
-            Some(image) => self.recycle(&image),
-            None if must => self.recycle(&self.space.image.write()),
-            None => {}
+    fn act_later(&self, request: Request<'_>) -> Result<Option<u64>> {
+        let classes = &self.space.classes;
+        let ticket = self.requests.post(|batch, ticket| batch.post(classes, request, ticket));
+        if let Some(ticket) = ticket {
+            let is_done = || self.requests.is_done(ticket);
+            if let Some(mut turn) = self.turns.wait_unless(is_done)
+                && (!is_done() || is_planted("C1.what-was-taken-along-is-done-again"))
+            {
+                let again = is_done().then_some(request);
+                self.act_now(&mut turn, again)?;
+            }
+            match self.requests.outcome(ticket) {
+                Ok(sequence) => return Ok(Some(sequence)),
+                Err(Refusal::Wrong(error)) => return Err(error),
+                Err(Refusal::Alone) => {}
+            }
         }
+        self.act_now(&mut self.turns.wait(), Some(request))
     }
 
-    /// Sets the little-endian word at byte `at` (a multiple of 8) of a block. Waits for views and
-    /// for a running transaction, as they have references to the bytes.
+    /// The same in a turn to write, together with all that waits.
+    fn act_now(&self, writer: &mut Writer, own: Option<Request<'_>>) -> Result<Option<u64>> {
+        self.refuse_closed()?;
+        let done = self.combine(writer, own);
+        if writer.retired >= RETIRED_MIN {
+            self.recycle_retired(writer);
+        }
+        done
+    }
+
+    /// Does what waits and `own` with one record, and tells those who wait. If that fails, each
+    /// goes on alone, `own` at once.
+    fn combine(&self, writer: &mut Writer, own: Option<Request<'_>>) -> Result<Option<u64>> {
+        let Writer { batch, retired, .. } = writer;
+        let classes = &self.space.classes;
+        batch.clear();
+        let mut taken = self.requests.take(batch);
+        own.iter().for_each(|own| batch.add(classes, *own, OWN));
+        let mut done = self.commit(batch, retired);
+        if done.is_err() && taken.take().is_some() {
+            batch.clear();
+            own.iter().for_each(|own| batch.add(classes, *own, OWN));
+            done = self.commit(batch, retired);
+        }
+        let refused = batch.refused.iter().position(|(ticket, _)| *ticket == OWN);
+        let refused = refused.map(|at| batch.refused.swap_remove(at).1);
+        if let Some(taken) = taken {
+            taken.finish(done.as_ref().ok().copied().flatten(), &mut batch.refused);
+        }
+        refused.map_or(done, Err)
+    }
+
+    /// One record for what a batch asks for, then memory shows it. What cannot be freed is noted as
+    /// refused.
     ///
     /// # Errors
-    /// `Error::InvalidPointer` unless an allocated block starts there that has such a word; else
-    /// as [`Heap::free`].
-    pub fn set_word(
-        &self,
-        durability: Durability,
-        block: u64,
-        at: usize,
-        value: u64,
-    ) -> Result<()> {
-        self.prepare()?;
-        let mut image = self.space.image.write();
-        self.refuse_closed()?;
-        let place = self.blocks().locate(&image, block)?;
-        let is_there = (at as u64).checked_add(8).is_some_and(|end| end <= place.bytes());
-        if !at.is_multiple_of(8) || !is_there || !image.is_allocated(&self.space.classes, place)? {
-            return Err(Error::InvalidPointer { offset: block, what: "has no such word" });
+    /// Those of appending a record; then nothing changed.
+    fn commit(&self, batch: &mut Batch, retired: &mut usize) -> Result<Option<u64>> {
+        // From the look at what is freed until it is: the offset of who asks may lead anywhere, and
+        // runs stay what they are while this is held.
+        let mut arena = (!batch.frees.is_empty()).then(|| self.space.arena());
+        if let Some(arena) = &mut arena {
+            self.judge_frees(arena, batch);
         }
-        self.lent.refuse(place)?;
-        let mut desk = self.desks.sit_down(thread_number());
-        let word = block + at as u64;
-        desk.record.clear();
-        desk.record.bytes(word, &value.to_le_bytes());
-        let appended = self.journal.append(&desk.record, &image)?;
-        let sequence = appended.sequence;
-        self.space.settled.settle(word, 8);
-        image.bytes_mut(word, 8)?.copy_from_slice(&value.to_le_bytes());
-        self.journal.applied(appended, &desk.record, &image);
-        drop(desk);
-        drop(image);
-        self.journal.finish(sequence, durability)
+        let Batch { record, changes, .. } = batch;
+        changes.coalesce();
+        changes.put(record);
+        if record.is_empty() {
+            return Ok(None);
+        }
+        let appended = self.journal.writable()?.append(record);
+        record.trim();
+        let sequence = appended?;
+        changes.apply(&self.space);
+        if let Some(arena) = &mut arena {
+            *retired += changes.retire(&self.space, arena, sequence);
+        }
+        changes.trim();
+        Ok(Some(sequence))
     }
 
-    /// What every commit does first.
-    fn prepare(&self) -> Result<()> {
-        self.refuse_child()?;
-        if self.has_turn() {
-            return Err(Error::Misuse {
-                what: "not within a transaction: it would wait for itself; use the transaction",
-            });
+    /// Makes those frees of a batch changes that free a block.
+    fn judge_frees(&self, arena: &mut Arena, batch: &mut Batch) {
+        let Batch { changes, frees, refused, .. } = batch;
+        // Those of one block next to each other, by their tickets.
+        frees.sort_unstable();
+        let mut last = None;
+        for (block, ticket) in frees.drain(..) {
+            let is_twice = last == Some(block) && !is_planted("C1.a-block-is-freed-twice-at-once");
+            let judged = if is_twice { Err(freed(block)) } else { self.judge(arena, block) };
+            match judged {
+                Ok(place) => changes.free(&self.space.classes, Word::of(place)),
+                Err(error) => refused.push((ticket, error)),
+            }
+            last = Some(block);
         }
-        self.journal.wait_for_space()?;
-        self.keeper.wait();
-        Ok(())
     }
 
-    /// Begins a commit beside others: a desk, and the image shared.
+    /// Where a block lies that can be freed.
     #[inline]
-    fn enter(&self) -> Result<AtDesk<'_>> {
-        self.prepare()?;
-        let desk = self.desks.enter(thread_number());
-        self.refuse_closed()?;
-        Ok(desk)
+    fn judge(&self, arena: &mut Arena, block: u64) -> Result<Place> {
+        let image = &self.space.image;
+        let place = self.blocks().locate(image, block)?;
+        if !image.is_allocated(&self.space.classes, place)? {
+            return Err(freed(block));
+        }
+        self.supply().judge_freed(arena, place)?;
+        Ok(place)
+    }
+
+    /// Makes reusable what was freed without a transaction, if nobody looks at the image, or too
+    /// much waits.
+    #[cold]
+    fn recycle_retired(&self, writer: &mut Writer) {
+        let image = match self.space.image.try_write() {
+            None if writer.retired >= RETIRED_MAX => self.space.image.write(),
+            None => return,
+            Some(image) => image,
+        };
+        self.recycle(&image);
+        writer.retired = 0;
     }
 }
+
+fn freed(block: u64) -> Error {
+    Error::InvalidPointer { offset: block, what: "is already free" }
+}
+
+#[cfg(test)]
+mod tests;

@@ -114,14 +114,9 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// The arena of a heap of `pages` pages whose allocated ones end at `pages_end`, with an empty
-    /// record as the journal takes it. Nothing is scanned.
-    pub(crate) fn new(
-        classes: &ClassTable,
-        pages_end: u64,
-        pages: u64,
-        record: RecordBuilder,
-    ) -> Self {
+    /// The arena of a heap of `pages` pages whose allocated ones end at `pages_end`. Nothing is
+    /// scanned.
+    pub(crate) fn new(classes: &ClassTable, pages_end: u64, pages: u64) -> Self {
         // What the file was grown by last may have lost its space in a crash, though not its length.
         let mut holes = RangeSet::default();
         holes.add(pages_end, pages);
@@ -136,7 +131,7 @@ impl Arena {
             runs: Runs::default(),
             retired: VecDeque::new(),
             emptied: Vec::new(),
-            record,
+            record: RecordBuilder::new(),
             unmaking: Vec::new(),
         }
     }

@@ -1,6 +1,6 @@
 //! A copy of a heap that goes on being used.
 //!
-//! Purpose: what a user calls for it; the work is the journal's.
+//! Purpose: what a user calls for it, and the names of the copy; what is in it is the journal's.
 //! Invariants: the copy has a UUID of its own, so that no log of one is taken for the other's, and is
 //! a heap only once everything in it is durable.
 //! Thread safety: any thread; one copy is made at a time, and closing ends it.
@@ -8,9 +8,13 @@
 use std::sync::atomic::Ordering;
 
 use adamant_medium::storage::Directory;
+use adamant_wire::mutants::is_planted;
 
 use crate::error::{Error, Result};
 use crate::heap::Heap;
+use crate::journal::remove_if_there;
+use crate::layout::{LOG_NAME, POOL_NAME, POOL_NEW_NAME};
+use crate::pool_file::PoolFile;
 
 /// Name of the lock file, which is in every directory of a heap.
 const LOCK_NAME: &str = "lock";
@@ -21,14 +25,14 @@ impl Heap {
     /// its UUID is its own. Every page is verified on the way. Free pages of zeros become holes.
     ///
     /// Takes space for the log that is written meanwhile, beyond the log's limit; if the device has
-    /// none, the copy is given up, and not the commits. Redo journal only. O(pool + log written
-    /// meanwhile); memory of some 20 MiB. Returns the number of that commit.
+    /// none, the copy is given up, and not the commits. O(pool + log written meanwhile); memory of
+    /// some 20 MiB. Returns the number of that commit.
     ///
     /// # Errors
-    /// `Error::Unsupported` under the undo journal, and when the directory is not empty;
-    /// `Error::Damaged` for a page that is not what was written; `Error::Misuse` when the heap is
-    /// closed; `Error::Poisoned`; those of the medium, that the directory is locked among them. Then the
-    /// directory holds no heap; what it holds may be removed.
+    /// `Error::Unsupported` when the directory is not empty; `Error::Damaged` for a page that is
+    /// not what was written; `Error::Misuse` when the heap is closed; `Error::Poisoned`; those of
+    /// the medium, that the directory is locked among them. Then the directory holds no heap; what
+    /// it holds may be removed.
     pub fn back_up(&self, directory: &dyn Directory) -> Result<u64> {
         self.refuse_child()?;
         let _one_at_a_time = self.copying.lock();
@@ -41,7 +45,35 @@ impl Heap {
                 what: format!("expected an empty directory, found \"{name}\"; choose another one"),
             });
         }
-        self.journal.back_up(directory, &|| self.refuse_closing())
+        let made = self.copy_to(directory);
+        if made.is_err() {
+            // Best effort: it is no pool, and its name says so; or the sync of its last name
+            // failed.
+            let _ = remove_if_there(directory, POOL_NEW_NAME);
+            let _ = remove_if_there(directory, POOL_NAME);
+        }
+        made
+    }
+
+    fn copy_to(&self, directory: &dyn Directory) -> Result<u64> {
+        let mut uuid = [0; 16];
+        directory.random(&mut uuid)?;
+        // Its name is durable by the sync below; an empty log needs no files.
+        directory.subdirectory(LOG_NAME)?;
+        let file = directory.create(POOL_NEW_NAME)?;
+        let is_named = is_planted("rename.a-copy-before-it-is-durable");
+        if is_named {
+            directory.rename(POOL_NEW_NAME, POOL_NAME)?;
+            directory.sync()?;
+        }
+        let pool = PoolFile::begin(file, uuid)?;
+        let sequence = self.journal.back_up(&pool, &|| self.refuse_closing())?;
+        directory.sync()?;
+        if !is_named {
+            directory.rename(POOL_NEW_NAME, POOL_NAME)?;
+        }
+        directory.sync()?;
+        Ok(sequence)
     }
 
     fn refuse_closing(&self) -> Result<()> {

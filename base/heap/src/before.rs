@@ -53,16 +53,13 @@ pub(crate) struct Before {
     bytes_max: u64,
     /// Whether readers may be let in.
     is_whole: bool,
-    /// Whether a block without a copy stays as it is while it is lent.
-    can_lend: bool,
 }
 
 impl Before {
-    /// Nothing is copied yet; readers may be let in. `can_lend`: blocks change in place only, and not
-    /// while they are lent.
-    pub(crate) fn begin(&mut self, bytes_max: u64, can_lend: bool) {
+    /// Nothing is copied yet; readers may be let in.
+    pub(crate) fn begin(&mut self, bytes_max: u64) {
         debug_assert!(self.blocks.is_empty() && !self.is_whole, "one transaction at a time");
-        (self.bytes_max, self.is_whole, self.can_lend) = (bytes_max, true, can_lend);
+        (self.bytes_max, self.is_whole) = (bytes_max, true);
     }
 
     /// Whether readers may be let in.
@@ -110,11 +107,6 @@ impl Before {
         self.roots?.get(index).copied()
     }
 
-    /// Whether a block without a copy stays as it is while it is lent.
-    pub(crate) fn can_lend(&self) -> bool {
-        self.can_lend
-    }
-
     /// The record is about to be appended, after that one.
     pub(crate) fn set_ceiling(&mut self, sequence: u64) {
         self.ceiling = Some(sequence);
@@ -133,7 +125,7 @@ mod tests {
     #[test]
     fn the_first_copy_of_a_block_stays_and_lies_as_the_block_does() {
         let mut before = Before::default();
-        before.begin(1 << 20, true);
+        before.begin(1 << 20);
         for offset in [4096_u64, 4096 + 72, 8192 + 8] {
             let old: Vec<u8> = (0..200).map(|at| (offset + at) as u8).collect();
             before.keep(offset, &old);
@@ -148,7 +140,7 @@ mod tests {
     #[test]
     fn beyond_its_bytes_nobody_is_let_in() {
         let mut before = Before::default();
-        before.begin(300, true);
+        before.begin(300);
         before.keep(8, &[1; 200]);
         assert!(before.is_whole());
         before.keep(512, &[1; 200]);

@@ -33,8 +33,8 @@ impl Blocks<'_> {
         match self.first_touch {
             Some(first_touch) => first_touch.descriptor(image, offset)?,
             None => {
-                if let Some(place) = image.run_place(self.classes, offset) {
-                    return Ok(place);
+                if let Some(block) = image.in_run(self.classes, offset) {
+                    return Ok(block.place());
                 }
             }
         }

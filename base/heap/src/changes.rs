@@ -6,7 +6,7 @@
 
 use zerocopy::little_endian::{U16, U32};
 
-use crate::arena::Retired;
+use crate::arena::{Arena, Retired};
 use crate::class::ClassTable;
 use crate::journal::RecordBuilder;
 use crate::layout::{
@@ -171,8 +171,20 @@ impl Changes {
         }
     }
 
+    /// Retires what was freed by the record with this number, which memory shows. How much.
+    pub(crate) fn retire(&self, space: &Space, arena: &mut Arena, sequence: u64) -> usize {
+        let mut count = 0;
+        for freed in self.freed() {
+            space.note_freed(sequence, freed);
+            arena.retire(sequence, freed);
+            count += 1;
+        }
+        space.note_waiting(arena);
+        count
+    }
+
     /// What was freed.
-    pub(crate) fn freed(&self) -> impl Iterator<Item = Retired> + '_ {
+    fn freed(&self) -> impl Iterator<Item = Retired> + '_ {
         let blocks = self.bits.iter().filter(|bits| bits.clear != 0).map(|bits| {
             let Bits { run, word, clear: mask, .. } = *bits;
             Retired::Blocks { run, word, mask }

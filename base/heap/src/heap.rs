@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use adamant_medium::direct::DirectDirectory;
 use adamant_medium::error::Error as MediumError;
 use adamant_medium::persist::Flushing;
 use adamant_medium::storage::{Directory, Lock};
@@ -19,6 +20,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::arena::CHUNK_PAGES;
+use crate::batch::Batch;
 use crate::blocks::Blocks;
 use crate::check::{CheckReport, Checker, Reached};
 use crate::class::{ClassTable, initial_classes};
@@ -26,18 +28,20 @@ use crate::desk::Desks;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::image::{Exclusive, Image, Shared};
-use crate::journal::{JournalOptions, JournalStats, Recovery};
-use crate::journals::{Journal, JournalKind};
+use crate::journal::{Journal, JournalOptions, JournalStats, Opened, ReadOnly, Recovery};
 use crate::keeper::{Bounds, Estate, Keeper, MemoryStats};
 use crate::layout::{
-    CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HeapRoot, KIND_SYSTEM, PAGE_BYTES, ROOT_COUNT,
-    ROOT_MAGIC, ROOT_OFFSET, descriptor_offset, file_offset,
+    CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HeapRoot, KIND_SYSTEM, LOG_NAME, LOG_NEW_NAME,
+    PAGE_BYTES, POOL_NAME, POOL_NEW_NAME, ROOT_COUNT, ROOT_MAGIC, ROOT_OFFSET, descriptor_offset,
+    file_offset,
 };
 use crate::lent::Lent;
 use crate::occupancy::{Occupancy, occupancy};
 use crate::pieces::Ending;
 use crate::pin::{Pin, Pins};
+use crate::pool_file::PoolFile;
 use crate::recycler::{Ground, Recyclers};
+use crate::requests::Requests;
 use crate::reservation::{HeldLock, Holder, Shares};
 use crate::settled::{FirstTouch, Settled};
 use crate::space::Space;
@@ -54,13 +58,13 @@ const RECYCLED_PART: usize = 64;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// The journal, for as long as the pool lives: a pool made for one is refused by the other.
-    pub journal: JournalKind,
-    /// Undo journal: which medium is accepted, and how its stores become durable.
+    /// Which directories count as memory: their files are written by stores of the processor, cache
+    /// line by cache line, with one fence a commit, instead of by system calls. Elsewhere, and in a
+    /// heap that is only read, files are files.
     pub flushing: Flushing,
     /// Bytes of log files above which commits wait for a checkpoint. At least 4 MiB.
     pub log_bytes_max: u64,
-    /// Redo journal: bytes of the log that are kept for what of blocks reserved by
+    /// Bytes of the log that are kept for what of blocks reserved by
     /// [`crate::Write::reserve_held`] is held back of the pool file, at most, and at most half of
     /// `log_bytes_max`. Beyond that it is taken there after all.
     pub log_held_bytes_max: u64,
@@ -80,12 +84,10 @@ pub struct Options {
     /// Whether nothing is to be changed: any number of processes may have a heap open so, while none
     /// has it for writing. What opening would recover is recovered in memory; no file is written, not
     /// even its time, so files and directory need not be writable. Everything that writes is
-    /// `Error::ReadOnly`. `journal` is that of the pool, whatever is said, and the medium of a pool of
-    /// the undo journal need not be memory.
+    /// `Error::ReadOnly`.
     pub read_only: bool,
     /// Whether each page is verified against its checksum when it is first touched, so that no
-    /// read trusts a page that is not what was written. Costs about 1 us a page, once. Redo journal
-    /// only: pools of the other one have no checksums of pages.
+    /// read trusts a page that is not what was written. Costs about 1 us a page, once.
     pub verify_first_touch: bool,
     /// Threads that make reusable what large commits freed, after these returned. 0: each commit
     /// does so itself, as it does while the heap cannot grow.
@@ -95,25 +97,18 @@ pub struct Options {
     /// back. Not counted is the record of a commit, which takes as many bytes as were written until
     /// it has ended; of this and the like some 20 MiB are kept.
     /// What one transaction writes counts too, but is never given back before its commit, nor
-    /// are 2 MiB in which somebody has a reservation or pages of which it has a slice. Redo journal
-    /// only. Below a few MiB nearly every commit waits for the medium. `u64::MAX`: unbounded, which
-    /// costs nothing.
+    /// are 2 MiB in which somebody has a reservation or pages of which it has a slice. Below a few
+    /// MiB nearly every commit waits for the medium. `u64::MAX`: unbounded, which costs nothing.
     pub memory_bytes_max: u64,
-    /// Undo journal: bytes of small blocks that a transaction changes in copies at most, which costs no
-    /// fence before its commit, but a look-up at each dereference. One that changes more saves them, and
-    /// goes on in place, with a fence for each block that it is first to change; so does one that has
-    /// copied a part of that and looks at blocks often.
-    pub copies_bytes_max: usize,
     /// Bytes of memory for huge pages: a thread looks which parts of the pool are used, and moves
     /// them there, as long as half of [`Options::memory_bytes_max`], within which they count, is
-    /// free. 0: none. Only with `background`, for the redo journal, on Linux.
+    /// free. 0: none. Only with `background`, on Linux.
     pub huge_bytes_max: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            journal: JournalKind::Redo,
             flushing: Flushing::Auto,
             log_bytes_max: 128 << 20,
             log_held_bytes_max: u64::MAX,
@@ -126,7 +121,6 @@ impl Default for Options {
             verify_first_touch: false,
             post_commit_workers: 0,
             memory_bytes_max: u64::MAX,
-            copies_bytes_max: 64 << 20,
             huge_bytes_max: 0,
         }
     }
@@ -166,12 +160,12 @@ pub struct Heap {
     // journal before it.
     recyclers: Recyclers,
     pub(crate) keeper: Keeper,
-    pub(crate) journal: Arc<Journal>,
+    pub(crate) journal: Arc<Opened>,
     pub(crate) turns: Arc<Turns<Writer>>,
     pub(crate) space: Arc<Space>,
     pub(crate) desks: Desks,
-    /// Whether a desk has something retired.
-    pub(crate) retires: AtomicBool,
+    /// What waits to be published or freed without a transaction.
+    pub(crate) requests: Requests<Batch>,
     pub(crate) lent: Arc<Lent>,
     pins: Arc<Pins>,
     verify_first_touch: bool,
@@ -196,25 +190,30 @@ impl Heap {
     /// directory holds something else or a newer format, `Error::Damaged` naming what is.
     pub fn open(directory: Arc<dyn Directory>, options: Options) -> Result<(Self, Recovery)> {
         let directory = directory.open_again()?.unwrap_or(directory);
+        let directory = match options.read_only {
+            true => directory,
+            false => DirectDirectory::over(directory, options.flushing, POOL_NAME)?,
+        };
         let (lock, journal, image, recovery) = match options.read_only {
             true => open_read_only(&directory, &options)?,
             false => open_writable(&directory, &options)?,
         };
         let bounds = options.bounds();
         let settled = Settled::new(image.pages_max());
-        journal.unlike_file(&image, &mut |offset, len| settled.settle(offset, len));
-        let (classes, pages_end) = load_root(&journal, &image, &settled)?;
+        if let Opened::ReadOnly(journal) = &journal {
+            journal.unlike_file(&image, &mut |offset, len| settled.settle(offset, len));
+        }
+        let (classes, pages_end) = load_root(journal.pool(), &image, &settled)?;
         let (journal, pins) = (Arc::new(journal), Arc::new(Pins::new(image.fork())));
-        let record = || journal.record();
-        let space =
-            Arc::new(Space::new(image, classes, settled, journal.holds(), pages_end, record()));
-        let writer = Writer::new(record(), record(), options.copies_bytes_max);
+        let holds = journal.writable().map(|journal| Arc::clone(journal.holds()));
+        let holds = holds.unwrap_or_default();
+        let space = Arc::new(Space::new(image, classes, settled, holds, pages_end));
         let lock = Arc::new(Mutex::new(Some(lock)));
         let lent = Arc::new(Lent::new(Holder::new(Arc::clone(&space), Arc::clone(&lock))));
         let count = options.post_commit_workers.into();
         let ground = || Ground::new(&space, &journal, &lent, &pins);
         let recyclers = Recyclers::new(count, ground);
-        let turns = Arc::new(Turns::new(writer));
+        let turns = Arc::new(Turns::new(Writer::new()));
         let estate = Estate::new(&space, &journal, &lent, &turns, bounds);
         let keeper = Keeper::spawn(estate, options.background).map_err(|source| {
             MediumError::io("start a thread for", directory.path(), None, 0, source)
@@ -224,13 +223,9 @@ impl Heap {
             keeper,
             lent,
             turns,
-            desks: Desks::new(
-                Arc::clone(&space),
-                || Holder::new(Arc::clone(&space), Arc::clone(&lock)),
-                record,
-            ),
+            requests: Requests::new(Batch::new()),
+            desks: Desks::new(|| Holder::new(Arc::clone(&space), Arc::clone(&lock))),
             space,
-            retires: AtomicBool::new(false),
             journal: Arc::clone(&journal),
             pins,
             verify_first_touch: options.verify_first_touch,
@@ -278,9 +273,6 @@ impl Heap {
     /// last commit, and one that is made after this needs none of it.
     #[inline]
     pub(crate) fn recycle(&self, image: &Exclusive<'_>) {
-        if self.retires.load(Ordering::Relaxed) {
-            self.collect_retired();
-        }
         if self.lent.has_any() {
             self.lent.settle();
         }
@@ -301,7 +293,7 @@ impl Heap {
     pub(crate) fn give_up_runs(&self, writer: &mut Writer) {
         let take_back = |run, words: &[u64]| self.space.arena().take_back(run, words);
         writer.shard.give_up(take_back);
-        self.desks.used().for_each(|mut desk| desk.shard.give_up(take_back));
+        self.desks.all().for_each(|mut desk| desk.shard.give_up(take_back));
     }
 
     /// Looks at the bitmaps of all runs: those that are empty are known to be, then. A few at a
@@ -330,23 +322,6 @@ impl Heap {
         image.shut_out();
         while self.supply().recycle_part(image, self.pins.released(), RECYCLED_PART) {
             image.pause();
-        }
-    }
-
-    /// Whoever was looking when the desks' blocks were freed does so no more.
-    #[cold]
-    fn collect_retired(&self) {
-        self.retires.store(false, Ordering::Relaxed);
-        for mut desk in self.desks.used() {
-            if desk.retired.is_empty() {
-                continue;
-            }
-            let mut arena = self.space.arena();
-            for (sequence, freed) in desk.retired.drain(..) {
-                self.space.note_freed(sequence, freed);
-                arena.retire(sequence, freed);
-            }
-            self.space.note_waiting(&arena);
         }
     }
 
@@ -379,7 +354,7 @@ impl Heap {
 
     #[inline]
     pub(crate) fn blocks(&self) -> Blocks<'_> {
-        let first_touch = || FirstTouch::new(&self.space.settled, &self.journal);
+        let first_touch = || FirstTouch::new(&self.space.settled, self.journal.pool());
         Blocks {
             classes: &self.space.classes,
             first_touch: self.verify_first_touch.then(first_touch),
@@ -480,10 +455,11 @@ impl Heap {
         self.refuse_child()?;
         if self.has_turn() {
             return Err(Error::Misuse {
-                what: "a transaction cannot begin within another one; use a savepoint",
+                what: "not within a transaction, which it would wait for: use that one, or a \
+                       savepoint",
             });
         }
-        self.journal.wait_for_space()?;
+        self.journal.writable()?.wait_for_space()?;
         self.keeper.wait();
         Ok(())
     }
@@ -603,7 +579,7 @@ impl Heap {
     pub fn check_writable(&self) -> Result<()> {
         self.refuse_child()?;
         self.refuse_closed()?;
-        self.journal.check_writable()
+        self.journal.writable()?.check_writable()
     }
 
     /// Applies everything committed so far to the pool file, and empties the log; but for what is held
@@ -613,10 +589,8 @@ impl Heap {
     /// `Error::Poisoned` if that fails or failed.
     pub fn checkpoint(&self) -> Result<()> {
         self.refuse_child()?;
-        // Where memory is the medium this looks at it, which `close` gives up in a turn of its own.
-        let looks = self.journal.lanes().is_some() && !self.has_turn();
-        let _turn = looks.then(|| self.turns.wait());
-        self.journal.checkpoint(&self.space.image)
+        // Of a heap that is only read there is nothing to apply.
+        self.journal.writable().map_or(Ok(()), Journal::checkpoint)
     }
 
     /// Verifies every page of the pool file and every rule of the allocator. Commits go on
@@ -629,14 +603,14 @@ impl Heap {
     pub fn check(&self) -> Result<CheckReport> {
         self.refuse_within()?;
         self.checkpoint()?;
-        let file: PathBuf = self.journal.pool().path().into();
+        let file: PathBuf = self.journal.pool().file().path().into();
         let mut report = CheckReport::default();
         report.pages_verified = self.journal.verify(&mut |error| report.note(error, &file))?;
         let mut reached = Reached::default();
         loop {
-            let image = self.read_settled_image()?;
-            // Nothing is published or freed alone meanwhile, and no run is made.
-            let _desks: Vec<_> = self.desks.all().collect();
+            // Nobody is within a commit, and no run is made.
+            let _turn = self.turns.wait();
+            let image = self.read_image_long()?;
             let _arena = self.space.arena();
             let classes = &self.space.classes;
             let mut checker = Checker { image: &image, classes, file: &file, report: &mut report };
@@ -644,18 +618,6 @@ impl Heap {
                 checker.named_roots()?;
                 return Ok(report);
             }
-        }
-    }
-
-    /// The image between two transactions, whatever the last one lets readers see before its end.
-    fn read_settled_image(&self) -> Result<Shared<'_>> {
-        loop {
-            let image = self.read_image_long()?;
-            if !image.is_early() {
-                return Ok(image);
-            }
-            drop(image);
-            drop(self.turns.wait());
         }
     }
 
@@ -683,17 +645,12 @@ impl Heap {
 
     /// The directory of the heap, as it was named when it was opened.
     pub fn path(&self) -> &Path {
-        self.journal.pool().path().parent().unwrap_or(Path::new(""))
+        self.journal.pool().file().path().parent().unwrap_or(Path::new(""))
     }
 
     /// The heap's own handle to its directory: what is opened through it is closed with the heap.
     pub fn directory(&self) -> &Arc<dyn Directory> {
         &self.directory
-    }
-
-    /// The journal that the pool was made for.
-    pub fn journal_kind(&self) -> JournalKind {
-        self.journal.kind()
     }
 
     /// Figures; none but 0 in the child of a fork.
@@ -703,8 +660,7 @@ impl Heap {
         }
         // First what waits for a checkpoint: nobody should wait for it behind a lock held here.
         let journal = self.journal.stats();
-        let desks = self.desks.all().map(|desk| desk.retired.len() as u64).sum::<u64>();
-        let quarantined = desks + self.space.arena().retired();
+        let quarantined = self.space.arena().retired();
         let image = self.space.image.read();
         let used_pages = self.refuse_closed().and_then(|()| image.pages_end()).unwrap_or(0);
         Stats {
@@ -734,7 +690,7 @@ impl Heap {
         self.refuse_within()?;
         self.recyclers.stop();
         self.keeper.stop();
-        let outcome = self.journal.close(&self.space.image);
+        let outcome = self.journal.writable().map_or(Ok(()), Journal::close);
         self.closed.store(true, Ordering::Release);
         let _seat = self.turns.wait();
         let mut image = self.space.image.write();
@@ -775,17 +731,12 @@ pub(crate) fn thread_token() -> usize {
 }
 
 /// What opening finds: the lock, the journal, the image as recovered, and what that took.
-type Found = (Box<dyn Lock>, Journal, Image, Recovery);
+type Found = (Box<dyn Lock>, Opened, Image, Recovery);
 
 /// Opens a heap for writing, and creates it where there is none.
 fn open_writable(directory: &Arc<dyn Directory>, options: &Options) -> Result<Found> {
-    if options.verify_first_touch && options.journal == JournalKind::Undo {
-        let what = "pools of the undo journal have no checksums of pages; open it without \
-                    verifying them";
-        return Err(Error::Misuse { what });
-    }
     let names = directory.list()?;
-    let is_heap = names.iter().any(|name| name == "pool");
+    let is_heap = names.iter().any(|name| name == POOL_NAME);
     if !is_heap {
         refuse_strangers(directory, &names, options)?;
     }
@@ -798,42 +749,38 @@ fn open_writable(directory: &Arc<dyn Directory>, options: &Options) -> Result<Fo
         deferred_bytes_max: options.deferred_bytes_max,
     };
     // Another process may have created the heap between the listing and the lock.
-    let is_heap = is_heap || directory.list()?.iter().any(|name| name == "pool");
+    let is_heap = is_heap || directory.list()?.iter().any(|name| name == POOL_NAME);
     let (journal, recovery) = if is_heap {
-        Journal::open(directory, options.journal, options.flushing, journal_options)?
+        Journal::open(directory, journal_options)?
     } else {
         let pages = initial_pages();
         let borrowed: Vec<(u64, &[u8])> =
             pages.iter().map(|(offset, page)| (*offset, page.as_slice())).collect();
-        let (kind, flushing) = (options.journal, options.flushing);
-        let journal =
-            Journal::create(directory, kind, flushing, journal_options, &borrowed, CHUNK_PAGES)?;
+        let journal = Journal::create(directory, journal_options, &borrowed, CHUNK_PAGES)?;
         (journal, Recovery::default())
     };
-    let backed = journal.pages_backed();
+    let backed = journal.pool().pages_backed();
     let pages = backed.next_multiple_of(CHUNK_PAGES);
     if pages > backed {
         journal.grow(pages)?;
     }
     let bytes_max = options.address_bytes_max;
     let is_bounded = options.bounds().are_any();
-    let image = Image::map(journal.pool(), journal.mapping(), pages, bytes_max, is_bounded)?;
-    let recovery = journal.recover(&image)?.unwrap_or(recovery);
-    Ok((lock, journal, image, recovery))
+    let image = Image::map(journal.pool().file(), pages, bytes_max, is_bounded)?;
+    Ok((lock, Opened::Writable(journal), image, recovery))
 }
 
 /// Opens a heap for reading only.
 fn open_read_only(directory: &Arc<dyn Directory>, options: &Options) -> Result<Found> {
-    if !directory.list()?.iter().any(|name| name == "pool") {
+    if !directory.list()?.iter().any(|name| name == POOL_NAME) {
         return Err(Error::Unsupported {
-            file: directory.path().join("pool"),
+            file: directory.path().join(POOL_NAME),
             what: "expected a pool, found none; create the store first".into(),
         });
     }
     let lock = directory.lock_shared("lock")?;
-    let bytes_max = options.address_bytes_max;
-    let (journal, image, recovery) = Journal::open_read_only(directory, bytes_max)?;
-    Ok((lock, journal, image, recovery))
+    let (journal, image, recovery) = ReadOnly::open(directory, options.address_bytes_max)?;
+    Ok((lock, Opened::ReadOnly(Box::new(journal)), image, recovery))
 }
 
 /// Only an empty directory, or one where an earlier creation was cut off, becomes a heap.
@@ -842,8 +789,9 @@ fn refuse_strangers(
     names: &[String],
     options: &Options,
 ) -> Result<()> {
-    let ours: BTreeSet<&str> = ["pool.new", "log", "log.new", "lock", "tables", "blobs"].into();
-    let file = directory.path().join("pool");
+    let ours: BTreeSet<&str> =
+        [POOL_NEW_NAME, LOG_NAME, LOG_NEW_NAME, "lock", "tables", "blobs"].into();
+    let file = directory.path().join(POOL_NAME);
     if let Some(stranger) = names.iter().find(|name| !ours.contains(name.as_str())) {
         return Err(Error::Unsupported {
             file,
@@ -886,10 +834,10 @@ fn initial_pages() -> Vec<(u64, Vec<u8>)> {
 }
 
 /// Reads and judges root page and class table.
-fn load_root(journal: &Journal, image: &Image, settled: &Settled) -> Result<(ClassTable, u64)> {
-    let file = journal.pool().path();
+fn load_root(pool: &PoolFile, image: &Image, settled: &Settled) -> Result<(ClassTable, u64)> {
+    let file = pool.file().path();
     for offset in [ROOT_OFFSET, CLASS_TABLE_OFFSET] {
-        settled.verify(journal, image, offset, PAGE_BYTES)?;
+        settled.verify(pool, image, offset, PAGE_BYTES)?;
     }
     let root = image.bytes(ROOT_OFFSET, size_of::<HeapRoot>() as u64)?;
     let Ok(root) = HeapRoot::read_from_bytes(root) else {

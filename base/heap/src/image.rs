@@ -2,11 +2,10 @@
 //!
 //! Purpose: turn heap offsets into bytes. Everything above works with offsets, so this file
 //! holds the address arithmetic of the heap.
-//! Invariants: data pages `0..pages` and their descriptors are readable and writable memory. Under
-//! the redo journal a private image of the file's bytes is under the pages that existed at open,
-//! anonymous memory under the rest until it is dropped (`keeper.rs`); under the undo journal the
-//! file itself is under all. Where memory is bounded, a page is stamped before each store to it; where it is
-//! not, `copies.rs` is told.
+//! Invariants: data pages `0..pages` and their descriptors are readable and writable memory. A
+//! private image of the file's bytes is under the pages that existed at open, anonymous memory
+//! under the rest until it is dropped (`keeper.rs`): stores never reach the file. Where memory is
+//! bounded, a page is stamped before each store to it; where it is not, `copies.rs` is told.
 //! Thread safety: bytes of blocks and of the roots are read under the image's lock and written
 //! under its exclusive side (S1), through [`Exclusive`]; but for a block of an open run or pages
 //! that are free, which belong to whoever reserved them until they are published. Words of the
@@ -21,7 +20,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_medium::fork::ForkGuard;
 use adamant_medium::huge::HugePage;
-use adamant_medium::persist::Persist;
 use adamant_medium::region::Region;
 use adamant_medium::storage::File;
 use zerocopy::FromBytes;
@@ -30,13 +28,13 @@ use crate::before::Before;
 use crate::class::{Class, ClassTable};
 use crate::copies::Copies;
 use crate::error::{Error, Result};
-use crate::gate::{Alone, Gate, Seated};
+use crate::gate::{Alone, Gate};
 use crate::layout::{
     DESCRIPTOR_BYTES, Descriptor, FIRST_PAGE, FLAG_OPEN, HEAP_BYTES_MAX, KIND_EXTENT, KIND_RUN,
     KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_COUNT, ROOT_OFFSET, ROOT_PAGES_END, ROOT_WORDS,
     TABLE_BASE, ZONE_BYTES, ZONE_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
 };
-use crate::place::{Original, Place};
+use crate::place::{InRun, Place};
 use crate::readers::Reading;
 use crate::thread::thread_number;
 use crate::written::Written;
@@ -53,15 +51,6 @@ const RUN: u16 = KIND_RUN as u16;
 /// The same of its later pages.
 const RUN_CONTINUED: u16 = KIND_RUN_CONTINUED as u16;
 
-/// What the memory of a heap is to the pool file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mapping {
-    /// An image of its own: stores never reach the file.
-    Private,
-    /// The file itself.
-    Shared,
-}
-
 /// The memory of a heap.
 #[derive(Debug)]
 pub(crate) struct Image {
@@ -72,8 +61,6 @@ pub(crate) struct Image {
     pages: AtomicU64,
     gate: Gate,
     before: Guarded,
-    /// The pool file, where memory is the file itself.
-    shared: Option<Arc<dyn File>>,
     /// What was stored to, where memory is bounded.
     written: Option<Written>,
     /// What was copied of the file, and the file, where memory is not bounded.
@@ -112,12 +99,6 @@ impl Shared<'_> {
         let before = unsafe { &*self.image.before.0.get() };
         // Else it is done with changing what readers see.
         before.is_whole().then_some(before)
-    }
-
-    /// Whether a transaction let this one in before its end: what it does to the allocator's words
-    /// is half done.
-    pub(crate) fn is_early(&self) -> bool {
-        self.gate.is_early()
     }
 
     /// Whether somebody waits for this one to leave, as far as is known by now.
@@ -329,7 +310,6 @@ impl Image {
     /// can give such memory back.
     pub(crate) fn map(
         pool: &Arc<dyn File>,
-        mapping: Mapping,
         pages: u64,
         bytes_max: u64,
         is_bounded: bool,
@@ -345,45 +325,35 @@ impl Image {
         let data = reserve(bytes_max, bytes_min)?;
         let table_bytes = data.bytes() / PAGE_BYTES * DESCRIPTOR_BYTES;
         let tables = reserve(table_bytes, table_bytes)?;
-        let shared = (mapping == Mapping::Shared).then(|| Arc::clone(pool));
-        let is_bounded = is_bounded && mapping == Mapping::Private && pool.drops_private();
+        let is_bounded = is_bounded && pool.drops_private();
         let written = is_bounded.then(|| Written::new(data.bytes() / PAGE_BYTES));
         // Where memory is bounded, no more is copied than has to be.
-        let is_copied = mapping == Mapping::Private && !is_bounded && pages > 0;
+        let is_copied = !is_bounded && pages > 0;
         let copies = is_copied.then(|| (Copies::new(pages), Arc::clone(pool)));
         let (pages, gate, before) = (AtomicU64::new(pages), Gate::default(), Guarded::default());
-        let image =
-            Self { data, tables, is_extended, pages, gate, before, shared, written, copies };
+        let image = Self { data, tables, is_extended, pages, gate, before, written, copies };
         // SAFETY: the regions were reserved above, no reference into them exists yet.
-        unsafe { image.map_pages(pool, 0, image.pages())? };
+        unsafe { image.map_pages(pool, image.pages())? };
         Ok(image)
     }
 
-    /// Maps pages `start..end` of the pool file and their descriptors.
+    /// Maps the first pages of the pool file and their descriptors, zone by zone.
     ///
     /// # Safety
     /// No reference into these pages or their descriptors exists.
-    unsafe fn map_pages(&self, pool: &Arc<dyn File>, start: u64, end: u64) -> Result<()> {
-        let mut first = start;
-        while first < end {
-            let zone_end = (first / ZONE_PAGES + 1) * ZONE_PAGES;
-            let count = zone_end.min(end) - first;
-            // A page of the table that holds earlier descriptors too is mapped already.
-            let table = (first * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
-            let table_end = ((first + count) * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
+    unsafe fn map_pages(&self, pool: &Arc<dyn File>, pages: u64) -> Result<()> {
+        for first in (0..pages).step_by(ZONE_PAGES as usize) {
+            let count = ZONE_PAGES.min(pages - first);
+            let table = first * DESCRIPTOR_BYTES;
+            let table_bytes = (count * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
             let parts = [
-                (&self.tables, table, table_end - table, TABLE_BASE + table),
+                (&self.tables, table, table_bytes, TABLE_BASE + table),
                 (&self.data, first * PAGE_BYTES, count * PAGE_BYTES, first * PAGE_BYTES),
             ];
             for (region, at, len, offset) in parts {
-                match self.shared {
-                    // SAFETY: our caller promises it.
-                    Some(_) => unsafe { pool.map_shared(region, at, file_offset(offset), len)? },
-                    // SAFETY: our caller promises it.
-                    None => unsafe { pool.map_private(region, at, file_offset(offset), len)? },
-                }
+                // SAFETY: our caller promises it.
+                unsafe { pool.map_private(region, at, file_offset(offset), len)? };
             }
-            first += count;
         }
         Ok(())
     }
@@ -427,28 +397,6 @@ impl Image {
         Some(Exclusive { image: self, gate: self.gate.try_write()? })
     }
 
-    /// Takes a place at the gate, without looking at the image: see [`Gate::sit`].
-    #[inline]
-    pub(crate) fn sit(&self, preferred: usize) -> Seated<'_> {
-        self.gate.sit(preferred)
-    }
-
-    /// Takes the place with a number: see [`Gate::sit_at`].
-    pub(crate) fn sit_at(&self, place: usize) -> Seated<'_> {
-        self.gate.sit_at(place)
-    }
-
-    /// One past the last place that was ever taken.
-    pub(crate) fn places_used(&self) -> usize {
-        self.gate.used()
-    }
-
-    /// Takes a place, and the image shared: see [`Gate::enter`].
-    #[inline]
-    pub(crate) fn enter(&self, preferred: usize) -> Seated<'_> {
-        self.gate.enter(preferred)
-    }
-
     /// Data pages that the reserved address range can hold by now.
     pub(crate) fn pages_max(&self) -> u64 {
         (self.data.bytes() / PAGE_BYTES).min(self.tables.bytes() / DESCRIPTOR_BYTES)
@@ -484,14 +432,6 @@ impl Image {
     pub(crate) fn grow(&self, pages: u64) -> Result<()> {
         self.need_addresses(pages)?;
         let before = self.pages();
-        if let Some(pool) = &self.shared {
-            if pages > before {
-                // SAFETY: nobody was told of pages from `before` on.
-                unsafe { self.map_pages(pool, before, pages)? };
-                self.pages.store(pages, Ordering::Release);
-            }
-            return Ok(());
-        }
         if let Some(written) = &self.written {
             written.note_anonymous(before, pages);
         }
@@ -502,10 +442,10 @@ impl Image {
         Ok(())
     }
 
-    /// Whether pages are worth touching ahead: not where memory is the file, nor where it is bounded and
-    /// each page is stamped when it is stored to.
+    /// Whether pages are worth touching ahead: not where memory is bounded and each page is stamped
+    /// when it is stored to.
     pub(crate) fn can_touch(&self) -> bool {
-        self.shared.is_none() && self.written.is_none()
+        self.written.is_none()
     }
 
     /// Has the system put memory behind some pages now rather than when they are first stored to. No byte
@@ -619,17 +559,6 @@ impl Image {
         Ok(copy)
     }
 
-    /// Begins to take `len` bytes at a heap offset to the medium, where memory is the file itself.
-    #[inline]
-    #[track_caller]
-    pub(crate) fn flush(&self, persist: &dyn Persist, offset: u64, len: u64) {
-        if let Some((region, start)) = self.resolve(offset, len) {
-            persist.flush(region, start as u64, len);
-        } else {
-            debug_assert!(false, "{len} bytes at {offset:#x} were just written");
-        }
-    }
-
     /// Asks the processor to load the cache line at a heap offset, wherever that is: a look-up in a tree
     /// asks for some 25 lines, and only a damaged pointer leads out of the heap.
     #[inline]
@@ -660,34 +589,12 @@ impl Image {
         Some(unsafe { std::slice::from_raw_parts(pointer, shape.block_bytes as usize) })
     }
 
-    /// Where such a block lies: the first page of its run, which one it is there, its bytes.
+    /// Where such a block lies.
     #[inline]
-    pub(crate) fn run_index(&self, classes: &ClassTable, offset: u64) -> Option<(u64, u64, u64)> {
-        let (run, _, shape) = self.run_of(classes, offset)?;
-        let index = shape.index_at(offset - run * PAGE_BYTES)?;
-        Some((run, index, shape.block_bytes))
-    }
-
-    /// Such a block, as what a copy can be made of.
-    #[inline]
-    pub(crate) fn run_original(&self, classes: &ClassTable, offset: u64) -> Option<Original> {
+    pub(crate) fn in_run(&self, classes: &ClassTable, offset: u64) -> Option<InRun> {
         let (run, class, shape) = self.run_of(classes, offset)?;
         let index = shape.index_at(offset - run * PAGE_BYTES)?;
-        Some(Original { offset, bytes: shape.block_bytes, run, index, class: class as u8 })
-    }
-
-    /// The place of such a block.
-    #[inline]
-    pub(crate) fn run_place(&self, classes: &ClassTable, offset: u64) -> Option<Place> {
-        let (run, class, shape) = self.run_of(classes, offset)?;
-        let index = shape.index_at(offset - run * PAGE_BYTES)?;
-        Some(Place::Run {
-            run,
-            class: class as u8,
-            index,
-            bytes: shape.block_bytes,
-            is_open: false,
-        })
+        Some(InRun { run, class: class as u8, index, bytes: shape.block_bytes })
     }
 
     /// The run in which a block starts at `offset`, unless it is an open one: its first page and
@@ -776,21 +683,16 @@ impl Image {
     pub(crate) fn is_allocated(&self, classes: &ClassTable, place: Place) -> Result<bool> {
         match place {
             Place::Extent { .. } => Ok(true),
-            Place::Run { run, class, index, .. } => {
-                self.is_allocated_in(classes, run, class, index)
+            Place::Run { run, class, index, bytes, .. } => {
+                self.is_allocated_in(classes, InRun { run, class, index, bytes })
             }
         }
     }
 
     /// The same of a block of a run.
     #[inline]
-    pub(crate) fn is_allocated_in(
-        &self,
-        classes: &ClassTable,
-        run: u64,
-        class: u8,
-        index: u64,
-    ) -> Result<bool> {
+    pub(crate) fn is_allocated_in(&self, classes: &ClassTable, block: InRun) -> Result<bool> {
+        let InRun { run, class, index, .. } = block;
         // What a damaged descriptor calls a later page of a run may follow none: its bitmap would be
         // somebody's bytes.
         let first = self.descriptor(run)?;

@@ -25,8 +25,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::error::Result;
 use crate::huge::Promoter;
 use crate::image::Exclusive;
-use crate::journal::{Signal, Worker};
-use crate::journals::Journal;
+use crate::journal::{Opened, Signal, Worker};
 use crate::layout::{PAGE_BYTES, ZONE_PAGES};
 use crate::lent::Lent;
 use crate::space::Space;
@@ -97,7 +96,7 @@ impl Bounds {
 #[derive(Debug)]
 pub(crate) struct Estate {
     space: Arc<Space>,
-    journal: Arc<Journal>,
+    journal: Arc<Opened>,
     lent: Arc<Lent>,
     turns: Arc<Turns<Writer>>,
     bytes_max: u64,
@@ -154,7 +153,7 @@ impl Estate {
     /// Nothing is dropped yet.
     pub(crate) fn new(
         space: &Arc<Space>,
-        journal: &Arc<Journal>,
+        journal: &Arc<Opened>,
         lent: &Arc<Lent>,
         turns: &Arc<Turns<Writer>>,
         bounds: Bounds,
@@ -209,10 +208,11 @@ impl Estate {
         let Some((epoch, sequence)) = self.end_epoch(written) else { return Ok(()) };
         if self.makes_checkpoint() && !is_planted("R6.drops-what-no-sync-covers") {
             // What the file does not have cannot be dropped.
+            let journal = self.journal.writable()?;
             if self.space.held_bytes() > self.bytes_max / 2 {
-                self.journal.checkpoint_held(image)?;
+                journal.checkpoint_held()?;
             } else {
-                self.journal.checkpoint(image)?;
+                journal.checkpoint()?;
             }
             self.space.let_go_of_held(&self.space.arena());
             if self.journal.stats().applied_sequence < sequence {
@@ -353,7 +353,7 @@ impl Estate {
                 // SAFETY: nobody stores to them: this has the turn, the image and the arena, and no
                 // reservation is in the piece. Views and transactions exclude this, lent blocks were
                 // looked for: so nobody has a reference into them either.
-                unsafe { image.drop_pages(self.journal.pool(), (page, stop), true)? };
+                unsafe { image.drop_pages(self.journal.pool().file(), (page, stop), true)? };
                 self.note_dropped(written, |written| written.forget(page, stop));
                 quota.calls -= 1;
                 quota.pages = quota.pages.saturating_sub(stop - page);
@@ -401,7 +401,7 @@ impl Estate {
             return Ok(());
         }
         // SAFETY: as in `drop_runs`.
-        unsafe { image.drop_pages(self.journal.pool(), (start, end), false)? };
+        unsafe { image.drop_pages(self.journal.pool().file(), (start, end), false)? };
         tools.mappings = mappings;
         self.promoted_bytes.store(tools.promoter.bytes(), Ordering::Relaxed);
         self.note_dropped(written, |written| written.forget_piece(&dropping));
@@ -433,7 +433,7 @@ impl Estate {
             if is_stopped() || !self.has_room(tools) || written.is_anonymous(piece) {
                 break;
             }
-            let is_prepared = tools.promoter.prepare(self.journal.pool(), piece)?;
+            let is_prepared = tools.promoter.prepare(self.journal.pool().file(), piece)?;
             self.are_refused.store(!is_prepared, Ordering::Relaxed);
             if !is_prepared {
                 break;

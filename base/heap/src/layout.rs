@@ -41,9 +41,18 @@ pub const POOL_MAGIC: [u8; 8] = *b"ADAMANT\x01";
 /// The format version that this code writes.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Incompat feature: commits go through lanes (`docs/format/lanes.md`), and pages have no
-/// checksums.
+/// Incompat feature: the pool has the undo journal that version 0.1 had, and pages without
+/// checksums. Such a pool is refused (`docs/decisions/0105-one-journal.md`).
 pub const INCOMPAT_UNDO_JOURNAL: u64 = 1;
+
+/// Name of the pool file.
+pub(crate) const POOL_NAME: &str = "pool";
+/// Name of a pool file that is being made.
+pub(crate) const POOL_NEW_NAME: &str = "pool.new";
+/// Name of the directory of the log.
+pub(crate) const LOG_NAME: &str = "log";
+/// Name of the directory of the log while it is given its name again.
+pub(crate) const LOG_NEW_NAME: &str = "log.new";
 
 /// Heap offset of the root page.
 pub const ROOT_OFFSET: u64 = 0;

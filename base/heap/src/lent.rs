@@ -2,8 +2,8 @@
 //!
 //! Purpose: a large value is handed out without a copy. Its block is frozen until the last slice of
 //! it is dropped (S2), and its memory lives as long (S5), also when the heap was closed.
-//! Invariants: a block that is lent is not overwritten in place (`Transaction::write` and
-//! `Heap::set_word` refuse it) and, once freed, not reused (`Arena::release` passes over it). It is
+//! Invariants: a block that is lent is not overwritten in place (`Transaction::write` refuses
+//! it) and, once freed, not reused (`Arena::release` passes over it). It is
 //! lent under the heap's shared lock, and both of these happen under the exclusive one. So safe
 //! code cannot get at bytes that change, whatever a damaged pool or a forged pointer leads to.
 //! Only the block itself is kept: blocks freed meanwhile are reused as ever.

@@ -3,8 +3,7 @@
 //! A heap is a directory: a pool file, which holds blocks and the descriptors that say what is
 //! allocated, and a log. Memory holds a private image of the pool; a [`Transaction`] changes the
 //! image, its commit appends one record to the log, and a background applier takes records to the
-//! pool file. Opening a heap replays what the applier had not done yet. Where memory is the medium,
-//! the pool can be mapped itself and have the undo journal instead: [`Options::journal`].
+//! pool file. Opening a heap replays what the applier had not done yet.
 //!
 //! - [`Heap`] opens, runs transactions, checks and closes.
 //! - [`Read`] and [`Write`] are what data structures are written against; a [`View`] and a
@@ -15,7 +14,7 @@
 //! - [`Heap::back_up`] copies a heap that goes on being used.
 //! - [`Salvage`] reads what is left of a damaged heap.
 //! - Formats: `docs/format/pool.md`, `docs/format/heap.md`, `docs/format/roots.md`,
-//!   `docs/format/log.md`, `docs/format/lanes.md`. Where to start: `docs/heap-guide.md`.
+//!   `docs/format/log.md`. Where to start: `docs/heap-guide.md`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -61,19 +60,13 @@ mod before;
 mod copies;
 mod place;
 mod image;
-mod block_set;
 mod marked;
 mod ranges;
 mod range_list;
-mod shadow;
 mod extents;
 mod range_set;
 mod pool_file;
 mod journal;
-mod overlay;
-mod lanes;
-mod read_only;
-mod journals;
 mod shard;
 mod runs;
 mod arena;
@@ -81,6 +74,7 @@ mod settled;
 mod space;
 mod changes;
 mod reservation;
+mod batch;
 mod lent;
 mod supply;
 mod ahead;
@@ -89,13 +83,12 @@ mod blocks;
 mod pin;
 mod recycler;
 mod turns;
+mod requests;
 mod writer;
 mod huge;
 mod keeper;
-mod direct;
 mod tx;
 mod view;
-mod planned;
 mod unused;
 mod pieces;
 mod commit;
@@ -132,7 +125,6 @@ pub use error::{Error, Result};
 pub use heap::{Heap, Options, Stats};
 pub use held_turn::HeldTurn;
 pub use journal::{JournalStats, Recovery};
-pub use journals::JournalKind;
 pub use keeper::MemoryStats;
 pub use leaks::{Leak, LeakFinding, LeakReport};
 pub use occupancy::{ClassOccupancy, Occupancy, Stretch, Usage};

@@ -263,15 +263,6 @@ impl Marked {
         at: u32,
         classes: &ClassTable,
     ) -> impl Iterator<Item = (u64, u64)> {
-        self.placed_numbers(at, classes).map(|(block, _, number)| (block, number))
-    }
-
-    /// The same, and the place of each.
-    pub(crate) fn placed_numbers(
-        &self,
-        at: u32,
-        classes: &ClassTable,
-    ) -> impl Iterator<Item = (u64, Place, u64)> {
         let entry = self.words.entries().get(at as usize).map(|(_, entry)| entry);
         let table = entry.and_then(|entry| self.tables.get(entry.table as usize));
         let (word, number) = match entry {
@@ -281,7 +272,7 @@ impl Marked {
         };
         word.blocks(classes).filter_map(move |(block, place)| {
             let found = table.map_or(number, |table| table[bit_of(place) as usize].into());
-            (found > 0).then_some((block, place, found))
+            (found > 0).then_some((block, found))
         })
     }
 
@@ -306,27 +297,6 @@ impl Marked {
             }
             is_next
         });
-    }
-
-    /// Every block with a number, word by word: its heap offset, its place, and the number.
-    pub(crate) fn all_numbers<'a>(
-        &'a self,
-        classes: &'a ClassTable,
-    ) -> impl Iterator<Item = (u64, Place, u64)> + 'a {
-        (0..self.words.entries().len()).flat_map(|at| self.placed_numbers(at as u32, classes))
-    }
-
-    /// The number of a block of a run; 0 if it has none.
-    #[inline]
-    pub(crate) fn number_at(&self, run: u64, index: u64) -> u64 {
-        let position = self.position_of(run * PAGE_BYTES + index / 64 * 8);
-        let entry = position.and_then(|position| self.words.entries().get(position));
-        let Some((_, entry)) = entry else { return 0 };
-        match self.tables.get(entry.table as usize) {
-            Some(table) => table[(index % 64) as usize].into(),
-            None if entry.numbered >> (index % 64) & 1 != 0 => entry.number,
-            None => 0,
-        }
     }
 
     /// Hands everything to `outer`.
@@ -410,7 +380,6 @@ mod tests {
             assert_eq!(marked.contains(place), known.is_some(), "step {step}");
             if let Place::Run { run, index, .. } = place {
                 assert_eq!(marked.contains_at(run, index), known.is_some(), "step {step}");
-                assert_eq!(marked.number_at(run, index), known.unwrap_or(0), "step {step}");
             }
             assert_eq!(marked.number(place), known.unwrap_or(0), "step {step}");
             match random.u64(..5) {

@@ -30,9 +30,7 @@ impl Transaction<'_> {
     /// Copies what is changed from now on, up to so many bytes, so that readers can be let in.
     pub(crate) fn begin_pieces(&mut self, bytes_max: u64) {
         self.lets_in = true;
-        // Where memory is the medium, copies of blocks are written over the blocks at the end.
-        let can_lend = self.supply.journal.lanes().is_none();
-        self.image.before_mut().begin(bytes_max, can_lend);
+        self.image.before_mut().begin(bytes_max);
     }
 
     /// Whether views can be let in; where not, they wait until the transaction has ended: what it has
@@ -81,13 +79,10 @@ impl Transaction<'_> {
 
     /// Lets readers in until the record is appended: from here on nothing changes.
     pub(crate) fn let_in_to_the_end(&mut self) {
-        let journal = self.supply.journal;
-        // Where memory is the medium, the commit itself changes it.
-        if !self.can_give_way() || journal.lanes().is_some() {
-            return;
+        if self.can_give_way() {
+            self.image.before_mut().set_ceiling(self.supply.journal.last_sequence());
+            self.image.let_in();
         }
-        self.image.before_mut().set_ceiling(journal.last_sequence());
-        self.image.let_in();
     }
 
     /// Whether the next piece may have to wait for memory: for its own, or that of fresh blocks.
@@ -110,19 +105,11 @@ impl Transaction<'_> {
     /// blocks that it freed, to which nothing leads any more and which are not reusable yet, and
     /// memory of its own. A batch that replaced a million values has some 50 ms of that.
     pub(crate) fn let_in_afterwards(&mut self) {
-        // Where memory is the medium, what is applied is taken there. Hooks come before anybody sees the
-        // commit.
-        let is_rest_unseen =
-            self.supply.journal.lanes().is_none() && self.writer.levels[0].hooks.is_empty();
-        if is_rest_unseen {
+        // Hooks come before anybody sees the commit.
+        if self.writer.levels[0].hooks.is_empty() {
             self.end_pieces();
             self.image.let_in_afterwards();
         }
-    }
-
-    /// Whether what is undone may be undone with readers in now and then: they see the copies.
-    pub(crate) fn can_undo_in_pieces(&self) -> bool {
-        self.can_give_way() && self.supply.journal.lanes().is_none()
     }
 
     /// What was there before is of no interest any more.

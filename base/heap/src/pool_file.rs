@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_medium::error::Error as MediumError;
-use adamant_medium::storage::File;
+use adamant_medium::storage::{Directory, File};
 use adamant_wire::checksum::{crc32c, page_sum};
 use adamant_wire::le;
 use adamant_wire::mutants::is_planted;
@@ -24,8 +24,8 @@ use crate::layout::{
     CHECKPOINT_OFFSETS, Checkpoint, DESCRIPTOR_BYTES, Descriptor, FIRST_PAGE, FORMAT_VERSION,
     HEAD_BYTES, HEAP_BYTES_MAX, HeapRoot, INCOMPAT_UNDO_JOURNAL, KIND_EXTENT,
     KIND_EXTENT_CONTINUED, KIND_RUN, KIND_RUN_CONTINUED, KIND_SYSTEM, PAGE_BYTES,
-    POOL_HEADER_OFFSET, POOL_MAGIC, PoolHeader, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE, ZONE_PAGES,
-    ZONE_STRIDE, ZONE_SUMS_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
+    POOL_HEADER_OFFSET, POOL_MAGIC, POOL_NAME, PoolHeader, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE,
+    ZONE_PAGES, ZONE_STRIDE, ZONE_SUMS_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
     sum_file_offset,
 };
 
@@ -58,7 +58,6 @@ pub(crate) struct Piece {
 pub(crate) struct PoolFile {
     file: Arc<dyn File>,
     uuid: [u8; 16],
-    incompat: u64,
     pages: AtomicU64,
 }
 
@@ -73,16 +72,13 @@ impl PoolFile {
         uuid: [u8; 16],
         pages: u64,
         initial: &[(u64, &[u8])],
-        incompat: u64,
     ) -> Result<Self> {
-        let pool = Self::begin(file, uuid, incompat)?;
+        let pool = Self::begin(file, uuid)?;
         pool.grow(pages.max(FIRST_PAGE))?;
         for &(offset, page) in initial {
             debug_assert_eq!(page.len() as u64, PAGE_BYTES, "initial pages are whole");
             pool.file.write_at(page, file_offset(offset))?;
-            if pool.has_sums() {
-                pool.file.write_at(&page_sum(page).to_le_bytes(), sum_file_offset(offset))?;
-            }
+            pool.file.write_at(&page_sum(page).to_le_bytes(), sum_file_offset(offset))?;
         }
         pool.finish(0)?;
         Ok(pool)
@@ -92,9 +88,9 @@ impl PoolFile {
     ///
     /// # Errors
     /// Those of the medium.
-    pub(crate) fn begin(file: Arc<dyn File>, uuid: [u8; 16], incompat: u64) -> Result<Self> {
+    pub(crate) fn begin(file: Arc<dyn File>, uuid: [u8; 16]) -> Result<Self> {
         file.allocate(0, HEAD_BYTES)?;
-        Ok(Self { file, uuid, incompat, pages: AtomicU64::new(0) })
+        Ok(Self { file, uuid, pages: AtomicU64::new(0) })
     }
 
     /// Makes the file a pool, durably: with a header, and a checkpoint that says that it holds
@@ -109,7 +105,7 @@ impl PoolFile {
             page_bytes: (PAGE_BYTES as u32).into(),
             compat: 0.into(),
             ro_compat: 0.into(),
-            incompat: self.incompat.into(),
+            incompat: 0.into(),
             uuid: self.uuid,
             checksum: 0.into(),
         };
@@ -130,6 +126,14 @@ impl PoolFile {
         Ok(self.file.sync()?)
     }
 
+    /// Opens the pool file of a directory: see [`PoolFile::open`].
+    ///
+    /// # Errors
+    /// `Error::Unsupported` where there is none; as [`PoolFile::open`].
+    pub(crate) fn open_in(directory: &dyn Directory) -> Result<Self> {
+        Self::open(find_pool(directory)?)
+    }
+
     /// Opens a pool file and judges its header.
     ///
     /// # Errors
@@ -148,8 +152,7 @@ impl PoolFile {
         }
         file.read_at(&mut bytes, POOL_HEADER_OFFSET)?;
         let header = judge_header(file.as_ref(), &bytes)?;
-        let (uuid, incompat) = (header.uuid, header.incompat.get());
-        let pool = Self { file, uuid, incompat, pages: AtomicU64::new(pages_in(len)) };
+        let pool = Self { file, uuid: header.uuid, pages: AtomicU64::new(pages_in(len)) };
         if pool.pages_backed() < FIRST_PAGE {
             return Err(pool.cut(len, FIRST_PAGE));
         }
@@ -170,20 +173,18 @@ impl PoolFile {
     }
 
     /// Opens a pool file whose header is not what was written: with the first of the identities for
-    /// which a checkpoint in it is valid, and the features of pools that are known so. `None` if
-    /// there is none such.
+    /// which a checkpoint in it is valid. `None` if there is none such.
     ///
     /// # Errors
     /// Those of the medium.
     pub(crate) fn open_headless(
         file: &Arc<dyn File>,
         identities: &[[u8; 16]],
-        incompat: u64,
     ) -> Result<Option<Self>> {
         let pages = pages_in(file.len()?);
         for uuid in identities {
             let file = Arc::clone(file);
-            let pool = Self { file, uuid: *uuid, incompat, pages: AtomicU64::new(pages) };
+            let pool = Self { file, uuid: *uuid, pages: AtomicU64::new(pages) };
             match pool.newest_checkpoint() {
                 Ok(Some(_)) => return Ok(Some(pool)),
                 Ok(None) => {}
@@ -201,16 +202,6 @@ impl PoolFile {
     /// Identity of the pool.
     pub(crate) fn uuid(&self) -> &[u8; 16] {
         &self.uuid
-    }
-
-    /// Features of the pool that must be known.
-    pub(crate) fn incompat(&self) -> u64 {
-        self.incompat
-    }
-
-    /// Whether pages have checksums.
-    fn has_sums(&self) -> bool {
-        self.incompat & INCOMPAT_UNDO_JOURNAL == 0
     }
 
     /// Data pages that the file backs, with descriptors and checksums.
@@ -268,19 +259,25 @@ impl PoolFile {
         for zone in backed / ZONE_PAGES..pages.div_ceil(ZONE_PAGES) {
             let first = zone * ZONE_PAGES;
             let end = pages.min(first + ZONE_PAGES);
-            let start = HEAD_BYTES + zone * ZONE_STRIDE;
-            // From the zone's start each time: space that an earlier growth made, but that a
-            // crash took back, is made again, and what exists costs one call.
-            let sums = (ZONE_TABLE_PAGES + end - first) * 4;
-            if self.has_sums() {
-                self.file.allocate(start, sums.next_multiple_of(PAGE_BYTES))?;
-            }
-            let table = ((end - first) * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
-            self.file.allocate(start + ZONE_SUMS_PAGES * PAGE_BYTES, table)?;
+            self.back_tables(zone, end - first)?;
             let from = backed.max(first);
             back(from, end - from)?;
         }
         Ok(())
+    }
+
+    /// Backs checksums and descriptors of the first pages of a zone: all of them each time, since
+    /// space that an earlier growth made may have been taken back by a crash which left the file its
+    /// length. What exists costs two calls. Not durable before the next sync.
+    ///
+    /// # Errors
+    /// Those of the medium, out of space among them.
+    pub(crate) fn back_tables(&self, zone: u64, pages: u64) -> Result<()> {
+        let start = HEAD_BYTES + zone * ZONE_STRIDE;
+        let sums = (ZONE_TABLE_PAGES + pages) * 4;
+        self.file.allocate(start, sums.next_multiple_of(PAGE_BYTES))?;
+        let table = (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
+        Ok(self.file.allocate(start + ZONE_SUMS_PAGES * PAGE_BYTES, table)?)
     }
 
     /// Backs data pages that may be holes; they are below the end of the file. Not durable before the
@@ -333,17 +330,6 @@ impl PoolFile {
             first += count;
         }
         self.back(allocated.start, allocated.end - allocated.start)
-    }
-
-    /// Makes data pages holes, which are zero and take no space, without a look at their sums. Not
-    /// durable before the next sync.
-    ///
-    /// # Errors
-    /// Those of the medium: one that is unsupported where files have no holes.
-    pub(crate) fn punch(&self, start: u64, pages: u64) -> Result<()> {
-        self.by_zone(start, pages, |page, count| {
-            Ok(self.file.punch(file_offset(page * PAGE_BYTES), count * PAGE_BYTES)?)
-        })
     }
 
     /// Whether the file can have holes. Asks for one where there are zeros anyway, in the head, and
@@ -600,6 +586,17 @@ impl PoolFile {
     }
 }
 
+/// The file of the pool in a directory.
+///
+/// # Errors
+/// `Error::Unsupported` where there is none; those of the medium.
+pub(crate) fn find_pool(directory: &dyn Directory) -> Result<Arc<dyn File>> {
+    directory.open(POOL_NAME)?.ok_or_else(|| Error::Unsupported {
+        file: directory.path().into(),
+        what: "expected a file \"pool\" in here, found none; this is no store".into(),
+    })
+}
+
 /// Whether counting on from there stays within 64 bits, for longer than any disk lasts: with a
 /// checksum that fits, nobody but an attacker wrote anything else.
 fn is_plausible(checkpoint: &Checkpoint) -> bool {
@@ -686,9 +683,17 @@ fn judge_header(file: &dyn File, bytes: &[u8]) -> Result<PoolHeader> {
         let pages = header.page_bytes;
         return Err(unsupported(format!("expected pages of {PAGE_BYTES} bytes, found {pages}")));
     }
-    if header.incompat.get() & !INCOMPAT_UNDO_JOURNAL != 0 || header.ro_compat.get() != 0 {
+    if header.incompat.get() & INCOMPAT_UNDO_JOURNAL != 0 {
+        return Err(unsupported(
+            "expected a pool of the redo log, found one of the undo journal, which this version no \
+             longer has; export it with version 0.1 (`adamant export`), and import that into a new \
+             store"
+                .into(),
+        ));
+    }
+    if header.incompat.get() != 0 || header.ro_compat.get() != 0 {
         return Err(unsupported(format!(
-            "expected no features beyond the undo journal, found incompat {:#x} and ro-compat {:#x}; \
+            "expected no features that must be known, found incompat {:#x} and ro-compat {:#x}; \
              open it with the version of this program that wrote it",
             header.incompat, header.ro_compat
         )));

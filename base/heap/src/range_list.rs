@@ -66,11 +66,6 @@ impl RangeList {
         &self.0
     }
 
-    /// Whether a range has a byte in common with one of these. O(n).
-    pub(crate) fn touches(&self, start: u64, len: u64) -> bool {
-        self.0.iter().any(|&(other, end)| other < start + len && start < end)
-    }
-
     /// Whether there is none.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -118,10 +113,6 @@ mod tests {
             }
             inner.merge_into(&mut outer);
             assert!(inner.is_empty());
-            for start in 0..150 {
-                let expected = model[start..start + 7].contains(&true);
-                assert_eq!(outer.touches(start as u64, 7), expected, "seed {seed}");
-            }
             let mut bounds: Vec<u64> =
                 (0..2 * random.usize(..4)).map(|_| random.u64(..=160)).collect();
             bounds.sort_unstable();

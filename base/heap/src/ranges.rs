@@ -11,15 +11,13 @@
 
 use std::ops::Range;
 
-use adamant_medium::persist::Persist;
-
 use crate::error::Result;
 use crate::image::{Exclusive, Image};
 use crate::keyed::Keyed;
 use crate::marked::Finder;
 
 /// Bytes of a line.
-pub(crate) const LINE_BYTES: u64 = 64;
+const LINE_BYTES: u64 = 64;
 
 /// Lines that are put back while readers wait: some 100 microseconds.
 const RESTORED_PART: usize = 512;
@@ -142,19 +140,8 @@ impl Ranges {
         Ok(())
     }
 
-    /// Which bytes of the line at a heap offset are saved.
-    pub(crate) fn saved(&self, line_offset: u64) -> u64 {
-        self.lines.get(line_offset / LINE_BYTES).map_or(0, |known| known.saved)
-    }
-
-    /// Puts every saved byte back, and where memory is the medium begins to take it there. With
-    /// `gives_way`, readers that wait are let in now and then.
-    pub(crate) fn restore(
-        &mut self,
-        image: &mut Exclusive<'_>,
-        persist: Option<&dyn Persist>,
-        gives_way: bool,
-    ) -> Result<()> {
+    /// Puts every saved byte back. With `gives_way`, readers that wait are let in now and then.
+    pub(crate) fn restore(&mut self, image: &mut Exclusive<'_>, gives_way: bool) -> Result<()> {
         for (count, (line, known)) in self.lines.drain().enumerate() {
             if gives_way
                 && count % RESTORED_PART == RESTORED_PART - 1
@@ -166,9 +153,6 @@ impl Ranges {
             for (at, len) in (Spans { start: 0, left: known.saved }) {
                 let old = &known.old[at as usize..(at + len) as usize];
                 image.bytes_mut(line * LINE_BYTES + at, len)?.copy_from_slice(old);
-            }
-            if let Some(persist) = persist {
-                image.flush(persist, line * LINE_BYTES, LINE_BYTES);
             }
         }
         Ok(())
@@ -249,7 +233,7 @@ impl Ranges {
 
 /// The lines that a range, which is not empty, touches: heap offset of each, and one bit for each of its bytes that
 /// lies in the range.
-pub(crate) fn lines_of(offset: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
+fn lines_of(offset: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
     let end = offset + len;
     (offset / LINE_BYTES * LINE_BYTES..end).step_by(LINE_BYTES as usize).map(move |start| {
         let from = offset.max(start) - start;
@@ -262,13 +246,6 @@ pub(crate) fn lines_of(offset: u64, len: u64) -> impl Iterator<Item = (u64, u64)
 pub(crate) struct Spans {
     start: u64,
     left: u64,
-}
-
-impl Spans {
-    /// The runs of `mask`, one bit for each byte of the line at a heap offset.
-    pub(crate) fn new(start: u64, mask: u64) -> Self {
-        Self { start, left: mask }
-    }
 }
 
 impl Iterator for Spans {

@@ -19,10 +19,9 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use crate::seat::wait;
 use crate::sync::{
     AtomicU8, AtomicU32, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, in_total_order, nap,
-    sleep,
+    sleep, wait,
 };
 
 /// Slots of a heap. Of more threads those that meet in one go with the crowd. A writer looks at all that
@@ -290,12 +289,6 @@ impl Readers {
     pub(crate) fn are_waiting(&self) -> bool {
         self.brief.0.waiting.load(Ordering::Relaxed) > 0
             || self.long.0.waiting.load(Ordering::Relaxed) > 0
-    }
-
-    /// Which state the lock is in.
-    #[inline]
-    pub(crate) fn state(&self) -> u8 {
-        self.sign.0.state.load(Ordering::SeqCst)
     }
 
     /// Keeps readers out from now on, and waits until those inside have left; while a long one is
@@ -570,7 +563,7 @@ mod tests {
                 shared.change();
                 readers.open(OPEN);
             });
-            wait_until(&|| readers.state() == BRIEF_ONLY);
+            wait_until(&|| readers.sign.0.state.load(Ordering::SeqCst) == BRIEF_ONLY);
             let later = scope.spawn(|| {
                 let later = readers.enter_long(1);
                 assert!(later.is_early(), "let in by the first opening");

@@ -14,8 +14,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::journal::{Signal, Worker};
-use crate::journals::Journal;
+use crate::journal::{Opened, Signal, Worker};
 use crate::lent::Lent;
 use crate::pin::Pins;
 use crate::space::Space;
@@ -44,7 +43,7 @@ pub(crate) struct Recyclers {
 #[derive(Debug)]
 pub(crate) struct Ground {
     space: Arc<Space>,
-    journal: Arc<Journal>,
+    journal: Arc<Opened>,
     lent: Arc<Lent>,
     pins: Arc<Pins>,
 }
@@ -92,7 +91,7 @@ impl Recyclers {
 impl Ground {
     pub(crate) fn new(
         space: &Arc<Space>,
-        journal: &Arc<Journal>,
+        journal: &Arc<Opened>,
         lent: &Arc<Lent>,
         pins: &Arc<Pins>,
     ) -> Self {

@@ -121,15 +121,6 @@ impl Shares {
         std::mem::forget(self);
         release(kept, spare)
     }
-
-    /// Takes a share back, if it is one of these.
-    #[inline]
-    fn take_back(&mut self, share: Share) {
-        if share.0 == self.kept {
-            self.spare += 1;
-            std::mem::forget(share);
-        }
-    }
 }
 
 impl Drop for Shares {
@@ -244,25 +235,6 @@ impl Reservation {
         self.share.as_ref().is_some_and(|share| std::ptr::eq(share.space(), space))
     }
 
-    /// The block is somebody else's business now: a transaction's, or the readers'. Its share goes
-    /// to the desk's, if it has any.
-    #[inline]
-    pub(crate) fn hand_over(&mut self, shares: Option<&mut Shares>) {
-        self.len = 0;
-        self.let_go();
-        if let (Some(share), Some(shares)) = (self.share.take(), shares) {
-            shares.take_back(share);
-        }
-    }
-
-    /// The bytes get a record, in the hold of the image that the caller has.
-    #[inline]
-    pub(crate) fn mark(&self) {
-        if let Some(share) = &self.share {
-            share.space().image.mark(self.block, self.written_len() as u64);
-        }
-    }
-
     /// Nobody stores to the bytes any more.
     #[inline]
     fn let_go(&self) {
@@ -270,6 +242,33 @@ impl Reservation {
             written.let_go(self.block, self.place().bytes());
         }
     }
+}
+
+/// Blocks are somebody else's business now: a transaction's, or the readers'. To be called in the turn
+/// whose record names their bytes, or later.
+#[inline]
+pub(crate) fn hand_over(reservations: &mut [Reservation]) {
+    let mut shares: Option<(NonNull<Kept>, usize)> = None;
+    for reservation in reservations {
+        let Some(share) = reservation.share.take() else { continue };
+        let image = &share.space().image;
+        image.mark(reservation.block, reservation.written_len() as u64);
+        reservation.len = 0;
+        if let Some(written) = image.written() {
+            written.let_go(reservation.block, reservation.place().bytes());
+        }
+        // Those of one desk at once.
+        let kept = share.0;
+        std::mem::forget(share);
+        shares = match shares {
+            Some((known, count)) if known == kept => Some((known, count + 1)),
+            others => {
+                others.map(|(known, count)| release(known, count));
+                Some((kept, 1))
+            }
+        };
+    }
+    shares.map(|(kept, count)| release(kept, count));
 }
 
 impl Drop for Reservation {

@@ -1,13 +1,10 @@
 //! Reading what is left of a damaged heap, without changing it.
 //!
 //! Purpose: what `repair` stands on. The pool's pages are mapped as they are, the whole records of
-//! the log, or entries of the lanes, are laid over them in memory, and whatever lies on a page that
-//! is not what was written is refused. So what is read is what was committed, or an error.
+//! the log are laid over them in memory, and whatever lies on a page that is not what was written
+//! is refused. So what is read is what was committed, or an error.
 //! Invariants: no file is written. A page counts as lost if its checksum says so, unless the log
-//! replaces all of it, or a crash may have torn it and the log names it (as in recovery). Pages of
-//! the undo journal have no checksums: there one is lost if it may hold what was never committed, or
-//! a descriptor that breaks the rules, and a block must be allocated; that its bytes are what was
-//! written, readers have to prove.
+//! replaces all of it, or a crash may have torn it and the log names it (as in recovery).
 //! Thread safety: a `Salvage` is read by any thread; it never changes once it is open.
 
 use std::collections::BTreeSet;
@@ -23,18 +20,15 @@ use crate::access::{Read, part_of};
 use crate::check::{CheckReport, Checker, Finding, Reached};
 use crate::class::{ClassTable, initial_classes};
 use crate::error::{Error, Result};
-use crate::image::{Image, Mapping};
-use crate::journal::{Judged, Tail, identities, judge};
-use crate::journals::JournalKind;
-use crate::lanes;
+use crate::image::Image;
+use crate::journal::{Judged, Tail, grow_to_end, identities, judge, lay_over};
 use crate::layout::{
-    CLASS_TABLE_OFFSET, FIRST_PAGE, HEAD_BYTES, HEAP_BYTES_MAX, HeapRoot, INCOMPAT_UNDO_JOURNAL,
-    KIND_RUN, PAGE_BYTES, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE, ZONE_STRIDE, ZONE_SUMS_PAGES,
+    CLASS_TABLE_OFFSET, FIRST_PAGE, HEAD_BYTES, HEAP_BYTES_MAX, HeapRoot, KIND_RUN, LOG_NAME,
+    PAGE_BYTES, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE, ZONE_STRIDE, ZONE_SUMS_PAGES,
     ZONE_TABLE_PAGES, descriptor_offset, file_offset,
 };
-use crate::overlay::{grow_to_end, lay_over};
 use crate::place::Place;
-use crate::pool_file::PoolFile;
+use crate::pool_file::{PoolFile, find_pool};
 use crate::ptr::Ptr;
 
 /// A damaged heap, open for reading.
@@ -46,7 +40,6 @@ pub struct Salvage {
     lost: BTreeSet<u64>,
     file: PathBuf,
     findings: Vec<Finding>,
-    journal: JournalKind,
     blocks: Option<u64>,
     last_sequence: u64,
     records: u64,
@@ -55,36 +48,28 @@ pub struct Salvage {
 }
 
 impl Salvage {
-    /// Opens what is left of the heap in a directory. O(pool): every page is judged, by its
-    /// checksum under the redo journal, by the rules of the allocator under the undo journal.
+    /// Opens what is left of the heap in a directory. O(pool): every page is judged by its
+    /// checksum.
     ///
     /// # Errors
-    /// `Error::Unsupported` when the directory holds no pool, or one of a newer format,
+    /// `Error::Unsupported` when the directory holds no pool, or one of another format,
     /// `Error::Damaged` when not even its identity can be told; those of the medium, when the
     /// directory is locked among them.
     pub fn open(directory: &Arc<dyn Directory>) -> Result<Self> {
         let lock = directory.lock("lock")?;
-        let Some(file) = directory.open("pool")? else {
-            let what = "expected a file \"pool\" in here, found none; this is no store".into();
-            return Err(Error::Unsupported { file: directory.path().into(), what });
-        };
-        let log = directory.subdirectory("log")?;
+        let file = find_pool(directory.as_ref())?;
+        let log = directory.subdirectory(LOG_NAME)?;
         let mut findings = Vec::new();
         let pool = open_pool(&file, log.as_ref(), &mut findings)?;
-        let journal = JournalKind::of(&pool);
         let mut note = |error| findings.push(Finding::of(error, file.path()));
-        let pages = match journal {
-            JournalKind::Redo => pages_of_redo(&pool, log.as_ref(), &mut note)?,
-            JournalKind::Undo => pages_of_undo(&pool, log.as_ref(), &mut note)?,
-        };
-        let Pages { image, mut lost, last_sequence, records } = pages;
+        let Pages { image, mut lost, last_sequence, records } =
+            pages_of(&pool, log.as_ref(), &mut note)?;
         let classes = load_classes(&image, &lost, file.path(), &mut note)?;
-        // Where pages have checksums, what they say of structure is worth something if all are
-        // whole; then it is the rules that tell of a pool whose checksums were made to fit.
+        // What pages say of structure is worth something if all are whole; then it is the rules
+        // that tell of a pool whose checksums were made to fit.
         let is_whole = findings.is_empty() && !is_planted("R7.a-repair-trusts-checksums");
         let mut note = |error| findings.push(Finding::of(error, file.path()));
-        let report = (journal == JournalKind::Undo || is_whole)
-            .then(|| structure(&image, &classes, file.path(), &mut note));
+        let report = is_whole.then(|| structure(&image, &classes, file.path(), &mut note));
         let blocks = report.as_ref().map(|report| report.blocks);
         let found = report.map_or_else(Vec::new, |report| report.findings);
         // What a wrong descriptor says of its blocks is worth nothing, and its neighbours' little.
@@ -96,7 +81,6 @@ impl Salvage {
             lost,
             file: file.path().into(),
             findings,
-            journal,
             blocks,
             last_sequence,
             records,
@@ -104,14 +88,8 @@ impl Salvage {
         })
     }
 
-    /// The journal that the pool was made for. Under the undo journal pages have no checksums: what
-    /// is read there is what was written only as far as something else proves it.
-    pub fn journal(&self) -> JournalKind {
-        self.journal
-    }
-
-    /// Blocks that are allocated, extents included, where they were counted: under the undo
-    /// journal, and under the redo journal if nothing else is wrong.
+    /// Blocks that are allocated, extents included, where they were counted: if nothing else is
+    /// wrong.
     pub fn allocated_blocks(&self) -> Option<u64> {
         self.blocks
     }
@@ -180,12 +158,7 @@ impl Salvage {
         if self.refuse_lost(descriptor_offset(page), 1).is_err() {
             return Ok(None);
         }
-        let place = self.image.locate(&self.classes, block)?;
-        // Where no checksum proves the word that led here, it may lead to what was freed.
-        if self.journal == JournalKind::Undo && !self.image.is_allocated(&self.classes, place)? {
-            return Err(Error::InvalidPointer { offset: block, what: "is not allocated" });
-        }
-        Ok(Some(place))
+        Ok(Some(self.image.locate(&self.classes, block)?))
     }
 
     /// How many bytes a block has, and the ranges of them that can be read: those on no lost page.
@@ -269,7 +242,7 @@ impl Read for Salvage {
     fn prefetch(&self, _offset: u64) {}
 }
 
-/// The pages of a pool, with what its journal says of them laid over them.
+/// The pages of a pool, with what its log says of them laid over them.
 struct Pages {
     image: Image,
     /// Heap offsets of those that are not what was written.
@@ -278,12 +251,8 @@ struct Pages {
     records: u64,
 }
 
-/// Pages with checksums, and a log.
-fn pages_of_redo(
-    pool: &PoolFile,
-    log: &dyn Directory,
-    note: &mut dyn FnMut(Error),
-) -> Result<Pages> {
+/// Judges the pages, and lays the log over them.
+fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -> Result<Pages> {
     let file = pool.file();
     let mut lost = BTreeSet::new();
     pool.verify(|| (), &mut |offset, error| {
@@ -296,7 +265,7 @@ fn pages_of_redo(
         }
         Ok(())
     })?;
-    let image = Image::map(file, Mapping::Private, pool.pages_backed(), HEAP_BYTES_MAX, false)?;
+    let image = Image::map(file, pool.pages_backed(), HEAP_BYTES_MAX, false)?;
     let pages = newest.map_or(0, |newest| newest.pages.get());
     if image.pages() < pages {
         // What the cut took is zero in memory, and lost unless the log has it.
@@ -315,24 +284,6 @@ fn pages_of_redo(
     let last_sequence = tails.last().map_or(applied, Tail::last_sequence);
     let records = tails.iter().map(Tail::records).sum();
     Ok(Pages { image, lost, last_sequence, records })
-}
-
-/// Pages without checksums, and lanes. What a cut took lies beyond the heap, and is refused there.
-fn pages_of_undo(
-    pool: &PoolFile,
-    log: &dyn Directory,
-    note: &mut dyn FnMut(Error),
-) -> Result<Pages> {
-    let file = pool.file();
-    let image = Image::map(file, Mapping::Private, pool.pages_backed(), HEAP_BYTES_MAX, false)?;
-    let laid = lanes::lay_over(pool.uuid(), log, &image, note)?;
-    let mut lost = BTreeSet::new();
-    for (offset, len) in laid.doubtful {
-        let first = offset - offset % PAGE_BYTES;
-        lost.extend((first..offset + len).step_by(PAGE_BYTES as usize));
-    }
-    let records = laid.records + laid.undone;
-    Ok(Pages { image, lost, last_sequence: laid.last_sequence, records })
 }
 
 /// Heap offset of the page of descriptors that lies at an offset of the pool file, if one does.
@@ -375,15 +326,10 @@ fn open_pool(
         Err(error) => error,
     };
     if matches!(error, Error::Unsupported { .. }) && PoolFile::has_magic(file.as_ref())? {
-        // Of a newer version, say: not damaged.
+        // Of another version: not damaged.
         return Err(error);
     }
-    let mut pool = PoolFile::open_headless(file, &identities(log)?, 0)?;
-    if pool.is_none() {
-        let identity = lanes::identity(log)?;
-        pool = PoolFile::open_headless(file, identity.as_slice(), INCOMPAT_UNDO_JOURNAL)?;
-    }
-    let Some(pool) = pool else { return Err(error) };
+    let Some(pool) = PoolFile::open_headless(file, &identities(log)?)? else { return Err(error) };
     findings.push(Finding::of(error, file.path()));
     Ok(pool)
 }

@@ -1,6 +1,6 @@
 //! A lock that is let go of by a plain store.
 //!
-//! Purpose: what a thread mostly has to itself, such as its lane. To let go of a mutex is a second
+//! Purpose: what a thread mostly has to itself, such as its desk. To let go of a mutex is a second
 //! locked instruction, which looks for sleepers: some 5 ns, a twentieth of a small commit. Here
 //! nobody sleeps: who finds a seat taken goes to another one, or yields until it is free.
 //! Invariants: what is in it is touched by nobody but who has it.
@@ -13,10 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::MutexGuard;
 
-use crate::sync::yield_now;
-
-/// Looks at a seat that is taken between two times that this thread lets others run.
-const LOOKS: u32 = if cfg!(loom) { 1 } else { 32 };
+use crate::sync::wait;
 
 /// The lock, and what it guards.
 #[derive(Debug, Default)]
@@ -54,17 +51,6 @@ impl<T> Seat<T> {
             wait(|| !self.taken.load(Ordering::Relaxed));
         }
     }
-}
-
-/// Looks a while whether something has happened, then lets others run.
-pub(crate) fn wait(has_happened: impl Fn() -> bool) {
-    for _ in 0..LOOKS {
-        if has_happened() {
-            return;
-        }
-        std::hint::spin_loop();
-    }
-    yield_now();
 }
 
 /// The seat, held; dropping this lets go of it. As the guard of a mutex it stays on its thread, and can

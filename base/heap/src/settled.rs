@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::image::Image;
-use crate::journals::Journal;
 use crate::layout::{PAGE_BYTES, TABLE_BASE, ZONE_PAGES, ZONE_TABLE_PAGES, descriptor_offset};
+use crate::pool_file::PoolFile;
 use crate::zones::Zones;
 
 /// Words of the bits of a zone: its data pages, then the pages of its descriptors.
@@ -88,18 +88,18 @@ impl Settled {
     /// `Error::Damaged` naming the page; those of the medium.
     pub(crate) fn verify(
         &self,
-        journal: &Journal,
+        pool: &PoolFile,
         image: &Image,
         offset: u64,
         len: u64,
     ) -> Result<()> {
-        if !journal.has_sums() || is_planted("R7.no-page-is-judged-when-first-loaded") {
+        if is_planted("R7.no-page-is-judged-when-first-loaded") {
             return Ok(());
         }
         let mut page = offset - offset % PAGE_BYTES;
         while page < offset + len {
             if !self.is_settled(page) {
-                self.verify_one(journal, image, page)?;
+                self.verify_one(pool, image, page)?;
             }
             page += PAGE_BYTES;
         }
@@ -107,10 +107,10 @@ impl Settled {
     }
 
     #[cold]
-    fn verify_one(&self, journal: &Journal, image: &Image, page: u64) -> Result<()> {
+    fn verify_one(&self, pool: &PoolFile, image: &Image, page: u64) -> Result<()> {
         let _verifying = self.verifying.lock();
         if !self.is_settled(page) {
-            journal.verify_page(page, &image.copy_page(page)?)?;
+            pool.verify_page(page, &image.copy_page(page)?)?;
             self.settle(page, PAGE_BYTES);
         }
         Ok(())
@@ -121,12 +121,12 @@ impl Settled {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FirstTouch<'h> {
     settled: &'h Settled,
-    journal: &'h Journal,
+    pool: &'h PoolFile,
 }
 
 impl<'h> FirstTouch<'h> {
-    pub(crate) fn new(settled: &'h Settled, journal: &'h Journal) -> Self {
-        Self { settled, journal }
+    pub(crate) fn new(settled: &'h Settled, pool: &'h PoolFile) -> Self {
+        Self { settled, pool }
     }
 
     /// Verifies the descriptor of the block at `offset`, before it is believed.
@@ -136,13 +136,13 @@ impl<'h> FirstTouch<'h> {
         if page >= image.pages() {
             return Ok(());
         }
-        self.settled.verify(self.journal, image, descriptor_offset(page), 1)
+        self.settled.verify(self.pool, image, descriptor_offset(page), 1)
     }
 
     /// Verifies a block.
     #[inline]
     pub(crate) fn block(&self, image: &Image, offset: u64, len: u64) -> Result<()> {
-        self.settled.verify(self.journal, image, offset, len)
+        self.settled.verify(self.pool, image, offset, len)
     }
 }
 

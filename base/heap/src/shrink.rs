@@ -2,11 +2,10 @@
 //!
 //! Purpose: the reverse of growth. The file becomes as short as the last chunk in use allows, and
 //! whole free chunks before it become holes.
-//! Invariants: the pages are free, so nothing in memory or on the medium refers to them: no block, no
-//! reservation, nothing that a pin keeps (that is retired, not free). All that ever wrote to them
-//! is retired before the medium changes: by a checkpoint, which under the redo journal takes what is
-//! said here to the pool as well, in the log's order, and under the undo journal raises the watermark
-//! above all entries. A hole is backed again before it is handed out (`supply.rs`).
+//! Invariants: the pages are free, so nothing in memory or on the medium refers to them: no block,
+//! no reservation, nothing that a pin keeps (that is retired, not free). All that ever wrote to
+//! them is retired before the medium changes: by a checkpoint, which takes what is said here to the
+//! pool as well, in the log's order. A hole is backed again before it is handed out (`supply.rs`).
 //! Thread safety: whoever shrinks has the image to itself, and holds the arena's lock throughout, so
 //! nobody reserves, grows or commits.
 //!
@@ -81,7 +80,7 @@ impl Heap {
             let kept_bytes = log_bytes();
             // Nobody reserves or publishes without a transaction either.
             let _arena = self.space.arena();
-            self.journal.give_log_back(kept_bytes)
+            self.journal.writable()?.give_log_back(kept_bytes)
         })?;
         Ok(Shrunk { log_bytes_released, ..shrunk })
     }
@@ -97,7 +96,7 @@ impl Heap {
 
     fn give_back_with(&self, prepare: impl FnOnce(&mut Writer)) -> Result<Shrunk> {
         self.refuse_child()?;
-        self.journal.wait_for_space()?;
+        self.journal.writable()?.wait_for_space()?;
         // Most of the log, while nobody waits.
         self.checkpoint()?;
         self.alone(|_, image, writer| {
@@ -123,18 +122,19 @@ impl Heap {
     pub fn give_back_log<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         self.refuse_child()?;
         // Most of the log, while nobody waits.
-        self.journal.checkpoint_held(&self.space.image)?;
-        let bytes = self.journal.stats().log_allocated_bytes;
+        let journal = self.journal.writable()?;
+        journal.checkpoint_held()?;
+        let bytes = journal.stats().log_allocated_bytes;
         let given = self.alone(|_, _, _| {
             // Nobody reserves or publishes without a transaction either.
             let _arena = self.space.arena();
-            self.journal.give_back_log()
+            journal.give_back_log()
         })?;
         let done = work();
         drop(given);
         // First of all the log gets what there is, for the next time; as far as there is room for
         // it.
-        let _ = self.journal.keep_log(bytes.saturating_sub(LOG_LEAST_BYTES));
+        let _ = journal.keep_log(bytes.saturating_sub(LOG_LEAST_BYTES));
         Ok(done)
     }
 }
@@ -162,13 +162,13 @@ impl Supply<'_> {
             self.space.settled.settle(start * PAGE_BYTES, (end - start) * PAGE_BYTES);
         }
         // The checkpoint must lie behind all that names pages which are cut off.
-        self.journal.checkpoint_held(image)?;
-        self.journal.punch(&plan.holes)?;
+        let journal = self.journal.writable()?;
+        journal.checkpoint_held()?;
         if plan.pages < before {
             image.cut(plan.pages)?;
             // Growth backs what it adds by itself.
             arena.holes.remove(plan.pages, before);
-            self.journal.truncate(plan.pages)?;
+            journal.truncate(plan.pages)?;
         }
         let punched: u64 = plan.holes.iter().map(|(start, end)| end - start).sum();
         Ok(Shrunk {
@@ -182,7 +182,7 @@ impl Supply<'_> {
         let tail = arena.free_tail().max(FIRST_PAGE);
         let pages = tail.next_multiple_of(CHUNK_PAGES).min(self.space.image.pages());
         let mut holes = arena.free_chunks(tail);
-        if !holes.is_empty() && !self.journal.can_punch()? {
+        if !holes.is_empty() && !self.journal.writable()?.can_punch()? {
             holes.clear();
         }
         Ok(Plan { tail, pages, holes })
@@ -197,20 +197,19 @@ impl Supply<'_> {
             arena.record.bytes(ROOT_PAGES_END, &plan.tail.to_le_bytes());
         }
         for &(start, end) in &plan.holes {
-            self.journal.put_hole(&mut arena.record, start, end - start);
+            arena.record.hole(start * PAGE_BYTES, (end - start) * PAGE_BYTES);
         }
         if plan.pages < before {
             // Their sums stay where they are when they are cut off, and must be those of zeros when
             // they come back. All of them: the end may have been lower once than what was used.
-            self.journal.put_hole(&mut arena.record, plan.pages, before - plan.pages);
+            arena.record.hole(plan.pages * PAGE_BYTES, (before - plan.pages) * PAGE_BYTES);
         }
         if !arena.record.is_empty() {
-            let appended = self.journal.append(&arena.record, image)?;
+            self.journal.writable()?.append(&arena.record)?;
             if is_lower {
                 self.space.settled.settle(ROOT_PAGES_END, 8);
                 image.store_word(ROOT_PAGES_END, plan.tail)?;
             }
-            self.journal.applied(appended, &arena.record, image);
         }
         arena.cut(plan.tail);
         Ok(())

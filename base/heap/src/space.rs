@@ -13,7 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::arena::{Arena, Retired};
 use crate::class::ClassTable;
 use crate::image::Image;
-use crate::journal::{Holds, RecordBuilder};
+use crate::journal::Holds;
 use crate::layout::PAGE_BYTES;
 use crate::marked::Word;
 use crate::place::Place;
@@ -25,7 +25,7 @@ pub(crate) struct Space {
     pub(crate) image: Image,
     pub(crate) classes: ClassTable,
     pub(crate) settled: Settled,
-    /// Extents whose bytes the file does not get, under the redo journal.
+    /// Extents whose bytes the file does not get.
     holds: Arc<Holds>,
     arena: Mutex<Arena>,
     /// How much waits in the arena to become reusable. A hint that spares a commit the
@@ -41,16 +41,15 @@ impl Space {
         image: Image,
         classes: ClassTable,
         settled: Settled,
-        holds: Option<&Arc<Holds>>,
+        holds: Arc<Holds>,
         pages_end: u64,
-        record: RecordBuilder,
     ) -> Self {
-        let arena = Mutex::new(Arena::new(&classes, pages_end, image.pages(), record));
+        let arena = Mutex::new(Arena::new(&classes, pages_end, image.pages()));
         Self {
             image,
             classes,
             settled,
-            holds: holds.map(Arc::clone).unwrap_or_default(),
+            holds,
             arena,
             waiting: AtomicUsize::new(0),
             short: AtomicBool::new(false),

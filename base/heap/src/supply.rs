@@ -20,7 +20,7 @@ use crate::arena::{Arena, CHUNK_PAGES};
 use crate::class::{Class, ClassId};
 use crate::error::{Error, Result};
 use crate::image::Exclusive;
-use crate::journals::{Appended, Journal};
+use crate::journal::Opened;
 use crate::layout::{
     CLASS_COUNT_MAX, CLASS_TABLE_OFFSET, ClassEntry, DESCRIPTOR_BYTES, Descriptor, FLAG_OPEN,
     HEAP_BYTES_MAX, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES,
@@ -50,11 +50,11 @@ fn growth_step(pages: u64) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Supply<'h> {
     pub(crate) space: &'h Space,
-    pub(crate) journal: &'h Journal,
+    pub(crate) journal: &'h Opened,
     pub(crate) lent: &'h Lent,
 }
 
-impl<'h> Supply<'h> {
+impl Supply<'_> {
     /// Reserves a block of at least `bytes` bytes with a shard: its heap offset and its place.
     /// O(1) from a run with free blocks.
     ///
@@ -187,7 +187,7 @@ impl<'h> Supply<'h> {
         if !shape.bitmap_in_descriptor {
             // R7: allocator pages are verified when first loaded. What this process has changed
             // was either verified before or is verified by the applier, which reads the old page.
-            settled.verify(self.journal, image, run * PAGE_BYTES, 1)?;
+            settled.verify(self.journal.pool(), image, run * PAGE_BYTES, 1)?;
         }
         let is_open = image.descriptor(run)?.flags & FLAG_OPEN != 0;
         arena.load_run(run, class, shape, is_open, |word| image.bitmap_word(run, shape, word))
@@ -270,7 +270,7 @@ impl<'h> Supply<'h> {
             let word = descriptor(back, 0).word();
             arena.record.bytes(descriptor_offset(run + back), &word.to_le_bytes());
         }
-        let appended = self.append(arena, run, pages)?;
+        self.append(arena, run, pages)?;
         let Space { image, settled, .. } = self.space;
         settled.settle(run * PAGE_BYTES, 1);
         for word in 0..bitmap_words as u64 {
@@ -281,7 +281,6 @@ impl<'h> Supply<'h> {
         for back in 0..pages {
             image.store_word(descriptor_offset(run + back), descriptor(back, flags).word())?;
         }
-        self.journal.applied(appended, &arena.record, image);
         arena.add_run(run, class, shape, is_open);
         Ok(run)
     }
@@ -299,8 +298,7 @@ impl<'h> Supply<'h> {
         if page + pages > arena.pages_end {
             arena.record.clear();
             self.add_end(&mut arena, page + pages);
-            let appended = self.append(&mut arena, page, pages)?;
-            self.journal.applied(appended, &arena.record, &self.space.image);
+            self.append(&mut arena, page, pages)?;
         }
         Ok(page)
     }
@@ -310,7 +308,7 @@ impl<'h> Supply<'h> {
     fn refusal(self, bytes: u64) -> Error {
         Error::Medium(MediumError::OutOfSpace {
             operation: "reserve a block in",
-            path: self.journal.pool().path().into(),
+            path: self.journal.pool().file().path().into(),
             bytes,
             source: std::io::ErrorKind::StorageFull.into(),
         })
@@ -325,20 +323,18 @@ impl<'h> Supply<'h> {
 
     /// Appends the arena's record, which is about pages that were taken; they are given back if
     /// that fails. The rest of what it says is the caller's to apply.
-    fn append(self, arena: &mut Arena, start: u64, pages: u64) -> Result<Appended<'h>> {
-        let appended = match self.journal.append(&arena.record, &self.space.image) {
-            Ok(appended) => appended,
-            Err(error) => {
-                arena.give_pages(start, pages);
-                return Err(error);
-            }
-        };
+    fn append(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
+        let appended = self.journal.writable().and_then(|journal| journal.append(&arena.record));
+        if let Err(error) = appended {
+            arena.give_pages(start, pages);
+            return Err(error);
+        }
         if start + pages > arena.pages_end {
             arena.pages_end = start + pages;
             self.space.settled.settle(ROOT_PAGES_END, 8);
             self.space.image.store_word(ROOT_PAGES_END, arena.pages_end)?;
         }
-        Ok(appended)
+        Ok(())
     }
 
     /// Makes reusable what was freed by commits up to `released`: no pin looks at it any more. What
@@ -393,11 +389,10 @@ impl<'h> Supply<'h> {
                 arena.record.bytes(descriptor_offset(page), &[0; DESCRIPTOR_BYTES as usize]);
             }
         }
-        let appended =
-            if found.is_empty() { None } else { self.journal.append(&arena.record, image).ok() };
-        let has_failed = appended.is_none() && !found.is_empty();
+        let append = || self.journal.writable()?.append(&arena.record);
+        let has_failed = !found.is_empty() && append().is_err();
         for (run, class) in found.drain(..) {
-            if appended.is_none() {
+            if has_failed {
                 arena.keep_emptied(run);
                 continue;
             }
@@ -406,9 +401,6 @@ impl<'h> Supply<'h> {
                 debug_assert!(stored.is_ok(), "descriptors of known runs exist");
             }
             arena.remove_run(run, run_pages(class));
-        }
-        if let Some(appended) = appended {
-            self.journal.applied(appended, &arena.record, image);
         }
         arena.unmaking = found;
         has_more && !has_failed
@@ -450,9 +442,10 @@ impl<'h> Supply<'h> {
             let first = (start - start % CHUNK_PAGES).max(hole);
             let needed = end.next_multiple_of(CHUNK_PAGES).min(hole_end);
             let wanted = (first + step).next_multiple_of(CHUNK_PAGES).clamp(needed, hole_end);
-            let backed = match self.journal.back(first, wanted - first) {
+            let journal = self.journal.writable()?;
+            let backed = match journal.back(first, wanted - first) {
                 Err(error) if error.is_out_of_space() && wanted > needed => {
-                    self.journal.back(first, needed - first)?;
+                    journal.back(first, needed - first)?;
                     needed
                 }
                 result => result.map(|()| wanted)?,
@@ -481,7 +474,7 @@ impl<'h> Supply<'h> {
         let Space { image, classes, settled, .. } = self.space;
         let table = descriptor_offset(start);
         let table_len = (end - start) * DESCRIPTOR_BYTES;
-        settled.verify(self.journal, image, table, table_len)?;
+        settled.verify(self.journal.pool(), image, table, table_len)?;
         arena.boot(zone, classes, image)
     }
 
@@ -503,14 +496,13 @@ impl<'h> Supply<'h> {
         arena.record.clear();
         arena.record.bytes(ROOT_CLASS_COUNT, &(count + 1).to_le_bytes());
         arena.record.bytes(at, entry.as_bytes());
-        let appended = self.journal.append(&arena.record, image)?;
+        self.journal.writable()?.append(&arena.record)?;
         settled.settle(ROOT_CLASS_COUNT, 8);
         settled.settle(at, size_of::<ClassEntry>() as u64);
         for (word, bytes) in (at..).step_by(8).zip(entry.as_bytes().chunks_exact(8)) {
             image.store_word(word, bytes.try_into().map_or(0, u64::from_le_bytes))?;
         }
         image.store_word(ROOT_CLASS_COUNT, count + 1)?;
-        self.journal.applied(appended, &arena.record, image);
         let id = classes.add(entry).ok_or(Error::Misuse { what: "the class table is full" })?;
         arena.add_class(count as u8);
         Ok(id)
@@ -525,9 +517,10 @@ impl<'h> Supply<'h> {
         let wanted = needed.max((image.pages() + step).next_multiple_of(CHUNK_PAGES));
         image.need_addresses(needed)?;
         let wanted = wanted.min(image.pages_max());
-        match self.journal.grow(wanted) {
+        let journal = self.journal.writable()?;
+        match journal.grow(wanted) {
             Err(error) if error.is_out_of_space() && wanted > needed => {
-                self.journal.grow(needed)?;
+                journal.grow(needed)?;
                 image.grow(needed)
             }
             result => {

@@ -1,8 +1,8 @@
 //! The locks and atomics of what loom looks into, in one place so that it can stand in for them.
 //!
-//! Purpose: `RUSTFLAGS="--cfg loom" cargo test -p adamant-heap --lib every_order` explores the orders in
-//! which lanes take numbers, writers take turns, and threads go through the gate of the image, as readers
-//! and otherwise, and pin what they see.
+//! Purpose: `RUSTFLAGS="--cfg loom" cargo test -p adamant-heap --lib every_order` explores the
+//! orders in which writers take turns, and threads go through the gate of the image, as readers and
+//! otherwise, and pin what they see.
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{
@@ -12,31 +12,39 @@ pub(crate) use std::sync::atomic::{
 pub(crate) use std::thread::yield_now;
 
 #[cfg(not(loom))]
-pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
+pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 
+#[cfg(loom)]
+pub(crate) use loom::sync::MutexGuard;
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 #[cfg(loom)]
-pub(crate) use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
-#[cfg(loom)]
 pub(crate) use loom::thread::yield_now;
 
 #[cfg(loom)]
-pub(crate) use stand_ins::{Condvar, Mutex, RwLock};
+pub(crate) use stand_ins::{Condvar, Mutex};
 
 /// Loom's locks as the other ones are called: nobody panics while having them.
 #[cfg(loom)]
 mod stand_ins {
-    use super::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+    use super::MutexGuard;
 
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(loom::sync::Mutex::new(value))
+        }
+
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().expect("no panic")
+        }
+
+        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            self.0.try_lock().ok()
         }
     }
 
@@ -56,23 +64,20 @@ mod stand_ins {
             self.0.wait(guard).expect("no panic")
         }
     }
+}
 
-    #[derive(Debug, Default)]
-    pub(crate) struct RwLock<T>(loom::sync::RwLock<T>);
+/// Looks at what is about to happen between two times that this thread lets others run.
+const LOOKS: u32 = if cfg!(loom) { 1 } else { 32 };
 
-    impl<T> RwLock<T> {
-        pub(crate) fn read(&self) -> RwLockReadGuard<'_, T> {
-            self.0.read().expect("no panic")
+/// Looks a while whether something has happened, then lets others run.
+pub(crate) fn wait(has_happened: impl Fn() -> bool) {
+    for _ in 0..LOOKS {
+        if has_happened() {
+            return;
         }
-
-        pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
-            self.0.write().expect("no panic")
-        }
-
-        pub(crate) fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
-            self.0.try_write().ok()
-        }
+        std::hint::spin_loop();
     }
+    yield_now();
 }
 
 /// Sleeps until it is told of a change, and lets go of the lock meanwhile.

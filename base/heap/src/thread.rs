@@ -1,6 +1,6 @@
 //! Numbers of threads.
 //!
-//! Purpose: tell threads apart that want a place each, such as a desk, a lane or a slot of a reader.
+//! Purpose: tell threads apart that want a place each, such as a desk or a slot of a reader.
 //! Thread safety: any thread. Not state of any heap: two heaps that see the same numbers do not meet
 //! in them.
 

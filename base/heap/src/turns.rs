@@ -26,6 +26,11 @@ const LOOKS: u32 = if cfg!(loom) { 1 } else { 32 };
 /// Pauses of the processor between two looks: a thread that comes back at once has a few turns in
 /// a row, with what it works on still in its cache.
 const PAUSES: u32 = if cfg!(loom) { 0 } else { 32 };
+/// Pauses in which others may do what a turn is wanted for, before it is tried for: about a microsecond.
+const PATIENCE: u32 = if cfg!(loom) { 0 } else { 64 };
+/// Pauses between two looks whether what is waited for was done by others: that takes them less than
+/// a look's time.
+const PAUSES_DONE: u32 = 4;
 /// After so many turns a sleeper is woken although others wait awake, about every 0.5 ms: so none
 /// sleeps much longer than that for each one before it.
 const TURNS_FAIR: u32 = if cfg!(loom) { u32::MAX } else { 256 };
@@ -104,38 +109,40 @@ impl<T> Turns<T> {
     #[inline]
     pub(crate) fn wait(&self) -> Turn<'_, T> {
         if !self.take() {
-            self.wait_long();
+            self.wait_long(None, || false);
         }
         Turn(self, PhantomData)
     }
 
+    /// A turn, if nobody has one.
+    #[inline]
+    pub(crate) fn try_wait(&self) -> Option<Turn<'_, T>> {
+        self.take().then(|| Turn(self, PhantomData))
+    }
+
     /// Waits for a turn, but not for longer; `None` if others have had it so long.
     pub(crate) fn wait_within(&self, longest: Duration) -> Option<Turn<'_, T>> {
-        if self.take() || !longest.is_zero() && self.wait_until(Instant::now() + longest) {
+        let end = |longest| Some(Instant::now() + longest);
+        if self.take() || !longest.is_zero() && self.wait_long(end(longest), || false) {
             return Some(Turn(self, PhantomData));
         }
         None
     }
 
-    #[cold]
-    fn wait_until(&self, end: Instant) -> bool {
-        self.awake.fetch_add(1, Ordering::SeqCst);
-        let mut is_late = false;
-        loop {
-            let has_turn = self.look();
-            if has_turn || is_late || is_over(end) {
-                self.awake.fetch_sub(1, Ordering::SeqCst);
-                if !has_turn {
-                    self.wake_in_its_place();
-                }
-                return has_turn;
+    /// Waits for a turn, or until others have done what it was wanted for; `None` then. It may be done
+    /// by the time that this has one: who sleeps is not woken for that.
+    pub(crate) fn wait_unless(&self, is_done: impl Fn() -> bool) -> Option<Turn<'_, T>> {
+        // Whoever has the turn mostly comes back at once: then two are done for little more than one.
+        for _ in 0..PATIENCE {
+            if is_done() {
+                return None;
             }
-            match self.sleep(Some(end)) {
-                Slept::HasTurn => return true,
-                Slept::Woken => {}
-                Slept::Late => is_late = true,
-            }
+            std::hint::spin_loop();
         }
+        if self.take() || self.wait_long(None, is_done) {
+            return Some(Turn(self, PhantomData));
+        }
+        None
     }
 
     /// For one who was awake and gives up: the end of a turn may have counted on it to take the
@@ -151,24 +158,35 @@ impl<T> Turns<T> {
         }
     }
 
+    #[inline]
     fn take(&self) -> bool {
         !self.taken.load(Ordering::Relaxed)
             && self.taken.compare_exchange(false, true, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
     #[cold]
-    fn wait_long(&self) {
+    fn wait_long(&self, end: Option<Instant>, is_done: impl Fn() -> bool) -> bool {
         self.awake.fetch_add(1, Ordering::SeqCst);
-        while !self.look() {
-            if let Slept::HasTurn = self.sleep(None) {
-                return;
+        let mut is_late = false;
+        loop {
+            let has_turn = self.look(&is_done);
+            if has_turn || is_late || is_done() || end.is_some_and(is_over) {
+                self.awake.fetch_sub(1, Ordering::SeqCst);
+                if !has_turn {
+                    self.wake_in_its_place();
+                }
+                return has_turn;
+            }
+            match self.sleep(end) {
+                Slept::HasTurn => return true,
+                Slept::Woken => {}
+                Slept::Late => is_late = true,
             }
         }
-        self.awake.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Tries for a turn for a while.
-    fn look(&self) -> bool {
+    /// Tries for a turn for a while, or until it is not needed.
+    fn look(&self, is_done: &impl Fn() -> bool) -> bool {
         let looks = match self.looks.load(Ordering::Relaxed) {
             0 => self.count_looks(),
             looks => looks,
@@ -177,7 +195,10 @@ impl<T> Turns<T> {
             if self.take() {
                 return true;
             }
-            for _ in 0..PAUSES {
+            for pause in 0..PAUSES {
+                if pause % PAUSES_DONE == 0 && is_done() {
+                    return false;
+                }
                 std::hint::spin_loop();
             }
         }

@@ -7,9 +7,7 @@
 //! Lock order: writer, then image, then those of `space.rs`.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use adamant_wire::le::u64_at;
 use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -19,20 +17,14 @@ use crate::blocks::{Blocks, object};
 use crate::class::{ClassId, HEADER_BYTES};
 use crate::error::{Error, Result};
 use crate::image::{Exclusive, root_offset};
-use crate::lanes::Undo;
-use crate::layout::{DIRECTORY_ROOT, ROOT_COUNT, ROOT_OFFSET, ROOT_WORDS};
+use crate::layout::DIRECTORY_ROOT;
 use crate::marked::Word;
-use crate::place::{Original, Place};
+use crate::place::{InRun, Place};
 use crate::ptr::Ptr;
-use crate::reservation::Reservation;
-use crate::shadow::Shadow;
+use crate::reservation::{Reservation, hand_over};
 use crate::supply::Supply;
 use crate::turns::Turn;
 use crate::writer::{Hook, Level, Writer};
-
-/// The words of the roots, as if they were a block.
-const ROOTS: u64 = ROOT_OFFSET + ROOT_WORDS;
-const ROOTS_BYTES: u64 = 8 * ROOT_COUNT as u64;
 
 /// A heap transaction. Reads see its own writes.
 #[derive(Debug)]
@@ -42,21 +34,11 @@ pub struct Transaction<'h> {
     /// Let go of before the turn ends: who has the next one would wait for it.
     pub(crate) image: Exclusive<'h>,
     pub(crate) writer: Turn<'h, Writer>,
-    /// Undo journal: what saves the old bytes of what is changed in place.
-    pub(crate) undo: Option<Undo<'h>>,
-    /// Whether a savepoint put bytes back in place that undo entries protect: flushed, not fenced.
-    pub(crate) has_put_back: bool,
     pub(crate) depth: usize,
     pub(crate) done: bool,
     /// The block that was written last and its bytes, unless this transaction reserved it: a node
     /// is mostly written several times in a row. It stays a block until the transaction has ended.
     pub(crate) last: (u64, u64),
-    /// Undo journal: the block that was written last and its copy in the innermost level.
-    pub(crate) last_copy: (u64, Option<Shadow>),
-    /// Looks at blocks while there were copies. Some may be missing: several threads may look.
-    pub(crate) looks: AtomicU64,
-    /// Undo journal: whether it changes small blocks in place, too, and has no copies.
-    pub(crate) is_in_place: bool,
     /// The block that was reserved last, which is mostly written next.
     newest: (u64, Place),
     /// Whether it lets readers in: then what it changes is copied before.
@@ -72,23 +54,15 @@ impl<'h> Transaction<'h> {
         writer: Turn<'h, Writer>,
         image: Exclusive<'h>,
     ) -> Self {
-        let newest = (0, Place::Extent { page: 0, pages: 0 });
-        let (undo, last, last_copy) = (None, (0, 0), (0, None));
-        let (depth, done, has_put_back) = (0, false, false);
         Self {
             blocks,
             supply,
             writer,
             image,
-            undo,
-            has_put_back,
-            depth,
-            done,
-            last,
-            last_copy,
-            looks: AtomicU64::new(0),
-            is_in_place: false,
-            newest,
+            depth: 0,
+            done: false,
+            last: (0, 0),
+            newest: (0, Place::Extent { page: 0, pages: 0 }),
             lets_in: false,
             copied: Before::default(),
         }
@@ -107,12 +81,9 @@ impl<'h> Transaction<'h> {
         E: From<Error>,
     {
         self.depth += 1;
-        self.last_copy.1 = None;
         if self.writer.levels.len() == self.depth {
             self.writer.levels.push(Level::default());
         }
-        let depth = self.depth;
-        self.writer.levels[depth].shadows_mark = self.writer.shadows.mark();
         let mut savepoint = Savepoint { transaction: self, merged: false };
         let result = work(&mut savepoint)?;
         savepoint.merge();
@@ -134,10 +105,7 @@ impl<'h> Transaction<'h> {
 
     /// The word of root `index`; 0 when it was never set.
     pub fn root(&self, index: usize) -> u64 {
-        match self.shadow(Original::roots(ROOTS, ROOTS_BYTES)) {
-            Some(roots) => u64_at(roots, 8 * index).unwrap_or(0),
-            None => self.image.root(index),
-        }
+        self.image.root(index)
     }
 
     /// Sets the word of root `index`.
@@ -157,27 +125,11 @@ impl<'h> Transaction<'h> {
     pub(crate) fn set_root_word(&mut self, index: usize, value: u64) -> Result<()> {
         let offset = root_offset(index)?;
         self.keep_roots();
-        let bytes = match self.supply.journal.lanes() {
-            None => self.track(offset, 8, true)?,
-            Some(lanes) => {
-                let roots = Some(Original::roots(ROOTS, ROOTS_BYTES));
-                self.write_planned(lanes, ROOTS, roots, (offset - ROOTS, 8), false)?
-            }
-        };
-        bytes.copy_from_slice(&value.to_le_bytes());
-        Ok(())
-    }
-
-    /// `len` bytes of a block or a root for writing, saved first, and noted for the record if `log`
-    /// says so.
-    pub(crate) fn track(&mut self, offset: u64, len: u64, log: bool) -> Result<&mut [u8]> {
-        if len == 0 {
-            return Ok(&mut []);
-        }
         let depth = self.depth;
-        self.writer.levels[depth].ranges.declare(&self.image, offset, len, log)?;
-        self.supply.space.settled.settle(offset, len);
-        self.image.bytes_mut(offset, len)
+        self.writer.levels[depth].ranges.declare(&self.image, offset, 8, true)?;
+        self.supply.space.settled.settle(offset, 8);
+        self.image.bytes_mut(offset, 8)?.copy_from_slice(&value.to_le_bytes());
+        Ok(())
     }
 
     /// Reserves a block of at least `bytes` bytes. O(1) from a run with free blocks.
@@ -213,8 +165,7 @@ impl<'h> Transaction<'h> {
             return Err(Error::Misuse { what: "a reservation is published once, in its own heap" });
         }
         let (place, written) = (reservation.place(), reservation.written_len() as u64);
-        reservation.mark();
-        reservation.hand_over(None);
+        hand_over(std::slice::from_mut(&mut reservation));
         let depth = self.depth;
         let fresh = &mut self.writer.levels[depth].fresh;
         fresh.insert(place);
@@ -254,21 +205,20 @@ impl<'h> Transaction<'h> {
             return;
         }
         let depth = self.depth;
-        self.last_copy.1 = None;
-        let gives_way = self.can_undo_in_pieces();
-        let writer = &mut *self.writer;
-        let level = &mut writer.levels[depth];
-        self.has_put_back |= self.undo.is_some() && !level.ranges.is_empty();
-        let persist = self.supply.journal.persist();
+        // Readers see the copies.
+        let gives_way = self.can_give_way();
+        let level = &mut self.writer.levels[depth];
         let restored = if is_planted("R5.a-refused-commit-stays") {
             Ok(())
         } else {
-            level.ranges.restore(&mut self.image, persist, gives_way)
+            level.ranges.restore(&mut self.image, gives_way)
         };
         if let Err(error) = restored {
             // Saved lines lie in pages that exist, and pages never go away; were it otherwise,
             // memory would no longer be what was committed.
-            self.supply.journal.poison(error);
+            if let Ok(journal) = self.supply.journal.writable() {
+                journal.poison(error);
+            }
         }
         if gives_way {
             // What is left is of no interest to them: blocks that nothing leads to, and memory of
@@ -276,7 +226,6 @@ impl<'h> Transaction<'h> {
             self.image.let_in();
         }
         let mut fresh = std::mem::take(&mut level.fresh);
-        writer.shadows.truncate(level.shadows_mark);
         level.clear();
         for word in fresh.words() {
             self.cancel(word);
@@ -284,9 +233,6 @@ impl<'h> Transaction<'h> {
         fresh.clear();
         self.writer.levels[depth].fresh = fresh;
         self.image.shut_out();
-        if depth == 0 {
-            self.end_undo();
-        }
     }
 
     /// Hands what a savepoint did to the level around it.
@@ -294,16 +240,11 @@ impl<'h> Transaction<'h> {
         let depth = self.depth;
         let mut inner = std::mem::take(&mut self.writer.levels[depth]);
         self.depth = depth - 1;
-        self.last_copy.1 = None;
-        let writer = &mut *self.writer;
-        let outer = &mut writer.levels[depth - 1];
+        let outer = &mut self.writer.levels[depth - 1];
         inner.ranges.merge_into(&mut outer.ranges);
         inner.unused.merge_into(&mut outer.unused);
-        inner.in_place.merge_into(&mut outer.in_place);
         outer.hooks.append(&mut inner.hooks);
         let classes = self.blocks.classes;
-        let mark = inner.shadows_mark;
-        writer.shadows.merge(&mut inner.shadows, &mut outer.shadows, mark, classes);
         inner.fresh.merge_into(&mut outer.fresh, classes);
         for (_, place) in inner.freed.words().flat_map(|word| word.blocks(classes)) {
             let outer = &mut self.writer.levels[depth - 1];
@@ -326,7 +267,7 @@ impl<'h> Transaction<'h> {
         }
         let place = match self.blocks.place(&self.image, block) {
             Ok(place) => place,
-            // On the medium a fresh extent is not even there.
+            // The commit writes the descriptor of a fresh extent.
             Err(error) => return self.fresh_extent(block).ok_or(error),
         };
         let mut levels = self.writer.levels[..=self.depth].iter();
@@ -343,61 +284,14 @@ impl<'h> Transaction<'h> {
         levels.rev().find_map(|(level, known)| Some((known.fresh.extent(block)?, Some(level))))
     }
 
-    /// As [`Write::write`], for bytes that the caller overwrites without looking: what is handed out
-    /// need not be what the block held. Spares copying it where memory is the medium.
-    ///
-    /// # Errors
-    /// As [`Write::write`].
-    #[inline]
-    pub fn write_uninit(&mut self, block: u64, at: usize, len: usize) -> Result<&mut [u8]> {
-        self.write_range(block, at, len, true)
-    }
-
-    #[inline]
-    pub(crate) fn write_range(
-        &mut self,
-        block: u64,
-        at: usize,
-        len: usize,
-        is_uninit: bool,
-    ) -> Result<&mut [u8]> {
-        let (at, len) = (at as u64, len as u64);
-        match at.checked_add(len) {
-            Some(end) if self.is_last(block) && end <= self.last.1 => {
-                self.track_in(block, self.last.1, (at, len), true)
-            }
-            Some(end) => match self.last_copy {
-                (copied, Some(copy)) if copied == block && len > 0 && copy.has(end) => {
-                    Ok(self.writer.shadows.write(copy, at as usize, len as usize))
-                }
-                _ => self.write_first(block, (at, len), end, is_uninit),
-            },
-            None => Err(too_short(block)),
-        }
-    }
-
-    /// As [`Transaction::write_range`], of a block that is not the one that was written last.
-    fn write_first(
-        &mut self,
-        block: u64,
-        (at, len): (u64, u64),
-        end: u64,
-        is_uninit: bool,
-    ) -> Result<&mut [u8]> {
-        if let Some(bytes) = self.plain(block) {
+    /// The bytes of a block for writing, when it is not the one that was written last.
+    fn write_first(&mut self, block: u64, (at, len): (u64, u64), end: u64) -> Result<&mut [u8]> {
+        if let Some(InRun { bytes, .. }) = self.plain(block) {
             if end > bytes {
                 return Err(too_short(block));
             }
             self.last = (block, bytes);
             return self.track_in(block, bytes, (at, len), true);
-        }
-        if let Some(lanes) = self.supply.journal.lanes()
-            && let Some(original) = self.original(block)
-        {
-            if end > original.bytes {
-                return Err(too_short(block));
-            }
-            return self.write_planned(lanes, block, Some(original), (at, len), is_uninit);
         }
         let (place, reserved) = self.find(block)?;
         if end > place.bytes() {
@@ -412,89 +306,47 @@ impl<'h> Transaction<'h> {
             return self.track_in(block, place.bytes(), (at, len), false);
         }
         self.supply.lent.refuse(place)?;
-        match self.supply.journal.lanes() {
-            Some(lanes) => {
-                let original = Original::of(block, place);
-                self.write_planned(lanes, block, original, (at, len), is_uninit)
-            }
-            None => {
-                self.last = (block, place.bytes());
-                self.track_in(block, place.bytes(), (at, len), true)
-            }
-        }
+        self.last = (block, place.bytes());
+        self.track_in(block, place.bytes(), (at, len), true)
     }
 
-    /// Whether a block is the one that was written last, in place and with nothing but memory to
-    /// take care of.
+    /// Where a block lies that this transaction did not reserve and may write in place without
+    /// asking once more, if it is one that nearly all are: not while any is lent, which is looked
+    /// for among those (S2). `None` says nothing.
     #[inline]
-    pub(crate) fn is_last(&self, block: u64) -> bool {
-        block == self.last.0 && self.supply.journal.lanes().is_none()
-    }
-
-    /// Whether a block may be written in place without asking once more: not where memory is the
-    /// medium, nor while any is lent, which is looked for among those (S2).
-    #[inline]
-    fn may_remember(&self) -> bool {
-        self.supply.journal.lanes().is_none() && !self.supply.lent.has_any()
-    }
-
-    /// The bytes of a block that this transaction did not reserve and may write in place, if it is
-    /// one that nearly all are. `None` says nothing.
-    #[inline]
-    fn plain(&self, block: u64) -> Option<u64> {
-        let is_other = block == self.newest.0 || self.blocks.first_touch.is_some();
-        if is_other || !self.may_remember() {
-            return None;
-        }
-        let (run, index, bytes) = self.image.run_index(self.blocks.classes, block)?;
-        let levels = &self.writer.levels[..=self.depth];
-        let is_fresh = levels.iter().any(|level| level.fresh.contains_at(run, index));
-        (!is_fresh).then_some(bytes)
-    }
-
-    /// A block that this transaction did not reserve, if it is one that nearly all are. `None` says
-    /// nothing.
-    #[inline]
-    fn original(&self, block: u64) -> Option<Original> {
+    fn plain(&self, block: u64) -> Option<InRun> {
         let is_other = block == self.newest.0
             || self.blocks.first_touch.is_some()
             || self.supply.lent.has_any();
         if is_other {
             return None;
         }
-        let original = self.image.run_original(self.blocks.classes, block)?;
+        let found = self.image.in_run(self.blocks.classes, block)?;
         let levels = &self.writer.levels[..=self.depth];
-        let (run, index) = (original.run, original.index);
-        let is_fresh = levels.iter().any(|level| level.fresh.contains_at(run, index));
-        (!is_fresh).then_some(original)
+        let is_fresh = levels.iter().any(|level| level.fresh.contains_at(found.run, found.index));
+        (!is_fresh).then_some(found)
     }
 
-    /// Frees such a block. Its copy is forgotten: what a level around this one wrote to its own is left
-    /// out by the commit.
-    fn free_original(&mut self, original: Original) -> Result<()> {
-        let Original { offset, run, index, class, .. } = original;
+    /// Frees such a block.
+    #[inline]
+    fn free_plain(&mut self, block: u64, found: InRun) -> Result<()> {
         let levels = &self.writer.levels[..=self.depth];
-        let is_freed = levels.iter().any(|level| level.freed.contains_at(run, index));
-        if is_freed || !self.image.is_allocated_in(self.blocks.classes, run, class, index)? {
-            return Err(Error::InvalidPointer { offset, what: "is already free" });
+        let is_freed = levels.iter().any(|level| level.freed.contains_at(found.run, found.index));
+        if is_freed || !self.image.is_allocated_in(self.blocks.classes, found)? {
+            return Err(already_free(block));
         }
-        let level = &mut self.writer.levels[self.depth];
-        level.freed.insert(original.place());
-        level.shadows.remove(original);
-        if self.last_copy.0 == offset {
-            self.last_copy.1 = None;
-        }
+        self.writer.levels[self.depth].freed.insert(found.place());
         Ok(())
     }
 
     /// Makes a block the one that was written last, if it may be that: false for one that this
-    /// transaction reserved, where memory is the medium, and while blocks are lent.
+    /// transaction reserved, and while blocks are lent.
     fn look_up(&mut self, block: u64) -> Result<bool> {
-        if let Some(bytes) = self.plain(block) {
-            self.last = (block, bytes);
+        if let Some(found) = self.plain(block) {
+            self.last = (block, found.bytes);
             return Ok(true);
         }
-        if !self.may_remember() {
+        if self.supply.lent.has_any() {
             return Ok(false);
         }
         let (place, reserved) = self.find(block)?;
@@ -505,7 +357,7 @@ impl<'h> Transaction<'h> {
         Ok(true)
     }
 
-    /// As [`Transaction::track`], of a range within a block.
+    /// A range of a block for writing, saved first, and noted for the record if `log` says so.
     #[inline]
     fn track_in(
         &mut self,
@@ -525,36 +377,6 @@ impl<'h> Transaction<'h> {
             }
         }
         self.image.bytes_mut(block + at, len)
-    }
-
-    /// The copy of a block, where this transaction has made any, or the block.
-    #[inline]
-    fn block_or_copy(&self, block: u64) -> Result<&[u8]> {
-        // A locked addition would take longer than the look.
-        self.looks.store(self.looks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        if let (copied, Some(copy)) = self.last_copy
-            && copied == block
-        {
-            return Ok(self.writer.shadows.bytes(copy));
-        }
-        let is_known = self.blocks.first_touch.is_none();
-        match self.image.run_original(self.blocks.classes, block).filter(|_| is_known) {
-            Some(original) => match self.shadow(original) {
-                Some(copy) => Ok(copy),
-                None => self.image.bytes(block, original.bytes),
-            },
-            None => self.block_or_copy_anywhere(block),
-        }
-    }
-
-    #[cold]
-    fn block_or_copy_anywhere(&self, block: u64) -> Result<&[u8]> {
-        let place = self.image.locate(self.blocks.classes, block);
-        let original = place.ok().and_then(|place| Original::of(block, place));
-        match original.and_then(|original| self.shadow(original)) {
-            Some(copy) => Ok(copy),
-            None => self.block_anywhere(block),
-        }
     }
 
     /// A block that is not one of the few that `Blocks::run_block` knows.
@@ -585,6 +407,11 @@ impl Drop for Transaction<'_> {
 #[cold]
 pub(crate) fn too_short(block: u64) -> Error {
     Error::InvalidPointer { offset: block, what: "is shorter than what is written" }
+}
+
+#[cold]
+fn already_free(block: u64) -> Error {
+    Error::InvalidPointer { offset: block, what: "is already free" }
 }
 
 /// A savepoint in progress: undone when dropped, unless it was merged.
@@ -626,9 +453,6 @@ impl Drop for Savepoint<'_, '_> {
 impl Read for Transaction<'_> {
     #[inline]
     fn block(&self, block: u64) -> Result<&[u8]> {
-        if self.writer.shadows.mark() > 0 {
-            return self.block_or_copy(block);
-        }
         match self.blocks.run_block(&self.image, block) {
             Some(bytes) => Ok(bytes),
             None => self.block_anywhere(block),
@@ -653,7 +477,14 @@ impl Write for Transaction<'_> {
 
     #[inline]
     fn write(&mut self, block: u64, at: usize, len: usize) -> Result<&mut [u8]> {
-        self.write_range(block, at, len, false)
+        let (at, len) = (at as u64, len as u64);
+        match at.checked_add(len) {
+            Some(end) if block == self.last.0 && end <= self.last.1 => {
+                self.track_in(block, self.last.1, (at, len), true)
+            }
+            Some(end) => self.write_first(block, (at, len), end),
+            None => Err(too_short(block)),
+        }
     }
 
     fn reserve_held(&mut self, bytes: u64) -> Result<u64> {
@@ -661,7 +492,7 @@ impl Write for Transaction<'_> {
     }
 
     fn keep_log(&mut self, bytes: u64) -> Result<()> {
-        self.supply.journal.keep_log(bytes)
+        self.supply.journal.writable()?.keep_log(bytes)
     }
 
     #[inline]
@@ -682,7 +513,7 @@ impl Write for Transaction<'_> {
 
     #[inline]
     fn update_u64(&mut self, block: u64, at: usize, value: u64) -> Result<()> {
-        let is_plain = self.is_last(block) || self.look_up(block)?;
+        let is_plain = block == self.last.0 || self.look_up(block)?;
         let bytes =
             if is_plain { self.image.bytes(block, self.last.1)? } else { self.block(block)? };
         let old = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>());
@@ -703,8 +534,8 @@ impl Write for Transaction<'_> {
 
     fn free(&mut self, block: u64) -> Result<()> {
         let depth = self.depth;
-        if let Some(original) = self.original(block) {
-            return self.free_original(original);
+        if let Some(found) = self.plain(block) {
+            return self.free_plain(block, found);
         }
         let (place, reserved) = self.find(block)?;
         if reserved == Some(depth) {
@@ -716,10 +547,9 @@ impl Write for Transaction<'_> {
         let is_freed = levels.iter().any(|level| level.freed.contains(place));
         let is_there = reserved.is_some() || self.image.is_allocated(self.blocks.classes, place)?;
         if is_freed || !is_there {
-            return Err(Error::InvalidPointer { offset: block, what: "is already free" });
+            return Err(already_free(block));
         }
-        let level = &mut self.writer.levels[depth];
-        level.freed.insert(place);
+        self.writer.levels[depth].freed.insert(place);
         Ok(())
     }
 }

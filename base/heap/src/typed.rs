@@ -1,7 +1,7 @@
 //! Objects instead of bytes: what a view can read and a transaction can create and change.
 //!
 //! Purpose: S3 and S4. [`TypedRead`] and [`TypedWrite`] stand on [`Read`] and [`Write`], so that
-//! code written against them runs under a view, in a transaction and on either journal.
+//! code written against them runs under a view and in a transaction.
 //! Invariants: every dereference checks that a block starts there and is large enough. A
 //! reference belongs to the view or transaction that gave it; there is one `&mut` at a time.
 //!

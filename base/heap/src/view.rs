@@ -70,7 +70,7 @@ impl<'h> View<'h> {
 }
 
 /// A slice of the first bytes of a block: lent, or copied if the block has changed since what is
-/// looked at, or may yet while it is lent.
+/// looked at.
 ///
 /// # Errors
 /// As [`View::lend`].
@@ -93,14 +93,9 @@ pub(crate) unsafe fn lend(
     if len as u64 > place.bytes() {
         return Err(wrong("is shorter than what is lent"));
     }
-    if let Some(before) = before {
-        // What is to change, or has, cannot be lent.
-        if let Some(copy) = before.block(block) {
-            return Ok(Slice::from(copy.get(..len).unwrap_or_default()));
-        }
-        if !before.can_lend() {
-            return Ok(Slice::from(image.bytes(block, len as u64)?));
-        }
+    if let Some(copy) = before.and_then(|before| before.block(block)) {
+        // What has changed cannot be lent.
+        return Ok(Slice::from(copy.get(..len).unwrap_or_default()));
     }
     let start = image.pointer(block, len as u64)?;
     let bytes = NonNull::slice_from_raw_parts(start, len);

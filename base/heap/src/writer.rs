@@ -5,17 +5,13 @@
 
 use std::fmt;
 
-use crate::block_set::BlockSet;
+use crate::batch::Batch;
 use crate::changes::Changes;
 use crate::journal::RecordBuilder;
 use crate::marked::Marked;
 use crate::range_list::{RangeList, trim};
 use crate::ranges::Ranges;
-use crate::shadow::{ShadowMemory, Shadows, Span};
 use crate::shard::Shard;
-
-/// More ranges of copies than these are given back when the transaction ends: 1.5 MiB.
-const SPANS_KEEP_MAX: usize = 1 << 16;
 
 /// Something to be done when a transaction has committed, with its sequence number.
 pub(crate) struct Hook(pub(crate) Box<dyn FnOnce(u64) + Send + Sync>);
@@ -35,12 +31,6 @@ pub(crate) struct Level {
     /// What it reserved; numbers are the bytes from a block's start that go into the record.
     pub(crate) fresh: Marked,
     pub(crate) freed: Marked,
-    /// Undo journal: copies of blocks that are to change.
-    pub(crate) shadows: Shadows,
-    /// Undo journal: small blocks that change in place, all bytes of which are saved.
-    pub(crate) in_place: BlockSet,
-    /// How much of the copies' memory was in use when the level began.
-    pub(crate) shadows_mark: usize,
     /// To be called by the commit.
     pub(crate) hooks: Vec<Hook>,
 }
@@ -61,8 +51,6 @@ impl Level {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.shadows.clear();
-        self.in_place.clear();
         self.ranges.clear();
         self.unused.clear();
         self.fresh.clear();
@@ -80,10 +68,6 @@ pub(crate) enum Part {
     Line(u32),
     /// The written bytes of the fresh blocks of a word.
     Fresh(u32),
-    /// The bytes written to copies of blocks of a word.
-    Shadow(u32),
-    /// The bytes written to the copy of the roots.
-    Roots,
     /// A descriptor.
     Descriptor(u32),
     /// A word of a bitmap.
@@ -102,11 +86,9 @@ impl Placed {
         let (kind, index) = match part {
             Part::Line(index) => (0, index),
             Part::Fresh(index) => (1, index),
-            Part::Shadow(index) => (2, index),
-            Part::Descriptor(index) => (3, index),
-            Part::Bits(index) => (4, index),
-            Part::Unused(index) => (5, index),
-            Part::Roots => (6, 0),
+            Part::Descriptor(index) => (2, index),
+            Part::Bits(index) => (3, index),
+            Part::Unused(index) => (4, index),
         };
         Self(u128::from(offset) << 64 | kind << 32 | u128::from(index))
     }
@@ -124,11 +106,9 @@ impl Placed {
         match (self.0 >> 32) as u32 {
             0 => Part::Line(index),
             1 => Part::Fresh(index),
-            2 => Part::Shadow(index),
-            3 => Part::Descriptor(index),
-            4 => Part::Bits(index),
-            5 => Part::Unused(index),
-            _ => Part::Roots,
+            2 => Part::Descriptor(index),
+            3 => Part::Bits(index),
+            _ => Part::Unused(index),
         }
     }
 }
@@ -140,42 +120,31 @@ pub(crate) struct Writer {
     /// Level 0 is the transaction, the others are savepoints within it.
     pub(crate) levels: Vec<Level>,
     pub(crate) record: RecordBuilder,
-    /// Undo journal: the old bytes of what is to be changed in place.
-    pub(crate) old: RecordBuilder,
-    pub(crate) shadows: ShadowMemory,
-    /// What of the copies is in the record: it goes to memory after it.
-    pub(crate) spans: Vec<Span>,
     pub(crate) parts: Vec<Placed>,
     pub(crate) changes: Changes,
+    /// What is done without a transaction.
+    pub(crate) batch: Box<Batch>,
+    /// How much was freed by that since it was looked for what can be reused.
+    pub(crate) retired: usize,
     /// Heap ranges of what is freed.
     pub(crate) stretches: Vec<(u64, u64)>,
     /// The page up to which those that were never used have been touched for large transactions.
     pub(crate) touched: u64,
-    /// Undo journal: what the record names as written in place.
-    pub(crate) named: RangeList,
-    /// Undo journal: what the last record named, if that shares its fence: until there is another
-    /// entry, recovery judges by these bytes whether it is complete.
-    pub(crate) unproven: RangeList,
 }
 
 impl Writer {
-    /// With empty records as the journal takes them.
-    ///
-    /// A transaction copies blocks of at most `copies_bytes_max` bytes.
-    pub(crate) fn new(record: RecordBuilder, old: RecordBuilder, copies_bytes_max: usize) -> Self {
+    /// Nothing is done yet.
+    pub(crate) fn new() -> Self {
         Self {
             shard: Shard::new(false),
             levels: vec![Level::default()],
-            record,
-            old,
-            shadows: ShadowMemory::new(copies_bytes_max),
-            spans: Vec::new(),
+            record: RecordBuilder::new(),
             parts: Vec::new(),
             changes: Changes::default(),
+            batch: Batch::new(),
+            retired: 0,
             stretches: Vec::new(),
             touched: 0,
-            named: RangeList::default(),
-            unproven: RangeList::default(),
         }
     }
 
@@ -187,16 +156,5 @@ impl Writer {
         self.levels[0].unused.trim();
         trim(&mut self.parts);
         trim(&mut self.stretches);
-    }
-
-    /// Forgets the copies and what of them is in the record.
-    #[inline]
-    pub(crate) fn clear_copies(&mut self) {
-        self.shadows.truncate(0);
-        if self.spans.capacity() > SPANS_KEEP_MAX {
-            self.spans = Vec::new();
-        } else {
-            self.spans.clear();
-        }
     }
 }

@@ -20,7 +20,7 @@ use adamant_wire::mutants::is_planted;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use crate::layout::{PAGE_BYTES, TABLE_BASE, ZONE_PAGES};
-use crate::seat::wait;
+use crate::sync::wait;
 use crate::zones::Zones;
 
 /// Pages of a piece: 2 MiB, which a huge page can back.

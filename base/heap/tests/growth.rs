@@ -1,5 +1,5 @@
 //! How the pool grows: in proportion to what is needed, never doubling, and without a limit to one
-//! extent. Over the redo journal, whose memory need not be backed before it is written.
+//! extent.
 
 use std::sync::Arc;
 

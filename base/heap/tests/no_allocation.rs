@@ -89,7 +89,6 @@ fn act(heap: &Heap, round: u64) {
     reservation.fill(round as u8);
     let block = reservation.offset();
     heap.publish(Durability::Buffered, [reservation]).expect("published");
-    heap.set_word(Durability::Buffered, block, 8, round).expect("it is there");
     heap.free(Durability::Buffered, block).expect("allocated");
 }
 

@@ -29,7 +29,7 @@ impl Bare {
     /// the file system.
     pub fn create(directory: &dyn Directory, bytes: u64, how: Flushing) -> Result<Self> {
         const NAME: &str = "bare";
-        let persist = directory.persist(how)?;
+        let persist = directory.persist(how, NAME)?;
         let bytes = bytes.max(1).next_multiple_of(rustix::param::page_size() as u64);
         let file = directory.create(NAME)?;
         directory.remove(NAME)?;

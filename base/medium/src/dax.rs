@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::lines::Lines;
+use crate::names::name_of;
 use crate::persist::{Flushing, Persist};
 
 /// What a directory's files lie on.
@@ -27,9 +28,14 @@ enum Medium {
 ///
 /// # Errors
 /// `Error::NotDirect` when they never are, or not as `how` asks; those of the system.
-pub(crate) fn persist(directory: &OwnedFd, path: &Path, how: Flushing) -> Result<Arc<dyn Persist>> {
+pub(crate) fn persist(
+    directory: &OwnedFd,
+    path: &Path,
+    how: Flushing,
+    name: &str,
+) -> Result<Arc<dyn Persist>> {
     let refused = |what| Error::NotDirect { path: path.into(), what };
-    match (medium(directory, path)?, how) {
+    match (medium(directory, path, name)?, how) {
         (Medium::Cached, _) => Err(refused(
             "it lies behind a page cache; choose a file system mounted with DAX, or the redo \
              journal",
@@ -60,41 +66,37 @@ pub(crate) fn lines(how: Flushing, path: &Path) -> Result<Arc<dyn Persist>> {
     }
 }
 
+/// What a directory's files lie on; `name` is of one that may be there.
 #[cfg(target_os = "linux")]
-fn medium(directory: &OwnedFd, path: &Path) -> Result<Medium> {
+fn medium(directory: &OwnedFd, path: &Path, name: &str) -> Result<Medium> {
     use rustix::fs::{Mode, OFlags};
-    use rustix::io::Errno;
     /// From the kernel's `magic.h`.
     const TMPFS_MAGIC: i64 = 0x0102_1994;
     /// Bytes of the file that is mapped to see whether it can be.
     const TRIAL_BYTES: u64 = 4096;
-    let failed = |operation, error: Errno| Error::io(operation, path, None, 0, error.into());
-    let system = rustix::fs::fstatfs(directory).map_err(|error| failed("examine", error))?;
+    let system = rustix::fs::fstatfs(directory)
+        .map_err(|error| Error::io("examine", path, None, 0, error.into()))?;
     if system.f_type == TMPFS_MAGIC {
         return Ok(Medium::Tmpfs);
     }
-    // A file without a name: gone with its descriptor, whatever happens.
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let file = match rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o600)) {
-        Ok(file) => file,
-        // All file systems with DAX have such files.
-        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
-            return Ok(Medium::Cached);
-        }
-        Err(error) => return Err(failed("try direct access in", error)),
+    // That file, else one without a name, gone with its descriptor; all file systems with DAX have
+    // such. What fails here is to fail where it says of what: this is a question.
+    let open = |name: &std::ffi::OsStr, flags: OFlags| {
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::openat(directory, name, flags | OFlags::RDWR | OFlags::CLOEXEC, mode)
     };
-    rustix::fs::ftruncate(&file, TRIAL_BYTES)
-        .map_err(|error| failed("try direct access in", error))?;
-    Ok(if can_map_sync(&file, TRIAL_BYTES as usize) {
-        Medium::PersistentMemory
-    } else {
-        Medium::Cached
-    })
+    let found = open(&name_of(name), OFlags::empty()).or_else(|_| {
+        let made = open(".".as_ref(), OFlags::TMPFILE)?;
+        rustix::fs::ftruncate(&made, TRIAL_BYTES)?;
+        Ok::<_, rustix::io::Errno>(made)
+    });
+    let is_direct = found.is_ok_and(|file| can_map_sync(&file, TRIAL_BYTES as usize));
+    Ok(if is_direct { Medium::PersistentMemory } else { Medium::Cached })
 }
 
 /// Only Linux says whether a file is persistent memory.
 #[cfg(not(target_os = "linux"))]
-fn medium(_directory: &OwnedFd, _path: &Path) -> Result<Medium> {
+fn medium(_directory: &OwnedFd, _path: &Path, _name: &str) -> Result<Medium> {
     Ok(Medium::Cached)
 }
 

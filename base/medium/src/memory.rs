@@ -214,8 +214,13 @@ impl Directory for MemoryDirectory {
             .map_err(|error| Error::io("draw random bytes for", &self.path, None, 0, error.into()))
     }
 
-    /// What is in memory is as durable as it will ever be: any way of flushing will do.
-    fn persist(&self, how: Flushing) -> Result<Arc<dyn Persist>> {
+    /// What is in memory does not survive, so it has to be asked for; any way of flushing will do.
+    fn persist(&self, how: Flushing, _: &str) -> Result<Arc<dyn Persist>> {
+        if how == Flushing::Auto {
+            let what =
+                "memory does not survive the process; ask for volatile memory if that is meant";
+            return Err(Error::NotDirect { path: self.path.clone(), what });
+        }
         dax::lines(how, &self.path)
     }
 }

@@ -267,8 +267,8 @@ impl Directory for OsDirectory {
             .map_err(|error| Error::io("draw random bytes for", &self.path, None, 0, error.into()))
     }
 
-    fn persist(&self, how: Flushing) -> Result<Arc<dyn Persist>> {
-        dax::persist(&self.duplicate("look at", ".")?, &self.path, how)
+    fn persist(&self, how: Flushing, name: &str) -> Result<Arc<dyn Persist>> {
+        dax::persist(&self.duplicate("look at", ".")?, &self.path, how, name)
     }
 }
 

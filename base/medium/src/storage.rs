@@ -62,10 +62,15 @@ pub trait Directory: Send + Sync + Debug {
     /// Fills a buffer with random bytes, for identities.
     fn random(&self, buffer: &mut [u8]) -> Result<()>;
     /// The way to make stores to shared mappings of the files in here durable.
-    /// `Error::NotDirect` when they never are, or not as `how` asks.
-    fn persist(&self, how: Flushing) -> Result<Arc<dyn Persist>> {
-        let _ = how;
+    /// `name` is of a file that may be in here already. `Error::NotDirect` when they never are, or not
+    /// as `how` asks.
+    fn persist(&self, how: Flushing, name: &str) -> Result<Arc<dyn Persist>> {
+        let _ = (how, name);
         Err(not_direct(self.path()))
+    }
+    /// What the files in here are written by, where that are stores instead of calls.
+    fn stores(&self) -> Option<&Arc<dyn Persist>> {
+        None
     }
 }
 
@@ -94,6 +99,15 @@ pub trait File: Send + Sync + Debug {
     /// synced. A crash may leave any part of them.
     fn write_mapped_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         self.write_at(bytes, offset)
+    }
+    /// Whether writes are stores to memory, durable when they return but for length and space.
+    fn is_direct(&self) -> bool {
+        false
+    }
+    /// Has stores to a range that is allocated cost no page fault. A hint: where writes are calls it
+    /// does nothing.
+    fn prepare_stores(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
     }
     /// Backs the range with space on the device, so that writing it cannot run out of space.
     /// New bytes are zero, existing ones stay; the file grows to the end of the range if shorter.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adamant_bench::bounded;
 use adamant_bench::bplus;
-use adamant_bench::heap::{self, Journal};
+use adamant_bench::heap::{self, Medium};
 use adamant_bench::kv::Settings;
 use adamant_bench::lsm;
 use adamant_bench::maps;
@@ -37,17 +37,17 @@ kv            a keyspace of byte strings, beside the raw disk and a BTreeMap
 --path DIR          where to work (default: the current directory); all is removed at the end
 --json FILE         also write the rows as JSON lines
 
-heap          the persistent heap by itself, on each journal
+heap          the persistent heap by itself, on each medium
 
 --quick             3 rounds instead of 5, fewer operations
---journal NAME      only this journal: undo or redo
+--medium NAME      only this medium: memory or files
 --group NAME        only this group of rows
 --operations N      single operations of a row (default 200,000)
 --inserts N         inserts of one transaction, objects of a heap (default 1,000,000)
 --frees N           objects freed by the largest transaction (default 100,000)
 --large N           operations of a transaction whose memory is measured (default 10,000,000)
 --sizes N           sizes, of 41,943, whose fragmentation is measured (default: all)
---rounds N, --path DIR, --json FILE: as above, but for the undo journal the default is memory
+--rounds N, --path DIR, --json FILE: as above, but for memory the default is tmpfs
                     (a tmpfs), where there is one
 
 maps          the ordered maps on a heap: random u64 keys, by transactions of all, one, and 1,000
@@ -305,7 +305,7 @@ fn parse_heap(options: &[&str]) -> Result<Command, String> {
     let mut settings = if is_quick { heap::Settings::quick() } else { heap::Settings::full() };
     let read = read_options(options, |option, value| {
         match option {
-            "--journal" => settings.journals = vec![journal(value()?)?],
+            "--medium" => settings.media = vec![medium(value()?)?],
             "--group" => settings.group = Some(value()?.to_owned()),
             "--operations" => settings.operations = number(option, value()?, 1)?,
             "--inserts" => settings.inserts = number(option, value()?, 1)?,
@@ -374,8 +374,8 @@ fn parse_splits(options: &[&str]) -> Result<Command, String> {
     Ok(Command::Splits(SplitsArguments { settings, json, markdown }))
 }
 
-fn journal(name: &str) -> Result<Journal, String> {
-    Journal::of(name).ok_or_else(|| format!("there is no journal {name}"))
+fn medium(name: &str) -> Result<Medium, String> {
+    Medium::of(name).ok_or_else(|| format!("there is no medium {name}"))
 }
 
 fn parse_slice(options: &[&str]) -> Result<Command, String> {
@@ -525,7 +525,7 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for line in [
-            "heap --journal none",
+            "heap --medium none",
             "heap --frees 1",
             "maps --pairs 0",
             "bplus --pairs 5000000000",

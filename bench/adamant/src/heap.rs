@@ -1,11 +1,11 @@
-//! `heap`: the persistent heap by itself, on each journal.
+//! `heap`: the persistent heap by itself, on each medium.
 //!
 //! Purpose: the groups of rows and their rounds. The same rows are measured of libpmemobj by the
 //! program in `bench/peers/pmdk`, so names, sizes and counts agree with it.
 //! Journals take turns in every group, in changing order, so that a slow minute of the machine is
 //! nobody's alone; figures are medians over rounds.
 
-mod journal;
+mod medium;
 mod settings;
 mod ground;
 
@@ -25,7 +25,7 @@ use crate::error::{Result, ensure};
 use crate::heap::ground::Ground;
 use crate::report::Report;
 
-pub use crate::heap::journal::{Costs, CostsEach, Journal, used_bytes};
+pub use crate::heap::medium::{Costs, CostsEach, Medium, used_bytes};
 pub use crate::heap::settings::Settings;
 
 /// What measures a group.
@@ -56,7 +56,7 @@ pub struct Outcome {
     pub report: Report,
     /// Points of pictures, as JSON objects: `curve`, `engine`, `points`.
     pub curves: Vec<Value>,
-    /// Why a journal was left out.
+    /// Why a medium was left out.
     pub notes: Vec<String>,
 }
 
@@ -70,31 +70,31 @@ pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Outcome> {
         let names: Vec<&str> = group_names().collect();
         format!("there is no such group; there are {}", names.join(", "))
     })?;
-    let report = Report::new("heap", Journal::ALL[0].name());
+    let report = Report::new("heap", Medium::ALL[0].name());
     let mut outcome = Outcome { report, curves: Vec::new(), notes: Vec::new() };
     let mut able = Vec::new();
-    for &journal in &settings.journals {
+    for &medium in &settings.media {
         let Outcome { report, curves, notes } = &mut outcome;
-        // The undo journal needs a medium that can be accessed directly.
-        match Ground::new(settings, journal, report, curves)?.empty_heap() {
+        // Memory is where the system has a tmpfs.
+        match Ground::new(settings, medium, report, curves)?.empty_heap() {
             Ok(heap) => {
                 heap.close()?;
-                able.push(journal);
+                able.push(medium);
             }
-            Err(error) => notes.push(format!("no rows of the {} journal: {error}", journal.name())),
+            Err(error) => notes.push(format!("no rows of {}: {error}", medium.name())),
         }
     }
     ensure(!able.is_empty(), || outcome.notes.join("; "))?;
     for round in 0..settings.rounds {
         for (name, measure) in GROUPS.iter().filter(|(name, _)| wanted(name)) {
-            let mut journals = able.clone();
+            let mut media = able.clone();
             if round % 2 == 1 {
-                journals.reverse();
+                media.reverse();
             }
-            for journal in journals {
-                tell(&format!("round {}: {name}: {}", round + 1, journal.name()));
+            for medium in media {
+                tell(&format!("round {}: {name}: {}", round + 1, medium.name()));
                 let Outcome { report, curves, .. } = &mut outcome;
-                measure(&mut Ground::new(settings, journal, report, curves)?)?;
+                measure(&mut Ground::new(settings, medium, report, curves)?)?;
             }
         }
     }

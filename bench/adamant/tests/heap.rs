@@ -1,18 +1,18 @@
-//! A small run of `heap` goes through all groups on every journal, and leaves nothing.
+//! A small run of `heap` goes through all groups on every medium, and leaves nothing.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use adamant_bench::heap::{Journal, group_names};
+use adamant_bench::heap::{Medium, group_names};
 use serde_json::Value;
 
-/// Where Linux keeps files in memory: what the undo journal can work on everywhere.
+/// Where Linux keeps files in memory: what is memory everywhere.
 const MEMORY: &str = "/dev/shm";
 
-fn journals() -> impl Iterator<Item = Journal> {
-    let all = Journal::ALL.iter().copied();
-    all.filter(|journal| *journal != Journal::Undo || Path::new(MEMORY).is_dir())
+fn media() -> impl Iterator<Item = Medium> {
+    let all = Medium::ALL.iter().copied();
+    all.filter(|medium| *medium != Medium::Memory || Path::new(MEMORY).is_dir())
 }
 
 #[test]
@@ -21,14 +21,14 @@ fn a_small_run_reports_every_group_and_leaves_nothing() {
     let json = directory.path().join("rows.jsonl");
     let sizes = ["--operations", "300", "--inserts", "500", "--frees", "100", "--large", "2000"];
     let mut rows: Vec<Value> = Vec::new();
-    for journal in journals() {
-        let work = match journal {
-            Journal::Undo => tempfile::tempdir_in(MEMORY).unwrap(),
-            Journal::Redo => tempfile::tempdir().unwrap(),
+    for medium in media() {
+        let work = match medium {
+            Medium::Memory => tempfile::tempdir_in(MEMORY).unwrap(),
+            Medium::Files => tempfile::tempdir().unwrap(),
         };
         let output = Command::new(env!("CARGO_BIN_EXE_adamant-bench"))
             .args(["heap", "--quick", "--rounds", "1", "--sizes", "50"])
-            .args(["--journal", journal.name()])
+            .args(["--medium", medium.name()])
             .args(sizes)
             .arg("--path")
             .arg(work.path())
@@ -37,7 +37,7 @@ fn a_small_run_reports_every_group_and_leaves_nothing() {
             .output()
             .unwrap();
         let talk = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}: {talk}", journal.name());
+        assert!(output.status.success(), "{}: {talk}", medium.name());
         assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0, "temporary data is removed");
         let text = fs::read_to_string(&json).unwrap();
         rows.extend(text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
@@ -46,8 +46,8 @@ fn a_small_run_reports_every_group_and_leaves_nothing() {
         let found = rows.iter().find(|line| line["row"] == row && line["engine"] == engine);
         found.and_then(|line| line["median"].as_f64()).unwrap_or_else(|| panic!("no row {row}"))
     };
-    for journal in journals() {
-        let name = journal.name();
+    for medium in media() {
+        let name = medium.name();
         for row in ["pair.64.2t", "write.4096", "tx.free.100.written", "inserts.speedup"] {
             assert!(median(row, name) > 0.0, "{row}");
         }
@@ -59,15 +59,15 @@ fn a_small_run_reports_every_group_and_leaves_nothing() {
         let curve = rows.iter().find(|line| line["curve"] == "fragmentation");
         assert!(curve.is_some_and(|curve| !curve["points"].as_array().unwrap().is_empty()));
     }
-    if journals().any(|journal| journal == Journal::Undo) {
-        assert_eq!(median("fences.empty", "undo"), 0.0);
-        assert!((1.0..5.0).contains(&median("fences.write.8", "undo")));
+    if media().any(|medium| medium == Medium::Memory) {
+        assert_eq!(median("fences.empty", "memory"), 0.0);
+        assert!((1.0..5.0).contains(&median("fences.write.8", "memory")));
         // What nobody wrote to is not taken to the medium, only that it is allocated.
-        assert!(median("lines.publish.100.filled", "undo") >= 1.0);
-        assert!((0.01..1.0).contains(&median("lines.publish.100", "undo")));
+        assert!(median("lines.publish.100.filled", "memory") >= 1.0);
+        assert!((0.01..1.0).contains(&median("lines.publish.100", "memory")));
     }
-    assert_eq!(median("log.empty", "redo"), 0.0);
-    assert!((8.0..80.0).contains(&median("log.write.8", "redo")));
+    assert_eq!(median("log.empty", "files"), 0.0);
+    assert!((8.0..80.0).contains(&median("log.write.8", "files")));
 }
 
 #[test]

@@ -230,7 +230,11 @@ impl Directory for SimDirectory {
         Ok(())
     }
 
-    fn persist(&self, _how: Flushing) -> Result<Arc<dyn Persist>> {
+    fn persist(&self, how: Flushing, _: &str) -> Result<Arc<dyn Persist>> {
+        if how == Flushing::Auto {
+            let what = "it is a simulated disk; ask for volatile memory if that is meant";
+            return Err(Error::NotDirect { path: self.path.clone(), what });
+        }
         Ok(Arc::new(SimPersist::new(&self.disk)))
     }
 }

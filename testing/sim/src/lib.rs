@@ -84,7 +84,6 @@ pub mod calls;
 pub mod disk;
 mod persist;
 pub mod directory;
-pub mod lanes;
 pub mod promise;
 pub mod tally;
 pub mod mutation;

@@ -26,7 +26,7 @@ use super::record::{CommitHead, Entries, Entry};
 use crate::error::{Error, Result};
 use crate::layout::{
     DESCRIPTOR_BYTES, Descriptor, HEAP_BYTES_MAX, KIND_EXTENT, KIND_RUN, KIND_RUN_CONTINUED,
-    PAGE_BYTES, TABLE_BASE, ZONE_BYTES, ZONE_TABLE_PAGES, file_offset, sum_file_offset,
+    PAGE_BYTES, TABLE_BASE, ZONE_BYTES, ZONE_PAGES, ZONE_TABLE_PAGES, file_offset, sum_file_offset,
 };
 use crate::pool_file::PoolFile;
 
@@ -193,13 +193,13 @@ impl<'p> Window<'p> {
                 Entry::Clear { offset, mask } => {
                     self.add_change(Action::Clear, offset, &mask.to_le_bytes())
                 }
-                Entry::Direct { offset, len } if is_pages(offset, len) => {
+                Entry::Hole { offset, len } if is_pages(offset, len) => {
                     // What is written before and after it keeps its place in the order.
                     self.write()?;
                     self.pool.clear(offset / PAGE_BYTES, len / PAGE_BYTES)?;
                     Ok(())
                 }
-                Entry::Direct { .. } => Err("a hole of the record is no whole pages of any heap"),
+                Entry::Hole { .. } => Err("a hole of the record is no whole pages of any heap"),
             };
             added.map_err(damaged)?;
         }
@@ -365,13 +365,18 @@ impl Allocated {
     fn back(&mut self, pool: &PoolFile) -> Result<()> {
         self.0.sort_unstable();
         let backed = pool.pages_backed();
-        let mut done = 0;
+        let (mut done, mut zones_done) = (0, 0);
         for (start, end) in self.0.drain(..) {
             let (start, end) = (start.max(done), end.min(backed));
-            if start < end {
-                pool.back(start, end - start)?;
-                done = end;
+            if start >= end {
+                continue;
             }
+            for zone in zones_done.max(start / ZONE_PAGES)..end.div_ceil(ZONE_PAGES) {
+                pool.back_tables(zone, (backed - zone * ZONE_PAGES).min(ZONE_PAGES))?;
+                zones_done = zone + 1;
+            }
+            pool.back(start, end - start)?;
+            done = end;
         }
         Ok(())
     }

@@ -84,7 +84,7 @@ pub(super) fn back_up(
 ///
 /// # Errors
 /// As [`back_up`].
-pub(crate) fn back_up_still(
+pub(super) fn back_up_still(
     pool: &PoolFile,
     tail: Option<&Tail>,
     last_sequence: u64,

@@ -1,4 +1,4 @@
-//! The journal of an open store.
+//! The journal of a store that is open for writing.
 //!
 //! Purpose: what transactions call: append, finish, checkpoint, grow; and the background threads.
 //! Invariants: see the modules below. The log is started (R4) by the first call that wants to
@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use adamant_medium::fork::ForkGuard;
-use adamant_medium::storage::{Directory, File};
-use adamant_wire::mutants::is_planted;
+use adamant_medium::storage::Directory;
 use parking_lot::{Mutex, MutexGuard};
 use tracing::{Level, debug, enabled};
 
@@ -21,7 +20,7 @@ use super::checkpoint::{Applied, Asked};
 use super::files::{Files, GivenLog};
 use super::holds::{GivingUp, Holds};
 use super::log::Log;
-use super::log_file::{remove_abandoned, remove_if_there};
+use super::log_file::remove_if_there;
 use super::options::JournalOptions;
 use super::record::RecordBuilder;
 use super::recover::{Recovered, Recovery, recover};
@@ -30,20 +29,14 @@ use super::worker::{Signal, Worker};
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::events;
-use crate::layout::CHECKPOINT_OFFSETS;
+use crate::layout::{CHECKPOINT_OFFSETS, LOG_NAME, POOL_NEW_NAME};
 use crate::pool_file::PoolFile;
 
-/// Name of the pool file.
-const POOL_NAME: &str = "pool";
-/// Name of a pool file that is being created.
-const POOL_NEW_NAME: &str = "pool.new";
-/// Name of the directory of the log.
-const LOG_NAME: &str = "log";
 /// Bytes of log that are ready when a transaction begins: so small ones, such as removes, find
 /// room on a disk that is full.
 const READY_BYTES: u64 = 256 << 10;
 
-/// The redo journal. Dropping it without `close` hands what is pending to the disk and leaves the
+/// The journal. Dropping it without `close` hands what is pending to the disk and leaves the
 /// rest to the next opening.
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -74,38 +67,6 @@ struct Shared {
 }
 
 impl Journal {
-    /// Creates pool and log in a directory without a pool, durably. `initial_pages` are whole
-    /// pages with their heap offsets.
-    ///
-    /// # Errors
-    /// `Error::Unsupported` when a log with records lies there; those of the medium.
-    pub(crate) fn create(
-        directory: &Arc<dyn Directory>,
-        options: JournalOptions,
-        initial_pages: &[(u64, &[u8])],
-        data_pages: u64,
-    ) -> Result<Self> {
-        let log_directory = directory.subdirectory(LOG_NAME)?;
-        let mut uuid = [0; 16];
-        directory.random(&mut uuid)?;
-        remove_abandoned(log_directory.as_ref())?;
-        let files = Files::new(log_directory, options.log_bytes_max, Vec::new())?;
-        files.prepare_first()?;
-        remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
-        let file = directory.create(POOL_NEW_NAME)?;
-        if is_planted("rename.a-pool-before-it-is-durable") {
-            directory.rename(POOL_NEW_NAME, POOL_NAME)?;
-            directory.sync()?;
-            PoolFile::create(file, uuid, data_pages, initial_pages, 0)?;
-            return Ok(Self::open(directory, options)?.0);
-        }
-        PoolFile::create(file, uuid, data_pages, initial_pages, 0)?;
-        // The pool is durable before its name. A log that has no name yet holds nothing.
-        directory.rename(POOL_NEW_NAME, POOL_NAME)?;
-        directory.sync()?;
-        Ok(Self::open(directory, options)?.0)
-    }
-
     /// Opens pool and log and brings the pool up to date.
     ///
     /// # Errors
@@ -115,11 +76,7 @@ impl Journal {
         directory: &Arc<dyn Directory>,
         options: JournalOptions,
     ) -> Result<(Self, Recovery)> {
-        let Some(file) = directory.open(POOL_NAME)? else {
-            let what = "expected a file \"pool\" in here, found none; this is no store".into();
-            return Err(Error::Unsupported { file: directory.path().into(), what });
-        };
-        let pool = PoolFile::open(file)?;
+        let pool = PoolFile::open_in(directory.as_ref())?;
         let log_directory = directory.subdirectory(LOG_NAME)?;
         let Recovered { applied, files, recovery } = recover(&pool, log_directory.as_ref())?;
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
@@ -289,22 +246,9 @@ impl Journal {
         let _ = self.shared.log.poison.set(error);
     }
 
-    /// Data pages that the pool backs.
-    pub(crate) fn pages_backed(&self) -> u64 {
-        self.shared.pool.pages_backed()
-    }
-
-    /// The pool file, to be mapped.
-    pub(crate) fn pool(&self) -> &Arc<dyn File> {
-        self.shared.pool.file()
-    }
-
-    /// Judges a page of the file by its stored checksum (R7); it must be as in the file.
-    ///
-    /// # Errors
-    /// `Error::Damaged`; those of the medium.
-    pub(crate) fn verify_page(&self, heap_offset: u64, page: &[u8]) -> Result<()> {
-        self.shared.pool.verify_page(heap_offset, page)
+    /// The pool file.
+    pub(crate) fn pool(&self) -> &PoolFile {
+        &self.shared.pool
     }
 
     /// Judges all pages of the file and tells `on_damage` of each that is not what was written.
@@ -402,6 +346,8 @@ impl Journal {
     pub(crate) fn stats(&self) -> JournalStats {
         let log = self.shared.log.stats();
         let applied = *self.shared.applied_last.lock();
+        let stores = self.shared.directory.stores();
+        let stores = stores.map_or_else(Default::default, |stores| stores.counts());
         JournalStats {
             last_sequence: log.last,
             durable_sequence: log.durable,
@@ -414,8 +360,8 @@ impl Journal {
             syncs: log.syncs,
             checkpoints: applied.number,
             pool_written_bytes: applied.pool_bytes,
-            fences: 0,
-            flushed_lines: 0,
+            fences: stores.fences,
+            flushed_lines: stores.lines,
         }
     }
 

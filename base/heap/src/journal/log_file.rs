@@ -76,6 +76,7 @@ impl LogFile {
         } else {
             file.allocate(0, bytes)?;
         }
+        file.prepare_stores(0, bytes);
         file.sync()?;
         let (written_bytes, has_header) = (AtomicU64::new(0), AtomicBool::new(false));
         let made = Self { number, file, bytes, written_bytes, has_header };
@@ -94,7 +95,8 @@ impl LogFile {
     pub(super) fn write(&self, piece: &[u8], offset: u64, synced_next: bool) -> MediumResult<()> {
         let end = offset + piece.len() as u64;
         let written_bytes = self.written_bytes.load(Ordering::Relaxed);
-        if end > written_bytes && piece.len() <= SMALL_BYTES_MAX {
+        let needs_zeros = !self.file.is_direct() && piece.len() <= SMALL_BYTES_MAX;
+        if end > written_bytes && needs_zeros {
             // Never before the piece: there are the frames, and the header, before it.
             let mut start = written_bytes.max(offset);
             let zeros_end = (end + ZERO_BYTES).min(self.bytes);
@@ -265,7 +267,7 @@ fn number_of(name: &str) -> Option<u64> {
 ///
 /// # Errors
 /// Those of the medium.
-pub(super) fn remove_if_there(directory: &dyn Directory, name: &str) -> Result<()> {
+pub(crate) fn remove_if_there(directory: &dyn Directory, name: &str) -> Result<()> {
     if directory.open(name)?.is_some() {
         directory.remove(name)?;
     }
@@ -277,7 +279,7 @@ pub(super) fn remove_if_there(directory: &dyn Directory, name: &str) -> Result<(
 ///
 /// # Errors
 /// `Error::Unsupported` for a log with records; those of the medium.
-pub(crate) fn remove_abandoned(directory: &dyn Directory) -> Result<()> {
+pub(super) fn remove_abandoned(directory: &dyn Directory) -> Result<()> {
     for file in list(directory)? {
         let bytes = file.bytes;
         let mut head = [0; LOG_HEAD_BYTES as usize];

@@ -13,7 +13,7 @@ use crate::events;
 
 /// Whether writing has ended, and why.
 #[derive(Debug, Default)]
-pub(crate) struct Poison {
+pub(super) struct Poison {
     poisoned: AtomicBool,
     cause: Mutex<Option<String>>,
 }
@@ -22,7 +22,7 @@ impl Poison {
     /// Ends writing and says so. What the medium failed at becomes the cause: on its own it would
     /// tell the caller that nothing was changed, and the commit may be visible. Damage that was
     /// found is handed on.
-    pub(crate) fn set(&self, error: Error) -> Error {
+    pub(super) fn set(&self, error: Error) -> Error {
         if matches!(error, Error::Poisoned { .. }) {
             return error;
         }
@@ -39,7 +39,7 @@ impl Poison {
     /// # Errors
     /// `Error::Poisoned` once writing has ended.
     #[inline]
-    pub(crate) fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         if self.poisoned.load(Ordering::Acquire) { Err(self.error()) } else { Ok(()) }
     }
 

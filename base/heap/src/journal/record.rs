@@ -32,8 +32,8 @@ const WORD_BYTES: u64 = 8;
 const KIND_BYTES: u64 = 0;
 const KIND_SET: u64 = 1;
 const KIND_CLEAR: u64 = 2;
-/// Bytes that the record does not hold. What it means differs: see [`Entry::Direct`].
-const KIND_DIRECT: u64 = 3;
+/// Whole pages that become free.
+const KIND_HOLE: u64 = 3;
 /// Above the kind: one bit for the region. Above that: the distance from its base.
 const REGION_SHIFT: u32 = 2;
 /// In place of a bit number: a whole mask follows.
@@ -74,8 +74,6 @@ pub(crate) struct RecordBuilder {
     payload: Vec<u8>,
     /// Where in `payload` each finished frame ends; the last one is not in here.
     ends: Vec<usize>,
-    /// Bytes of entries that a frame may have.
-    frame_bytes_max: usize,
     /// Bytes of memory that are kept for the next record.
     kept_bytes_max: usize,
     bases: Bases,
@@ -86,19 +84,13 @@ impl RecordBuilder {
     /// An empty record.
     pub(crate) fn new() -> Self {
         let (payload, ends) = (Vec::new(), Vec::new());
-        let (frame_bytes_max, kept_bytes_max) = (PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_KEPT);
         let (bases, open) = (Bases::START, Open::None);
-        Self { payload, ends, frame_bytes_max, kept_bytes_max, bases, open }
+        Self { payload, ends, kept_bytes_max: PAYLOAD_BYTES_KEPT, bases, open }
     }
 
     /// The same, which keeps less memory than others: for one of many.
     pub(crate) fn keeping(self, kept_bytes_max: usize) -> Self {
         Self { kept_bytes_max, ..self }
-    }
-
-    /// An empty record that is not cut into frames: for the undo journal.
-    pub(crate) fn whole() -> Self {
-        Self { frame_bytes_max: usize::MAX, ..Self::new() }
     }
 
     /// Empties the record; its memory is kept, unless it is much.
@@ -173,31 +165,15 @@ impl RecordBuilder {
         self.add_bits(word_offset, KIND_CLEAR, mask);
     }
 
-    /// The bytes from `offset` on were written in place, and are durable with the record.
-    pub(crate) fn direct(&mut self, offset: u64, len: u64) {
-        debug_assert!(self.frame_bytes_max == usize::MAX, "a log holds all that was written");
-        self.put_len(offset, len);
-    }
-
-    /// The whole pages from `offset` on are free, and zero from now on: redo journal.
+    /// The whole pages from `offset` on are free, and zero from now on.
     pub(crate) fn hole(&mut self, offset: u64, len: u64) {
         if self.room() < ENTRY_HEAD_BYTES_MAX {
             self.end_frame();
         }
-        self.put_len(offset, len);
-    }
-
-    fn put_len(&mut self, offset: u64, len: u64) {
-        self.put_head(offset, KIND_DIRECT);
+        self.put_head(offset, KIND_HOLE);
         varint::put(&mut self.payload, len);
         self.bases.0[Bases::region(offset)] = offset + len;
         self.open = Open::None;
-    }
-
-    /// All entries of a record that is not cut into frames.
-    pub(crate) fn payload(&self) -> &[u8] {
-        debug_assert!(self.ends.is_empty(), "records of lanes are whole");
-        &self.payload
     }
 
     /// The entries of each frame in turn; a last one always exists.
@@ -219,7 +195,7 @@ impl RecordBuilder {
 
     fn room(&self) -> usize {
         let start = self.ends.last().copied().unwrap_or(0);
-        self.frame_bytes_max - (self.payload.len() - start)
+        PAYLOAD_BYTES_MAX - (self.payload.len() - start)
     }
 
     fn end_frame(&mut self) {
@@ -324,21 +300,8 @@ pub(crate) enum Entry<'a> {
     Set { offset: u64, mask: u64 },
     /// Bits to clear in the word at an offset.
     Clear { offset: u64, mask: u64 },
-    /// Undo journal: bytes from an offset on that are durable already. Redo journal: whole pages that
-    /// are free, and zero from now on.
-    Direct { offset: u64, len: u64 },
-}
-
-impl Entry<'_> {
-    /// The heap bytes that change when it is applied: offset and length.
-    #[inline]
-    pub(crate) fn range(&self) -> Option<(u64, u64)> {
-        match *self {
-            Self::Bytes { offset, bytes } => Some((offset, bytes.len() as u64)),
-            Self::Set { offset, .. } | Self::Clear { offset, .. } => Some((offset, WORD_BYTES)),
-            Self::Direct { .. } => None,
-        }
-    }
+    /// Whole pages that are free, and zero from now on.
+    Hole { offset: u64, len: u64 },
 }
 
 /// Decodes the entries of one frame; an item is an error, in words, when the bytes are none.
@@ -369,10 +332,10 @@ impl<'a> Entries<'a> {
             *base = offset.wrapping_add(bytes.len() as u64);
             return Some(Ok(Entry::Bytes { offset, bytes }));
         }
-        if kind == KIND_DIRECT {
+        if kind == KIND_HOLE {
             let Some(len) = varint::take(&mut self.input) else { return Some(Err(CUT)) };
             *base = offset.wrapping_add(len);
-            return Some(Ok(Entry::Direct { offset, len }));
+            return Some(Ok(Entry::Hole { offset, len }));
         }
         let Some((&bit, rest)) = self.input.split_first() else { return Some(Err(CUT)) };
         self.input = rest;

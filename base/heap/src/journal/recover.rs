@@ -57,6 +57,12 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
     let judged = judge(pool, Some(directory), &mut Err)?;
     let Judged { newest, mut tails, files, generation, ordinal } = judged;
     let Some(newest) = newest else { return Err(pool.no_checkpoint()) };
+    if pool.file().is_direct() && !is_planted("R4.trusts-a-checkpoint-in-the-cache") {
+        // It may be in the caches alone, and the next one overwrites the one before it. A sector of a
+        // disk is written whole or not at all; of memory that is so for 8 bytes, and both may be lost.
+        pool.write_checkpoint(newest)?;
+        pool.file().sync()?;
+    }
     let start = start_of(&newest);
     let mut applied = Applied {
         number: newest.number.get(),

@@ -28,7 +28,7 @@ pub struct JournalStats {
     pub checkpoints: u64,
     /// Bytes of data pages written to the pool.
     pub pool_written_bytes: u64,
-    /// Fences; 0 under the redo journal, as the next.
+    /// Fences of the processor, where memory is the medium; else 0, as the next.
     pub fences: u64,
     /// Cache lines flushed.
     pub flushed_lines: u64,

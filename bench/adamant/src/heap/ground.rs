@@ -1,7 +1,7 @@
 //! Where a group of rows is measured: a heap of its own, clocks and counters around the work.
 //!
-//! Purpose: every timed row also says what it cost the medium, in the unit of its journal: bytes
-//! of log for the redo journal, fences and flushed cache lines for the undo journal.
+//! Purpose: every timed row also says what it cost the medium, in the unit of its medium: bytes
+//! of log for files, fences and flushed cache lines for memory.
 //! Invariants: rows of a group work in a directory that nothing else uses, removed with the value.
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::error::{Result, ensure};
-use crate::heap::journal::{Costs, Journal};
+use crate::heap::medium::{Costs, Medium};
 use crate::heap::settings::Settings;
 use crate::measure::thread_seconds;
 use crate::report::{Report, Unit};
@@ -21,10 +21,10 @@ pub(super) const OBJECT_BYTES: u64 = 64;
 /// Objects reserved by each transaction that fills a heap.
 const FILL_BATCH: u64 = 1_000;
 
-/// One journal in one group of one round.
+/// One medium in one group of one round.
 pub(super) struct Ground<'a> {
     pub(super) settings: &'a Settings,
-    pub(super) journal: Journal,
+    pub(super) medium: Medium,
     report: &'a mut Report,
     curves: &'a mut Vec<Value>,
     directory: TempDir,
@@ -34,19 +34,19 @@ pub(super) struct Ground<'a> {
 impl<'a> Ground<'a> {
     pub(super) fn new(
         settings: &'a Settings,
-        journal: Journal,
+        medium: Medium,
         report: &'a mut Report,
         curves: &'a mut Vec<Value>,
     ) -> Result<Self> {
-        let parent = settings.path.clone().unwrap_or_else(|| journal.default_path());
+        let parent = settings.path.clone().unwrap_or_else(|| medium.default_path());
         std::fs::create_dir_all(&parent)?;
         let directory = tempfile::Builder::new().prefix("adamant-bench-").tempdir_in(parent)?;
-        Ok(Self { settings, journal, report, curves, directory, heaps: 0 })
+        Ok(Self { settings, medium, report, curves, directory, heaps: 0 })
     }
 
-    /// What commits of this journal wait for.
+    /// What commits of this medium wait for.
     pub(super) fn durability(&self) -> Durability {
-        self.journal.durability()
+        self.medium.durability()
     }
 
     /// A directory for a heap, which no other row has used.
@@ -62,7 +62,7 @@ impl<'a> Ground<'a> {
 
     /// The same, with so many threads for what commits leave to do.
     pub(super) fn open_with_workers(&self, directory: &Path, workers: u8) -> Result<Heap> {
-        self.journal.open(directory, workers)
+        self.medium.open(directory, workers)
     }
 
     /// An empty heap.
@@ -149,20 +149,20 @@ impl<'a> Ground<'a> {
         work()?;
         let seconds = thread_seconds() - start;
         let costs = Costs::of(heap).since(before, operations);
-        for (kind, unit, figure) in costs.figures(self.journal) {
+        for (kind, unit, figure) in costs.figures(self.medium) {
             self.add(&format!("{kind}.{row}"), unit, operations, figure);
         }
         Ok(seconds)
     }
 
-    /// Adds a figure of this journal.
+    /// Adds a figure of this medium.
     pub(super) fn add(&mut self, row: &str, unit: Unit, operations: u64, figure: f64) {
-        self.report.add(row, self.journal.name(), unit, operations, figure);
+        self.report.add(row, self.medium.name(), unit, operations, figure);
     }
 
     /// Adds points of a picture.
     pub(super) fn add_curve(&mut self, name: &str, points: &[(f64, f64)]) {
-        let engine = self.journal.name();
+        let engine = self.medium.name();
         self.curves.push(json!({"curve": name, "engine": engine, "points": points}));
     }
 
@@ -170,7 +170,7 @@ impl<'a> Ground<'a> {
     pub(super) fn finish(&self, heap: Heap) -> Result<()> {
         let report = heap.check()?;
         ensure(report.findings.is_empty(), || {
-            format!("{}: the check found {:?}", self.journal.name(), report.findings)
+            format!("{}: the check found {:?}", self.medium.name(), report.findings)
         })?;
         heap.close()?;
         drop(heap);

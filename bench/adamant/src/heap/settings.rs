@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::heap::journal::Journal;
+use crate::heap::medium::Medium;
 
 /// How much of everything.
 #[derive(Clone, Debug)]
@@ -17,14 +17,14 @@ pub struct Settings {
     pub large_operations: u64,
     /// How many of the 41,943 sizes from 100 B to 4 MiB are asked for.
     pub sizes: u64,
-    /// Rounds that every journal takes part in.
+    /// Rounds that every medium takes part in.
     pub rounds: u32,
     /// Journals, in the order of the first round.
-    pub journals: Vec<Journal>,
+    pub media: Vec<Medium>,
     /// The only group to measure; all, if none.
     pub group: Option<String>,
     /// A directory to work in; what is made there is removed at the end. If none, memory (a tmpfs)
-    /// for the undo journal where there is one, and the current directory for the redo journal.
+    /// for memory where there is one, and the current directory for files.
     pub path: Option<PathBuf>,
 }
 
@@ -38,7 +38,7 @@ impl Settings {
             large_operations: 10_000_000,
             sizes: 41_943,
             rounds: 5,
-            journals: Journal::ALL.to_vec(),
+            media: Medium::ALL.to_vec(),
             group: None,
             path: None,
         }

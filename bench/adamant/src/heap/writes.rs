@@ -58,14 +58,9 @@ fn counted(ground: &mut Ground<'_>, heap: &Heap) -> Result<()> {
         ("ranges.10", RANGES, 64, large),
     ] {
         let blocks = ground.fill(heap, 1, block_bytes, true)?;
-        let range = |range| (blocks[0], (range * DISTANCE) as usize, bytes);
-        let declared: Vec<(u64, usize, usize)> = (0..ranges).map(range).collect();
         ground.timed(heap, row, COUNTED, || {
             (0..COUNTED).try_for_each(|round| {
                 heap.transaction(durability, |transaction| -> Result<()> {
-                    if ranges > 1 {
-                        transaction.snapshot_many(&declared)?;
-                    }
                     for range in 0..ranges {
                         let at = (range * DISTANCE) as usize;
                         transaction.write(blocks[0], at, bytes)?.fill(round as u8);

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use adamant_bench::asked::AskedRows;
 use adamant_bench::error::{Result, ensure};
-use adamant_bench::heap::{self, Journal, Outcome, group_names};
+use adamant_bench::heap::{self, Medium, Outcome, group_names};
 use serde_json::{Value, json};
 
 use crate::heap::settings::Settings;
@@ -30,12 +30,12 @@ const LIBPMEMOBJ_ONLY: &[&str] = &["fences"];
 
 /// The engine that is judged: Adamant's, on memory.
 pub fn judged() -> &'static str {
-    Journal::ALL[0].name()
+    Medium::ALL[0].name()
 }
 
 /// Adamant's other engines, on files.
 pub fn others() -> impl Iterator<Item = &'static str> + Clone {
-    Journal::ALL[1..].iter().map(|journal| journal.name())
+    Medium::ALL[1..].iter().map(|medium| medium.name())
 }
 
 /// All engines, libpmemobj first.
@@ -51,7 +51,7 @@ pub fn engines() -> impl Iterator<Item = &'static str> + Clone {
 pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Vec<Value>> {
     let start = Instant::now();
     let mut engines: Vec<&str> = settings.pmdk.iter().map(|_| LIBPMEMOBJ).collect();
-    engines.extend(settings.work.journals.iter().map(|journal| journal.name()));
+    engines.extend(settings.work.media.iter().map(|medium| medium.name()));
     let mut lines = Vec::new();
     for round in 0..settings.work.rounds {
         for group in group_names().chain(LIBPMEMOBJ_ONLY.iter().copied()) {
@@ -149,12 +149,12 @@ fn child(settings: &Settings, round: u32, group: &str, engine: &str) -> Result<V
 /// # Errors
 /// Those of the work.
 pub fn run_child(arguments: &[String]) -> Result<bool> {
-    let [command, journal, group, path, numbers @ ..] = arguments else { return Ok(false) };
+    let [command, medium, group, path, numbers @ ..] = arguments else { return Ok(false) };
     if command != CHILD_COMMAND {
         return Ok(false);
     }
-    let journal = Journal::ALL.iter().find(|known| known.name() == journal);
-    let journal = journal.ok_or("a child needs a journal")?;
+    let medium = Medium::ALL.iter().find(|known| known.name() == medium);
+    let medium = medium.ok_or("a child needs a medium")?;
     let numbers: Vec<u64> =
         numbers.iter().map(|number| number.parse()).collect::<std::result::Result<_, _>>()?;
     let [operations, inserts, frees_max, large_operations, sizes] = numbers[..] else {
@@ -167,7 +167,7 @@ pub fn run_child(arguments: &[String]) -> Result<bool> {
         large_operations,
         sizes,
         rounds: 1,
-        journals: vec![*journal],
+        media: vec![*medium],
         group: Some(group.clone()),
         path: Some(path.into()),
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use adamant_heap::{Durability, Error, Heap, JournalKind, Read, Write};
+use adamant_heap::{Durability, Error, Flushing, Heap, Read, Write};
 use adamant_medium::storage::Directory;
 use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Promise, SimDirectory, SimDisk, Tally};
@@ -59,7 +59,7 @@ fn judge_copy(disk: &SimDisk, models: &[Model], first: u64, is_made: bool) -> Op
     if !exists {
         return None;
     }
-    let (heap, recovery) = open(disk, JournalKind::Redo).unwrap();
+    let (heap, recovery) = open(disk, Flushing::Auto).unwrap();
     assert!(recovery.was_closed, "{recovery:?}");
     let commit = commit_of(&heap);
     assert!(commit >= first, "commit {commit} is older than {first}, the one it began at");
@@ -145,7 +145,7 @@ fn replace_block(heap: &Heap, fill: u8) -> Result<(), Error> {
 #[test]
 fn writers_take_the_space_of_a_copy() {
     let disk = SimDisk::new(seed(78));
-    let heap = Arc::new(open(&disk, JournalKind::Redo).unwrap().0);
+    let heap = Arc::new(open(&disk, Flushing::Auto).unwrap().0);
     for fill in 0..20 {
         replace_block(&heap, fill).unwrap();
     }
@@ -166,7 +166,7 @@ fn writers_take_the_space_of_a_copy() {
     // Nothing is held any more, and the next copy needs nothing of it.
     let target = SimDisk::new(seed(78));
     heap.back_up(&SimDirectory::root(&target)).unwrap();
-    let (copy, _) = open(&target, JournalKind::Redo).unwrap();
+    let (copy, _) = open(&target, Flushing::Auto).unwrap();
     let view = copy.view().unwrap();
     assert!(view.block(view.root(1)).unwrap()[..1_000_000].iter().all(|&byte| byte == 5));
 }

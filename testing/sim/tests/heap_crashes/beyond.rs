@@ -2,7 +2,7 @@
 //! checkpoint that no longer needs them. Were they removed before its position is durable, a power cut
 //! in between would leave a pool whose checkpoint asks for a log that is gone.
 
-use adamant_heap::{Durability, Error, Heap, JournalKind, Read, Write};
+use adamant_heap::{Durability, Error, Flushing, Heap, Read, Write};
 use adamant_medium::storage::Directory;
 use adamant_sim::tally::seed;
 use adamant_sim::{Mark, SimDirectory, SimDisk, Tally};
@@ -37,7 +37,7 @@ fn a_log_beyond_its_limit_is_kept_until_nobody_needs_it() {
     let disk = SimDisk::new(seed(61));
     let sizes = [100, LARGE_BYTES, 3000, 40, LARGE_BYTES, 100];
     {
-        let (heap, _) = open(&disk, JournalKind::Redo).unwrap();
+        let (heap, _) = open(&disk, Flushing::Auto).unwrap();
         Mark::Durable.put(&disk, 0);
         for (number, bytes) in (1..).zip(sizes) {
             commit(&disk, &heap, number, bytes);
@@ -54,7 +54,7 @@ fn a_log_beyond_its_limit_is_kept_until_nobody_needs_it() {
             assert!(!promise.created, "a heap that was created is gone");
             return;
         }
-        let (heap, _) = open(&crashed, JournalKind::Redo).unwrap();
+        let (heap, _) = open(&crashed, Flushing::Auto).unwrap();
         let view = heap.view().unwrap();
         let found = view.root(COMMIT);
         assert!((promise.least..=promise.most).contains(&found), "{found}, {promise:?}");

@@ -1,7 +1,7 @@
 //! A heap whose memory is bounded, so that its pages are dropped all the time: what is read from then
 //! on is what the file has. The disk panics where no successful sync covers that.
 
-use adamant_heap::{Durability, Error, Heap, JournalKind, Read, Slice, Write};
+use adamant_heap::{Durability, Error, Flushing, Heap, Read, Slice, Write};
 use adamant_sim::SimDisk;
 use adamant_sim::tally::seed;
 
@@ -64,7 +64,7 @@ fn what_fails_otherwise_is_undone_or_poisons() {
 #[test]
 fn a_reservation_that_is_filled_meanwhile_keeps_its_bytes() {
     let disk = SimDisk::new(seed(74));
-    let (heap, _) = open_bounded(&disk, JournalKind::Redo, 64 << 10).unwrap();
+    let (heap, _) = open_bounded(&disk, Flushing::Auto, 64 << 10).unwrap();
     let mut reservation = heap.reserve(3000).unwrap();
     reservation[..1500].fill(1);
     for number in 0..40_u8 {
@@ -85,7 +85,7 @@ fn a_reservation_that_is_filled_meanwhile_keeps_its_bytes() {
     };
     judge(&heap);
     heap.close().unwrap();
-    judge(&open_bounded(&disk, JournalKind::Redo, u64::MAX).unwrap().0);
+    judge(&open_bounded(&disk, Flushing::Auto, u64::MAX).unwrap().0);
 }
 
 /// A slice may have bytes of its block that nobody wrote since the block was reserved: the heap leaves there
@@ -96,7 +96,7 @@ fn what_is_lent_keeps_bytes_that_no_record_has() {
     let disk = SimDisk::new(seed(75));
     // In memory of its own at first, which is dropped by 2 MiB; then over the file's pages.
     for round in 0..2_u8 {
-        let (heap, _) = open_bounded(&disk, JournalKind::Redo, 64 << 10).unwrap();
+        let (heap, _) = open_bounded(&disk, Flushing::Auto, 64 << 10).unwrap();
         let (block, slice) = lend_unwritten(&heap, 0xA0 + round);
         for number in 0..200_u8 {
             write(&heap, number);

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use adamant_heap::{
-    Directory, Durability, Error, Heap, JournalKind, MemoryDirectory, Options, Read, Recovery,
-    Result, Transaction, View, Write,
+    Directory, Durability, Error, Flushing, Heap, MemoryDirectory, Options, Read, Recovery, Result,
+    Transaction, View, Write,
 };
 use adamant_sim::mutation;
 use adamant_sim::site::Site;
@@ -64,9 +64,9 @@ impl State {
 }
 
 /// Opens what is on a disk, and panics unless it is a promised commit, whole. Returns its number.
-fn judge(disk: &SimDisk, journal: JournalKind, states: &[State], promise: Promise) -> u64 {
+fn judge(disk: &SimDisk, flushing: Flushing, states: &[State], promise: Promise) -> u64 {
     let (heap, _) =
-        open(disk, journal).unwrap_or_else(|error| panic!("recovery failed: {error:?}"));
+        open(disk, flushing).unwrap_or_else(|error| panic!("recovery failed: {error:?}"));
     let commit = commit_of(&heap);
     let promised = promise.least..=promise.most;
     assert!(promised.contains(&commit), "commit {commit} was recovered, {promise:?}");
@@ -81,13 +81,13 @@ fn judge(disk: &SimDisk, journal: JournalKind, states: &[State], promise: Promis
 }
 
 /// Opens the heap on a disk, with bounds that are met.
-fn open(disk: &SimDisk, journal: JournalKind) -> Result<(Heap, Recovery)> {
-    open_in(Arc::new(SimDirectory::root(disk)), journal)
+fn open(disk: &SimDisk, flushing: Flushing) -> Result<(Heap, Recovery)> {
+    open_in(Arc::new(SimDirectory::root(disk)), flushing)
 }
 
-fn open_in(directory: Arc<dyn Directory>, journal: JournalKind) -> Result<(Heap, Recovery)> {
+fn open_in(directory: Arc<dyn Directory>, flushing: Flushing) -> Result<(Heap, Recovery)> {
     let mut options = Options::default();
-    options.journal = journal;
+    options.flushing = flushing;
     options.log_bytes_max = 4 << 20;
     options.log_held_bytes_max = 60_000;
     options.address_bytes_max = 256 << 20;
@@ -99,23 +99,23 @@ fn open_in(directory: Arc<dyn Directory>, journal: JournalKind) -> Result<(Heap,
 /// A scripted user: the same seed does the same.
 struct User {
     disk: SimDisk,
-    journal: JournalKind,
+    flushing: Flushing,
     heap: Heap,
     states: Vec<State>,
     random: fastrand::Rng,
 }
 
 impl User {
-    fn create(disk: &SimDisk, journal: JournalKind, number: u64) -> Result<User> {
-        let heap = open(disk, journal)?.0;
+    fn create(disk: &SimDisk, flushing: Flushing, number: u64) -> Result<User> {
+        let heap = open(disk, flushing)?.0;
         Mark::Durable.put(disk, 0);
         let (disk, states) = (disk.clone(), vec![State::default()]);
         let random = fastrand::Rng::with_seed(number);
-        Ok(User { disk, journal, heap, states, random })
+        Ok(User { disk, flushing, heap, states, random })
     }
 
-    fn run(disk: &SimDisk, journal: JournalKind, number: u64, steps: u64) -> Vec<State> {
-        let mut user = User::create(disk, journal, number).expect("created");
+    fn run(disk: &SimDisk, flushing: Flushing, number: u64, steps: u64) -> Vec<State> {
+        let mut user = User::create(disk, flushing, number).expect("created");
         let (mut dropped, mut held) = (false, false);
         for _ in 0..steps {
             user.step().expect("nothing fails");
@@ -124,12 +124,7 @@ impl User {
             dropped |= stats.memory.dropped_bytes > 0;
             held |= stats.journal.log_held_bytes > 0;
         }
-        let is_redo = journal == JournalKind::Redo;
-        assert_eq!(
-            (dropped, held),
-            (is_redo, is_redo),
-            "bytes are held back, memory is given back"
-        );
+        assert!(dropped && held, "bytes are held back, memory is given back");
         user.states
     }
 
@@ -144,10 +139,10 @@ impl User {
             4 => {
                 self.heap.close()?;
                 Mark::Durable.put(&self.disk, self.last().commit);
-                self.heap = open(&self.disk, self.journal)?.0;
+                self.heap = open(&self.disk, self.flushing)?.0;
             }
             5 => drop(self.heap.shrink()?),
-            6 if self.journal == JournalKind::Redo => self.back_up()?,
+            6 => self.back_up()?,
             // Beside transactions; nothing points to it, ever.
             7 => {
                 let mut reservation = self.heap.reserve(self.random.u64(1..9000))?;
@@ -169,7 +164,7 @@ impl User {
     fn back_up(&self) -> Result<()> {
         let target: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
         self.heap.back_up(target.as_ref())?;
-        let (copy, _) = open_in(target, self.journal)?;
+        let (copy, _) = open_in(target, self.flushing)?;
         self.last().verify(&copy.view()?);
         assert!(copy.check()?.is_clean(), "the copy is whole");
         Ok(())
@@ -201,7 +196,6 @@ impl User {
             Ok(()) => assert!(!fails, "it was given up"),
         }
         match durability {
-            _ if self.journal == JournalKind::Undo => Mark::Durable.put(&self.disk, state.commit),
             Durability::Sync => Mark::Durable.put(&self.disk, state.commit),
             Durability::Buffered => Mark::Buffered.put(&self.disk, state.commit),
             Durability::Deferred => {}
@@ -324,25 +318,25 @@ fn set(
 }
 
 /// Power cuts, deaths, and crashes within what recovers from those.
-fn try_all(journal: JournalKind, number: u64, (steps, step): (u64, usize), what: &str) {
+fn try_all(flushing: Flushing, number: u64, (steps, step): (u64, usize), what: &str) {
     let disk = SimDisk::new(number);
-    let states = User::run(&disk, journal, number, steps);
+    let states = User::run(&disk, flushing, number, steps);
     let frozen = states.iter().filter(|state| state.blocks[1].is_some()).count();
     assert!(frozen > 0 && frozen < states.len(), "buffers are frozen and freed: {frozen}");
     let mut tally = Tally::new();
     tally.power_cuts(&disk, step, 8, |crashed, promise| {
-        judge(&crashed, journal, &states, promise);
+        judge(&crashed, flushing, &states, promise);
     });
     tally.deaths(&disk, 3 * step, |killed, promise| {
-        judge(&killed, journal, &states, promise);
+        judge(&killed, flushing, &states, promise);
     });
     let mut cursor = disk.cursor();
     for point in (cursor.point()..=disk.operation_count()).step_by(29 * step) {
         cursor.advance_to(point);
         let (promise, killed) = (Promise::at_power_cut(&disk, point), cursor.kill());
-        drop(open(&killed, journal));
+        drop(open(&killed, flushing));
         tally.cuts_within(&killed, 3, point, |crashed| {
-            judge(&crashed.without_history(), journal, &states, promise);
+            judge(&crashed.without_history(), flushing, &states, promise);
         });
     }
     tally.print(what);
@@ -352,11 +346,11 @@ fn try_all(journal: JournalKind, number: u64, (steps, step): (u64, usize), what:
 #[test]
 fn a_missing_sync_beside_held_buffers_is_noticed() {
     // This workload is known to need every call, others may not.
-    let (journal, number) = (JournalKind::Redo, 89);
+    let (flushing, number) = (Flushing::Auto, 89);
     let suite = |disk: &SimDisk| {
-        let states = User::run(disk, journal, number, 160);
+        let states = User::run(disk, flushing, number, 160);
         Tally::new().power_cuts(disk, 1, 6, |crashed, promise| {
-            judge(&crashed, journal, &states, promise);
+            judge(&crashed, flushing, &states, promise);
         });
     };
     let is_tried = |site: &Site| site.file.ends_with("/journal/checkpoint.rs");
@@ -368,14 +362,14 @@ fn a_missing_sync_beside_held_buffers_is_noticed() {
 /// An operation of the disk fails, and later the power.
 #[test]
 fn what_fails_beside_held_buffers_loses_nothing() {
-    let (journal, number, steps) = (JournalKind::Redo, seed(83), 80);
+    let (flushing, number, steps) = (Flushing::Auto, seed(83), 80);
     let sound = SimDisk::new(number);
-    User::run(&sound, journal, number, steps);
+    User::run(&sound, flushing, number, steps);
     let (mut tally, mut failed) = (Tally::new(), 0);
     for fault in (0..sound.operation_count()).step_by(3) {
         let disk = SimDisk::new(number);
         disk.fail(fault..fault + 1);
-        let Ok(mut user) = User::create(&disk, journal, number) else { continue };
+        let Ok(mut user) = User::create(&disk, flushing, number) else { continue };
         failed += u64::from((0..steps).any(|_| user.step().is_err()));
         tally.points += 1;
         let mut cursor = disk.cursor();
@@ -383,12 +377,12 @@ fn what_fails_beside_held_buffers_loses_nothing() {
         let promise = Promise::at_power_cut(&disk, cursor.point());
         for choice in cursor.choices(states_max(4), fault) {
             tally.state(&disk, fault, &choice, || {
-                judge(&cursor.crash(&mut choice.clone()), journal, &user.states, promise);
+                judge(&cursor.crash(&mut choice.clone()), flushing, &user.states, promise);
             });
         }
         tally.state(&disk, fault, &"killed", || {
             let promise = Promise::at_death(&disk, cursor.point());
-            judge(&cursor.kill(), journal, &user.states, promise);
+            judge(&cursor.kill(), flushing, &user.states, promise);
         });
     }
     assert!(failed > 10, "{failed} operations ended the run");
@@ -396,11 +390,11 @@ fn what_fails_beside_held_buffers_loses_nothing() {
 }
 
 #[test]
-fn appends_to_buffers_of_the_redo_journal() {
-    try_all(JournalKind::Redo, seed(61), (220, 5), "buffers, redo journal");
+fn appends_to_buffers() {
+    try_all(Flushing::Auto, seed(61), (220, 5), "buffers");
 }
 
 #[test]
-fn appends_to_buffers_of_the_undo_journal() {
-    try_all(JournalKind::Undo, seed(67), (80, 3), "buffers, undo journal");
+fn appends_to_buffers_in_memory() {
+    try_all(Flushing::Volatile, seed(67), (220, 9), "buffers, direct");
 }

@@ -1,7 +1,7 @@
 //! A creation that failed, and one more in the same directory: what the first left there looks as if it was
 //! durable, names among it, and is not.
 
-use adamant_heap::JournalKind;
+use adamant_heap::Flushing;
 use adamant_medium::storage::Directory;
 use adamant_sim::tally::seed;
 use adamant_sim::{SimDirectory, SimDisk, Tally};
@@ -44,8 +44,8 @@ pub(crate) fn try_creations(
     failed
 }
 
-fn try_all(journal: JournalKind, (step, count): (usize, u64), test: &str) {
-    let mix = Mix { seed: seed(71), steps: 4, journal, ..Mix::default() };
+fn try_all(flushing: Flushing, (step, count): (usize, u64), test: &str) {
+    let mix = Mix { seed: seed(71), steps: 4, flushing, ..Mix::default() };
     let mut tally = Tally::new();
     let disk = SimDisk::new(mix.seed);
     let failed = try_creations(&disk, mix, (step, count), |_| true, &mut tally);
@@ -56,10 +56,10 @@ fn try_all(journal: JournalKind, (step, count): (usize, u64), test: &str) {
 
 #[test]
 fn a_creation_after_one_that_failed() {
-    try_all(JournalKind::Redo, (3, 12), "creations after one that failed");
+    try_all(Flushing::Auto, (3, 12), "creations after one that failed");
 }
 
 #[test]
-fn a_creation_after_one_that_failed_under_the_undo_journal() {
-    try_all(JournalKind::Undo, (9, 6), "creations after one that failed, undo");
+fn a_creation_after_one_that_failed_where_memory_is_the_medium() {
+    try_all(Flushing::Volatile, (9, 6), "creations after one that failed, direct");
 }

@@ -1,7 +1,7 @@
 //! Actions without a transaction on a disk that is full at any of their allocations: refused, they
 //! change nothing, neither in memory nor for whoever opens the heap again; and frees go on.
 
-use adamant_heap::{Durability, Error, Heap, JournalKind, Read};
+use adamant_heap::{Durability, Error, Flushing, Heap, Read, Write};
 use adamant_sim::SimDisk;
 use adamant_sim::tally::seed;
 
@@ -52,7 +52,8 @@ impl User {
                 let Block { offset, bytes } = &self.blocks[index];
                 let (offset, at) = (*offset, self.random.usize(..bytes.len() / 8) * 8);
                 let value = self.random.u64(..);
-                let outcome = heap.set_word(Durability::Sync, offset, at, value);
+                let outcome =
+                    heap.transaction(Durability::Sync, |tx| tx.update_u64(offset, at, value));
                 if self.judge(heap, outcome) {
                     self.blocks[index].bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
                 }
@@ -98,12 +99,12 @@ impl User {
 
 #[test]
 fn actions_on_a_full_disk_are_refused_and_change_nothing() {
-    for journal in [JournalKind::Redo, JournalKind::Undo] {
+    for flushing in [Flushing::Auto, Flushing::Volatile] {
         let (mut refused, mut reserves) = (0, 0);
         // Seven pages more each time: sooner or later each allocation of the script is the one refused.
         for pages in (0..200).step_by(7) {
             let disk = SimDisk::new(seed(71)).without_history();
-            let (heap, _) = open(&disk, journal).unwrap();
+            let (heap, _) = open(&disk, flushing).unwrap();
             let random = fastrand::Rng::with_seed(seed(71));
             let mut user = User { blocks: Vec::new(), random, refused: 0 };
             (0..10).for_each(|_| user.act(&heap));
@@ -117,12 +118,12 @@ fn actions_on_a_full_disk_are_refused_and_change_nothing() {
             user.verify(&heap);
             drop(heap);
             disk.set_space_bytes(None);
-            let (heap, _) = open(&disk, journal).unwrap();
+            let (heap, _) = open(&disk, flushing).unwrap();
             user.verify(&heap);
             user.act(&heap);
             user.verify(&heap);
         }
-        assert!(reserves > 5, "{journal}: refused with {reserves} sizes of the disk");
-        println!("actions on a full disk, {journal}: {refused} refused");
+        assert!(reserves > 5, "{flushing:?}: refused with {reserves} sizes of the disk");
+        println!("actions on a full disk, {flushing:?}: {refused} refused");
     }
 }

@@ -5,9 +5,8 @@ use adamant_sim::site::{Kind, Site};
 use adamant_sim::{Mark, Promise, SimDisk, Tally};
 
 use crate::creation::try_creations;
+use crate::direct;
 use crate::model::{self, Model};
-use crate::shrink::is_of_space;
-use crate::undo;
 use crate::workload::{Mix, Workload};
 use crate::{try_crashes_within, try_deaths, try_power_cuts};
 
@@ -76,32 +75,21 @@ fn a_missing_sync_of_the_redo_journal_is_noticed() {
     judge(&verdicts, |_| false);
 }
 
-/// A heap is created and gets two commits; then commits of all kinds in small lanes. Crashes within
-/// both, deaths, and crashes within what recovers from those.
-fn undo_suite(disk: &SimDisk, mix: Mix) {
-    let created = Mix { steps: 2, lanes: None, ..mix };
-    let models = Workload::run(disk, created);
-    // Enough for all combinations of the four names of which a creation must not lose one alone.
-    try_power_cuts(disk, &models, 1, 16);
-    try_deaths(disk, &models, 1);
-    try_new_creations(disk, Mix { steps: 0, ..created }, (6, 8));
-    let disk = &disk.emptied();
+/// Where memory is the medium: what the one journal stores, flushes and fences, and the syncs of what
+/// it does by calls.
+fn direct_suite(disk: &SimDisk, mix: Mix) {
     let models = Workload::run(disk, mix);
-    try_power_cuts(disk, &models, 1, 24);
+    try_power_cuts(disk, &models, 1, 16);
     try_deaths(disk, &models, 3);
     try_crashes_within(disk, &models, 5, 4);
+    try_new_creations(disk, Mix { steps: 1, ..mix }, (1, 64));
 }
 
 #[test]
-fn a_missing_flush_or_fence_of_the_undo_journal_is_noticed() {
-    let mix = Mix { seed: 43, steps: 40, ..undo::mix(43) };
-    let is_of_recovery =
-        |site: &Site| site.file.ends_with("/lanes/handle.rs") && site.kind == Kind::Fence;
-    // Space is what `shrink.rs` is about.
-    let is_ours = |site: &Site| !is_of_space(site) && !is_of_recovery(site);
-    judge(&verdicts(mix.seed, is_ours, |disk| undo_suite(disk, mix)), |_| false);
-    // What recovery found in the cache alone is lost in few of all crashes within it: this workload
-    // is known to have one.
-    let mix = Mix { seed: 47, steps: 40, ..undo::mix(47) };
-    judge(&verdicts(mix.seed, is_of_recovery, |disk| undo_suite(disk, mix)), |_| false);
+fn a_missing_flush_or_fence_of_memory_is_noticed() {
+    let mix = Mix { seed: 43, steps: 40, ..direct::mix(43) };
+    let is_tried = |site: &Site| site.kind != Kind::Sync;
+    let verdicts = verdicts(mix.seed, is_tried, |disk| direct_suite(disk, mix));
+    assert!(verdicts.len() >= 2, "a copy and a fence: {verdicts:?}");
+    judge(&verdicts, |_| false);
 }

@@ -11,15 +11,15 @@ mod bounded;
 mod buffers;
 mod closing;
 mod creation;
+mod direct;
 mod full;
 mod hooked;
 mod left_out;
 mod model;
 mod shrink;
-mod undo;
 mod workload;
 
-use adamant_heap::{Durability, Error, Heap, JournalKind};
+use adamant_heap::{Durability, Error, Flushing, Heap};
 use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Mark, Promise, SimDisk, Tally};
 
@@ -135,7 +135,7 @@ fn try_crashes_within(disk: &SimDisk, models: &[Model], step: usize, count: u64)
             cursor.kill(),
         ] {
             tally.state(disk, point, &"first crash", || {
-                drop(open(&first, models[0].journal).unwrap())
+                drop(open(&first, models[0].flushing).unwrap())
             });
             tally.cuts_within(&first, count, point, |crashed| {
                 drop(judge(&crashed.without_history(), models, promise));
@@ -169,7 +169,7 @@ fn try_faults(mix: Mix, test: &str, is_tried: impl Fn(&str) -> bool) {
         let disk = SimDisk::new(mix.seed);
         disk.fail(number..number + 1);
         // A heap that could not even be created has made no promise.
-        let mut models = vec![Model::empty(mix.journal)];
+        let mut models = vec![Model::empty(mix.flushing)];
         if let Ok(mut workload) = Workload::create(&disk, mix) {
             tally.state(&disk, number, &"failing", || {
                 poisoned += u64::from(run_with_a_fault(&mut workload));
@@ -276,7 +276,7 @@ fn a_full_disk_refuses_and_loses_nothing() {
         tally.state(&disk, point, &"recovery on a full disk", || {
             let full = cursor.crash(&mut Choice::random(point));
             full.set_space_bytes(Some(full.space_used_bytes()));
-            if let Err(error) = open(&full, JournalKind::Redo) {
+            if let Err(error) = open(&full, Flushing::Auto) {
                 assert!(error.is_out_of_space(), "{error:?}");
                 refused += 1;
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adamant_heap::{Error, Heap, JournalKind, Options, Read, Recovery, Result};
+use adamant_heap::{Error, Flushing, Heap, Options, Read, Recovery, Result};
 use adamant_medium::storage::Directory;
 use adamant_sim::{Promise, SimDirectory, SimDisk};
 
@@ -15,7 +15,7 @@ pub(crate) const HEADER_BYTES: usize = 8 + SLOTS * 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     /// Of the heap.
-    pub(crate) journal: JournalKind,
+    pub(crate) flushing: Flushing,
     pub(crate) commit: u64,
     pub(crate) slots: Vec<Option<Arc<Vec<u8>>>>,
     /// Blocks that may be allocated beside those, by who published them after this commit.
@@ -23,8 +23,8 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    pub(crate) fn empty(journal: JournalKind) -> Model {
-        Model { journal, commit: 0, slots: vec![None; SLOTS], loose_max: 0 }
+    pub(crate) fn empty(flushing: Flushing) -> Model {
+        Model { flushing, commit: 0, slots: vec![None; SLOTS], loose_max: 0 }
     }
 
     /// Panics unless the heap holds exactly this.
@@ -77,28 +77,18 @@ pub(crate) fn commit_of(heap: &Heap) -> u64 {
 }
 
 /// Opens the heap on a disk, everything within the calls, with the smallest log there can be.
-pub(crate) fn open(disk: &SimDisk, journal: JournalKind) -> Result<(Heap, Recovery)> {
-    open_bounded(disk, journal, u64::MAX)
+pub(crate) fn open(disk: &SimDisk, flushing: Flushing) -> Result<(Heap, Recovery)> {
+    open_bounded(disk, flushing, u64::MAX)
 }
 
 /// The same, with a bound of its memory.
 pub(crate) fn open_bounded(
     disk: &SimDisk,
-    journal: JournalKind,
+    flushing: Flushing,
     memory_bytes_max: u64,
 ) -> Result<(Heap, Recovery)> {
-    open_with(disk, journal, (memory_bytes_max, Options::default().copies_bytes_max))
-}
-
-/// The same, and with a bound of a transaction's copies.
-pub(crate) fn open_with(
-    disk: &SimDisk,
-    journal: JournalKind,
-    (memory_bytes_max, copies_bytes_max): (u64, usize),
-) -> Result<(Heap, Recovery)> {
     let mut options = Options::default();
-    options.copies_bytes_max = copies_bytes_max;
-    options.journal = journal;
+    options.flushing = flushing;
     options.log_bytes_max = 4 << 20;
     options.address_bytes_max = 256 << 20;
     options.deferred_bytes_max = 64 << 10;
@@ -115,7 +105,7 @@ pub(crate) fn judge(disk: &SimDisk, models: &[Model], promise: Promise) -> (Heap
     // Some are looked at before by who only reads: with the same eyes, and without a trace.
     let seen = (exists && promise.least.is_multiple_of(3)).then(|| look_at(disk, models));
     let (heap, _) =
-        open(disk, models[0].journal).unwrap_or_else(|error| panic!("recovery failed: {error:?}"));
+        open(disk, models[0].flushing).unwrap_or_else(|error| panic!("recovery failed: {error:?}"));
     let commit = commit_of(&heap);
     assert!(seen.is_none_or(|seen| seen == commit), "{seen:?} was read, {commit} recovered");
     let promised = promise.least..=promise.most;

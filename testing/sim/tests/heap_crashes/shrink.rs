@@ -1,14 +1,11 @@
 //! Giving space back on a disk that crashes, or that is full when it is wanted again.
 
-use adamant_heap::{Durability, Error, Heap, JournalKind, Read, Write};
+use adamant_heap::{Durability, Error, Flushing, Heap, Read, Write};
 use adamant_medium::storage::Directory;
-use adamant_sim::mutation::{judge, verdicts};
-use adamant_sim::site::{Kind, Site};
 use adamant_sim::tally::seed;
 use adamant_sim::{Choice, SimDirectory, SimDisk, Tally};
 
 use crate::model::open;
-use crate::undo;
 use crate::workload::{Mix, Workload};
 use crate::{try_crashes_within, try_deaths, try_faults, try_power_cuts};
 
@@ -17,19 +14,17 @@ const PAGE: usize = 4096;
 const LARGE: usize = 3 << 20;
 
 /// Large blocks come and go, and what they leave is given back.
-fn mix(journal: JournalKind, number: u64) -> Mix {
-    let mix = match journal {
-        JournalKind::Redo => Mix { seed: seed(number), ..Mix::default() },
-        JournalKind::Undo => Mix { declare_one_in: 0, abort_one_in: 0, ..undo::mix(number) },
-    };
+fn mix(flushing: Flushing, number: u64) -> Mix {
     Mix {
+        seed: seed(number),
+        flushing,
         steps: 40,
         large_one_in: 3,
         upkeep_one_in: 20,
         reopen_one_in: 12,
         shrink_one_in: 4,
-        gives_log_back: journal == JournalKind::Redo,
-        ..mix
+        gives_log_back: true,
+        ..Mix::default()
     }
 }
 
@@ -40,30 +35,30 @@ fn count(disk: &SimDisk, what: &str) -> usize {
 
 #[test]
 fn crashes_around_shrinking() {
-    try_crashes(JournalKind::Redo);
+    try_crashes(Flushing::Auto);
 }
 
 #[test]
-fn crashes_around_shrinking_under_the_undo_journal() {
-    try_crashes(JournalKind::Undo);
+fn crashes_around_shrinking_in_memory() {
+    try_crashes(Flushing::Volatile);
 }
 
-/// Some 2,000 states of pools of several MiB: half a minute, so each journal has a test of its own.
-fn try_crashes(journal: JournalKind) {
+/// Some 2,000 states of pools of several MiB: half a minute, so each medium has a test of its own.
+fn try_crashes(flushing: Flushing) {
     let number = 64;
     let disk = SimDisk::new(seed(number));
-    let models = Workload::run(&disk, mix(journal, number));
+    let models = Workload::run(&disk, mix(flushing, number));
     let (holes, cuts) = (count(&disk, "punch sim/pool"), count(&disk, "set length sim/pool"));
-    assert!(holes > 2 && cuts > 1, "{journal}: {holes} holes, {cuts} cuts");
-    try_power_cuts(&disk, &models, 1, 4).print(&format!("shrinking, {journal}"));
-    try_deaths(&disk, &models, 3).print(&format!("shrinking, {journal}, killed processes"));
+    assert!(holes > 2 && cuts > 1, "{flushing:?}: {holes} holes, {cuts} cuts");
+    try_power_cuts(&disk, &models, 1, 4).print(&format!("shrinking, {flushing:?}"));
+    try_deaths(&disk, &models, 3).print(&format!("shrinking, {flushing:?}, killed processes"));
     let within = try_crashes_within(&disk, &models, 19, 2);
-    within.print(&format!("shrinking, {journal}, crashes during recovery"));
+    within.print(&format!("shrinking, {flushing:?}, crashes during recovery"));
 }
 
 #[test]
 fn shrinking_that_fails_is_undone_or_poisons() {
-    let mix = Mix { steps: 30, reopen_one_in: 0, ..mix(JournalKind::Redo, 63) };
+    let mix = Mix { steps: 30, reopen_one_in: 0, ..mix(Flushing::Auto, 63) };
     try_faults(mix, "shrinking that fails", |operation| operation.contains("sim/pool"));
 }
 
@@ -78,8 +73,8 @@ fn reserve(heap: &Heap, bytes: usize, root: usize) -> Result<u64, Error> {
 }
 
 /// Two blocks in front of a small one; the first is free and given back.
-fn with_a_hole(disk: &SimDisk, journal: JournalKind) -> Heap {
-    let (heap, _) = open(disk, journal).unwrap();
+fn with_a_hole(disk: &SimDisk, flushing: Flushing) -> Heap {
+    let (heap, _) = open(disk, flushing).unwrap();
     let block = reserve(&heap, LARGE, 0).unwrap();
     reserve(&heap, 9 * PAGE, 1).unwrap();
     heap.transaction::<_, Error>(Durability::Sync, |tx| {
@@ -99,14 +94,14 @@ fn with_a_hole(disk: &SimDisk, journal: JournalKind) -> Heap {
 
 #[test]
 fn a_hole_is_backed_before_it_is_used_or_refused() {
-    for journal in [JournalKind::Redo, JournalKind::Undo] {
+    for flushing in [Flushing::Auto, Flushing::Volatile] {
         for reopens in [false, true] {
             let disk = SimDisk::new(seed(64));
-            let mut heap = with_a_hole(&disk, journal);
+            let mut heap = with_a_hole(&disk, flushing);
             if reopens {
                 heap.close().unwrap();
                 drop(heap);
-                heap = open(&disk, journal).unwrap().0;
+                heap = open(&disk, flushing).unwrap().0;
                 // The log has what the next commits need.
                 heap.transaction::<_, Error>(Durability::Sync, |tx| tx.set_root(3, 1)).unwrap();
             }
@@ -136,7 +131,8 @@ fn write_all(heap: &Heap) {
         }
         let bytes = heap.view().unwrap().block(block).unwrap().len();
         for at in (0..bytes).step_by(96 * PAGE) {
-            heap.set_word(Durability::Buffered, block, at, at as u64 | 1 << 40).unwrap();
+            let value = at as u64 | 1 << 40;
+            heap.transaction(Durability::Buffered, |tx| tx.update_u64(block, at, value)).unwrap();
         }
     }
     heap.checkpoint().expect("all that is allocated has space");
@@ -145,8 +141,8 @@ fn write_all(heap: &Heap) {
 
 /// Holes are used and the pool grows; then power cuts, and each page that is allocated is written to
 /// on a disk that is full.
-fn use_holes(disk: &SimDisk, journal: JournalKind) -> Tally {
-    let heap = with_a_hole(disk, journal);
+fn use_holes(disk: &SimDisk, flushing: Flushing) -> Tally {
+    let heap = with_a_hole(disk, flushing);
     let start = disk.operation_count();
     reserve(&heap, 2 << 20, 0).unwrap();
     reserve(&heap, 3 << 20, 2).unwrap();
@@ -160,7 +156,7 @@ fn use_holes(disk: &SimDisk, journal: JournalKind) -> Tally {
             tally.state(disk, point, &choice, || {
                 // With its history: else stores to memory that has no space are not noticed.
                 let crashed = cursor.crash(&mut choice.clone());
-                let (heap, _) = open(&crashed, journal).unwrap();
+                let (heap, _) = open(&crashed, flushing).unwrap();
                 // The log has what the next commits need.
                 let ready = heap.transaction::<_, Error>(Durability::Sync, |tx| tx.set_root(3, 1));
                 ready.unwrap();
@@ -175,21 +171,8 @@ fn use_holes(disk: &SimDisk, journal: JournalKind) -> Tally {
 /// What was allocated over a hole has its space after a crash, whatever that took back.
 #[test]
 fn a_hole_that_was_used_stays_backed_after_a_crash() {
-    for journal in [JournalKind::Redo, JournalKind::Undo] {
+    for flushing in [Flushing::Auto, Flushing::Volatile] {
         let disk = SimDisk::new(seed(65));
-        use_holes(&disk, journal).print(&format!("holes that were used, {journal}"));
+        use_holes(&disk, flushing).print(&format!("holes that were used, {flushing:?}"));
     }
-}
-
-#[test]
-fn a_missing_sync_of_space_is_noticed() {
-    let verdicts = verdicts(65, is_of_space, |disk| {
-        use_holes(disk, JournalKind::Undo);
-    });
-    judge(&verdicts, |_| false);
-}
-
-/// Whether a call makes space durable that memory is to be stored to.
-pub(crate) fn is_of_space(site: &Site) -> bool {
-    site.file.ends_with("/lanes/handle.rs") && site.kind == Kind::Sync
 }

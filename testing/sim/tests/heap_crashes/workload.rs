@@ -5,10 +5,10 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
-use adamant_heap::{Durability, Error, Heap, JournalKind, Result, Transaction, Write};
-use adamant_sim::{Mark, SimDisk, lanes};
+use adamant_heap::{Durability, Error, Flushing, Heap, Result, Transaction, Write};
+use adamant_sim::{Mark, SimDisk};
 
-use crate::model::{HEADER_BYTES, Model, SLOTS, commit_of, is_poisoned, open_with, slot_at};
+use crate::model::{HEADER_BYTES, Model, SLOTS, commit_of, is_poisoned, open_bounded, slot_at};
 
 /// Bytes of a block too large for one frame, by far.
 const LARGE_BYTES: Range<usize> = 1_100_000..1_500_000;
@@ -20,11 +20,7 @@ pub(crate) const ALL: &[Durability] =
 /// What kinds of steps a workload takes: small commits, unless it says otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mix {
-    pub(crate) journal: JournalKind,
-    /// Undo journal: how many lanes, and bytes of each, if not as many as a new pool has.
-    pub(crate) lanes: Option<(u32, u64)>,
-    /// Undo journal: bytes of copies that a transaction may have.
-    pub(crate) copies_bytes_max: usize,
+    pub(crate) flushing: Flushing,
     pub(crate) seed: u64,
     pub(crate) steps: u64,
     /// One commit in so many writes a large block; 0: none does.
@@ -54,9 +50,7 @@ pub(crate) struct Mix {
 impl Default for Mix {
     fn default() -> Mix {
         Mix {
-            journal: JournalKind::Redo,
-            lanes: None,
-            copies_bytes_max: 64 << 20,
+            flushing: Flushing::Auto,
             seed: 0,
             steps: 0,
             large_one_in: 0,
@@ -71,13 +65,6 @@ impl Default for Mix {
             memory_bytes_max: u64::MAX,
             durabilities: ALL,
         }
-    }
-}
-
-impl Mix {
-    /// Bytes of memory, and of a transaction's copies.
-    fn bounds(&self) -> (u64, usize) {
-        (self.memory_bytes_max, self.copies_bytes_max)
     }
 }
 
@@ -100,18 +87,12 @@ pub(crate) struct Workload {
 impl Workload {
     /// Creates a heap on an empty disk.
     pub(crate) fn create(disk: &SimDisk, mix: Mix) -> Result<Workload> {
-        let open = || open_with(disk, mix.journal, mix.bounds());
-        let (mut heap, _) = open()?;
-        if let (JournalKind::Undo, Some((count, bytes))) = (mix.journal, mix.lanes) {
-            drop(heap);
-            lanes::remake(disk, count, bytes)?;
-            (heap, _) = open()?;
-        }
+        let (heap, _) = open_bounded(disk, mix.flushing, mix.memory_bytes_max)?;
         Mark::Durable.put(disk, 0);
         Ok(Workload {
             disk: disk.clone(),
             heap: Arc::new(heap),
-            models: vec![Model::empty(mix.journal)],
+            models: vec![Model::empty(mix.flushing)],
             refused: 0,
             mix,
             random: fastrand::Rng::with_seed(mix.seed),
@@ -149,8 +130,8 @@ impl Workload {
     pub(crate) fn reopen(&mut self) -> Result<()> {
         self.heap.close()?;
         Mark::Durable.put(&self.disk, self.last().commit);
-        let bounded = open_with(&self.disk, self.mix.journal, self.mix.bounds())?;
-        self.heap = Arc::new(bounded.0);
+        let mix = &self.mix;
+        self.heap = Arc::new(open_bounded(&self.disk, mix.flushing, mix.memory_bytes_max)?.0);
         Ok(())
     }
 
@@ -262,8 +243,9 @@ impl Workload {
             model.commit += 1;
             model.loose_max = self.lost_max;
             let commit = model.commit;
-            return self
-                .note(durability, model, |heap| heap.set_word(durability, header, 0, commit));
+            return self.note(durability, model, |heap| {
+                heap.transaction(durability, |tx| tx.update_u64(header, 0, commit))
+            });
         }
         let mut bytes = vec![0; self.random.usize(1..50_000)];
         self.random.fill(&mut bytes);
@@ -342,10 +324,6 @@ impl Workload {
     fn note_done(&mut self, durability: Durability, model: Model, done: Result<()>) -> Result<()> {
         let commit = model.commit;
         match (&done, durability) {
-            // What is visible is durable.
-            (Ok(()), _) if self.mix.journal == JournalKind::Undo => {
-                Mark::Durable.put(&self.disk, commit);
-            }
             (Ok(()), Durability::Sync) => Mark::Durable.put(&self.disk, commit),
             (Ok(()), Durability::Buffered) => Mark::Buffered.put(&self.disk, commit),
             (Ok(()), Durability::Deferred) => {}
@@ -467,12 +445,9 @@ fn overwrite_declared(
             ranges.push((slot, slot_at(tx, header, slot).0, start..end));
         }
     }
-    let declared =
-        |(_, block, range): &(usize, u64, Range<usize>)| (*block, range.start, range.len());
-    tx.snapshot_many(&ranges.iter().map(declared).collect::<Vec<_>>())?;
     for (slot, block, range) in ranges {
         let Some(bytes) = &model.slots[slot] else { continue };
-        tx.write_uninit(block, range.start, range.len())?.copy_from_slice(&bytes[range]);
+        tx.write(block, range.start, range.len())?.copy_from_slice(&bytes[range]);
     }
     Ok(())
 }

@@ -130,7 +130,10 @@ impl Directory for DiskDirectory {
     fn rename(&self, source: &str, target: &str) -> Result<()> {
         self.disk.faults.count_change("rename", Path::new(source))?;
         let mut files = self.disk.files.lock();
-        let file = files.remove(&self.full(source)).expect("it exists");
+        let Some(file) = files.remove(&self.full(source)) else {
+            let missing = io::ErrorKind::NotFound.into();
+            return Err(Error::io("rename", Path::new(source), None, 0, missing));
+        };
         files.insert(self.full(target), file);
         Ok(())
     }

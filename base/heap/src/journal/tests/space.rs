@@ -163,7 +163,7 @@ fn recovery_makes_a_pool_longer_that_lost_its_growth() {
     journal.finish(sequence, Durability::Sync).expect("finish");
     disk.change("pool", |pool| pool.truncate(len));
     let (opened, _) = open(&disk).expect("open");
-    assert_eq!(opened.pages_backed(), pages);
+    assert_eq!(opened.pool().pages_backed(), pages);
     assert!(disk.bytes("pool")[file_offset(offset) as usize..].starts_with(b"far away"));
     opened.verify(&mut |error| panic!("{error}")).expect("verify");
 }
@@ -204,13 +204,13 @@ fn a_full_disk_stops_large_records_and_not_small_ones() {
 fn a_pool_that_cannot_grow_stays_as_it_was() {
     let disk = Disk::new();
     let journal = create(&disk, options());
-    let (pages, len) = (journal.pages_backed(), disk.bytes("pool").len());
+    let (pages, len) = (journal.pool().pages_backed(), disk.bytes("pool").len());
     disk.faults().free_bytes.store(100_000, Ordering::Relaxed);
     assert!(journal.grow(pages + 100).expect_err("full").is_out_of_space());
-    assert_eq!((journal.pages_backed(), disk.bytes("pool").len()), (pages, len));
+    assert_eq!((journal.pool().pages_backed(), disk.bytes("pool").len()), (pages, len));
     assert!(matches!(journal.grow(1 << 60), Err(Error::TooLarge { .. })));
     journal.grow(pages + 10).expect("that much fits");
-    assert_eq!(journal.pages_backed(), pages + 10);
+    assert_eq!(journal.pool().pages_backed(), pages + 10);
 }
 
 #[test]

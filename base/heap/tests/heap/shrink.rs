@@ -204,10 +204,6 @@ fn a_random_user_who_shrinks_loses_nothing() {
 #[test]
 fn a_file_of_the_system_takes_less_space() {
     use std::os::unix::fs::MetadataExt;
-    if matches!(crate::setup::options().journal, adamant_heap::JournalKind::Undo) {
-        // A temporary directory may lie on any file system; the other cases map files anyway.
-        return;
-    }
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = folder.path().join("heap");
     let directory: Arc<dyn Directory> =
@@ -281,9 +277,6 @@ fn runs_that_are_empty_are_given_back() {
 /// What a large commit had made ready stayed for as long as the store was there.
 #[test]
 fn the_log_of_a_large_commit_is_given_back() {
-    if matches!(crate::setup::options().journal, adamant_heap::JournalKind::Undo) {
-        return;
-    }
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let log_bytes = || -> u64 {
         let log = directory.subdirectory("log").expect("is there");

@@ -1,9 +1,9 @@
-//! A journal under measurement: where it works, what commits wait for, and what they cost.
+//! A medium under measurement: where it is, what commits wait for, and what they cost.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use adamant_heap::{Durability, Flushing, Heap, JournalKind, Options, OsDirectory};
+use adamant_heap::{Durability, Flushing, Heap, Options, OsDirectory};
 
 use crate::error::Result;
 use crate::report::Unit;
@@ -11,46 +11,46 @@ use crate::report::Unit;
 /// Where Linux keeps files in memory.
 const MEMORY: &str = "/dev/shm";
 
-/// A journal under measurement: how commits become durable.
+/// A medium under measurement: how commits become durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Journal {
-    /// Lanes on directly accessed memory, flushed by cache lines.
-    Undo,
-    /// Records appended to log files, on any file system; commits wait for no disk.
-    Redo,
+pub enum Medium {
+    /// Files that are memory, written by stores and flushed by cache lines.
+    Memory,
+    /// Files of any file system, written by calls; commits wait for no disk.
+    Files,
 }
 
-impl Journal {
+impl Medium {
     /// All of them, the judged one first.
-    pub const ALL: &'static [Self] = &[Self::Undo, Self::Redo];
+    pub const ALL: &'static [Self] = &[Self::Memory, Self::Files];
 
     /// As the engine of rows, and in arguments.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Undo => "undo",
-            Self::Redo => "redo",
+            Self::Memory => "memory",
+            Self::Files => "files",
         }
     }
 
-    /// The journal of that name.
+    /// The medium of that name.
     pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|journal| journal.name() == name)
+        Self::ALL.iter().copied().find(|medium| medium.name() == name)
     }
 
-    /// What commits wait for. The redo journal's wait for no disk: a sync measures the disk, and
+    /// What commits wait for. Those on files wait for no disk: a sync measures the disk, and
     /// `kv` has rows for that.
     pub fn durability(self) -> Durability {
         match self {
-            Self::Undo => Durability::Sync,
-            Self::Redo => Durability::Buffered,
+            Self::Memory => Durability::Sync,
+            Self::Files => Durability::Buffered,
         }
     }
 
     /// Where it works if nobody says where.
     pub fn default_path(self) -> PathBuf {
         match self {
-            Self::Undo if Path::new(MEMORY).is_dir() => PathBuf::from(MEMORY),
-            Self::Undo | Self::Redo => PathBuf::from("."),
+            Self::Memory if Path::new(MEMORY).is_dir() => PathBuf::from(MEMORY),
+            Self::Memory | Self::Files => PathBuf::from("."),
         }
     }
 
@@ -63,8 +63,7 @@ impl Journal {
         let directory = Arc::new(OsDirectory::create(directory)?);
         let mut options = Options::default();
         options.post_commit_workers = workers;
-        if self == Self::Undo {
-            options.journal = JournalKind::Undo;
+        if self == Self::Memory {
             options.flushing = Flushing::Volatile;
         }
         Ok(Heap::open(directory, options)?.0)
@@ -107,7 +106,7 @@ impl Costs {
 /// What an operation cost the medium.
 #[derive(Clone, Copy, Debug)]
 pub struct CostsEach {
-    /// Bytes appended to the log, or to a lane.
+    /// Bytes appended to the log.
     pub log_bytes: f64,
     /// Fences.
     pub fences: f64,
@@ -116,13 +115,13 @@ pub struct CostsEach {
 }
 
 impl CostsEach {
-    /// What there is to say of them by a journal: how their rows begin, and the figure.
-    pub fn figures(self, journal: Journal) -> Vec<(&'static str, Unit, f64)> {
-        match journal {
-            Journal::Undo => {
+    /// What there is to say of them by a medium: how their rows begin, and the figure.
+    pub fn figures(self, medium: Medium) -> Vec<(&'static str, Unit, f64)> {
+        match medium {
+            Medium::Memory => {
                 vec![("fences", Unit::Fences, self.fences), ("lines", Unit::Lines, self.lines)]
             }
-            Journal::Redo => vec![("log", Unit::Bytes, self.log_bytes)],
+            Medium::Files => vec![("log", Unit::Bytes, self.log_bytes)],
         }
     }
 }

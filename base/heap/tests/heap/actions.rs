@@ -2,7 +2,7 @@
 //! to one of them at a time, and what is published is what is there after reopening.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 
 use adamant_heap::{ClassShape, Durability, Error, Heap, Read, Reservation, Write};
@@ -104,6 +104,15 @@ fn act(heap: &Heap, random: &mut fastrand::Rng, tag: u8, blocks: &mut Blocks) {
     }
 }
 
+/// One of so many threads, which is there until this is dropped.
+struct Left<'l>(&'l AtomicU64);
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn many_threads_share_the_heap_and_no_block() {
     let directory = memory();
@@ -111,14 +120,23 @@ fn many_threads_share_the_heap_and_no_block() {
     for round in 0..3 {
         let heap = open(&directory);
         assert_holds(&heap, &all);
+        let left = AtomicU64::new(6);
         let shares: Vec<Blocks> = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while left.load(Ordering::Relaxed) > 0 {
+                    let report = heap.check().expect("can be checked");
+                    assert!(report.is_clean(), "{:?}", report.findings);
+                }
+            });
             let threads: Vec<_> = (0..6u8)
                 .map(|thread| {
                     let tag = thread + 1;
                     let mut blocks: Blocks =
                         all.iter().filter(|(_, v)| v.0 == tag).map(|(b, v)| (*b, *v)).collect();
-                    let heap = &heap;
+                    let (heap, left) = (&heap, &left);
                     scope.spawn(move || {
+                        // However this ends.
+                        let _left = Left(left);
                         let mut random = fastrand::Rng::with_seed(round * 100 + u64::from(thread));
                         (0..400).for_each(|_| act(heap, &mut random, tag, &mut blocks));
                         blocks
@@ -263,49 +281,12 @@ fn actions_within_a_transaction_are_errors_but_reserving_is_not() {
     heap.transaction::<(), Error>(DEFERRED, |tx| {
         let reservation = fill(heap.reserve(50)?, 4);
         let block = tx.publish(reservation)?;
-        for refused in [
-            heap.free(DEFERRED, block),
-            heap.set_word(DEFERRED, block, 0, 1),
-            heap.publish(DEFERRED, [heap.reserve(10)?]),
-        ] {
+        for refused in [heap.free(DEFERRED, block), heap.publish(DEFERRED, [heap.reserve(10)?])] {
             assert!(matches!(refused, Err(Error::Misuse { .. })), "{refused:?}");
         }
         Ok(())
     })
     .expect("commits");
-}
-
-#[test]
-fn words_are_set_while_others_read() {
-    let directory = memory();
-    let heap = open(&directory);
-    let reservation = heap.reserve_zeroed(64).expect("there is room");
-    let block = reservation.offset();
-    heap.publish(DEFERRED, [reservation]).expect("published");
-    let done = AtomicBool::new(false);
-    let word = |heap: &Heap| {
-        let view = heap.view().expect("ours");
-        u64::from_le_bytes(view.block(block).expect("published")[8..16].try_into().expect("8"))
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut last = 0;
-            while !done.load(Ordering::Relaxed) {
-                let found = word(&heap);
-                assert!(found >= last, "{found} after {last}");
-                last = found;
-            }
-        });
-        for value in 1..=2000 {
-            heap.set_word(DEFERRED, block, 8, value).expect("it is there");
-        }
-        done.store(true, Ordering::Relaxed);
-    });
-    for (block, at) in [(block, 4), (block, 64), (block, usize::MAX - 7), (block + 8, 0), (0, 0)] {
-        heap.set_word(DEFERRED, block, at, 1).expect_err("no such word");
-    }
-    heap.close().expect("closes");
-    assert_eq!(word(&open(&directory)), 2000);
 }
 
 #[test]

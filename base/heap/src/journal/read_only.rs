@@ -1,9 +1,9 @@
 //! The journal of a heap that is only read.
 //!
-//! Purpose: what opening would do to the files, done in memory, for any number of processes at once:
-//! the tail of the log is laid over a private image, or the entries of the lanes are.
-//! Invariants: no file is written, nor made. The image is what recovery would make of the pool; where
-//! recovery would refuse, so does this.
+//! Purpose: what opening would do to the files, done in memory, for any number of processes at
+//! once: the tail of the log is laid over a private image.
+//! Invariants: no file is written, nor made. The image is what recovery would make of the pool;
+//! where recovery would refuse, so does this.
 //! Thread safety: any thread; nothing changes once it is open.
 
 use std::sync::Arc;
@@ -11,20 +11,22 @@ use std::sync::Arc;
 use adamant_medium::storage::Directory;
 use adamant_wire::mutants::is_planted;
 
+use super::backup::back_up_still;
+use super::judge::judge;
+use super::overlay::{grow_to_end, lay_over};
+use super::record::Entry;
+use super::recover::Recovery;
+use super::stats::JournalStats;
+use super::tail::Tail;
 use crate::error::{Error, Result};
-use crate::image::{Image, Mapping};
-use crate::journal::{Entry, JournalStats, Recovery, Tail, back_up_still, judge};
-use crate::lanes;
+use crate::image::Image;
 use crate::layout::{
-    DESCRIPTOR_BYTES, HEAP_BYTES_MAX, INCOMPAT_UNDO_JOURNAL, PAGE_BYTES, TABLE_BASE,
-    descriptor_offset, file_offset,
+    DESCRIPTOR_BYTES, HEAP_BYTES_MAX, LOG_NAME, PAGE_BYTES, TABLE_BASE, descriptor_offset,
+    file_offset,
 };
-use crate::overlay::{grow_to_end, lay_over};
 use crate::pool_file::PoolFile;
 use crate::range_set::RangeSet;
 
-/// Name of the directory of the log.
-const LOG_NAME: &str = "log";
 /// End of the descriptor tables of the largest heap.
 const TABLE_END: u64 = TABLE_BASE + HEAP_BYTES_MAX / PAGE_BYTES * DESCRIPTOR_BYTES;
 
@@ -44,15 +46,15 @@ impl ReadOnly {
     /// Reads a pool and its journal, and gives the image that recovery would make of it.
     ///
     /// # Errors
-    /// `Error::Damaged` when something durable is not what was written; those of the medium.
+    /// `Error::Unsupported` for what is no pool or a newer one, `Error::Damaged` when something
+    /// durable is not what was written; those of the medium.
     pub(crate) fn open(
         directory: &Arc<dyn Directory>,
-        pool: PoolFile,
         bytes_max: u64,
     ) -> Result<(Self, Image, Recovery)> {
-        let pages = pool.pages_backed();
-        let image = Image::map(pool.file(), Mapping::Private, pages, bytes_max, false)?;
-        // To ask for it would make it. Of a store that was closed nobody needs the redo journal's.
+        let pool = PoolFile::open_in(directory.as_ref())?;
+        let image = Image::map(pool.file(), pool.pages_backed(), bytes_max, false)?;
+        // To ask for it would make it. Of a store that was closed nobody needs it.
         let has_log = directory.list()?.iter().any(|name| name == LOG_NAME);
         let log = has_log.then(|| directory.subdirectory(LOG_NAME)).transpose()?;
         let mut opened = Self {
@@ -63,10 +65,7 @@ impl ReadOnly {
             checkpoints: 0,
             log_bytes: log.as_deref().map_or(Ok(0), log_bytes)?,
         };
-        let records = match opened.has_sums() {
-            true => opened.replay(log.as_deref(), &image)?,
-            false => opened.replay_lanes(log.as_deref(), &image)?,
-        };
+        let records = opened.replay(log.as_deref(), &image)?;
         let recovery = Recovery {
             was_closed: records == 0 && opened.tail.is_none(),
             records,
@@ -94,14 +93,15 @@ impl ReadOnly {
         Ok(records)
     }
 
-    /// Notes the pages that the tail names, and judges those of which it leaves something as it is (R7).
+    /// Notes the pages that the tail names, and judges those of which it leaves something as it is
+    /// (R7).
     fn judge_named(&mut self, tail: &Tail) -> Result<()> {
         let mut replaced = RangeSet::default();
         tail.replay(&mut |entry| {
             let (offset, len) = match entry {
                 Entry::Bytes { offset, bytes } => (offset, bytes.len() as u64),
                 Entry::Set { offset, .. } | Entry::Clear { offset, .. } => (offset, 8),
-                Entry::Direct { offset, len } => (offset, len),
+                Entry::Hole { offset, len } => (offset, len),
             };
             let end = offset.saturating_add(len);
             if end > HEAP_BYTES_MAX && (offset < TABLE_BASE || end > TABLE_END) {
@@ -116,7 +116,7 @@ impl ReadOnly {
             }
             let first = offset - offset % PAGE_BYTES;
             self.named.add(first, end.next_multiple_of(PAGE_BYTES));
-            if matches!(entry, Entry::Bytes { .. } | Entry::Direct { .. }) {
+            if matches!(entry, Entry::Bytes { .. } | Entry::Hole { .. }) {
                 let (start, end) = (offset.next_multiple_of(PAGE_BYTES), end - end % PAGE_BYTES);
                 replaced.add(start, end);
             }
@@ -146,30 +146,8 @@ impl ReadOnly {
         Ok(())
     }
 
-    /// Lays the entries of lanes over the image; how many.
-    fn replay_lanes(&mut self, log: Option<&dyn Directory>, image: &Image) -> Result<u64> {
-        let Some(log) = log else {
-            return Err(Error::Damaged {
-                file: self.pool.file().path().into(),
-                offset: 0,
-                what: "expected the lanes of an undo journal beside it, found no folder \"log\"; \
-                       restore a backup, or let `adamant repair` save what can be read"
-                    .into(),
-            });
-        };
-        let mut damage = None;
-        let laid = lanes::lay_over(self.pool.uuid(), log, image, &mut |error| {
-            damage.get_or_insert(error);
-        })?;
-        if let Some(error) = damage {
-            return Err(error);
-        }
-        self.last_sequence = laid.last_sequence;
-        Ok(laid.records + laid.undone)
-    }
-
-    /// Tells `each` of the pages of the image that are not those of the file: heap offset and bytes of
-    /// each range of them.
+    /// Tells `each` of the pages of the image that are not those of the file: heap offset and bytes
+    /// of each range of them.
     pub(crate) fn unlike_file(&self, image: &Image, each: &mut dyn FnMut(u64, u64)) {
         let table_end = |pages| descriptor_offset(pages).next_multiple_of(PAGE_BYTES);
         let (backed, pages) = (self.pool.pages_backed(), image.pages());
@@ -189,19 +167,12 @@ impl ReadOnly {
         &self.pool
     }
 
-    /// Whether pages have checksums.
-    pub(crate) fn has_sums(&self) -> bool {
-        self.pool.incompat() & INCOMPAT_UNDO_JOURNAL == 0
-    }
-
-    /// Judges all pages of the file but those that the log says something of, which were judged before.
+    /// Judges all pages of the file but those that the log says something of, which were judged
+    /// before.
     ///
     /// # Errors
     /// Those of the medium.
     pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(Error)) -> Result<u64> {
-        if !self.has_sums() {
-            return Ok(0);
-        }
         self.pool.verify(|| (), &mut |page, error| {
             if !self.is_named(page) {
                 on_damage(error);

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use super::record::Entry;
+use super::tail::Tail;
 use crate::error::Result;
 use crate::image::Image;
-use crate::journal::{Entry, Tail};
 use crate::layout::{PAGE_BYTES, TABLE_BASE};
 
 /// Lays the log over the image. Pages that it proves whole again leave `lost`: those that it
@@ -21,7 +22,7 @@ pub(crate) fn lay_over(image: &Image, tail: &Tail, lost: &mut BTreeSet<u64>) -> 
             Entry::Bytes { offset, bytes } => (offset, bytes.len() as u64),
             Entry::Set { offset, .. } | Entry::Clear { offset, .. } => (offset, 8),
             // Free pages: nothing is lost with what they held.
-            Entry::Direct { offset, len } => {
+            Entry::Hole { offset, len } => {
                 let pages = offset..offset.saturating_add(len);
                 lost.retain(|page| !pages.contains(page));
                 return Ok(());
@@ -45,7 +46,7 @@ pub(crate) fn lay_over(image: &Image, tail: &Tail, lost: &mut BTreeSet<u64>) -> 
             }
             Entry::Set { mask, .. } => image.change_bits(offset, mask, 0)?,
             Entry::Clear { mask, .. } => image.change_bits(offset, 0, mask)?,
-            Entry::Direct { .. } => {}
+            Entry::Hole { .. } => {}
         }
         let mut page = offset - offset % PAGE_BYTES;
         while page < end {

@@ -1,4 +1,4 @@
-//! Pages that are verified when they are first touched: only the redo journal keeps their checksums.
+//! Pages that are verified when they are first touched.
 
 use std::sync::Arc;
 

@@ -404,9 +404,9 @@ fn blocks_that_are_written_and_freed_do_not_reach_the_record() {
         })
         .expect("commits");
         let none = heap.stats().journal.log_appended_bytes - before;
-        if bytes < crate::setup::SAVED_BYTES_MIN {
-            assert!(none < 2000 && none < some, "{bytes}: {none} and {some} bytes of log");
-        }
+        // Of large blocks few share a word of a bitmap.
+        let frees_bytes = if bytes < 1000 { 2000 } else { 5000 };
+        assert!(none < frees_bytes && none < some, "{bytes}: {none} and {some} bytes of log");
         assert_clean(&heap);
     }
 }

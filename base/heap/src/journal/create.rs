@@ -1,0 +1,92 @@
+//! Making a pool and its log in a directory that has none.
+//!
+//! Purpose: either there is a pool with a log, durably, or the directory is free to try again.
+//! Thread safety: runs alone, under the store's lock.
+
+use std::sync::Arc;
+
+use adamant_medium::storage::Directory;
+use adamant_wire::mutants::is_planted;
+
+use super::files::Files;
+use super::handle::Journal;
+use super::log_file::{remove_abandoned, remove_if_there};
+use super::options::JournalOptions;
+use crate::error::Result;
+use crate::layout::{LOG_NAME, LOG_NEW_NAME, POOL_NAME, POOL_NEW_NAME};
+use crate::pool_file::PoolFile;
+
+impl Journal {
+    /// Creates pool and log in a directory without a pool, durably. `initial_pages` are whole
+    /// pages with their heap offsets.
+    ///
+    /// # Errors
+    /// `Error::Unsupported` when a log with records lies there; those of the medium.
+    pub(crate) fn create(
+        directory: &Arc<dyn Directory>,
+        options: JournalOptions,
+        initial_pages: &[(u64, &[u8])],
+        data_pages: u64,
+    ) -> Result<Self> {
+        name_log_again(directory.as_ref())?;
+        let made = create_named(directory, options, initial_pages, data_pages);
+        if made.is_err() {
+            // The sync of that name may be what failed. It would look durable from then on, and the
+            // next sync would not make it so: commits of a store that nobody finds after a power
+            // cut. Best effort: if this fails too, there is no device to speak of.
+            let _ = directory.rename(POOL_NAME, POOL_NEW_NAME);
+        }
+        made
+    }
+}
+
+fn create_named(
+    directory: &Arc<dyn Directory>,
+    options: JournalOptions,
+    initial_pages: &[(u64, &[u8])],
+    data_pages: u64,
+) -> Result<Journal> {
+    let log_directory = directory.subdirectory(LOG_NAME)?;
+    let mut uuid = [0; 16];
+    directory.random(&mut uuid)?;
+    remove_abandoned(log_directory.as_ref())?;
+    let files = Files::new(log_directory, options.log_bytes_max, Vec::new())?;
+    files.prepare_first()?;
+    remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
+    let file = directory.create(POOL_NEW_NAME)?;
+    if is_planted("rename.a-pool-before-it-is-durable") {
+        directory.rename(POOL_NEW_NAME, POOL_NAME)?;
+        directory.sync()?;
+        PoolFile::create(file, uuid, data_pages, initial_pages)?;
+        return Ok(Journal::open(directory, options)?.0);
+    }
+    PoolFile::create(file, uuid, data_pages, initial_pages)?;
+    // The pool is durable before its name. A log that has no name yet holds nothing.
+    directory.rename(POOL_NEW_NAME, POOL_NAME)?;
+    directory.sync()?;
+    Ok(Journal::open(directory, options)?.0)
+}
+
+/// Gives a log directory that a creation which failed left its name once more, unless it is in use:
+/// its name may look durable since a sync failed on it, and only one that is given again is written
+/// again.
+///
+/// # Errors
+/// `Error::Unsupported` when a log with records lies there; those of the medium.
+fn name_log_again(directory: &dyn Directory) -> Result<()> {
+    let names = directory.list()?;
+    let has = |name: &str| names.iter().any(|known| known == name);
+    if has(LOG_NAME) {
+        // The pool of that creation may have had its name, and was taken back: it must not come
+        // back when a power cut finds its log in the making.
+        directory.sync()?;
+        remove_abandoned(directory.subdirectory(LOG_NAME)?.as_ref())?;
+        directory.rename(LOG_NAME, LOG_NEW_NAME)?;
+    } else if !has(LOG_NEW_NAME) {
+        return Ok(());
+    }
+    // Or a power cut took the second half of this the last time.
+    directory.rename(LOG_NEW_NAME, LOG_NAME)?;
+    // Before there is a pool: whoever opens one looks for no log of the other name.
+    Ok(directory.sync()?)
+}

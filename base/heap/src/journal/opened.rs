@@ -1,0 +1,89 @@
+//! The journal of a heap, whichever way the heap was opened.
+//!
+//! Thread safety: any thread.
+
+use super::handle::Journal;
+use super::read_only::ReadOnly;
+use super::stats::JournalStats;
+use crate::durability::Durability;
+use crate::error::{Error, Result};
+use crate::pool_file::PoolFile;
+
+/// The journal of a heap.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// For reading and writing.
+    Writable(Journal),
+    /// For reading only.
+    ReadOnly(Box<ReadOnly>),
+}
+
+impl Opened {
+    /// The journal, for what writes.
+    ///
+    /// # Errors
+    /// `Error::ReadOnly`.
+    #[inline]
+    pub(crate) fn writable(&self) -> Result<&Journal> {
+        match self {
+            Self::Writable(journal) => Ok(journal),
+            Self::ReadOnly(_) => Err(Error::ReadOnly),
+        }
+    }
+
+    /// The pool file.
+    pub(crate) fn pool(&self) -> &PoolFile {
+        match self {
+            Self::Writable(journal) => journal.pool(),
+            Self::ReadOnly(journal) => journal.pool(),
+        }
+    }
+
+    /// As [`Journal::finish`]; what a heap has that is only read is durable.
+    ///
+    /// # Errors
+    /// As [`Journal::finish`].
+    #[inline]
+    pub(crate) fn finish(&self, sequence: u64, durability: Durability) -> Result<()> {
+        self.writable().map_or(Ok(()), |journal| journal.finish(sequence, durability))
+    }
+
+    /// Judges all pages of the file and tells `on_damage` of each that is not what was written.
+    /// Returns the pages judged. O(pool).
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(Error)) -> Result<u64> {
+        match self {
+            Self::Writable(journal) => journal.verify(on_damage),
+            Self::ReadOnly(journal) => journal.verify(on_damage),
+        }
+    }
+
+    /// As [`Journal::back_up`].
+    ///
+    /// # Errors
+    /// As [`Journal::back_up`].
+    pub(crate) fn back_up(&self, target: &PoolFile, go_on: &dyn Fn() -> Result<()>) -> Result<u64> {
+        match self {
+            Self::Writable(journal) => journal.back_up(target, go_on),
+            Self::ReadOnly(journal) => journal.back_up(target, go_on),
+        }
+    }
+
+    /// Sequence number of the last record.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        match self {
+            Self::Writable(journal) => journal.last_sequence(),
+            Self::ReadOnly(journal) => journal.last_sequence(),
+        }
+    }
+
+    /// Counters.
+    pub(crate) fn stats(&self) -> JournalStats {
+        match self {
+            Self::Writable(journal) => journal.stats(),
+            Self::ReadOnly(journal) => journal.stats(),
+        }
+    }
+}

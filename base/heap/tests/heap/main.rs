@@ -1,0 +1,25 @@
+//! What a heap does, but for crashes and damage.
+
+mod setup {
+    use adamant_heap::Options;
+
+    /// How the cases open a heap.
+    pub(crate) fn options() -> Options {
+        let mut options = Options::default();
+        options.background = false;
+        options
+    }
+}
+
+mod actions;
+mod extremes;
+mod first_touch;
+mod fork;
+mod pieces;
+mod reuse;
+mod savepoints;
+mod shrink;
+mod transactions;
+mod typed;
+mod unused;
+mod zones;

@@ -1,0 +1,74 @@
+//! Memory as the medium of the log and the pool: every fence is a crash point, and every cache line
+//! that was not fenced may be lost, kept or torn.
+
+use adamant_heap::Flushing;
+use adamant_sim::SimDisk;
+use adamant_sim::tally::seed;
+
+use crate::workload::{Mix, Workload};
+use crate::{try_crashes_within, try_deaths, try_power_cuts};
+
+/// Steps of all kinds.
+pub(crate) fn mix(number: u64) -> Mix {
+    Mix {
+        flushing: Flushing::Volatile,
+        seed: seed(number),
+        steps: 60,
+        upkeep_one_in: 12,
+        alone_one_in: 5,
+        abort_one_in: 6,
+        declare_one_in: 4,
+        thread_one_in: 3,
+        reopen_one_in: 20,
+        ..Mix::default()
+    }
+}
+
+#[test]
+fn every_fence() {
+    let disk = SimDisk::new(seed(31));
+    let models = Workload::run(&disk, mix(31));
+    let history: Vec<_> = (0..disk.operation_count()).filter_map(|at| disk.describe(at)).collect();
+    let count = |what: &str| history.iter().filter(|operation| operation.contains(what)).count();
+    assert!(count("fence") > 100, "the log and the pool are written by stores");
+    assert_eq!(count("write sim/log/00"), 0, "and by nothing else: {history:#?}");
+    try_power_cuts(&disk, &models, 1, 16).print("direct");
+}
+
+/// All combinations of lines lost and kept, where there are at most 256 at a crash point; with
+/// `ADAMANT_SIM_STATES=64` at most 2^14.
+#[test]
+fn every_combination_of_lines() {
+    let disk = SimDisk::new(seed(47));
+    let models = Workload::run(&disk, Mix { steps: 16, ..mix(47) });
+    try_power_cuts(&disk, &models, 1, 1 << 8).print("direct, all combinations");
+}
+
+/// Blocks of more than a megabyte: the pool grows, and the log goes on in another file.
+#[test]
+fn large_blocks() {
+    let disk = SimDisk::new(seed(53));
+    let models = Workload::run(&disk, Mix { steps: 20, large_one_in: 5, ..mix(53) });
+    try_power_cuts(&disk, &models, 2, 6).print("direct, large blocks");
+}
+
+#[test]
+fn a_killed_process() {
+    let disk = SimDisk::new(seed(37));
+    let models = Workload::run(&disk, mix(37));
+    try_deaths(&disk, &models, 1).print("direct, killed processes");
+}
+
+#[test]
+fn crashes_during_recovery() {
+    let disk = SimDisk::new(seed(41));
+    let models = Workload::run(&disk, mix(41));
+    try_crashes_within(&disk, &models, 9, 4).print("direct, crashes during recovery");
+}
+
+#[test]
+fn every_crash_point_of_a_creation() {
+    let disk = SimDisk::new(seed(71));
+    let models = Workload::run(&disk, Mix { steps: 2, ..mix(71) });
+    try_power_cuts(&disk, &models, 1, 16).print("direct, creation");
+}
