@@ -148,7 +148,7 @@ impl Log {
         ordinal: u64,
     ) -> Result<Cursor> {
         let seed = frame::log_seed(&self.uuid, generation);
-        file.file.write_at(&file.head(&self.uuid, generation, ordinal, seed), 0)?;
+        file.write(&file.head(&self.uuid, generation, ordinal, seed), 0, true)?;
         file.file.sync()?;
         let mut tail = self.tail.lock();
         let sequence = tail.cursor.sequence;

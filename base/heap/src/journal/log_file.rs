@@ -93,6 +93,7 @@ impl LogFile {
     /// # Errors
     /// Those of the medium.
     pub(super) fn write(&self, piece: &[u8], offset: u64, synced_next: bool) -> MediumResult<()> {
+        self.forget_torn(offset)?;
         let end = offset + piece.len() as u64;
         let written_bytes = self.written_bytes.load(Ordering::Relaxed);
         let needs_zeros = !self.file.is_direct() && piece.len() <= SMALL_BYTES_MAX;
@@ -115,6 +116,17 @@ impl LogFile {
         }
         if end > written_bytes {
             self.written_bytes.fetch_max(end, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Has the file's header go durably before another one is written over it, where a write is not
+    /// one sector, whole or not there: on memory it is 8 bytes. Half of each may be valid. A header
+    /// holds the CRC of its generation, and generation and ordinal mostly grow by the same: the
+    /// older ordinal and CRC under the newer generation have the checksum of the newer header.
+    fn forget_torn(&self, offset: u64) -> MediumResult<()> {
+        if offset == 0 && self.file.is_direct() && !is_planted("R4.a-header-over-a-header") {
+            self.file.write_at(&[0; LOG_HEAD_BYTES as usize], 0)?;
         }
         Ok(())
     }

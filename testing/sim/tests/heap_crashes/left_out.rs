@@ -58,7 +58,7 @@ fn try_new_names(disk: &SimDisk, models: &[Model], mix: Mix) {
 }
 
 #[test]
-fn a_missing_sync_of_the_redo_journal_is_noticed() {
+fn a_missing_sync_is_noticed() {
     let mix = Mix {
         // This workload is known to need every call, others may not.
         seed: 19,
