@@ -334,6 +334,6 @@ pub(crate) const MISTAKES_OF_TESTS: &[(&str, Test)] = &[
 pub(crate) const SITES: &[Test] = &[
     HEAP_CRASHES.test("left_out::a_missing_sync_is_noticed"),
     HEAP_CRASHES.test("buffers::a_missing_sync_beside_held_buffers_is_noticed"),
-    HEAP_CRASHES.test("shrink::a_missing_sync_of_space_is_noticed"),
+    HEAP_CRASHES.test("left_out::a_missing_flush_or_fence_of_memory_is_noticed"),
     LSM_TREE.test("crashes::a_sync_of_a_file_or_a_directory_that_is_left_out_is_noticed"),
 ];
