@@ -41,7 +41,7 @@ pub const POOL_MAGIC: [u8; 8] = *b"ADAMANT\x01";
 /// The format version that this code writes.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Incompat feature: the pool has the undo journal that version 0.1 had, and pages without
+/// Incompat feature: the pool has the undo journal that earlier versions had, and pages without
 /// checksums. Such a pool is refused (`docs/decisions/0105-one-journal.md`).
 pub const INCOMPAT_UNDO_JOURNAL: u64 = 1;
 

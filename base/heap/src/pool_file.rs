@@ -686,8 +686,8 @@ fn judge_header(file: &dyn File, bytes: &[u8]) -> Result<PoolHeader> {
     if header.incompat.get() & INCOMPAT_UNDO_JOURNAL != 0 {
         return Err(unsupported(
             "expected a pool of the redo log, found one of the undo journal, which this version no \
-             longer has; export it with version 0.1 (`adamant export`), and import that into a new \
-             store"
+             longer has; export it by the version that made it (`adamant export`), and import that \
+             into a new store"
                 .into(),
         ));
     }

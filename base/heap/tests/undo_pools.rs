@@ -1,4 +1,4 @@
-//! A pool of the undo journal, which version 0.1 had, is refused by whoever opens it, with words
+//! A pool of the undo journal, which earlier versions had, is refused by whoever opens it, with words
 //! that say how to convert it; nothing in its directory changes.
 
 mod files;
@@ -68,7 +68,9 @@ fn it_is_refused_with_the_way_to_convert_it() {
         let error = open(&directory).expect_err(way);
         let Error::Unsupported { file, what } = &error else { panic!("{way}: {error}") };
         assert_eq!(file.file_name(), Some("pool".as_ref()), "{way}");
-        for words in ["redo log", "undo journal", "version 0.1", "`adamant export`", "import"] {
+        for words in
+            ["redo log", "undo journal", "the version that made it", "`adamant export`", "import"]
+        {
             assert!(what.contains(words), "{way}: {what}");
         }
         assert!(files_of(&directory) == files, "{way}: nothing is written");

@@ -4,9 +4,10 @@
 //! Invariants: the file has no name from the start, so nobody else can map it or open it.
 //! Thread safety: stores need the value to themselves.
 
+use std::io;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::persist::{Flushing, Persist};
 use crate::region::Region;
 use crate::storage::{Directory, File};
@@ -25,11 +26,14 @@ impl Bare {
     /// [`Bare::back`].
     ///
     /// # Errors
-    /// `Error::NotDirect` when stores never become durable there, or not as `how` asks; those of
-    /// the file system.
+    /// One that [`Error::is_unsupported`] when stores never become durable there, or not as `how`
+    /// asks; those of the file system.
     pub fn create(directory: &dyn Directory, bytes: u64, how: Flushing) -> Result<Self> {
         const NAME: &str = "bare";
-        let persist = directory.persist(how, NAME)?;
+        let Some(persist) = directory.persist(how, NAME)? else {
+            let source = io::ErrorKind::Unsupported.into();
+            return Err(Error::io("store to memory in", directory.path(), None, 0, source));
+        };
         let bytes = bytes.max(1).next_multiple_of(rustix::param::page_size() as u64);
         let file = directory.create(NAME)?;
         directory.remove(NAME)?;

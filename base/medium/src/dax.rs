@@ -24,46 +24,29 @@ enum Medium {
     Cached,
 }
 
-/// The way to make stores to shared mappings of this directory's files durable.
+/// The way to make stores to shared mappings of this directory's files durable; `None` when they never
+/// are, or not as `how` asks. `name` is of a file that may be there.
 ///
 /// # Errors
-/// `Error::NotDirect` when they never are, or not as `how` asks; those of the system.
+/// Those of the system.
 pub(crate) fn persist(
     directory: &OwnedFd,
     path: &Path,
     how: Flushing,
     name: &str,
-) -> Result<Arc<dyn Persist>> {
-    let refused = |what| Error::NotDirect { path: path.into(), what };
+) -> Result<Option<Arc<dyn Persist>>> {
     match (medium(directory, path, name)?, how) {
-        (Medium::Cached, _) => Err(refused(
-            "it lies behind a page cache; choose a file system mounted with DAX, or the redo \
-             journal",
-        )),
-        (Medium::Tmpfs, Flushing::Auto) => Err(refused(
-            "tmpfs does not survive a loss of power; ask for volatile memory if that is meant, or \
-             choose a file system mounted with DAX",
-        )),
-        _ => lines(how, path),
+        (Medium::Cached, _) | (Medium::Tmpfs, Flushing::Auto) => Ok(None),
+        _ => Ok(lines(how)),
     }
 }
 
-/// The lines of this machine's memory.
-///
-/// # Errors
-/// `Error::NotDirect` when the processor has no flush that is known here.
-pub(crate) fn lines(how: Flushing, path: &Path) -> Result<Arc<dyn Persist>> {
+/// The lines of this machine's memory; `None` when the processor has no flush that is known here.
+pub(crate) fn lines(how: Flushing) -> Option<Arc<dyn Persist>> {
     if how == Flushing::None {
-        return Ok(Arc::new(Lines::none()));
+        return Some(Arc::new(Lines::none()));
     }
-    match Lines::detect() {
-        Some(lines) => Ok(Arc::new(lines)),
-        None => Err(Error::NotDirect {
-            path: path.into(),
-            what: "this processor has no instruction that writes a cache line back; choose the \
-                   redo journal",
-        }),
-    }
+    Lines::detect().map(|lines| Arc::new(lines) as Arc<dyn Persist>)
 }
 
 /// What a directory's files lie on; `name` is of one that may be there.

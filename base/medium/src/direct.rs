@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::persist::{Flushing, Persist};
 use crate::region::Region;
 use crate::storage::{Directory, File, Lock};
@@ -50,11 +50,7 @@ impl DirectDirectory {
         how: Flushing,
         name: &str,
     ) -> Result<Arc<dyn Directory>> {
-        let persist = match directory.persist(how, name) {
-            Ok(persist) => persist,
-            Err(Error::NotDirect { .. }) => return Ok(directory),
-            Err(error) => return Err(error),
-        };
+        let Some(persist) = directory.persist(how, name)? else { return Ok(directory) };
         let stores = Arc::new(Stores { persist, is_closed: RwLock::new(false) });
         Ok(Arc::new(Self { directory, stores }))
     }
@@ -126,7 +122,7 @@ impl Directory for DirectDirectory {
         self.directory.random(buffer)
     }
 
-    fn persist(&self, how: Flushing, name: &str) -> Result<Arc<dyn Persist>> {
+    fn persist(&self, how: Flushing, name: &str) -> Result<Option<Arc<dyn Persist>>> {
         self.directory.persist(how, name)
     }
 

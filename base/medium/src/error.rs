@@ -51,13 +51,6 @@ pub enum Error {
         /// What the holder wrote into it, such as "process 4711 (adamant)".
         holder: Option<String>,
     },
-    /// Stores to a mapping of what lies here cannot be made durable.
-    NotDirect {
-        /// The directory or file.
-        path: PathBuf,
-        /// Why, and what to do.
-        what: &'static str,
-    },
     /// The system refused advice on memory that it had just given.
     Advice {
         /// The advice, as the system calls it.
@@ -141,9 +134,6 @@ impl fmt::Display for Error {
             }
             Self::Locked { path, holder: None } => {
                 write!(f, "{} is held by another process; close it there first", path.display())
-            }
-            Self::NotDirect { path, what } => {
-                write!(f, "{} gives no direct access to its medium: {what}", path.display())
             }
             Self::Advice { advice, bytes, source } => write!(
                 f,

@@ -267,7 +267,7 @@ impl Directory for OsDirectory {
             .map_err(|error| Error::io("draw random bytes for", &self.path, None, 0, error.into()))
     }
 
-    fn persist(&self, how: Flushing, name: &str) -> Result<Arc<dyn Persist>> {
+    fn persist(&self, how: Flushing, name: &str) -> Result<Option<Arc<dyn Persist>>> {
         dax::persist(&self.duplicate("look at", ".")?, &self.path, how, name)
     }
 }
@@ -312,8 +312,7 @@ impl OsFile {
     /// Other systems have none.
     #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
     pub(crate) fn in_memory(path: &Path) -> Result<Self> {
-        let what = "this system has no files in memory that can be mapped; choose the redo journal";
-        Err(Error::NotDirect { path: path.into(), what })
+        Err(Error::io("create in memory", path, None, 0, io::ErrorKind::Unsupported.into()))
     }
 
     /// A page beyond the end would be a signal at its first touch instead of an error here.

@@ -62,11 +62,11 @@ pub trait Directory: Send + Sync + Debug {
     /// Fills a buffer with random bytes, for identities.
     fn random(&self, buffer: &mut [u8]) -> Result<()>;
     /// The way to make stores to shared mappings of the files in here durable.
-    /// `name` is of a file that may be in here already. `Error::NotDirect` when they never are, or not
-    /// as `how` asks.
-    fn persist(&self, how: Flushing, name: &str) -> Result<Arc<dyn Persist>> {
+    /// `None` when they never are, or not as `how` asks. `name` is of a file that may be in here
+    /// already.
+    fn persist(&self, how: Flushing, name: &str) -> Result<Option<Arc<dyn Persist>>> {
         let _ = (how, name);
-        Err(not_direct(self.path()))
+        Ok(None)
     }
     /// What the files in here are written by, where that are stores instead of calls.
     fn stores(&self) -> Option<&Arc<dyn Persist>> {
@@ -170,7 +170,7 @@ pub trait File: Send + Sync + Debug {
     /// Makes `len` bytes of the region at `region_offset` the file's own bytes at `file_offset`:
     /// stores reach the file, and the medium as [`Persist`] says. Offsets and `len` are multiples
     /// of the page size, the range of the file exists and stays for as long as it is mapped.
-    /// `Error::NotDirect` when the medium offers none.
+    /// An error that [`Error::is_unsupported`] where the medium offers none.
     ///
     /// # Safety
     /// No reference into that range of the region may exist. Others may change the bytes through
@@ -183,13 +183,8 @@ pub trait File: Send + Sync + Debug {
         len: u64,
     ) -> Result<()> {
         let _ = (region, region_offset, file_offset, len);
-        Err(not_direct(self.path()))
+        Err(Error::io("map", self.path(), None, 0, io::ErrorKind::Unsupported.into()))
     }
-}
-
-fn not_direct(path: &Path) -> Error {
-    let what = "it is a medium of files only; choose the redo journal";
-    Error::NotDirect { path: path.into(), what }
 }
 
 fn unsupported(operation: &'static str, directory: &Path, name: &str) -> Error {

@@ -100,6 +100,6 @@ fn what_is_no_memory_stays_as_it_is() {
     // The sources lie on a disk; a checkout on tmpfs or on DAX shows nothing here.
     let place = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     let disk: Arc<dyn Directory> = Arc::new(OsDirectory::open(place.path()).unwrap());
-    let is_memory = disk.persist(Flushing::Volatile, "file").is_ok();
+    let is_memory = disk.persist(Flushing::Volatile, "file").unwrap().is_some();
     assert_eq!(direct(disk).stores().is_some(), is_memory);
 }

@@ -38,7 +38,7 @@ impl Memory {
         let region = Region::reserve(1 << 20, 1 << 20).unwrap();
         // SAFETY: the region is new, so nobody has a reference into it.
         unsafe { file.map_shared(&region, 4096, 0, FILE_BYTES) }.unwrap();
-        let persist = directory.persist(Flushing::Volatile, "data").unwrap();
+        let persist = directory.persist(Flushing::Volatile, "data").unwrap().unwrap();
         Memory { disk: disk.clone(), file, region, persist }
     }
 
