@@ -11,7 +11,7 @@
 use adamant_wire::mutants::is_planted;
 
 use crate::arena::Arena;
-use crate::batch::{Batch, Request};
+use crate::batch::{Batch, POSTED_BYTES_MAX, Request};
 use crate::class::{ClassId, ClassShape, HEADER_BYTES};
 use crate::durability::Durability;
 use crate::error::{Error, Result};
@@ -197,7 +197,9 @@ impl Heap {
         let Writer { batch, retired, .. } = writer;
         let classes = &self.space.classes;
         batch.clear();
-        let mut taken = self.requests.take(batch);
+        // A large one may have to wait for room in the log, which nobody should do for others.
+        let is_large = own.as_ref().is_some_and(|own| own.bytes() > POSTED_BYTES_MAX);
+        let mut taken = if is_large { None } else { self.requests.take(batch) };
         own.iter().for_each(|own| batch.add(classes, *own, OWN));
         let mut done = self.commit(batch, retired);
         if done.is_err() && taken.take().is_some() {

@@ -13,7 +13,7 @@ use crate::marked::Word;
 use crate::reservation::Reservation;
 
 /// Bytes that may be posted to a batch, with so many for each block: some 10 us of work.
-const POSTED_BYTES_MAX: usize = 32 << 10;
+pub(crate) const POSTED_BYTES_MAX: usize = 32 << 10;
 const BLOCK_BYTES: usize = 64;
 /// Bytes of memory that a batch keeps for its record.
 const RECORD_BYTES_KEPT: usize = 64 << 10;
@@ -26,7 +26,7 @@ pub(crate) enum Request<'r> {
 }
 
 impl Request<'_> {
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let bytes = |reservation: &Reservation| reservation.written_len() + BLOCK_BYTES;
         match self {
             Request::Publish(reservations) => reservations.iter().map(bytes).sum(),

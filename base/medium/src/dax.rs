@@ -49,17 +49,28 @@ pub(crate) fn lines(how: Flushing) -> Option<Arc<dyn Persist>> {
     Lines::detect().map(|lines| Arc::new(lines) as Arc<dyn Persist>)
 }
 
+/// Whether a file lies on tmpfs, as those do that have no name.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_tmpfs(file: impl AsFd) -> rustix::io::Result<bool> {
+    /// From the kernel's `magic.h`.
+    const TMPFS_MAGIC: i64 = 0x0102_1994;
+    Ok(rustix::fs::fstatfs(file)?.f_type == TMPFS_MAGIC)
+}
+
+/// Nobody has looked at what other systems have.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_tmpfs(_file: impl AsFd) -> rustix::io::Result<bool> {
+    Ok(false)
+}
+
 /// What a directory's files lie on; `name` is of one that may be there.
 #[cfg(target_os = "linux")]
 fn medium(directory: &OwnedFd, path: &Path, name: &str) -> Result<Medium> {
     use rustix::fs::{Mode, OFlags};
-    /// From the kernel's `magic.h`.
-    const TMPFS_MAGIC: i64 = 0x0102_1994;
     /// Bytes of the file that is mapped to see whether it can be.
     const TRIAL_BYTES: u64 = 4096;
-    let system = rustix::fs::fstatfs(directory)
-        .map_err(|error| Error::io("examine", path, None, 0, error.into()))?;
-    if system.f_type == TMPFS_MAGIC {
+    let failed = |error: rustix::io::Errno| Error::io("examine", path, None, 0, error.into());
+    if is_tmpfs(directory).map_err(failed)? {
         return Ok(Medium::Tmpfs);
     }
     // That file, else one without a name, gone with its descriptor; all file systems with DAX have

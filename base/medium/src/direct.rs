@@ -7,23 +7,20 @@
 //! for its length, its space, and what was written by a call. A page is stored to only after space
 //! was asked for it, because a hole of a full device is a signal instead of an error. Memory is
 //! mapped no further than the file is long, and let go of before the file is cut.
+//! Whatever cannot be mapped so that a fence makes stores last, or would be a signal, is written by
+//! calls. Whether a page has space changes together with what is known of that.
 //! Thread safety: any thread. Writes to one file wait for each other; closing waits for them.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use crate::error::Result;
+use crate::fork::ForkGuard;
 use crate::persist::{Flushing, Persist};
+use crate::pieces::{Mapped, PAGE_BYTES, parts};
 use crate::region::Region;
 use crate::storage::{Directory, File, Lock};
-
-/// Bytes of a file that are mapped at a time: mapping costs some 10 us, and a pool of 100 GiB takes
-/// 1,600 of the 65,530 mappings that a process may have.
-const PIECE_BYTES: u64 = 64 << 20;
-/// Space is asked for in units of this.
-const PAGE_BYTES: u64 = 4096;
 
 /// A directory whose files are written by stores.
 #[derive(Debug)]
@@ -35,8 +32,35 @@ pub struct DirectDirectory {
 /// What the files of a directory have in common.
 #[derive(Debug)]
 struct Stores {
+    how: Flushing,
     persist: Arc<dyn Persist>,
-    is_closed: RwLock<bool>,
+    fork: ForkGuard,
+    /// The memory of the files; `None` once they are closed.
+    files: RwLock<Option<Vec<Weak<Mutex<Mapped>>>>>,
+}
+
+impl Stores {
+    /// Adds a file.
+    fn add(&self) -> Arc<Mutex<Mapped>> {
+        let mapped = Arc::default();
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(files) = &mut *files {
+            if files.len() == files.capacity() {
+                // Before it grows, so that what is gone is looked for as often as that doubles.
+                files.retain(|file| file.strong_count() > 0);
+            }
+            files.push(Arc::downgrade(&mapped));
+        }
+        mapped
+    }
+
+    /// Lets go of the memory of all files, which are written no more.
+    fn close(&self) {
+        let files = self.files.write().unwrap_or_else(PoisonError::into_inner).take();
+        for file in files.iter().flatten().filter_map(Weak::upgrade) {
+            file.lock().unwrap_or_else(PoisonError::into_inner).pieces.clear();
+        }
+    }
 }
 
 impl DirectDirectory {
@@ -51,14 +75,16 @@ impl DirectDirectory {
         name: &str,
     ) -> Result<Arc<dyn Directory>> {
         let Some(persist) = directory.persist(how, name)? else { return Ok(directory) };
-        let stores = Arc::new(Stores { persist, is_closed: RwLock::new(false) });
+        let (fork, files) = (ForkGuard::new()?, RwLock::new(Some(Vec::new())));
+        let stores = Arc::new(Stores { how, persist, fork, files });
         Ok(Arc::new(Self { directory, stores }))
     }
 
     fn file(&self, file: Arc<dyn File>) -> Arc<dyn File> {
         let stores = Arc::clone(&self.stores);
         let (called, synced) = (AtomicU64::new(1), AtomicU64::new(0));
-        Arc::new(DirectFile { file, stores, mapped: Mutex::default(), called, synced })
+        let mapped = stores.add();
+        Arc::new(DirectFile { file, stores, mapped, called, synced })
     }
 }
 
@@ -102,11 +128,17 @@ impl Directory for DirectDirectory {
 
     fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>> {
         let directory = self.directory.subdirectory(name)?;
+        if directory.persist(self.stores.how, "")?.is_none() {
+            // A link to another file system, which is no memory.
+            return Ok(directory);
+        }
         Ok(Arc::new(Self { directory, stores: Arc::clone(&self.stores) }))
     }
 
     fn close(&self) {
-        *self.stores.is_closed.write().unwrap_or_else(PoisonError::into_inner) = true;
+        if !self.stores.fork.is_child() {
+            self.stores.close();
+        }
         self.directory.close();
     }
 
@@ -136,77 +168,15 @@ impl Directory for DirectDirectory {
 struct DirectFile {
     file: Arc<dyn File>,
     stores: Arc<Stores>,
-    mapped: Mutex<BTreeMap<u64, Piece>>,
+    mapped: Arc<Mutex<Mapped>>,
     /// Calls that changed it, which a sync has to cover, and how many of them one has. A file that
     /// is opened begins with one: whoever had it before may have left something.
     called: AtomicU64,
     synced: AtomicU64,
 }
 
-/// A piece of a file as memory, and for which of its pages space was asked.
-#[derive(Debug)]
-struct Piece {
-    region: Region,
-    bytes: u64,
-    backed: Box<[u64]>,
-}
-
-impl Piece {
-    /// Maps the piece of a file that begins at `start`; `None` where the file has no whole page
-    /// there.
-    fn map(file: &dyn File, start: u64) -> Result<Option<Self>> {
-        let page_bytes = rustix::param::page_size() as u64;
-        let bytes = file.len()?.saturating_sub(start).min(PIECE_BYTES);
-        let bytes = bytes - bytes % page_bytes;
-        if bytes == 0 {
-            return Ok(None);
-        }
-        let region = Region::reserve(bytes, bytes)?;
-        // SAFETY: the region is new, so nobody has a reference into it, and this value gives out
-        // none; what else changes the file does so through the same pages.
-        unsafe { file.map_shared(&region, 0, start, bytes) }?;
-        let backed = vec![0; bytes.div_ceil(64 * PAGE_BYTES) as usize].into();
-        Ok(Some(Self { region, bytes, backed }))
-    }
-
-    /// The words of the pages of a range within the piece, each with the bits that stand for them.
-    fn words(offset: u64, len: u64) -> impl Iterator<Item = (usize, u64)> {
-        let (first, end) = (offset / PAGE_BYTES, (offset + len).div_ceil(PAGE_BYTES));
-        (first / 64..end.div_ceil(64)).map(move |word| {
-            let low = first.saturating_sub(word * 64);
-            let high = (end - word * 64).min(64);
-            (word as usize, (u64::MAX >> (64 - (high - low))) << low)
-        })
-    }
-
-    fn is_backed(&self, offset: u64, len: u64) -> bool {
-        Self::words(offset, len).all(|(word, mask)| self.backed[word] & mask == mask)
-    }
-
-    fn set_backed(&mut self, offset: u64, len: u64, is_backed: bool) {
-        for (word, mask) in Self::words(offset, len) {
-            match is_backed {
-                true => self.backed[word] |= mask,
-                false => self.backed[word] &= !mask,
-            }
-        }
-    }
-}
-
-/// The parts of a range that lie in one piece each: the start of the piece, where in it, how long.
-fn parts(offset: u64, len: u64) -> impl Iterator<Item = (u64, u64, u64)> {
-    let (mut at, end) = (offset, offset.saturating_add(len));
-    std::iter::from_fn(move || {
-        let start = at - at % PIECE_BYTES;
-        let part =
-            (at < end).then(|| (start, at - start, (end - at).min(start + PIECE_BYTES - at)));
-        at += part.map_or(0, |(_, _, len)| len);
-        part
-    })
-}
-
 impl DirectFile {
-    fn mapped(&self) -> MutexGuard<'_, BTreeMap<u64, Piece>> {
+    fn mapped(&self) -> MutexGuard<'_, Mapped> {
         // No caller's code runs under this lock, so a panic leaves it whole.
         self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -219,46 +189,29 @@ impl DirectFile {
         result
     }
 
-    /// Stores bytes at a place in a piece; `false` where that piece is not mapped so far.
+    /// Stores bytes at a place in a piece; `false` where they are to be written by a call.
     fn store(&self, bytes: &[u8], (start, within): (u64, u64)) -> Result<bool> {
-        let len = bytes.len() as u64;
+        let end = within + bytes.len() as u64;
         let mut mapped = self.mapped();
-        let ends_within = |piece: &Piece| within + len <= piece.bytes;
-        if !mapped.get(&start).is_some_and(ends_within) {
-            // The file may have grown since. A system that maps no more writes by calls.
-            let Ok(Some(piece)) = Piece::map(&*self.file, start) else { return Ok(false) };
-            mapped.insert(start, piece);
-        }
-        let Some(piece) = mapped.get_mut(&start).filter(|piece| ends_within(piece)) else {
-            return Ok(false);
-        };
-        if piece.region.fork().is_child() {
-            // The call says why it is refused.
-            return Ok(false);
-        }
-        if !piece.is_backed(within, len) {
-            let first = within - within % PAGE_BYTES;
-            let end = (within + len).next_multiple_of(PAGE_BYTES);
-            self.call(|file| file.allocate(start + first, end - first))?;
-            piece.set_backed(within, len, true);
+        let Some(piece) = mapped.piece(&*self.file, start, end) else { return Ok(false) };
+        if !piece.is_backed(within, end - within) {
+            let (first, end) = (within - within % PAGE_BYTES, end.next_multiple_of(PAGE_BYTES));
+            match self.call(|file| file.allocate(start + first, end - first)) {
+                // There may be space all the same: then a call needs none, and else says so.
+                Err(error) if error.is_out_of_space() || error.is_unsupported() => {
+                    return Ok(false);
+                }
+                asked => asked?,
+            }
+            if !piece.region.populate(first, end - first) {
+                return Ok(false);
+            }
+            piece.set_backed(first, end - first, true);
         }
         // SAFETY: mapped shared as far as was just looked at; nobody has a reference into it, and
         // its lock is held.
         unsafe { self.stores.persist.copy(&piece.region, within, bytes) };
         Ok(true)
-    }
-
-    /// Notes for pages of mapped pieces whether they have space.
-    fn note_space(&self, offset: u64, len: u64, is_backed: bool) {
-        let mut mapped = self.mapped();
-        for (start, within, len) in parts(offset, len) {
-            if let Some(piece) = mapped.get_mut(&start) {
-                let len = len.min(piece.bytes.saturating_sub(within));
-                if len > 0 {
-                    piece.set_backed(within, len, is_backed);
-                }
-            }
-        }
     }
 }
 
@@ -276,11 +229,15 @@ impl File for DirectFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        let is_closed = self.stores.is_closed.read().unwrap_or_else(PoisonError::into_inner);
+        if self.stores.fork.is_child() {
+            // Before any lock, which a thread may hold that is not here. It says why it is refused.
+            return self.file.write_at(bytes, offset);
+        }
+        let files = self.stores.files.read().unwrap_or_else(PoisonError::into_inner);
         let (mut done, mut has_stored) = (0, false);
         for (start, within, len) in parts(offset, bytes.len() as u64) {
             let part = &bytes[done..done + len as usize];
-            if !*is_closed && self.store(part, (start, within))? {
+            if files.is_some() && self.store(part, (start, within))? {
                 has_stored = true;
             } else {
                 self.call(|file| file.write_at(part, start + within))?;
@@ -294,21 +251,31 @@ impl File for DirectFile {
     }
 
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        if self.stores.fork.is_child() {
+            return self.file.allocate(offset, len);
+        }
+        let mut mapped = self.mapped();
         self.call(|file| file.allocate(offset, len))?;
-        self.note_space(offset, len, true);
+        mapped.note_space(offset, len, true);
         Ok(())
     }
 
     fn punch(&self, offset: u64, len: u64) -> Result<()> {
-        // Before: whoever stores there next asks for space again.
-        self.note_space(offset, len, false);
+        if self.stores.fork.is_child() {
+            return self.file.punch(offset, len);
+        }
+        let mut mapped = self.mapped();
+        mapped.note_space(offset, len, false);
         self.call(|file| file.punch(offset, len))
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
+        if self.stores.fork.is_child() {
+            return self.file.set_len(len);
+        }
         let mut mapped = self.mapped();
         // A store beyond the end would be a signal. What was asked for is asked for again.
-        mapped.retain(|start, piece| start + piece.bytes <= len);
+        mapped.pieces.retain(|start, piece| start + piece.bytes <= len);
         self.call(|file| file.set_len(len))
     }
 
@@ -327,15 +294,15 @@ impl File for DirectFile {
     }
 
     fn prepare_stores(&self, offset: u64, len: u64) {
+        if self.stores.fork.is_child() {
+            return;
+        }
         let mut mapped = self.mapped();
         for (start, within, len) in parts(offset, len) {
-            if !mapped.contains_key(&start)
-                && let Ok(Some(mut piece)) = Piece::map(&*self.file, start)
-                && within + len <= piece.bytes
+            if let Some(piece) = mapped.piece(&*self.file, start, within + len)
+                && piece.region.populate(within, len)
             {
                 piece.set_backed(within, len, true);
-                piece.region.populate(within, len);
-                mapped.insert(start, piece);
             }
         }
     }

@@ -15,6 +15,7 @@ pub mod persist;
 mod lines;
 pub mod names;
 pub mod storage;
+mod pieces;
 pub mod direct;
 mod lock;
 mod dax;

@@ -297,12 +297,11 @@ impl Region {
 
     /// Has the system put memory of its own behind a range of whole pages now, rather than when each is
     /// first stored to; no byte changes. A hint: what cannot be done is done at the first store.
-    pub fn populate(&self, offset: u64, len: u64) {
+    /// `false` where a store would be a signal instead: there is no memory or space, or it is broken.
+    pub fn populate(&self, offset: u64, len: u64) -> bool {
         let aligned = offset.is_multiple_of(self.page_bytes) && len.is_multiple_of(self.page_bytes);
         let is_inside = offset.checked_add(len).is_some_and(|end| end <= self.bytes());
-        if aligned && is_inside && len > 0 {
-            populate(self.address(offset).cast(), len as usize);
-        }
+        !(aligned && is_inside && len > 0) || populate(self.address(offset).cast(), len as usize)
     }
 
     /// How many pages of a range of whole ones this process has looked at since they were mapped or
@@ -375,8 +374,9 @@ impl Region {
         if let Some(flags) = shared_without_sync() {
             // SAFETY: our caller promises it.
             match unsafe { self.map_over(offset, len, file.as_fd(), file_offset, flags) } {
-                // Not persistent memory, but tmpfs or the like; or a kernel before 4.15.
-                Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL) => {}
+                // Of tmpfs any mapping will do, in a page cache no fence makes a store last.
+                Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL)
+                    if crate::dax::is_tmpfs(file.as_fd())? => {}
                 mapped => return mapped,
             }
         }
@@ -626,15 +626,18 @@ fn advise(address: NonNull<c_void>, len: usize) -> Result<()> {
 
 /// Has memory put behind pages; systems before Linux 5.14 refuse, and do it at the first store.
 #[cfg(target_os = "linux")]
-fn populate(address: *mut c_void, len: usize) {
+fn populate(address: *mut c_void, len: usize) -> bool {
     // SAFETY: whole pages of a mapping of our caller's. Their bytes stay what they are, whoever reads or
     // writes them meanwhile.
-    let _ = unsafe { rustix::mm::madvise(address, len, rustix::mm::Advice::LinuxPopulateWrite) };
+    let done = unsafe { rustix::mm::madvise(address, len, rustix::mm::Advice::LinuxPopulateWrite) };
+    !matches!(done, Err(Errno::FAULT | Errno::HWPOISON | Errno::NOMEM))
 }
 
 /// Other systems do it at the first store.
 #[cfg(not(target_os = "linux"))]
-fn populate(_address: *mut c_void, _len: usize) {}
+fn populate(_address: *mut c_void, _len: usize) -> bool {
+    true
+}
 
 /// Nothing to advise on other systems.
 #[cfg(not(target_os = "linux"))]

@@ -107,6 +107,11 @@ impl Files {
         Ok(files)
     }
 
+    /// Whether they are memory.
+    pub(super) fn are_direct(&self) -> bool {
+        self.directory.stores().is_some()
+    }
+
     /// Bytes of all files at most.
     pub(super) fn bytes_max(&self) -> u64 {
         self.bytes_max

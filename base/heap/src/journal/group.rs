@@ -65,6 +65,9 @@ impl<S: Default> Group<S> {
         check: impl Fn() -> Result<(), E>,
         lead: impl FnOnce(&mut S) -> Result<u64, E>,
     ) -> Result<(), E> {
+        if self.durable() >= sequence {
+            return Ok(());
+        }
         let mut state = self.state.lock();
         loop {
             if self.durable() >= sequence {
@@ -82,8 +85,14 @@ impl<S: Default> Group<S> {
         let mut leading = Leading { group: self, spare };
         let reached = lead(&mut leading.spare)?;
         // Before the others are woken, by dropping `leading`.
-        self.durable.store(reached, Ordering::Release);
+        self.note_durable(reached);
         Ok(())
+    }
+
+    /// Everything up to record `sequence` is durable, whoever made it so.
+    #[inline]
+    pub(super) fn note_durable(&self, sequence: u64) {
+        self.durable.fetch_max(sequence, Ordering::AcqRel);
     }
 }
 

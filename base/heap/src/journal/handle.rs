@@ -29,7 +29,7 @@ use super::worker::{Signal, Worker};
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::events;
-use crate::layout::{CHECKPOINT_OFFSETS, LOG_NAME, POOL_NEW_NAME};
+use crate::layout::{CHECKPOINT_OFFSETS, LOG_NAME, POOL_NEW_NAME, ZONE_PAGES};
 use crate::pool_file::PoolFile;
 
 /// Bytes of log that are ready when a transaction begins: so small ones, such as removes, find
@@ -192,7 +192,14 @@ impl Journal {
     /// Those of the medium, out of space among them.
     pub(crate) fn back(&self, start: u64, pages: u64) -> Result<()> {
         self.shared.log.poison.check()?;
-        self.shared.log.files.with_space(|| self.shared.pool.back(start, pages))
+        let pool = &self.shared.pool;
+        self.shared.log.files.with_space(|| {
+            // A crash may have taken their space back, too, and left the file its length.
+            for zone in start / ZONE_PAGES..(start + pages).div_ceil(ZONE_PAGES) {
+                pool.back_tables(zone, (pool.pages_backed() - zone * ZONE_PAGES).min(ZONE_PAGES))?;
+            }
+            pool.back(start, pages)
+        })
     }
 
     /// Gives space of the log back that a busy time took, but for what `keep_log` is asked for; how

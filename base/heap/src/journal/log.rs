@@ -46,6 +46,8 @@ pub(super) struct Appending {
 #[derive(Debug)]
 pub(super) struct Log {
     uuid: [u8; 16],
+    /// Whether log files are memory: then a record is durable when it has been appended.
+    is_direct: bool,
     pub(super) files: Files,
     pub(super) poison: Poison,
     closed: AtomicBool,
@@ -95,6 +97,7 @@ impl Log {
         let tail = Tail { seed: 0, generation: 0, file: None, cursor, pending, stops };
         Self {
             uuid,
+            is_direct: files.are_direct(),
             files,
             poison: Poison::default(),
             closed: AtomicBool::new(false),
@@ -182,6 +185,7 @@ impl Log {
                 .map(|bytes| frame::frame_bytes(COMMIT_HEAD_BYTES_MAX + bytes) as u64);
             if bytes.is_some_and(|bytes| bytes <= tail.free_bytes()) {
                 let sequence = self.encode(&mut tail, record, &mut appending, |_| Ok(0))?;
+                self.write_directly(&mut tail);
                 return Ok((sequence, false));
             }
         }
@@ -207,16 +211,43 @@ impl Log {
     /// of it would take as much memory again.
     fn encode_any(&self, record: &RecordBuilder, appending: &mut Appending) -> Result<u64> {
         if record.frame_count() <= STREAMED_FRAMES {
-            let kept = |_: &mut Tail| Ok(0);
-            return self.encode(&mut self.tail.lock(), record, appending, kept);
+            let mut tail = self.tail.lock();
+            let sequence = self.encode(&mut tail, record, appending, |_| Ok(0))?;
+            self.write_directly(&mut tail);
+            return Ok(sequence);
         }
         let mut writer = self.writer.lock();
-        self.encode(&mut self.tail.lock(), record, appending, |tail| {
+        let mut tail = self.tail.lock();
+        let sequence = self.encode(&mut tail, record, appending, |tail| {
             let bytes = tail.pending.bytes.len();
             std::mem::swap(&mut tail.pending, &mut writer.taken);
             writer.write_taken(false).map_err(|error| self.poison.set(error.into()))?;
             Ok(bytes)
-        })
+        })?;
+        if self.is_direct {
+            for file in writer.unsynced.drain(..) {
+                file.file.sync().map_err(|error| self.poison.set(error.into()))?;
+            }
+        }
+        self.write_directly(&mut tail);
+        Ok(sequence)
+    }
+
+    /// Where log files are memory, writes what is pending and makes it durable at once: a fence takes
+    /// less than handing it to somebody who waits. Whoever waits for the record, or appends the
+    /// next one, is told of what fails.
+    fn write_directly(&self, tail: &mut Tail) {
+        if !self.is_direct || self.poison.check().is_err() {
+            return;
+        }
+        match tail.pending.write(true, |file| file.file.sync()) {
+            Ok(()) => {
+                self.pending_bytes.store(0, Ordering::Relaxed);
+                self.written.fetch_max(tail.cursor.sequence, Ordering::AcqRel);
+                self.group.note_durable(tail.cursor.sequence);
+            }
+            Err(error) => drop(self.poison.set(error.into())),
+        }
     }
 
     /// Finds a place for each frame: takes the spare files that it needs. Returns whether there
@@ -426,7 +457,7 @@ impl Log {
         if !is_planted("R5.goes-on-after-a-failed-write") {
             taken.map_err(|error| self.poison.set(error.into()))?;
         }
-        self.written.store(sequence, Ordering::Release);
+        self.written.fetch_max(sequence, Ordering::AcqRel);
         Ok(sequence)
     }
 }

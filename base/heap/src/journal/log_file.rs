@@ -76,7 +76,6 @@ impl LogFile {
         } else {
             file.allocate(0, bytes)?;
         }
-        file.prepare_stores(0, bytes);
         file.sync()?;
         let (written_bytes, has_header) = (AtomicU64::new(0), AtomicBool::new(false));
         let made = Self { number, file, bytes, written_bytes, has_header };
@@ -84,6 +83,11 @@ impl LogFile {
         directory.sync()?;
         // Opened again, so that errors name it as it is called now.
         let file = directory.open(&made.name())?.unwrap_or_else(|| Arc::clone(&made.file));
+        if file.is_direct() {
+            // Through this handle: what another one has mapped goes with it.
+            file.prepare_stores(0, bytes);
+            file.sync()?;
+        }
         Ok(Self { file, ..made })
     }
 

@@ -29,6 +29,31 @@ impl Pending {
         let last = self.last_file.take().filter(|last| Arc::ptr_eq(last, file));
         last.unwrap_or_else(|| Arc::clone(file))
     }
+
+    /// Writes all of it, in order, and tells `each` of the files. `synced_next` says that a sync
+    /// follows at once.
+    ///
+    /// # Errors
+    /// Those of the medium, and of `each`.
+    pub(super) fn write(
+        &mut self,
+        synced_next: bool,
+        mut each: impl FnMut(&Arc<LogFile>) -> MediumResult<()>,
+    ) -> MediumResult<()> {
+        let Self { bytes, segments, last_file } = self;
+        for (index, segment) in segments.iter().enumerate() {
+            let end = segments.get(index + 1).map_or(bytes.len(), |next| next.start);
+            segment.file.write(&bytes[segment.start..end], segment.offset, synced_next)?;
+            each(&segment.file)?;
+        }
+        *last_file = segments.pop().map(|segment| segment.file);
+        segments.clear();
+        bytes.clear();
+        if bytes.capacity() > BUFFER_BYTES_KEPT {
+            bytes.shrink_to(BUFFER_BYTES_KEPT);
+        }
+        Ok(())
+    }
 }
 
 /// A piece of `Pending::bytes`, from `start` to the start of the next segment.
@@ -53,21 +78,12 @@ impl Writer {
     /// # Errors
     /// Those of the medium.
     pub(super) fn write_taken(&mut self, synced_next: bool) -> MediumResult<()> {
-        let Pending { bytes, segments, last_file } = &mut self.taken;
-        for (index, segment) in segments.iter().enumerate() {
-            let end = segments.get(index + 1).map_or(bytes.len(), |next| next.start);
-            let piece = &bytes[segment.start..end];
-            segment.file.write(piece, segment.offset, synced_next)?;
-            if !self.unsynced.last().is_some_and(|last| Arc::ptr_eq(last, &segment.file)) {
-                self.unsynced.push(Arc::clone(&segment.file));
+        let Self { taken, unsynced } = self;
+        taken.write(synced_next, |file| {
+            if !unsynced.last().is_some_and(|last| Arc::ptr_eq(last, file)) {
+                unsynced.push(Arc::clone(file));
             }
-        }
-        *last_file = segments.pop().map(|segment| segment.file);
-        segments.clear();
-        bytes.clear();
-        if bytes.capacity() > BUFFER_BYTES_KEPT {
-            bytes.shrink_to(BUFFER_BYTES_KEPT);
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
