@@ -1,14 +1,17 @@
 //! Files written by stores: the same bytes as by calls, no hole stored to, syncs only where a call
 //! changed something.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use adamant_medium::direct::DirectDirectory;
+use adamant_medium::error::{Error, Result};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::os::OsDirectory;
-use adamant_medium::persist::Flushing;
-use adamant_medium::storage::Directory;
+use adamant_medium::persist::{Flushing, Persist};
+use adamant_medium::region::Region;
+use adamant_medium::storage::{Directory, File, Lock};
 
 const PAGE: u64 = 4096;
 /// As `direct.rs` has it.
@@ -102,4 +105,158 @@ fn what_is_no_memory_stays_as_it_is() {
     let disk: Arc<dyn Directory> = Arc::new(OsDirectory::open(place.path()).unwrap());
     let is_memory = disk.persist(Flushing::Volatile, "file").unwrap().is_some();
     assert_eq!(direct(disk).stores().is_some(), is_memory);
+}
+
+/// A directory in memory whose one file counts syncs, and maps or backs no more when told so.
+#[derive(Debug)]
+struct Odd {
+    directory: MemoryDirectory,
+    file: Arc<OddFile>,
+}
+
+#[derive(Debug)]
+struct OddFile {
+    file: Arc<dyn File>,
+    syncs: AtomicU64,
+    maps: bool,
+    backs: bool,
+}
+
+impl Odd {
+    fn new(maps: bool, backs: bool) -> Arc<Self> {
+        let directory = MemoryDirectory::new();
+        let file = directory.create("file").unwrap();
+        file.set_len(8 * PAGE).unwrap();
+        let file = Arc::new(OddFile { file, syncs: AtomicU64::new(0), maps, backs });
+        Arc::new(Self { directory, file })
+    }
+}
+
+impl Directory for Odd {
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+    fn open(&self, _: &str) -> Result<Option<Arc<dyn File>>> {
+        Ok(Some(Arc::clone(&self.file) as _))
+    }
+    fn create(&self, name: &str) -> Result<Arc<dyn File>> {
+        self.directory.create(name)
+    }
+    fn rename(&self, source: &str, target: &str) -> Result<()> {
+        self.directory.rename(source, target)
+    }
+    fn remove(&self, name: &str) -> Result<()> {
+        self.directory.remove(name)
+    }
+    fn list(&self) -> Result<Vec<String>> {
+        self.directory.list()
+    }
+    fn sync(&self) -> Result<()> {
+        self.directory.sync()
+    }
+    fn subdirectory(&self, name: &str) -> Result<Arc<dyn Directory>> {
+        self.directory.subdirectory(name)
+    }
+    fn lock(&self, name: &str) -> Result<Box<dyn Lock>> {
+        self.directory.lock(name)
+    }
+    fn lock_shared(&self, name: &str) -> Result<Box<dyn Lock>> {
+        self.directory.lock_shared(name)
+    }
+    fn random(&self, buffer: &mut [u8]) -> Result<()> {
+        self.directory.random(buffer)
+    }
+    fn persist(&self, how: Flushing, name: &str) -> Result<Option<Arc<dyn Persist>>> {
+        self.directory.persist(how, name)
+    }
+}
+
+impl OddFile {
+    fn refused<T>(&self, kind: std::io::ErrorKind) -> Result<T> {
+        Err(Error::io("refuse", self.file.path(), None, 0, kind.into()))
+    }
+}
+
+impl File for OddFile {
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+    fn len(&self) -> Result<u64> {
+        self.file.len()
+    }
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        self.file.read_at(buffer, offset)
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.file.write_at(bytes, offset)
+    }
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        match self.backs {
+            true => self.file.allocate(offset, len),
+            false => self.refused(std::io::ErrorKind::StorageFull),
+        }
+    }
+    fn punch(&self, offset: u64, len: u64) -> Result<()> {
+        self.file.punch(offset, len)
+    }
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len)
+    }
+    fn sync(&self) -> Result<()> {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.file.sync()
+    }
+    unsafe fn map_private(&self, region: &Region, at: u64, offset: u64, len: u64) -> Result<()> {
+        // SAFETY: our caller promises the same.
+        unsafe { self.file.map_private(region, at, offset, len) }
+    }
+    unsafe fn drop_private(
+        &self,
+        r: &Region,
+        at: u64,
+        offset: u64,
+        len: u64,
+        m: bool,
+    ) -> Result<()> {
+        // SAFETY: our caller promises the same.
+        unsafe { self.file.drop_private(r, at, offset, len, m) }
+    }
+    unsafe fn map_shared(&self, region: &Region, at: u64, offset: u64, len: u64) -> Result<()> {
+        if !self.maps {
+            return self.refused(std::io::ErrorKind::Unsupported);
+        }
+        // SAFETY: our caller promises the same.
+        unsafe { self.file.map_shared(region, at, offset, len) }
+    }
+}
+
+#[test]
+fn only_what_calls_have_changed_is_synced() {
+    // Each write: whether it is a store, and so needs no sync.
+    for (maps, backs) in [(true, true), (false, true), (true, false)] {
+        let odd = Odd::new(maps, backs);
+        let directory = direct(Arc::clone(&odd) as _);
+        let file = directory.open("file").unwrap().unwrap();
+        let syncs = || odd.file.syncs.load(Ordering::Relaxed);
+        file.sync().unwrap();
+        assert_eq!(syncs(), 1, "whoever had it before may have left something");
+        file.sync().unwrap();
+        assert_eq!(syncs(), 1);
+        // Space is asked for once.
+        file.write_at(&[1; 100], 50).unwrap();
+        file.sync().unwrap();
+        assert_eq!(syncs(), 2);
+        file.write_at(&[2; 100], 90).unwrap();
+        file.sync().unwrap();
+        assert_eq!(syncs(), if maps && backs { 2 } else { 3 }, "{maps}, {backs}");
+        let mut found = [0; 190];
+        file.read_at(&mut found, 0).unwrap();
+        assert_eq!((found[49], found[50], found[89], found[90], found[189]), (0, 1, 1, 2, 2));
+        let syncs_before = syncs();
+        file.punch(0, PAGE).unwrap();
+        file.sync().unwrap();
+        file.write_at(&[3; 10], 0).unwrap();
+        file.sync().unwrap();
+        assert_eq!(syncs() - syncs_before, 2, "a hole, and then space for it");
+    }
 }
