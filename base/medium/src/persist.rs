@@ -1,6 +1,6 @@
 //! Making stores to directly accessed memory durable: flush cache lines, then fence.
 //!
-//! Purpose: what a journal over a shared mapping of persistent memory is written against; the
+//! Purpose: what files that are memory are written with (`direct.rs`); the
 //! processor (`lines`) implements it, and so does the simulator of `testing/sim`.
 //! Invariants: a byte is durable once a flush of its line, begun after the byte was stored, was
 //! followed by a fence of the same thread. Before that the line may reach the medium at any time,

@@ -35,7 +35,7 @@ pub struct Asked {
     /// Whether it is the least or the most.
     pub better: Better,
     /// How far a median may be on the wrong side: 0, but for whole fences, which are asked of a
-    /// typical operation, not of one in hundreds that makes a new run or ends a lap of a lane.
+    /// typical operation, not of one in hundreds that makes a new run or goes on in another log file.
     pub slack: f64,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Purpose: the groups of rows and their rounds. The same rows are measured of libpmemobj by the
 //! program in `bench/peers/pmdk`, so names, sizes and counts agree with it.
-//! Journals take turns in every group, in changing order, so that a slow minute of the machine is
+//! Media take turns in every group, in changing order, so that a slow minute of the machine is
 //! nobody's alone; figures are medians over rounds.
 
 mod medium;

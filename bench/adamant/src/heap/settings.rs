@@ -19,7 +19,7 @@ pub struct Settings {
     pub sizes: u64,
     /// Rounds that every medium takes part in.
     pub rounds: u32,
-    /// Journals, in the order of the first round.
+    /// Media, in the order of the first round.
     pub media: Vec<Medium>,
     /// The only group to measure; all, if none.
     pub group: Option<String>,

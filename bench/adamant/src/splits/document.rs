@@ -21,7 +21,7 @@ const ROWS: [(&str, &str, bool); 8] = [
     ("splits", "splits", true),
     ("split.time", "an insert that splits, ns", false),
     ("split.moved", "bytes stored to move pairs, a split", false),
-    ("split.log", "bytes in the lane, an insert that splits", false),
+    ("split.log", "bytes of log, an insert that splits", false),
     ("split.lines", "flushed lines", false),
     ("split.fences", "fences", false),
     ("efficiency", "bytes of the user by bytes of pages", true),

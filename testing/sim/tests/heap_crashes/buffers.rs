@@ -2,8 +2,7 @@
 //! what a commit made of it, whatever aborted transactions and savepoints left behind it.
 //!
 //! A buffer is filled, frozen, freed and made again, its pages used by other blocks meanwhile, and
-//! sometimes emptied and filled anew where it is. Under the redo journal its bytes are held back of the
-//! pool file, up to a part of the log, beside checkpoints, copies, shrinking and a bound of memory.
+//! sometimes emptied and filled anew where it is. Its bytes are held back of the pool file, up to a part of the log, beside checkpoints, copies, shrinking and a bound of memory.
 
 use std::sync::Arc;
 
