@@ -293,7 +293,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("rename.a-doubtful-repair-stays", &[REPAIR_FAILS]),
     mutant("rename.shelves-have-no-durable-names", &[SHELVES]),
     mutant("rename.a-left-shelf-keeps-its-name", &[SHELVES]),
-    mutant("C1.a-request-is-acknowledged-before-the-append", &[NOT_WRITTEN]),
+    mutant("C1.a-request-is-acknowledged-without-a-record", &[NOT_WRITTEN]),
     mutant("C1.what-was-taken-along-is-done-again", &[SHARED_RECORD]),
     mutant("C1.a-block-is-freed-twice-at-once", &[OWN_OUTCOMES]),
 ];

@@ -105,9 +105,6 @@ impl<B> Requests<B> {
         mem::swap(&mut posted.batch, batch);
         let first = self.done.0.load(Ordering::Relaxed) + 1;
         let last = self.given.load(Ordering::Relaxed);
-        if is_planted("C1.a-request-is-acknowledged-before-the-append") {
-            self.done.0.store(last, Ordering::Release);
-        }
         Some(Taken { requests: self, first, last })
     }
 
@@ -156,8 +153,9 @@ impl<B> Taken<'_, B> {
 
 impl<B> Drop for Taken<'_, B> {
     fn drop(&mut self) {
-        let alone = (self.first..=self.last).map(|ticket| (ticket, Refusal::Alone));
-        self.requests.end(self.last, alone);
+        let is_told = !is_planted("C1.a-request-is-acknowledged-without-a-record");
+        let alone = (self.first..=self.last).filter(|_| is_told);
+        self.requests.end(self.last, alone.map(|ticket| (ticket, Refusal::Alone)));
     }
 }
 

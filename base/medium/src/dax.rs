@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::lines::Lines;
 use crate::names::name_of;
 use crate::persist::{Flushing, Persist};
+use crate::tmpfs::is_tmpfs;
 
 /// What a directory's files lie on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,20 +48,6 @@ pub(crate) fn lines(how: Flushing) -> Option<Arc<dyn Persist>> {
         return Some(Arc::new(Lines::none()));
     }
     Lines::detect().map(|lines| Arc::new(lines) as Arc<dyn Persist>)
-}
-
-/// Whether a file lies on tmpfs, as those do that have no name.
-#[cfg(target_os = "linux")]
-pub(crate) fn is_tmpfs(file: impl AsFd) -> rustix::io::Result<bool> {
-    /// From the kernel's `magic.h`.
-    const TMPFS_MAGIC: i64 = 0x0102_1994;
-    Ok(rustix::fs::fstatfs(file)?.f_type == TMPFS_MAGIC)
-}
-
-/// Nobody has looked at what other systems have.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn is_tmpfs(_file: impl AsFd) -> rustix::io::Result<bool> {
-    Ok(false)
 }
 
 /// What a directory's files lie on; `name` is of one that may be there.

@@ -9,6 +9,7 @@ compile_error!("Adamant needs a 64-bit little-endian Unix, such as Linux on x86-
 
 pub mod error;
 pub mod fork;
+mod tmpfs;
 pub mod region;
 pub mod huge;
 pub mod persist;

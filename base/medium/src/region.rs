@@ -22,6 +22,7 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 
 use crate::error::{Error, Result};
 use crate::fork::ForkGuard;
+use crate::tmpfs::is_tmpfs;
 
 /// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB pages.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
@@ -376,7 +377,7 @@ impl Region {
             match unsafe { self.map_over(offset, len, file.as_fd(), file_offset, flags) } {
                 // Of tmpfs any mapping will do, in a page cache no fence makes a store last.
                 Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL)
-                    if crate::dax::is_tmpfs(file.as_fd())? => {}
+                    if is_tmpfs(file.as_fd())? => {}
                 mapped => return mapped,
             }
         }

@@ -1,0 +1,19 @@
+//! Whether files are those of tmpfs: memory that lives as long as the system runs.
+//!
+//! Thread safety: pure functions over descriptors.
+
+use std::os::fd::AsFd;
+
+/// Whether a file lies on tmpfs, as those do that have no name.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_tmpfs(file: impl AsFd) -> rustix::io::Result<bool> {
+    /// From the kernel's `magic.h`.
+    const TMPFS_MAGIC: i64 = 0x0102_1994;
+    Ok(rustix::fs::fstatfs(file)?.f_type == TMPFS_MAGIC)
+}
+
+/// Nobody has looked at what other systems have.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_tmpfs(_file: impl AsFd) -> rustix::io::Result<bool> {
+    Ok(false)
+}
