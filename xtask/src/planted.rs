@@ -88,10 +88,8 @@ const SHORTER: Test =
     HEAP.test("journal::tests::recovery::a_log_shorter_than_its_checkpoint_knew_is_damage");
 const LOST_LOG: Test =
     HEAP.test("journal::tests::recovery::both_checkpoints_or_the_log_lost_is_damage");
-const SHRUNK_IN_MEMORY: Test = HEAP_CRASHES.test("shrink::crashes_around_shrinking_in_memory");
+const DIRECT_RECOVERY: Test = HEAP_CRASHES.test("direct::crashes_during_recovery");
 const DIRECT_LARGE: Test = HEAP_CRASHES.test("direct::large_blocks");
-const DIRECT_FENCES: Test =
-    HEAP_CRASHES.test("left_out::a_missing_flush_or_fence_of_memory_is_noticed");
 const DURING_RECOVERY: Test = HEAP_CRASHES.test("crashes_during_recovery");
 const KILLED: Test = HEAP_CRASHES.test("a_killed_process_loses_no_buffered_commit");
 const CLOSING: Test = HEAP_CRASHES.test("closing::a_close_that_failed_is_not_built_upon");
@@ -204,7 +202,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R4.goes-on-in-the-same-generation", &[SMALL, LARGE, LOG_TORN]),
     mutant("R4.appends-before-the-generation-is-durable", &[SMALL]),
     mutant("R4.goes-on-from-a-checkpoint-in-the-cache", &[CLOSING]),
-    mutant("R4.trusts-a-checkpoint-in-the-cache", &[SHRUNK_IN_MEMORY, DIRECT_FENCES]),
+    mutant("R4.trusts-a-checkpoint-in-the-cache", &[DIRECT_RECOVERY]),
     mutant("R4.a-header-over-a-header", &[DIRECT_LARGE]),
     mutant("R4.later-generations-are-forgotten", &[LOST_CHECKPOINTS]),
     mutant("R4.readers-pass-over-findings", &[LOST_CHECKPOINT]),
