@@ -89,7 +89,7 @@ const SHORTER: Test =
 const LOST_LOG: Test =
     HEAP.test("journal::tests::recovery::both_checkpoints_or_the_log_lost_is_damage");
 const DIRECT_RECOVERY: Test = HEAP_CRASHES.test("direct::crashes_during_recovery");
-const DIRECT_LARGE: Test = HEAP_CRASHES.test("direct::large_blocks");
+const DIRECT_HEADERS: Test = HEAP_CRASHES.test("direct::headers_of_many_generations");
 const DURING_RECOVERY: Test = HEAP_CRASHES.test("crashes_during_recovery");
 const KILLED: Test = HEAP_CRASHES.test("a_killed_process_loses_no_buffered_commit");
 const CLOSING: Test = HEAP_CRASHES.test("closing::a_close_that_failed_is_not_built_upon");
@@ -203,7 +203,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R4.appends-before-the-generation-is-durable", &[SMALL]),
     mutant("R4.goes-on-from-a-checkpoint-in-the-cache", &[CLOSING]),
     mutant("R4.trusts-a-checkpoint-in-the-cache", &[DIRECT_RECOVERY]),
-    mutant("R4.a-header-over-a-header", &[DIRECT_LARGE]),
+    mutant("R4.a-header-over-a-header", &[DIRECT_HEADERS]),
     mutant("R4.later-generations-are-forgotten", &[LOST_CHECKPOINTS]),
     mutant("R4.readers-pass-over-findings", &[LOST_CHECKPOINT]),
     mutant("R4.a-repair-passes-over-findings", &[LOST_CHECKPOINT]),

@@ -52,6 +52,15 @@ fn large_blocks() {
     try_power_cuts(&disk, &models, 2, 6).print("direct, large blocks");
 }
 
+/// Each opening writes a header of the next generation over the one before, and a header has four
+/// words of eight bytes that differ: torn, it is none.
+#[test]
+fn headers_of_many_generations() {
+    let disk = SimDisk::new(seed(73));
+    let models = Workload::run(&disk, Mix { steps: 16, reopen_one_in: 2, ..mix(73) });
+    try_power_cuts(&disk, &models, 1, 48).print("direct, headers");
+}
+
 #[test]
 fn a_killed_process() {
     let disk = SimDisk::new(seed(37));
