@@ -2,9 +2,10 @@
 //! that was not fenced may be lost, kept or torn.
 
 use adamant_heap::Flushing;
-use adamant_sim::SimDisk;
 use adamant_sim::tally::seed;
+use adamant_sim::{Choice, Promise, SimDisk, Tally};
 
+use crate::model::judge;
 use crate::workload::{Mix, Workload};
 use crate::{try_crashes_within, try_deaths, try_power_cuts};
 
@@ -58,7 +59,23 @@ fn large_blocks() {
 fn headers_of_many_generations() {
     let disk = SimDisk::new(seed(73));
     let models = Workload::run(&disk, Mix { steps: 16, reopen_one_in: 2, ..mix(73) });
-    try_power_cuts(&disk, &models, 1, 48).print("direct, headers");
+    let (mut tally, mut cursor) = (Tally::new(), disk.cursor());
+    for point in 1..=disk.operation_count() {
+        cursor.advance_to(point);
+        if !disk.describe(point - 1).is_some_and(|last| last.starts_with("1 lines stored")) {
+            continue;
+        }
+        tally.points += 1;
+        let promise = Promise::at_power_cut(&disk, point);
+        for number in 0..64 {
+            let choice = Choice::torn(number);
+            tally.state(&disk, point, &choice, || {
+                let crashed = cursor.crash(&mut choice.clone());
+                drop(judge(&crashed.without_history(), &models, promise));
+            });
+        }
+    }
+    tally.print("direct, headers");
 }
 
 #[test]
