@@ -9,6 +9,7 @@
 //!
 //! See `docs/format/pool.md`.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -272,12 +273,23 @@ impl PoolFile {
     ///
     /// # Errors
     /// Those of the medium, out of space among them.
-    pub(crate) fn back_tables(&self, zone: u64, pages: u64) -> Result<()> {
+    fn back_tables(&self, zone: u64, pages: u64) -> Result<()> {
         let start = HEAD_BYTES + zone * ZONE_STRIDE;
         let sums = (ZONE_TABLE_PAGES + pages) * 4;
         self.file.allocate(start, sums.next_multiple_of(PAGE_BYTES))?;
         let table = (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
         Ok(self.file.allocate(start + ZONE_SUMS_PAGES * PAGE_BYTES, table)?)
+    }
+
+    /// The same for all pages that the file has of some zones.
+    ///
+    /// # Errors
+    /// Those of the medium, out of space among them.
+    pub(crate) fn back_tables_of(&self, zones: Range<u64>) -> Result<()> {
+        for zone in zones {
+            self.back_tables(zone, (self.pages_backed() - zone * ZONE_PAGES).min(ZONE_PAGES))?;
+        }
+        Ok(())
     }
 
     /// Backs data pages that may be holes; they are below the end of the file. Not durable before the

@@ -371,10 +371,9 @@ impl Allocated {
             if start >= end {
                 continue;
             }
-            for zone in zones_done.max(start / ZONE_PAGES)..end.div_ceil(ZONE_PAGES) {
-                pool.back_tables(zone, (backed - zone * ZONE_PAGES).min(ZONE_PAGES))?;
-                zones_done = zone + 1;
-            }
+            let zones_end = end.div_ceil(ZONE_PAGES);
+            pool.back_tables_of(zones_done.max(start / ZONE_PAGES)..zones_end)?;
+            zones_done = zones_end;
             pool.back(start, end - start)?;
             done = end;
         }

@@ -195,9 +195,7 @@ impl Journal {
         let pool = &self.shared.pool;
         self.shared.log.files.with_space(|| {
             // A crash may have taken their space back, too, and left the file its length.
-            for zone in start / ZONE_PAGES..(start + pages).div_ceil(ZONE_PAGES) {
-                pool.back_tables(zone, (pool.pages_backed() - zone * ZONE_PAGES).min(ZONE_PAGES))?;
-            }
+            pool.back_tables_of(start / ZONE_PAGES..(start + pages).div_ceil(ZONE_PAGES))?;
             pool.back(start, pages)
         })
     }
