@@ -155,13 +155,13 @@ const KEPT: u64 = 6;
 
 #[test]
 fn a_buffered_put_allocates_nothing_and_calls_nobody() {
-    let costs = Costs { records: 1, log_bytes: 160, ..Costs::default() };
+    let costs = Costs { records: 1, log_bytes: 128, ..Costs::default() };
     check(Place::Disk, Durability::Buffered, costs, KEPT);
 }
 
 #[test]
 fn a_durable_put_is_one_write_and_one_sync() {
-    let costs = Costs { records: 1, log_bytes: 160, syncs: 1, writes: 1, ..Costs::default() };
+    let costs = Costs { records: 1, log_bytes: 128, syncs: 1, writes: 1, ..Costs::default() };
     check(Place::Disk, Durability::Sync, costs, KEPT);
 }
 
@@ -169,10 +169,10 @@ fn a_durable_put_is_one_write_and_one_sync() {
 fn where_memory_is_the_medium_a_put_is_one_fence() {
     let costs = Costs {
         records: 1,
-        log_bytes: 160,
+        log_bytes: 128,
         syncs: 1,
         fences: 1,
-        flushed_lines: 4,
+        flushed_lines: 3,
         ..Costs::default()
     };
     for durability in [Durability::Buffered, Durability::Sync] {

@@ -297,7 +297,7 @@ fn judge_names(root: &Path) -> Result<(), String> {
 /// Whether a text is the name of a mistake: `R1.reuses-the-log`, `checksum.page`.
 fn is_name(word: &str) -> bool {
     let Some((rule, what)) = word.split_once('.') else { return false };
-    let is_rule = matches!(rule.as_bytes(), [b'R' | b'C', b'1'..=b'9']);
+    let is_rule = matches!(rule.as_bytes(), [b'R' | b'C' | b'S', b'1'..=b'9']);
     let is_known = is_rule || matches!(rule, "checksum" | "rename" | "expiring" | "types");
     is_known
         && !what.is_empty()

@@ -58,6 +58,10 @@ const RENAME: Suite = suite("adamant", "rename");
 const KINDS: Suite = suite("adamant", "kinds");
 const TYPES: Suite = suite("adamant", "types");
 const STORE: Suite = suite("adamant", "");
+const LENT_BLOCKS: Suite = suite("adamant-heap", "lent");
+const PIECES: Suite = suite("adamant", "pieces");
+const ENGINES: Suite = suite("adamant-scenarios", "engines");
+const MAPS: Suite = suite("adamant-scenarios", "map_crashes");
 const REPAIR: Suite = suite("adamant-scenarios", "repair");
 const SCENARIO_OF_NOTHING: Suite = suite("adamant-scenarios", "nothing_changed");
 
@@ -171,6 +175,13 @@ const COMPACT_FAILS: Test =
 const REPAIRED: Test = STORE.test("renames::a_repaired_store_takes_its_place_in_one_step");
 const REPAIR_FAILS: Test = STORE.test("renames::a_store_that_could_not_be_repaired_is_as_it_was");
 const SHELVES: Test = STORE.test("renames::directories_of_trees_are_durable_before_a_tree_is");
+
+const LENT_BLOCK: Test = LENT_BLOCKS.test("a_lent_block_cannot_be_overwritten");
+const SAVEPOINTS: Test =
+    HEAP_WHOLE.test("savepoints::each_savepoint_takes_back_exactly_what_it_did");
+const SNAPSHOTS: Test = ENGINES.test("snapshots::see_one_moment::in_memory");
+const LET_IN: Test = PIECES.test("who_reads_beside_large_commits_sees_all_of_them_or_nothing");
+const MAP_CRASHES: Test = MAPS.test("bplus::changes");
 
 const SHARED_RECORD: Test = HEAP.test("actions::tests::all_that_wait_share_a_record");
 const OWN_OUTCOMES: Test =
@@ -291,6 +302,11 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("rename.a-doubtful-repair-stays", &[REPAIR_FAILS]),
     mutant("rename.shelves-have-no-durable-names", &[SHELVES]),
     mutant("rename.a-left-shelf-keeps-its-name", &[SHELVES]),
+    mutant("S2.an-overwrite-changes-what-is-lent", &[LENT_BLOCK]),
+    mutant("S2.snapshots-see-an-overwrite", &[SNAPSHOTS]),
+    mutant("S2.who-is-let-in-sees-an-overwrite", &[LET_IN]),
+    mutant("S2.an-overwrite-is-not-put-back", &[SAVEPOINTS]),
+    mutant("S2.an-overwrite-is-in-no-record", &[MAP_CRASHES, SAVEPOINTS]),
     mutant("C1.a-request-is-acknowledged-without-a-record", &[NOT_WRITTEN]),
     mutant("C1.what-was-taken-along-is-done-again", &[SHARED_RECORD]),
     mutant("C1.a-block-is-freed-twice-at-once", &[OWN_OUTCOMES]),

@@ -116,6 +116,16 @@ pub trait Write: Read {
         self.write(block, at, len)
     }
 
+    /// As [`Write::write`], unless a slice of the block is lent: then `None`, and nothing was done. So
+    /// what is set to something of the same length is written where it lies if that may be, else to a
+    /// new block. The caller reads what it needs of the old bytes before.
+    ///
+    /// # Errors
+    /// As [`Write::write`], but for a block that is lent.
+    fn overwrite(&mut self, block: u64, at: usize, len: usize) -> Result<Option<&mut [u8]>> {
+        self.write(block, at, len).map(Some)
+    }
+
     /// The object at `ptr`, for writing; all of it goes into the record.
     ///
     /// # Errors

@@ -535,7 +535,8 @@ impl Heap {
         self.journal.finish(self.last_commit(), durability)
     }
 
-    /// Keeps what is visible now from being reused while the pin lives.
+    /// Keeps what is visible now from being reused while the pin lives. It may be overwritten where
+    /// it lies: nodes of trees are, and so are short values, by others of the same length.
     ///
     /// # Errors
     /// As [`Heap::view`].

@@ -90,6 +90,7 @@ mod keeper;
 mod tx;
 mod view;
 mod unused;
+mod overwrite;
 mod pieces;
 mod commit;
 mod roots;

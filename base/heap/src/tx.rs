@@ -500,6 +500,11 @@ impl Write for Transaction<'_> {
         self.write_in_place_unsaved(block, at as u64, len as u64)
     }
 
+    #[inline]
+    fn overwrite(&mut self, block: u64, at: usize, len: usize) -> Result<Option<&mut [u8]>> {
+        self.overwrite_in_place(block, at, len)
+    }
+
     fn write_as<T: FromBytes + IntoBytes + Immutable + KnownLayout>(
         &mut self,
         ptr: Ptr<T>,

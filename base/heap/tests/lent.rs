@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adamant_heap::{Durability, Error, Heap, MemoryDirectory, Options, Slice, Transaction, Write};
+use adamant_heap::{
+    Durability, Error, Heap, MemoryDirectory, Options, Read, Slice, Transaction, Write,
+};
 
 const DEFERRED: Durability = Durability::Deferred;
 /// Of a run, and of an extent.
@@ -40,12 +42,27 @@ fn a_lent_block_cannot_be_overwritten() {
                 Ok::<_, Error>(())
             })
         };
+        let overwrite_if_not_lent = |byte: u8| {
+            heap.transaction(DEFERRED, |tx| {
+                let target = tx.overwrite(block, 1, 50)?;
+                let is_free = target.is_some();
+                target.into_iter().for_each(|target| target.fill(byte));
+                Ok::<_, Error>(is_free)
+            })
+        };
+        assert!(!overwrite_if_not_lent(8).unwrap(), "who asks is told");
+        assert_eq!(slice, vec![3; len as usize]);
         assert!(matches!(overwrite(), Err(Error::Misuse { .. })));
         let part = slice.slice(1..60);
         drop(slice);
         assert!(overwrite().is_err(), "a part of it is left");
         assert_eq!(part, vec![3; 59]);
         drop(part);
+        assert!(overwrite_if_not_lent(8).unwrap());
+        assert_eq!(
+            heap.view().unwrap().block(block).unwrap()[..52],
+            [&[3][..], &[8; 50], &[3]].concat()
+        );
         overwrite().unwrap();
         assert_eq!(lend(&heap, block, len).unwrap()[..8], [9; 8]);
     }

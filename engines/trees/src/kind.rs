@@ -14,7 +14,7 @@ use crate::checking::Checking;
 use crate::error::{Error, Result};
 use crate::layout::{Head, MAGIC_FORM_AT, MAGIC_WORDS};
 use crate::slot::{Entry, Slot};
-use crate::words::{Form, Item};
+use crate::words::{Form, Item, New, Old};
 
 /// How a kind of tree is known.
 #[derive(Clone, Copy, Debug)]
@@ -108,12 +108,12 @@ pub trait Kind: Copy + 'static {
     /// `Error::Damaged`, or the heap's.
     fn find<'r, R: Read>(read: &'r R, tree: u64, key: &[u8]) -> Result<Option<Entry<'r>>>;
 
-    /// Puts the item of a key, which is of the tree's form, into the tree; returns the one that it
+    /// Puts what is new of a key, which is of the tree's form, into the tree; returns what it
     /// replaced. O(log n).
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's.
-    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], item: Item) -> Result<Option<Item>>;
+    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old>;
 
     /// Takes the item of a key out of the tree. O(log n).
     ///

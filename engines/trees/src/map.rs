@@ -18,10 +18,10 @@ use crate::kind::{Kind, head};
 use crate::layout::{HEAD_BYTES, HEAD_HEIGHT_AT, HEAD_PAIRS_AT, HEAD_ROOT_AT, Head};
 use crate::loose::LooseEntry;
 use crate::parts::Part;
-use crate::slot::{Entry, free_entry, write_entry};
+use crate::slot::{Entry, free_entry};
 use crate::tree::{Operation, OrderedMap};
 use crate::visit::{free_all, parts, salvage};
-use crate::words::{Form, Item};
+use crate::words::{Form, Item, New, Old};
 
 /// A tree of single pairs: the heap offset of its head.
 pub struct Tree<K> {
@@ -150,11 +150,12 @@ impl<K: Kind> OrderedMap for Tree<K> {
                 item
             }
         };
-        let old = K::adopt(tx, self.head, &key, item)?;
-        if old.is_none() {
-            self.add(tx, 1)?;
+        match K::adopt(tx, self.head, &key, New::Item(item))? {
+            Old::Replaced(old) => return Ok(Some(old.loose(&key))),
+            Old::Overwritten => {}
+            Old::None => self.add(tx, 1)?,
         }
-        Ok(old.map(|old| old.loose(&key)))
+        Ok(None)
     }
 
     fn apply_sorted<W: Write>(
@@ -207,13 +208,15 @@ impl<K: Kind> OrderedMap for Tree<K> {
 
 /// Inserts a pair; whether it replaced one. The count of pairs is the caller's.
 fn insert<K: Kind, W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) -> Result<bool> {
-    let item = match form::<K, W>(tx, tree)? {
-        Form::Entries => Item::Entry(write_entry(tx, key, value)?),
-        Form::Words => Item::word(key, value)?,
+    let new = match form::<K, W>(tx, tree)? {
+        Form::Entries => New::Value(value),
+        Form::Words => New::Item(Item::word(key, value)?),
     };
-    let old = K::adopt(tx, tree, key, item)?;
-    free(tx, old)?;
-    Ok(old.is_some())
+    let old = K::adopt(tx, tree, key, new)?;
+    if let Old::Replaced(item) = old {
+        free(tx, Some(item))?;
+    }
+    Ok(old != Old::None)
 }
 
 /// The form of a tree.

@@ -2,8 +2,9 @@
 //!
 //! Purpose: one pair of a tree, in a block of its own, and the 8-byte word by which a node refers
 //! to it. Moving an entry between nodes is moving that word. See `docs/format/bplus.md`.
-//! Invariants: an entry's bytes never change once it is published (S2); an external value block is
-//! owned by exactly one entry.
+//! Invariants: of a published entry only the bytes of an inline value change, to others of the same
+//! length, and only while nobody has a slice of its block (S2); an external value block is owned by
+//! exactly one entry.
 //!
 //! ```text
 //! entry block   varint key_len | varint value_len << 1 | external | key | value
@@ -23,6 +24,10 @@ pub const VALUE_BYTES_MAX: u64 = u32::MAX as u64;
 /// Bytes of the longest value that lies in its entry block: one page, so that a rewrite of a
 /// larger value's key never copies more than the key.
 pub const VALUE_INLINE_BYTES_MAX: usize = 4096;
+
+/// Bytes of the longest value that is overwritten where it lies. The old bytes are saved line by line,
+/// which costs a longer one more than the block, the bits and the slot of a new entry.
+const OVERWRITE_BYTES_MAX: usize = 1024;
 
 /// In the word of a value's length: it has a block of its own.
 const EXTERNAL: u64 = 1;
@@ -235,6 +240,29 @@ pub fn write_entry<W: Write>(tx: &mut W, key: &[u8], value: &[u8]) -> Result<u64
         return write_block(tx, key, word | EXTERNAL, &block.to_le_bytes());
     }
     write_block(tx, key, word, value)
+}
+
+/// Sets the value of the entry at a heap offset where it lies, if that is inline, of the same length,
+/// of at most 1 KiB, and not lent; whether it did. Nothing was changed if not. O(value.len()).
+///
+/// # Errors
+/// The heap's. A damaged entry is not overwritten.
+pub(crate) fn overwrite<W: Write>(tx: &mut W, block: u64, value: &[u8]) -> Result<bool> {
+    if value.len() > OVERWRITE_BYTES_MAX {
+        return Ok(false);
+    }
+    let bytes = tx.block(block)?;
+    let mut rest = bytes;
+    let key_len = varint::take(&mut rest).and_then(|len| usize::try_from(len).ok());
+    let (Some(key_len), Some(word)) = (key_len, varint::take(&mut rest)) else { return Ok(false) };
+    let fits = rest.get(key_len..).is_some_and(|rest| rest.len() >= value.len());
+    if word != (value.len() as u64) << 1 || !fits {
+        return Ok(false);
+    }
+    let at = bytes.len() - rest.len() + key_len;
+    let Some(target) = tx.overwrite(block, at, value.len())? else { return Ok(false) };
+    target.copy_from_slice(value);
+    Ok(true)
 }
 
 /// A value that is to be in another entry than it was.

@@ -6,7 +6,7 @@
 //! Invariants: the form of a tree is said by its head, and never changes. Bytes of such pairs move
 //! with their nodes, so they are lent for as long as nobody writes, and never longer (S2).
 
-use adamant_heap::access::Read;
+use adamant_heap::access::{Read, Write};
 use adamant_wire::key::head_of;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
@@ -14,7 +14,7 @@ use zerocopy::little_endian::U64;
 use crate::error::{Error, Result};
 use crate::layout::{Head, MAGIC_FORM_AT, MAGIC_WORDS};
 use crate::loose::LooseEntry;
-use crate::slot::{Entry, KeyHash, Slot};
+use crate::slot::{Entry, KeyHash, Slot, overwrite, write_entry};
 
 /// Bytes of a key, and of a value, that a node can hold.
 pub(crate) const WORD_BYTES: usize = 8;
@@ -109,4 +109,44 @@ impl Item {
             ),
         }
     }
+}
+
+/// What is to be under a key: an item that there is, or a value that has none yet.
+#[derive(Clone, Copy, Debug)]
+pub enum New<'v> {
+    /// Of a tree's form.
+    Item(Item),
+    /// To be written over the one that is there, or to a new entry.
+    Value(&'v [u8]),
+}
+
+impl New<'_> {
+    /// Whether it was written over what is there, which is no other item then.
+    #[inline]
+    pub(crate) fn overwrites<W: Write>(self, tx: &mut W, old: Item) -> Result<bool> {
+        match (self, old) {
+            (Self::Value(value), Item::Entry(block)) => overwrite(tx, block, value),
+            _ => Ok(false),
+        }
+    }
+
+    /// As an item; an entry is written if there is none.
+    #[inline]
+    pub(crate) fn item<W: Write>(self, tx: &mut W, key: &[u8]) -> Result<Item> {
+        match self {
+            Self::Item(item) => Ok(item),
+            Self::Value(value) => write_entry(tx, key, value).map(Item::Entry),
+        }
+    }
+}
+
+/// What was under a key before something else was put there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Old {
+    /// Nothing.
+    None,
+    /// This, which is in no tree now.
+    Replaced(Item),
+    /// A value, which was overwritten where it lay.
+    Overwritten,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use adamant_heap::{Durability, Heap, Options, Transaction};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
-use adamant_trees::{Bplus, Error, OrderedMap};
+use adamant_trees::{Bplus, Error, Operation, OrderedMap, Part};
 use common::for_each_tree;
 use common::model::Model;
 use common::shapes::{SHAPES, Shape};
@@ -27,8 +27,60 @@ fn blocks(heap: &Heap) -> u64 {
 
 for_each_tree! {
     changes_match_a_model_over_reopenings
+    values_are_overwritten_where_they_lie_unless_lent
     #[ignore = "a minute with optimisation: cargo test --release -- --ignored a_million"]
     a_million_changes
+}
+
+/// The block of the entry of a tree's only pair.
+fn entry_of<T: OrderedMap>(heap: &Heap, tree: T) -> u64 {
+    let view = heap.view().unwrap();
+    let (mut last, mut entry) = (0, None);
+    tree.parts(&view, &mut |part| match part {
+        Part::Block(block) => last = block,
+        Part::Value(_) => entry = Some(last),
+        _ => {}
+    })
+    .unwrap();
+    entry.expect("a pair")
+}
+
+/// Values of up to 1 KiB, by others of the same length, in commits of their own and within one.
+fn values_are_overwritten_where_they_lie_unless_lent<T: OrderedMap>() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let heap = open(&directory);
+    let create = |tx: &mut Transaction<'_>| T::create(tx);
+    let tree = heap.transaction(Durability::Buffered, create).unwrap();
+    let put = |len: usize, byte: u8| {
+        let put = |tx: &mut Transaction<'_>| {
+            tree.insert(tx, b"key", &vec![!byte; len])?;
+            assert_eq!(tree.get(tx, b"key")?, Some(&vec![!byte; len][..]));
+            let operation = Operation { key: b"key", value: Some(&vec![byte; len]) };
+            tree.apply_sorted(tx, &[operation], &mut Vec::new())
+        };
+        heap.transaction(Durability::Buffered, put).unwrap();
+        let view = heap.view().unwrap();
+        assert_eq!(tree.get(&view, b"key").unwrap(), Some(&vec![byte; len][..]));
+        assert_eq!(tree.len(&view).unwrap(), 1);
+    };
+    for len in [0, 1, 20, 127, 1024, 1025] {
+        put(len, 1);
+        let entry = entry_of(&heap, tree);
+        put(len, 2);
+        let is_same = entry_of(&heap, tree) == entry;
+        assert!(is_same || len > 1024, "{len} bytes are overwritten where they lie");
+        if len < 20 {
+            // A slice of so few bytes is a copy.
+            continue;
+        }
+        let (entry, blocks_before) = (entry_of(&heap, tree), blocks(&heap));
+        let slice = heap.view().unwrap().lend(entry, len + 3).unwrap();
+        let lent = slice.to_vec();
+        put(len, 3);
+        assert_ne!(entry_of(&heap, tree), entry, "somebody looks at it");
+        assert_eq!(slice, lent);
+        assert_eq!(blocks(&heap), blocks_before);
+    }
 }
 
 /// A million random operations, the heap closed or dropped and opened again after each 25,000.

@@ -34,7 +34,7 @@ fn open(disk: &SimDisk) -> Heap {
 /// What the pairs of a tree are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pairs {
-    /// Keys with a shared start, values of 9 bytes and of 5,000.
+    /// Keys with a shared start, values of 9 bytes, of 9 and 10 in turn, and of 5,000.
     Any,
     /// 8 bytes and 8 bytes, in the nodes of a tree that was created for them.
     Words,
@@ -50,7 +50,11 @@ impl Pairs {
 
     fn value(self, number: u64, commit: u64) -> Vec<u8> {
         match self {
-            Self::Any => vec![commit as u8; if number.is_multiple_of(40) { 5000 } else { 9 }],
+            Self::Any => {
+                let is_longer = number.is_multiple_of(7) && commit.is_multiple_of(2);
+                let short = if is_longer { 10 } else { 9 };
+                vec![commit as u8; if number.is_multiple_of(40) { 5000 } else { short }]
+            }
             Self::Words => (commit << 32 | number).to_le_bytes().into(),
         }
     }
@@ -137,10 +141,16 @@ fn every_crash_point<T: OrderedMap>(name: &str, pairs: Pairs, number: u64) {
     // changes a commit, so that a commit is more than its publishing store.
     let numbers: Vec<u64> = (0..120).map(|number| number * 77 % 120).collect();
     let inserts = numbers.chunks(3).map(|some| some.iter().map(|it| (*it, true)).collect());
+    // Overwritten where they lie or by new entries; one key of each commit twice.
+    let overwrites = numbers.chunks(8).map(|some| {
+        let again = some.iter().take(1);
+        some.iter().chain(again).map(|it| (*it, true)).collect()
+    });
     let mixed = (0..20).map(|_| (0..2).map(|_| (random.u64(..120), random.bool())).collect());
     let removes = (0..120).collect::<Vec<u64>>();
     let removes = removes.chunks(4).map(|some| some.iter().map(|it| (*it, false)).collect());
-    let plans: Vec<Vec<(u64, bool)>> = inserts.chain(mixed).chain(removes).collect();
+    let plans: Vec<Vec<(u64, bool)>> =
+        inserts.chain(overwrites).chain(mixed).chain(removes).collect();
     for (commit, changes) in (1..).zip(&plans) {
         next(commit, changes);
     }

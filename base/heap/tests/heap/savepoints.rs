@@ -55,7 +55,12 @@ fn work(
             }
             (7..=8, Some(block)) => {
                 let bytes = model[&block].0;
-                tx.write(block, 0, bytes)?.fill(tag);
+                // Nothing is lent here.
+                let target = if step == 7 { tx.overwrite(block, 0, bytes)? } else { None };
+                match target {
+                    Some(target) => target.fill(tag),
+                    None => tx.write(block, 0, bytes)?.fill(tag),
+                }
                 model.insert(block, (bytes, tag));
             }
             (9.., _) if depth < 4 => savepoint(tx, random, model, depth),

@@ -8,12 +8,12 @@
 use adamant_heap::access::Write;
 
 use super::find::{Path, Target, path, prefetch_entry, prefetch_leaf};
-use super::insert::adopt;
+use super::insert::{Outcome, Put, put};
 use super::layout::{HEAD_PAIRS_AT, Leaf};
 use super::remove::take;
 use super::write::add;
 use crate::error::Result;
-use crate::slot::{KeyHash, free_entry, write_entry};
+use crate::slot::{KeyHash, free_entry};
 use crate::tree::Operation;
 
 /// Changes whose leaves are asked for together: about as many as a core has fill buffers.
@@ -38,17 +38,16 @@ pub(super) fn apply<W: Write>(
                 paths[index] = path(tx, tree, Target::Key(operation.key))?;
             }
             let (path, hash, key) = (&paths[index], hashes[index], operation.key);
-            let outcome = match operation.value {
-                Some(value) => {
-                    let entry = write_entry(tx, key, value)?;
-                    adopt(tx, tree, path, hash, key, entry)?
+            let Put { was_there, reshaped: is_reshaped } = match operation.value {
+                Some(value) => put(tx, tree, path, hash, (key, value))?,
+                None => {
+                    let Outcome { old, reshaped } = take(tx, tree, path, hash, key)?;
+                    old.map_or(Ok(()), |old| free_entry(tx, old))?;
+                    Put { was_there: old.is_some(), reshaped }
                 }
-                None => take(tx, tree, path, hash, key)?,
             };
-            outcome.old.map_or(Ok(()), |old| free_entry(tx, old))?;
-            let was_there = outcome.old.is_some();
             // Whatever was reshaped before this change: what counts is the path of the next.
-            reshaped |= outcome.reshaped;
+            reshaped |= is_reshaped;
             change += i64::from(operation.value.is_some()) - i64::from(was_there);
             present.push(was_there);
         }

@@ -1,6 +1,7 @@
 //! Inserting one pair.
 //!
-//! Invariants: an overwrite is a new entry block; the old one is freed or moved, never written (S2).
+//! Invariants: a value is overwritten where it lies, or by a new entry block; the old one is then
+//! freed or moved (S2).
 
 use adamant_heap::access::Write;
 
@@ -9,7 +10,7 @@ use super::layout::{LEAF_FULL, LEAF_SLOTS_AT, Leaf};
 use super::split::split_leaf;
 use super::write::fill_leaf;
 use crate::error::Result;
-use crate::slot::{KeyHash, Slot};
+use crate::slot::{KeyHash, Slot, free_entry, overwrite, write_entry};
 
 /// What a change did.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +19,37 @@ pub(super) struct Outcome {
     pub(super) old: Option<u64>,
     /// Whether nodes were split or merged, which makes every path void.
     pub(super) reshaped: bool,
+}
+
+/// What became of a pair that was put.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Put {
+    /// Whether the key was there before.
+    pub(super) was_there: bool,
+    /// As [`Outcome::reshaped`].
+    pub(super) reshaped: bool,
+}
+
+/// Sets the value of a key in the leaf of its path. The count of pairs is the caller's.
+pub(super) fn put<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    path: &Path,
+    hash: KeyHash,
+    (key, value): (&[u8], &[u8]),
+) -> Result<Put> {
+    let leaf = Leaf::at(tx, path.leaf)?;
+    let found = slot_of(tx, leaf, hash, key)?;
+    if let Some(index) = found {
+        let entry = leaf.slot(index).entry();
+        if overwrite(tx, entry, value)? {
+            return Ok(Put { was_there: true, reshaped: false });
+        }
+    }
+    let entry = write_entry(tx, key, value)?;
+    let Outcome { old, reshaped } = adopt_at(tx, tree, path, found, (hash, key), entry)?;
+    old.map_or(Ok(()), |old| free_entry(tx, old))?;
+    Ok(Put { was_there: old.is_some(), reshaped })
 }
 
 /// Puts the entry of a key into the leaf of its path. The count of pairs is the caller's.
@@ -29,8 +61,21 @@ pub(super) fn adopt<W: Write>(
     key: &[u8],
     entry: u64,
 ) -> Result<Outcome> {
+    let found = slot_of(tx, Leaf::at(tx, path.leaf)?, hash, key)?;
+    adopt_at(tx, tree, path, found, (hash, key), entry)
+}
+
+/// The same, of a key that was looked for: in which slot it was found.
+fn adopt_at<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    path: &Path,
+    found: Option<usize>,
+    (hash, key): (KeyHash, &[u8]),
+    entry: u64,
+) -> Result<Outcome> {
     let leaf = Leaf::at(tx, path.leaf)?;
-    if let Some(index) = slot_of(tx, leaf, hash, key)? {
+    if let Some(index) = found {
         let old = leaf.slot(index).entry();
         tx.update_u64(path.leaf, LEAF_SLOTS_AT + 8 * index, Slot::new(hash, entry).0)?;
         return Ok(Outcome { old: Some(old), reshaped: false });

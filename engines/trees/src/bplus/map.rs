@@ -11,7 +11,7 @@ use super::check::check;
 use super::clear::{clear, free_nodes};
 use super::cursor::BplusCursor;
 use super::find::{Path, Target, entry_of, head, leaf_of, path};
-use super::insert::adopt;
+use super::insert::{adopt, put};
 use super::layout::{HEAD_BYTES, HEAD_MAGIC, HEAD_PAIRS_AT, Head, Leaf};
 use super::load::load;
 use super::parts::parts;
@@ -22,7 +22,7 @@ use crate::checking::Checking;
 use crate::error::Result;
 use crate::loose::LooseEntry;
 use crate::parts::Part;
-use crate::slot::{Entry, KeyHash, free_entry, write_entry};
+use crate::slot::{Entry, KeyHash};
 use crate::tree::{Operation, OrderedMap, Pair, check_ascending};
 
 /// A B+ tree: the heap offset of its head.
@@ -128,12 +128,12 @@ impl OrderedMap for Bplus {
     }
 
     fn insert<W: Write>(&self, tx: &mut W, key: &[u8], value: &[u8]) -> Result<bool> {
-        // The path first: its leaf is on its way while the entry is written.
         let path = path(tx, self.head, Target::Key(key))?;
-        let entry = write_entry(tx, key, value)?;
-        let old = self.adopt_at(tx, &path, key, entry)?;
-        old.map_or(Ok(()), |old| free_entry(tx, old))?;
-        Ok(old.is_some())
+        let put = put(tx, self.head, &path, KeyHash::of(key), (key, value))?;
+        if !put.was_there {
+            add(tx, self.head, HEAD_PAIRS_AT, 1)?;
+        }
+        Ok(put.was_there)
     }
 
     fn remove<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<bool> {

@@ -3,8 +3,8 @@
 //! Purpose: the default engine of a keyspace. A get reads one leaf, by its fingerprints as good as
 //! always at most one entry; an insert logs its entry and some 25 bytes of its leaf.
 //! Invariants: see `docs/format/bplus.md` for the bytes. Inner nodes change only when nodes below
-//! split or merge. Nothing that may be borrowed by a reader changes: entries and separators are
-//! written once (S2), and nodes only under the heap's exclusive lock (S1).
+//! split or merge. Separators are written once. Nodes change only under the heap's exclusive
+//! lock (S1), and so do values in entries, which nobody has borrowed then (S2).
 //! Thread safety: the handle is a number; the heap's `Read` or `Write` carries the locks.
 
 mod layout;

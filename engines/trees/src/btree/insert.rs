@@ -9,26 +9,26 @@ use super::shift::make_room;
 use super::write::{Content, insert_pair, new_node, set_children, set_count, set_pairs};
 use crate::error::{Error, Result};
 use crate::layout::{HEAD_HEIGHT_AT, HEAD_ROOT_AT};
-use crate::words::{Form, Item};
+use crate::words::{Form, New, Old};
 
-/// Puts the item of a key into the tree; returns the one that it replaced.
-pub(super) fn adopt<W: Write>(
-    tx: &mut W,
-    tree: u64,
-    key: &[u8],
-    item: Item,
-) -> Result<Option<Item>> {
+/// Puts what is new of a key into the tree; returns what it replaced.
+pub(super) fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old> {
     let top = Top::of(tx, tree)?;
     let mut path = Path::EMPTY;
     let found = path_to(tx, top, key, &mut path)?.copied();
-    let (head, slot) = Form::words(key, item);
+    if let Some(old) = found
+        && new.overwrites(tx, top.form.item(old.slot))?
+    {
+        return Ok(Old::Overwritten);
+    }
+    let (head, slot) = Form::words(key, new.item(tx, key)?);
     if let (Some(old), Some(step)) = (found, path.steps().last()) {
         let at = PAIRS_AT + PAIR_BYTES * step.position + SLOT_AT;
         tx.update_u64(step.node, at, slot.get())?;
-        return Ok(Some(top.form.item(old.slot)));
+        return Ok(Old::Replaced(top.form.item(old.slot)));
     }
     add(tx, tree, top, &path, Pair { head, slot })?;
-    Ok(None)
+    Ok(Old::None)
 }
 
 /// Adds a pair to the leaf at the end of a path, splitting full nodes on the way up.

@@ -14,7 +14,7 @@ use crate::kind::{Kind, Label, Link, damaged};
 use crate::layout::Head;
 use crate::map::Tree;
 use crate::slot::{Entry, Slot};
-use crate::words::{Form, Item};
+use crate::words::{Form, Item, New, Old};
 
 /// The B-tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +53,8 @@ impl Kind for BtreeKind {
         entry_of(read, tree, key)
     }
 
-    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], item: Item) -> Result<Option<Item>> {
-        adopt(tx, tree, key, item)
+    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old> {
+        adopt(tx, tree, key, new)
     }
 
     fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<Item>> {

@@ -11,6 +11,7 @@ use super::layout::{NODE_BYTES, Node, Word, place};
 use crate::error::Result;
 use crate::kind::damaged;
 use crate::slot::{Entry, KeyHash, Slot};
+use crate::words::{Form, Item, New, Old};
 
 /// Nodes of a way that are kept: more than lie above any of a million random keys.
 const STEPS_KEPT: usize = 48;
@@ -88,38 +89,45 @@ impl Way {
     }
 }
 
-/// Puts the entry of a key into the tree; returns the one that it replaced.
-pub(super) fn adopt<W: Write>(
-    tx: &mut W,
-    tree: u64,
-    key: &[u8],
-    entry: u64,
-) -> Result<Option<u64>> {
-    let leaf = Word::leaf(Slot::new(KeyHash::of(key), entry));
+/// Puts what is new of a key into the tree; returns what it replaced.
+pub(super) fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old> {
     let Some(way) = Way::of(tx, tree, key)? else {
+        let leaf = leaf(tx, key, new)?;
         let position = Position::root(tx, tree)?;
         tx.update_u64(position.at.0, position.at.1, leaf.0)?;
-        return Ok(None);
+        return Ok(Old::None);
     };
-    match difference(key, Entry::read(tx, way.leaf.entry())?.key) {
+    let old = way.leaf.entry();
+    match difference(key, Entry::read(tx, old)?.key) {
         None => {
+            if new.overwrites(tx, Item::Entry(old))? {
+                return Ok(Old::Overwritten);
+            }
+            let leaf = leaf(tx, key, new)?;
             let position = match way.end(tx)? {
                 Some(position) => position,
                 None => of_key(tx, tree, key)?.0,
             };
             tx.update_u64(position.at.0, position.at.1, leaf.0)?;
-            Ok(Some(way.leaf.entry()))
+            Ok(Old::Replaced(Item::Entry(old)))
         }
         Some(difference) => {
+            let leaf = leaf(tx, key, new)?;
             let position = match way.place(tx, difference)? {
                 Some(position) => position,
                 None => of_place(tx, tree, key, difference)?,
             };
             let node = new_node(tx, difference, position.word, leaf)?;
             tx.update_u64(position.at.0, position.at.1, node)?;
-            Ok(None)
+            Ok(Old::None)
         }
     }
+}
+
+/// The word of what is new of a key.
+fn leaf<W: Write>(tx: &mut W, key: &[u8], new: New<'_>) -> Result<Word> {
+    let (_, slot) = Form::words(key, new.item(tx, key)?);
+    Ok(Word::leaf(Slot(slot.get())))
 }
 
 /// Takes the entry of a key out of the tree.

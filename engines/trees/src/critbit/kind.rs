@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::kind::{Kind, Label, Link, damaged};
 use crate::layout::Head;
 use crate::slot::{Entry, KeyHash};
-use crate::words::Item;
+use crate::words::{Item, New, Old};
 
 /// The crit-bit tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +40,11 @@ impl Kind for CritbitKind {
         Ok((entry.key == key).then_some(entry))
     }
 
-    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], item: Item) -> Result<Option<Item>> {
-        let Item::Entry(entry) = item else { return damaged(tree, "is no tree of words") };
-        Ok(adopt(tx, tree, key, entry)?.map(Item::Entry))
+    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old> {
+        if let New::Item(Item::Word(_)) = new {
+            return damaged(tree, "is no tree of words");
+        }
+        adopt(tx, tree, key, new)
     }
 
     fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<Item>> {

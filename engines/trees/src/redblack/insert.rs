@@ -8,31 +8,32 @@ use super::find::{Path, path_to, root};
 use super::layout::{Node, SLOT_AT};
 use super::plan::{Plan, new_node};
 use crate::error::Result;
-use crate::words::{Form, Item};
+use crate::words::{Form, New, Old};
 
-/// Puts the item of a key into the tree; returns the one that it replaced.
-pub(super) fn adopt<W: Write>(
-    tx: &mut W,
-    tree: u64,
-    key: &[u8],
-    item: Item,
-) -> Result<Option<Item>> {
+/// Puts what is new of a key into the tree; returns what it replaced.
+pub(super) fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old> {
     let mut path = Path::EMPTY;
     let (root, form) = root(tx, tree)?;
-    let found = path_to(tx, (root, form), key, &mut path)?;
-    let (head, slot) = Form::words(key, item);
-    if let (Some((&Node { slot: old, .. }, Ordering::Equal)), Some((node, _))) =
-        (found, path.last())
+    let found = match path_to(tx, (root, form), key, &mut path)? {
+        Some((&Node { slot, .. }, Ordering::Equal)) => Some(slot),
+        _ => None,
+    };
+    if let Some(old) = found
+        && new.overwrites(tx, form.item(old))?
     {
+        return Ok(Old::Overwritten);
+    }
+    let (head, slot) = Form::words(key, new.item(tx, key)?);
+    if let (Some(old), Some((node, _))) = (found, path.last()) {
         tx.update_u64(node, SLOT_AT, slot.get())?;
-        return Ok(Some(form.item(old)));
+        return Ok(Old::Replaced(form.item(old)));
     }
     let node = new_node(tx, slot, head)?;
     let mut plan = Plan::new(tx, tree)?;
     plan.link(tx, path.steps(), node)?;
     balance(tx, &mut plan, path.steps(), node)?;
     plan.publish(tx)?;
-    Ok(None)
+    Ok(Old::None)
 }
 
 /// Makes an end of two red nodes in a row, of which the lower one is `node`, below the last step.
