@@ -88,8 +88,8 @@ impl Heap {
         let share = shares.take();
         let first_touch = self.blocks().first_touch;
         // The pages may hold other blocks too, so they are verified before this one is written.
-        let verified = first_touch
-            .map_or(Ok(()), |verify| verify.block(&self.space.image, block, place.bytes()));
+        let verified =
+            first_touch.map_or(Ok(()), |pool| self.space.image.verify(pool, block, place.bytes()));
         match verified.and_then(|()| self.space.image.pointer(block, bytes)) {
             Ok(start) => {
                 let len = bytes as usize;

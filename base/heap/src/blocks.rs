@@ -10,13 +10,14 @@ use crate::class::ClassTable;
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::place::Place;
-use crate::settled::FirstTouch;
+use crate::pool_file::PoolFile;
 
 /// How blocks of a heap are found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocks<'h> {
     pub(crate) classes: &'h ClassTable,
-    pub(crate) first_touch: Option<FirstTouch<'h>>,
+    /// The file that pages are verified against when they are first touched, by option.
+    pub(crate) first_touch: Option<&'h PoolFile>,
 }
 
 impl Blocks<'_> {
@@ -31,7 +32,7 @@ impl Blocks<'_> {
     #[inline]
     pub(crate) fn place(&self, image: &Image, offset: u64) -> Result<Place> {
         match self.first_touch {
-            Some(first_touch) => first_touch.descriptor(image, offset)?,
+            Some(pool) => image.verify_descriptor(pool, offset)?,
             None => {
                 if let Some(block) = image.in_run(self.classes, offset) {
                     return Ok(block.place());
@@ -49,8 +50,8 @@ impl Blocks<'_> {
         {
             return Err(Error::InvalidPointer { offset, what: "is not allocated" });
         }
-        if let Some(first_touch) = self.first_touch {
-            first_touch.block(image, offset, place.bytes())?;
+        if let Some(pool) = self.first_touch {
+            image.verify(pool, offset, place.bytes())?;
         }
         Ok(())
     }

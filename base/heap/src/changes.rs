@@ -165,7 +165,6 @@ impl Changes {
             if (if is_free { freed } else { reserved }) == 0 {
                 continue;
             }
-            space.settled.settle(written.offset, 8);
             let stored = space.image.store_word(written.offset, written.descriptor.word());
             debug_assert!(stored.is_ok(), "descriptors of known extents exist");
         }

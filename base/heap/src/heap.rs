@@ -43,7 +43,6 @@ use crate::pool_file::PoolFile;
 use crate::recycler::{Ground, Recyclers};
 use crate::requests::Requests;
 use crate::reservation::{HeldLock, Holder, Shares};
-use crate::settled::{FirstTouch, Settled};
 use crate::space::Space;
 use crate::supply::Supply;
 use crate::turns::{Turn, Turns};
@@ -199,15 +198,15 @@ impl Heap {
             false => open_writable(&directory, &options)?,
         };
         let bounds = options.bounds();
-        let settled = Settled::new(image.pages_max());
         if let Opened::ReadOnly(journal) = &journal {
-            journal.unlike_file(&image, &mut |offset, len| settled.settle(offset, len));
+            let states = image.states();
+            journal.unlike_file(&image, &mut |offset, len| states.note_verified(offset, len));
         }
-        let (classes, pages_end) = load_root(journal.pool(), &image, &settled)?;
+        let (classes, pages_end) = load_root(journal.pool(), &image)?;
         let (journal, pins) = (Arc::new(journal), Arc::new(Pins::new(image.fork())));
         let holds = journal.writable().map(|journal| Arc::clone(journal.holds()));
         let holds = holds.unwrap_or_default();
-        let space = Arc::new(Space::new(image, classes, settled, holds, pages_end));
+        let space = Arc::new(Space::new(image, classes, holds, pages_end));
         let lock = Arc::new(Mutex::new(Some(lock)));
         let lent = Arc::new(Lent::new(Holder::new(Arc::clone(&space), Arc::clone(&lock))));
         let count = options.post_commit_workers.into();
@@ -354,10 +353,9 @@ impl Heap {
 
     #[inline]
     pub(crate) fn blocks(&self) -> Blocks<'_> {
-        let first_touch = || FirstTouch::new(&self.space.settled, self.journal.pool());
         Blocks {
             classes: &self.space.classes,
-            first_touch: self.verify_first_touch.then(first_touch),
+            first_touch: self.verify_first_touch.then(|| self.journal.pool()),
         }
     }
 
@@ -835,10 +833,10 @@ fn initial_pages() -> Vec<(u64, Vec<u8>)> {
 }
 
 /// Reads and judges root page and class table.
-fn load_root(pool: &PoolFile, image: &Image, settled: &Settled) -> Result<(ClassTable, u64)> {
+fn load_root(pool: &PoolFile, image: &Image) -> Result<(ClassTable, u64)> {
     let file = pool.file().path();
     for offset in [ROOT_OFFSET, CLASS_TABLE_OFFSET] {
-        settled.verify(pool, image, offset, PAGE_BYTES)?;
+        image.verify(pool, offset, PAGE_BYTES)?;
     }
     let root = image.bytes(ROOT_OFFSET, size_of::<HeapRoot>() as u64)?;
     let Ok(root) = HeapRoot::read_from_bytes(root) else {

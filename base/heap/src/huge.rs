@@ -19,7 +19,7 @@ use adamant_medium::storage::File;
 use crate::error::Result;
 use crate::image::{Exclusive, Image};
 use crate::layout::{PAGE_BYTES, file_offset};
-use crate::written::{PIECE_PAGES, Written};
+use crate::pages::{PIECE_PAGES, Pages};
 
 const _: () = assert!(PIECE_PAGES * PAGE_BYTES == HUGE_PAGE_BYTES);
 
@@ -51,10 +51,10 @@ impl Promoter {
     }
 
     /// Pieces that could be on huge pages, hottest first. O(pages), 8 bytes read for each.
-    pub(crate) fn candidates(image: &Image, written: &Written) -> Vec<u64> {
+    pub(crate) fn candidates(image: &Image, states: &Pages) -> Vec<u64> {
         let pieces = 0..image.pages() / PIECE_PAGES;
         let mut found: Vec<(u64, u64)> = pieces
-            .filter(|piece| !written.is_anonymous(*piece))
+            .filter(|piece| !states.is_anonymous(*piece))
             .map(|piece| {
                 (PIECE_PAGES - image.touched_pages(piece * PIECE_PAGES, PIECE_PAGES), piece)
             })
@@ -90,16 +90,16 @@ impl Promoter {
     pub(crate) fn put(
         &mut self,
         image: &mut Exclusive<'_>,
-        written: &Written,
+        states: &Pages,
         piece: u64,
     ) -> Result<bool> {
         let pages = piece * PIECE_PAGES..(piece + 1) * PIECE_PAGES;
         let Some(room) = self.room.as_mut().filter(|_| pages.end <= image.pages()) else {
             return Ok(false);
         };
-        let Some(_dropping) = written.start_dropping(piece) else { return Ok(false) };
-        let stamped: Vec<u64> = pages.clone().filter(|page| written.stamp_of(*page) > 0).collect();
-        if stamped.len() > STAMPED_MAX || written.is_anonymous(piece) {
+        let Some(_dropping) = states.start_dropping(piece) else { return Ok(false) };
+        let stamped: Vec<u64> = pages.clone().filter(|page| states.epoch_of(*page) > 0).collect();
+        if stamped.len() > STAMPED_MAX || states.is_anonymous(piece) {
             return Ok(false);
         }
         for page in stamped {
@@ -111,9 +111,9 @@ impl Promoter {
         // reservation is in it. Pages that were never stored to are the file's, which the applier
         // leaves alone as no record names them; the others were just copied.
         unsafe { image.put_huge(room, pages.start)? };
-        written.note_anonymous(pages.start, pages.end);
+        states.note_anonymous(pages.start, pages.end);
         // As if it had just been stored to: it counts, and others are dropped before it.
-        written.mark(pages.start * PAGE_BYTES, 1);
+        states.note_stored(pages.start);
         self.pieces.insert(piece);
         Ok(true)
     }

@@ -4,8 +4,8 @@
 //! holds the address arithmetic of the heap.
 //! Invariants: data pages `0..pages` and their descriptors are readable and writable memory. A
 //! private image of the file's bytes is under the pages that existed at open, anonymous memory
-//! under the rest until it is dropped (`keeper.rs`): stores never reach the file. Where memory is
-//! bounded, a page is stamped before each store to it; where it is not, `copies.rs` is told.
+//! under the rest until it is dropped (`keeper.rs`): stores never reach the file. A page is touched
+//! (`pages.rs`) before each store to it.
 //! Thread safety: bytes of blocks and of the roots are read under the image's lock and written
 //! under its exclusive side (S1), through [`Exclusive`]; but for a block of an open run or pages
 //! that are free, which belong to whoever reserved them until they are published. Words of the
@@ -26,7 +26,6 @@ use zerocopy::FromBytes;
 
 use crate::before::Before;
 use crate::class::{Class, ClassTable};
-use crate::copies::Copies;
 use crate::error::{Error, Result};
 use crate::gate::{Alone, Gate};
 use crate::layout::{
@@ -34,10 +33,11 @@ use crate::layout::{
     KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_COUNT, ROOT_OFFSET, ROOT_PAGES_END, ROOT_WORDS,
     TABLE_BASE, ZONE_BYTES, ZONE_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
 };
+use crate::pages::Pages;
 use crate::place::{InRun, Place};
+use crate::pool_file::PoolFile;
 use crate::readers::Reading;
 use crate::thread::thread_number;
-use crate::written::Written;
 
 /// Memory is made usable in steps of a huge page, so that a first touch can fill a whole one:
 /// 2 MiB in one fault instead of 512 (2-4 us each).
@@ -61,10 +61,11 @@ pub(crate) struct Image {
     pages: AtomicU64,
     gate: Gate,
     before: Guarded,
-    /// What was stored to, where memory is bounded.
-    written: Option<Written>,
-    /// What was copied of the file, and the file, where memory is not bounded.
-    copies: Option<(Copies, Arc<dyn File>)>,
+    states: Arc<Pages>,
+    /// Whether memory that was stored to is given back.
+    is_bounded: bool,
+    /// What the image was mapped from.
+    file: Arc<dyn File>,
 }
 
 /// What was there before the transaction that runs, behind the gate.
@@ -185,7 +186,7 @@ impl Exclusive<'_> {
     pub(crate) fn bytes_mut(&mut self, offset: u64, len: u64) -> Result<&mut [u8]> {
         self.gate.shut_out();
         let pointer = self.image.pointer(offset, len)?;
-        self.image.mark(offset, len);
+        self.image.store_to(offset, len);
         // SAFETY: the range is committed, initialised memory. Of blocks and roots nobody else
         // reads or writes a byte while the gate is held exclusively and readers are shut out, which
         // needs `self`, that the returned borrow keeps; and reservations of others, which are not
@@ -246,12 +247,7 @@ impl Exclusive<'_> {
         if pages >= before {
             return Ok(());
         }
-        if let Some(written) = &image.written {
-            written.forget(pages, before);
-        }
-        if let Some((copies, _)) = &image.copies {
-            copies.cut(pages);
-        }
+        image.states.cut(pages, before);
         image.pages.store(pages, Ordering::Release);
         // The table of the zone that becomes the last one stays: it lies before what is cut off.
         let table = |zones: u64| zones * ZONE_TABLE_PAGES * PAGE_BYTES;
@@ -326,12 +322,13 @@ impl Image {
         let table_bytes = data.bytes() / PAGE_BYTES * DESCRIPTOR_BYTES;
         let tables = reserve(table_bytes, table_bytes)?;
         let is_bounded = is_bounded && pool.drops_private();
-        let written = is_bounded.then(|| Written::new(data.bytes() / PAGE_BYTES));
         // Where memory is bounded, no more is copied than has to be.
-        let is_copied = !is_bounded && pages > 0;
-        let copies = is_copied.then(|| (Copies::new(pages), Arc::clone(pool)));
+        let copied = if is_bounded { 0 } else { pages };
+        let states = Arc::new(Pages::new(data.bytes() / PAGE_BYTES, copied));
         let (pages, gate, before) = (AtomicU64::new(pages), Gate::default(), Guarded::default());
-        let image = Self { data, tables, is_extended, pages, gate, before, written, copies };
+        let file = Arc::clone(pool);
+        let image =
+            Self { data, tables, is_extended, pages, gate, before, states, is_bounded, file };
         // SAFETY: the regions were reserved above, no reference into them exists yet.
         unsafe { image.map_pages(pool, image.pages())? };
         Ok(image)
@@ -432,9 +429,7 @@ impl Image {
     pub(crate) fn grow(&self, pages: u64) -> Result<()> {
         self.need_addresses(pages)?;
         let before = self.pages();
-        if let Some(written) = &self.written {
-            written.note_anonymous(before, pages);
-        }
+        self.states.note_anonymous(before, pages);
         Self::commit(&self.data, before * PAGE_BYTES, pages * PAGE_BYTES)?;
         let table = |pages: u64| (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
         Self::commit(&self.tables, table(before), table(pages))?;
@@ -442,10 +437,10 @@ impl Image {
         Ok(())
     }
 
-    /// Whether pages are worth touching ahead: not where memory is bounded and each page is stamped
+    /// Whether pages are worth touching ahead: not where memory is bounded, and counts
     /// when it is stored to.
     pub(crate) fn can_touch(&self) -> bool {
-        self.written.is_none()
+        !self.is_bounded
     }
 
     /// Has the system put memory behind some pages now rather than when they are first stored to. No byte
@@ -521,30 +516,53 @@ impl Image {
         self.data.touched_pages(start * PAGE_BYTES, pages * PAGE_BYTES)
     }
 
-    /// What was stored to, where memory is bounded.
+    /// The states of its pages.
     #[inline]
-    pub(crate) fn written(&self) -> Option<&Written> {
-        self.written.as_ref()
+    pub(crate) fn states(&self) -> &Arc<Pages> {
+        &self.states
     }
 
-    /// Stamps the pages of `len` bytes at a heap offset, which are about to be stored to, or whose
-    /// bytes are about to get a record; or, where memory is not bounded, has pages copied with them.
+    /// The same, where memory is bounded.
     #[inline]
-    pub(crate) fn mark(&self, offset: u64, len: u64) {
-        if let Some((copies, pool)) = &self.copies {
-            copies.note(offset, len, &|offset, len| {
-                // SAFETY: pages that were mapped when the image was made and that nobody has stored to,
-                // nor does before this is done: `Copies` sees to it.
-                unsafe { pool.copy_private(&self.data, offset, len) };
-            });
-        } else if let Some(written) = &self.written {
-            written.mark(offset, len);
+    pub(crate) fn bounded(&self) -> Option<&Pages> {
+        self.is_bounded.then_some(&*self.states)
+    }
+
+    /// Touches the pages of `len` bytes at a heap offset, which are about to be stored to, or whose
+    /// bytes are about to get a record.
+    #[inline]
+    pub(crate) fn store_to(&self, offset: u64, len: u64) {
+        self.states.touch(offset, len, &|offset, len| {
+            // SAFETY: pages that were mapped when the image was made and that nobody has stored to,
+            // nor does before this is done: `Pages` sees to it.
+            unsafe { self.file.copy_private(&self.data, offset, len) };
+        });
+    }
+
+    /// Verifies those pages of `len` bytes at a heap offset that are not verified. No block of them
+    /// may be written meanwhile, but of pages that are.
+    ///
+    /// # Errors
+    /// `Error::Damaged` naming the page; those of the medium.
+    #[inline]
+    pub(crate) fn verify(&self, pool: &PoolFile, offset: u64, len: u64) -> Result<()> {
+        let judge = |page| pool.verify_page(page, &self.copy_page(page)?);
+        self.states.verify(offset, len, judge)
+    }
+
+    /// Verifies the descriptor of the block at `offset`, before it is believed.
+    #[inline]
+    pub(crate) fn verify_descriptor(&self, pool: &PoolFile, offset: u64) -> Result<()> {
+        let page = offset / PAGE_BYTES;
+        if page >= self.pages() {
+            return Ok(());
         }
+        self.verify(pool, descriptor_offset(page), 1)
     }
 
     /// Sets the word of the allocator at a heap offset.
     pub(crate) fn store_word(&self, offset: u64, value: u64) -> Result<()> {
-        self.mark(offset, 8);
+        self.store_to(offset, 8);
         self.word(offset)?.store(value.to_le(), Ordering::Release);
         Ok(())
     }
@@ -717,7 +735,7 @@ impl Image {
 
     /// Changes bits of the word of the allocator at a heap offset.
     pub(crate) fn change_bits(&self, offset: u64, set: u64, clear: u64) -> Result<()> {
-        self.mark(offset, 8);
+        self.store_to(offset, 8);
         let word = self.word(offset)?;
         if set != 0 {
             word.fetch_or(set.to_le(), Ordering::Release);

@@ -2,7 +2,7 @@
 //!
 //! Purpose: memory that was stored to is the image's own until it is dropped; without this it grows
 //! with all that was ever written. Once it comes to three quarters of what an option allows, a
-//! thread ends the epoch of the stamps (`written.rs`), has a checkpoint made, and drops what was
+//! thread ends the epoch of stores (`pages.rs`), has a checkpoint made, and drops what was
 //! stored to before, the oldest first, until half is left. Who begins a commit beyond the bound
 //! waits until there is less, or until that thread says that nothing more can be dropped.
 //! Invariants: R6. Nothing is dropped but by whoever has the turn to write, the image exclusively and
@@ -28,10 +28,10 @@ use crate::image::Exclusive;
 use crate::journal::{Opened, Signal, Worker};
 use crate::layout::{PAGE_BYTES, ZONE_PAGES};
 use crate::lent::Lent;
+use crate::pages::{PIECE_PAGES, Pages};
 use crate::space::Space;
 use crate::turns::Turns;
 use crate::writer::Writer;
-use crate::written::{PIECE_PAGES, Written};
 
 /// System calls for one hold of the locks: some 2 us each.
 const CALLS_MAX: u32 = 24;
@@ -179,7 +179,7 @@ impl Estate {
     }
 
     fn dirty_bytes(&self) -> u64 {
-        self.space.image.written().map_or(0, Written::dirty_bytes)
+        self.space.image.bounded().map_or(0, Pages::own_bytes)
     }
 
     /// Whether there is so much that a round is worth it.
@@ -204,8 +204,8 @@ impl Estate {
     fn round(&self, is_stopped: &dyn Fn() -> bool) -> Result<()> {
         let mut tools = self.tools.lock();
         let image = &self.space.image;
-        let Some(written) = image.written() else { return Ok(()) };
-        let Some((epoch, sequence)) = self.end_epoch(written) else { return Ok(()) };
+        let Some(states) = image.bounded() else { return Ok(()) };
+        let Some((epoch, sequence)) = self.end_epoch(states) else { return Ok(()) };
         if self.makes_checkpoint() && !is_planted("R6.drops-what-no-sync-covers") {
             // What the file does not have cannot be dropped.
             let journal = self.journal.writable()?;
@@ -222,14 +222,14 @@ impl Estate {
         }
         let wanted = self.dirty_bytes().saturating_sub(self.bytes_max / 2);
         tools.kept_bytes = 0;
-        let oldest = written.epoch_of_oldest(epoch, wanted, image.pages());
+        let oldest = states.epoch_of_oldest(epoch, wanted, image.pages());
         let mut next = Some(0);
         while let Some(page) = next {
             let had_to_wait = self.is_over();
             if is_stopped() || self.dirty_bytes() <= self.bytes_max / 2 {
                 break;
             }
-            next = self.drop_some(written, &mut tools, page, oldest)?;
+            next = self.drop_some(states, &mut tools, page, oldest)?;
             if had_to_wait && !self.is_over() {
                 // Under the lock, so that it cannot fall between somebody's look and its wait.
                 let _rounds = self.rounds.lock();
@@ -278,15 +278,15 @@ impl Estate {
     }
 
     /// Ends the epoch: its number, and the last sequence number that its stores may have.
-    fn end_epoch(&self, written: &Written) -> Option<(u32, u64)> {
-        self.alone(|_| Some((written.end_epoch()?, self.journal.last_sequence()))).flatten()
+    fn end_epoch(&self, states: &Pages) -> Option<(u32, u64)> {
+        self.alone(|_| Some((states.end_epoch()?, self.journal.last_sequence()))).flatten()
     }
 
-    /// Drops pages whose stamps are not above `epoch`, which is covered, from a page on: as many as one
+    /// Drops pages whose epochs are not above `epoch`, which is covered, from a page on: as many as one
     /// hold allows. Returns where to go on.
     fn drop_some(
         &self,
-        written: &Written,
+        states: &Pages,
         tools: &mut Tools,
         page: u64,
         epoch: u32,
@@ -296,15 +296,15 @@ impl Estate {
             let mut quota = Quota { calls: CALLS_MAX, pages: PAGES_MAX, pieces: PIECES_MAX };
             let mut page = page;
             while quota.is_left() {
-                let Some(piece) = written.next_marked(page / PIECE_PAGES, image.pages()) else {
+                let Some(piece) = states.next_stored(page / PIECE_PAGES, image.pages()) else {
                     return Ok(None);
                 };
                 page = page.max(piece * PIECE_PAGES);
-                page = if written.is_anonymous(piece) {
-                    self.drop_anonymous(image, written, tools, piece, epoch, &mut quota)?;
+                page = if states.is_anonymous(piece) {
+                    self.drop_anonymous(image, states, tools, piece, epoch, &mut quota)?;
                     (piece + 1) * PIECE_PAGES
                 } else {
-                    self.drop_runs(image, written, tools, page, epoch, &mut quota)?
+                    self.drop_runs(image, states, tools, page, epoch, &mut quota)?
                 };
                 quota.pieces -= 1;
             }
@@ -318,7 +318,7 @@ impl Estate {
     fn drop_runs(
         &self,
         image: &mut Exclusive<'_>,
-        written: &Written,
+        states: &Pages,
         tools: &mut Tools,
         mut page: u64,
         epoch: u32,
@@ -326,8 +326,8 @@ impl Estate {
     ) -> Result<u64> {
         let piece_end = (page / PIECE_PAGES + 1) * PIECE_PAGES;
         let end = piece_end.min(image.pages());
-        let is_old = |page: u64| (1..=epoch).contains(&written.stamp_of(page));
-        let Some(_dropping) = written.start_dropping(page / PIECE_PAGES) else {
+        let is_old = |page: u64| (1..=epoch).contains(&states.epoch_of(page));
+        let Some(_dropping) = states.start_dropping(page / PIECE_PAGES) else {
             let kept = (page..end).filter(|page| is_old(*page)).count() as u64;
             tools.kept_bytes += kept * PAGE_BYTES;
             return Ok(piece_end);
@@ -340,7 +340,7 @@ impl Estate {
             let mut stop = page + 1;
             let mut looked = stop;
             while looked < end && looked - stop <= GAP_PAGES {
-                match written.stamp_of(looked) {
+                match states.epoch_of(looked) {
                     0 => {}
                     _ if is_old(looked) => stop = looked + 1,
                     _ => break,
@@ -354,7 +354,7 @@ impl Estate {
                 // reservation is in the piece. Views and transactions exclude this, lent blocks were
                 // looked for: so nobody has a reference into them either.
                 unsafe { image.drop_pages(self.journal.pool().file(), (page, stop), true)? };
-                self.note_dropped(written, |written| written.forget(page, stop));
+                self.note_dropped(states, |states| states.forget(page, stop));
                 quota.calls -= 1;
                 quota.pages = quota.pages.saturating_sub(stop - page);
             }
@@ -367,7 +367,7 @@ impl Estate {
     fn drop_anonymous(
         &self,
         image: &mut Exclusive<'_>,
-        written: &Written,
+        states: &Pages,
         tools: &mut Tools,
         piece: u64,
         epoch: u32,
@@ -375,11 +375,11 @@ impl Estate {
     ) -> Result<()> {
         // What is beyond the last page is nobody's yet; once it is, the piece has memory of its own again.
         let (start, end) = (piece * PIECE_PAGES, ((piece + 1) * PIECE_PAGES).min(image.pages()));
-        if written.newest_in(piece) > epoch {
+        if states.newest_in(piece) > epoch {
             return Ok(());
         }
         let is_lent = tools.is_lent(start, end);
-        let dropping = written.start_dropping(piece).filter(|_| !is_lent);
+        let dropping = states.start_dropping(piece).filter(|_| !is_lent);
         let Some(dropping) = dropping else {
             tools.kept_bytes += PIECE_PAGES * PAGE_BYTES;
             return Ok(());
@@ -387,7 +387,7 @@ impl Estate {
         // Those that touch it and lie in the same range of the file become one mapping with it.
         let pieces_per_zone = ZONE_PAGES / PIECE_PAGES;
         let is_mapped = |other: u64| {
-            other / pieces_per_zone == piece / pieces_per_zone && !written.is_anonymous(other)
+            other / pieces_per_zone == piece / pieces_per_zone && !states.is_anonymous(other)
         };
         let was_promoted = tools.promoter.forget(piece);
         let mappings = match (is_mapped(piece.wrapping_sub(1)), is_mapped(piece + 1)) {
@@ -404,16 +404,16 @@ impl Estate {
         unsafe { image.drop_pages(self.journal.pool().file(), (start, end), false)? };
         tools.mappings = mappings;
         self.promoted_bytes.store(tools.promoter.bytes(), Ordering::Relaxed);
-        self.note_dropped(written, |written| written.forget_piece(&dropping));
+        self.note_dropped(states, |states| states.forget_piece(&dropping));
         quota.calls = quota.calls.saturating_sub(4);
         quota.pages = quota.pages.saturating_sub(PIECE_PAGES);
         Ok(())
     }
 
-    fn note_dropped(&self, written: &Written, forget: impl FnOnce(&Written)) {
-        let before = written.dirty_bytes();
-        forget(written);
-        let dropped = before.saturating_sub(written.dirty_bytes());
+    fn note_dropped(&self, states: &Pages, forget: impl FnOnce(&Pages)) {
+        let before = states.own_bytes();
+        forget(states);
+        let dropped = before.saturating_sub(states.own_bytes());
         self.dropped_bytes.fetch_add(dropped, Ordering::Relaxed);
     }
 
@@ -423,14 +423,14 @@ impl Estate {
     /// Those of the medium.
     fn promote(&self, is_stopped: &dyn Fn() -> bool) -> Result<()> {
         let image = &self.space.image;
-        let Some(written) = image.written() else { return Ok(()) };
+        let Some(states) = image.bounded() else { return Ok(()) };
         if !self.has_room(&self.tools.lock()) {
             return Ok(());
         }
-        for piece in Promoter::candidates(image, written).into_iter().take(PROMOTED_MAX) {
+        for piece in Promoter::candidates(image, states).into_iter().take(PROMOTED_MAX) {
             // Nobody drops pages between the copy and the move.
             let tools = &mut *self.tools.lock();
-            if is_stopped() || !self.has_room(tools) || written.is_anonymous(piece) {
+            if is_stopped() || !self.has_room(tools) || states.is_anonymous(piece) {
                 break;
             }
             let is_prepared = tools.promoter.prepare(self.journal.pool().file(), piece)?;
@@ -438,7 +438,7 @@ impl Estate {
             if !is_prepared {
                 break;
             }
-            let put = self.alone(|image| tools.promoter.put(image, written, piece));
+            let put = self.alone(|image| tools.promoter.put(image, states, piece));
             if put.unwrap_or(Ok(false))? {
                 tools.mappings += HUGE_MAPPINGS;
                 self.promoted_bytes.store(tools.promoter.bytes(), Ordering::Relaxed);
@@ -481,7 +481,7 @@ impl Keeper {
     pub(crate) fn spawn(estate: Estate, has_thread: bool) -> std::io::Result<Self> {
         let (signal, estate) = (Arc::new(Signal::default()), Arc::new(estate));
         let mut workers = Vec::new();
-        if has_thread && estate.huge_bytes_max > 0 && estate.space.image.written().is_some() {
+        if has_thread && estate.huge_bytes_max > 0 && estate.space.image.bounded().is_some() {
             let its = Arc::clone(&estate);
             workers.push(Worker::spawn("adamant-huge", &signal, move |signal| {
                 while !signal.is_stopped() {
@@ -493,7 +493,7 @@ impl Keeper {
                 }
             })?);
         }
-        if has_thread && estate.space.image.written().is_some() {
+        if has_thread && estate.space.image.bounded().is_some() {
             let its = Arc::clone(&estate);
             workers.push(Worker::spawn("adamant-keeper", &signal, move |signal| {
                 while signal.wait() {
@@ -513,7 +513,7 @@ impl Keeper {
     /// Waits while more memory is dirty than may be. To be called before a commit takes any lock.
     #[inline]
     pub(crate) fn wait(&self) {
-        if self.estate.space.image.written().is_some() && self.estate.is_high() {
+        if self.estate.space.image.bounded().is_some() && self.estate.is_high() {
             self.wait_long();
         }
     }
@@ -522,7 +522,7 @@ impl Keeper {
     /// last one for a while.
     #[inline]
     pub(crate) fn remind(&self) {
-        if self.estate.space.image.written().is_some() && self.estate.is_high() {
+        if self.estate.space.image.bounded().is_some() && self.estate.is_high() {
             self.signal.raise();
         }
     }

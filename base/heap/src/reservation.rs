@@ -206,11 +206,11 @@ impl Reservation {
         debug_assert!(len as u64 <= place.bytes(), "the block holds what was asked for");
         let spot = Spot::new(place);
         debug_assert_eq!(spot.place(), place, "nothing is cut off");
-        if let Some(written) = share.space().image.written() {
+        if let Some(states) = share.space().image.bounded() {
             // From now on its pages may be stored to at any time (R6).
-            written.hold(block, place.bytes());
+            states.hold(block, place.bytes());
         }
-        share.space().image.mark(block, len as u64);
+        share.space().image.store_to(block, len as u64);
         Self { share: Some(share), bytes, len, block, spot, is_written: false }
     }
 
@@ -238,8 +238,8 @@ impl Reservation {
     /// Nobody stores to the bytes any more.
     #[inline]
     fn let_go(&self) {
-        if let Some(written) = self.share.as_ref().and_then(|s| s.space().image.written()) {
-            written.let_go(self.block, self.place().bytes());
+        if let Some(states) = self.share.as_ref().and_then(|s| s.space().image.bounded()) {
+            states.let_go(self.block, self.place().bytes());
         }
     }
 }
@@ -252,10 +252,10 @@ pub(crate) fn hand_over(reservations: &mut [Reservation]) {
     for reservation in reservations {
         let Some(share) = reservation.share.take() else { continue };
         let image = &share.space().image;
-        image.mark(reservation.block, reservation.written_len() as u64);
+        image.store_to(reservation.block, reservation.written_len() as u64);
         reservation.len = 0;
-        if let Some(written) = image.written() {
-            written.let_go(reservation.block, reservation.place().bytes());
+        if let Some(states) = image.bounded() {
+            states.let_go(reservation.block, reservation.place().bytes());
         }
         // Those of one desk at once.
         let kept = share.0;

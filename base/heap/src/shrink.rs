@@ -159,7 +159,8 @@ impl Supply<'_> {
         arena.holes.add(plan.pages, before);
         for (start, end) in plan.holes.iter().copied().chain([(plan.pages, before)]) {
             // Memory may hold a copy of what was there, and the sum is that of zeros now.
-            self.space.settled.settle(start * PAGE_BYTES, (end - start) * PAGE_BYTES);
+            let (at, len) = (start * PAGE_BYTES, (end - start) * PAGE_BYTES);
+            image.states().note_verified(at, len);
         }
         // The checkpoint must lie behind all that names pages which are cut off.
         let journal = self.journal.writable()?;
@@ -207,7 +208,6 @@ impl Supply<'_> {
         if !arena.record.is_empty() {
             self.journal.writable()?.append(&arena.record)?;
             if is_lower {
-                self.space.settled.settle(ROOT_PAGES_END, 8);
                 image.store_word(ROOT_PAGES_END, plan.tail)?;
             }
         }

@@ -17,14 +17,12 @@ use crate::journal::Holds;
 use crate::layout::PAGE_BYTES;
 use crate::marked::Word;
 use crate::place::Place;
-use crate::settled::Settled;
 
 /// The memory of a heap, and its allocator.
 #[derive(Debug)]
 pub(crate) struct Space {
     pub(crate) image: Image,
     pub(crate) classes: ClassTable,
-    pub(crate) settled: Settled,
     /// Extents whose bytes the file does not get.
     holds: Arc<Holds>,
     arena: Mutex<Arena>,
@@ -40,7 +38,6 @@ impl Space {
     pub(crate) fn new(
         image: Image,
         classes: ClassTable,
-        settled: Settled,
         holds: Arc<Holds>,
         pages_end: u64,
     ) -> Self {
@@ -48,7 +45,6 @@ impl Space {
         Self {
             image,
             classes,
-            settled,
             holds,
             arena,
             waiting: AtomicUsize::new(0),
@@ -78,8 +74,8 @@ impl Space {
     /// Has the applier hold back what records after `since` say of an extent that a transaction has just
     /// reserved. Its memory is kept (R6).
     pub(crate) fn hold(&self, page: u64, pages: u64, since: u64) {
-        if let Some(written) = self.image.written() {
-            written.hold(page * PAGE_BYTES, pages * PAGE_BYTES);
+        if let Some(states) = self.image.bounded() {
+            states.hold(page * PAGE_BYTES, pages * PAGE_BYTES);
         }
         self.holds.add(page, pages, since);
     }
@@ -105,8 +101,8 @@ impl Space {
     }
 
     fn let_go(&self, page: u64, pages: u64) {
-        if let Some(written) = self.image.written() {
-            written.let_go(page * PAGE_BYTES, pages * PAGE_BYTES);
+        if let Some(states) = self.image.bounded() {
+            states.let_go(page * PAGE_BYTES, pages * PAGE_BYTES);
         }
     }
 

@@ -174,7 +174,7 @@ impl Supply<'_> {
         if arena.is_loaded(run) {
             return Ok(());
         }
-        let Space { image, classes, settled, .. } = self.space;
+        let Space { image, classes, .. } = self.space;
         let Some(shape) = classes.get(class.into()) else {
             return Err(Error::InvalidPointer {
                 offset: run * PAGE_BYTES,
@@ -187,7 +187,7 @@ impl Supply<'_> {
         if !shape.bitmap_in_descriptor {
             // R7: allocator pages are verified when first loaded. What this process has changed
             // was either verified before or is verified by the applier, which reads the old page.
-            settled.verify(self.journal.pool(), image, run * PAGE_BYTES, 1)?;
+            image.verify(self.journal.pool(), run * PAGE_BYTES, 1)?;
         }
         let is_open = image.descriptor(run)?.flags & FLAG_OPEN != 0;
         arena.load_run(run, class, shape, is_open, |word| image.bitmap_word(run, shape, word))
@@ -271,13 +271,13 @@ impl Supply<'_> {
             arena.record.bytes(descriptor_offset(run + back), &word.to_le_bytes());
         }
         self.append(arena, run, pages)?;
-        let Space { image, settled, .. } = self.space;
-        settled.settle(run * PAGE_BYTES, 1);
+        let image = &self.space.image;
+        // Its pages were free: nothing of them is anybody's.
+        image.states().note_verified(run * PAGE_BYTES, 1);
         for word in 0..bitmap_words as u64 {
             image.store_word(run * PAGE_BYTES + word * 8, 0)?;
         }
         let flags = if is_open { FLAG_OPEN } else { 0 };
-        settled.settle(descriptor_offset(run), pages * DESCRIPTOR_BYTES);
         for back in 0..pages {
             image.store_word(descriptor_offset(run + back), descriptor(back, flags).word())?;
         }
@@ -331,7 +331,6 @@ impl Supply<'_> {
         }
         if start + pages > arena.pages_end {
             arena.pages_end = start + pages;
-            self.space.settled.settle(ROOT_PAGES_END, 8);
             self.space.image.store_word(ROOT_PAGES_END, arena.pages_end)?;
         }
         Ok(())
@@ -471,10 +470,10 @@ impl Supply<'_> {
     /// they still are what the file holds (R7).
     fn boot_zone(self, arena: &mut Arena, zone: u64) -> Result<()> {
         let Some((start, end)) = arena.to_boot(zone) else { return Ok(()) };
-        let Space { image, classes, settled, .. } = self.space;
+        let Space { image, classes, .. } = self.space;
         let table = descriptor_offset(start);
         let table_len = (end - start) * DESCRIPTOR_BYTES;
-        settled.verify(self.journal.pool(), image, table, table_len)?;
+        image.verify(self.journal.pool(), table, table_len)?;
         arena.boot(zone, classes, image)
     }
 
@@ -484,7 +483,7 @@ impl Supply<'_> {
     /// `Error::Misuse` when the table is full; those of appending a record.
     pub(crate) fn register(self, entry: &ClassEntry) -> Result<ClassId> {
         let mut arena = self.space.arena();
-        let Space { image, classes, settled, .. } = self.space;
+        let Space { image, classes, .. } = self.space;
         if let Some(known) = classes.find(entry) {
             return Ok(known);
         }
@@ -497,8 +496,6 @@ impl Supply<'_> {
         arena.record.bytes(ROOT_CLASS_COUNT, &(count + 1).to_le_bytes());
         arena.record.bytes(at, entry.as_bytes());
         self.journal.writable()?.append(&arena.record)?;
-        settled.settle(ROOT_CLASS_COUNT, 8);
-        settled.settle(at, size_of::<ClassEntry>() as u64);
         for (word, bytes) in (at..).step_by(8).zip(entry.as_bytes().chunks_exact(8)) {
             image.store_word(word, bytes.try_into().map_or(0, u64::from_le_bytes))?;
         }

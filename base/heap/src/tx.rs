@@ -127,7 +127,6 @@ impl<'h> Transaction<'h> {
         self.keep_roots();
         let depth = self.depth;
         self.writer.levels[depth].ranges.declare(&self.image, offset, 8, true)?;
-        self.supply.space.settled.settle(offset, 8);
         self.image.bytes_mut(offset, 8)?.copy_from_slice(&value.to_le_bytes());
         Ok(())
     }
@@ -176,8 +175,8 @@ impl<'h> Transaction<'h> {
     /// Notes a reserved block. Its pages may hold other blocks too, so where pages are verified
     /// when first touched, that is now, before the block is written.
     fn add_fresh(&mut self, block: u64, place: Place) -> Result<u64> {
-        if let Some(first_touch) = self.blocks.first_touch
-            && let Err(error) = first_touch.block(&self.image, block, place.bytes())
+        if let Some(pool) = self.blocks.first_touch
+            && let Err(error) = self.image.verify(pool, block, place.bytes())
         {
             self.cancel(Word::of(place));
             return Err(error);
@@ -370,11 +369,8 @@ impl<'h> Transaction<'h> {
             return Ok(&mut []);
         }
         let ranges = &mut self.writer.levels[self.depth].ranges;
-        if ranges.declare_in(&self.image, (block, bytes), (block + at, len), log)? {
-            self.supply.space.settled.settle(block + at, len);
-            if self.lets_in {
-                self.keep_block(block, bytes)?;
-            }
+        if ranges.declare_in(&self.image, (block, bytes), (block + at, len), log)? && self.lets_in {
+            self.keep_block(block, bytes)?;
         }
         self.image.bytes_mut(block + at, len)
     }

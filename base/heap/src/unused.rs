@@ -58,7 +58,6 @@ impl Transaction<'_> {
         }
         let depth = self.depth;
         self.writer.levels[depth].unused.add(offset, len);
-        self.supply.space.settled.settle(offset, len);
         self.image.bytes_mut(offset, len)
     }
 }

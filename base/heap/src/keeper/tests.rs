@@ -205,7 +205,7 @@ fn a_page_that_no_sync_covers_is_missed() {
 
 #[test]
 fn a_page_with_a_reservation_is_missed() {
-    assert!(is_noticed(|heap| &heap.space.image.written().unwrap().skips_held));
+    assert!(is_noticed(|heap| &heap.space.image.bounded().unwrap().skips_held));
 }
 
 #[test]
