@@ -28,7 +28,7 @@ pub(crate) fn run(opens: bool) -> Result<bool, String> {
     }
     let (name, flags) = FLAGS;
     let part = parts::run(&workspace.root, "documentation", &arguments, &[(name, flags.into())]);
-    println!("docs: {} in {:.0} s", outcome(part.counts.failed == 0), part.seconds);
+    println!("docs: {} in {:.0} s", outcome(part.counts.failed == 0), part.took.seconds);
     Ok(part.counts.failed == 0)
 }
 

@@ -7,9 +7,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
-use crate::parts::{self, Counts, Part};
+use crate::parts::{self, Clock, Counts, Part};
 
 const NAME: &str = "Python";
 /// Its folder, below the root.
@@ -33,7 +32,7 @@ pub(crate) fn run(root: &Path) -> Part {
 
 /// A part of tests in Python.
 pub(crate) fn part(name: &str, what: &str, work: impl FnOnce() -> Result<Counts, Halt>) -> Part {
-    let start = Instant::now();
+    let clock = Clock::start();
     println!("== {name}: {what}");
     let (mut counts, mut skipped, mut failed) = (Counts::default(), Vec::new(), Vec::new());
     match work() {
@@ -57,8 +56,7 @@ pub(crate) fn part(name: &str, what: &str, work: impl FnOnce() -> Result<Counts,
             failed = parts::last(&words.lines().map(str::to_owned).collect::<Vec<_>>());
         }
     }
-    let seconds = start.elapsed().as_secs_f64();
-    Part { name: name.to_owned(), seconds, counts, is_command: false, skipped, failed }
+    Part { name: name.to_owned(), took: clock.took(), counts, is_command: false, skipped, failed }
 }
 
 fn install_and_test(root: &Path) -> Result<Counts, Halt> {

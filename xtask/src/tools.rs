@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::parts::{self, Counts, Part};
+use crate::parts::{self, Counts, Part, Took};
 
 /// A tool, how it is run, and what must be there for it.
 pub(crate) struct Tool {
@@ -62,7 +62,7 @@ fn run(tool: &Tool, root: &Path) -> Part {
 fn left_out(name: &str, why: &str) -> Part {
     Part {
         name: name.to_owned(),
-        seconds: 0.0,
+        took: Took::default(),
         counts: Counts { skipped: 1, ..Counts::default() },
         is_command: false,
         skipped: vec![why.to_owned()],
