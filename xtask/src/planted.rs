@@ -49,6 +49,7 @@ const HEAP: Suite = suite("adamant-heap", "");
 const HEAP_WHOLE: Suite = suite("adamant-heap", "heap");
 const REOPENED_POOL: Suite = suite("adamant-heap", "reopened");
 const UNDER_CHANGES: Suite = suite("adamant-heap", "damage_under_changes");
+const CHECKPOINTS: Suite = suite("adamant-heap", "checkpoints");
 const SIMULATOR: Suite = suite("adamant-sim", "mapped");
 const HEAP_CRASHES: Suite = suite("adamant-sim", "heap_crashes");
 const LSM_DAMAGE: Suite = suite("adamant-lsm", "damage");
@@ -61,6 +62,7 @@ const STORE: Suite = suite("adamant", "");
 const LENT_BLOCKS: Suite = suite("adamant-heap", "lent");
 const PIECES: Suite = suite("adamant", "pieces");
 const ENGINES: Suite = suite("adamant-scenarios", "engines");
+const STORE_CRASHES: Suite = suite("adamant-scenarios", "store_crashes");
 const MAPS: Suite = suite("adamant-scenarios", "map_crashes");
 const REPAIR: Suite = suite("adamant-scenarios", "repair");
 const SCENARIO_OF_NOTHING: Suite = suite("adamant-scenarios", "nothing_changed");
@@ -125,12 +127,30 @@ const RESERVED: Test =
     HEAP_CRASHES.test("bounded::a_reservation_that_is_filled_meanwhile_keeps_its_bytes");
 const LENT: Test = HEAP_CRASHES.test("bounded::what_is_lent_keeps_bytes_that_no_record_has");
 const FORK: Test = HEAP_WHOLE.test("fork::a_child_is_refused_and_the_parent_goes_on");
-const PAGE_DAMAGE: Test =
-    HEAP.test("journal::tests::recovery::a_damaged_page_is_never_given_a_new_checksum");
-const MET_AGAIN: Test = UNDER_CHANGES.test("an_applier_that_met_damage_leaves_it_to_be_met_again");
-const RECOVERY_JUDGES: Test = UNDER_CHANGES.test("recovery_judges_what_no_applier_was_at_work_on");
+const RECOVERY_JUDGES: Test =
+    UNDER_CHANGES.test("recovery_judges_what_no_checkpoint_was_at_work_on");
+const STORE_JUDGES: Test =
+    UNDER_CHANGES.test("a_store_to_a_damaged_page_is_refused_and_nothing_else_ends");
+const EVICTED: Test = CHECKPOINTS.test("damage_below_an_evicted_page_is_told");
+const UNPUBLISHED: Test = CHECKPOINTS.test("what_nobody_published_is_not_in_the_file");
+const FREE_PAGES: Test =
+    CHECKPOINTS.test("pages_that_became_free_are_not_copied_whoever_fills_them");
+const RUNNING: Test = CHECKPOINTS.test("a_checkpoint_takes_nothing_of_a_transaction_that_runs");
+const TOLD: Test = CHECKPOINTS.test("a_panic_of_who_is_told_of_a_commit_ends_writing");
+const WAITING: Test =
+    CHECKPOINTS.test("a_checkpoint_that_waited_for_who_ended_writing_takes_nothing");
+const PINNED: Test = CHECKPOINTS.test("what_a_pin_looks_at_stays_readable_when_threads_reserve");
+const ALLOCATOR: Test = HEAP.test("copier::tests::a_checkpoint_waits_for_who_has_the_allocator");
+const BESIDE: Test = HEAP
+    .test("journal::tests::beside::what_is_appended_beside_a_checkpoint_is_there_after_a_crash");
+const STORE_SYNC: Test = STORE_CRASHES.test("a_failing_sync_poisons_and_reopening_recovers");
+const SHRINKING: Test = HEAP_CRASHES.test("shrink::crashes_around_shrinking");
+const LEFT_OUT: Test =
+    HEAP.test("journal::tests::beside::a_checkpoint_passes_durable_records_only");
+const FINISHED_TABLE: Test = UNDER_CHANGES.test("what_a_finished_table_names_may_not_be_torn");
+const TORN_NAMED: Test = UNDER_CHANGES.test("a_torn_page_that_a_table_names_is_mended");
 const TORN_PAGES: Test =
-    HEAP.test("journal::tests::recovery::a_pool_torn_by_an_applier_is_made_whole");
+    HEAP.test("journal::tests::recovery::a_pool_torn_by_a_checkpoint_is_made_whole");
 const COPY_DAMAGE: Test = HEAP_CRASHES.test("backup::a_damaged_page_is_named_and_not_copied");
 const FIRST_TOUCH: Test =
     HEAP_WHOLE.test("first_touch::a_flipped_bit_is_an_error_at_first_touch_when_asked_for");
@@ -208,6 +228,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R3.a-log-may-be-missing", &[LOST_LOG]),
     mutant("R3.files-without-header-are-passed-over", &[LOST_HEADER]),
     mutant("R3.the-log-may-be-of-an-earlier-moment", &[MIXTURES]),
+    mutant("R4.trims-beside-a-checkpoint-in-the-cache", &[STORE_SYNC]),
     mutant("R4.replays-what-is-not-durable", &[DURING_RECOVERY, KILLED]),
     mutant("R4.trusts-the-page-cache", &[FAILED_SYNC, DURING_RECOVERY]),
     mutant("R4.goes-on-in-the-same-generation", &[SMALL, LARGE, LOG_TORN]),
@@ -234,12 +255,10 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R6.drops-what-no-sync-covers", &[DROPPED, MISSED]),
     mutant("R6.copies-over-what-was-stored", &[REOPENED]),
     mutant("R6.a-child-goes-on", &[FORK]),
-    mutant("R7.applier-judges-no-page", &[PAGE_DAMAGE, MET_AGAIN]),
     mutant("R7.recovery-judges-no-page", &[RECOVERY_JUDGES]),
     mutant("R7.torn-pages-are-damage", &[TORN_PAGES, SMALL]),
     mutant("R7.a-repair-trusts-checksums", &[LEFT_BLOCK]),
-    mutant("R7.damage-is-taken-for-a-torn-page", &[MET_AGAIN]),
-    mutant("R7.check-and-copy-judge-no-page", &[COPY_DAMAGE, PAGE_DAMAGE]),
+    mutant("R7.check-and-copy-judge-no-page", &[COPY_DAMAGE]),
     mutant("R7.no-page-is-judged-when-first-loaded", &[FIRST_TOUCH]),
     mutant("R7.sums-are-not-kept", &[SMALL]),
     mutant("R9.files-go-before-their-commit-is-durable", &[LSM_CRASHES]),
@@ -258,7 +277,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("checksum.log-header", &[LOST_LOG]),
     mutant("checksum.checkpoint", &[LOST_CHECKPOINTS, HEADERS, SMALL]),
     mutant("checksum.pool-header", &[HEADERS]),
-    mutant("checksum.page", &[PAGE_DAMAGE]),
+    mutant("checksum.page", &[STORE_JUDGES]),
     mutant("checksum.tree-head", &[LSM_CHANGED]),
     mutant("checksum.manifest", &[LSM_CHANGED]),
     mutant("checksum.memtable-record", &[LSM_CHANGED]),
@@ -307,6 +326,24 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("S2.who-is-let-in-sees-an-overwrite", &[LET_IN]),
     mutant("S2.an-overwrite-is-not-put-back", &[SAVEPOINTS]),
     mutant("S2.an-overwrite-is-in-no-record", &[MAP_CRASHES, SAVEPOINTS]),
+    mutant("C1.begins-outside-the-turn", &[RUNNING]),
+    mutant("C1.copies-without-the-allocator", &[ALLOCATOR]),
+    mutant("C2.a-panic-behind-the-append-is-undone", &[TOLD]),
+    mutant("C2.a-checkpoint-follows-what-ended-writing", &[WAITING]),
+    mutant("C3.copies-what-is-reserved", &[UNPUBLISHED]),
+    mutant("C3.writes-the-flag-of-open-runs", &[UNPUBLISHED]),
+    mutant("C3.free-pages-stay-dirty", &[FREE_PAGES]),
+    mutant("C3.a-run-is-opened-over-retired-blocks", &[PINNED]),
+    mutant("C4.what-is-left-out-waits-for-nothing", &[LEFT_OUT]),
+    mutant("C7.stores-judge-no-page", &[STORE_JUDGES]),
+    mutant("C7.evicted-pages-stay-verified", &[EVICTED]),
+    mutant("C9.publishes-the-end", &[BESIDE]),
+    mutant("C5.a-hole-in-the-tail-of-its-pages", &[SHRINKING]),
+    mutant("R6.copies-are-not-stamped", &[MISSED, DROPPED]),
+    mutant("R3.tables-prove-nothing", &[SHORTER]),
+    mutant("C5.pages-before-their-names-are-durable", &[DURING_RECOVERY]),
+    mutant("C5.a-torn-page-is-damage", &[TORN_NAMED]),
+    mutant("C5.a-name-of-a-finished-checkpoint-counts", &[FINISHED_TABLE]),
     mutant("C1.a-request-is-acknowledged-without-a-record", &[NOT_WRITTEN]),
     mutant("C1.what-was-taken-along-is-done-again", &[SHARED_RECORD]),
     mutant("C1.a-block-is-freed-twice-at-once", &[OWN_OUTCOMES]),

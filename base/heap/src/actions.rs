@@ -86,17 +86,13 @@ impl Heap {
         };
         let ((block, place), bytes) = reserve(self.supply(), &mut desk.shard)?;
         let share = shares.take();
-        let first_touch = self.blocks().first_touch;
-        // The pages may hold other blocks too, so they are verified before this one is written.
-        let verified =
-            first_touch.map_or(Ok(()), |pool| self.space.image.verify(pool, block, place.bytes()));
-        match verified.and_then(|()| self.space.image.pointer(block, bytes)) {
+        match self.space.image.pointer(block, bytes) {
             Ok(start) => {
                 let len = bytes as usize;
                 // SAFETY: the block was just taken from a shard or from the free pages, which give
                 // out each but once; `pointer` checked that its bytes exist, and the share keeps
                 // the space that they are in.
-                Ok(unsafe { Reservation::new(share, block, place, start, len) })
+                unsafe { Reservation::new(share, block, place, start, len) }
             }
             Err(error) => {
                 self.space.take_back(Word::of(place));
@@ -232,6 +228,10 @@ impl Heap {
         changes.put(record);
         if record.is_empty() {
             return Ok(None);
+        }
+        if let Err(error) = changes.touch(&self.space) {
+            record.trim();
+            return Err(error);
         }
         let appended = self.journal.writable()?.append(record);
         record.trim();

@@ -33,7 +33,7 @@ impl Supply<'_> {
             }
             (tail.max(touched), end)
         };
-        image.touch(start * PAGE_BYTES, end.saturating_sub(start) * PAGE_BYTES);
+        image.populate(start * PAGE_BYTES, end.saturating_sub(start) * PAGE_BYTES);
         end
     }
 }

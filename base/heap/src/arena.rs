@@ -9,6 +9,9 @@
 //! Thread safety: none of its own; it lives in a mutex (`space.rs`).
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use adamant_wire::mutants::is_planted;
 
 use crate::class::{Class, ClassTable};
 use crate::error::{Error, Result};
@@ -19,6 +22,7 @@ use crate::layout::{
     KIND_EXTENT, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN, KIND_RUN_CONTINUED, KIND_SYSTEM,
     PAGE_BYTES, ZONE_PAGES,
 };
+use crate::pages::Pages;
 use crate::range_set::RangeSet;
 use crate::runs::{Run, Runs};
 use crate::shard::Active;
@@ -30,6 +34,9 @@ const SCORES: usize = 4;
 /// Pages of a chunk (256 KiB): the file grows and gets holes by whole chunks, so that descriptors of
 /// new pages fill cache lines, and space that is given back is worth a system call.
 pub(crate) const CHUNK_PAGES: u64 = 64;
+
+/// Entries of what waits to become reusable that a short look goes through.
+const RETIRED_LOOKED_AT_MAX: usize = 4096;
 
 /// Which list a run belongs in: the fullest come first, so the others have time to empty.
 fn wanted_score(run: &Run) -> Option<u8> {
@@ -96,6 +103,7 @@ pub(crate) struct Arena {
     tail: u64,
     /// One past the last page ever allocated, as the root page says.
     pub(crate) pages_end: u64,
+    states: Arc<Pages>,
     free: Extents,
     /// Pages that the file may have no space for, because `shrink` gave it back or because a crash
     /// took back what was allocated last: to be backed before they are handed out (R5). Whole
@@ -116,15 +124,16 @@ pub(crate) struct Arena {
 impl Arena {
     /// The arena of a heap of `pages` pages whose allocated ones end at `pages_end`. Nothing is
     /// scanned.
-    pub(crate) fn new(classes: &ClassTable, pages_end: u64, pages: u64) -> Self {
+    pub(crate) fn new(classes: &ClassTable, pages_end: u64, image: &Image) -> Self {
         // What the file was grown by last may have lost its space in a crash, though not its length.
         let mut holes = RangeSet::default();
-        holes.add(pages_end, pages);
+        holes.add(pages_end, image.pages());
         Self {
             booted: vec![false; pages_end.div_ceil(ZONE_PAGES) as usize],
             boot_end: pages_end,
             tail: pages_end,
             pages_end,
+            states: Arc::clone(image.states()),
             free: Extents::default(),
             holes,
             classes: (0..classes.len()).map(|_| ClassRuns::default()).collect(),
@@ -296,7 +305,7 @@ impl Arena {
         {
             runs.partial(run.is_open).0[usize::from(score)].remove(&page);
         }
-        self.free.give(page, pages);
+        self.give_pages(page, pages);
     }
 
     /// Reserved blocks that were not published, of a word of a bitmap.
@@ -307,6 +316,12 @@ impl Arena {
     /// Something was freed by the commit with this sequence number.
     pub(crate) fn retire(&mut self, sequence: u64, retired: Retired) {
         self.retired.push_back((sequence, retired));
+    }
+
+    /// Whether blocks of a run may wait to become reusable: false is what a short look has found.
+    pub(crate) fn may_have_retired(&self, page: u64) -> bool {
+        let is_of = |(_, retired): &(u64, Retired)| matches!(retired, Retired::Blocks { run, .. } if *run == page);
+        self.retired.len() > RETIRED_LOOKED_AT_MAX || self.retired.iter().any(is_of)
     }
 
     /// Makes reusable what was freed by commits up to `sequence`: no pin looks at it any more. Blocks
@@ -341,7 +356,7 @@ impl Arena {
                     }
                 }
                 Retired::Pages { start, .. } if is_lent(start, 0) => waiting.push((freed, retired)),
-                Retired::Pages { start, pages } => self.free.give(start, pages),
+                Retired::Pages { start, pages } => self.give_pages(start, pages),
             }
         }
         waiting.into_iter().rev().for_each(|retired| self.retired.push_front(retired));
@@ -405,8 +420,11 @@ impl Arena {
         self.free.overlaps(start, pages)
     }
 
-    /// Pages come back unused.
+    /// Pages are free from now on: nobody will read what a record says of them (C3).
     pub(crate) fn give_pages(&mut self, start: u64, pages: u64) {
+        if !is_planted("C3.free-pages-stay-dirty") {
+            self.states.note_clean(start..start + pages);
+        }
         self.free.give(start, pages);
     }
 

@@ -10,14 +10,13 @@ use crate::class::ClassTable;
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::place::Place;
-use crate::pool_file::PoolFile;
 
 /// How blocks of a heap are found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocks<'h> {
     pub(crate) classes: &'h ClassTable,
-    /// The file that pages are verified against when they are first touched, by option.
-    pub(crate) first_touch: Option<&'h PoolFile>,
+    /// Whether pages are verified when they are first touched, by option.
+    pub(crate) verifies_first_touch: bool,
 }
 
 impl Blocks<'_> {
@@ -31,13 +30,10 @@ impl Blocks<'_> {
     /// Where the block at `offset` lies, allocated or not: somebody may be filling it right now.
     #[inline]
     pub(crate) fn place(&self, image: &Image, offset: u64) -> Result<Place> {
-        match self.first_touch {
-            Some(pool) => image.verify_descriptor(pool, offset)?,
-            None => {
-                if let Some(block) = image.in_run(self.classes, offset) {
-                    return Ok(block.place());
-                }
-            }
+        if self.verifies_first_touch {
+            image.verify_descriptor(offset)?;
+        } else if let Some(block) = image.in_run(self.classes, offset) {
+            return Ok(block.place());
         }
         image.locate(self.classes, offset)
     }
@@ -50,8 +46,8 @@ impl Blocks<'_> {
         {
             return Err(Error::InvalidPointer { offset, what: "is not allocated" });
         }
-        if let Some(pool) = self.first_touch {
-            image.verify(pool, offset, place.bytes())?;
+        if self.verifies_first_touch {
+            image.verify(offset, place.bytes())?;
         }
         Ok(())
     }
@@ -68,7 +64,7 @@ impl Blocks<'_> {
     /// All bytes of the block at `offset` if it is one that nearly all are. `None` says nothing.
     #[inline]
     pub(crate) fn run_block<'i>(&self, image: &'i Image, offset: u64) -> Option<&'i [u8]> {
-        if self.first_touch.is_some() {
+        if self.verifies_first_touch {
             return None;
         }
         image.run_block(self.classes, offset)

@@ -8,6 +8,7 @@ use zerocopy::little_endian::{U16, U32};
 
 use crate::arena::{Arena, Retired};
 use crate::class::ClassTable;
+use crate::error::Result;
 use crate::journal::RecordBuilder;
 use crate::layout::{
     Descriptor, KIND_EXTENT, KIND_EXTENT_CONTINUED, KIND_FREE, ZONE_PAGES, descriptor_offset,
@@ -133,6 +134,16 @@ impl Changes {
         for written in &self.descriptors {
             record.bytes(written.offset, &written.descriptor.word().to_le_bytes());
         }
+    }
+
+    /// Touches what is to change in memory behind the append: there nothing may fail.
+    ///
+    /// # Errors
+    /// As [`Image::touch`](crate::image::Image::touch).
+    pub(crate) fn touch(&self, space: &Space) -> Result<()> {
+        let words = self.bits.iter().map(|bits| bits.offset);
+        let mut words = words.chain(self.descriptors.iter().map(|written| written.offset));
+        words.try_for_each(|offset| space.image.touch(offset, 8))
     }
 
     /// Changes memory as the record said, which was appended.

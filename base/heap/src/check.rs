@@ -155,7 +155,7 @@ impl Checker<'_> {
         if offset == 0 {
             return Ok(());
         }
-        let blocks = Blocks { classes: self.classes, first_touch: None };
+        let blocks = Blocks { classes: self.classes, verifies_first_touch: false };
         let block = match blocks.block(self.image, offset) {
             Ok(block) => block,
             // The word of the root names what need not be in the pool: it is the word that is

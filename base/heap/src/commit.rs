@@ -3,12 +3,29 @@
 //! Purpose: R5. All that can fail happens before the record is appended; a failure there drops
 //! the transaction, which undoes it. After the append only memory changes.
 
+use adamant_wire::mutants::is_planted;
+
 use crate::changes::Written;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::image::Exclusive;
+use crate::journal::Journal;
 use crate::pieces::Ending;
 use crate::tx::Transaction;
 use crate::writer::{Part, Placed, Writer};
+
+/// Ends writing if it is dropped: who was told of a commit panicked before memory showed it. To undo
+/// it there would leave what the log does not say, and a checkpoint would make that last (C2).
+struct Unwound<'j>(&'j Journal);
+
+impl Drop for Unwound<'_> {
+    fn drop(&mut self) {
+        if !is_planted("C2.a-panic-behind-the-append-is-undone") {
+            self.0.poison(Error::Misuse {
+                what: "who is told of a commit must not panic before it is visible; open the heap again",
+            });
+        }
+    }
+}
 
 impl<'h> Transaction<'h> {
     /// Makes everything one record, and visible: then nothing is left to undo. Returns its sequence
@@ -23,12 +40,15 @@ impl<'h> Transaction<'h> {
         self.let_in_to_the_end();
         self.judge_freed()?;
         self.collect_changes();
+        self.writer.changes.touch(self.supply.space)?;
         self.leave_out();
         self.build_record()?;
         let journal = self.supply.journal;
         let mut committed = None;
         if !self.writer.record.is_empty() {
-            let sequence = journal.writable()?.append(&self.writer.record)?;
+            let journal = journal.writable()?;
+            let sequence = journal.append(&self.writer.record)?;
+            let unwound = Unwound(journal);
             committed = Some(sequence);
             if self.lets_in {
                 // Readers may be in: nothing that they see leads to these blocks.
@@ -37,6 +57,7 @@ impl<'h> Transaction<'h> {
                 self.image.shut_out();
             }
             self.show(sequence);
+            std::mem::forget(unwound);
             self.writer.record.trim();
         }
         self.done = true;
@@ -120,8 +141,8 @@ impl<'h> Transaction<'h> {
         parts.sort_unstable();
     }
 
-    /// Puts everything into the record, sorted by heap offset: small deltas, and the applier
-    /// meets each page once.
+    /// Puts everything into the record, sorted by heap offset: small deltas, and each
+    /// page is met once.
     fn build_record(&mut self) -> Result<()> {
         self.sort_parts();
         let (image, classes) = (&*self.image, self.blocks.classes);

@@ -24,11 +24,14 @@ use crate::batch::Batch;
 use crate::blocks::Blocks;
 use crate::check::{CheckReport, Checker, Reached};
 use crate::class::{ClassTable, initial_classes};
+use crate::copier::Copier;
 use crate::desk::Desks;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::image::{Exclusive, Image, Shared};
-use crate::journal::{Journal, JournalOptions, JournalStats, Opened, ReadOnly, Recovery};
+use crate::journal::{
+    Journal, JournalOptions, JournalStats, Opened, RECOVERY_BYTES, ReadOnly, Recovery,
+};
 use crate::keeper::{Bounds, Estate, Keeper, MemoryStats};
 use crate::layout::{
     CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HeapRoot, KIND_SYSTEM, LOG_NAME, LOG_NEW_NAME,
@@ -213,6 +216,9 @@ impl Heap {
         let ground = || Ground::new(&space, &journal, &lent, &pins);
         let recyclers = Recyclers::new(count, ground);
         let turns = Arc::new(Turns::new(Writer::new()));
+        if let Opened::Writable(journal) = &*journal {
+            journal.set_source(Arc::new(Copier::new(&space, &turns)));
+        }
         let estate = Estate::new(&space, &journal, &lent, &turns, bounds);
         let keeper = Keeper::spawn(estate, options.background).map_err(|source| {
             MediumError::io("start a thread for", directory.path(), None, 0, source)
@@ -353,10 +359,7 @@ impl Heap {
 
     #[inline]
     pub(crate) fn blocks(&self) -> Blocks<'_> {
-        Blocks {
-            classes: &self.space.classes,
-            first_touch: self.verify_first_touch.then(|| self.journal.pool()),
-        }
+        Blocks { classes: &self.space.classes, verifies_first_touch: self.verify_first_touch }
     }
 
     /// The image, unless the heap was closed: then another process may write the pool, and what
@@ -581,14 +584,16 @@ impl Heap {
         self.journal.writable()?.check_writable()
     }
 
-    /// Applies everything committed so far to the pool file, and empties the log; but for what is held
-    /// back of blocks that [`crate::Write::reserve_held`] reserved.
+    /// Takes everything committed so far to the pool file, and empties the log; but for what is held
+    /// back of blocks that [`crate::Write::reserve_held`] reserved. Waits for a running transaction; must
+    /// not be called by a thread that has a view, which a transaction may wait for.
     ///
     /// # Errors
-    /// `Error::Poisoned` if that fails or failed.
+    /// `Error::Misuse` within a transaction of the same thread; `Error::Poisoned` if it fails or failed.
     pub fn checkpoint(&self) -> Result<()> {
         self.refuse_child()?;
-        // Of a heap that is only read there is nothing to apply.
+        self.refuse_within()?;
+        // Of a heap that is only read there is nothing to take.
         self.journal.writable().map_or(Ok(()), Journal::checkpoint)
     }
 
@@ -620,7 +625,8 @@ impl Heap {
         }
     }
 
-    /// Does `work` while nobody else reads or writes: no view, no transaction.
+    /// Does `work` while nobody else reads or writes: no view, no transaction. Waits for no checkpoint
+    /// (C8): for `work` that needs one see [`Journal::hold_checkpoints`].
     pub(crate) fn alone<T>(
         &self,
         work: impl FnOnce(Blocks<'_>, &mut Exclusive<'_>, &mut Writer) -> Result<T>,
@@ -689,8 +695,9 @@ impl Heap {
         self.refuse_within()?;
         self.recyclers.stop();
         self.keeper.stop();
-        let outcome = self.journal.writable().map_or(Ok(()), Journal::close);
+        // Before: the last checkpoint waits for who has the turn, and nobody is to begin meanwhile.
         self.closed.store(true, Ordering::Release);
+        let outcome = self.journal.writable().map_or(Ok(()), Journal::close);
         let _seat = self.turns.wait();
         let mut image = self.space.image.write();
         let shares = self.desks.all().map(|mut desk| desk.shares.take().is_none_or(Shares::end));
@@ -746,6 +753,10 @@ fn open_writable(directory: &Arc<dyn Directory>, options: &Options) -> Result<Fo
         background: options.background,
         deferred_ms_max: options.deferred_ms_max,
         deferred_bytes_max: options.deferred_bytes_max,
+        recovery_bytes_max: match options.memory_bytes_max {
+            u64::MAX => RECOVERY_BYTES,
+            bytes => bytes / 2,
+        },
     };
     // Another process may have created the heap between the listing and the lock.
     let is_heap = is_heap || directory.list()?.iter().any(|name| name == POOL_NAME);
@@ -836,7 +847,7 @@ fn initial_pages() -> Vec<(u64, Vec<u8>)> {
 fn load_root(pool: &PoolFile, image: &Image) -> Result<(ClassTable, u64)> {
     let file = pool.file().path();
     for offset in [ROOT_OFFSET, CLASS_TABLE_OFFSET] {
-        image.verify(pool, offset, PAGE_BYTES)?;
+        image.verify(offset, PAGE_BYTES)?;
     }
     let root = image.bytes(ROOT_OFFSET, size_of::<HeapRoot>() as u64)?;
     let Ok(root) = HeapRoot::read_from_bytes(root) else {

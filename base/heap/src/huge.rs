@@ -108,8 +108,8 @@ impl Promoter {
             target.copy_from_slice(&image.copy_page(page * PAGE_BYTES)?);
         }
         // SAFETY: nobody stores to the piece: the caller has the turn, the image and the arena, and no
-        // reservation is in it. Pages that were never stored to are the file's, which the applier
-        // leaves alone as no record names them; the others were just copied.
+        // reservation is in it. Pages that were never stored to are the file's, which checkpoints
+        // leave alone as they are not dirty; the others were just copied.
         unsafe { image.put_huge(room, pages.start)? };
         states.note_anonymous(pages.start, pages.end);
         // As if it had just been stored to: it counts, and others are dropped before it.

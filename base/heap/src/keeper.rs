@@ -112,9 +112,6 @@ pub(crate) struct Estate {
     waits: AtomicU64,
     promoted_bytes: AtomicU64,
     are_refused: AtomicBool,
-    /// A mistake, planted to see that tests notice it: nobody waits for a checkpoint.
-    #[cfg(test)]
-    pub(crate) skips_checkpoint: std::sync::atomic::AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -173,8 +170,6 @@ impl Estate {
             waits: AtomicU64::new(0),
             promoted_bytes: AtomicU64::new(0),
             are_refused: AtomicBool::new(false),
-            #[cfg(test)]
-            skips_checkpoint: std::sync::atomic::AtomicBool::new(false),
         }
     }
 
@@ -205,21 +200,14 @@ impl Estate {
         let mut tools = self.tools.lock();
         let image = &self.space.image;
         let Some(states) = image.bounded() else { return Ok(()) };
-        let Some((epoch, sequence)) = self.end_epoch(states) else { return Ok(()) };
-        if self.makes_checkpoint() && !is_planted("R6.drops-what-no-sync-covers") {
-            // What the file does not have cannot be dropped.
-            let journal = self.journal.writable()?;
-            if self.space.held_bytes() > self.bytes_max / 2 {
-                journal.checkpoint_held()?;
-            } else {
-                journal.checkpoint()?;
-            }
-            self.space.let_go_of_held(&self.space.arena());
-            if self.journal.stats().applied_sequence < sequence {
-                // It is being closed.
-                return Ok(());
-            }
+        // What the file does not have cannot be dropped.
+        let journal = self.journal.writable()?;
+        if self.space.held_bytes() > self.bytes_max / 2 {
+            journal.checkpoint_held()?;
+        } else {
+            journal.checkpoint()?;
         }
+        let epoch = states.covered();
         let wanted = self.dirty_bytes().saturating_sub(self.bytes_max / 2);
         tools.kept_bytes = 0;
         let oldest = states.epoch_of_oldest(epoch, wanted, image.pages());
@@ -244,16 +232,6 @@ impl Estate {
         Ok(())
     }
 
-    #[cfg(not(test))]
-    fn makes_checkpoint(&self) -> bool {
-        true
-    }
-
-    #[cfg(test)]
-    fn makes_checkpoint(&self) -> bool {
-        !self.skips_checkpoint.load(Ordering::Relaxed)
-    }
-
     /// Does `work` while nobody else changes anything but what it has reserved; `None` if somebody had
     /// the image for long while there was no hurry.
     fn alone<T>(&self, work: impl FnOnce(&mut Exclusive<'_>) -> T) -> Option<T> {
@@ -275,11 +253,6 @@ impl Estate {
             std::thread::sleep(LOOK_AGAIN);
         }
         None
-    }
-
-    /// Ends the epoch: its number, and the last sequence number that its stores may have.
-    fn end_epoch(&self, states: &Pages) -> Option<(u32, u64)> {
-        self.alone(|_| Some((states.end_epoch()?, self.journal.last_sequence()))).flatten()
     }
 
     /// Drops pages whose epochs are not above `epoch`, which is covered, from a page on: as many as one
@@ -326,7 +299,7 @@ impl Estate {
     ) -> Result<u64> {
         let piece_end = (page / PIECE_PAGES + 1) * PIECE_PAGES;
         let end = piece_end.min(image.pages());
-        let is_old = |page: u64| (1..=epoch).contains(&states.epoch_of(page));
+        let is_old = |page: u64| (1..=epoch).contains(&states.epoch_if_clean(page));
         let Some(_dropping) = states.start_dropping(page / PIECE_PAGES) else {
             let kept = (page..end).filter(|page| is_old(*page)).count() as u64;
             tools.kept_bytes += kept * PAGE_BYTES;

@@ -23,7 +23,7 @@ pub const DESCRIPTOR_BYTES: u64 = 8;
 pub const ZONE_TABLE_PAGES: u64 = ZONE_PAGES * DESCRIPTOR_BYTES / PAGE_BYTES;
 /// Pages of a zone's checksum region: one CRC32C for each descriptor and data page.
 pub const ZONE_SUMS_PAGES: u64 = ((ZONE_PAGES + ZONE_TABLE_PAGES) * 4).div_ceil(PAGE_BYTES);
-/// Bytes of the head of a pool file: pool header, two checkpoint slots, room to grow.
+/// Bytes of the head of a pool file: pool header, two checkpoint slots, two tables of doubt.
 pub const HEAD_BYTES: u64 = 65_536;
 /// Distance between the starts of two zones in the file.
 pub const ZONE_STRIDE: u64 = (ZONE_SUMS_PAGES + ZONE_TABLE_PAGES + ZONE_PAGES) * PAGE_BYTES;
@@ -36,6 +36,12 @@ pub const HEAP_BYTES_MAX: u64 = 1 << 40;
 pub const POOL_HEADER_OFFSET: u64 = 0;
 /// File offsets of the two checkpoint slots.
 pub const CHECKPOINT_OFFSETS: [u64; 2] = [4096, 8192];
+/// File offsets of the two tables of doubt.
+pub const DOUBT_OFFSETS: [u64; 2] = [12_288, 36_864];
+/// Entries of a table of doubt at most.
+pub const DOUBT_PAGES_MAX: usize = 2045;
+/// Bytes of a table of doubt.
+pub const DOUBT_BYTES: u64 = 24_576;
 /// First bytes of every pool file.
 pub const POOL_MAGIC: [u8; 8] = *b"ADAMANT\x01";
 /// The format version that this code writes.
@@ -124,7 +130,7 @@ pub struct Checkpoint {
     pub position: U64,
     /// Data pages that the file backed: a shorter file has been cut.
     pub pages: U64,
-    /// 1: an applier was about to change pages, so those that the log names from here on may be
+    /// 1: an applier of an earlier version was about to change pages, so those that the log names from here on may be
     /// torn. 0: every page is what its checksum says.
     pub applying: U64,
     /// CRC of the frame before that record: the chain goes on from it.
@@ -132,6 +138,38 @@ pub struct Checkpoint {
     /// CRC32C of the pool's UUID and all bytes before this field.
     pub checksum: U32,
 }
+
+/// Head of a table of doubt: which pages a batch of a checkpoint is about to write. Two tables,
+/// written in turn.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct DoubtHeader {
+    /// Number of the checkpoint that is being made: one above the newest slot's.
+    pub number: U64,
+    /// Counts the batches of that checkpoint.
+    pub batch: U64,
+    /// Highest sequence number that was durable: the pages show no later record.
+    pub durable: U64,
+    /// Entries that follow.
+    pub count: U32,
+    /// CRC32C of the pool's UUID, all bytes before this field, and the entries.
+    pub checksum: U32,
+}
+
+/// One entry of a table of doubt.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct DoubtEntry {
+    /// Number of the page; with `DOUBT_OF_TABLE` of a page of descriptors.
+    pub page: U32,
+    /// The checksum that it had.
+    pub sum_before: U32,
+    /// The checksum that it gets.
+    pub sum_after: U32,
+}
+
+/// Bit of [`DoubtEntry::page`]: the page is one of descriptors.
+pub const DOUBT_OF_TABLE: u32 = 1 << 31;
 
 /// The root page of the heap, at heap offset 0.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -257,6 +295,12 @@ pub const KIND_EXTENT_CONTINUED: u8 = 5;
 
 const _: () = assert!(size_of::<PoolHeader>() == 60);
 const _: () = assert!(size_of::<Checkpoint>() == 72);
+const _: () = assert!(size_of::<DoubtHeader>() == 32);
+const _: () = assert!(size_of::<DoubtEntry>() == 12);
+const _: () = assert!(32 + 12 * DOUBT_PAGES_MAX as u64 <= DOUBT_BYTES);
+const _: () = assert!(DOUBT_OFFSETS[0] + DOUBT_BYTES <= DOUBT_OFFSETS[1]);
+const _: () = assert!(DOUBT_OFFSETS[1] + DOUBT_BYTES <= HEAD_BYTES - PAGE_BYTES);
+const _: () = assert!(HEAP_BYTES_MAX / PAGE_BYTES <= DOUBT_OF_TABLE as u64);
 const _: () = assert!(size_of::<HeapRoot>() == 24 + 8 * ROOT_COUNT);
 const _: () = assert!(size_of::<DirectoryHeader>() == 24);
 const _: () = assert!(size_of::<DirectoryEntry>() == 32);

@@ -2,8 +2,8 @@
 //!
 //! A heap is a directory: a pool file, which holds blocks and the descriptors that say what is
 //! allocated, and a log. Memory holds a private image of the pool; a [`Transaction`] changes the
-//! image, its commit appends one record to the log, and a background applier takes records to the
-//! pool file. Opening a heap replays what the applier had not done yet.
+//! image, its commit appends one record to the log, and checkpoints copy the pages that changed from
+//! memory to the pool file. Opening a heap replays what no checkpoint had taken yet.
 //!
 //! - [`Heap`] opens, runs transactions, checks and closes.
 //! - [`Read`] and [`Write`] are what data structures are written against; a [`View`] and a
@@ -83,6 +83,7 @@ mod recycler;
 mod turns;
 mod requests;
 mod writer;
+mod copier;
 mod huge;
 mod keeper;
 mod tx;

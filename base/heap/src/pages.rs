@@ -21,9 +21,11 @@
 //! 0.5 us. Many entries at once take one interrupt, so the second page of a group that is stored to
 //! has the rest of the group copied with it. See docs/decisions/0082-copied-groups.md.
 
+mod piece;
+mod dirty;
 mod pieces;
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use adamant_wire::mutants::is_planted;
@@ -33,10 +35,9 @@ use crate::error::Result;
 use crate::layout::{PAGE_BYTES, TABLE_BASE, ZONE_PAGES, ZONE_TABLE_PAGES};
 use crate::zones::Zones;
 
-use pieces::Piece;
+pub(crate) use piece::PIECE_PAGES;
+use piece::Piece;
 
-/// Pages of a piece: 2 MiB, which a huge page can back.
-pub(crate) const PIECE_PAGES: u64 = 512;
 /// Words of a zone: its data pages, then the pages of its descriptors.
 const ZONE_WORDS: u64 = ZONE_PAGES + ZONE_TABLE_PAGES;
 /// Pieces of a zone; the last one is its descriptors.
@@ -52,14 +53,26 @@ const DIRTY: u32 = 2;
 const OWN: u32 = 4;
 /// Bit 3 is spare. Above it: the epoch of the last store; 0: none.
 const EPOCH_SHIFT: u32 = 4;
+/// The last epoch, which never ends.
+const EPOCH_MAX: u32 = u32::MAX >> EPOCH_SHIFT;
 
 /// Pages of a group: as many as the system maps around one that is read.
 const GROUP_PAGES: u64 = 16;
 /// Bytes that are copied beyond the pages that are stored to, at most.
 const COPIED_BYTES_MAX: u64 = 256 << 20;
 
-/// Has pages copied that nobody has stored to; gets the offset of the first byte, and their bytes.
-pub(crate) type Copy<'c> = &'c dyn Fn(u64, u64);
+/// The memory that pages are in, and the file that they are from.
+pub(crate) trait Memory {
+    /// Compares pages of one group, to which nobody has stored, with their checksums in the file: by
+    /// number. Tells `whole` of those that fit.
+    ///
+    /// # Errors
+    /// `Error::Damaged` for one of the others; those of the medium.
+    fn judge(&self, pages: Range<u64>, whole: &mut dyn FnMut(u64)) -> Result<()>;
+
+    /// Makes `len` bytes of whole pages at a heap offset, to which nobody has stored, memory of this process.
+    fn copy(&self, offset: u64, len: u64);
+}
 
 /// The pages of a zone, made when the first of them is asked for.
 #[derive(Debug)]
@@ -83,6 +96,8 @@ pub(crate) struct Pages {
     zones: Zones<Zone>,
     /// The epoch of now.
     epoch: AtomicU32,
+    /// The highest one that a checkpoint covers.
+    covered: AtomicU32,
     /// The piece that is being dropped from, plus one; 0: none.
     dropping: AtomicU64,
     /// Bytes of memory that differ from the file's, at most.
@@ -95,6 +110,9 @@ pub(crate) struct Pages {
     /// A mistake, planted to see that tests notice it: pieces that are held are dropped, too.
     #[cfg(test)]
     pub(crate) skips_held: std::sync::atomic::AtomicBool,
+    /// The same: what no checkpoint covers is dropped.
+    #[cfg(test)]
+    pub(crate) drops_dirty: std::sync::atomic::AtomicBool,
 }
 
 /// Zone of a page, and its word in there.
@@ -120,6 +138,7 @@ impl Pages {
         Self {
             zones: Zones::new(pages_max.div_ceil(ZONE_PAGES)),
             epoch: AtomicU32::new(1),
+            covered: AtomicU32::new(0),
             dropping: AtomicU64::new(0),
             own_bytes: AtomicI64::new(0),
             copied_end: AtomicU64::new(copied - copied % GROUP_PAGES),
@@ -127,6 +146,8 @@ impl Pages {
             verifying: Mutex::new(()),
             #[cfg(test)]
             skips_held: std::sync::atomic::AtomicBool::new(false),
+            #[cfg(test)]
+            drops_dirty: std::sync::atomic::AtomicBool::new(false),
         }
     }
 
@@ -164,33 +185,46 @@ impl Pages {
         }
     }
 
-    /// `len` bytes at a heap offset are about to be stored to, or are about to get a record.
+    /// `len` bytes at a heap offset are about to be stored to, or are about to get a record. A page
+    /// that was not verified is, first (C7): later its checksum would be that of what it is then.
+    ///
+    /// # Errors
+    /// As [`Memory::judge`].
     #[inline]
-    pub(crate) fn touch(&self, offset: u64, len: u64, copy: Copy<'_>) {
+    pub(crate) fn touch(&self, offset: u64, len: u64, memory: &impl Memory) -> Result<()> {
         if len == 0 || is_planted("R6.stores-are-not-marked") {
-            return;
+            return Ok(());
         }
         let common = self.epoch.load(Ordering::Relaxed) << EPOCH_SHIFT | VERIFIED | OWN;
         let mut pages = pages_of(offset, len);
-        if let Some(page) = pages.find(|page| self.load(*page) & !DIRTY != common) {
-            self.touch_first(page, *pages.end(), copy);
+        match pages.find(|page| self.load(*page) & !DIRTY != common) {
+            Some(page) => self.touch_first(page, *pages.end(), memory),
+            None => Ok(()),
         }
     }
 
     #[cold]
-    fn touch_first(&self, first: u64, last: u64, copy: Copy<'_>) {
+    fn touch_first(&self, first: u64, last: u64, memory: &impl Memory) -> Result<()> {
         let epoch = self.epoch.load(Ordering::Relaxed);
         let mut start = first;
         while start <= last {
             let end = last.min(start - start % GROUP_PAGES + GROUP_PAGES - 1);
-            if end < self.copied_end.load(Ordering::Acquire) {
-                self.own_group(start, end, copy);
+            let is_copied =
+                end < self.copied_end.load(Ordering::Acquire) && self.own_group(start, end, memory);
+            if !is_planted("C7.stores-judge-no-page") {
+                if is_copied {
+                    // Two calls for all of them. One that is damaged is its next user's business.
+                    let group = start - start % GROUP_PAGES;
+                    let _ = self.verify_pages(group..=group + GROUP_PAGES - 1, memory);
+                }
+                self.verify_pages(start..=end, memory)?;
             }
             for page in start..=end {
                 self.stamp(page, epoch, VERIFIED | OWN);
             }
             start = end + 1;
         }
+        Ok(())
     }
 
     /// Sets flags of a page and raises its epoch.
@@ -204,11 +238,11 @@ impl Pages {
 
     /// Makes some pages of one group memory of this process: one that is alone is left to the system; else
     /// all of the group that are still the file's are copied. Nobody stores to any of them before its
-    /// word says so, which is after that.
-    fn own_group(&self, first: u64, last: u64, copy: Copy<'_>) {
+    /// word says so, which is after that. Whether all of the group are.
+    fn own_group(&self, first: u64, last: u64, memory: &impl Memory) -> bool {
         let is_own = |page: u64| self.load(page) & OWN != 0;
         if (first..=last).all(is_own) {
-            return;
+            return false;
         }
         let mut copied_bytes = self.copied_bytes.lock();
         let own = |page: u64| self.change(page, |word| word | OWN);
@@ -216,19 +250,21 @@ impl Pages {
         let group = start..start + GROUP_PAGES;
         let is_alone = first == last && !group.clone().any(is_own);
         if is_alone || *copied_bytes >= COPIED_BYTES_MAX {
-            return (first..=last).for_each(own);
+            (first..=last).for_each(own);
+            return false;
         }
         let is_copied = |page| !is_own(page) || is_planted("R6.copies-over-what-was-stored");
         let mut page = group.start;
         while page < group.end {
             let end = (page..group.end).find(|page| !is_copied(*page)).unwrap_or(group.end);
             if page < end {
-                copy(page * PAGE_BYTES, (end - page) * PAGE_BYTES);
+                memory.copy(page * PAGE_BYTES, (end - page) * PAGE_BYTES);
             }
             page = end + 1;
         }
         *copied_bytes += GROUP_PAGES * PAGE_BYTES;
         group.for_each(own);
+        true
     }
 
     /// A page was stored to just now, though nothing of it was looked at.
@@ -244,38 +280,58 @@ impl Pages {
     }
 
     /// Has those pages of `len` bytes at a heap offset judged that were not verified, each by one
-    /// thread and once. `judge` gets the heap offset of a page.
+    /// thread and once.
     ///
     /// # Errors
-    /// Those of `judge`.
-    pub(crate) fn verify(
-        &self,
-        offset: u64,
-        len: u64,
-        judge: impl Fn(u64) -> Result<()>,
-    ) -> Result<()> {
+    /// As [`Memory::judge`].
+    pub(crate) fn verify(&self, offset: u64, len: u64, memory: &impl Memory) -> Result<()> {
         if is_planted("R7.no-page-is-judged-when-first-loaded") {
             return Ok(());
         }
-        for page in pages_of(offset, len) {
-            if self.load(page) & VERIFIED == 0 {
-                let _verifying = self.verifying.lock();
-                if self.load(page) & VERIFIED == 0 {
-                    judge(page * PAGE_BYTES)?;
-                    self.change(page, |word| word | VERIFIED);
-                }
-            }
+        self.verify_pages(pages_of(offset, len), memory)
+    }
+
+    #[inline]
+    fn verify_pages(&self, pages: RangeInclusive<u64>, memory: &impl Memory) -> Result<()> {
+        let is_verified = |page: u64| self.load(page) & VERIFIED != 0;
+        if pages.clone().all(is_verified) {
+            return Ok(());
         }
-        Ok(())
+        let _verifying = self.verifying.lock();
+        let (mut page, pages_end) = (*pages.start(), pages.end() + 1);
+        let mut judged = Ok(());
+        while page < pages_end {
+            let group_end = (page - page % GROUP_PAGES + GROUP_PAGES).min(pages_end);
+            let end = (page..group_end).find(|page| is_verified(*page)).unwrap_or(group_end);
+            if page < end {
+                let whole = &mut |page| self.change(page, |word| word | VERIFIED);
+                judged = judged.and(memory.judge(page..end, whole));
+            }
+            page = end.max(page + 1);
+        }
+        judged
     }
 
     /// Ends the epoch, and returns its number. Nobody may be within a change that a record is to
     /// tell of: what was stored to until now has one. `None` once there are no more numbers.
     pub(crate) fn end_epoch(&self) -> Option<u32> {
         let ended = self.epoch.load(Ordering::Relaxed);
-        let next = ended.checked_add(1).filter(|next| *next <= u32::MAX >> EPOCH_SHIFT)?;
+        let next = ended.checked_add(1).filter(|next| *next <= EPOCH_MAX)?;
         self.epoch.store(next, Ordering::Relaxed);
         Some(ended)
+    }
+
+    /// All that was stored to up to the end of that epoch, and is not dirty, the file has, durably.
+    pub(crate) fn note_covered(&self, epoch: u32) {
+        self.covered.store(epoch, Ordering::Release);
+    }
+
+    /// The highest epoch of which that is so.
+    pub(crate) fn covered(&self) -> u32 {
+        if self.drops_dirty() {
+            return EPOCH_MAX - 1;
+        }
+        self.covered.load(Ordering::Acquire)
     }
 
     /// The epoch of the last store to a page; 0: none, or it was dropped since.
@@ -283,12 +339,29 @@ impl Pages {
         self.load(page) >> EPOCH_SHIFT
     }
 
-    /// Data pages are the file's again, or are no more. Their pieces are being dropped from, or
-    /// nobody can reach them.
+    /// The same; of a page that is dirty one that no checkpoint ever covers.
+    pub(crate) fn epoch_if_clean(&self, page: u64) -> u32 {
+        let word = self.load(page);
+        let is_kept = word & DIRTY != 0 && !self.drops_dirty();
+        if is_kept { EPOCH_MAX } else { word >> EPOCH_SHIFT }
+    }
+
+    #[cfg(not(test))]
+    fn drops_dirty(&self) -> bool {
+        is_planted("R6.drops-what-no-sync-covers")
+    }
+
+    #[cfg(test)]
+    fn drops_dirty(&self) -> bool {
+        self.drops_dirty.load(Ordering::Relaxed)
+    }
+
+    /// Data pages are the file's again, or are no more: what is read of them next is judged again
+    /// (C7). Their pieces are being dropped from, or nobody can reach them.
     pub(crate) fn forget(&self, start: u64, end: u64) {
-        // They stay verified, as they were: what the file has of them by now it got from here.
+        let kept = if is_planted("C7.evicted-pages-stay-verified") { VERIFIED } else { 0 };
         for page in (start..end).filter(|page| self.load(*page) != 0) {
-            self.change(page, |word| word & (VERIFIED | DIRTY));
+            self.change(page, |word| word & kept);
         }
     }
 

@@ -4,7 +4,7 @@
 //! bytes are written when is the journal's.
 //! Invariants: data pages `0 .. pages_backed()` are backed by the file with their descriptors and
 //! checksums. A page that was never written is a hole of zeros, and so is its checksum.
-//! Thread safety: one thread at a time grows the file, and one (the applier) writes pages and
+//! Thread safety: one thread at a time grows the file, and one (that makes a checkpoint) writes pages and
 //! checkpoints; anyone reads.
 //!
 //! See `docs/format/pool.md`.
@@ -18,6 +18,7 @@ use adamant_medium::storage::{Directory, File};
 use adamant_wire::checksum::{crc32c, page_sum};
 use adamant_wire::le;
 use adamant_wire::mutants::is_planted;
+use parking_lot::{Mutex, MutexGuard};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::{Error, Result};
@@ -60,6 +61,8 @@ pub(crate) struct PoolFile {
     file: Arc<dyn File>,
     uuid: [u8; 16],
     pages: AtomicU64,
+    /// Held while pages and their sums are written: who has it finds that they fit.
+    writing: Mutex<()>,
 }
 
 impl PoolFile {
@@ -91,7 +94,11 @@ impl PoolFile {
     /// Those of the medium.
     pub(crate) fn begin(file: Arc<dyn File>, uuid: [u8; 16]) -> Result<Self> {
         file.allocate(0, HEAD_BYTES)?;
-        Ok(Self { file, uuid, pages: AtomicU64::new(0) })
+        Ok(Self::of(file, uuid, 0))
+    }
+
+    fn of(file: Arc<dyn File>, uuid: [u8; 16], pages: u64) -> Self {
+        Self { file, uuid, pages: AtomicU64::new(pages), writing: Mutex::new(()) }
     }
 
     /// Makes the file a pool, durably: with a header, and a checkpoint that says that it holds
@@ -153,7 +160,7 @@ impl PoolFile {
         }
         file.read_at(&mut bytes, POOL_HEADER_OFFSET)?;
         let header = judge_header(file.as_ref(), &bytes)?;
-        let pool = Self { file, uuid: header.uuid, pages: AtomicU64::new(pages_in(len)) };
+        let pool = Self::of(file, header.uuid, pages_in(len));
         if pool.pages_backed() < FIRST_PAGE {
             return Err(pool.cut(len, FIRST_PAGE));
         }
@@ -184,8 +191,7 @@ impl PoolFile {
     ) -> Result<Option<Self>> {
         let pages = pages_in(file.len()?);
         for uuid in identities {
-            let file = Arc::clone(file);
-            let pool = Self { file, uuid: *uuid, pages: AtomicU64::new(pages) };
+            let pool = Self::of(Arc::clone(file), *uuid, pages);
             match pool.newest_checkpoint() {
                 Ok(Some(_)) => return Ok(Some(pool)),
                 Ok(None) => {}
@@ -408,6 +414,8 @@ impl PoolFile {
     /// Those of the medium; the file may be as long as it was then.
     pub(crate) fn truncate(&self, pages: u64) -> Result<()> {
         debug_assert!(pages >= FIRST_PAGE, "the system's pages stay");
+        // Who reads pages looks how many there are under the same lock.
+        let _no_reader = self.hold_pages();
         // Whether or not the rest succeeds, what lies beyond is backed again before it is used.
         self.pages.fetch_min(pages, Ordering::AcqRel);
         Ok(self.file.set_len(file_offset((pages - 1) * PAGE_BYTES) + PAGE_BYTES)?)
@@ -420,8 +428,12 @@ impl PoolFile {
     pub(crate) fn pages_allocated(&self) -> Result<u64> {
         let mut bytes = [0; size_of::<HeapRoot>()];
         self.file.read_at(&mut bytes, file_offset(ROOT_OFFSET))?;
-        let root = HeapRoot::read_from_bytes(&bytes).ok().filter(|root| root.magic == ROOT_MAGIC);
-        Ok(root.map_or(0, |root| root.pages_end.get()))
+        Ok(pages_end_of(&bytes))
+    }
+
+    /// Waits until no pages are being written, and keeps others from it: the last of all locks.
+    pub(crate) fn hold_pages(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock()
     }
 
     /// The newest valid checkpoint of the two slots. One that is torn or damaged counts as none:
@@ -492,51 +504,57 @@ impl PoolFile {
         Ok(self.file.write_at(checkpoint.as_bytes(), CHECKPOINT_OFFSETS[slot])?)
     }
 
-    /// Whether a page of the file is the one whose checksum is stored (R7).
+    /// As [`verify_page`].
     ///
     /// # Errors
-    /// `Error::Damaged` if not; those of the medium.
+    /// As [`verify_page`].
     pub(crate) fn verify_page(&self, heap_offset: u64, page: &[u8]) -> Result<()> {
-        let mut sum = [0; 4];
-        self.file.read_at(&mut sum, sum_file_offset(heap_offset))?;
-        self.judge_page(heap_offset, page, u32::from_le_bytes(sum))
+        verify_page(&*self.file, heap_offset, page)
     }
 
     /// # Errors
     /// `Error::Damaged` unless the page has the checksum `expected`.
     pub(crate) fn judge_page(&self, heap_offset: u64, page: &[u8], expected: u32) -> Result<()> {
-        let found = page_sum(page);
-        if found == expected || is_planted("checksum.page") {
-            return Ok(());
-        }
-        Err(Error::Damaged {
-            file: self.file.path().into(),
-            offset: file_offset(heap_offset),
-            what: format!(
-                "expected a page with checksum {expected:#010x}, found {found:#010x}; restore a \
-                 backup, or let `adamant repair` save what can be read"
-            ),
-        })
+        self.judge_sum(heap_offset, page_sum(page), expected)
     }
 
-    /// Judges every page of the file; `on_damage` is told of each that is not what was written, with
-    /// its heap offset. Nobody may write pages while what `hold` gives lives: some 512 KiB each,
-    /// and what is appended to the file meanwhile is not looked at. Returns the pages judged.
-    /// O(file).
+    /// # Errors
+    /// `Error::Damaged` unless the checksum `found` of a page is the one that is `expected`.
+    pub(crate) fn judge_sum(&self, heap_offset: u64, found: u32, expected: u32) -> Result<()> {
+        judge_sum(&*self.file, heap_offset, found, expected)
+    }
+
+    /// The checksums of pages, in the order of the file: those that lie close by one call.
     ///
     /// # Errors
     /// Those of the medium.
-    pub(crate) fn verify<H>(
-        &self,
-        hold: impl Fn() -> H,
-        on_damage: &mut dyn FnMut(u64, Error),
-    ) -> Result<u64> {
+    pub(crate) fn read_sums(&self, pages: &[u64], sums: &mut Vec<u32>) -> Result<()> {
+        let mut bytes = [0; PAGE_BYTES as usize];
+        sums.clear();
+        for group in pages.chunk_by(|one, other| are_sums_close(*one, *other)) {
+            let start = sum_file_offset(group[0]);
+            let len = sum_file_offset(group[group.len() - 1]) + 4 - start;
+            let bytes = &mut bytes[..len as usize];
+            self.file.read_at(bytes, start)?;
+            let sum = |page: &u64| le::u32_at(bytes, (sum_file_offset(*page) - start) as usize);
+            sums.extend(group.iter().map(|page| sum(page).unwrap_or(0)));
+        }
+        Ok(())
+    }
+
+    /// Judges every page of the file; `on_damage` is told of each that is not what was written, with
+    /// its heap offset. No checkpoint writes the pages that are judged at the moment, some 512 KiB; what
+    /// is appended to the file meanwhile is not looked at. Returns the pages judged. O(file).
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(u64, Error)) -> Result<u64> {
         let pages = self.pages_backed();
         let (mut piece, mut judged) = (Piece::default(), 0);
         for (start, page_bytes) in [(TABLE_BASE, DESCRIPTOR_BYTES), (0, PAGE_BYTES)] {
             let mut offset = start;
             loop {
-                let _held = hold();
+                let _no_writer = self.hold_pages();
                 // The file may have become shorter.
                 let bytes = pages.min(self.pages_backed()) * page_bytes;
                 let end = start + bytes.next_multiple_of(PAGE_BYTES);
@@ -609,6 +627,57 @@ pub(crate) fn find_pool(directory: &dyn Directory) -> Result<Arc<dyn File>> {
     })
 }
 
+/// Whether a page of a pool file is the one whose checksum is stored (R7).
+///
+/// # Errors
+/// `Error::Damaged` if not; those of the medium.
+pub(crate) fn verify_page(file: &dyn File, heap_offset: u64, page: &[u8]) -> Result<()> {
+    let mut sum = [0; 4];
+    file.read_at(&mut sum, sum_file_offset(heap_offset))?;
+    judge_sum(file, heap_offset, page_sum(page), u32::from_le_bytes(sum))
+}
+
+/// The same of pages that follow each other in the file, by number: as the file has them. Tells `whole` of
+/// those that fit.
+///
+/// # Errors
+/// As [`verify_page`], for the first that does not.
+pub(crate) fn verify_pages(
+    file: &dyn File,
+    pages: Range<u64>,
+    whole: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let offset = pages.start * PAGE_BYTES;
+    let count = (pages.end - pages.start) as usize;
+    let (mut bytes, mut sums) = (vec![0; count * PAGE_BYTES as usize], vec![0; count * 4]);
+    file.read_at(&mut bytes, file_offset(offset))?;
+    file.read_at(&mut sums, sum_file_offset(offset))?;
+    let (sums, _) = sums.as_chunks();
+    let mut judged = Ok(());
+    for ((number, page), sum) in pages.zip(bytes.chunks(PAGE_BYTES as usize)).zip(sums) {
+        let found = judge_sum(file, number * PAGE_BYTES, page_sum(page), u32::from_le_bytes(*sum));
+        if found.is_ok() {
+            whole(number);
+        }
+        judged = judged.and(found);
+    }
+    judged
+}
+
+fn judge_sum(file: &dyn File, heap_offset: u64, found: u32, expected: u32) -> Result<()> {
+    if found == expected || is_planted("checksum.page") {
+        return Ok(());
+    }
+    Err(Error::Damaged {
+        file: file.path().into(),
+        offset: file_offset(heap_offset),
+        what: format!(
+            "expected a page with checksum {expected:#010x}, found {found:#010x}; restore a \
+             backup, or let `adamant repair` save what can be read"
+        ),
+    })
+}
+
 /// Whether counting on from there stays within 64 bits, for longer than any disk lasts: with a
 /// checksum that fits, nobody but an attacker wrote anything else.
 fn is_plausible(checkpoint: &Checkpoint) -> bool {
@@ -621,6 +690,19 @@ fn is_plausible(checkpoint: &Checkpoint) -> bool {
 fn header_checksum(header: &PoolHeader) -> u32 {
     let bytes = header.as_bytes();
     crc32c(0, &bytes[..bytes.len() - size_of::<u32>()])
+}
+
+/// Whether the checksum of the second of two pages follows that of the first, on the same page of the
+/// file.
+pub(crate) fn are_sums_close(one: u64, other: u64) -> bool {
+    let (one, other) = (sum_file_offset(one), sum_file_offset(other));
+    one < other && one / PAGE_BYTES == other / PAGE_BYTES
+}
+
+/// Data pages that a root page says were ever allocated; 0 if it is none.
+pub(crate) fn pages_end_of(page: &[u8]) -> u64 {
+    let root = HeapRoot::read_from_prefix(page).ok().map(|(root, _)| root);
+    root.filter(|root| root.magic == ROOT_MAGIC).map_or(0, |root| root.pages_end.get())
 }
 
 /// Pages that a descriptor says are allocated from its own on, if any.

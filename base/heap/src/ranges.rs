@@ -49,6 +49,8 @@ impl Ranges {
         len: u64,
         log: bool,
     ) -> Result<()> {
+        // First: what was saved is put back where a page is refused, which must not fail.
+        image.touch(offset, len)?;
         // All of it is looked up once; a range lies in one block.
         let bytes = image.bytes(offset, len)?;
         let end = offset + len;
@@ -112,6 +114,7 @@ impl Ranges {
 
     /// Saves all of a line that nothing was saved of.
     fn save_line(&mut self, image: &Image, start: u64, written: u64) -> Result<()> {
+        image.touch(start, LINE_BYTES)?;
         if let Some(old) = image.bytes(start, LINE_BYTES)?.first_chunk() {
             self.lines.insert(start / LINE_BYTES, Line { written, saved: u64::MAX, old: *old });
         }

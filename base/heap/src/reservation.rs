@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use adamant_medium::storage::Lock;
 use parking_lot::Mutex;
 
+use crate::error::Result;
 use crate::marked::Word;
 use crate::place::Place;
 use crate::space::Space;
@@ -192,6 +193,10 @@ unsafe impl Sync for Reservation {}
 impl Reservation {
     /// The owner of a block that was just taken from the arena.
     ///
+    /// # Errors
+    /// `Error::Damaged` for a page of it that is not what was written: it may hold other blocks, too.
+    /// Those of the medium. Then it was given back.
+    ///
     /// # Safety
     /// `bytes` are the `len` bytes of the block at the start of `place`, in memory that `share`
     /// keeps; nobody else was given the block.
@@ -202,7 +207,7 @@ impl Reservation {
         place: Place,
         bytes: NonNull<u8>,
         len: usize,
-    ) -> Self {
+    ) -> Result<Self> {
         debug_assert!(len as u64 <= place.bytes(), "the block holds what was asked for");
         let spot = Spot::new(place);
         debug_assert_eq!(spot.place(), place, "nothing is cut off");
@@ -210,8 +215,12 @@ impl Reservation {
             // From now on its pages may be stored to at any time (R6).
             states.hold(block, place.bytes());
         }
-        share.space().image.store_to(block, len as u64);
-        Self { share: Some(share), bytes, len, block, spot, is_written: false }
+        let reservation = Self { share: Some(share), bytes, len, block, spot, is_written: false };
+        if let Some(share) = &reservation.share {
+            // Held before: else a page that was just verified could be dropped.
+            share.space().image.touch(block, len as u64)?;
+        }
+        Ok(reservation)
     }
 
     /// The heap offset that the block will have once it is published.
@@ -245,16 +254,14 @@ impl Reservation {
 }
 
 /// Blocks are somebody else's business now: a transaction's, or the readers'. To be called in the turn
-/// whose record names their bytes, or later.
+/// whose record names their bytes, or behind it.
 #[inline]
 pub(crate) fn hand_over(reservations: &mut [Reservation]) {
     let mut shares: Option<(NonNull<Kept>, usize)> = None;
     for reservation in reservations {
         let Some(share) = reservation.share.take() else { continue };
-        let image = &share.space().image;
-        image.store_to(reservation.block, reservation.written_len() as u64);
         reservation.len = 0;
-        if let Some(states) = image.bounded() {
+        if let Some(states) = share.space().image.bounded() {
             states.let_go(reservation.block, reservation.place().bytes());
         }
         // Those of one desk at once.

@@ -21,7 +21,7 @@ use crate::check::{CheckReport, Checker, Finding, Reached};
 use crate::class::{ClassTable, initial_classes};
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::journal::{Judged, Tail, grow_to_end, identities, judge, lay_over};
+use crate::journal::{Doubt, Judged, Private, Tail, identities, judge};
 use crate::layout::{
     CLASS_TABLE_OFFSET, FIRST_PAGE, HEAD_BYTES, HEAP_BYTES_MAX, HeapRoot, KIND_RUN, LOG_NAME,
     PAGE_BYTES, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE, ZONE_STRIDE, ZONE_SUMS_PAGES,
@@ -253,11 +253,16 @@ struct Pages {
 
 /// Judges the pages, and lays the log over them.
 fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -> Result<Pages> {
-    let file = pool.file();
+    let newest = pool.read_checkpoint(&mut |_| Ok(()))?;
+    // Without a checkpoint nobody knows which tables count.
+    let doubt =
+        newest.map_or(Ok(Doubt::default()), |newest| Doubt::read(pool, newest.number.get()))?;
     let mut lost = BTreeSet::new();
-    pool.verify(|| (), &mut |offset, error| {
-        lost.insert(offset);
-        note(error);
+    pool.verify(&mut |page, error| {
+        if !doubt.has(page) {
+            lost.insert(page);
+            note(error);
+        }
     })?;
     let Judged { newest, tails, .. } = judge(pool, Some(log), &mut |error| {
         if !is_planted("R4.a-repair-passes-over-findings") {
@@ -265,7 +270,7 @@ fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -
         }
         Ok(())
     })?;
-    let image = Image::map(file, pool.pages_backed(), HEAP_BYTES_MAX, false)?;
+    let image = Image::map(pool.file(), pool.pages_backed(), HEAP_BYTES_MAX, false)?;
     let pages = newest.map_or(0, |newest| newest.pages.get());
     if image.pages() < pages {
         // What the cut took is zero in memory, and lost unless the log has it.
@@ -274,12 +279,14 @@ fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -
         lost.extend((table..descriptor_offset(pages)).step_by(PAGE_BYTES as usize));
         image.grow(pages)?;
     }
+    let mut private = Private::new(pool, &image, &doubt, lost);
     for tail in &tails {
-        lay_over(&image, tail, &mut lost)?;
+        private.lay(tail, &mut |error| {
+            note(error);
+            Ok(())
+        })?;
     }
-    if lost.is_empty() {
-        grow_to_end(&image)?;
-    }
+    let (_, lost) = private.finish()?;
     let applied = newest.map_or(0, |newest| newest.applied.get());
     let last_sequence = tails.last().map_or(applied, Tail::last_sequence);
     let records = tails.iter().map(Tail::records).sum();

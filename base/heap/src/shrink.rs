@@ -3,9 +3,9 @@
 //! Purpose: the reverse of growth. The file becomes as short as the last chunk in use allows, and
 //! whole free chunks before it become holes.
 //! Invariants: the pages are free, so nothing in memory or on the medium refers to them: no block,
-//! no reservation, nothing that a pin keeps (that is retired, not free). All that ever wrote to
-//! them is retired before the medium changes: by a checkpoint, which takes what is said here to the
-//! pool as well, in the log's order. A hole is backed again before it is handed out (`supply.rs`).
+//! no reservation, nothing that a pin keeps (that is retired, not free). A record
+//! says so, durably, before the medium changes, and the checkpoint that changes it passes that record
+//! only afterwards. A hole is backed again before it is handed out (`supply.rs`).
 //! Thread safety: whoever shrinks has the image to itself, and holds the arena's lock throughout, so
 //! nobody reserves, grows or commits.
 //!
@@ -13,10 +13,13 @@
 //! the file: over a hole it is zero, which is as good as what a free page held. Beyond the end of the
 //! file it would be a signal, written to or not, so these are replaced by fresh memory first.
 
+use adamant_wire::mutants::is_planted;
+
 use crate::arena::{Arena, CHUNK_PAGES};
 use crate::error::Result;
 use crate::heap::Heap;
 use crate::image::Exclusive;
+use crate::journal::Checkpoints;
 use crate::layout::{FIRST_PAGE, PAGE_BYTES, ROOT_PAGES_END};
 use crate::supply::Supply;
 use crate::writer::Writer;
@@ -76,11 +79,12 @@ impl Heap {
         self.refuse_within()?;
         self.look_at_runs()?;
         let shrunk = self.give_back_with(|writer| self.give_up_runs(writer))?;
+        let mut checkpoints = self.journal.writable()?.hold_checkpoints()?;
         let log_bytes_released = self.alone(|_, _, _| {
             let kept_bytes = log_bytes();
             // Nobody reserves or publishes without a transaction either.
             let _arena = self.space.arena();
-            self.journal.writable()?.give_log_back(kept_bytes)
+            self.journal.writable()?.give_log_back(&mut checkpoints, kept_bytes)
         })?;
         Ok(Shrunk { log_bytes_released, ..shrunk })
     }
@@ -96,13 +100,15 @@ impl Heap {
 
     fn give_back_with(&self, prepare: impl FnOnce(&mut Writer)) -> Result<Shrunk> {
         self.refuse_child()?;
-        self.journal.writable()?.wait_for_space()?;
+        let journal = self.journal.writable()?;
+        journal.wait_for_space()?;
         // Most of the log, while nobody waits.
         self.checkpoint()?;
+        let mut checkpoints = journal.hold_checkpoints()?;
         self.alone(|_, image, writer| {
             prepare(writer);
             self.recycle_all(image);
-            self.supply().shrink(image)
+            self.supply().shrink(image, &mut checkpoints)
         })
     }
 }
@@ -121,15 +127,18 @@ impl Heap {
     /// `work` did not run.
     pub fn give_back_log<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         self.refuse_child()?;
+        self.refuse_within()?;
         // Most of the log, while nobody waits.
         let journal = self.journal.writable()?;
         journal.checkpoint_held()?;
         let bytes = journal.stats().log_allocated_bytes;
+        let mut checkpoints = journal.hold_checkpoints()?;
         let given = self.alone(|_, _, _| {
             // Nobody reserves or publishes without a transaction either.
             let _arena = self.space.arena();
-            journal.give_back_log()
+            journal.give_back_log(&mut checkpoints)
         })?;
+        drop(checkpoints);
         let done = work();
         drop(given);
         // First of all the log gets what there is, for the next time; as far as there is room for
@@ -145,13 +154,23 @@ impl Supply<'_> {
     /// # Errors
     /// `Error::Poisoned`, `Error::Damaged` for descriptors that are not what was written; those of
     /// the medium. Nothing is lost then, and what was given back is backed again before its use.
-    fn shrink(self, image: &mut Exclusive<'_>) -> Result<Shrunk> {
+    fn shrink(
+        self,
+        image: &mut Exclusive<'_>,
+        checkpoints: &mut Checkpoints<'_>,
+    ) -> Result<Shrunk> {
         let mut arena = self.space.arena();
         let before = image.pages();
         self.boot_zones(&mut arena, 0, before)?;
         let plan = self.plan(&arena)?;
         if plan.pages == before && plan.holes.is_empty() {
             return Ok(Shrunk::default());
+        }
+        let journal = self.journal.writable()?;
+        if !is_planted("C5.a-hole-in-the-tail-of-its-pages") {
+            // The tail begins behind all that names these pages: a crash between a hole and its sums
+            // leaves pages that do not fit them, and what is only made free is not judged.
+            journal.checkpoint_alone(checkpoints, &[])?;
         }
         self.announce(&mut arena, &plan, image)?;
         // From here on the pages may be holes, whatever fails.
@@ -163,13 +182,14 @@ impl Supply<'_> {
             image.states().note_verified(at, len);
         }
         // The checkpoint must lie behind all that names pages which are cut off.
-        let journal = self.journal.writable()?;
-        journal.checkpoint_held()?;
+        let holes = plan.holes.iter().copied().chain([(plan.pages, before)]);
+        let holes: Vec<_> = holes.filter(|(start, end)| start < end).collect();
+        journal.checkpoint_alone(checkpoints, &holes)?;
         if plan.pages < before {
             image.cut(plan.pages)?;
             // Growth backs what it adds by itself.
             arena.holes.remove(plan.pages, before);
-            journal.truncate(plan.pages)?;
+            journal.truncate(checkpoints, plan.pages)?;
         }
         let punched: u64 = plan.holes.iter().map(|(start, end)| end - start).sum();
         Ok(Shrunk {
@@ -206,6 +226,7 @@ impl Supply<'_> {
             arena.record.hole(plan.pages * PAGE_BYTES, (before - plan.pages) * PAGE_BYTES);
         }
         if !arena.record.is_empty() {
+            image.touch(ROOT_PAGES_END, 8)?;
             self.journal.writable()?.append(&arena.record)?;
             if is_lower {
                 image.store_word(ROOT_PAGES_END, plan.tail)?;

@@ -41,7 +41,7 @@ impl Space {
         holds: Arc<Holds>,
         pages_end: u64,
     ) -> Self {
-        let arena = Mutex::new(Arena::new(&classes, pages_end, image.pages()));
+        let arena = Mutex::new(Arena::new(&classes, pages_end, &image));
         Self {
             image,
             classes,
@@ -63,21 +63,15 @@ impl Space {
         match word.place {
             Place::Run { run, index, .. } => self.arena().give_back(run, index / 64, word.mask),
             Place::Extent { page, pages } => {
-                if self.holds.cancel(page) {
-                    self.let_go(page, pages);
-                }
+                self.holds.cancel(page);
                 self.arena().give_pages(page, pages);
             }
         }
     }
 
-    /// Has the applier hold back what records after `since` say of an extent that a transaction has just
-    /// reserved. Its memory is kept (R6).
-    pub(crate) fn hold(&self, page: u64, pages: u64, since: u64) {
-        if let Some(states) = self.image.bounded() {
-            states.hold(page * PAGE_BYTES, pages * PAGE_BYTES);
-        }
-        self.holds.add(page, pages, since);
+    /// Has checkpoints hold back an extent that a transaction has just reserved.
+    pub(crate) fn hold(&self, page: u64, pages: u64) {
+        self.holds.add(page, pages);
     }
 
     /// Something was freed by that record.
@@ -88,22 +82,14 @@ impl Space {
         }
     }
 
-    /// Lets go of memory that was kept for extents whose bytes the file did not have: now it has, or
-    /// nobody looks at their pages any more, which are free.
-    pub(crate) fn let_go_of_held(&self, arena: &Arena) {
-        let is_free = |page, pages| arena.has_free(page, pages);
-        self.holds.let_go(is_free, |page, pages| self.let_go(page, pages));
+    /// Forgets extents that checkpoints held back and whose pages are free now.
+    pub(crate) fn forget_held(&self, arena: &Arena) {
+        self.holds.forget(|page, pages| arena.has_free(page, pages));
     }
 
-    /// Bytes of such memory.
+    /// Bytes of memory that checkpoints hold back.
     pub(crate) fn held_bytes(&self) -> u64 {
-        self.holds.kept_bytes()
-    }
-
-    fn let_go(&self, page: u64, pages: u64) {
-        if let Some(states) = self.image.bounded() {
-            states.let_go(page * PAGE_BYTES, pages * PAGE_BYTES);
-        }
+        self.holds.pages() * PAGE_BYTES
     }
 
     /// Whether something may wait to become reusable.

@@ -134,7 +134,8 @@ impl<'h> Transaction<'h> {
     /// Reserves a block of at least `bytes` bytes. O(1) from a run with free blocks.
     fn reserve_block(&mut self, bytes: u64) -> Result<u64> {
         let (block, place) = self.supply.reserve(&mut self.writer.shard, bytes)?;
-        self.add_fresh(block, place)
+        self.add_fresh(block, place);
+        Ok(block)
     }
 
     /// Reserves a block of a registered class. Its contents are unspecified, but for the header,
@@ -147,7 +148,7 @@ impl<'h> Transaction<'h> {
             return Err(Error::Misuse { what: "a class is registered before it is reserved in" });
         };
         let (block, place) = self.supply.reserve_in(&mut self.writer.shard, class, shape)?;
-        self.add_fresh(block, place)?;
+        self.add_fresh(block, place);
         if shape.has_header() {
             self.write(block, 0, HEADER_BYTES as usize)?.fill(0);
         }
@@ -172,19 +173,11 @@ impl<'h> Transaction<'h> {
         Ok(reservation.offset())
     }
 
-    /// Notes a reserved block. Its pages may hold other blocks too, so where pages are verified
-    /// when first touched, that is now, before the block is written.
-    fn add_fresh(&mut self, block: u64, place: Place) -> Result<u64> {
-        if let Some(pool) = self.blocks.first_touch
-            && let Err(error) = self.image.verify(pool, block, place.bytes())
-        {
-            self.cancel(Word::of(place));
-            return Err(error);
-        }
+    /// Notes a reserved block.
+    fn add_fresh(&mut self, block: u64, place: Place) {
         let depth = self.depth;
         self.writer.levels[depth].fresh.insert(place);
         self.newest = (block, place);
-        Ok(block)
     }
 
     /// Takes fresh blocks back; the caller removed them from their level.
@@ -315,7 +308,7 @@ impl<'h> Transaction<'h> {
     #[inline]
     fn plain(&self, block: u64) -> Option<InRun> {
         let is_other = block == self.newest.0
-            || self.blocks.first_touch.is_some()
+            || self.blocks.verifies_first_touch
             || self.supply.lent.has_any();
         if is_other {
             return None;

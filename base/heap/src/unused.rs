@@ -13,7 +13,7 @@ impl Transaction<'_> {
     pub(crate) fn reserve_and_hold(&mut self, bytes: u64) -> Result<u64> {
         let block = self.reserve(bytes)?;
         if let (Place::Extent { page, pages }, _) = self.find(block)? {
-            self.supply.space.hold(page, pages, self.supply.journal.last_sequence());
+            self.supply.space.hold(page, pages);
         }
         Ok(block)
     }

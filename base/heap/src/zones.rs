@@ -57,6 +57,13 @@ impl<T> Zones<T> {
         Some(later.get(within)?.get_or_init(make))
     }
 
+    /// Zones that something may be known of.
+    pub(crate) fn count(&self) -> u64 {
+        let lists =
+            self.later.iter().rposition(|list| list.get().is_some()).map_or(0, |last| last + 1);
+        (self.first.len() << lists) as u64
+    }
+
     /// Which list a zone beyond the first one is in, and where.
     fn later(&self, zone: usize) -> (usize, usize) {
         let first = self.first.len();

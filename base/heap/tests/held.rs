@@ -1,5 +1,5 @@
 //! Buffers that are held back of the pool file: filled, written elsewhere, freed and made again while
-//! the applier works, and still there when the heap is opened again, closed or not.
+//! checkpoints are made, and still there when the heap is opened again, closed or not.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ impl Buffers {
 
 /// Beside other commits, views, checkpoints of a thread, and memory that is given back.
 #[test]
-fn buffers_come_and_go_while_the_applier_works() {
+fn buffers_come_and_go_while_checkpoints_are_made() {
     for log_held_bytes_max in [300_000, u64::MAX] {
         let directory = directory();
         let mut random = fastrand::Rng::with_seed(5);

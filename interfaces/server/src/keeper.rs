@@ -32,7 +32,7 @@ pub(crate) fn serve(world: &World, ending: &Ending) {
     let mut synced = (Instant::now(), 0);
     let (mut tried, mut shrunk) = (Instant::now(), Instant::now());
     while !ending.wait(PAUSE) {
-        // The applier may have failed while nobody writes.
+        // A checkpoint may have failed while nobody writes.
         let kept = (world.databases.store().check_writable())
             .and_then(|()| expire(world))
             .and_then(|()| sync(world, &mut synced))

@@ -1,36 +1,42 @@
-//! A copy of the pool, made while others commit and the applier works.
+//! A copy of the pool, made while others commit and checkpoints are made.
 //!
 //! Purpose: the pages are copied as they are, one piece after the other, and then the log is laid
 //! over them: everything from where the pool was when the copy began, to a durable end beyond all that
 //! was applied meanwhile. So the copy is what recovery would make of the pool.
-//! Invariants: a piece is read while the applier waits, so its pages are whole, and judged by their
-//! checksums (R7). What a record changes is said by the record in absolute terms, so laying it over a
+//! Invariants: a piece is read under the pool lock, so its pages are whole, and judged by their checksums
+//! (R7). What a record changes is said by the record in absolute terms, so laying it over a
 //! page that shows later ones does no harm: each byte becomes what the last record made of it. Log
 //! files from the beginning on are held. The copy is laid over directly, and never has a log of its
 //! own: its UUID may be another one. It is no pool before everything in it is written.
-//! Thread safety: takes the lock of `Applied` for a piece at a time, half a millisecond; nobody else
-//! waits. Memory is a piece, and a window of the applier.
+//! Thread safety: takes the pool lock for a piece at a time, half a millisecond, which only a checkpoint
+//! waits for. Memory is a piece, and 8 MiB of pages.
 
 use adamant_medium::error::Error as MediumError;
 use adamant_wire::frame::log_seed;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
-use super::apply::{Purpose, apply};
+use super::batch::{BatchWriter, settle};
 use super::checkpoint::Applied;
+use super::dirty::DirtyPages;
 use super::files::Files;
-use super::holds::Filter;
 use super::log::Log;
+use super::overlay::lay_over;
+use super::table::Doubt;
 use super::tail::Tail;
 use crate::error::{Error, Result};
 use crate::layout::{DESCRIPTOR_BYTES, PAGE_BYTES, TABLE_BASE, file_offset, sum_file_offset};
 use crate::pool_file::{Piece, PoolFile};
+
+/// Bytes of pages of the copy in memory while the log is laid over it.
+const PAGES_BYTES_MAX: u64 = 8 << 20;
 
 /// What is copied.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'j> {
     pub(super) pool: &'j PoolFile,
     pub(super) log: &'j Log,
-    pub(super) applied: &'j Mutex<Applied>,
+    /// The newest checkpoint that is durable.
+    pub(super) applied_last: &'j Mutex<Applied>,
 }
 
 /// Holds log files while it lives.
@@ -56,50 +62,64 @@ pub(super) fn back_up(
     target: &PoolFile,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<u64> {
-    let Source { pool, log, applied } = source;
+    let Source { pool, log, applied_last } = source;
+    // In this order: a checkpoint says where it is before it gives files back.
+    log.files.hold();
+    let _held = Held(&log.files);
     let (start, generation) = {
-        let applied = applied.lock();
-        log.files.hold();
+        let applied = applied_last.lock();
         (applied.needed(), applied.generation)
     };
-    let _held = Held(&log.files);
     let go_on = || go_on().and_then(|()| log.poison.check());
-    copy_pages(pool, Some(applied), target, &mut |_, error| Err(error), &go_on)?;
+    copy_pages(pool, target, &mut |_, error| Err(error), &go_on)?;
     // Whatever was applied until here is durable and lies before this.
     let end = log.end();
     log.sync(end.sequence)?;
     let Some(files) = log.files.held() else { return Err(let_go(log)) };
     let seed = log_seed(pool.uuid(), generation);
-    let purpose = Purpose::Recovery { torn: false };
-    let mut all = Filter::default();
-    if let Err(error) = apply(target, &files, seed, &start, &end, purpose, &mut all) {
+    let tail = Tail { files, seed, start, end, torn: false };
+    if let Err(error) = take_in(target, &tail) {
         // What is let go is written over, which looks like damage.
         return Err(if log.files.held().is_none() { let_go(log) } else { error });
     }
     finish(target, end.sequence)
 }
 
-/// As [`back_up`], of a pool that nobody writes to, and the tail of its log. `is_named` says of a page,
-/// by heap offset, whether the tail says what is on it, so that it need not be whole.
+/// A pool that nobody writes to.
+pub(super) struct Still<'j> {
+    pub(super) pool: &'j PoolFile,
+    pub(super) tail: Option<&'j Tail>,
+    /// Pages that a crash may have torn: they are taken as they are.
+    pub(super) doubt: &'j Doubt,
+}
+
+/// As [`back_up`], of a pool that nobody writes to. `is_named` says of a page, by heap offset, whether
+/// the tail says what is on it, so that it need not be whole.
 ///
 /// # Errors
 /// As [`back_up`].
 pub(super) fn back_up_still(
-    pool: &PoolFile,
-    tail: Option<&Tail>,
+    source: Still<'_>,
     last_sequence: u64,
     target: &PoolFile,
     is_named: &dyn Fn(u64) -> bool,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<u64> {
+    let Still { pool, tail, doubt } = source;
     let mut judge = |page, error| if is_named(page) { Ok(()) } else { Err(error) };
-    copy_pages(pool, None, target, &mut judge, go_on)?;
+    copy_pages(pool, target, &mut judge, go_on)?;
     if let Some(tail) = tail {
-        let purpose = Purpose::Recovery { torn: tail.torn };
-        let mut all = Filter::default();
-        apply(target, &tail.files, tail.seed, &tail.start, &tail.end, purpose, &mut all)?;
+        settle(target, doubt)?;
+        take_in(target, tail)?;
     }
     finish(target, last_sequence)
+}
+
+/// Lays a tail over a copy. It is no pool before it is finished, so no table names what is written.
+fn take_in(target: &PoolFile, tail: &Tail) -> Result<()> {
+    let mut pages = DirtyPages::new(target, tail, BatchWriter::unnamed(), PAGES_BYTES_MAX);
+    lay_over(tail, &mut pages, &mut Err)?;
+    pages.finish().map(|_| ())
 }
 
 /// What is left to do when all pages and records are there.
@@ -114,7 +134,6 @@ fn finish(target: &PoolFile, sequence: u64) -> Result<u64> {
 /// what was written.
 fn copy_pages(
     pool: &PoolFile,
-    applied: Option<&Mutex<Applied>>,
     target: &PoolFile,
     judge: &mut dyn FnMut(u64, Error) -> Result<()>,
     go_on: &dyn Fn() -> Result<()>,
@@ -122,10 +141,11 @@ fn copy_pages(
     let mut piece = Piece::default();
     for base in [TABLE_BASE, 0] {
         let mut offset = base;
-        let mut applied = applied.map(Mutex::lock);
         loop {
             go_on()?;
-            // The pool may grow meanwhile: what is there now may be in no record that follows.
+            let no_writer = pool.hold_pages();
+            // The pool may grow meanwhile: what is there now may be in no record that follows. And it may
+            // be cut.
             let pages = pool.pages_backed();
             let end = match base {
                 TABLE_BASE => TABLE_BASE + (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES),
@@ -135,6 +155,7 @@ fn copy_pages(
                 break;
             }
             pool.read_piece(offset, end, &mut piece)?;
+            drop(no_writer);
             let mut judged = Ok(());
             pool.judge_piece(&piece, &mut |page, error| {
                 if judged.is_ok() {
@@ -142,11 +163,7 @@ fn copy_pages(
                 }
             });
             judged?;
-            let write = || write_piece(target, &piece, pages);
-            match &mut applied {
-                Some(applied) => MutexGuard::unlocked_fair(applied, write)?,
-                None => write()?,
-            }
+            write_piece(target, &piece, pages)?;
             offset += piece.bytes.len() as u64;
         }
     }

@@ -1,7 +1,9 @@
 //! Checkpoints: how far the pool file has taken the log.
 //!
-//! Purpose: the order of R1, in one place: log sync, apply, pool sync, durable position, and only
-//! then reuse of log files.
+//! Purpose: a checkpoint copies dirty pages out of memory and writes them to the pool: it reads neither
+//! the log nor the pool, but for checksums. The order of R1, in one place: log sync, pages, pool sync,
+//! durable position, and only then reuse of log files. Rules C1 to C9 and why recovery is right:
+//! docs/decisions/0107-checkpoint-from-the-image.md.
 //! Invariants: no step follows a failed one: every error here ends writing. A generation of the
 //! log starts durably before its first record (R4). Position 0 says that the pool holds
 //! everything: so a store that was closed has nothing to look for in its log.
@@ -9,21 +11,17 @@
 
 use std::sync::Arc;
 
-use adamant_wire::frame::log_seed;
 use adamant_wire::mutants::is_planted;
 
-use super::apply::{Purpose, apply};
+use super::batch::{BatchWriter, Copies};
 use super::chain::Cursor;
-use super::files::Used;
-use super::holds::{Filter, GivingUp, Holds, Kept};
+use super::holds::{GivingUp, Holds, Kept};
 use super::log::Log;
 use super::log_file::LogFile;
-use crate::error::{Error, Result};
-use crate::layout::Checkpoint;
+use super::source::PageSource;
+use crate::error::Result;
+use crate::layout::{Checkpoint, PAGE_BYTES};
 use crate::pool_file::PoolFile;
-
-/// Recovery where an applier was at work: what does not fit its checksum may be its doing.
-const TORN: Purpose = Purpose::Recovery { torn: true };
 
 /// What the pool file holds of the log.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +30,8 @@ pub(super) struct Applied {
     pub(super) number: u64,
     /// Generation of the log; until it is started, the highest one ever seen.
     pub(super) generation: u64,
-    /// After the last record in the pool; until the log is started, the highest ordinal ever seen.
+    /// Where the newest checkpoint began: all records before are in the pool. Until the log is started, the
+    /// highest ordinal ever seen.
     pub(super) cursor: Cursor,
     /// After the last record of which all that came before is in the pool, too, where something of later
     /// ones is held back.
@@ -42,7 +41,7 @@ pub(super) struct Applied {
     pub(super) is_durable: bool,
     /// Data pages that the file backs durably.
     pub(super) pages: u64,
-    /// Bytes appended when the newest checkpoint was made.
+    /// Bytes appended when the newest checkpoint began.
     pub(super) appended_bytes: u64,
     /// Bytes of data pages written.
     pub(super) pool_bytes: u64,
@@ -53,12 +52,25 @@ pub(super) struct Applied {
 pub(super) struct Asked<'a> {
     /// No record follows if nothing is left behind.
     pub(super) is_last: bool,
+    /// Whether the caller keeps all others from writing.
+    pub(super) is_alone: bool,
     /// Which holds are given up.
     pub(super) gives_up: GivingUp,
     /// Bytes of the log that they may keep.
     pub(super) held_bytes_max: u64,
-    /// Whether somebody waits.
-    pub(super) is_waited: &'a dyn Fn() -> bool,
+    /// Data pages, by number, that records have made free: zeros in the file, or holes.
+    pub(super) holes: &'a [(u64, u64)],
+}
+
+/// What a checkpoint works on.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) pool: &'a PoolFile,
+    pub(super) log: &'a Log,
+    pub(super) source: &'a dyn PageSource,
+    pub(super) holds: &'a Holds,
+    /// Is told of a checkpoint when it is durable, before any log file is used again.
+    pub(super) published: &'a dyn Fn(&Applied),
 }
 
 impl Applied {
@@ -124,128 +136,111 @@ impl Applied {
     }
 
     /// Takes what is appended by now to the pool, durably, and gives the log files back that nothing
-    /// needs any more; only a piece of it, up to where the log went on to another file, once
-    /// somebody waits for that. Not always: a page that is changed by several pieces is written to the
-    /// device once if they are synced together. What is held back is left out, unless it is given up.
-    /// Returns whether there was anything to do.
+    /// needs any more. What is held back stays out, unless it is given up. Returns whether there was
+    /// anything to do.
     ///
     /// # Errors
-    /// `Error::Poisoned`; `Error::Damaged` for a page or a record that is not what was written;
-    /// those of the medium. Any of them ends writing.
-    pub(super) fn checkpoint(
-        &mut self,
-        pool: &PoolFile,
-        log: &Log,
-        holds: &Holds,
-        asked: Asked<'_>,
-    ) -> Result<bool> {
+    /// `Error::Poisoned`; those of the medium. Any of them ends writing (R1).
+    pub(super) fn checkpoint(&mut self, to: Target<'_>, asked: Asked<'_>) -> Result<bool> {
+        let Target { log, source, holds, .. } = to;
         log.poison.check()?;
-        let Asked { is_last, is_waited, .. } = asked;
-        let last = log.stats().last;
-        if last == self.cursor.sequence && !is_last {
-            return self.checkpoint_held(pool, log, holds, asked);
+        let stats = log.stats();
+        let bytes_max = asked.held_bytes_max;
+        let has_given_up =
+            holds.give_up(asked.gives_up, stats.durable, log.appended_bytes(), bytes_max);
+        let has_news = stats.last > self.cursor.sequence || !asked.holes.is_empty();
+        let place = |kept: Option<Kept>| kept.map(|kept| kept.cursor.sequence);
+        let moves = place(self.held) != place(holds.oldest(stats.durable));
+        if has_news || has_given_up || moves || asked.is_last {
+            self.pass(to, asked).map_err(|error| log.poison.set(error))?;
+            return Ok(true);
         }
-        let (end, mut appended_bytes) = log.next_stop(self.cursor.sequence);
-        if is_planted("R1.applies-before-the-log-is-durable") {
-            log.write(end.sequence)?;
-        } else {
-            log.sync(end.sequence)?;
-        }
-        let mut go_on = |sequence| {
-            if sequence >= last || is_waited() {
-                return Ok(None);
+        // What was stored to and is in no record has been undone, or is nobody's.
+        source.hold(asked.is_alone, &mut || {
+            if log.end().sequence == self.cursor.sequence
+                && log.poison.check().is_ok()
+                && let Some(epoch) = source.end_epoch()
+            {
+                source.note_covered(epoch);
             }
-            let (stop, bytes) = log.next_stop(sequence);
-            log.sync(stop.sequence)?;
-            appended_bytes = bytes;
-            Ok(Some((stop, log.files.in_use())))
-        };
-        let (seed, files) = (log_seed(pool.uuid(), self.generation), log.files.in_use());
-        let purpose = Purpose::Checkpoint;
-        let applied = self.replay(pool, (files, seed), end, purpose, Some(holds), &mut go_on);
-        self.appended_bytes = appended_bytes;
-        let applied = applied.and_then(|()| self.give_up(pool, log, holds, asked).map(|_| ()));
-        let made = applied.and_then(|()| self.give_back(pool, log, holds, is_last));
-        made.map_err(|error| log.poison.set(error))?;
-        Ok(true)
-    }
-
-    /// A checkpoint that has no record to apply: only what is held back, if that is given up or need not
-    /// be any more. Returns whether there was anything to do.
-    fn checkpoint_held(
-        &mut self,
-        pool: &PoolFile,
-        log: &Log,
-        holds: &Holds,
-        asked: Asked<'_>,
-    ) -> Result<bool> {
-        let place = |kept: Option<Kept>| kept.map(|kept| kept.cursor);
-        let made = self.give_up(pool, log, holds, asked).and_then(|has_given_up| {
-            let oldest = holds.oldest(log.stats().durable);
-            let moves = has_given_up || place(self.held) != place(oldest);
-            if moves {
-                self.give_back(pool, log, holds, false)?;
-            }
-            Ok(moves)
         });
-        made.map_err(|error| log.poison.set(error))
+        Ok(false)
     }
 
-    /// Takes what was held back of holds that are given up to the pool, and syncs it. Nobody reads the
-    /// pages in the file meanwhile: memory keeps its own. Returns whether there was any.
-    fn give_up(
-        &mut self,
-        pool: &PoolFile,
-        log: &Log,
-        holds: &Holds,
-        asked: Asked<'_>,
-    ) -> Result<bool> {
-        let durable = log.stats().durable;
-        let which = if asked.is_last { GivingUp::All } else { asked.gives_up };
-        let given_up = holds.to_give_up(which, durable, self.appended_bytes, asked.held_bytes_max);
-        let Some((mut filter, start)) = given_up else { return Ok(false) };
-        // As in `replay`: recovery begins before all that is written here. What the last records made it
-        // hold back was not published yet.
-        self.held = holds.oldest(durable);
-        self.publish(pool, durable, true)?;
-        let (seed, files) = (log_seed(pool.uuid(), self.generation), log.files.in_use());
-        let (end, purpose) = (self.cursor, Purpose::Checkpoint);
-        let applied = apply(pool, &files, seed, &start, &end, purpose, &mut filter);
-        self.judge(pool, durable, purpose, &applied)?;
-        self.pool_bytes += applied?;
-        pool.file().sync()?;
-        holds.end(&filter);
-        Ok(true)
-    }
-
-    /// Looks for damage that an applier has met. What was written until then is whole, so what is judged
-    /// again next time is, too: else the damage would pass for a torn page and get a checksum of its own.
-    fn judge(
-        &mut self,
-        pool: &PoolFile,
-        durable: u64,
-        purpose: Purpose,
-        applied: &Result<u64>,
-    ) -> Result<()> {
-        let is_left = is_planted("R7.damage-is-taken-for-a-torn-page");
-        if let (Err(Error::Damaged { .. }), true) = (applied, purpose != TORN && !is_left) {
-            pool.file().sync()?;
-            self.publish(pool, durable, false)?;
+    /// Copies dirty pages, from the first to the last, and writes them in batches.
+    fn pass(&mut self, to: Target<'_>, asked: Asked<'_>) -> Result<()> {
+        let Target { pool, log, source, .. } = to;
+        let before = Kept { cursor: self.cursor, appended_bytes: self.appended_bytes };
+        let mut begin = None;
+        source.hold(asked.is_alone, &mut || {
+            begin = Some((log.end(), log.appended_bytes(), source.end_epoch()));
+        });
+        let Some((begin, appended_bytes, epoch)) = begin else { return Ok(()) };
+        // After each hold: who had the turn before may have ended writing with memory that the log does
+        // not say (C2), and what it appended may be durable.
+        let check = || match is_planted("C2.a-checkpoint-follows-what-ended-writing") {
+            true => Ok(()),
+            false => log.poison.check(),
+        };
+        check()?;
+        let mut writer = BatchWriter::new(self.number + 1, 0);
+        let (mut copies, mut next) = (Copies::default(), Some(0));
+        let (mut last, mut held) = (begin.sequence, None);
+        while next.is_some() {
+            copies.clear();
+            while let Some(page) = next.filter(|_| !copies.is_full()) {
+                let mut copied = Ok(None);
+                source.hold(asked.is_alone, &mut || {
+                    let held_end = |page| to.holds.hold_back(page, before);
+                    copied = source.copy(page, epoch, &mut copies, &held_end);
+                    // Of what was left out, too: it was free by then (C4).
+                    last = log.stats().last;
+                    // Here: what is freed later is forgotten, and its free may not be durable.
+                    held = to.holds.oldest(last);
+                });
+                check()?;
+                next = copied?;
+            }
+            let batch = copies.batch();
+            if !batch.is_empty() {
+                if is_planted("R1.applies-before-the-log-is-durable") {
+                    log.write(last)?;
+                } else {
+                    log.sync(last)?;
+                }
+                writer.write(pool, &batch, last)?;
+                self.pool_bytes += batch.len() as u64 * PAGE_BYTES;
+            }
         }
+        if !is_planted("C4.what-is-left-out-waits-for-nothing") {
+            log.sync(last)?;
+        }
+        for &(start, end) in asked.holes {
+            let _no_reader = pool.hold_pages();
+            pool.clear(start, end - start)?;
+        }
+        // The pool may grow meanwhile: what is backed now is durable after the sync.
+        let pages = pool.pages_backed();
+        if !is_planted("R1.position-before-the-pool-is-durable") {
+            pool.file().sync()?;
+        }
+        self.pages = pages;
+        self.cursor = if is_planted("C9.publishes-the-end") { log.end() } else { begin };
+        self.appended_bytes = appended_bytes;
+        self.held = held;
+        self.give_back(to, asked.is_last)?;
+        epoch.into_iter().for_each(|epoch| source.note_covered(epoch));
         Ok(())
     }
 
-    /// Says durably how far the pool is, and only then gives log files back.
-    fn give_back(
-        &mut self,
-        pool: &PoolFile,
-        log: &Log,
-        holds: &Holds,
-        is_last: bool,
-    ) -> Result<()> {
+    /// Says durably how far the pool is, and only then gives log files back (C9).
+    fn give_back(&mut self, to: Target<'_>, is_last: bool) -> Result<()> {
+        let Target { pool, log, published, .. } = to;
+        #[cfg(test)]
+        if to.holds.meanwhile() {
+            self.held = to.holds.oldest(log.stats().durable);
+        }
         let durable = log.stats().durable;
-        self.held = holds.oldest(durable);
-        holds.settle(durable, self.cursor.sequence);
         if is_last {
             debug_assert!(self.held.is_none(), "all holds were given up");
             debug_assert_eq!(self.cursor.sequence, log.stats().last, "nothing is left behind");
@@ -257,59 +252,8 @@ impl Applied {
             return self.publish(pool, durable, false);
         }
         self.publish(pool, durable, false)?;
+        // Before: a copy of the pool begins where this one says, and has the files be held first.
+        published(self);
         log.files.recycle(free_below)
-    }
-
-    /// Applies the records up to `end`, all of which are durable, then those up to where `go_on` says,
-    /// who gets the last sequence number so far, and syncs the pool. Nothing to apply costs nothing.
-    ///
-    /// Before the first page changes, a checkpoint says so durably, and one behind it takes that
-    /// back: so recovery can tell pages that a crash tore from pages that are damaged, and judges
-    /// all it lays changes over unless an applier was at work (R7). Costs one sync a checkpoint.
-    ///
-    /// # Errors
-    /// As `apply`.
-    pub(super) fn replay(
-        &mut self,
-        pool: &PoolFile,
-        (mut files, seed): (Vec<Used>, u32),
-        mut end: Cursor,
-        purpose: Purpose,
-        holds: Option<&Holds>,
-        go_on: &mut dyn FnMut(u64) -> Result<Option<(Cursor, Vec<Used>)>>,
-    ) -> Result<()> {
-        if end.sequence > self.cursor.sequence {
-            self.publish(pool, end.sequence, true)?;
-            let mut start = self.cursor;
-            let applied = loop {
-                // Who holds an extent says so before a record names it: after `end` was found.
-                let mut filter = holds.map_or_else(Filter::default, Holds::to_hold_back);
-                let applied = apply(pool, &files, seed, &start, &end, purpose, &mut filter);
-                if let Some(holds) = holds {
-                    holds.note(&filter, self.appended_bytes);
-                }
-                self.pool_bytes += *applied.as_ref().unwrap_or(&0);
-                if applied.is_err() {
-                    break applied;
-                }
-                let Some(next) = go_on(end.sequence)? else { break applied };
-                start = end;
-                (end, files) = next;
-            };
-            self.judge(pool, end.sequence, purpose, &applied)?;
-            applied?;
-            if purpose != Purpose::Checkpoint {
-                // What was allocated but not written is named by no record.
-                pool.grow(pool.pages_allocated()?)?;
-            }
-            // The pool may grow meanwhile: what is backed now is durable after the sync.
-            let pages = pool.pages_backed();
-            if !is_planted("R1.position-before-the-pool-is-durable") {
-                pool.file().sync()?;
-            }
-            self.pages = pages;
-        }
-        self.cursor = end;
-        Ok(())
     }
 }

@@ -50,7 +50,7 @@ fn create_named(
     let mut uuid = [0; 16];
     directory.random(&mut uuid)?;
     remove_abandoned(log_directory.as_ref())?;
-    let files = Files::new(log_directory, options.log_bytes_max, Vec::new())?;
+    let files = Files::new(log_directory, options.log_bytes_max, Vec::new());
     files.prepare_first()?;
     remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
     let file = directory.create(POOL_NEW_NAME)?;

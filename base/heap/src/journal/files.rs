@@ -81,15 +81,12 @@ pub(super) struct Files {
 
 impl Files {
     /// All files spare, that of the newest header first. Those that this code did not make ready
-    /// are left alone, those that are too many are removed.
-    ///
-    /// # Errors
-    /// Those of the medium.
+    /// are left alone. Those that are too many are not removed before a checkpoint is durable.
     pub(super) fn new(
         directory: Arc<dyn Directory>,
         bytes_max: u64,
         files: Vec<Arc<LogFile>>,
-    ) -> Result<Self> {
+    ) -> Self {
         let number_newest = files.first().map_or(0, |file| file.number);
         let mut state = State { number_newest, ..State::default() };
         for file in files {
@@ -102,9 +99,7 @@ impl Files {
         }
         let bytes_max = bytes_max.max(LOG_BYTES_MIN);
         let preparing = Mutex::new(());
-        let files = Self { directory, bytes_max, preparing, state: Mutex::new(state) };
-        files.trim()?;
-        Ok(files)
+        Self { directory, bytes_max, preparing, state: Mutex::new(state) }
     }
 
     /// Whether they are memory.
@@ -227,11 +222,6 @@ impl Files {
         let mut state = self.state.lock();
         state.number_newest = used.file.number;
         state.used.push_back(used);
-    }
-
-    /// All files in use, by ordinal.
-    pub(super) fn in_use(&self) -> Vec<Used> {
-        self.state.lock().used.iter().cloned().collect()
     }
 
     /// Gives back the files before `ordinal`: their records are in the pool, durably.

@@ -3,20 +3,23 @@
 //! Purpose: what transactions call: append, finish, checkpoint, grow; and the background threads.
 //! Invariants: see the modules below. The log is started (R4) by the first call that wants to
 //! write, so a store that is only read is not changed.
-//! Thread safety: any thread. Locks, in this order: `Log`'s `appending`, `applied`, then those of
-//! `Log`. No lock of the heap is taken from here.
+//! Thread safety: any thread. Locks, in this order: `applied` (the checkpoint lock), then those that
+//! the source of pages takes in a hold, then those of `Log`. Nobody who has one of the second kind waits
+//! for the first (C8): an append takes another log file instead. The first call that writes takes
+//! `appending` and then `applied`, before any checkpoint can be made.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use adamant_medium::fork::ForkGuard;
 use adamant_medium::storage::Directory;
+use adamant_wire::mutants::is_planted;
 use parking_lot::{Mutex, MutexGuard};
 use tracing::{Level, debug, enabled};
 
 use super::backup::{Source, back_up};
-use super::checkpoint::{Applied, Asked};
+use super::checkpoint::{Applied, Asked, Target};
 use super::files::{Files, GivenLog};
 use super::holds::{GivingUp, Holds};
 use super::log::Log;
@@ -24,6 +27,7 @@ use super::log_file::remove_if_there;
 use super::options::JournalOptions;
 use super::record::RecordBuilder;
 use super::recover::{Recovered, Recovery, recover};
+use super::source::PageSource;
 use super::stats::JournalStats;
 use super::worker::{Signal, Worker};
 use crate::durability::Durability;
@@ -45,9 +49,15 @@ pub(crate) struct Journal {
     fork: ForkGuard,
 }
 
+/// The right to make checkpoints: nobody else makes one.
+#[derive(Debug)]
+pub(crate) struct Checkpoints<'j>(MutexGuard<'j, Applied>);
+
 #[derive(Debug)]
 struct Shared {
     directory: Arc<dyn Directory>,
+    /// Where checkpoints get their pages from.
+    source: OnceLock<Arc<dyn PageSource>>,
     pool: PoolFile,
     log: Log,
     options: JournalOptions,
@@ -55,11 +65,9 @@ struct Shared {
     /// What `applied` was after the last checkpoint, for those who must not wait for the next.
     applied_last: Mutex<Applied>,
     applied_bytes: AtomicU64,
-    /// Bytes of the log that are kept for what the applier holds back.
+    /// Bytes of the log that are kept for what checkpoints hold back.
     held_bytes: AtomicU64,
     holds: Arc<Holds>,
-    /// Callers that cannot go on before log files are given back.
-    waiting: AtomicU64,
     started: AtomicBool,
     checkpoint_wanted: Arc<Signal>,
     file_wanted: Arc<Signal>,
@@ -78,12 +86,18 @@ impl Journal {
     ) -> Result<(Self, Recovery)> {
         let pool = PoolFile::open_in(directory.as_ref())?;
         let log_directory = directory.subdirectory(LOG_NAME)?;
-        let Recovered { applied, files, recovery } = recover(&pool, log_directory.as_ref())?;
+        let bytes_max = options.recovery_bytes_max;
+        let Recovered { applied, files, recovery } =
+            recover(&pool, log_directory.as_ref(), bytes_max)?;
         remove_if_there(directory.as_ref(), POOL_NEW_NAME)?;
-        let files = Files::new(log_directory, options.log_bytes_max, files)?;
+        let files = Files::new(log_directory, options.log_bytes_max, files);
+        if applied.is_durable || is_planted("R4.trims-beside-a-checkpoint-in-the-cache") {
+            files.trim()?;
+        }
         let log = Log::new(*pool.uuid(), files, applied.cursor.sequence);
         let shared = Arc::new(Shared {
             directory: Arc::clone(directory),
+            source: OnceLock::new(),
             pool,
             log,
             options,
@@ -92,7 +106,6 @@ impl Journal {
             applied_bytes: AtomicU64::new(0),
             held_bytes: AtomicU64::new(0),
             holds: Arc::default(),
-            waiting: AtomicU64::new(0),
             started: AtomicBool::new(false),
             checkpoint_wanted: Arc::default(),
             file_wanted: Arc::default(),
@@ -102,8 +115,14 @@ impl Journal {
         Ok((Self { shared, workers: Mutex::new(workers), fork: ForkGuard::new()? }, recovery))
     }
 
-    /// Waits until a small record finds room, which may take a piece of a checkpoint. To be called before
-    /// the writer's lock is taken, so that nobody waits behind it.
+    /// Has checkpoints get their pages from there. To be called once, before the first append.
+    pub(crate) fn set_source(&self, source: Arc<dyn PageSource>) {
+        let is_first = self.shared.source.set(source).is_ok();
+        debug_assert!(is_first, "pages have one source");
+    }
+
+    /// Waits until a small record finds room, which may take a checkpoint. To be called before any lock
+    /// of the heap is taken (C8).
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium.
@@ -119,22 +138,28 @@ impl Journal {
                 Err(error) if !error.is_out_of_space() => return Err(error),
                 Ok(false) | Err(_) => {}
             }
-            if !shared.make_room(|| shared.log.has_free(READY_BYTES))? {
+            if !shared.make_room()? {
                 return Ok(());
             }
         }
     }
 
     /// Appends a record and returns its sequence number. It is not durable, nor with the system,
-    /// before `finish`. O(record).
+    /// before `finish`. The pages that it names are dirty from then on; the caller keeps checkpoints from
+    /// being made until memory shows it (C1, C2). Waits for none: the log takes another file, beyond its
+    /// limit if it must. O(record).
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium, out of space among them. Then nothing was appended.
     pub(crate) fn append(&self, record: &RecordBuilder) -> Result<u64> {
         let shared = &self.shared;
         shared.start()?;
-        let make_room = || shared.make_room(|| false);
-        let (sequence, switched) = shared.log.append(record, &make_room)?;
+        let named = || {
+            if let Some(source) = shared.source.get() {
+                source.note_named(record);
+            }
+        };
+        let (sequence, switched) = shared.log.append(record, &named)?;
         if shared.options.background {
             let used = shared.used_bytes();
             let held = shared.held_bytes.load(Ordering::Acquire);
@@ -206,13 +231,13 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::give_back_log`] and [`Journal::keep_log`].
-    pub(crate) fn give_log_back(&self, kept_bytes: u64) -> Result<u64> {
+    pub(crate) fn give_log_back(&self, held: &mut Checkpoints<'_>, kept_bytes: u64) -> Result<u64> {
         let log = &self.shared.log;
         log.poison.check()?;
         let before = log.files.bytes();
         log.files.give_space_back(kept_bytes)?;
         if log.files.would_be_smaller_anew(kept_bytes) {
-            drop(self.give_back_log()?);
+            drop(self.give_back_log(held)?);
             log.files.keep(kept_bytes)?;
         }
         Ok(before.saturating_sub(log.files.bytes()))
@@ -231,17 +256,15 @@ impl Journal {
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium. The pool may be as long as it was then.
-    pub(crate) fn truncate(&self, pages: u64) -> Result<()> {
-        let shared = &self.shared;
-        shared.start()?;
-        let mut applied = shared.applied.lock();
+    pub(crate) fn truncate(&self, held: &mut Checkpoints<'_>, pages: u64) -> Result<()> {
+        let (shared, applied) = (&self.shared, &mut held.0);
         applied.pages = applied.pages.min(pages);
         // In both slots: a file that is shorter than a valid one says has been cut by somebody.
         for _ in 0..CHECKPOINT_OFFSETS.len() {
             let published = applied.publish(&shared.pool, shared.log.stats().durable, false);
             published.map_err(|error| shared.log.poison.set(error))?;
         }
-        *shared.applied_last.lock() = *applied;
+        *shared.applied_last.lock() = **applied;
         shared.pool.truncate(pages)
     }
 
@@ -263,8 +286,7 @@ impl Journal {
     /// # Errors
     /// Those of the medium.
     pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(Error)) -> Result<u64> {
-        let no_checkpoint = || self.shared.applied.lock();
-        self.shared.pool.verify(no_checkpoint, &mut |_, error| on_damage(error))
+        self.shared.pool.verify(&mut |_, error| on_damage(error))
     }
 
     /// Makes an empty file a pool that holds what this one does, as of some record after the call.
@@ -276,17 +298,17 @@ impl Journal {
     pub(crate) fn back_up(&self, target: &PoolFile, go_on: &dyn Fn() -> Result<()>) -> Result<u64> {
         let shared = &self.shared;
         shared.start()?;
-        let Shared { pool, log, applied, .. } = &**shared;
-        back_up(Source { pool, log, applied }, target, go_on)
+        let Shared { pool, log, applied_last, .. } = &**shared;
+        back_up(Source { pool, log, applied_last }, target, go_on)
     }
 
     /// Takes everything appended before the call to the pool file, durably (R1), but for what is held
     /// back.
     ///
     /// # Errors
-    /// `Error::Poisoned`, `Error::Damaged`; those of the medium, which poison.
+    /// `Error::Poisoned`; those of the medium, which poison.
     pub(crate) fn checkpoint(&self) -> Result<()> {
-        self.shared.checkpoint(&mut self.shared.applied.lock(), GivingUp::Beyond)
+        self.shared.checkpoint(&mut self.shared.applied.lock(), GivingUp::Beyond).map(|_| ())
     }
 
     /// The same, of all that is held back, too: it is not held any more.
@@ -294,7 +316,31 @@ impl Journal {
     /// # Errors
     /// As [`Journal::checkpoint`].
     pub(crate) fn checkpoint_held(&self) -> Result<()> {
-        self.shared.checkpoint(&mut self.shared.applied.lock(), GivingUp::All)
+        self.shared.checkpoint(&mut self.shared.applied.lock(), GivingUp::All).map(|_| ())
+    }
+
+    /// Waits for the checkpoint that is being made, and keeps others from making one. To be called
+    /// before any lock of the heap is taken (C8).
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium.
+    pub(crate) fn hold_checkpoints(&self) -> Result<Checkpoints<'_>> {
+        self.shared.start()?;
+        Ok(Checkpoints(self.shared.applied.lock()))
+    }
+
+    /// As [`Journal::checkpoint_held`], by who keeps all others from writing. Data pages that records
+    /// have made free, by number, become zeros in the file, or holes.
+    ///
+    /// # Errors
+    /// As [`Journal::checkpoint`].
+    pub(crate) fn checkpoint_alone(
+        &self,
+        held: &mut Checkpoints<'_>,
+        holes: &[(u64, u64)],
+    ) -> Result<()> {
+        let asked = Asked { is_alone: true, holes, ..self.shared.asked(GivingUp::All) };
+        self.shared.take_to_pool(&mut held.0, asked).map(|_| ())
     }
 
     /// Has the log as large as what may be asked of it by [`Journal::give_back_log`], as far as its
@@ -310,26 +356,25 @@ impl Journal {
     /// Takes the whole log to the pool and gives the room of its files back to the file system, but
     /// for as many as a log needs at least: it begins anew, as one that was closed and opened
     /// again. It stays so small, unless a record needs more, until what this returns is dropped. To
-    /// be called by who keeps others from writing to what is held back.
+    /// be called by who keeps all others from writing.
     ///
     /// # Errors
     /// As `close`, and as the first call that writes.
-    pub(crate) fn give_back_log(&self) -> Result<GivenLog<'_>> {
-        let shared = &self.shared;
-        shared.start()?;
+    pub(crate) fn give_back_log(&self, held: &mut Checkpoints<'_>) -> Result<GivenLog<'_>> {
+        let (shared, applied) = (&self.shared, &mut held.0);
         let _no_append = shared.log.hold_appends()?;
-        let mut applied = shared.applied.lock();
-        shared.take_to_pool(&mut applied, true, GivingUp::All)?;
+        let asked = Asked { is_last: true, is_alone: true, ..shared.asked(GivingUp::All) };
+        shared.take_to_pool(applied, asked)?;
         let given = shared.log.files.give_up();
         // Whether or not all of them could be removed, no file is in use now.
         applied.start(&shared.pool, &shared.log)?;
-        *shared.applied_last.lock() = *applied;
+        *shared.applied_last.lock() = **applied;
         // The header that was the newest is not any more, durably.
         shared.log.files.trim()?;
         given
     }
 
-    /// The extents whose bytes the applier holds back.
+    /// The extents whose bytes checkpoints hold back.
     pub(crate) fn holds(&self) -> &Arc<Holds> {
         &self.shared.holds
     }
@@ -382,7 +427,8 @@ impl Journal {
         if !was_open || !shared.started.load(Ordering::Acquire) {
             return shared.log.poison.check();
         }
-        shared.take_to_pool(&mut shared.applied.lock(), true, GivingUp::All).map(|_| ())
+        let asked = Asked { is_last: true, ..shared.asked(GivingUp::All) };
+        shared.take_to_pool(&mut shared.applied.lock(), asked).map(|_| ())
     }
 }
 
@@ -417,57 +463,51 @@ impl Shared {
             applied.start(&self.pool, &self.log)?;
             *self.applied_last.lock() = *applied;
             self.started.store(true, Ordering::Release);
+            // Not before: where the newest checkpoint is in the cache alone, the one before it may need them.
+            self.log.files.trim()?;
         }
         Ok(())
     }
 
-    /// Takes everything appended before the call to the pool. Between two pieces whoever waits for
-    /// one of them has its turn.
-    fn checkpoint(&self, applied: &mut MutexGuard<'_, Applied>, gives_up: GivingUp) -> Result<()> {
-        let last = self.log.stats().last;
-        while self.checkpoint_piece(applied, gives_up)? && applied.cursor.sequence < last {
-            MutexGuard::bump(applied);
-        }
-        Ok(())
+    /// What is asked of most checkpoints.
+    fn asked(&self, gives_up: GivingUp) -> Asked<'static> {
+        let held_bytes_max = self.options.held_bytes_max.min(self.log.files.bytes_max() / 2);
+        Asked { is_last: false, is_alone: false, gives_up, held_bytes_max, holes: &[] }
     }
 
-    /// Waits for a piece of a checkpoint, or makes one; false if that gave nothing, or if `is_made`
-    /// found meanwhile that none is needed. What is held back is given up when nothing else is left.
-    fn make_room(&self, is_made: impl Fn() -> bool) -> Result<bool> {
-        self.waiting.fetch_add(1, Ordering::AcqRel);
-        debug!(target: events::LOG, "a commit waits for space in the log");
-        let mut applied = self.applied.lock();
-        let mut made = Ok(false);
-        for gives_up in [GivingUp::Beyond, GivingUp::Oldest] {
-            if matches!(made, Ok(false)) && !is_made() {
-                made = self.checkpoint_piece(&mut applied, gives_up);
-            }
-        }
-        self.waiting.fetch_sub(1, Ordering::AcqRel);
-        made
-    }
-
-    /// Takes the log to the pool, only a piece of it if somebody waits; false if there was none.
-    fn checkpoint_piece(&self, applied: &mut Applied, gives_up: GivingUp) -> Result<bool> {
+    /// Takes everything appended before the call to the pool; false if there was nothing.
+    fn checkpoint(&self, applied: &mut Applied, gives_up: GivingUp) -> Result<bool> {
         self.log.poison.check()?;
         if !self.started.load(Ordering::Acquire) || self.log.is_closed() {
             return Ok(false);
         }
-        self.take_to_pool(applied, false, gives_up)
+        self.take_to_pool(applied, self.asked(gives_up))
     }
 
-    fn take_to_pool(
-        &self,
-        applied: &mut Applied,
-        is_last: bool,
-        gives_up: GivingUp,
-    ) -> Result<bool> {
-        let is_waited = || !is_last && self.waiting.load(Ordering::Acquire) > 0;
+    /// Waits for a checkpoint, or makes one; false if that gave no room. What is held back is given up
+    /// when nothing else is left.
+    fn make_room(&self) -> Result<bool> {
+        debug!(target: events::LOG, "a commit waits for space in the log");
+        let mut applied = self.applied.lock();
+        for gives_up in [GivingUp::Beyond, GivingUp::Oldest] {
+            if self.log.has_free(READY_BYTES) || self.checkpoint(&mut applied, gives_up)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn take_to_pool(&self, applied: &mut Applied, asked: Asked<'_>) -> Result<bool> {
+        let Some(source) = self.source.get() else {
+            debug_assert!(false, "the source of pages is set before anything is appended");
+            return Ok(false);
+        };
         let start = enabled!(target: events::CHECKPOINT, Level::DEBUG).then(Instant::now);
         let before = *applied;
-        let held_bytes_max = self.options.held_bytes_max.min(self.log.files.bytes_max() / 2);
-        let asked = Asked { is_last, gives_up, held_bytes_max, is_waited: &is_waited };
-        let is_more = applied.checkpoint(&self.pool, &self.log, &self.holds, asked)?;
+        let Self { pool, log, holds, .. } = self;
+        let published = &|applied: &Applied| *self.applied_last.lock() = *applied;
+        let is_more =
+            applied.checkpoint(Target { pool, log, source: &**source, holds, published }, asked)?;
         if let (true, Some(start)) = (is_more, start) {
             debug!(
                 target: events::CHECKPOINT,
@@ -492,15 +532,15 @@ impl Shared {
 /// The threads of a journal, which start when there is work. What they fail at poisons, or is met
 /// again by the next caller.
 fn make_workers(shared: &Arc<Shared>) -> Vec<Worker> {
-    let applier = Arc::clone(shared);
+    let checkpointer = Arc::clone(shared);
     let preparer = Arc::clone(shared);
     let flusher = Arc::clone(shared);
     let deferred_max = Duration::from_millis(shared.options.deferred_ms_max);
     vec![
-        Worker::when_raised("adamant-applier", &shared.checkpoint_wanted, move |signal| {
+        Worker::when_raised("adamant-checkpoint", &shared.checkpoint_wanted, move |signal| {
             while signal.wait() {
                 signal.lower();
-                let _ = applier.checkpoint(&mut applier.applied.lock(), GivingUp::Beyond);
+                let _ = checkpointer.checkpoint(&mut checkpointer.applied.lock(), GivingUp::Beyond);
             }
         }),
         Worker::when_raised("adamant-files", &shared.file_wanted, move |signal| {

@@ -24,16 +24,14 @@ use adamant_wire::mutants::is_planted;
 
 use super::chain::{ChainReader, Cursor, Step};
 use super::files::Used;
-use super::layout::LOG_HEAD_BYTES;
+use super::layout::{LOG_FORMAT_VERSION, LOG_HEAD_BYTES};
 use super::log_file::{self, LogFile};
 use super::scan::{Scan, missing};
-use super::tail::{Tail, start_of};
+use super::table;
+use super::tail::{OnFinding, Tail, start_of};
 use crate::error::{Error, Result};
 use crate::layout::{CHECKPOINT_OFFSETS, Checkpoint};
 use crate::pool_file::PoolFile;
-
-/// Who is told of what does not fit, and whether it ends there.
-pub(crate) type OnFinding<'a> = &'a mut dyn FnMut(Error) -> Result<()>;
 
 /// What the files say together.
 #[derive(Debug)]
@@ -48,10 +46,13 @@ pub(crate) struct Judged {
     /// The highest that any header, or the checkpoint, names.
     pub(super) generation: u64,
     pub(super) ordinal: u64,
+    /// Whether a header of the log is of a format that knows no tables of doubt.
+    pub(super) is_old: bool,
 }
 
 /// A log file with a header of this pool.
 struct Headed {
+    version: u32,
     generation: u64,
     used: Used,
 }
@@ -79,6 +80,7 @@ pub(crate) fn judge(
         tails: Vec::new(),
         generation: last.map_or(0, |headed| headed.generation).max(checkpoint.0),
         ordinal: ordinals.fold(checkpoint.1, u64::max),
+        is_old: headed.iter().any(|headed| headed.version < LOG_FORMAT_VERSION),
         files: headed.iter().rev().map(|headed| Arc::clone(&headed.used.file)).collect(),
     };
     judged.files.extend(headless.iter().cloned());
@@ -117,7 +119,8 @@ fn headed_files(
             Ok(Some(header)) => {
                 let (ordinal, previous) = (header.ordinal.get(), header.previous.get());
                 let used = Used { ordinal, previous, file };
-                headed.push(Headed { generation: header.generation.get(), used });
+                let (version, generation) = (header.version.get(), header.generation.get());
+                headed.push(Headed { version, generation, used });
             }
             Ok(None) => headless.push(file),
             Err(error @ Error::Medium(_)) => return Err(error),
@@ -146,7 +149,8 @@ impl Known<'_> {
         on_finding: OnFinding<'_>,
     ) -> Result<Option<Tail>> {
         let seed = log_seed(self.pool.uuid(), newest.generation.get());
-        let (start, durable) = (start_of(newest), newest.durable.get());
+        let named = table::durable(self.pool, newest.number.get())?;
+        let (start, durable) = (start_of(newest), newest.durable.get().max(named));
         let last = start.sequence;
         let file = files.iter().find(|used| used.ordinal == start.ordinal).cloned();
         let mut known = durable;

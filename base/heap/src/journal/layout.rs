@@ -5,6 +5,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// First bytes of every log file in use.
 pub(super) const LOG_MAGIC: [u8; 8] = *b"ADAMLOG\x01";
+/// The format that this code writes: the pool beside it may have tables of doubt.
+pub(super) const LOG_FORMAT_VERSION: u32 = 2;
+/// The oldest format that it reads: beside it a checkpoint alone said what may be torn.
+pub(super) const LOG_FORMAT_VERSION_MIN: u32 = 1;
 /// Bytes of a log file before its first frame: one sector, which a disk writes whole or not.
 pub(super) const LOG_HEAD_BYTES: u64 = 512;
 /// Bytes of the smallest log file.

@@ -8,7 +8,6 @@
 //! append or a start for all of it), `writer` (while bytes go to the system), `tail` (short),
 //! the state of `files`; `group` is held alone.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -84,17 +83,13 @@ struct Tail {
     file: Option<Arc<LogFile>>,
     cursor: Cursor,
     pending: Pending,
-    /// Ends of the records that went on to another file, with the bytes appended by then: where a
-    /// checkpoint may stop to give files back. As many as there are files in use at most.
-    stops: VecDeque<(Cursor, u64)>,
 }
 
 impl Log {
     /// A log that is not started: nothing can be appended. `sequence` was the last record.
     pub(super) fn new(uuid: [u8; 16], files: Files, sequence: u64) -> Self {
         let cursor = Cursor { ordinal: 0, position: 0, previous: 0, sequence };
-        let (pending, stops) = (Pending::default(), VecDeque::new());
-        let tail = Tail { seed: 0, generation: 0, file: None, cursor, pending, stops };
+        let tail = Tail { seed: 0, generation: 0, file: None, cursor, pending: Pending::default() };
         Self {
             uuid,
             is_direct: files.are_direct(),
@@ -164,18 +159,13 @@ impl Log {
         Ok(tail.cursor)
     }
 
-    /// Appends a record; returns its sequence number, and whether it went on to another log file.
-    /// While no log file is free and none may be
-    /// added, `make_room` is called: a piece of a checkpoint, false when there is none left. Then
-    /// the record may have files beyond the limit.
+    /// Appends a record; returns its sequence number, and whether it went on to another log file. Where
+    /// none is free and the limit is reached, it takes one beyond: whoever appends has locks that a
+    /// checkpoint needs (C8). `named` is called when the record is there, before anybody can see that.
     ///
     /// # Errors
     /// `Error::Poisoned`; those of the medium, out of space among them. Then nothing was appended.
-    pub(super) fn append(
-        &self,
-        record: &RecordBuilder,
-        make_room: &dyn Fn() -> Result<bool>,
-    ) -> Result<(u64, bool)> {
+    pub(super) fn append(&self, record: &RecordBuilder, named: &dyn Fn()) -> Result<(u64, bool)> {
         let mut appending = self.hold_appends()?;
         {
             // Nearly every record is one frame, for which there is room in the file.
@@ -185,34 +175,39 @@ impl Log {
                 .map(|bytes| frame::frame_bytes(COMMIT_HEAD_BYTES_MAX + bytes) as u64);
             if bytes.is_some_and(|bytes| bytes <= tail.free_bytes()) {
                 let sequence = self.encode(&mut tail, record, &mut appending, |_| Ok(0))?;
+                named();
                 self.write_directly(&mut tail);
                 return Ok((sequence, false));
             }
         }
-        let mut has_made_room = false;
         while !self.plan(record, &mut appending.planned) {
-            match self.files.prepare(has_made_room) {
-                Ok(true) => continue,
-                Err(error) if !error.is_out_of_space() || has_made_room => {
-                    self.files.trim()?;
-                    return Err(error);
-                }
-                Ok(false) | Err(_) => {}
+            let prepared = self
+                .files
+                .prepare(false)
+                .and_then(|is_more| if is_more { Ok(true) } else { self.files.prepare(true) });
+            if let Err(error) = prepared {
+                self.files.trim()?;
+                return Err(error);
             }
-            has_made_room = !make_room()?;
         }
         let switches = !appending.planned.is_empty();
-        let sequence = self.encode_any(record, &mut appending)?;
+        let sequence = self.encode_any(record, &mut appending, named)?;
         self.files.give_back(&mut appending.planned);
         Ok((sequence, switches))
     }
 
     /// Turns a record into frames, which of a large one are written as they are made: a second copy
     /// of it would take as much memory again.
-    fn encode_any(&self, record: &RecordBuilder, appending: &mut Appending) -> Result<u64> {
+    fn encode_any(
+        &self,
+        record: &RecordBuilder,
+        appending: &mut Appending,
+        named: &dyn Fn(),
+    ) -> Result<u64> {
         if record.frame_count() <= STREAMED_FRAMES {
             let mut tail = self.tail.lock();
             let sequence = self.encode(&mut tail, record, appending, |_| Ok(0))?;
+            named();
             self.write_directly(&mut tail);
             return Ok(sequence);
         }
@@ -224,6 +219,7 @@ impl Log {
             writer.write_taken(false).map_err(|error| self.poison.set(error.into()))?;
             Ok(bytes)
         })?;
+        named();
         if self.is_direct {
             for file in writer.unsynced.drain(..) {
                 file.file.sync().map_err(|error| self.poison.set(error.into()))?;
@@ -286,7 +282,7 @@ impl Log {
         let Appending { planned, head: head_bytes } = appending;
         let sequence = tail.cursor.sequence + 1;
         let mut head = CommitHead { lag: sequence - self.group.durable(), parts: 0, parts_crc: 0 };
-        let (before, ordinal) = (tail.pending.bytes.len(), tail.cursor.ordinal);
+        let before = tail.pending.bytes.len();
         let mut flushed = 0;
         for (index, entries) in record.frames().enumerate() {
             let is_commit = index + 1 == record.frame_count();
@@ -318,9 +314,6 @@ impl Log {
         // Only here, under the tail's lock, and so without a locked instruction.
         let appended = self.appended_bytes.load(Ordering::Relaxed) + bytes;
         self.appended_bytes.store(appended, Ordering::Relaxed);
-        if tail.cursor.ordinal != ordinal {
-            tail.stops.push_back((tail.cursor, appended));
-        }
         self.records.store(self.records.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.last.store(sequence, Ordering::Release);
         Ok(sequence)
@@ -343,17 +336,6 @@ impl Log {
         pending.bytes.extend_from_slice(&head);
         tail.file = Some(Arc::clone(&file));
         self.files.put_to_use(Used { ordinal: cursor.ordinal, previous: cursor.previous, file });
-    }
-
-    /// Where a checkpoint that has taken the records up to `sequence` goes next, and the bytes
-    /// appended by then: to the next stop, else to where the log ends now.
-    pub(super) fn next_stop(&self, sequence: u64) -> (Cursor, u64) {
-        let mut tail = self.tail.lock();
-        while tail.stops.front().is_some_and(|(stop, _)| stop.sequence <= sequence) {
-            tail.stops.pop_front();
-        }
-        let end = (tail.cursor, self.appended_bytes.load(Ordering::Relaxed));
-        tail.stops.front().copied().unwrap_or(end)
     }
 
     /// Where the log ends now: after the last record appended.

@@ -16,9 +16,11 @@ use adamant_wire::checksum::crc32c;
 use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::layout::{LOG_FILE_BYTES_MAX, LOG_FILE_BYTES_MIN, LOG_HEAD_BYTES, LOG_MAGIC, LogHeader};
+use super::layout::{
+    LOG_FILE_BYTES_MAX, LOG_FILE_BYTES_MIN, LOG_FORMAT_VERSION, LOG_FORMAT_VERSION_MIN,
+    LOG_HEAD_BYTES, LOG_MAGIC, LogHeader,
+};
 use crate::error::{Error, Result};
-use crate::layout::FORMAT_VERSION;
 use crate::pool_file::COUNTER_MAX;
 
 /// Name of a file that is being made ready.
@@ -159,7 +161,7 @@ impl LogFile {
         self.has_header.store(true, Ordering::Relaxed);
         let mut header = LogHeader {
             magic: LOG_MAGIC,
-            version: FORMAT_VERSION.into(),
+            version: LOG_FORMAT_VERSION.into(),
             uuid: *uuid,
             generation: generation.into(),
             ordinal: ordinal.into(),
@@ -200,9 +202,9 @@ impl LogFile {
     pub(super) fn read_header(&self, uuid: &[u8; 16]) -> Result<Option<LogHeader>> {
         let Some(header) = self.read_any_header()? else { return Ok(None) };
         let unsupported = |what| Err(Error::Unsupported { file: self.file.path().into(), what });
-        if header.version.get() != FORMAT_VERSION {
+        if !(LOG_FORMAT_VERSION_MIN..=LOG_FORMAT_VERSION).contains(&header.version.get()) {
             return unsupported(format!(
-                "expected a log of format {FORMAT_VERSION}, found format {}; open it with the \
+                "expected a log of format {LOG_FORMAT_VERSION} at most, found format {}; open it with the \
                  version of this program that wrote it",
                 header.version
             ));

@@ -1,9 +1,11 @@
 //! The journal: how a commit becomes durable, and how it reaches the pool file.
 //!
-//! A commit appends one record to the log (`log`). The applier takes durable records to the pool
-//! file (`apply`, `checkpoint`) and never looks at the image. Opening applies what the log holds
-//! beyond the pool (`recover`) before anything is mapped; who only reads lays that over the image
-//! (`read_only`); a copy is made by the same means (`backup`). See `docs/format/log.md`.
+//! A commit appends one record to the log (`log`). A checkpoint (`checkpoint`) copies the pages that
+//! records name out of memory (`source`) and writes them to the pool file. What the log holds beyond the pool
+//! (`judge`, `tail`) is laid over pages by one piece of code (`overlay`): opening lays it over
+//! those of the file (`recover`, `dirty`), before anything is mapped, and writes them in batches
+//! (`batch`) that tables in the head of the pool name (`table`); a copy is made by the same means
+//! (`backup`); who only reads lays it over the image (`read_only`). See `docs/format/log.md`.
 
 mod layout;
 mod options;
@@ -16,10 +18,13 @@ mod group;
 mod pending;
 mod log;
 mod holds;
-mod by_page;
-mod apply;
+mod table;
+mod batch;
+mod source;
 mod checkpoint;
 mod tail;
+mod overlay;
+mod dirty;
 mod backup;
 mod search;
 mod scan;
@@ -29,22 +34,24 @@ mod worker;
 mod stats;
 mod handle;
 mod create;
-mod overlay;
 mod read_only;
 mod opened;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use handle::Journal;
+pub(crate) use batch::{Copies, PageBytes};
+pub(crate) use handle::{Checkpoints, Journal};
 pub(crate) use holds::Holds;
 pub(crate) use judge::{Judged, identities, judge};
 pub(crate) use log_file::remove_if_there;
 pub(crate) use opened::Opened;
-pub(crate) use options::JournalOptions;
-pub(crate) use overlay::{grow_to_end, lay_over};
+pub(crate) use options::{JournalOptions, RECOVERY_BYTES};
+pub(crate) use overlay::Private;
 pub(crate) use read_only::ReadOnly;
 pub(crate) use record::RecordBuilder;
 pub use recover::Recovery;
+pub(crate) use source::PageSource;
 pub use stats::JournalStats;
+pub(crate) use table::Doubt;
 pub(crate) use tail::Tail;
 pub(crate) use worker::{Signal, Worker};

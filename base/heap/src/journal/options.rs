@@ -12,7 +12,7 @@ pub(crate) struct JournalOptions {
     /// Bytes of all log files at most, 4 MiB at least; only a record that alone needs more may
     /// exceed it, until it is in the pool.
     pub(crate) log_bytes_max: u64,
-    /// Bytes of the log that are kept for what the applier holds back, at most, and at most half of the
+    /// Bytes of the log that are kept for what checkpoints hold back, at most, and at most half of the
     /// log.
     pub(crate) held_bytes_max: u64,
     /// Whether checkpoints, log files and deferred commits are taken care of by threads. Without
@@ -22,7 +22,12 @@ pub(crate) struct JournalOptions {
     pub(crate) deferred_ms_max: u64,
     /// Bytes of deferred records kept in memory at most, give or take one record.
     pub(crate) deferred_bytes_max: u64,
+    /// Bytes of pages that opening has in memory at most.
+    pub(crate) recovery_bytes_max: u64,
 }
+
+/// The same, where nothing bounds memory: more of it would make opening no faster.
+pub(crate) const RECOVERY_BYTES: u64 = 64 << 20;
 
 impl Default for JournalOptions {
     fn default() -> Self {
@@ -32,6 +37,7 @@ impl Default for JournalOptions {
             background: true,
             deferred_ms_max: 100,
             deferred_bytes_max: 1 << 20,
+            recovery_bytes_max: RECOVERY_BYTES,
         }
     }
 }

@@ -6,37 +6,35 @@
 //! where recovery would refuse, so does this.
 //! Thread safety: any thread; nothing changes once it is open.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use adamant_medium::storage::Directory;
 use adamant_wire::mutants::is_planted;
 
-use super::backup::back_up_still;
+use super::backup::{Still, back_up_still};
 use super::judge::judge;
-use super::overlay::{grow_to_end, lay_over};
-use super::record::Entry;
+use super::overlay::Private;
 use super::recover::Recovery;
 use super::stats::JournalStats;
+use super::table::Doubt;
 use super::tail::Tail;
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::layout::{
-    DESCRIPTOR_BYTES, HEAP_BYTES_MAX, LOG_NAME, PAGE_BYTES, TABLE_BASE, descriptor_offset,
-    file_offset,
-};
+use crate::layout::{LOG_NAME, PAGE_BYTES, TABLE_BASE, descriptor_offset, file_offset};
 use crate::pool_file::PoolFile;
 use crate::range_set::RangeSet;
-
-/// End of the descriptor tables of the largest heap.
-const TABLE_END: u64 = TABLE_BASE + HEAP_BYTES_MAX / PAGE_BYTES * DESCRIPTOR_BYTES;
 
 /// A pool, and what its journal says beyond it.
 #[derive(Debug)]
 pub(crate) struct ReadOnly {
     pool: PoolFile,
     tail: Option<Tail>,
-    /// Heap offsets of the pages that the tail says something of.
-    named: RangeSet,
+    doubt: Doubt,
+    torn_pages: u64,
+    /// Heap offsets of the pages whose checksum in the file says nothing of them: the tail says
+    /// something of them, or they are in doubt.
+    unlike: RangeSet,
     last_sequence: u64,
     checkpoints: u64,
     log_bytes: u64,
@@ -60,7 +58,9 @@ impl ReadOnly {
         let mut opened = Self {
             pool,
             tail: None,
-            named: RangeSet::default(),
+            doubt: Doubt::default(),
+            torn_pages: 0,
+            unlike: RangeSet::default(),
             last_sequence: 0,
             checkpoints: 0,
             log_bytes: log.as_deref().map_or(Ok(0), log_bytes)?,
@@ -70,6 +70,7 @@ impl ReadOnly {
             was_closed: records == 0 && opened.tail.is_none(),
             records,
             last_sequence: opened.last_sequence,
+            torn_pages: opened.torn_pages,
             ..Recovery::default()
         };
         Ok((opened, image, recovery))
@@ -85,65 +86,20 @@ impl ReadOnly {
         self.checkpoints = newest.number.get();
         let Some(tail) = judged.tails.pop() else { return Ok(0) };
         self.last_sequence = tail.last_sequence();
-        self.judge_named(&tail)?;
-        lay_over(image, &tail, &mut Default::default())?;
-        grow_to_end(image)?;
+        self.doubt = Doubt::read(&self.pool, self.checkpoints)?;
+        self.torn_pages = self.doubt.torn(&self.pool)?;
+        let mut private = Private::new(&self.pool, image, &self.doubt, BTreeSet::new());
+        private.lay(&tail, &mut Err)?;
+        let (unlike, lost) = private.finish()?;
+        if let Some(page) = lost.first() {
+            let mut bytes = vec![0; PAGE_BYTES as usize];
+            self.pool.file().read_at(&mut bytes, file_offset(*page))?;
+            self.pool.verify_page(*page, &bytes)?;
+        }
         let records = tail.records();
+        self.unlike = unlike;
         self.tail = Some(tail);
         Ok(records)
-    }
-
-    /// Notes the pages that the tail names, and judges those of which it leaves something as it is
-    /// (R7).
-    fn judge_named(&mut self, tail: &Tail) -> Result<()> {
-        let mut replaced = RangeSet::default();
-        tail.replay(&mut |entry| {
-            let (offset, len) = match entry {
-                Entry::Bytes { offset, bytes } => (offset, bytes.len() as u64),
-                Entry::Set { offset, .. } | Entry::Clear { offset, .. } => (offset, 8),
-                Entry::Hole { offset, len } => (offset, len),
-            };
-            let end = offset.saturating_add(len);
-            if end > HEAP_BYTES_MAX && (offset < TABLE_BASE || end > TABLE_END) {
-                return Err(Error::Damaged {
-                    file: self.pool.file().path().into(),
-                    offset: 0,
-                    what: format!(
-                        "expected changes of a heap, found one at {offset:#x} in the log; restore a \
-                         backup, or let `adamant repair` save what can be read"
-                    ),
-                });
-            }
-            let first = offset - offset % PAGE_BYTES;
-            self.named.add(first, end.next_multiple_of(PAGE_BYTES));
-            if matches!(entry, Entry::Bytes { .. } | Entry::Hole { .. }) {
-                let (start, end) = (offset.next_multiple_of(PAGE_BYTES), end - end % PAGE_BYTES);
-                replaced.add(start, end);
-            }
-            Ok(())
-        })?;
-        if tail.torn {
-            return Ok(());
-        }
-        let pages = self.pool.pages_backed();
-        let tables_end = descriptor_offset(pages).next_multiple_of(PAGE_BYTES);
-        let mut page_bytes = vec![0; PAGE_BYTES as usize];
-        for (start, end) in [(0, pages * PAGE_BYTES), (TABLE_BASE, tables_end)] {
-            let mut at = start;
-            while let Some((first, last)) = self.named.first_in(at, end) {
-                at = last.min(end);
-                let mut kept = Vec::new();
-                replaced.gaps(first.max(start), at, |start, end| kept.push((start, end)));
-                for (mut page, kept_end) in kept {
-                    while page < kept_end {
-                        self.pool.file().read_at(&mut page_bytes, file_offset(page))?;
-                        self.pool.verify_page(page, &page_bytes)?;
-                        page += PAGE_BYTES;
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Tells `each` of the pages of the image that are not those of the file: heap offset and bytes
@@ -152,7 +108,7 @@ impl ReadOnly {
         let table_end = |pages| descriptor_offset(pages).next_multiple_of(PAGE_BYTES);
         let (backed, pages) = (self.pool.pages_backed(), image.pages());
         let mut at = 0;
-        while let Some((start, end)) = self.named.first_in(at, u64::MAX) {
+        while let Some((start, end)) = self.unlike.first_in(at, u64::MAX) {
             // No further than the heap goes: the log may speak of pages that were cut off since.
             let heap_end = if start < TABLE_BASE { pages * PAGE_BYTES } else { table_end(pages) };
             each(start, end.min(heap_end).saturating_sub(start));
@@ -173,15 +129,15 @@ impl ReadOnly {
     /// # Errors
     /// Those of the medium.
     pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(Error)) -> Result<u64> {
-        self.pool.verify(|| (), &mut |page, error| {
-            if !self.is_named(page) {
+        self.pool.verify(&mut |page, error| {
+            if !self.is_unlike(page) {
                 on_damage(error);
             }
         })
     }
 
-    fn is_named(&self, page: u64) -> bool {
-        self.named.first_in(page, page + PAGE_BYTES).is_some()
+    fn is_unlike(&self, page: u64) -> bool {
+        self.unlike.first_in(page, page + PAGE_BYTES).is_some()
     }
 
     /// Makes an empty file a pool that holds what this one does; see `Journal::back_up`.
@@ -189,8 +145,9 @@ impl ReadOnly {
     /// # Errors
     /// As `Journal::back_up`.
     pub(crate) fn back_up(&self, target: &PoolFile, go_on: &dyn Fn() -> Result<()>) -> Result<u64> {
-        let is_named = |page| self.is_named(page);
-        back_up_still(&self.pool, self.tail.as_ref(), self.last_sequence, target, &is_named, go_on)
+        let is_unlike = |page| self.is_unlike(page);
+        let still = Still { pool: &self.pool, tail: self.tail.as_ref(), doubt: &self.doubt };
+        back_up_still(still, self.last_sequence, target, &is_unlike, go_on)
     }
 
     /// Sequence number of the last record.

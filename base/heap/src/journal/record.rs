@@ -7,10 +7,12 @@
 //!
 //! See `docs/format/log.md` for the grammar.
 
+use std::ops::Range;
+
 use adamant_wire::{le, varint};
 
 use super::layout::PAYLOAD_BYTES_MAX;
-use crate::layout::TABLE_BASE;
+use crate::layout::{PAGE_BYTES, TABLE_BASE};
 
 /// What offsets are relative to: where the last entry ended, among data pages and among
 /// descriptors apart, because these lie 2^46 away and commits go back and forth between them.
@@ -78,14 +80,16 @@ pub(crate) struct RecordBuilder {
     kept_bytes_max: usize,
     bases: Bases,
     open: Open,
+    /// Pages that bytes or bits are of, by number; some more than once.
+    pages: Vec<Range<u64>>,
 }
 
 impl RecordBuilder {
     /// An empty record.
     pub(crate) fn new() -> Self {
         let (payload, ends) = (Vec::new(), Vec::new());
-        let (bases, open) = (Bases::START, Open::None);
-        Self { payload, ends, kept_bytes_max: PAYLOAD_BYTES_KEPT, bases, open }
+        let (bases, open, pages) = (Bases::START, Open::None, Vec::new());
+        Self { payload, ends, kept_bytes_max: PAYLOAD_BYTES_KEPT, bases, open, pages }
     }
 
     /// The same, which keeps less memory than others: for one of many.
@@ -102,12 +106,17 @@ impl RecordBuilder {
         self.ends.clear();
         self.bases = Bases::START;
         self.open = Open::None;
+        self.pages.clear();
+        if self.pages.capacity() * size_of::<Range<u64>>() > self.kept_bytes_max {
+            self.pages = Vec::new();
+        }
     }
 
     /// Gives memory back that a large record took. To be called when it was appended.
     #[inline]
     pub(crate) fn trim(&mut self) {
-        if self.payload.capacity() > self.kept_bytes_max {
+        let pages_bytes = self.pages.capacity() * size_of::<Range<u64>>();
+        if self.payload.capacity().max(pages_bytes) > self.kept_bytes_max {
             self.clear();
         }
     }
@@ -123,9 +132,27 @@ impl RecordBuilder {
         self.payload.is_empty()
     }
 
+    /// The pages, by number, of which bytes or bits change: none that become free.
+    pub(crate) fn pages(&self) -> &[Range<u64>] {
+        &self.pages
+    }
+
+    #[inline]
+    fn name_pages(&mut self, offset: u64, len: u64) {
+        let (start, end) = (offset / PAGE_BYTES, (offset + len).div_ceil(PAGE_BYTES));
+        match self.pages.last_mut() {
+            Some(last) if last.start <= start && start <= last.end => last.end = last.end.max(end),
+            _ => self.pages.push(start..end),
+        }
+    }
+
     /// Heap bytes from `offset` on become `bytes`. Extends the entry before it if that ends here.
     pub(crate) fn bytes(&mut self, offset: u64, bytes: &[u8]) {
-        if !bytes.is_empty() && bytes.len() + ENTRY_HEAD_BYTES_MAX < self.room() {
+        if bytes.is_empty() {
+            return;
+        }
+        self.name_pages(offset, bytes.len() as u64);
+        if bytes.len() + ENTRY_HEAD_BYTES_MAX < self.room() {
             self.add_bytes(offset, bytes);
         } else {
             self.cut_bytes(offset, bytes);
@@ -266,6 +293,7 @@ impl RecordBuilder {
         if mask == 0 {
             return;
         }
+        self.name_pages(word, WORD_BYTES);
         let (mut mask, region) = (mask, Bases::region(word));
         match self.open {
             Open::Bits { word: open, kind: open_kind, mask: open_mask, at, base }
@@ -302,6 +330,17 @@ pub(crate) enum Entry<'a> {
     Clear { offset: u64, mask: u64 },
     /// Whole pages that are free, and zero from now on.
     Hole { offset: u64, len: u64 },
+}
+
+impl Entry<'_> {
+    /// Heap offset and length of what it changes.
+    pub(super) fn range(&self) -> (u64, u64) {
+        match *self {
+            Self::Bytes { offset, bytes } => (offset, bytes.len() as u64),
+            Self::Set { offset, .. } | Self::Clear { offset, .. } => (offset, WORD_BYTES),
+            Self::Hole { offset, len } => (offset, len),
+        }
+    }
 }
 
 /// Decodes the entries of one frame; an item is an error, in words, when the bytes are none.

@@ -1,9 +1,12 @@
 //! Opening: what the log holds beyond the pool is brought into it (R3, R4).
 //!
-//! Purpose: after this the pool file alone is the store, as of its last whole record, durably.
+//! Purpose: after this the pool file alone is the store, as of its last whole record, durably. It is
+//! an ordinary checkpoint, whose pages come from the pool and the log: batches, each named by a
+//! table before it is written (C5), then the next slot.
 //! Invariants: nothing of a record counts before its valid commit frame: `judge` finds where the
-//! log ends, a second pass applies up to there. Nothing is appended after an old tail. Memory
-//! does not grow with pool or log.
+//! log ends, and the pages are laid over up to there. What the log has is made durable first, then
+//! what the tables name. Nothing is appended after an old tail. Memory does not grow with pool or
+//! log.
 //! Thread safety: runs alone, under the store's lock.
 
 use std::ops::Range;
@@ -12,13 +15,16 @@ use std::sync::Arc;
 use adamant_medium::storage::Directory;
 use adamant_wire::mutants::is_planted;
 
-use super::apply::Purpose;
+use super::batch::{BatchWriter, settle};
 use super::chain::Cursor;
 use super::checkpoint::Applied;
+use super::dirty::DirtyPages;
 use super::files::Used;
 use super::judge::{Judged, judge};
 use super::layout::LOG_HEAD_BYTES;
 use super::log_file::LogFile;
+use super::overlay::lay_over;
+use super::table::Doubt;
 use super::tail::{Tail, start_of};
 use crate::error::Result;
 use crate::pool_file::PoolFile;
@@ -38,6 +44,8 @@ pub struct Recovery {
     pub pool_bytes: u64,
     /// Sequence number of the last commit that is in the store.
     pub last_sequence: u64,
+    /// Pages that the crash had torn while they were written; the log has mended them.
+    pub torn_pages: u64,
 }
 
 /// A pool that holds everything, and the log files, none of which is needed.
@@ -48,14 +56,18 @@ pub(super) struct Recovered {
     pub(super) recovery: Recovery,
 }
 
-/// Brings the log into the pool.
+/// Brings the log into the pool, with so many bytes of pages in memory.
 ///
 /// # Errors
 /// `Error::Damaged` when something durable is not what was written, `Error::Unsupported` for a
 /// log of a newer format; those of the medium.
-pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Recovered> {
+pub(super) fn recover(
+    pool: &PoolFile,
+    directory: &dyn Directory,
+    bytes_max: u64,
+) -> Result<Recovered> {
     let judged = judge(pool, Some(directory), &mut Err)?;
-    let Judged { newest, mut tails, files, generation, ordinal } = judged;
+    let Judged { newest, mut tails, files, generation, ordinal, is_old } = judged;
     let Some(newest) = newest else { return Err(pool.no_checkpoint()) };
     if pool.file().is_direct() && !is_planted("R4.trusts-a-checkpoint-in-the-cache") {
         // It may be in the caches alone, and the next one overwrites the one before it. A sector of a
@@ -75,13 +87,18 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
         pool_bytes: 0,
     };
     let was_closed = start.position == 0;
+    let mut torn_pages = 0;
     if let Some(tail) = tails.pop() {
-        let Tail { files, seed, end, torn, .. } = tail;
         if !is_planted("R4.replays-what-is-not-durable") {
-            make_durable(&files, &start, &end)?;
+            make_durable(&tail.files, &start, &tail.end)?;
         }
-        let purpose = Purpose::Recovery { torn };
-        applied.replay(pool, (files, seed), end, purpose, None, &mut |_| Ok(None))?;
+        let doubt = Doubt::read(pool, applied.number)?;
+        torn_pages = settle(pool, &doubt)?;
+        if is_old && tail.records() > 0 {
+            // Who knows no other log knows no tables: it is told in the way that it knows.
+            applied.publish(pool, newest.durable.get(), true)?;
+        }
+        applied.take_in(pool, tail, doubt.next_batch, bytes_max)?;
     }
     // Never one that was used before, so that no file is ever taken for another.
     applied.generation = generation;
@@ -95,8 +112,33 @@ pub(super) fn recover(pool: &PoolFile, directory: &dyn Directory) -> Result<Reco
         records: applied.cursor.sequence - start.sequence,
         pool_bytes: applied.pool_bytes,
         last_sequence: applied.cursor.sequence,
+        torn_pages,
     };
     Ok(Recovered { applied, files, recovery })
+}
+
+impl Applied {
+    /// Takes a tail to the pool, durably.
+    fn take_in(
+        &mut self,
+        pool: &PoolFile,
+        tail: Tail,
+        next_batch: u64,
+        bytes_max: u64,
+    ) -> Result<()> {
+        if tail.records() > 0 {
+            let writer = BatchWriter::new(self.number + 1, next_batch);
+            let mut pages = DirtyPages::new(pool, &tail, writer, bytes_max);
+            lay_over(&tail, &mut pages, &mut Err)?;
+            self.pool_bytes += pages.finish()?;
+            if !is_planted("R1.position-before-the-pool-is-durable") {
+                pool.file().sync()?;
+            }
+            self.pages = pool.pages_backed();
+        }
+        self.cursor = tail.end;
+        Ok(())
+    }
 }
 
 /// Makes the records that are to be replayed durable (R1, R4): they may be in the page cache alone,

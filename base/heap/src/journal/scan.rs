@@ -11,12 +11,12 @@ use adamant_wire::checksum::crc32c;
 use adamant_wire::frame::Kind;
 use adamant_wire::mutants::is_planted;
 
-use super::apply::damaged_record;
 use super::chain::{ChainReader, Cursor, End, Step};
 use super::files::Used;
 use super::log_file::LogFile;
 use super::record::CommitHead;
 use super::search::{Beyond, search};
+use super::tail::damaged_record;
 use crate::error::{Error, Result};
 
 /// Records that follow one another, to be found.

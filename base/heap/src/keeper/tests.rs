@@ -200,7 +200,7 @@ fn is_noticed(mistake: fn(&Heap) -> &AtomicBool) -> bool {
 
 #[test]
 fn a_page_that_no_sync_covers_is_missed() {
-    assert!(is_noticed(|heap| &heap.keeper.estate.skips_checkpoint));
+    assert!(is_noticed(|heap| &heap.space.image.bounded().unwrap().drops_dirty));
 }
 
 #[test]

@@ -1,75 +1,19 @@
-//! Counts for each piece of 2 MiB: what keeps it in memory, and whether a look at its pages pays.
+//! Pieces of 2 MiB of a heap's pages: what keeps them in memory, and which are the oldest.
 
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 use adamant_wire::mutants::is_planted;
 
-use super::{PIECE_PAGES, Pages, Zone, pages_of};
+use super::piece::{ANONYMOUS, PIECE_BYTES, PIECE_PAGES, Piece, growth};
+use super::{Pages, Zone, pages_of};
 use crate::layout::{PAGE_BYTES, ZONE_PAGES};
 use crate::sync::wait;
 
-const PIECE_BYTES: i64 = (PIECE_PAGES * PAGE_BYTES) as i64;
 /// Pieces of the data pages of a zone.
 const DATA_PIECES: u64 = ZONE_PAGES / PIECE_PAGES;
-/// Bit of `Piece::state`: memory of its own is behind all of it, instead of the file's pages.
-const ANONYMOUS: u32 = 1 << 31;
 /// Ages of pages that are told apart when the oldest are looked for.
 const AGES: usize = 32;
-
-/// What is known of 2 MiB.
-#[derive(Debug, Default)]
-pub(super) struct Piece {
-    /// Reservations in it.
-    held: AtomicU32,
-    /// Pages that were stored to, and `ANONYMOUS` or not. One word, so that what it adds to the
-    /// bytes of this process is known from each change of it.
-    state: AtomicU32,
-    /// Pages that are dirty.
-    dirty: AtomicU32,
-}
-
-/// What a piece with that state adds to the bytes of memory that differ from the file's.
-fn own_bytes_of(state: u32) -> i64 {
-    match (state & ANONYMOUS, state & !ANONYMOUS) {
-        (_, 0) => 0,
-        (0, pages) => i64::from(pages) * PAGE_BYTES as i64,
-        // A first touch takes a huge page, where there are any.
-        _ => PIECE_BYTES,
-    }
-}
-
-fn growth(before: u32, after: u32) -> i64 {
-    own_bytes_of(after) - own_bytes_of(before)
-}
-
-impl Piece {
-    /// A page of it was dirty or not, and is or not.
-    #[inline]
-    pub(super) fn count_dirty(&self, was: bool, is: bool) {
-        match (was, is) {
-            (false, true) => _ = self.dirty.fetch_add(1, Ordering::AcqRel),
-            (true, false) => _ = self.dirty.fetch_sub(1, Ordering::AcqRel),
-            _ => {}
-        }
-    }
-
-    /// The same for pages that have an epoch; how many more bytes differ from the file's.
-    #[inline]
-    pub(super) fn count_stamped(&self, was: bool, is: bool) -> i64 {
-        match (was, is) {
-            (false, true) => {
-                let state = self.state.fetch_add(1, Ordering::AcqRel);
-                growth(state, state + 1)
-            }
-            (true, false) => {
-                let state = self.state.fetch_sub(1, Ordering::AcqRel);
-                growth(state, state - 1)
-            }
-            _ => 0,
-        }
-    }
-}
 
 /// A piece from which pages may be dropped: nobody holds it, and nobody will before this is gone.
 #[derive(Debug)]
@@ -181,10 +125,10 @@ impl Pages {
         None
     }
 
-    /// The newest epoch in a piece.
+    /// The newest epoch in a piece; that of a dirty page is none that a checkpoint covers.
     pub(crate) fn newest_in(&self, piece: u64) -> u32 {
         let start = piece * PIECE_PAGES;
-        (start..start + PIECE_PAGES).map(|page| self.epoch_of(page)).max().unwrap_or(0)
+        (start..start + PIECE_PAGES).map(|page| self.epoch_if_clean(page)).max().unwrap_or(0)
     }
 
     /// The lowest epoch such that what was last stored to in it or before comes to `wanted` bytes;
@@ -203,7 +147,8 @@ impl Pages {
                 add(self.newest_in(piece), PIECE_BYTES.unsigned_abs());
             } else {
                 let start = piece * PIECE_PAGES;
-                (start..start + PIECE_PAGES).for_each(|page| add(self.epoch_of(page), PAGE_BYTES));
+                let pages = start..start + PIECE_PAGES;
+                pages.for_each(|page| add(self.epoch_if_clean(page), PAGE_BYTES));
             }
             next = self.next_stored(piece + 1, pages);
         }

@@ -5,12 +5,37 @@ use crate::layout::descriptor_offset;
 
 const PAGE: u64 = PAGE_BYTES;
 
+/// Memory that notes what of it is copied, all of which is what was written.
+#[derive(Default)]
+struct Seen(RefCell<Vec<(u64, u64)>>);
+
+impl Memory for Seen {
+    fn judge(&self, pages: Range<u64>, whole: &mut dyn FnMut(u64)) -> Result<()> {
+        pages.for_each(whole);
+        Ok(())
+    }
+
+    fn copy(&self, offset: u64, len: u64) {
+        self.0.borrow_mut().push((offset / PAGE, len / PAGE));
+    }
+}
+
+/// Memory none of whose pages is what was written.
+struct Refusing;
+
+impl Memory for Refusing {
+    fn judge(&self, _pages: Range<u64>, _whole: &mut dyn FnMut(u64)) -> Result<()> {
+        Err(crate::Error::Misuse { what: "is refused" })
+    }
+
+    fn copy(&self, _offset: u64, _len: u64) {}
+}
+
 /// What is copied when some pages are stored to.
 fn copied(pages: &Pages, first: u64, count: u64) -> Vec<(u64, u64)> {
-    let seen = RefCell::new(Vec::new());
-    let copy = |offset: u64, len: u64| seen.borrow_mut().push((offset / PAGE, len / PAGE));
-    pages.touch(first * PAGE, count * PAGE, &copy);
-    seen.into_inner()
+    let seen = Seen::default();
+    pages.touch(first * PAGE, count * PAGE, &seen).expect("they are whole");
+    seen.0.into_inner()
 }
 
 #[test]
@@ -72,19 +97,13 @@ fn each_page_has_a_word_of_its_own() {
         descriptor_offset(ZONE_PAGES),
     ];
     let is_verified = |offset: u64| {
-        let is_judged = std::cell::Cell::new(false);
         // A page that is refused stays what it was.
-        let refuse = |_| {
-            is_judged.set(true);
-            Err(crate::Error::Misuse { what: "is refused" })
-        };
-        assert_eq!(pages.verify(offset, 1, refuse).is_err(), is_judged.get());
-        !is_judged.get()
+        pages.verify(offset, 1, &Refusing).is_ok()
     };
     for (index, offset) in offsets.iter().enumerate() {
         assert!(!is_verified(*offset), "{offset:#x}");
         if index % 2 == 0 {
-            pages.touch(*offset, 1, &|_, _| ());
+            pages.touch(*offset, 1, &Seen::default()).expect("it is whole");
         } else {
             pages.note_verified(*offset, 1);
         }
@@ -99,11 +118,11 @@ fn each_page_has_a_word_of_its_own() {
 #[test]
 fn an_epoch_rises_until_the_page_is_dropped_and_memory_is_counted() {
     let pages = Pages::new(2 * PIECE_PAGES, 0);
-    let touch = |page: u64| pages.touch(page * PAGE, 1, &|_, _| ());
+    let touch = |page: u64| pages.touch(page * PAGE, 1, &Seen::default()).expect("it is whole");
     touch(3);
     touch(3);
     touch(4);
-    pages.touch(TABLE_BASE, 8, &|_, _| ());
+    pages.touch(TABLE_BASE, 8, &Seen::default()).expect("it is whole");
     assert_eq!((pages.epoch_of(3), pages.epoch_of(4), pages.epoch_of(5)), (1, 1, 0));
     assert_eq!(pages.own_bytes(), 2 * PAGE, "descriptors do not count");
     assert_eq!(pages.end_epoch(), Some(1));
@@ -124,4 +143,25 @@ fn an_epoch_rises_until_the_page_is_dropped_and_memory_is_counted() {
     let dropping = pages.start_dropping(0).expect("nobody holds it");
     pages.forget_piece(&dropping);
     assert_eq!((pages.own_bytes(), pages.newest_in(0)), (0, 0));
+}
+
+#[test]
+fn dirty_pages_are_found_in_order_and_a_copy_ends_that() {
+    let pages = Pages::new(3 * ZONE_PAGES, 0);
+    assert_eq!(pages.next_dirty(0), None);
+    let mut dirty = vec![0, 1, 511, 512, 700, ZONE_PAGES - 1, ZONE_PAGES, 2 * ZONE_PAGES + 9];
+    dirty.extend([TABLE_PAGE, TABLE_PAGE + ZONE_TABLE_PAGES - 1, TABLE_PAGE + ZONE_TABLE_PAGES]);
+    dirty.iter().rev().for_each(|page| pages.note_dirty(*page..page + 1));
+    let found = |from| {
+        let next = |page: &u64| pages.next_dirty(page + 1);
+        std::iter::successors(pages.next_dirty(from), next).collect::<Vec<_>>()
+    };
+    assert_eq!(found(0), dirty);
+    for (index, page) in dirty.iter().enumerate() {
+        assert_eq!(found(*page), dirty[index..]);
+    }
+    pages.note_copied(512, Some(7));
+    assert_eq!((pages.is_dirty(512), pages.epoch_of(512)), (false, 7));
+    pages.note_clean(0..PIECE_PAGES);
+    assert_eq!(found(0), dirty[4..]);
 }

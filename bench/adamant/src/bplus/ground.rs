@@ -98,7 +98,7 @@ impl<'a> Ground<'a> {
         work: impl Fn(&mut Transaction<'_>, Bplus, u64) -> Result<()>,
     ) -> Result<()> {
         let (heap, map) = self.tree()?;
-        // What the applier still has to do is the work of earlier rows.
+        // What a checkpoint still has to do is the work of earlier rows.
         heap.checkpoint()?;
         let (before, start) = (Costs::of(heap), thread_seconds());
         for &index in visits {

@@ -142,7 +142,7 @@ impl<'a> Ground<'a> {
         operations: u64,
         work: impl FnOnce() -> Result<()>,
     ) -> Result<f64> {
-        // What the applier still has to do is the work of earlier rows.
+        // What a checkpoint still has to do is the work of earlier rows.
         heap.checkpoint()?;
         let before = Costs::of(heap);
         let start = thread_seconds();

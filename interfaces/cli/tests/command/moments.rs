@@ -11,9 +11,8 @@ use crate::support::Shell;
 
 /// Commits that were acknowledged as durable.
 const COMMITS: usize = 26;
-/// Where a byte of the newest checkpoint lies: the second slot, the record up to which all are in
-/// the pool.
-const CHECKPOINT_BYTE: u64 = 8192 + 16;
+/// Where checkpoints lie; each begins with its number.
+const SLOTS: [u64; 2] = [4096, 8192];
 
 /// A folder with a store whose process died after so many synced commits; "older" is the store as
 /// it was when it was closed before those.
@@ -73,9 +72,16 @@ fn a_lost_checkpoint_is_said_by_every_verb_and_its_commits_are_saved() {
     let shell = killed();
     let pool = fs::OpenOptions::new().read(true).write(true).open(shell.path("store/pool"));
     let pool = pool.expect("the pool");
+    let number = |slot: &u64| {
+        let mut bytes = [0; 8];
+        pool.read_exact_at(&mut bytes, *slot).expect("the slot");
+        u64::from_le_bytes(bytes)
+    };
+    // Of the newest one, the record up to which all are in the pool.
+    let at = SLOTS.into_iter().max_by_key(number).expect("two slots") + 16;
     let mut byte = [0];
-    pool.read_exact_at(&mut byte, CHECKPOINT_BYTE).expect("the slot");
-    pool.write_all_at(&[byte[0] ^ 1], CHECKPOINT_BYTE).expect("the slot");
+    pool.read_exact_at(&mut byte, at).expect("the slot");
+    pool.write_all_at(&[byte[0] ^ 1], at).expect("the slot");
     let report = all_say_so(&shell);
     let findings = report["findings"].to_string();
     assert!(findings.contains("its records"), "what is proved to follow is named: {findings}");

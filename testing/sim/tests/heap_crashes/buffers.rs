@@ -354,7 +354,7 @@ fn a_missing_sync_beside_held_buffers_is_noticed() {
     };
     let is_tried = |site: &Site| site.file.ends_with("/journal/checkpoint.rs");
     let verdicts = mutation::verdicts(number, is_tried, suite);
-    assert!(verdicts.len() >= 3, "{verdicts:?}");
+    assert!(verdicts.len() >= 2, "{verdicts:?}");
     mutation::judge(&verdicts, |_| false);
 }
 

@@ -10,7 +10,6 @@ use fastrand::Rng;
 use super::disk::Disk;
 use super::model::{PAGES, create, open, options, small_log};
 use crate::durability::Durability;
-use crate::error::Error;
 use crate::journal::holds::Holds;
 use crate::journal::{Journal, JournalOptions, RecordBuilder};
 use crate::layout::{PAGE_BYTES, file_offset};
@@ -98,8 +97,8 @@ impl World {
             (0..2, _) => self.checkpoint(),
             (2, _) if self.rng.u8(..4) == 0 => self.journal.checkpoint_held().expect("checkpoint"),
             (2, Use::Free) => {
-                self.journal.holds().add(page, pages, self.journal.last_sequence());
-                assert!(self.journal.holds().cancel(page), "it was not published");
+                self.journal.holds().add(page, pages);
+                self.journal.holds().cancel(page);
             }
             (2..5, _) => {
                 let (at, len) = (self.rng.usize(4096..30_000), self.rng.usize(1..2000));
@@ -107,8 +106,10 @@ impl World {
                 self.commit(&record, state);
             }
             (_, Use::Free) => {
+                // Its pages are free, and are handed out again.
+                self.journal.holds().forget(|start, _| start == page);
                 if self.rng.u8(..3) > 0 {
-                    self.journal.holds().add(page, pages, self.journal.last_sequence());
+                    self.journal.holds().add(page, pages);
                 }
                 self.uses[extent] = Use::Filled(0);
             }
@@ -143,6 +144,7 @@ impl World {
             *self.journal.holds().meanwhile.0.lock() = Some(Box::new(move || {
                 let sequence = journal.append(&record).expect("append");
                 journal.holds().free(EXTENTS[extent].0, sequence);
+                journal.holds().forget(|page, _| page == EXTENTS[extent].0);
                 freed.store(sequence, Ordering::Relaxed);
             }));
             state
@@ -215,7 +217,7 @@ fn a_checkpoint_that_passes_what_is_held_back_is_noticed() {
 }
 
 #[test]
-fn a_hold_that_ends_before_the_free_is_durable_is_noticed() {
+fn a_place_looked_for_behind_the_last_hold_is_noticed() {
     assert!(is_noticed(|holds| &holds.ends_early));
 }
 
@@ -224,7 +226,7 @@ fn what_is_freed_in_time_is_never_written_to_the_pool() {
     let mut world = World::new(1, options());
     let (page, pages) = EXTENTS[2];
     let journal = Arc::clone(&world.journal);
-    journal.holds().add(page, pages, journal.last_sequence());
+    journal.holds().add(page, pages);
     for round in 0..10 {
         let (mut state, mut record) = (world.last(), RecordBuilder::new());
         world.write(&mut state, &mut record, range(2).start + 3000 * round, 3000);
@@ -247,35 +249,13 @@ fn what_is_freed_in_time_is_never_written_to_the_pool() {
     world.judge_crash();
 }
 
-#[test]
-fn a_damaged_page_that_is_given_up_is_never_given_a_new_checksum() {
-    let mut world = World::new(3, options());
-    let (page, pages) = EXTENTS[0];
-    world.journal.holds().add(page, pages, world.journal.last_sequence());
-    let (mut state, mut record) = (world.last(), RecordBuilder::new());
-    world.write(&mut state, &mut record, range(0).start, 100);
-    world.commit(&record, state);
-    world.journal.checkpoint().expect("nothing of the page is looked at");
-    let damaged = file_offset(page * PAGE_BYTES);
-    world.disk.change("pool", |pool| pool[damaged as usize + 200] = 1);
-    let is_it =
-        |error: &Error| matches!(error, Error::Damaged { offset, .. } if *offset == damaged);
-    let error = world.journal.checkpoint_held().expect_err("damaged");
-    assert!(is_it(&error), "{error}");
-    assert!(matches!(world.journal.checkpoint(), Err(Error::Poisoned { .. })));
-    for _ in 0..2 {
-        let error = open(&world.disk.copy()).expect_err("still damaged");
-        assert!(is_it(&error), "{error}");
-    }
-}
-
 /// A log that is full takes what is held back to the pool, and goes on.
 #[test]
 fn a_hold_does_not_keep_a_full_log_from_going_on() {
     for (held_bytes_max, is_disk_full) in [(1 << 20, false), (u64::MAX, false), (u64::MAX, true)] {
         let mut world = World::new(2, JournalOptions { held_bytes_max, ..small_log() });
         for (page, pages) in EXTENTS {
-            world.journal.holds().add(page, pages, world.journal.last_sequence());
+            world.journal.holds().add(page, pages);
         }
         let mut held_bytes = 0;
         if is_disk_full {

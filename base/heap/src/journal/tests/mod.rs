@@ -1,6 +1,7 @@
 //! Tests of the journal on a disk that can fail, fill up, dawdle and be cut off.
 
 mod disk;
+mod mirror;
 mod model;
 mod holds;
 mod records;
@@ -8,4 +9,5 @@ mod recovery;
 mod mixtures;
 mod space;
 mod commit;
+mod beside;
 mod forged;

@@ -6,6 +6,7 @@ use adamant_medium::storage::Directory;
 use fastrand::Rng;
 
 use super::disk::Disk;
+use super::mirror::mirrored;
 use crate::durability::Durability;
 use crate::journal::{Journal, JournalOptions, RecordBuilder, Recovery};
 use crate::layout::{PAGE_BYTES, TABLE_BASE, file_offset};
@@ -24,6 +25,11 @@ pub(super) fn small_log() -> JournalOptions {
 }
 
 pub(super) fn create(disk: &Arc<Disk>, options: JournalOptions) -> Journal {
+    mirrored(create_bare(disk, options))
+}
+
+/// The same, without a source of pages.
+pub(super) fn create_bare(disk: &Arc<Disk>, options: JournalOptions) -> Journal {
     let root: Arc<dyn Directory> = disk.root();
     let page = vec![7; PAGE_BYTES as usize];
     let table = vec![9; PAGE_BYTES as usize];
@@ -32,7 +38,15 @@ pub(super) fn create(disk: &Arc<Disk>, options: JournalOptions) -> Journal {
 }
 
 pub(super) fn open(disk: &Arc<Disk>) -> crate::error::Result<(Journal, Recovery)> {
-    Journal::open(&disk.root(), options())
+    open_with(disk, options())
+}
+
+pub(super) fn open_with(
+    disk: &Arc<Disk>,
+    options: JournalOptions,
+) -> crate::error::Result<(Journal, Recovery)> {
+    let (journal, recovery) = Journal::open(&disk.root(), options)?;
+    Ok((mirrored(journal), recovery))
 }
 
 /// Data pages and descriptors, after each record.

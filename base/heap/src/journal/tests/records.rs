@@ -91,7 +91,7 @@ fn any_bytes_decode_to_entries_or_an_error() {
         let errors = Entries::new(&bytes).filter(Result::is_err).count();
         assert!(errors <= 1, "seed {seed}: an error ends it");
     }
-    // No whole pages: the applier refuses it.
+    // No whole pages: who lays it over pages refuses it.
     let hole = [3, 5];
     assert_eq!(Entries::new(&hole).next(), Some(Ok(Entry::Hole { offset: 0, len: 5 })));
     let beyond = [1, 65];

@@ -8,7 +8,7 @@ use crate::durability::Durability;
 use crate::error::Error;
 use crate::journal::RecordBuilder;
 use crate::journal::layout::LOG_HEAD_BYTES;
-use crate::layout::{CHECKPOINT_OFFSETS, file_offset, sum_file_offset};
+use crate::layout::CHECKPOINT_OFFSETS;
 
 /// The log file in use while there is only one.
 const LOG: &str = "log/0001";
@@ -227,24 +227,7 @@ fn every_flipped_bit_of_the_header_and_other_files_are_errors() {
 }
 
 #[test]
-fn a_damaged_page_is_never_given_a_new_checksum() {
-    let disk = Disk::new();
-    let journal = create(&disk, options());
-    disk.change("pool", |pool| pool[file_offset(3 * 4096) as usize + 100] = 1);
-    let mut record = RecordBuilder::new();
-    record.bytes(3 * 4096 + 5, b"x");
-    let sequence = journal.append(&record).expect("append");
-    journal.finish(sequence, Durability::Sync).expect("finish");
-    let error = journal.checkpoint().expect_err("damaged");
-    assert!(matches!(error, Error::Damaged { offset, .. } if offset == file_offset(3 * 4096)));
-    assert!(matches!(journal.append(&record), Err(Error::Poisoned { .. })));
-    assert!(matches!(journal.checkpoint(), Err(Error::Poisoned { .. })));
-    let sum = &disk.bytes("pool")[sum_file_offset(3 * 4096) as usize..][..4];
-    assert_eq!(sum, [0; 4]);
-}
-
-#[test]
-fn a_pool_torn_by_an_applier_is_made_whole() {
+fn a_pool_torn_by_a_checkpoint_is_made_whole() {
     let disk = Disk::new();
     let (mut model, mut rng) = (Model::new(), Rng::with_seed(8));
     let journal = create(&disk, options());
@@ -257,7 +240,7 @@ fn a_pool_torn_by_an_applier_is_made_whole() {
     for round in 0..20 {
         let copy = disk.copy();
         copy.change("pool", |pool| {
-            // All before the pool's sync: the newest checkpoint says that an applier is at work.
+            // All before the pool's sync: the newest checkpoint is not there yet, its table is.
             let newest = CHECKPOINT_OFFSETS.into_iter().max_by_key(|&slot| pool[slot as usize]);
             let newest = newest.expect("two slots") as usize;
             pool[newest..newest + 512].copy_from_slice(&before[newest..newest + 512]);
@@ -272,7 +255,7 @@ fn a_pool_torn_by_an_applier_is_made_whole() {
     }
 }
 
-/// The applier applies durable records only, and its checkpoint says up to which: where the end of
+/// Pages show durable records only, and the table that names them says up to which: where the end of
 /// the log is gone after that, nothing in the log itself could tell it from a tail.
 #[test]
 fn a_log_shorter_than_its_checkpoint_knew_is_damage() {
@@ -286,7 +269,7 @@ fn a_log_shorter_than_its_checkpoint_knew_is_damage() {
     }
     let before = disk.bytes("pool");
     journal.checkpoint().expect("checkpoint");
-    // The last checkpoint is not there yet: the one before it says that an applier is at work.
+    // The last checkpoint is not there yet, its table is.
     let applying = disk.copy();
     applying.change("pool", |pool| {
         let newest = CHECKPOINT_OFFSETS.into_iter().max_by_key(|&slot| pool[slot as usize]);

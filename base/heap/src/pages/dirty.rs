@@ -1,0 +1,85 @@
+//! Dirty pages: those of which a record says what the file may not have yet (C2).
+//!
+//! Purpose: what a checkpoint goes through. A page becomes dirty behind the append of a record that
+//! names bytes of it, and clean when it is copied, or when it becomes free: what a record said of it
+//! nobody will read. Both happen while no checkpoint copies, or within it.
+//! Thread safety: any thread; who makes pages dirty and who copies them exclude each other.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use adamant_wire::mutants::is_planted;
+
+use super::{DIRTY, EPOCH_MAX, EPOCH_SHIFT, PIECE_PAGES, Pages, TABLE_PAGE, Zone};
+use crate::layout::{ZONE_PAGES, ZONE_TABLE_PAGES};
+
+impl Pages {
+    /// A record names bytes of these pages.
+    #[inline]
+    pub(crate) fn note_dirty(&self, pages: Range<u64>) {
+        for page in pages {
+            if self.load(page) & DIRTY == 0 {
+                self.change(page, |word| word | DIRTY);
+            }
+        }
+    }
+
+    /// Pages became free.
+    pub(crate) fn note_clean(&self, pages: Range<u64>) {
+        for page in pages {
+            if self.load(page) & DIRTY != 0 {
+                self.change(page, |word| word & !DIRTY);
+            }
+        }
+    }
+
+    /// Whether a page is dirty.
+    #[cfg(test)]
+    pub(crate) fn is_dirty(&self, page: u64) -> bool {
+        self.load(page) & DIRTY != 0
+    }
+
+    /// A dirty page is copied by a checkpoint that has ended this epoch (`None`: there are no more):
+    /// until that is done the page stays in memory (R6).
+    pub(crate) fn note_copied(&self, page: u64, epoch: Option<u32>) {
+        let epoch = if is_planted("R6.copies-are-not-stamped") { Some(0) } else { epoch };
+        let epoch = epoch.unwrap_or(EPOCH_MAX);
+        self.change(page, |word| {
+            let newest = epoch.max(word >> EPOCH_SHIFT) << EPOCH_SHIFT;
+            newest | word & !(u32::MAX << EPOCH_SHIFT) & !DIRTY
+        });
+    }
+
+    /// The first dirty page from one on: data pages by number, and behind them those of descriptors.
+    /// O(pieces between), some ns each.
+    pub(crate) fn next_dirty(&self, page: u64) -> Option<u64> {
+        let regions = [(0, 0, ZONE_PAGES), (TABLE_PAGE, ZONE_PAGES, ZONE_TABLE_PAGES)];
+        regions.into_iter().find_map(|(base, word, count)| {
+            let from = page.saturating_sub(base);
+            (from / count..self.zones.count()).find_map(|zone| {
+                let zone_start = base + zone * count;
+                let start = page.saturating_sub(zone_start);
+                let found =
+                    self.zones.get(zone as usize)?.next_dirty(word + start..word + count)?;
+                Some(zone_start + found - word)
+            })
+        })
+    }
+}
+
+impl Zone {
+    fn next_dirty(&self, words: Range<u64>) -> Option<u64> {
+        let Range { start: mut at, end } = words;
+        while at < end {
+            if !self.pieces[(at / PIECE_PAGES) as usize].has_dirty() {
+                at = (at / PIECE_PAGES + 1) * PIECE_PAGES;
+                continue;
+            }
+            if self.words[at as usize].load(Ordering::Acquire) & DIRTY != 0 {
+                return Some(at);
+            }
+            at += 1;
+        }
+        None
+    }
+}

@@ -1,0 +1,74 @@
+//! Counts of a piece of 2 MiB of pages.
+//!
+//! Thread safety: any thread.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::layout::PAGE_BYTES;
+
+/// Pages of a piece: 2 MiB, which a huge page can back.
+pub(crate) const PIECE_PAGES: u64 = 512;
+/// Bytes of a piece.
+pub(super) const PIECE_BYTES: i64 = (PIECE_PAGES * PAGE_BYTES) as i64;
+/// Bit of `Piece::state`: memory of its own is behind all of it, instead of the file's pages.
+pub(super) const ANONYMOUS: u32 = 1 << 31;
+
+/// What is known of 2 MiB.
+#[derive(Debug, Default)]
+pub(super) struct Piece {
+    /// Reservations in it.
+    pub(super) held: AtomicU32,
+    /// Pages that were stored to, and `ANONYMOUS` or not. One word, so that what it adds to the
+    /// bytes of this process is known from each change of it.
+    pub(super) state: AtomicU32,
+    /// Pages that are dirty.
+    dirty: AtomicU32,
+}
+
+/// What a piece with that state adds to the bytes of memory that differ from the file's.
+fn own_bytes_of(state: u32) -> i64 {
+    match (state & ANONYMOUS, state & !ANONYMOUS) {
+        (_, 0) => 0,
+        (0, pages) => i64::from(pages) * PAGE_BYTES as i64,
+        // A first touch takes a huge page, where there are any.
+        _ => PIECE_BYTES,
+    }
+}
+
+/// How many more bytes that are when the state changes.
+pub(super) fn growth(before: u32, after: u32) -> i64 {
+    own_bytes_of(after) - own_bytes_of(before)
+}
+
+impl Piece {
+    /// A page of it was dirty or not, and is or not.
+    #[inline]
+    pub(super) fn count_dirty(&self, was: bool, is: bool) {
+        match (was, is) {
+            (false, true) => _ = self.dirty.fetch_add(1, Ordering::AcqRel),
+            (true, false) => _ = self.dirty.fetch_sub(1, Ordering::AcqRel),
+            _ => {}
+        }
+    }
+
+    /// Whether any page of it is dirty.
+    pub(super) fn has_dirty(&self) -> bool {
+        self.dirty.load(Ordering::Acquire) > 0
+    }
+
+    /// The same for pages that have an epoch; how many more bytes differ from the file's.
+    #[inline]
+    pub(super) fn count_stamped(&self, was: bool, is: bool) -> i64 {
+        match (was, is) {
+            (false, true) => {
+                let state = self.state.fetch_add(1, Ordering::AcqRel);
+                growth(state, state + 1)
+            }
+            (true, false) => {
+                let state = self.state.fetch_sub(1, Ordering::AcqRel);
+                growth(state, state - 1)
+            }
+            _ => 0,
+        }
+    }
+}
