@@ -219,7 +219,12 @@ fn damage_below_an_evicted_page_is_told() {
 fn what_a_pin_looks_at_stays_readable_when_threads_reserve() {
     let directory = directory();
     let heap = open(&directory);
-    let blocks: Vec<u64> = (0..3).map(|_| put(&heap, 3000, 1)).collect();
+    // More than a run: the first one is nobody's, and has room.
+    let blocks: Vec<u64> = (0..200).map(|_| put(&heap, 3000, 1)).collect();
+    heap.transaction(Durability::Sync, |tx| tx.free(blocks[3])).expect("frees");
+    heap.transaction(Durability::Sync, |tx| tx.set_root(0, 1))
+        .map_err(|error: Error| error)
+        .expect("commits");
     let pin = heap.pin().expect("pins");
     heap.transaction(Durability::Sync, |tx| tx.free(blocks[1])).expect("frees");
     let mut reserved: Vec<_> = (0..40).map(|_| heap.reserve(3000).expect("reserves")).collect();
