@@ -144,7 +144,6 @@ const ALLOCATOR: Test = HEAP.test("copier::tests::a_checkpoint_waits_for_who_has
 const BESIDE: Test = HEAP
     .test("journal::tests::beside::what_is_appended_beside_a_checkpoint_is_there_after_a_crash");
 const STORE_SYNC: Test = STORE_CRASHES.test("a_failing_sync_poisons_and_reopening_recovers");
-const SHRINKING: Test = HEAP_CRASHES.test("shrink::crashes_around_shrinking");
 const LEFT_OUT: Test =
     HEAP.test("journal::tests::beside::a_checkpoint_passes_durable_records_only");
 const FINISHED_TABLE: Test = UNDER_CHANGES.test("what_a_finished_table_names_may_not_be_torn");
@@ -338,8 +337,6 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("C7.stores-judge-no-page", &[STORE_JUDGES]),
     mutant("C7.evicted-pages-stay-verified", &[EVICTED]),
     mutant("C9.publishes-the-end", &[BESIDE]),
-    mutant("C5.a-hole-in-the-tail-of-its-pages", &[SHRINKING]),
-    mutant("R6.copies-are-not-stamped", &[MISSED, DROPPED]),
     mutant("R3.tables-prove-nothing", &[SHORTER]),
     mutant("C5.pages-before-their-names-are-durable", &[DURING_RECOVERY]),
     mutant("C5.a-torn-page-is-damage", &[TORN_NAMED]),

@@ -353,7 +353,7 @@ impl Pages {
 
     #[cfg(test)]
     fn drops_dirty(&self) -> bool {
-        self.drops_dirty.load(Ordering::Relaxed)
+        self.drops_dirty.load(Ordering::Relaxed) || is_planted("R6.drops-what-no-sync-covers")
     }
 
     /// Data pages are the file's again, or are no more: what is read of them next is judged again

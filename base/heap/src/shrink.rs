@@ -13,8 +13,6 @@
 //! the file: over a hole it is zero, which is as good as what a free page held. Beyond the end of the
 //! file it would be a signal, written to or not, so these are replaced by fresh memory first.
 
-use adamant_wire::mutants::is_planted;
-
 use crate::arena::{Arena, CHUNK_PAGES};
 use crate::error::Result;
 use crate::heap::Heap;
@@ -167,11 +165,9 @@ impl Supply<'_> {
             return Ok(Shrunk::default());
         }
         let journal = self.journal.writable()?;
-        if !is_planted("C5.a-hole-in-the-tail-of-its-pages") {
-            // The tail begins behind all that names these pages: a crash between a hole and its sums
-            // leaves pages that do not fit them, and what is only made free is not judged.
-            journal.checkpoint_alone(checkpoints, &[])?;
-        }
+        // The tail begins behind all that names these pages: a crash between a hole and its sums leaves
+        // pages that do not fit them, and what is only made free is not judged.
+        journal.checkpoint_alone(checkpoints, &[])?;
         self.announce(&mut arena, &plan, image)?;
         // From here on the pages may be holes, whatever fails.
         plan.holes.iter().for_each(|&(start, end)| arena.holes.add(start, end));

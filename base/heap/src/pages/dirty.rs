@@ -8,8 +8,6 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use adamant_wire::mutants::is_planted;
-
 use super::{DIRTY, EPOCH_MAX, EPOCH_SHIFT, PIECE_PAGES, Pages, TABLE_PAGE, Zone};
 use crate::layout::{ZONE_PAGES, ZONE_TABLE_PAGES};
 
@@ -42,7 +40,6 @@ impl Pages {
     /// A dirty page is copied by a checkpoint that has ended this epoch (`None`: there are no more):
     /// until that is done the page stays in memory (R6).
     pub(crate) fn note_copied(&self, page: u64, epoch: Option<u32>) {
-        let epoch = if is_planted("R6.copies-are-not-stamped") { Some(0) } else { epoch };
         let epoch = epoch.unwrap_or(EPOCH_MAX);
         self.change(page, |word| {
             let newest = epoch.max(word >> EPOCH_SHIFT) << EPOCH_SHIFT;
