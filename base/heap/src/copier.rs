@@ -46,15 +46,17 @@ impl Copier {
             return copy_descriptors(image, offset, bytes);
         }
         if page >= FIRST_PAGE {
-            let descriptor = image.descriptor(page)?;
-            let class = descriptor.class.get();
-            let is_run = matches!(descriptor.kind, KIND_RUN | KIND_RUN_CONTINUED);
-            if let (true, Some(shape)) = (is_run, self.space.classes.get(class))
-                && descriptor.flags & FLAG_OPEN != 0
+            let Descriptor { kind, flags, class, argument } = image.descriptor(page)?;
+            let is_open_run =
+                matches!(kind, KIND_RUN | KIND_RUN_CONTINUED) && flags & FLAG_OPEN != 0;
+            let back = if kind == KIND_RUN { 0 } else { argument.get().into() };
+            // Of a descriptor that was forged it may lead before the first page: nobody reserves there.
+            if let (Some(run), Some(shape)) =
+                (page.checked_sub(back), self.space.classes.get(class.get()))
+                && is_open_run
                 && !is_planted("C3.copies-what-is-reserved")
             {
-                let back = if descriptor.kind == KIND_RUN { 0 } else { descriptor.argument.get() };
-                return copy_open(image, page - u64::from(back), shape, offset, bytes);
+                return copy_open(image, run, shape, offset, bytes);
             }
         }
         bytes.copy_from_slice(image.bytes(offset, PAGE_BYTES)?);
@@ -94,8 +96,7 @@ fn copy_open(
     };
     copy(0, shape.blocks_start)?;
     let first = start.saturating_sub(shape.blocks_start) / shape.block_bytes;
-    let mut index = first;
-    while index < shape.block_count {
+    for index in first..shape.block_count {
         let at = shape.blocks_start + index * shape.block_bytes;
         if at >= end {
             break;
@@ -103,7 +104,6 @@ fn copy_open(
         if image.bitmap_word(run, shape, (index / 64) as usize)? >> (index % 64) & 1 != 0 {
             copy(at, at + shape.block_bytes)?;
         }
-        index += 1;
     }
     Ok(())
 }

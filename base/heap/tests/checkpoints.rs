@@ -44,6 +44,11 @@ fn put(heap: &Heap, bytes: usize, value: u8) -> u64 {
     .expect("commits")
 }
 
+fn assert_clean_when_closed(heap: &Heap, directory: &Arc<dyn Directory>) {
+    heap.close().expect("closes");
+    assert!(open(directory).check().expect("checks").is_clean());
+}
+
 #[test]
 fn what_nobody_published_is_not_in_the_file() {
     for bytes in [100, 3000, 3 * PAGE_BYTES, 200 * PAGE_BYTES] {
@@ -67,8 +72,7 @@ fn what_nobody_published_is_not_in_the_file() {
         let descriptor = in_file(&directory, descriptor_offset(page), DESCRIPTOR_BYTES as usize);
         assert_eq!(descriptor[1], 0, "flags of the descriptor {descriptor:?}");
         drop(reserved);
-        heap.close().expect("closes");
-        assert!(open(&directory).check().expect("checks").is_clean());
+        assert_clean_when_closed(&heap, &directory);
     }
 }
 
@@ -89,8 +93,7 @@ fn pages_that_became_free_are_not_copied_whoever_fills_them() {
     let found = in_file(&directory, block, bytes as usize);
     assert!(found.iter().all(|byte| *byte == 0), "nobody has published it");
     drop(reserved);
-    heap.close().expect("closes");
-    assert!(open(&directory).check().expect("checks").is_clean());
+    assert_clean_when_closed(&heap, &directory);
 }
 
 /// A transaction has changed a block and goes on: a checkpoint waits for it.
