@@ -96,6 +96,7 @@ const LOST_LOG: Test =
     HEAP.test("journal::tests::recovery::both_checkpoints_or_the_log_lost_is_damage");
 const DIRECT_RECOVERY: Test = HEAP_CRASHES.test("direct::crashes_during_recovery");
 const DIRECT_HEADERS: Test = HEAP_CRASHES.test("direct::headers_of_many_generations");
+const FAILING_READS: Test = HEAP_CRASHES.test("reads::a_read_that_fails_leaves_nothing_half_done");
 const DURING_RECOVERY: Test = HEAP_CRASHES.test("crashes_during_recovery");
 const KILLED: Test = HEAP_CRASHES.test("a_killed_process_loses_no_buffered_commit");
 const CLOSING: Test = HEAP_CRASHES.test("closing::a_close_that_failed_is_not_built_upon");
@@ -336,6 +337,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("C4.what-is-left-out-waits-for-nothing", &[LEFT_OUT]),
     mutant("C7.stores-judge-no-page", &[STORE_JUDGES]),
     mutant("C7.evicted-pages-stay-verified", &[EVICTED]),
+    mutant("C7.half-of-a-run-is-stored", &[FAILING_READS]),
     mutant("C9.publishes-the-end", &[BESIDE]),
     mutant("R3.tables-prove-nothing", &[SHORTER]),
     mutant("C5.pages-before-their-names-are-durable", &[DURING_RECOVERY]),

@@ -222,8 +222,7 @@ impl Supply<'_> {
             arena.record.hole(plan.pages * PAGE_BYTES, (before - plan.pages) * PAGE_BYTES);
         }
         if !arena.record.is_empty() {
-            image.touch(ROOT_PAGES_END, 8)?;
-            self.journal.writable()?.append(&arena.record)?;
+            self.append_for(&arena.record, [(ROOT_PAGES_END, 8)].into_iter())?;
             if is_lower {
                 image.store_word(ROOT_PAGES_END, plan.tail)?;
             }

@@ -20,7 +20,7 @@ use crate::arena::{Arena, CHUNK_PAGES};
 use crate::class::{Class, ClassId};
 use crate::error::{Error, Result};
 use crate::image::Exclusive;
-use crate::journal::Opened;
+use crate::journal::{Opened, RecordBuilder};
 use crate::layout::{
     CLASS_COUNT_MAX, CLASS_TABLE_OFFSET, ClassEntry, DESCRIPTOR_BYTES, Descriptor, FLAG_OPEN,
     HEAP_BYTES_MAX, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES,
@@ -275,7 +275,9 @@ impl Supply<'_> {
             let word = descriptor(back, 0).word();
             arena.record.bytes(descriptor_offset(run + back), &word.to_le_bytes());
         }
-        self.append(arena, run, pages)?;
+        let bitmap = (run * PAGE_BYTES, bitmap_words as u64 * 8);
+        let descriptors = (descriptor_offset(run), pages * DESCRIPTOR_BYTES);
+        self.append(arena, run, pages, &[bitmap, descriptors])?;
         let image = &self.space.image;
         for word in 0..bitmap_words as u64 {
             image.store_word(run * PAGE_BYTES + word * 8, 0)?;
@@ -301,7 +303,7 @@ impl Supply<'_> {
         if page + pages > arena.pages_end {
             arena.record.clear();
             self.add_end(&mut arena, page + pages);
-            self.append(&mut arena, page, pages)?;
+            self.append(&mut arena, page, pages, &[])?;
         }
         Ok(page)
     }
@@ -325,12 +327,17 @@ impl Supply<'_> {
     }
 
     /// Appends the arena's record, which is about pages that were taken; they are given back if
-    /// that fails. The rest of what it says is the caller's to apply.
-    fn append(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
-        // First: what memory is to show behind the append must not fail there.
-        let touched = self.space.image.touch(ROOT_PAGES_END, 8);
-        let journal = touched.and_then(|()| self.journal.writable());
-        if let Err(error) = journal.and_then(|journal| journal.append(&arena.record)) {
+    /// that fails. The rest of what it says is the caller's to apply: to these ranges, each an offset
+    /// and a length.
+    fn append(
+        self,
+        arena: &mut Arena,
+        start: u64,
+        pages: u64,
+        ranges: &[(u64, u64)],
+    ) -> Result<()> {
+        let ranges = ranges.iter().copied().chain([(ROOT_PAGES_END, 8)]);
+        if let Err(error) = self.append_for(&arena.record, ranges) {
             arena.give_pages(start, pages);
             return Err(error);
         }
@@ -338,6 +345,23 @@ impl Supply<'_> {
             arena.pages_end = start + pages;
             self.space.image.store_word(ROOT_PAGES_END, arena.pages_end)?;
         }
+        Ok(())
+    }
+
+    /// Appends a record of what memory is to show in these ranges. They are touched before: what fails
+    /// behind the append would leave memory with half of it.
+    ///
+    /// # Errors
+    /// As [`Image::touch`](crate::image::Image::touch) and those of appending; then nothing changed.
+    pub(crate) fn append_for(
+        self,
+        record: &RecordBuilder,
+        mut ranges: impl Iterator<Item = (u64, u64)>,
+    ) -> Result<()> {
+        if !is_planted("C7.half-of-a-run-is-stored") {
+            ranges.try_for_each(|(offset, len)| self.space.image.touch(offset, len))?;
+        }
+        self.journal.writable()?.append(record)?;
         Ok(())
     }
 
@@ -393,8 +417,10 @@ impl Supply<'_> {
                 arena.record.bytes(descriptor_offset(page), &[0; DESCRIPTOR_BYTES as usize]);
             }
         }
-        let append = || self.journal.writable()?.append(&arena.record);
-        let has_failed = !found.is_empty() && append().is_err();
+        let descriptors = found
+            .iter()
+            .map(|&(run, class)| (descriptor_offset(run), run_pages(class) * DESCRIPTOR_BYTES));
+        let has_failed = !found.is_empty() && self.append_for(&arena.record, descriptors).is_err();
         for (run, class) in found.drain(..) {
             if has_failed {
                 arena.keep_emptied(run);
@@ -502,9 +528,8 @@ impl Supply<'_> {
         arena.record.clear();
         arena.record.bytes(ROOT_CLASS_COUNT, &(count + 1).to_le_bytes());
         arena.record.bytes(at, entry.as_bytes());
-        image.touch(at, size_of::<ClassEntry>() as u64)?;
-        image.touch(ROOT_CLASS_COUNT, 8)?;
-        self.journal.writable()?.append(&arena.record)?;
+        let ranges = [(at, size_of::<ClassEntry>() as u64), (ROOT_CLASS_COUNT, 8)];
+        self.append_for(&arena.record, ranges.into_iter())?;
         for (word, bytes) in (at..).step_by(8).zip(entry.as_bytes().chunks_exact(8)) {
             image.store_word(word, bytes.try_into().map_or(0, u64::from_le_bytes))?;
         }

@@ -8,7 +8,9 @@ use crate::creation::try_creations;
 use crate::direct;
 use crate::model::{self, Model};
 use crate::workload::{Mix, Workload};
-use crate::{try_crashes_within, try_deaths, try_power_cuts};
+use crate::{
+    mix_of_batches, try_crashes_of_batches, try_crashes_within, try_deaths, try_power_cuts,
+};
 
 /// Commits of all kinds, checkpoints and reopenings, then crashes within them and within what
 /// recovers from those.
@@ -17,7 +19,8 @@ fn suite(disk: &SimDisk, mix: Mix) {
     try_power_cuts(disk, &models, 1, 4);
     try_new_names(disk, &models, mix);
     try_deaths(disk, &models, 3);
-    try_crashes_within(disk, &models, 7, 2);
+    // Three: none and all alone show nothing of what reached the medium before its turn.
+    try_crashes_within(disk, &models, 11, 3);
     // Enough for each state without one of the names that the two creations gave.
     try_new_creations(disk, Mix { steps: 1, ..mix }, (1, 64));
 }
@@ -71,7 +74,24 @@ fn a_missing_sync_is_noticed() {
     // The zeros of a new log file are synced by the first commit in it if nobody did it before:
     // the early sync only spares that commit the time.
     let saves_time = |site: &Site| site.file.ends_with("/log_file.rs") && site.kind == Kind::Sync;
-    let verdicts = verdicts(mix.seed, |site| !saves_time(site), |disk| suite(disk, mix));
+    let is_tried = |site: &Site| !saves_time(site) && !is_of_batches(site);
+    let verdicts = verdicts(mix.seed, is_tried, |disk| suite(disk, mix));
+    judge(&verdicts, |_| false);
+}
+
+/// Those that need several batches, of which the workload above has none.
+fn is_of_batches(site: &Site) -> bool {
+    site.file.ends_with("/batch.rs")
+}
+
+#[test]
+fn a_missing_sync_of_batches_is_noticed() {
+    let mix = mix_of_batches(83);
+    let verdicts = verdicts(mix.seed, is_of_batches, |disk| {
+        let models = Workload::run(disk, mix);
+        try_crashes_of_batches(disk, &models, 40);
+    });
+    assert_eq!(verdicts.len(), 2, "before a batch, and before the next table: {verdicts:?}");
     judge(&verdicts, |_| false);
 }
 

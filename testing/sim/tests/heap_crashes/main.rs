@@ -16,6 +16,7 @@ mod full;
 mod hooked;
 mod left_out;
 mod model;
+mod reads;
 mod shrink;
 mod workload;
 
@@ -23,7 +24,7 @@ use adamant_heap::{Durability, Error, Flushing, Heap};
 use adamant_sim::tally::{seed, states_max};
 use adamant_sim::{Choice, Mark, Promise, SimDisk, Tally};
 
-use crate::model::{Model, commit_of, is_poisoned, judge, open};
+use crate::model::{Model, commit_of, is_poisoned, judge, open, open_bounded};
 use crate::workload::{ALL, Mix, Workload};
 
 /// Recovers power cuts at one of `step` crash points.
@@ -143,6 +144,71 @@ fn try_crashes_within(disk: &SimDisk, models: &[Model], step: usize, count: u64)
         }
     }
     tally
+}
+
+/// Kills the process at one of `step` crash points, and recovers with memory for 32 pages, so that these are
+/// written by batches whose tables take each other's places: crashes that before each of its syncs, recovers
+/// with memory for 16 pages, so that a table names less than the one whose place it takes, and crashes that
+/// before each of its syncs, too.
+fn try_crashes_of_batches(disk: &SimDisk, models: &[Model], step: usize) -> Tally {
+    let mut tally = Tally::new();
+    let mut cursor = disk.cursor();
+    let recover = |disk: &SimDisk, pages: u64| {
+        // Recovery takes half of what there is.
+        let opened = open_bounded(disk, models[0].flushing, 2 * pages * 4096);
+        drop(opened.unwrap_or_else(|error| panic!("recovery failed: {error:?}")));
+    };
+    for point in (cursor.point()..=disk.operation_count()).step_by(step) {
+        cursor.advance_to(point);
+        let promise = Promise::at_power_cut(disk, point);
+        let killed = cursor.kill();
+        tally.state(disk, point, &"killed", || recover(&killed, 32));
+        each_before_a_sync(&killed, 8, &mut tally, |tally, crashed| {
+            recover(&crashed, 16);
+            each_before_a_sync(&crashed, 4, tally, |_, crashed| {
+                drop(judge(&crashed.without_history(), models, promise));
+            });
+        });
+    }
+    tally
+}
+
+/// Crashes before each sync of the pool in a disk's history, in so many ways, at random.
+fn each_before_a_sync(
+    disk: &SimDisk,
+    count: u64,
+    tally: &mut Tally,
+    mut each: impl FnMut(&mut Tally, SimDisk),
+) {
+    let mut cursor = disk.cursor();
+    while cursor.advance() {
+        let point = cursor.point();
+        if !disk.describe(point).is_some_and(|operation| operation.starts_with("sync sim/pool")) {
+            continue;
+        }
+        tally.points += 1;
+        for number in 0..count {
+            let choice = Choice::random(point << 8 | number);
+            let mut tried = Tally::new();
+            tally.state(disk, point, &choice, || {
+                each(&mut tried, cursor.crash(&mut choice.clone()));
+            });
+            tally.points += tried.points;
+            tally.states += tried.states;
+        }
+    }
+}
+
+/// Commits with two checkpoints, so that many pages wait for one.
+fn mix_of_batches(seed: u64) -> Mix {
+    Mix { seed, steps: 120, upkeep_one_in: 60, ..Mix::default() }
+}
+
+#[test]
+fn crashes_of_a_recovery_in_batches() {
+    let disk = SimDisk::new(seed(83));
+    let models = Workload::run(&disk, mix_of_batches(seed(83)));
+    try_crashes_of_batches(&disk, &models, 40).print("a recovery in batches");
 }
 
 #[test]
