@@ -56,8 +56,9 @@
 //! processors allow. A dead process completes no flush, and what it stored stays visible, but in
 //! doubt. A sync of the file makes its lines durable; a write to it is stores. Nothing reports a
 //! store, so lines are compared with what was seen last: those of a flush at that flush, all of
-//! them at each operation. A fence is an operation; before it comes one that stands for all that
-//! was stored and flushed since the last.
+//! them at each operation. `Persist::copy` does report what it stores: a file whose last store was
+//! one is not compared. A fence is an operation; before it comes one that stands for all that was
+//! stored and flushed since the last.
 //!
 //! Not modelled: decay of what is durable, a read through mapped memory that fails, and a rename of which both names
 //! survive.

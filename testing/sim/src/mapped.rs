@@ -6,8 +6,8 @@
 //! Thread safety: part of a disk, under its lock. Stores of other threads while it reads are seen
 //! in part, as a crash would.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -28,6 +28,8 @@ const CHUNK_BYTES: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Mapped {
     contents: BTreeMap<u64, Arc<dyn File>>,
+    /// Files whose stores are copies, since the last flush of them.
+    copied: BTreeSet<u64>,
     /// The newest last: it hides older ones at the same addresses.
     ranges: Vec<MappedRange>,
 }
@@ -89,9 +91,18 @@ impl Mapped {
         pieces
     }
 
-    /// The lines of all files that differ from what was seen last.
+    /// A file was stored to by a copy, or flushed: then there may be stores that nobody tells of.
+    pub(crate) fn note_copied(&mut self, file: u64, is_copied: bool) {
+        if is_copied {
+            self.copied.insert(file);
+        } else {
+            self.copied.remove(&file);
+        }
+    }
+
+    /// The lines of all files that differ from what was seen last, but of those stored to by copies.
     pub(crate) fn changes(&self, state: &State) -> Vec<Event> {
-        let files = self.contents.keys();
+        let files = self.contents.keys().filter(|file| !self.copied.contains(file));
         files.flat_map(|&file| self.changes_in(state, file, 0..u64::MAX)).collect()
     }
 

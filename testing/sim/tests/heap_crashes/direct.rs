@@ -90,7 +90,7 @@ fn crashes_during_recovery() {
     for number in [41, 43] {
         let disk = SimDisk::new(seed(number));
         let models = Workload::run(&disk, Mix { steps: 40, ..mix(number) });
-        try_crashes_within(&disk, &models, 3, 6).print("direct, crashes during recovery");
+        try_crashes_within(&disk, &models, 9, 6).print("direct, crashes during recovery");
     }
 }
 

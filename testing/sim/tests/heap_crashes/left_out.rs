@@ -16,13 +16,14 @@ use crate::{
 /// recovers from those.
 fn suite(disk: &SimDisk, mix: Mix) {
     let models = Workload::run(disk, mix);
+    // What takes least is first: it notices most.
     try_power_cuts(disk, &models, 1, 4);
-    try_new_names(disk, &models, mix);
     try_deaths(disk, &models, 3);
-    // Three: none and all alone show nothing of what reached the medium before its turn.
-    try_crashes_within(disk, &models, 11, 3);
     // Enough for each state without one of the names that the two creations gave.
     try_new_creations(disk, Mix { steps: 1, ..mix }, (1, 64));
+    try_new_names(disk, &models, mix);
+    // Three: none and all alone show nothing of what reached the medium before its turn.
+    try_crashes_within(disk, &models, 19, 3);
 }
 
 /// A creation after one whose sync of the store's directory failed.
