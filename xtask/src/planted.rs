@@ -142,6 +142,8 @@ const WAITING: Test =
     CHECKPOINTS.test("a_checkpoint_that_waited_for_who_ended_writing_takes_nothing");
 const PINNED: Test = CHECKPOINTS.test("what_a_pin_looks_at_stays_readable_when_threads_reserve");
 const ALLOCATOR: Test = HEAP.test("copier::tests::a_checkpoint_waits_for_who_has_the_allocator");
+const BEHIND: Test =
+    HEAP.test("journal::tests::beside::a_caller_that_writes_waits_while_a_checkpoint_is_behind");
 const BESIDE: Test = HEAP
     .test("journal::tests::beside::what_is_appended_beside_a_checkpoint_is_there_after_a_crash");
 const STORE_SYNC: Test = STORE_CRASHES.test("a_failing_sync_poisons_and_reopening_recovers");
@@ -339,6 +341,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("C7.evicted-pages-stay-verified", &[EVICTED]),
     mutant("C7.half-of-a-run-is-stored", &[FAILING_READS]),
     mutant("C9.publishes-the-end", &[BESIDE]),
+    mutant("C10.a-put-waits-for-all-of-it", &[BEHIND]),
     mutant("R3.tables-prove-nothing", &[SHORTER]),
     mutant("C5.pages-before-their-names-are-durable", &[DURING_RECOVERY]),
     mutant("C5.a-torn-page-is-damage", &[TORN_NAMED]),

@@ -123,6 +123,10 @@ impl PageSource for Copier {
         work();
     }
 
+    fn dirty_pages(&self) -> u64 {
+        self.space.image.states().dirty_pages()
+    }
+
     fn end_epoch(&self) -> Option<u32> {
         self.space.image.states().end_epoch()
     }

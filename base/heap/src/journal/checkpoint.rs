@@ -18,6 +18,7 @@ use super::chain::Cursor;
 use super::holds::{GivingUp, Holds, Kept};
 use super::log::Log;
 use super::log_file::LogFile;
+use super::pace::Pace;
 use super::source::PageSource;
 use crate::error::Result;
 use crate::layout::{Checkpoint, PAGE_BYTES};
@@ -69,6 +70,7 @@ pub(super) struct Target<'a> {
     pub(super) log: &'a Log,
     pub(super) source: &'a dyn PageSource,
     pub(super) holds: &'a Holds,
+    pub(super) pace: &'a Pace,
     /// Is told of a checkpoint when it is durable, before any log file is used again.
     pub(super) published: &'a dyn Fn(&Applied),
 }
@@ -183,6 +185,7 @@ impl Applied {
             false => log.poison.check(),
         };
         check()?;
+        let mut step = to.pace.begin(appended_bytes, log.room_bytes(), source.dirty_pages());
         let mut writer = BatchWriter::new(self.number + 1, 0);
         let (mut copies, mut next) = (Copies::default(), Some(0));
         let (mut last, mut held) = (begin.sequence, None);
@@ -210,6 +213,7 @@ impl Applied {
                 }
                 writer.write(pool, &batch, last)?;
                 self.pool_bytes += batch.len() as u64 * PAGE_BYTES;
+                step.advance(batch.len() as u64);
             }
         }
         if !is_planted("C4.what-is-left-out-waits-for-nothing") {

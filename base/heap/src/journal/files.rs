@@ -122,6 +122,11 @@ impl Files {
         self.state.lock().spare.iter().map(|file| file.bytes).sum()
     }
 
+    /// Bytes of spare files and of those that may be added.
+    pub(super) fn room_bytes(&self) -> u64 {
+        self.spare_bytes() + self.bytes_max.saturating_sub(self.bytes())
+    }
+
     /// Makes the names of all files durable.
     ///
     /// # Errors

@@ -25,6 +25,7 @@ use super::holds::{GivingUp, Holds};
 use super::log::Log;
 use super::log_file::remove_if_there;
 use super::options::JournalOptions;
+use super::pace::{Pace, READY_BYTES};
 use super::record::RecordBuilder;
 use super::recover::{Recovered, Recovery, recover};
 use super::source::PageSource;
@@ -35,10 +36,6 @@ use crate::error::{Error, Result};
 use crate::events;
 use crate::layout::{CHECKPOINT_OFFSETS, LOG_NAME, POOL_NEW_NAME, ZONE_PAGES};
 use crate::pool_file::PoolFile;
-
-/// Bytes of log that are ready when a transaction begins: so small ones, such as removes, find
-/// room on a disk that is full.
-const READY_BYTES: u64 = 256 << 10;
 
 /// The journal. Dropping it without `close` hands what is pending to the disk and leaves the
 /// rest to the next opening.
@@ -68,6 +65,7 @@ struct Shared {
     /// Bytes of the log that are kept for what checkpoints hold back.
     held_bytes: AtomicU64,
     holds: Arc<Holds>,
+    pace: Pace,
     started: AtomicBool,
     checkpoint_wanted: Arc<Signal>,
     file_wanted: Arc<Signal>,
@@ -106,6 +104,7 @@ impl Journal {
             applied_bytes: AtomicU64::new(0),
             held_bytes: AtomicU64::new(0),
             holds: Arc::default(),
+            pace: Pace::default(),
             started: AtomicBool::new(false),
             checkpoint_wanted: Arc::default(),
             file_wanted: Arc::default(),
@@ -129,6 +128,7 @@ impl Journal {
     pub(crate) fn wait_for_space(&self) -> Result<()> {
         let shared = &self.shared;
         shared.start()?;
+        shared.pace.wait(shared.log.appended_bytes());
         loop {
             if shared.log.has_free(READY_BYTES) {
                 return Ok(());
@@ -504,10 +504,10 @@ impl Shared {
         };
         let start = enabled!(target: events::CHECKPOINT, Level::DEBUG).then(Instant::now);
         let before = *applied;
-        let Self { pool, log, holds, .. } = self;
+        let Self { pool, log, holds, pace, .. } = self;
         let published = &|applied: &Applied| *self.applied_last.lock() = *applied;
-        let is_more =
-            applied.checkpoint(Target { pool, log, source: &**source, holds, published }, asked)?;
+        let is_more = applied
+            .checkpoint(Target { pool, log, source: &**source, holds, pace, published }, asked)?;
         if let (true, Some(start)) = (is_more, start) {
             debug!(
                 target: events::CHECKPOINT,

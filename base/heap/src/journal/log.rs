@@ -350,6 +350,11 @@ impl Log {
         in_tail >= bytes || in_tail + self.files.spare_bytes() >= bytes
     }
 
+    /// Bytes that can be appended within the limit of the log, about.
+    pub(super) fn room_bytes(&self) -> u64 {
+        self.tail_bytes.load(Ordering::Relaxed) + self.files.room_bytes()
+    }
+
     /// Bytes appended but not written.
     pub(super) fn pending_bytes(&self) -> u64 {
         self.pending_bytes.load(Ordering::Relaxed)

@@ -9,6 +9,7 @@
 
 mod layout;
 mod options;
+mod pace;
 mod record;
 mod poison;
 mod log_file;

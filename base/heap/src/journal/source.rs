@@ -20,6 +20,9 @@ pub(crate) trait PageSource: std::fmt::Debug + Send + Sync {
     /// Ends the epoch of stores, within a hold. `None`: there are no more.
     fn end_epoch(&self) -> Option<u32>;
 
+    /// How many pages are dirty, about: others change that meanwhile.
+    fn dirty_pages(&self) -> u64;
+
     /// Copies dirty pages from one on, by number, within a hold, and makes them clean: as many as a
     /// hold allows. Those of which `held_end` gives the end of the extent that they lie in stay dirty.
     /// Returns where to go on.

@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use super::piece::Piece;
 use super::{DIRTY, EPOCH_MAX, EPOCH_SHIFT, PIECE_PAGES, Pages, TABLE_PAGE, Zone};
 use crate::layout::{ZONE_PAGES, ZONE_TABLE_PAGES};
 
@@ -47,6 +48,12 @@ impl Pages {
         });
     }
 
+    /// How many pages are dirty, about. O(pieces), some ns each.
+    pub(crate) fn dirty_pages(&self) -> u64 {
+        let zones = (0..self.zones.count()).filter_map(|zone| self.zones.get(zone as usize));
+        zones.flat_map(|zone| &zone.pieces).map(Piece::dirty_pages).sum()
+    }
+
     /// The first dirty page from one on: data pages by number, and behind them those of descriptors.
     /// O(pieces between), some ns each.
     pub(crate) fn next_dirty(&self, page: u64) -> Option<u64> {
@@ -68,7 +75,7 @@ impl Zone {
     fn next_dirty(&self, words: Range<u64>) -> Option<u64> {
         let Range { start: mut at, end } = words;
         while at < end {
-            if !self.pieces[(at / PIECE_PAGES) as usize].has_dirty() {
+            if self.pieces[(at / PIECE_PAGES) as usize].dirty_pages() == 0 {
                 at = (at / PIECE_PAGES + 1) * PIECE_PAGES;
                 continue;
             }

@@ -51,9 +51,9 @@ impl Piece {
         }
     }
 
-    /// Whether any page of it is dirty.
-    pub(super) fn has_dirty(&self) -> bool {
-        self.dirty.load(Ordering::Acquire) > 0
+    /// How many pages of it are dirty.
+    pub(super) fn dirty_pages(&self) -> u64 {
+        self.dirty.load(Ordering::Acquire).into()
     }
 
     /// The same for pages that have an epoch; how many more bytes differ from the file's.

@@ -1,6 +1,7 @@
 //! What is appended beside a checkpoint, between two of its holds.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use parking_lot::Mutex;
@@ -9,7 +10,7 @@ use super::disk::Disk;
 use super::mirror::{BetweenHolds, disturbed};
 use super::model::{Model, create, create_bare, open, options};
 use crate::durability::Durability;
-use crate::journal::{Journal, RecordBuilder};
+use crate::journal::{Journal, JournalOptions, RecordBuilder};
 use crate::layout::PAGE_BYTES;
 
 /// Checkpoints of a journal to which something may be appended between two holds. After each, the
@@ -67,4 +68,39 @@ fn a_checkpoint_passes_durable_records_only() {
     journal.checkpoint().expect("checkpoint");
     let stats = journal.stats();
     assert_eq!((stats.applied_sequence, stats.durable_sequence), (1, 1), "{stats:?}");
+}
+
+/// Of a checkpoint of 3,000 pages one batch counts as done from the start.
+#[test]
+fn a_caller_that_writes_waits_while_a_checkpoint_is_behind() {
+    const PAGES: u64 = 3000;
+    let (disk, between) = (Disk::new(), Arc::new(BetweenHolds::default()));
+    let options = JournalOptions { log_bytes_max: 8 << 20, ..options() };
+    let journal: Arc<Journal> = Arc::new(create_bare(&disk, options));
+    disturbed(&journal, Arc::clone(&between));
+    journal.grow(PAGES.next_multiple_of(512)).expect("grows");
+    for page in 2..PAGES {
+        let mut record = RecordBuilder::new();
+        record.bytes(page * PAGE_BYTES, &[1]);
+        journal.append(&record).expect("append");
+    }
+    let (its, mut holds) = (Arc::downgrade(&journal), 0);
+    let waited = Arc::new(Mutex::new(None));
+    let its_waited = Arc::clone(&waited);
+    *between.0.lock() = Some(Box::new(move || {
+        holds += 1;
+        let Some(journal) = its.upgrade().filter(|_| holds == 2) else { return };
+        let mut record = RecordBuilder::new();
+        record.bytes(2 * PAGE_BYTES, &[2; 64 << 10]);
+        // Nearly all that there is room for, and more than three quarters of it.
+        for _ in 0..108 {
+            journal.append(&record).expect("append");
+        }
+        let start = Instant::now();
+        journal.wait_for_space().expect("there is room");
+        *its_waited.lock() = Some(start.elapsed());
+    }));
+    journal.checkpoint().expect("checkpoint");
+    let waited = waited.lock().take().expect("the checkpoint had two holds");
+    assert!(waited >= Duration::from_millis(10), "{waited:?}");
 }

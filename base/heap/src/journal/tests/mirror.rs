@@ -91,6 +91,10 @@ impl PageSource for Mirror {
         assert!(state.dirty.is_superset(&named) || named.is_empty(), "{named:?}");
     }
 
+    fn dirty_pages(&self) -> u64 {
+        self.state.lock().dirty.len() as u64
+    }
+
     fn hold(&self, _is_alone: bool, work: &mut dyn FnMut()) {
         work();
         // Not within itself.
