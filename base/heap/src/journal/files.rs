@@ -124,7 +124,7 @@ impl Files {
 
     /// Bytes of spare files and of those that may be added.
     pub(super) fn room_bytes(&self) -> u64 {
-        self.spare_bytes() + self.bytes_max.saturating_sub(self.bytes())
+        self.spare_bytes().saturating_add(self.bytes_max.saturating_sub(self.bytes()))
     }
 
     /// Makes the names of all files durable.

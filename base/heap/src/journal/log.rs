@@ -352,7 +352,7 @@ impl Log {
 
     /// Bytes that can be appended within the limit of the log, about.
     pub(super) fn room_bytes(&self) -> u64 {
-        self.tail_bytes.load(Ordering::Relaxed) + self.files.room_bytes()
+        self.tail_bytes.load(Ordering::Relaxed).saturating_add(self.files.room_bytes())
     }
 
     /// Bytes appended but not written.

@@ -104,9 +104,10 @@ impl Step<'_> {
         // The batch under way counts: it takes a sync, during which nothing is told.
         let done = (self.pages_done + BATCH_PAGES_MAX as u64).min(self.pages);
         let (first, last) = ROOM_EIGHTHS;
-        let rest = u128::from(self.room_bytes) * u128::from((last - first) * done);
-        let share = self.room_bytes * first / 8 + (rest / u128::from(8 * self.pages)) as u64;
-        self.pace.set(self.begin.saturating_add(share));
+        // A log without a limit has all the room that there is.
+        let eighths = u128::from(first * self.pages + (last - first) * done);
+        let share = u128::from(self.room_bytes) * eighths / u128::from(8 * self.pages);
+        self.pace.set(self.begin.saturating_add(share as u64));
     }
 }
 
@@ -143,12 +144,13 @@ mod tests {
     fn small_checkpoints_and_full_logs_are_no_exception() {
         let pace = Pace::default();
         let allowed = || pace.appended_max.load(Ordering::Relaxed);
-        drop(pace.begin(5, READY_BYTES / 2, 7));
         let step = pace.begin(5, READY_BYTES / 2, 7);
         assert_eq!(allowed(), 5, "no room");
         drop(step);
         let _step = pace.begin(5, ROOM_BYTES + READY_BYTES, 0);
         assert_eq!(allowed(), 5 + ROOM_BYTES / 8 * 7, "nothing is to be done before the end");
+        let _step = pace.begin(u64::MAX - 5, u64::MAX, u64::MAX / 64);
+        assert_eq!(allowed(), u64::MAX, "no limit");
     }
 
     #[test]
