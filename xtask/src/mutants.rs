@@ -294,10 +294,13 @@ fn judge_names(root: &Path) -> Result<(), String> {
     Err(format!("planted.rs does not list {missing:?}, and the sources do not have {gone:?}"))
 }
 
-/// Whether a text is the name of a mistake: `R1.reuses-the-log`, `checksum.page`.
+/// Whether a text is the name of a mistake: `R1.reuses-the-log`, `C10.a-put-waits`, `checksum.page`.
 fn is_name(word: &str) -> bool {
     let Some((rule, what)) = word.split_once('.') else { return false };
-    let is_rule = matches!(rule.as_bytes(), [b'R' | b'C' | b'S', b'1'..=b'9']);
+    let is_rule = match rule.as_bytes() {
+        [b'R' | b'C' | b'S', b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
     let is_known = is_rule || matches!(rule, "checksum" | "rename" | "expiring" | "types");
     is_known
         && !what.is_empty()
