@@ -35,7 +35,8 @@ impl SimPersist {
         let is_done = inner.sites.meet(site);
         for (file, lines) in inner.mapped.lines(region, offset, len) {
             self.lines.fetch_add(lines.end - lines.start, Ordering::Relaxed);
-            inner.mapped.note_copied(file, site.kind == Kind::Copy);
+            // One that is left out tells of nothing, and its bytes are there all the same.
+            inner.mapped.note_copied(file, is_done && site.kind == Kind::Copy);
             if is_done {
                 inner.flush(file, lines, thread::current().id());
             }

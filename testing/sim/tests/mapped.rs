@@ -184,6 +184,22 @@ fn streaming_stores_need_a_fence_only() {
 }
 
 #[test]
+fn a_copy_that_is_left_out_stays_visible_and_in_doubt() {
+    let memory = memory();
+    for value in [3, 4] {
+        // SAFETY: the range is mapped, and nobody has a reference into it.
+        unsafe { memory.persist.copy(&memory.region, 4096, &[value; 64]) };
+        memory.fence();
+        let copies = memory.disk.sites().into_iter().find(|(site, _)| site.kind == Kind::Copy);
+        memory.disk.disable(copies.map(|(site, _)| site));
+    }
+    let words = [3, 4].map(|value| u64::from_le_bytes([value; 8]));
+    assert_eq!(memory.states([0]), words.map(|word| [word]).into());
+    let killed = memory.disk.kill(memory.disk.operation_count());
+    assert_eq!(Memory::open(&killed).get(0), words[1]);
+}
+
+#[test]
 fn what_a_dead_process_flushed_no_fence_completes() {
     let memory = memory();
     memory.set(0, 1);
