@@ -51,7 +51,7 @@ pub(crate) fn power_cut(options: &[&str]) -> Result<bool, String> {
         return Ok(true);
     }
     let seconds = seconds / media.len() as u64;
-    let program = together::program(&Workspace::load()?.root, PROGRAM, profile)?;
+    let program = together::program(&Workspace::load()?.root, "TOGETHER", PROGRAM, profile)?;
     let mut is_whole = true;
     for medium in media {
         let mut command = Command::new(&program);
@@ -82,7 +82,8 @@ pub(crate) fn faults(options: &[&str]) -> Result<bool, String> {
             other => return Err(format!("there is no option {other} of faults")),
         }
     }
-    let mut command = Command::new(together::program(&Workspace::load()?.root, PROGRAM, "dev")?);
+    let mut command =
+        Command::new(together::program(&Workspace::load()?.root, "TOGETHER", PROGRAM, "dev")?);
     command.arg("faults").args([seconds, seed].map(|number| number.to_string()));
     command.args(is_short.then_some("short"));
     let status = command.status();

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::together;
 use crate::workspace::Workspace;
 
 const PACKAGE: &str = "adamant-capi";
@@ -49,11 +50,10 @@ pub(crate) fn run(prefix: &str, is_development: bool) -> Result<bool, String> {
 
 /// Builds the package; the files that cargo says it made.
 fn build(root: &Path, is_development: bool) -> Result<Vec<PathBuf>, String> {
+    // The tests have it built already, with the command.
+    let packages = if is_development { "USERS" } else { "-p adamant-capi --profile installed" };
     let mut command = Command::new(env!("CARGO"));
-    command.args(["build", "--quiet", "-p", PACKAGE, "--message-format", "json"]);
-    if !is_development {
-        command.args(["--profile", "installed"]);
-    }
+    command.args(together::words(&format!("build --quiet --message-format json {packages}")));
     let output = command.current_dir(root).stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("could not run cargo: {error}"))?;
     if !output.status.success() {

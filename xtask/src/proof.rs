@@ -39,8 +39,8 @@ struct Campaign {
     share: u64,
     /// Processes of it side by side.
     processes: u64,
-    /// Words after the runner; `SECONDS` and `SEED` stand for numbers.
-    smoke: &'static str,
+    /// Words after the runner; `SECONDS` and `SEED` stand for numbers. In short a campaign may be left out.
+    smoke: Option<&'static str>,
     full: &'static str,
     /// Variables of the environment, likewise.
     variables: &'static [(&'static str, &'static str)],
@@ -52,7 +52,7 @@ const CAMPAIGNS: [Campaign; 7] = [
         runner: Runner::Program("adamant-proof"),
         share: 46,
         processes: 2,
-        smoke: "all --seconds SECONDS --seed SEED",
+        smoke: Some("all --seconds SECONDS --seed SEED"),
         full: "all --seconds SECONDS --seed SEED",
         variables: &[],
     },
@@ -61,7 +61,7 @@ const CAMPAIGNS: [Campaign; 7] = [
         runner: Runner::Cargo,
         share: 3,
         processes: 1,
-        smoke: "test TOGETHER --lib what_each_transaction -- --nocapture",
+        smoke: Some("test TOGETHER --lib what_each_transaction -- --nocapture"),
         full: "test --profile proof -p adamant --lib what_each_transaction -- --nocapture",
         variables: &[("ADAMANT_HISTORIES_SECONDS", "SECONDS"), ("ADAMANT_HISTORIES_SEED", "SEED")],
     },
@@ -70,7 +70,7 @@ const CAMPAIGNS: [Campaign; 7] = [
         runner: Runner::Cargo,
         share: 4,
         processes: 1,
-        smoke: "test TOGETHER --test lsm_kills -- --nocapture",
+        smoke: Some("test TOGETHER --test lsm_kills -- --nocapture"),
         full: "test TOGETHER --test lsm_kills -- --nocapture",
         variables: &[("ADAMANT_STRESS_SECONDS", "SECONDS"), ("ADAMANT_STRESS_SEED", "SEED")],
     },
@@ -79,7 +79,7 @@ const CAMPAIGNS: [Campaign; 7] = [
         runner: Runner::Tasks,
         share: 13,
         processes: 1,
-        smoke: "power-cut --smoke --medium disk --seed SEED",
+        smoke: Some("power-cut --smoke --medium disk --seed SEED"),
         full: "power-cut --seconds SECONDS --seed SEED",
         variables: &[],
     },
@@ -88,7 +88,7 @@ const CAMPAIGNS: [Campaign; 7] = [
         runner: Runner::Program("adamant-field"),
         share: 6,
         processes: 1,
-        smoke: "faults SECONDS SEED short",
+        smoke: Some("faults SECONDS SEED short"),
         full: "faults SECONDS SEED",
         variables: &[],
     },
@@ -97,7 +97,8 @@ const CAMPAIGNS: [Campaign; 7] = [
         runner: Runner::Tasks,
         share: 6,
         processes: 1,
-        smoke: "fuzz --smoke --seed SEED",
+        // A test of adamant-scenarios is its short form: six minutes of compilers for 35 s of programs.
+        smoke: None,
         full: "fuzz --seconds SECONDS --seed SEED",
         variables: &[],
     },
@@ -106,7 +107,7 @@ const CAMPAIGNS: [Campaign; 7] = [
         runner: Runner::Tasks,
         share: 22,
         processes: 1,
-        smoke: "mutants --smoke",
+        smoke: Some("mutants --smoke"),
         full: "mutants",
         variables: &[],
     },
@@ -165,6 +166,7 @@ fn try_campaign(
     tries: &mut Tries,
 ) -> Option<String> {
     let start = Instant::now();
+    let words = if asked.smoke { campaign.smoke? } else { campaign.full };
     let seconds = (asked.seconds * campaign.share / 100).max(1);
     println!("== {}: {seconds} s, {} at a time", campaign.name, campaign.processes);
     let tries = Mutex::new(tries);
@@ -177,7 +179,7 @@ fn try_campaign(
                         .replace("SECONDS", &seconds.to_string())
                         .replace("SEED", &seed.to_string())
                 };
-                let command = command(campaign, asked.smoke, root, filled);
+                let command = command(campaign, asked.smoke, words, root, filled);
                 let (name, tries) = (campaign.name, &tries);
                 scope.spawn(move || listen(name, command?, tries))
             })
@@ -196,6 +198,7 @@ fn try_campaign(
 fn command(
     campaign: &Campaign,
     smoke: bool,
+    words: &str,
     root: &Path,
     filled: impl Fn(&str) -> String,
 ) -> Result<Command, String> {
@@ -203,13 +206,12 @@ fn command(
         Runner::Cargo => Command::new(env!("CARGO")),
         Runner::Program(name) => {
             let profile = if smoke { "dev" } else { "proof" };
-            Command::new(together::program(root, name, profile)?)
+            Command::new(together::program(root, "TOGETHER", name, profile)?)
         }
         // By its process: the file may have been built anew in half an hour, and be another program.
         Runner::Tasks => Command::new(format!("/proc/{}/exe", std::process::id())),
     };
-    let words = filled(if smoke { campaign.smoke } else { campaign.full });
-    command.args(together::words(&words)).current_dir(root);
+    command.args(together::words(&filled(words))).current_dir(root);
     command.stdout(Stdio::piped()).stdin(Stdio::null());
     command.envs(campaign.variables.iter().map(|(name, value)| (name, filled(value))));
     Ok(command)

@@ -4,6 +4,9 @@
 //! their seconds and tests, what was not run and why, and a line of totals. Parts go on after
 //! one that failed.
 
+use std::path::PathBuf;
+use std::process::Command;
+
 use crate::docs;
 use crate::parts::{self, Part};
 use crate::python;
@@ -16,14 +19,15 @@ use crate::workspace::Workspace;
 const MOST_TESTS: &str = "test TOGETHER --no-fail-fast --lib --bins --tests -- --show-output";
 /// Those of the others are run with their tests.
 const DOCUMENTATION_TESTS: &str = "test TOGETHER --no-fail-fast --doc";
-/// The library as programs in C see it: compilers, valgrind and so on, where they are.
-const C_TESTS: &str = "test -p adamant-capi --no-fail-fast -- --show-output";
-const COMMAND_TESTS: &str = "test -p adamant-cli --no-fail-fast -- --skip kill_loop --show-output";
+/// The command, and the library as programs in C see it: compilers, valgrind and so on, where they are.
+const USERS_TESTS: &str = "test USERS --no-fail-fast -- --skip kill_loop --show-output";
+const KILL_LOOP: &str = "test USERS --test kill_loop -- --show-output";
 /// Campaigns that try to lose data: the same every time.
 const PROOF: &str = "xtask proof --smoke --seed 1";
+/// What the next parts run.
+const PROGRAMS: &str = "build --quiet TOGETHER --examples --bin adamant-bench";
 /// Whether the benchmark runs, not how fast: small and of one round.
-const BENCHMARK: &str = "run --quiet -p adamant-bench -- kv --entries 5000 --large-entries 2000 \
-                         --rounds 1";
+const BENCHMARK: &str = "kv --entries 5000 --large-entries 2000 --rounds 1";
 
 /// Runs all parts. `kill_rounds`: rounds of the kill loop, if not its own default.
 pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
@@ -38,18 +42,17 @@ pub(crate) fn run(kill_rounds: Option<u32>) -> Result<bool, String> {
     let mut ran = vec![
         run("unit and integration tests", MOST_TESTS, &[]),
         run("documentation tests", DOCUMENTATION_TESTS, &[]),
-        run("the command", COMMAND_TESTS, &[]),
-        run("C", C_TESTS, &[]),
-        run("kill loop", "test -p adamant-cli --test kill_loop -- --show-output", &rounds),
+        run("the command, and C", USERS_TESTS, &[]),
+        run("kill loop", KILL_LOOP, &rounds),
     ];
-    ran.extend(examples(&workspace));
+    ran.push(run("programs, built", PROGRAMS, &[]));
+    ran.extend(programs(&workspace));
     let (name, flags) = docs::FLAGS;
     let variables = [(name, flags.to_owned())];
     ran.push(run("documentation", &docs::arguments(&workspace).join(" "), &variables));
     ran.push(run("proof, in short", PROOF, &[]));
     ran.extend(sanitize::smoke(&workspace)?);
     ran.push(run("packages", "xtask package --quick", &[]));
-    ran.push(run("benchmark smoke test", BENCHMARK, &[]));
     ran.push(python::run(&workspace.root));
     ran.push(redis_py::run(&workspace));
     ran.push(remote::tests(&workspace, None));
@@ -62,18 +65,16 @@ pub(crate) fn run_python() -> Result<bool, String> {
     Ok(parts::summarise(&[python::run(&workspace.root), redis_py::run(&workspace)]))
 }
 
-/// Each program of the examples' package, and each example of any package.
-fn examples(workspace: &Workspace) -> Vec<Part> {
-    let mut ran = Vec::new();
-    for package in &workspace.packages {
-        let programs = package.programs.iter().filter(|_| package.folder == "examples");
-        let named = programs
-            .map(|name| ("--bin", name))
-            .chain(package.examples.iter().map(|name| ("--example", name)));
-        for (kind, name) in named {
-            let arguments = ["run", "--quiet", "-p", &package.name, kind, name];
-            ran.push(parts::run(&workspace.root, &format!("example {name}"), &arguments, &[]));
-        }
-    }
-    ran
+/// Each example of any package, and the benchmark.
+fn programs(workspace: &Workspace) -> Vec<Part> {
+    let folder = workspace.target.join("debug");
+    let of = |name: String, program: PathBuf, words: &[&str]| {
+        parts::of(&name, Command::new(program).args(words).current_dir(&workspace.root))
+    };
+    let named = workspace.packages.iter().flat_map(|package| &package.examples);
+    let examples =
+        named.map(|name| of(format!("example {name}"), folder.join("examples").join(name), &[]));
+    let words: Vec<&str> = BENCHMARK.split(' ').collect();
+    let benchmark = of("benchmark smoke test".to_owned(), folder.join("adamant-bench"), &words);
+    examples.chain([benchmark]).collect()
 }

@@ -1,30 +1,42 @@
-//! What is tested together, and programs of it.
+//! What is built and tested together, and programs of it.
 //!
-//! Purpose: one set of packages for most tests. Cargo compiles a library once for each set of features that the
+//! Purpose: two sets of packages for all tests. Cargo compiles a library once for each set of features that the
 //! chosen packages want of it, so that tests of one package alone would have everything below it compiled
-//! again: a minute each. Programs of campaigns belong to it, and with them the hooks for mistakes and faults that
-//! are planted; the command, the examples, C and Python are tested without those, as users get them.
+//! again: a minute each. `TOGETHER` is most of it. Programs of campaigns belong to it, and with them the hooks for
+//! mistakes and faults that are planted. `USERS` is without those, as users get them: the command and the library
+//! for C.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Words that choose the packages.
-pub(crate) const PACKAGES: &str =
-    "--workspace --exclude adamant-cli --exclude adamant-capi --exclude adamant-python";
+/// The words that stand for packages, and which.
+const SETS: [(&str, &str); 2] = [
+    (
+        "TOGETHER",
+        "--workspace --exclude adamant-cli --exclude adamant-capi --exclude adamant-python",
+    ),
+    ("USERS", "-p adamant-cli -p adamant-capi"),
+];
 
-/// The words of a command, in which `TOGETHER` stands for the packages.
+/// The words of a command, in which `TOGETHER` and `USERS` stand for packages.
 pub(crate) fn words(line: &str) -> Vec<String> {
-    line.replace("TOGETHER", PACKAGES).split(' ').map(str::to_owned).collect()
+    let line =
+        SETS.iter().fold(line.to_owned(), |line, (set, packages)| line.replace(set, packages));
+    line.split(' ').map(str::to_owned).collect()
 }
 
-/// Builds a program of these packages, in the profile `dev` or another one, and returns where it is.
+/// Builds a program of a set, in the profile `dev` or another one, and returns where it is.
 ///
 /// # Errors
 /// In words, when cargo fails.
-pub(crate) fn program(root: &Path, name: &str, profile: &str) -> Result<PathBuf, String> {
+pub(crate) fn program(
+    root: &Path,
+    set: &str,
+    name: &str,
+    profile: &str,
+) -> Result<PathBuf, String> {
     let status = Command::new(env!("CARGO"))
-        .args(words("build --quiet TOGETHER"))
-        .args(["--profile", profile, "--bin", name])
+        .args(words(&format!("build --quiet {set} --profile {profile} --bin {name}")))
         .current_dir(root)
         .status()
         .map_err(|error| format!("could not run cargo: {error}"))?;
