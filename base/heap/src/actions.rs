@@ -13,6 +13,7 @@ use adamant_wire::mutants::is_planted;
 use crate::arena::Arena;
 use crate::batch::{Batch, POSTED_BYTES_MAX, Request};
 use crate::class::{ClassId, ClassShape, HEADER_BYTES};
+use crate::commit::Unwound;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
@@ -233,13 +234,16 @@ impl Heap {
             record.trim();
             return Err(error);
         }
-        let appended = self.journal.writable()?.append(record);
+        let journal = self.journal.writable()?;
+        let appended = journal.append(record);
         record.trim();
         let sequence = appended?;
+        let unwound = Unwound(journal);
         changes.apply(&self.space);
         if let Some(arena) = &mut arena {
             *retired += changes.retire(&self.space, arena, sequence);
         }
+        std::mem::forget(unwound);
         changes.trim();
         Ok(Some(sequence))
     }

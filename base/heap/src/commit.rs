@@ -15,7 +15,7 @@ use crate::writer::{Part, Placed, Writer};
 
 /// Ends writing if it is dropped: who was told of a commit panicked before memory showed it. To undo
 /// it there would leave what the log does not say, and a checkpoint would make that last (C2).
-struct Unwound<'j>(&'j Journal);
+pub(crate) struct Unwound<'j>(pub(crate) &'j Journal);
 
 impl Drop for Unwound<'_> {
     fn drop(&mut self) {
