@@ -4,7 +4,12 @@
 //! be. It runs once as it is, then once for each site that it met, with that site disabled.
 
 use std::any::Any;
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
+
+use parking_lot::Mutex;
 
 use crate::disk::SimDisk;
 use crate::site::Site;
@@ -20,25 +25,41 @@ pub struct Verdict {
     pub noticed: Option<String>,
 }
 
-/// Runs a suite with each of its sites disabled, those that `is_tried` accepts.
+/// Runs a suite with each of its sites disabled, those that `is_tried` accepts: as many side by side as there are
+/// processors, each on a disk of its own.
 ///
 /// # Panics
 /// If the suite does with none disabled.
 pub fn verdicts(
     seed: u64,
     is_tried: impl Fn(&Site) -> bool,
-    suite: impl Fn(&SimDisk),
+    suite: impl Fn(&SimDisk) + Sync,
 ) -> Vec<Verdict> {
     let sound = SimDisk::new(seed);
     suite(&sound);
-    let tried = sound.sites().into_iter().filter(|(site, _)| is_tried(site));
-    let verdict = |(site, calls)| {
+    let mut tried = sound.sites();
+    tried.retain(|(site, _)| is_tried(site));
+    let verdict = |(site, calls): (Site, u64)| {
         let disk = SimDisk::new(seed);
         disk.disable(Some(site));
         let run = catch_unwind(AssertUnwindSafe(|| suite(&disk)));
         Verdict { site, calls, noticed: run.err().map(|panic| first_line(panic.as_ref())) }
     };
-    tried.map(verdict).collect()
+    let (count, next, verdicts) = (tried.len(), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(&tried) = tried.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let verdict = verdict(tried);
+            verdicts.lock().push(verdict);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..available_parallelism().map_or(1, NonZero::get).min(count) {
+            scope.spawn(work);
+        }
+    });
+    let mut verdicts = verdicts.into_inner();
+    verdicts.sort_by_key(|verdict: &Verdict| verdict.site);
+    verdicts
 }
 
 /// Prints the verdicts, one a line.
