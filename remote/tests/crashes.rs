@@ -132,6 +132,31 @@ fn options() -> Options {
     Options::new().flush_ms(1).memtable_bytes_max(2 << 10)
 }
 
+/// Opens a state for writing, and every fourth one for reading before if a commit had returned by then: it is one of the models from
+/// the last commit that had returned to the last one that had begun.
+fn judge(at: usize, state: &State, models: &[Model], context: &str) {
+    let State { objects, returned, begun } = state;
+    let context = format!("{context}, {returned} returned, {begun} begun");
+    let objects: Arc<dyn ObjectStore> = Arc::new(objects.fork());
+    let allowed = &models[*returned..=*begun];
+    let open = |read_only| {
+        Store::open_objects(Arc::clone(&objects), "store", options().read_only(read_only))
+            .unwrap_or_else(|error| panic!("{context}: {error}"))
+    };
+    let compare = |store: &Store| {
+        let found = found(store);
+        assert!(allowed.iter().any(|model| is_same(&found, model)), "{context}: {found:?}");
+    };
+    let reader = (*returned > 0 && at.is_multiple_of(4)).then(|| open(true));
+    reader.iter().for_each(compare);
+    let store = open(false);
+    compare(&store);
+    // It goes on.
+    let keyspace = store.keyspace("first").unwrap();
+    keyspace.put("one more", "v").unwrap();
+    assert_eq!(keyspace.get("one more").unwrap(), Some("v".into()), "{context}");
+}
+
 #[test]
 fn each_state_between_two_objects_is_a_beginning_of_the_commits() {
     let mut count = 0;
@@ -146,27 +171,17 @@ fn each_state_between_two_objects_is_a_beginning_of_the_commits() {
         }
         store.close().unwrap();
         let states = std::mem::take(&mut *recorded.watch.states.lock().unwrap());
-        for (at, State { objects, returned, begun }) in states.into_iter().enumerate() {
-            let context = format!("seed {seed}, state {at}, {returned} returned, {begun} begun");
-            let objects: Arc<dyn ObjectStore> = Arc::new(objects);
-            let allowed = &models[returned..=begun];
-            if returned > 0 && at % 4 == 0 {
-                let options = options().read_only(true);
-                let reader = Store::open_objects(Arc::clone(&objects), "store", options)
-                    .unwrap_or_else(|error| panic!("{context}: {error}"));
-                let found = found(&reader);
-                assert!(allowed.iter().any(|model| is_same(&found, model)), "{context}: {found:?}");
+        let next = AtomicUsize::new(0);
+        let work = || {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(state) = states.get(at) else { break };
+                judge(at, state, &models, &format!("seed {seed}, state {at}"));
             }
-            let store = Store::open_objects(objects, "store", options())
-                .unwrap_or_else(|error| panic!("{context}: {error}"));
-            let found = found(&store);
-            assert!(allowed.iter().any(|model| is_same(&found, model)), "{context}: {found:?}");
-            // It goes on.
-            let keyspace = store.keyspace("first").unwrap();
-            keyspace.put("one more", "v").unwrap();
-            assert_eq!(keyspace.get("one more").unwrap(), Some("v".into()), "{context}");
-            count += 1;
-        }
+        };
+        // Opening a store waits for threads and timers of its own.
+        std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(work))));
+        count += states.len();
     }
     println!("{count} states, each of them a beginning of the commits");
 }
