@@ -82,6 +82,14 @@ pub(crate) struct Part {
     pub(crate) failed: Vec<String>,
 }
 
+impl Part {
+    /// Of a part that ran beside others, whose processors' seconds count among theirs.
+    pub(crate) fn beside_others(mut self) -> Self {
+        self.took.processor_seconds = 0.0;
+        self
+    }
+}
+
 /// Lines at the end of what a command said that are said again at the end of all: of a log that is kept in
 /// part, that is what is seen.
 const LAST_LINES: usize = 30;
