@@ -216,27 +216,63 @@ impl Shared {
         check: impl FnOnce(&mut Transaction<'_>) -> Result<()>,
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        let mut lent = Lent::default();
-        if lends {
-            let view = self.view()?;
-            keys(&mut |state, key| match state.map(&view, &self.catalogue)?.tree() {
-                Some(tree) => lent.add(&view, tree, key),
-                None => Ok(()),
-            })?;
-        }
+        let lent = if lends { self.lend_large(&keys)? } else { Lent::default() };
         self.transaction_in(turn, durability, |transaction| {
             check(transaction)?;
-            if let Some(mut recorder) = self.versions.recorder() {
-                keys(&mut |state, key| {
-                    let map = state.map(transaction, &self.catalogue)?;
-                    let Some(&tree) = map.tree() else { return Ok(()) };
-                    let lend = |value: &[u8], block| Ok(lent.get(value, block));
-                    recorder.keep(transaction, (state.id, tree), key, lend)
-                })?;
-                recorder.finish();
-            }
+            self.keep_versions(transaction, &lent, &keys)?;
             body(transaction)
         })
+    }
+
+    /// As [`Shared::change`], of so many bytes, which may share its commit with those of other threads:
+    /// any of them may run `body`, and again after what it did was undone.
+    pub(crate) fn change_combined<T: Send>(
+        &self,
+        durability: Durability,
+        bytes: usize,
+        keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()> + Sync,
+        mut body: impl FnMut(&mut Transaction<'_>) -> Result<T> + Send,
+    ) -> Result<T> {
+        self.check_writes()?;
+        let lent = if self.versions.any() { self.lend_large(&keys)? } else { Lent::default() };
+        self.commit(durability, || {
+            self.heap.transaction_combined(durability, bytes, |transaction| {
+                self.check_not_closed()?;
+                self.keep_versions(transaction, &lent, &keys)?;
+                body(transaction)
+            })
+        })
+    }
+
+    /// Lends large values of keys, before they are changed.
+    fn lend_large(&self, keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>) -> Result<Lent> {
+        let mut lent = Lent::default();
+        let view = self.view()?;
+        keys(&mut |state, key| match state.map(&view, &self.catalogue)?.tree() {
+            Some(tree) => lent.add(&view, tree, key),
+            None => Ok(()),
+        })?;
+        Ok(lent)
+    }
+
+    /// Keeps what open snapshots see of keys that are about to change.
+    #[inline]
+    fn keep_versions(
+        &self,
+        transaction: &mut Transaction<'_>,
+        lent: &Lent,
+        keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>,
+    ) -> Result<()> {
+        if let Some(mut recorder) = self.versions.recorder() {
+            keys(&mut |state, key| {
+                let map = state.map(transaction, &self.catalogue)?;
+                let Some(&tree) = map.tree() else { return Ok(()) };
+                let lend = |value: &[u8], block| Ok(lent.get(value, block));
+                recorder.keep(transaction, (state.id, tree), key, lend)
+            })?;
+            recorder.finish();
+        }
+        Ok(())
     }
 
     /// Tells this store from the others of the process.

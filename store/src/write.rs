@@ -37,8 +37,9 @@ impl Keyspace {
         check_key(key)?;
         check_value(value)?;
         self.with_room(false, || {
-            let foreseen = self.foresee(key, false)?;
-            self.change(key, |transaction, map| map.insert(transaction, key, value, foreseen))
+            self.change_small(key, value.len(), Some(false), |transaction, map, foreseen| {
+                map.insert(transaction, key, value, foreseen)
+            })
         })
     }
 
@@ -64,7 +65,9 @@ impl Keyspace {
         check_key(key)?;
         check_value(value)?;
         self.with_room(false, || {
-            self.change(key, |transaction, map| map.write(transaction, key, Some(value)))
+            self.change_small(key, value.len(), None, |transaction, map, _| {
+                map.write(transaction, key, Some(value))
+            })
         })
     }
 
@@ -86,7 +89,7 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         self.with_room(true, || {
-            self.change(key, |transaction, map| map.write(transaction, key, None))
+            self.change_small(key, 0, None, |transaction, map, _| map.write(transaction, key, None))
         })
     }
 
@@ -118,8 +121,9 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         self.with_room(true, || {
-            let foreseen = self.foresee(key, false)?;
-            self.change(key, |transaction, map| map.remove(transaction, key, foreseen))
+            self.change_small(key, 0, Some(false), |transaction, map, foreseen| {
+                map.remove(transaction, key, foreseen)
+            })
         })
     }
 
@@ -140,8 +144,9 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         self.with_room(true, || {
-            let foreseen = self.foresee(key, true)?;
-            self.change(key, |transaction, map| map.take(transaction, key, foreseen))
+            self.change_small(key, 0, Some(true), |transaction, map, foreseen| {
+                map.take(transaction, key, foreseen)
+            })
         })
     }
 
@@ -210,6 +215,29 @@ impl Keyspace {
             Err(error) if is_lsm() && self.shared.makes_room_for(&error, removes) => work(),
             done => done,
         }
+    }
+
+    /// A small change of one key, which may share its commit with those of other threads; not so where it
+    /// foresees what it asks for, `Some(true)`: with the value.
+    #[inline]
+    fn change_small<T: Send>(
+        &self,
+        key: &[u8],
+        value_bytes: usize,
+        foresees: Option<bool>,
+        body: impl Fn(&mut Transaction<'_>, &Map, Option<Foreseen>) -> Result<T> + Sync,
+    ) -> Result<T> {
+        if self.engine() == Engine::Lsm {
+            let foreseen = foresees.map(|with_value| self.foresee(key, with_value)).transpose()?;
+            return self.change(key, |transaction, map| body(transaction, map, foreseen.flatten()));
+        }
+        self.check_writes()?;
+        let keys = |each: &mut KeyVisitor<'_>| each(&self.state, key);
+        let bytes = key.len() + value_bytes;
+        self.shared.change_combined(self.durability, bytes, keys, |transaction| {
+            let map = self.state.map(transaction, self.shared.catalogue())?;
+            body(transaction, &map, None)
+        })
     }
 
     /// A transaction that changes one key.

@@ -208,6 +208,12 @@ const MAP_CRASHES: Test = MAPS.test("bplus::changes");
 const SHARED_RECORD: Test = HEAP.test("actions::tests::all_that_wait_share_a_record");
 const OWN_OUTCOMES: Test =
     HEAP.test("actions::tests::what_cannot_be_done_is_told_to_who_asked_and_hurts_nobody");
+const COMBINED_RESULTS: Test =
+    HEAP.test("combined::tests::all_that_wait_share_a_record_and_each_has_its_result");
+const COMBINED_ERRORS: Test =
+    HEAP.test("combined::tests::an_error_is_told_to_its_owner_and_hurts_nobody");
+const COMBINED_UNWRITTEN: Test =
+    HEAP.test("combined::tests::who_waits_for_what_is_not_written_is_told");
 const NOT_WRITTEN: Test = HEAP.test("actions::tests::who_waits_for_what_is_not_written_is_told");
 
 /// Every mistake that can be planted.
@@ -349,6 +355,9 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("C1.a-request-is-acknowledged-without-a-record", &[NOT_WRITTEN]),
     mutant("C1.what-was-taken-along-is-done-again", &[SHARED_RECORD]),
     mutant("C1.a-block-is-freed-twice-at-once", &[OWN_OUTCOMES]),
+    mutant("C1.what-shares-a-record-is-done-before-it-is-appended", &[COMBINED_UNWRITTEN]),
+    mutant("C1.an-error-of-one-change-reaches-the-others", &[COMBINED_ERRORS]),
+    mutant("C1.what-was-changed-for-another-is-changed-again", &[COMBINED_RESULTS]),
 ];
 
 /// Mistakes that tests plant by themselves, and the tests, which pass if that is noticed.

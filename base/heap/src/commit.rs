@@ -5,6 +5,7 @@
 
 use adamant_wire::mutants::is_planted;
 
+use crate::calls::Along;
 use crate::changes::Written;
 use crate::error::{Error, Result};
 use crate::image::Exclusive;
@@ -30,11 +31,13 @@ impl Drop for Unwound<'_> {
 impl<'h> Transaction<'h> {
     /// Makes everything one record, and visible: then nothing is left to undo. Returns its sequence
     /// number; `None` when there was nothing to do. `last` is called when it cannot fail any more, before
-    /// anybody sees it, `recycle` at the end, when something waits to become reusable.
+    /// anybody sees it, `recycle` at the end, when something waits to become reusable. Those whose changes
+    /// came `along` are told last.
     pub(crate) fn commit(
         &mut self,
         last: impl FnOnce(&mut Ending<'_, 'h>),
         recycle: impl FnOnce(&Exclusive<'_>),
+        mut along: Along<'_>,
     ) -> Result<Option<u64>> {
         debug_assert_eq!(self.depth, 0, "savepoints end before their transaction");
         self.let_in_to_the_end();
@@ -47,6 +50,11 @@ impl<'h> Transaction<'h> {
         let mut committed = None;
         if !self.writer.record.is_empty() {
             let journal = journal.writable()?;
+            if let Some(along) = &mut along
+                && is_planted("C1.what-shares-a-record-is-done-before-it-is-appended")
+            {
+                along.is_done_by(journal.last_sequence());
+            }
             let sequence = journal.append(&self.writer.record)?;
             let unwound = Unwound(journal);
             committed = Some(sequence);
@@ -67,6 +75,9 @@ impl<'h> Transaction<'h> {
         self.writer.trim();
         if self.supply.space.has_waiting() {
             recycle(&self.image);
+        }
+        if let Some(along) = &mut along {
+            along.is_done_by(committed.unwrap_or_else(|| journal.last_sequence()));
         }
         if !hooks.is_empty() {
             // Last: one that panics leaves nothing half done.

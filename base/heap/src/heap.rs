@@ -22,6 +22,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::arena::CHUNK_PAGES;
 use crate::batch::Batch;
 use crate::blocks::Blocks;
+use crate::calls::{Along, Calls};
 use crate::check::{CheckReport, Checker, Reached};
 use crate::class::{ClassTable, initial_classes};
 use crate::copier::Copier;
@@ -168,6 +169,9 @@ pub struct Heap {
     pub(crate) desks: Desks,
     /// What waits to be published or freed without a transaction.
     pub(crate) requests: Requests<Batch>,
+    /// Changes that wait to be made in a transaction that they share, and memory for a batch of them.
+    pub(crate) calls: Requests<Calls>,
+    pub(crate) calls_spare: Mutex<Option<Box<Calls>>>,
     pub(crate) lent: Arc<Lent>,
     pins: Arc<Pins>,
     verify_first_touch: bool,
@@ -229,6 +233,8 @@ impl Heap {
             lent,
             turns,
             requests: Requests::new(Batch::new()),
+            calls: Requests::new(Box::default()),
+            calls_spare: Mutex::default(),
             desks: Desks::new(|| Holder::new(Arc::clone(&space), Arc::clone(&lock))),
             space,
             journal: Arc::clone(&journal),
@@ -474,9 +480,40 @@ impl Heap {
         work: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<T, E>,
         last: impl FnOnce(&mut Ending<'_, '_>),
     ) -> std::result::Result<T, E> {
+        let work = |transaction: &mut Transaction<'_>, _: &mut Along<'_>| work(transaction);
+        let done = self.run_in(turn, copied_bytes_max, work, last, None)?;
+        self.end_run(done, durability)
+    }
+
+    /// Waits for what `durability` promises of a transaction that has committed, when others have the turn.
+    #[inline]
+    pub(crate) fn end_run<T, E: From<Error>>(
+        &self,
+        (result, sequence): (T, Option<u64>),
+        durability: Durability,
+    ) -> std::result::Result<T, E> {
+        match sequence {
+            Some(sequence) => self.journal.finish(sequence, durability)?,
+            None => self.settle(durability)?,
+        }
+        self.keeper.remind();
+        Ok(result)
+    }
+
+    /// Runs a transaction in a turn, which ends with it; what came of it, and its record, if there was
+    /// anything to do. Those whose changes came `along` are told before that.
+    #[inline]
+    pub(crate) fn run_in<'h, T, E: From<Error>>(
+        &'h self,
+        turn: Turn<'h, Writer>,
+        copied_bytes_max: Option<u64>,
+        work: impl FnOnce(&mut Transaction<'_>, &mut Along<'h>) -> std::result::Result<T, E>,
+        last: impl FnOnce(&mut Ending<'_, '_>),
+        along: Along<'h>,
+    ) -> std::result::Result<(T, Option<u64>), E> {
         if let Err(error) = self.refuse_child() {
             // Ending it would wake threads that are not here.
-            std::mem::forget(turn);
+            std::mem::forget((turn, along));
             return Err(error.into());
         }
         let image = self.space.image.write();
@@ -489,16 +526,22 @@ impl Heap {
         if let Some(bytes_max) = copied_bytes_max {
             transaction.begin_pieces(bytes_max);
         }
+        // Dropped before the turn ends.
+        let mut along = along;
         // Whatever happens, the seat is free again before anybody else can take it.
-        let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut transaction)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut transaction, &mut along)));
         self.set_within(false);
         let result = match outcome {
             Ok(result) => {
-                // It may have forked.
-                self.refuse_child()?;
+                if let Err(error) = self.refuse_child() {
+                    // It has forked, and nobody is here to be told.
+                    std::mem::forget(along);
+                    return Err(error.into());
+                }
                 result?
             }
             Err(panic) => {
+                drop(along);
                 drop(transaction);
                 resume_unwind(panic)
             }
@@ -508,18 +551,13 @@ impl Heap {
                 self.recycle_waiting(image);
             }
         };
-        let sequence = transaction.commit(last, recycle)?;
+        let sequence = transaction.commit(last, recycle, along)?;
         if copied_bytes_max.is_some() && self.space.has_waiting() {
             self.recycle_in_parts(&mut transaction.image);
         }
         // Others go on before this waits for the medium.
         drop(transaction);
-        match sequence {
-            Some(sequence) => self.journal.finish(sequence, durability)?,
-            None => self.settle(durability)?,
-        }
-        self.keeper.remind();
-        Ok(result)
+        Ok((result, sequence))
     }
 
     /// Waits for what was committed by now as a commit with this durability would: for a caller

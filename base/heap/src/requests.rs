@@ -51,12 +51,15 @@ pub(crate) enum Refusal {
     Alone,
 }
 
-/// A batch that somebody works on. Dropping this tells each to go on alone.
+/// A batch that somebody works on. Dropping this tells each that it is done, if it is, or else to go
+/// on alone. To be dropped in the turn in which it was taken.
 #[derive(Debug)]
 pub(crate) struct Taken<'r, B> {
     requests: &'r Requests<B>,
     first: u64,
     last: u64,
+    /// The record that did all of it.
+    done_by: Option<u64>,
 }
 
 impl<B> Requests<B> {
@@ -85,12 +88,11 @@ impl<B> Requests<B> {
 
     /// Whether something waits, as far as is known by now. To be asked by who has the turn.
     #[inline]
-    fn are_waiting(&self) -> bool {
+    pub(crate) fn are_waiting(&self) -> bool {
         self.given.load(Ordering::Acquire) != self.done.0.load(Ordering::Relaxed)
     }
 
     /// How many wait.
-    #[cfg(test)]
     pub(crate) fn waiting(&self) -> u64 {
         self.given.load(Ordering::Acquire) - self.done.0.load(Ordering::Acquire)
     }
@@ -105,7 +107,7 @@ impl<B> Requests<B> {
         mem::swap(&mut posted.batch, batch);
         let first = self.done.0.load(Ordering::Relaxed) + 1;
         let last = self.given.load(Ordering::Relaxed);
-        Some(Taken { requests: self, first, last })
+        Some(Taken { requests: self, first, last, done_by: None })
     }
 
     /// Whether a request has its outcome.
@@ -149,10 +151,19 @@ impl<B> Taken<'_, B> {
         self.requests.end(self.last, refused);
         mem::forget(self);
     }
+
+    /// All was done by that record, or one before: each is told so when this is dropped.
+    pub(crate) fn is_done_by(&mut self, sequence: u64) {
+        self.done_by = Some(sequence);
+    }
 }
 
 impl<B> Drop for Taken<'_, B> {
     fn drop(&mut self) {
+        if let Some(sequence) = self.done_by {
+            self.requests.sequence.store(sequence, Ordering::Relaxed);
+            return self.requests.end(self.last, std::iter::empty());
+        }
         let is_told = !is_planted("C1.a-request-is-acknowledged-without-a-record");
         let alone = (self.first..=self.last).filter(|_| is_told);
         self.requests.end(self.last, alone.map(|ticket| (ticket, Refusal::Alone)));
@@ -225,6 +236,8 @@ mod every_order {
         /// The batch that fails, counted from 0.
         fails: Option<u32>,
         batches: UnsafeCell<u32>,
+        /// As `Heap::transaction_combined` waits and tells, not as `Heap::publish`.
+        serves: bool,
     }
 
     // SAFETY: that the cells are changed by one at a time is what is tested.
@@ -249,12 +262,16 @@ mod every_order {
                 // SAFETY: as above.
                 self.counts[request].with_mut(|count| unsafe { *count += 1 });
             }
-            if let Some(taken) = taken.filter(|_| self.fails != Some(number)) {
-                taken.finish(Some(1), &mut Vec::new());
+            if let Some(mut taken) = taken.filter(|_| self.fails != Some(number)) {
+                if self.serves {
+                    taken.is_done_by(1);
+                } else {
+                    taken.finish(Some(1), &mut Vec::new());
+                }
             }
         }
 
-        /// As `Heap::act`.
+        /// As `Heap::act`, and as `Heap::transaction_combined`.
         fn act(&self, request: usize) {
             match self.turns.try_wait() {
                 Some(_turn) => self.combine(Some(request)),
@@ -271,8 +288,13 @@ mod every_order {
                 true
             });
             let ticket = ticket.expect("there is room");
-            if let Some(_turn) = self.turns.wait_unless(|| self.requests.is_done(ticket))
-                && !self.requests.is_done(ticket)
+            let is_done = || self.requests.is_done(ticket);
+            let turn = match self.serves {
+                true => self.turns.wait_served(is_done, || self.requests.waiting() <= 1, true),
+                false => self.turns.wait_unless(is_done),
+            };
+            if let Some(_turn) = turn
+                && !is_done()
             {
                 self.combine(None);
             }
@@ -283,7 +305,7 @@ mod every_order {
         }
     }
 
-    fn explore(fails: Option<u32>) {
+    fn explore(fails: Option<u32>, serves: bool) {
         let mut builder = loom::model::Builder::new();
         // Waiting for each other has too many orders for all of them.
         builder.preemption_bound = Some(2);
@@ -294,6 +316,7 @@ mod every_order {
                 counts: std::array::from_fn(|_| UnsafeCell::new(0)),
                 fails,
                 batches: UnsafeCell::new(0),
+                serves,
             });
             let threads = [0, 1].map(|request| {
                 let world = Arc::clone(&world);
@@ -309,12 +332,15 @@ mod every_order {
 
     #[test]
     fn every_request_is_done_once_and_nobody_sleeps_for_ever() {
-        explore(None);
+        explore(None, false);
+        explore(None, true);
     }
 
     #[test]
     fn of_a_batch_that_fails_each_goes_on_alone() {
-        explore(Some(0));
-        explore(Some(1));
+        for serves in [false, true] {
+            explore(Some(0), serves);
+            explore(Some(1), serves);
+        }
     }
 }

@@ -18,6 +18,7 @@ use parking_lot::MutexGuard;
 
 use crate::sync::{
     AtomicBool, AtomicU32, Condvar, Mutex, Ordering, in_total_order, is_over, sleep, sleep_until,
+    yield_now,
 };
 
 /// Looks at a turn that is taken before sleeping; with the pauses between them some 20 us, about
@@ -31,6 +32,12 @@ const PATIENCE: u32 = if cfg!(loom) { 0 } else { 64 };
 /// Pauses between two looks whether what is waited for was done by others: that takes them less than
 /// a look's time.
 const PAUSES_DONE: u32 = 4;
+/// Pauses in which whoever has the turn may do what one who waits alone has lent it: about two turns.
+const PATIENCE_ALONE: u32 = if cfg!(loom) { 0 } else { 128 };
+/// Looks of one who has lent something between which others run, and how many of the first of them leave
+/// a turn that is free to the thread that had the last one.
+const LOOKS_YIELDING: u32 = if cfg!(loom) { 2 } else { 32 };
+const LOOKS_LEAVING: u32 = if cfg!(loom) { 1 } else { 4 };
 /// After so many turns a sleeper is woken although others wait awake, about every 0.5 ms: so none
 /// sleeps much longer than that for each one before it.
 const TURNS_FAIR: u32 = if cfg!(loom) { u32::MAX } else { 256 };
@@ -143,6 +150,37 @@ impl<T> Turns<T> {
             return Some(Turn(self, PhantomData));
         }
         None
+    }
+
+    /// As [`Turns::wait_unless`], for what whoever has the turn does for all that wait: while there are
+    /// more than this one they run, so that they are done together. With `leaves` a turn that is free is
+    /// left for a moment to the thread that had it and mostly comes back: it has in its cache what a turn
+    /// gives access to.
+    pub(crate) fn wait_served(
+        &self,
+        is_done: impl Fn() -> bool,
+        is_alone: impl Fn() -> bool,
+        leaves: bool,
+    ) -> Option<Turn<'_, T>> {
+        for _ in 0..PATIENCE_ALONE {
+            if is_done() {
+                return None;
+            }
+            if !is_alone() {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        for look in 0..LOOKS_YIELDING {
+            if is_done() {
+                return None;
+            }
+            if !(leaves && look < LOOKS_LEAVING) && self.take() {
+                return Some(Turn(self, PhantomData));
+            }
+            yield_now();
+        }
+        self.wait_long(None, is_done).then(|| Turn(self, PhantomData))
     }
 
     /// For one who was awake and gives up: the end of a turn may have counted on it to take the

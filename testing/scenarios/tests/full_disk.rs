@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use adamant::{Deadline, Engine, Error, Expiring, Keyspace, KeyspaceOptions, Options, Store};
 use tempfile::TempDir;
@@ -53,6 +54,58 @@ fn a_disk_that_fills_up() {
             fill_and_empty(&path, engine, batch_entries);
             std::fs::remove_dir_all(path).unwrap();
         }
+    }
+}
+
+/// Puts of several threads share commits: those that find no room fail, alone, and are not there; the others
+/// are.
+#[test]
+fn a_disk_that_fills_up_under_several_threads() {
+    let Some(mounted) = Mounted::new(16 << 20) else {
+        eprintln!("skipped: mounting a tmpfs needs the privilege");
+        return;
+    };
+    for engine in Engine::ALL {
+        let path = mounted.path().join(format!("{engine}"));
+        let store = Store::open_with(&path, Options::new().log_bytes_max(4 << 20)).unwrap();
+        let of_engine = KeyspaceOptions::new().engine(engine);
+        let keyspace = &store.keyspace_with("main", of_engine).unwrap();
+        let all_failures = &AtomicU32::new(0);
+        let puts = &|thread: u32| {
+            let mut acknowledged = BTreeSet::new();
+            let mut failures = 0;
+            for number in (0..4_000).map(|number| number * 8 + thread) {
+                match keyspace.put(number.to_le_bytes(), value(number)) {
+                    Ok(()) => drop(acknowledged.insert(number)),
+                    Err(error) => {
+                        assert!(error.is_out_of_space() && !error.is_poisoned(), "{error}");
+                        failures += 1;
+                        // What is removed gives room to others.
+                        let oldest = acknowledged.pop_first();
+                        oldest.map(|oldest| keyspace.remove(oldest.to_le_bytes()).unwrap());
+                    }
+                }
+                if failures > 20 {
+                    break;
+                }
+            }
+            all_failures.fetch_add(failures, Ordering::Relaxed);
+            acknowledged
+        };
+        let expected: BTreeSet<u32> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|thread| scope.spawn(move || puts(thread))).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        let failures = all_failures.load(Ordering::Relaxed);
+        assert!(failures > 0, "a disk of 16 MB cannot hold so much");
+        assert_eq!(keyspace.len().unwrap(), expected.len() as u64, "{engine}");
+        for number in &expected {
+            let found = keyspace.get(number.to_le_bytes()).unwrap();
+            assert!(found.as_deref() == Some(&value(*number)[..]), "{engine}: entry {number}");
+        }
+        assert!(store.check().unwrap().is_clean(), "{engine}");
+        store.close().unwrap();
+        std::fs::remove_dir_all(path).unwrap();
     }
 }
 

@@ -1,0 +1,175 @@
+//! Combined transactions: small changes of several threads that share a transaction, and its record.
+//!
+//! Purpose: changes of a microsecond, of many threads. What they change goes from one processor's
+//! cache to the other's with the turn to write, which takes longer than the change. So who finds the
+//! turn taken lends its change to whoever has it, who makes it in its own transaction.
+//! Invariants: who has lent a change does not go on before its ticket is done. What fails, be it one
+//! change or the commit, is undone as a whole; then each goes on alone, and has its own error, or
+//! panic. Those who lent are told in the turn, when the record is appended and memory shows it.
+//! Thread safety: any thread.
+
+use std::cell::Cell;
+use std::mem::forget;
+
+use adamant_wire::mutants::is_planted;
+
+use crate::calls::{Along, CALLS_BYTES_MAX, Calls, Change};
+use crate::durability::Durability;
+use crate::error::{Error, Result};
+use crate::heap::Heap;
+use crate::turns::Turn;
+use crate::tx::Transaction;
+use crate::writer::Writer;
+
+/// A change that writes more than this waits for a turn of its own.
+const CHANGE_BYTES_MAX: usize = CALLS_BYTES_MAX / 4;
+
+/// Ends the process if it is dropped: somebody may be using what is about to go.
+struct Lent;
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
+}
+
+thread_local! {
+    /// Whether another thread made the last change of this one: that one most likely has the next turn, too.
+    static WAS_SERVED: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Heap {
+    /// As [`Heap::transaction`], for a small change that several threads make at once, which writes about
+    /// so many `bytes`: it may share its transaction with others. So `work` may be run by another thread,
+    /// while this one waits, and again if the others' failed; what it has done is undone before. It must
+    /// not depend on the thread, nor panic in what it has called by [`Transaction::on_commit`].
+    ///
+    /// # Errors
+    /// As [`Heap::transaction`].
+    #[inline]
+    pub fn transaction_combined<T: Send, E: From<Error> + Send>(
+        &self,
+        durability: Durability,
+        bytes: usize,
+        mut work: impl FnMut(&mut Transaction<'_>) -> std::result::Result<T, E> + Send,
+    ) -> std::result::Result<T, E> {
+        self.prepare_turn()?;
+        // Who waits for the device does not come back at once.
+        let leaves = WAS_SERVED.get() && durability != Durability::Sync;
+        let turn = if leaves { None } else { self.turns.try_wait() };
+        let done = match turn {
+            Some(turn) => self.lead(turn, &mut work)?,
+            None => self.follow((bytes, leaves), &mut work)?,
+        };
+        self.end_run(done, durability)
+    }
+
+    /// Makes a change in a turn, and with it what others have lent by then.
+    #[inline]
+    fn lead<'h, T, E: From<Error>>(
+        &'h self,
+        turn: Turn<'h, Writer>,
+        work: &mut impl FnMut(&mut Transaction<'_>) -> std::result::Result<T, E>,
+    ) -> std::result::Result<(T, Option<u64>), E> {
+        let has_others = Cell::new(false);
+        let both = |transaction: &mut Transaction<'_>, along: &mut Along<'h>| {
+            let result = work(transaction)?;
+            if self.calls.are_waiting() {
+                has_others.set(true);
+                let (calls, taken) = self.take_calls();
+                *along = taken;
+                self.run_calls(transaction, calls)?;
+            }
+            Ok(result)
+        };
+        let done = self.run_in(turn, None, both, |_| (), None);
+        if done.is_err() && has_others.get() {
+            return self.go_alone(work);
+        }
+        done
+    }
+
+    /// Makes a change alone.
+    #[cold]
+    fn go_alone<T, E: From<Error>>(
+        &self,
+        work: &mut impl FnMut(&mut Transaction<'_>) -> std::result::Result<T, E>,
+    ) -> std::result::Result<(T, Option<u64>), E> {
+        if is_planted("C1.an-error-of-one-change-reaches-the-others") {
+            return Err(failed().into());
+        }
+        let alone = |transaction: &mut Transaction<'_>, _: &mut Along<'_>| work(transaction);
+        self.run_in(self.wait_for_turn()?, None, alone, |_| (), None)
+    }
+
+    /// Takes what was lent, in a turn.
+    fn take_calls(&self) -> (Box<Calls>, Along<'_>) {
+        let mut calls = self.calls_spare.lock().take().unwrap_or_default();
+        let along = self.calls.take(&mut calls);
+        (calls, along)
+    }
+
+    /// Makes what was lent in a transaction.
+    fn run_calls(&self, transaction: &mut Transaction<'_>, mut calls: Box<Calls>) -> Result<()> {
+        let have_succeeded = calls.run(transaction);
+        *self.calls_spare.lock() = Some(calls);
+        if have_succeeded { Ok(()) } else { Err(failed()) }
+    }
+
+    /// Makes a change when somebody has the turn: lends it, or else waits.
+    #[cold]
+    fn follow<T: Send, E: From<Error> + Send>(
+        &self,
+        (bytes, leaves): (usize, bool),
+        work: &mut (impl FnMut(&mut Transaction<'_>) -> std::result::Result<T, E> + Send),
+    ) -> std::result::Result<(T, Option<u64>), E> {
+        let mut result = None;
+        if bytes <= CHANGE_BYTES_MAX {
+            let mut change = |transaction: &mut Transaction<'_>| {
+                result = work(transaction).ok();
+                result.is_some()
+            };
+            let record = self.lend(&mut change, (bytes, leaves));
+            let is_again = is_planted("C1.what-was-changed-for-another-is-changed-again");
+            if let (Some(_), Some(result), false) = (record, result, is_again) {
+                return Ok((result, record));
+            }
+        }
+        WAS_SERVED.set(false);
+        self.go_alone(work)
+    }
+
+    /// Lends a change until somebody has tried to make it; the record that it is in, or one after that,
+    /// if it was made.
+    fn lend(&self, change: &mut Change<'_>, (bytes, leaves): (usize, bool)) -> Option<u64> {
+        let lent = Lent;
+        // SAFETY: until `lent` is forgotten this does not return, nor unwind. By then it was made or
+        // given up, as its ticket says, or nobody but this thread has the batch that it is in, which
+        // `run_in` drops before it returns or unwinds.
+        let ticket = self.calls.post(|calls, _| unsafe { calls.add(change, bytes) });
+        let is_done = || ticket.is_none_or(|ticket| self.calls.is_done(ticket));
+        let is_alone = || self.calls.waiting() <= 1;
+        let turn = ticket.and_then(|_| self.turns.wait_served(is_done, is_alone, leaves));
+        let own = turn.filter(|_| !is_done()).map(|turn| (turn, self.take_calls()));
+        forget(lent);
+        WAS_SERVED.set(own.is_none());
+        if let Some((turn, (calls, along))) = own {
+            let all = |transaction: &mut Transaction<'_>, _: &mut Along<'_>| {
+                self.run_calls(transaction, calls)
+            };
+            // Each is told by its ticket, this one, too.
+            let _ = self.run_in(turn, None, all, |_| (), along);
+        }
+        // Not so in the child of a fork.
+        let ticket = ticket.filter(|_| is_done())?;
+        self.calls.outcome(ticket).ok()
+    }
+}
+
+/// Why a transaction that changes shared was undone. Nobody is told: each goes on alone.
+fn failed() -> Error {
+    Error::Misuse { what: "a change that shared a transaction failed" }
+}
+
+#[cfg(test)]
+mod tests;
