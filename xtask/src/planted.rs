@@ -94,7 +94,8 @@ const SHORTER: Test =
     HEAP.test("journal::tests::recovery::a_log_shorter_than_its_checkpoint_knew_is_damage");
 const LOST_LOG: Test =
     HEAP.test("journal::tests::recovery::both_checkpoints_or_the_log_lost_is_damage");
-const DIRECT_RECOVERY: Test = HEAP_CRASHES.test("direct::crashes_during_recovery");
+const DIRECT_CHECKPOINTS: Test =
+    HEAP_CRASHES.test("direct::a_checkpoint_in_the_caches_is_not_trusted");
 const DIRECT_HEADERS: Test = HEAP_CRASHES.test("direct::headers_of_many_generations");
 const FAILING_READS: Test = HEAP_CRASHES.test("reads::a_read_that_fails_leaves_nothing_half_done");
 const DURING_RECOVERY: Test = HEAP_CRASHES.test("crashes_during_recovery");
@@ -151,8 +152,8 @@ const LEFT_OUT: Test =
     HEAP.test("journal::tests::beside::a_checkpoint_passes_durable_records_only");
 const FINISHED_TABLE: Test = UNDER_CHANGES.test("what_a_finished_table_names_may_not_be_torn");
 const TORN_NAMED: Test = UNDER_CHANGES.test("a_torn_page_that_a_table_names_is_mended");
-const TORN_PAGES: Test =
-    HEAP.test("journal::tests::recovery::a_pool_torn_by_a_checkpoint_is_made_whole");
+const TORN_EARLIER: Test =
+    HEAP.test("journal::tests::recovery::a_pool_torn_by_an_earlier_version_is_made_whole");
 const COPY_DAMAGE: Test = HEAP_CRASHES.test("backup::a_damaged_page_is_named_and_not_copied");
 const FIRST_TOUCH: Test =
     HEAP_WHOLE.test("first_touch::a_flipped_bit_is_an_error_at_first_touch_when_asked_for");
@@ -242,7 +243,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R4.goes-on-in-the-same-generation", &[SMALL, LARGE, LOG_TORN]),
     mutant("R4.appends-before-the-generation-is-durable", &[SMALL]),
     mutant("R4.goes-on-from-a-checkpoint-in-the-cache", &[CLOSING]),
-    mutant("R4.trusts-a-checkpoint-in-the-cache", &[DIRECT_RECOVERY]),
+    mutant("R4.trusts-a-checkpoint-in-the-cache", &[DIRECT_CHECKPOINTS]),
     mutant("R4.a-header-over-a-header", &[DIRECT_HEADERS]),
     mutant("R4.later-generations-are-forgotten", &[LOST_CHECKPOINTS]),
     mutant("R4.readers-pass-over-findings", &[LOST_CHECKPOINT]),
@@ -264,7 +265,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R6.copies-over-what-was-stored", &[REOPENED]),
     mutant("R6.a-child-goes-on", &[FORK]),
     mutant("R7.recovery-judges-no-page", &[RECOVERY_JUDGES]),
-    mutant("R7.torn-pages-are-damage", &[TORN_PAGES, SMALL]),
+    mutant("R7.torn-pages-are-damage", &[TORN_EARLIER]),
     mutant("R7.a-repair-trusts-checksums", &[LEFT_BLOCK]),
     mutant("R7.check-and-copy-judge-no-page", &[COPY_DAMAGE]),
     mutant("R7.no-page-is-judged-when-first-loaded", &[FIRST_TOUCH]),
@@ -375,8 +376,8 @@ pub(crate) const MISTAKES_OF_TESTS: &[(&str, Test)] = &[
         HEAP.test("journal::tests::holds::a_checkpoint_that_passes_what_is_held_back_is_noticed"),
     ),
     (
-        "R1.a-hold-ends-before-the-free-is-durable",
-        HEAP.test("journal::tests::holds::a_hold_that_ends_before_the_free_is_durable_is_noticed"),
+        "R1.a-place-is-looked-for-behind-the-last-hold",
+        HEAP.test("journal::tests::holds::a_place_looked_for_behind_the_last_hold_is_noticed"),
     ),
     (
         "R9.inputs-go-before-their-commit-is-durable",

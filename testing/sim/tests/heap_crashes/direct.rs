@@ -5,7 +5,7 @@ use adamant_heap::Flushing;
 use adamant_sim::tally::seed;
 use adamant_sim::{Choice, Promise, SimDisk, Tally};
 
-use crate::model::judge;
+use crate::model::{judge, open};
 use crate::workload::{Mix, Workload};
 use crate::{try_crashes_within, try_deaths, try_power_cuts};
 
@@ -53,28 +53,45 @@ fn large_blocks() {
     try_power_cuts(&disk, &models, 2, 6).print("direct, large blocks");
 }
 
+/// A header of the log is one line, a checkpoint two.
+const HEADER: &str = "1 lines stored";
+const CHECKPOINT: &str = "2 lines stored";
+
+/// The crash points of a disk's history that lie behind such an operation.
+fn points_behind(disk: &SimDisk, operation: &str) -> Vec<u64> {
+    let is_behind =
+        |point: &u64| disk.describe(point - 1).is_some_and(|it| it.starts_with(operation));
+    (disk.cursor().point() + 1..=disk.operation_count()).filter(is_behind).collect()
+}
+
+/// Crashes there, with what was in doubt torn in so many ways.
+fn try_torn(
+    disk: &SimDisk,
+    (operation, count): (&str, u64),
+    tally: &mut Tally,
+    mut judge: impl FnMut(SimDisk, u64),
+) {
+    let mut cursor = disk.cursor();
+    for point in points_behind(disk, operation) {
+        cursor.advance_to(point);
+        tally.points += 1;
+        for choice in (0..count).map(Choice::torn) {
+            tally.state(disk, point, &choice, || judge(cursor.crash(&mut choice.clone()), point));
+        }
+    }
+}
+
 /// Each opening writes a header of the next generation over the one before, and a header has four
 /// words of eight bytes that differ: torn, it is none.
 #[test]
 fn headers_of_many_generations() {
     let disk = SimDisk::new(seed(73));
     let models = Workload::run(&disk, Mix { steps: 16, reopen_one_in: 2, ..mix(73) });
-    let (mut tally, mut cursor) = (Tally::new(), disk.cursor());
-    for point in 1..=disk.operation_count() {
-        cursor.advance_to(point);
-        if !disk.describe(point - 1).is_some_and(|last| last.starts_with("1 lines stored")) {
-            continue;
-        }
-        tally.points += 1;
+    let mut tally = Tally::new();
+    try_torn(&disk, (HEADER, 64), &mut tally, |crashed, point| {
         let promise = Promise::at_power_cut(&disk, point);
-        for number in 0..64 {
-            let choice = Choice::torn(number);
-            tally.state(&disk, point, &choice, || {
-                let crashed = cursor.crash(&mut choice.clone());
-                drop(judge(&crashed.without_history(), &models, promise));
-            });
-        }
-    }
+        drop(judge(&crashed.without_history(), &models, promise));
+    });
     tally.print("direct, headers");
 }
 
@@ -100,6 +117,25 @@ fn try_crashes_during_recovery(number: u64) {
     let disk = SimDisk::new(seed(number));
     let models = Workload::run(&disk, Mix { steps: 40, ..mix(number) });
     try_crashes_within(&disk, &models, 9, 6).print("direct, crashes during recovery");
+}
+
+/// A checkpoint that is in the caches alone when the process dies is written again, before the next one is written
+/// over the one before it: that one torn, and this one lost, there would be none.
+#[test]
+fn a_checkpoint_in_the_caches_is_not_trusted() {
+    let disk = SimDisk::new(seed(79));
+    let models = Workload::run(&disk, Mix { steps: 24, ..mix(79) });
+    let (mut tally, mut cursor) = (Tally::new(), disk.cursor());
+    for point in points_behind(&disk, CHECKPOINT) {
+        cursor.advance_to(point);
+        let promise = Promise::at_power_cut(&disk, point);
+        let killed = cursor.kill();
+        tally.state(&disk, point, &"killed", || drop(open(&killed, Flushing::Volatile).unwrap()));
+        try_torn(&killed, (CHECKPOINT, 64), &mut tally, |crashed, _| {
+            drop(judge(&crashed.without_history(), &models, promise));
+        });
+    }
+    tally.print("direct, checkpoints in the caches");
 }
 
 #[test]
