@@ -331,6 +331,25 @@ mod tests {
         assert!(!is_name("R0.x") && !is_name("R1.") && !is_name("R1.Two words") && !is_name("R1"));
     }
 
+    /// The command tells of a name that is gone, too, but after an hour.
+    #[test]
+    fn names_are_those_of_the_sources() {
+        let workspace = Workspace::load().unwrap();
+        judge_names(&workspace.root).unwrap();
+        let of_mistakes = PLANTED.iter().flat_map(|mutant| mutant.tests);
+        let tests = of_mistakes.chain(SITES).chain(MISTAKES_OF_TESTS.iter().map(|(_, test)| test));
+        let mut texts = BTreeMap::new();
+        for test in tests {
+            let text: &String = texts.entry(test.suite.package).or_insert_with(|| {
+                let package = workspace.package(test.suite.package).unwrap();
+                let files = sources::rust_files(&workspace.root.join(&package.folder)).unwrap();
+                files.iter().map(|file| sources::read(file).unwrap()).collect()
+            });
+            let name = test.name.rsplit("::").next().unwrap_or(test.name);
+            assert!(text.contains(&format!("fn {name}(")), "there is no {test:?}");
+        }
+    }
+
     #[test]
     fn a_complaint_is_the_first_line_of_the_last_panic() {
         let lines = ["planted: a", "thread 'a' panicked at src/a.rs:1:2:", "left", "right"];
