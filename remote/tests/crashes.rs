@@ -132,8 +132,8 @@ fn options() -> Options {
     Options::new().flush_ms(1).memtable_bytes_max(2 << 10)
 }
 
-/// Opens a state for writing, and every fourth one for reading before if a commit had returned by then: it is one of the models from
-/// the last commit that had returned to the last one that had begun.
+/// Opens a state for writing, and every fourth one for reading before if a commit had returned by
+/// then: it is one of the models from the last commit that had returned to the last that had begun.
 fn judge(at: usize, state: &State, models: &[Model], context: &str) {
     let State { objects, returned, begun } = state;
     let context = format!("{context}, {returned} returned, {begun} begun");

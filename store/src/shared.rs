@@ -216,7 +216,7 @@ impl Shared {
         check: impl FnOnce(&mut Transaction<'_>) -> Result<()>,
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        let lent = if lends { self.lend_large(&keys)? } else { Lent::default() };
+        let lent = self.lend_large(lends, &keys)?;
         self.transaction_in(turn, durability, |transaction| {
             check(transaction)?;
             self.keep_versions(transaction, &lent, &keys)?;
@@ -234,7 +234,7 @@ impl Shared {
         mut body: impl FnMut(&mut Transaction<'_>) -> Result<T> + Send,
     ) -> Result<T> {
         self.check_writes()?;
-        let lent = if self.versions.any() { self.lend_large(&keys)? } else { Lent::default() };
+        let lent = self.lend_large(self.versions.any(), &keys)?;
         self.commit(durability, || {
             self.heap.transaction_combined(durability, bytes, |transaction| {
                 self.check_not_closed()?;
@@ -244,9 +244,17 @@ impl Shared {
         })
     }
 
-    /// Lends large values of keys, before they are changed.
-    fn lend_large(&self, keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>) -> Result<Lent> {
+    /// Lends large values of keys, before they are changed, if `lends`.
+    #[inline]
+    fn lend_large(
+        &self,
+        lends: bool,
+        keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>,
+    ) -> Result<Lent> {
         let mut lent = Lent::default();
+        if !lends {
+            return Ok(lent);
+        }
         let view = self.view()?;
         keys(&mut |state, key| match state.map(&view, &self.catalogue)?.tree() {
             Some(tree) => lent.add(&view, tree, key),

@@ -34,15 +34,17 @@ impl Drop for Lent {
 }
 
 thread_local! {
-    /// Whether another thread made the last change of this one: that one most likely has the next turn, too.
+    /// Whether another thread made the last change of this one: that one most likely has the next
+    /// turn, too.
     static WAS_SERVED: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Heap {
-    /// As [`Heap::transaction`], for a small change that several threads make at once, which writes about
-    /// so many `bytes`: it may share its transaction with others. So `work` may be run by another thread,
-    /// while this one waits, and again if the others' failed; what it has done is undone before. It must
-    /// not depend on the thread, nor panic in what it has called by [`Transaction::on_commit`].
+    /// As [`Heap::transaction`], for a small change that several threads make at once, which writes
+    /// about so many `bytes`: it may share its transaction with others. So `work` may be run by
+    /// another thread, while this one waits, and again if the others' failed; what it has done is
+    /// undone before. It must not depend on the thread, nor panic in what it has called by
+    /// [`Transaction::on_commit`].
     ///
     /// # Errors
     /// As [`Heap::transaction`].
@@ -71,11 +73,11 @@ impl Heap {
         turn: Turn<'h, Writer>,
         work: &mut impl FnMut(&mut Transaction<'_>) -> std::result::Result<T, E>,
     ) -> std::result::Result<(T, Option<u64>), E> {
-        let has_others = Cell::new(false);
+        let mut has_others = false;
         let both = |transaction: &mut Transaction<'_>, along: &mut Along<'h>| {
             let result = work(transaction)?;
             if self.calls.are_waiting() {
-                has_others.set(true);
+                has_others = true;
                 let (calls, taken) = self.take_calls();
                 *along = taken;
                 self.run_calls(transaction, calls)?;
@@ -83,7 +85,7 @@ impl Heap {
             Ok(result)
         };
         let done = self.run_in(turn, None, both, |_| (), None);
-        if done.is_err() && has_others.get() {
+        if done.is_err() && has_others {
             return self.go_alone(work);
         }
         done

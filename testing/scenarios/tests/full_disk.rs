@@ -21,6 +21,9 @@ impl Mounted {
         let directory = tempfile::tempdir().unwrap();
         let options = format!("size={bytes}");
         let is_mounted = run("mount", &["-t", "tmpfs", "-o", &options, "tmpfs"], directory.path());
+        if !is_mounted {
+            eprintln!("skipped: mounting a tmpfs needs the privilege");
+        }
         is_mounted.then_some(Self { directory })
     }
 
@@ -44,10 +47,7 @@ fn run(program: &str, arguments: &[&str], path: &Path) -> bool {
 /// before is there, reads and removes still work, and once things are removed inserts work too.
 #[test]
 fn a_disk_that_fills_up() {
-    let Some(mounted) = Mounted::new(16 << 20) else {
-        eprintln!("skipped: mounting a tmpfs needs the privilege");
-        return;
-    };
+    let Some(mounted) = Mounted::new(16 << 20) else { return };
     for engine in Engine::ALL {
         for batch_entries in [1, 50] {
             let path = mounted.path().join(format!("{engine} {batch_entries}"));
@@ -57,14 +57,11 @@ fn a_disk_that_fills_up() {
     }
 }
 
-/// Puts of several threads share commits: those that find no room fail, alone, and are not there; the others
-/// are.
+/// Puts of several threads share commits: those that find no room fail, alone, and are not there; the
+/// others are.
 #[test]
 fn a_disk_that_fills_up_under_several_threads() {
-    let Some(mounted) = Mounted::new(16 << 20) else {
-        eprintln!("skipped: mounting a tmpfs needs the privilege");
-        return;
-    };
+    let Some(mounted) = Mounted::new(16 << 20) else { return };
     for engine in Engine::ALL {
         let path = mounted.path().join(format!("{engine}"));
         let store = Store::open_with(&path, Options::new().log_bytes_max(4 << 20)).unwrap();
@@ -172,10 +169,7 @@ fn fill_and_empty(path: &Path, engine: Engine, batch_entries: u32) {
 #[test]
 fn a_disk_that_fills_up_with_reserved_values() {
     const BYTES: usize = 100_000;
-    let Some(mounted) = Mounted::new(16 << 20) else {
-        eprintln!("skipped: mounting a tmpfs needs the privilege");
-        return;
-    };
+    let Some(mounted) = Mounted::new(16 << 20) else { return };
     let path = mounted.path().join("store");
     let store = Store::open_with(&path, Options::new().log_bytes_max(4 << 20)).unwrap();
     let keyspace = store.keyspace("main").unwrap();
@@ -218,10 +212,7 @@ fn a_disk_that_fills_up_with_reserved_values() {
 /// again.
 #[test]
 fn all_is_removed_on_a_disk_that_others_have_filled() {
-    let Some(mounted) = Mounted::new(48 << 20) else {
-        eprintln!("skipped: mounting a tmpfs needs the privilege");
-        return;
-    };
+    let Some(mounted) = Mounted::new(48 << 20) else { return };
     for engine in Engine::ALL {
         remove_all(mounted.path(), engine, Way::Remove);
     }
@@ -342,10 +333,7 @@ fn remove_all(directory: &Path, engine: Engine, way: Way) {
 /// them, or clears them away when they are over.
 #[test]
 fn entries_that_end_are_removed_on_a_disk_that_others_have_filled() {
-    let Some(mounted) = Mounted::new(48 << 20) else {
-        eprintln!("skipped: mounting a tmpfs needs the privilege");
-        return;
-    };
+    let Some(mounted) = Mounted::new(48 << 20) else { return };
     let remove = |sessions: &Expiring| {
         (0..RECORDS).for_each(|n| assert!(sessions.remove(key(n)).unwrap(), "record {n}"));
     };
@@ -415,10 +403,7 @@ fn allocated_bytes(path: &Path) -> u64 {
 
 #[test]
 fn a_read_only_file_system() {
-    let Some(mounted) = Mounted::new(16 << 20) else {
-        eprintln!("skipped: mounting a tmpfs needs the privilege");
-        return;
-    };
+    let Some(mounted) = Mounted::new(16 << 20) else { return };
     let path = mounted.path().join("store");
     let options = || Options::new().log_bytes_max(4 << 20);
     let store = Store::open_with(&path, options()).unwrap();

@@ -25,8 +25,8 @@ pub struct Verdict {
     pub noticed: Option<String>,
 }
 
-/// Runs a suite with each of its sites disabled, those that `is_tried` accepts: as many side by side as there are
-/// processors, each on a disk of its own.
+/// Runs a suite with each of its sites disabled, those that `is_tried` accepts: as many side by side
+/// as there are processors, each on a disk of its own.
 ///
 /// # Panics
 /// If the suite does with none disabled.

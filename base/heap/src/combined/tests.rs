@@ -144,26 +144,19 @@ fn who_waits_for_what_is_not_written_is_told() {
 #[test]
 fn who_waits_when_the_heap_is_closed_is_refused() {
     let (heap, block) = open();
-    let turn = heap.take_turn().unwrap();
     scope(|scope| {
-        let change = |thread| {
-            let heap = &heap;
-            let work = move |heap: &mut Transaction<'_>| count(heap, block, thread);
-            scope.spawn(move || heap.transaction_combined(DEFERRED, 64, work))
-        };
-        let threads = [1, 2, 3].map(change);
-        while heap.calls.waiting() < 3 {
-            std::thread::yield_now();
+        let mut closing = None;
+        let work = |heap: &mut Transaction<'_>, thread| count(heap, block, thread);
+        let (outcomes, _) = at_once(&heap, DEFERRED, 3, work, || {
+            closing = Some(scope.spawn(|| heap.close()));
+            while heap.refuse_closed().is_ok() {
+                std::thread::yield_now();
+            }
+        });
+        for outcome in outcomes {
+            assert!(matches!(outcome.unwrap(), Err(Error::Misuse { .. })));
         }
-        let closing = scope.spawn(|| heap.close());
-        while heap.refuse_closed().is_ok() {
-            std::thread::yield_now();
-        }
-        drop(turn);
-        for thread in threads {
-            assert!(matches!(thread.join().unwrap(), Err(Error::Misuse { .. })));
-        }
-        closing.join().unwrap().unwrap();
+        closing.unwrap().join().unwrap().unwrap();
     });
 }
 

@@ -119,8 +119,8 @@ fn try_crashes_during_recovery(number: u64) {
     try_crashes_within(&disk, &models, 9, 6).print("direct, crashes during recovery");
 }
 
-/// A checkpoint that is in the caches alone when the process dies is written again, before the next one is written
-/// over the one before it: that one torn, and this one lost, there would be none.
+/// A checkpoint that is in the caches alone when the process dies is written again, before the next
+/// one is written over the one before it: that one torn, and this one lost, there would be none.
 #[test]
 fn a_checkpoint_in_the_caches_is_not_trusted() {
     let disk = SimDisk::new(seed(79));
