@@ -123,6 +123,14 @@ pub struct CommitStats {
     pub unsynced: Latencies,
 }
 
+/// A commit on its way.
+pub(crate) struct Begun {
+    durability: Durability,
+    is_timed: bool,
+    /// `None` if nobody asks how long it takes.
+    start: Option<Instant>,
+}
+
 /// Counts and times.
 pub(crate) struct Metrics {
     commits: AtomicU64,
@@ -141,28 +149,31 @@ impl Metrics {
         }
     }
 
-    /// Counts a commit if it succeeds, and times it if it is one of those that are.
+    /// A commit begins: it is timed if it is one of those that are.
     #[inline]
-    pub(crate) fn commit<T, E>(
-        &self,
-        durability: Durability,
-        commit: impl FnOnce() -> Result<T, E>,
-    ) -> Result<T, E> {
-        let is_sync = durability == Durability::Sync;
-        let is_timed =
-            is_sync || self.commits.load(Ordering::Relaxed).is_multiple_of(BUFFERED_TIMED_ONE_IN);
+    pub(crate) fn begin(&self, durability: Durability) -> Begun {
+        let is_timed = durability == Durability::Sync
+            || self.commits.load(Ordering::Relaxed).is_multiple_of(BUFFERED_TIMED_ONE_IN);
         let is_heard = enabled!(target: events::COMMIT, Level::TRACE);
-        let start = (is_timed || is_heard).then(Instant::now);
-        let done = commit()?;
+        Begun { durability, is_timed, start: (is_timed || is_heard).then(Instant::now) }
+    }
+
+    /// Counts a commit that succeeded.
+    #[inline]
+    pub(crate) fn commit(&self, begun: &Begun) {
         self.commits.fetch_add(1, Ordering::Relaxed);
-        if let Some(start) = start {
-            let took = start.elapsed();
-            if is_timed {
-                self.record(is_sync, took);
-            }
-            trace!(target: events::COMMIT, ?durability, micros = took.as_micros() as u64, "commit");
+        if let Some(start) = begun.start {
+            self.note(begun, start.elapsed());
         }
-        Ok(done)
+    }
+
+    #[cold]
+    fn note(&self, begun: &Begun, took: Duration) {
+        let durability = begun.durability;
+        if begun.is_timed {
+            self.record(durability == Durability::Sync, took);
+        }
+        trace!(target: events::COMMIT, ?durability, micros = took.as_micros() as u64, "commit");
     }
 
     /// Times a wait for the device that is no commit.

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adamant_heap::durability::Durability;
-use adamant_heap::{Ending, Heap, HeldTurn, Transaction, View};
+use adamant_heap::{Ending, Heap, HeldTurn, Transaction, View, WriteGuard};
 use parking_lot::Mutex;
 
 use crate::catalogue::Catalogue;
@@ -29,7 +29,7 @@ use crate::layout::STORE_ROOT;
 use crate::lent_values::Lent;
 use crate::maintain::Caretaker;
 use crate::map::Map;
-use crate::metrics::Metrics;
+use crate::metrics::{Begun, Metrics};
 use crate::options::Options;
 use crate::state::{KeyspaceState, Place};
 use crate::versions::Versions;
@@ -235,13 +235,14 @@ impl Shared {
     ) -> Result<T> {
         self.check_writes()?;
         let lent = self.lend_large(self.versions.any(), &keys)?;
-        self.commit(durability, || {
-            self.heap.transaction_combined(durability, bytes, |transaction| {
-                self.check_not_closed()?;
-                self.keep_versions(transaction, &lent, &keys)?;
-                body(transaction)
-            })
-        })
+        let begun = self.metrics.begin(durability);
+        let done = self.heap.transaction_combined(durability, bytes, |transaction| {
+            self.check_not_closed()?;
+            self.keep_versions(transaction, &lent, &keys)?;
+            body(transaction)
+        });
+        self.end(&begun, done.is_ok());
+        done
     }
 
     /// Lends large values of keys, before they are changed, if `lends`.
@@ -377,16 +378,14 @@ impl Shared {
         if turn.is_none() {
             self.check_writes()?;
         }
-        self.commit(durability, || {
-            let body = |transaction: &mut Transaction<'_>| {
-                self.check_not_closed()?;
-                body(transaction)
-            };
-            match turn {
-                Some(turn) => turn.transaction(durability, body),
-                None => self.heap.transaction(durability, body),
-            }
-        })
+        let begun = self.metrics.begin(durability);
+        let done = self.begin_write(turn).and_then(|mut write| {
+            let result = body(&mut write)?;
+            write.commit(durability)?;
+            Ok(result)
+        });
+        self.end(&begun, done.is_ok());
+        done
     }
 
     /// As [`Shared::transaction_in`], in pieces: `last` is called when it cannot fail any more.
@@ -400,17 +399,25 @@ impl Shared {
         if turn.is_none() {
             self.check_writes()?;
         }
-        self.commit(durability, || {
-            let body = |transaction: &mut Transaction<'_>| {
-                self.check_not_closed()?;
-                body(transaction)
-            };
-            let bytes_max = self.copied_bytes_max;
-            match turn {
-                Some(turn) => turn.transaction_in_pieces(durability, bytes_max, body, last),
-                None => self.heap.transaction_in_pieces(durability, bytes_max, body, last),
-            }
-        })
+        let begun = self.metrics.begin(durability);
+        let done = self.begin_write(turn).and_then(|mut write| {
+            write.in_pieces(self.copied_bytes_max);
+            let result = body(&mut write)?;
+            write.commit_in_pieces(durability, last)?;
+            Ok(result)
+        });
+        self.end(&begun, done.is_ok());
+        done
+    }
+
+    /// Begins a transaction of the heap, in a turn that was taken before or in one that this waits for.
+    fn begin_write<'s>(&'s self, turn: Option<HeldTurn<'s>>) -> Result<WriteGuard<'s>> {
+        let write = match turn {
+            Some(turn) => turn.begin_write()?,
+            None => self.heap.begin_write()?,
+        };
+        self.check_not_closed()?;
+        Ok(write)
     }
 
     /// Waits for what was committed by now as a commit with this durability would. All that has
@@ -421,14 +428,16 @@ impl Shared {
         Ok(self.heap.settle(durability)?)
     }
 
-    fn commit<T>(&self, durability: Durability, commit: impl FnOnce() -> Result<T>) -> Result<T> {
-        let done = self.metrics.commit(durability, commit);
+    /// What follows a transaction.
+    fn end(&self, begun: &Begun, has_committed: bool) {
+        if has_committed {
+            self.metrics.commit(begun);
+        }
         // It may have closed snapshots that were dropped within a closure, or ended some.
         self.destroy_unseen();
         if !self.heap.has_turn() {
             self.caretaker.settle();
         }
-        done
     }
 
     /// Makes room where something failed for lack of it, so that it is worth another try; whether it

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::heap::Heap;
 use crate::turns::Turn;
 use crate::tx::Transaction;
+use crate::write_guard::WriteGuard;
 use crate::writer::Writer;
 
 /// A change that writes more than this waits for a turn of its own.
@@ -59,36 +60,30 @@ impl Heap {
         // Who waits for the device does not come back at once.
         let leaves = WAS_SERVED.get() && durability != Durability::Sync;
         let turn = if leaves { None } else { self.turns.try_wait() };
-        let done = match turn {
+        let (result, sequence) = match turn {
             Some(turn) => self.lead(turn, &mut work)?,
             None => self.follow((bytes, leaves), &mut work)?,
         };
-        self.end_run(done, durability)
+        self.finish(sequence, durability)?;
+        Ok(result)
     }
 
     /// Makes a change in a turn, and with it what others have lent by then.
     #[inline]
-    fn lead<'h, T, E: From<Error>>(
-        &'h self,
-        turn: Turn<'h, Writer>,
+    fn lead<T, E: From<Error>>(
+        &self,
+        turn: Turn<'_, Writer>,
         work: &mut impl FnMut(&mut Transaction<'_>) -> std::result::Result<T, E>,
     ) -> std::result::Result<(T, Option<u64>), E> {
-        let mut has_others = false;
-        let both = |transaction: &mut Transaction<'_>, along: &mut Along<'h>| {
-            let result = work(transaction)?;
-            if self.calls.are_waiting() {
-                has_others = true;
-                let (calls, taken) = self.take_calls();
-                *along = taken;
-                self.run_calls(transaction, calls)?;
-            }
-            Ok(result)
-        };
-        let done = self.run_in(turn, None, both, |_| (), None);
-        if done.is_err() && has_others {
-            return self.go_alone(work);
+        let mut write = self.begin(turn, None)?;
+        let result = work(&mut write)?;
+        if !self.calls.are_waiting() {
+            return Ok((result, write.show(None)?));
         }
-        done
+        match self.show_with_others(write) {
+            Ok(sequence) => Ok((result, sequence)),
+            Err(_) => self.go_alone(work),
+        }
     }
 
     /// Makes a change alone.
@@ -100,8 +95,16 @@ impl Heap {
         if is_planted("C1.an-error-of-one-change-reaches-the-others") {
             return Err(failed().into());
         }
-        let alone = |transaction: &mut Transaction<'_>, _: &mut Along<'_>| work(transaction);
-        self.run_in(self.wait_for_turn()?, None, alone, |_| (), None)
+        let mut write = self.begin_write()?;
+        let result = work(&mut write)?;
+        Ok((result, write.show(None)?))
+    }
+
+    /// Makes what others have lent in a transaction, too, and shows all of it.
+    fn show_with_others<'h>(&'h self, mut write: WriteGuard<'h>) -> Result<Option<u64>> {
+        let (calls, along) = self.take_calls();
+        write.along = along;
+        self.run_calls(write, calls)
     }
 
     /// Takes what was lent, in a turn.
@@ -111,11 +114,11 @@ impl Heap {
         (calls, along)
     }
 
-    /// Makes what was lent in a transaction.
-    fn run_calls(&self, transaction: &mut Transaction<'_>, mut calls: Box<Calls>) -> Result<()> {
-        let have_succeeded = calls.run(transaction);
+    /// Makes what was lent in a transaction, and shows all of it.
+    fn run_calls(&self, mut write: WriteGuard<'_>, mut calls: Box<Calls>) -> Result<Option<u64>> {
+        let have_succeeded = calls.run(&mut write);
         *self.calls_spare.lock() = Some(calls);
-        if have_succeeded { Ok(()) } else { Err(failed()) }
+        if have_succeeded { write.show(None) } else { Err(failed()) }
     }
 
     /// Makes a change when somebody has the turn: lends it, or else waits.
@@ -147,7 +150,7 @@ impl Heap {
         let lent = Lent;
         // SAFETY: until `lent` is forgotten this does not return, nor unwind. By then it was made or
         // given up, as its ticket says, or nobody but this thread has the batch that it is in, which
-        // `run_in` drops before it returns or unwinds.
+        // `begin`, or its guard, drops before it returns or unwinds.
         let ticket = self.calls.post(|calls, _| unsafe { calls.add(change, bytes) });
         let is_done = || ticket.is_none_or(|ticket| self.calls.is_done(ticket));
         let is_alone = || self.calls.waiting() <= 1;
@@ -156,11 +159,8 @@ impl Heap {
         forget(lent);
         WAS_SERVED.set(own.is_none());
         if let Some((turn, (calls, along))) = own {
-            let all = |transaction: &mut Transaction<'_>, _: &mut Along<'_>| {
-                self.run_calls(transaction, calls)
-            };
             // Each is told by its ticket, this one, too.
-            let _ = self.run_in(turn, None, all, |_| (), along);
+            let _ = self.begin(turn, along).and_then(|write| self.run_calls(write, calls));
         }
         // Not so in the child of a fork.
         let ticket = ticket.filter(|_| is_done())?;

@@ -8,9 +8,8 @@ use adamant_wire::mutants::is_planted;
 use crate::calls::Along;
 use crate::changes::Written;
 use crate::error::{Error, Result};
-use crate::image::Exclusive;
 use crate::journal::Journal;
-use crate::pieces::Ending;
+use crate::pieces::{Ending, Last};
 use crate::tx::Transaction;
 use crate::writer::{Part, Placed, Writer};
 
@@ -28,17 +27,11 @@ impl Drop for Unwound<'_> {
     }
 }
 
-impl<'h> Transaction<'h> {
+impl Transaction<'_> {
     /// Makes everything one record, and visible: then nothing is left to undo. Returns its sequence
     /// number; `None` when there was nothing to do. `last` is called when it cannot fail any more, before
-    /// anybody sees it, `recycle` at the end, when something waits to become reusable. Those whose changes
-    /// came `along` are told last.
-    pub(crate) fn commit(
-        &mut self,
-        last: impl FnOnce(&mut Ending<'_, 'h>),
-        recycle: impl FnOnce(&Exclusive<'_>),
-        mut along: Along<'_>,
-    ) -> Result<Option<u64>> {
+    /// anybody sees it. Those whose changes came `along` are told last.
+    pub(crate) fn commit(&mut self, last: Last<'_>, mut along: Along<'_>) -> Result<Option<u64>> {
         debug_assert_eq!(self.depth, 0, "savepoints end before their transaction");
         self.let_in_to_the_end();
         self.judge_freed()?;
@@ -61,7 +54,7 @@ impl<'h> Transaction<'h> {
             if self.lets_in {
                 // Readers may be in: nothing that they see leads to these blocks.
                 self.writer.changes.apply_reserved(self.supply.space);
-                last(&mut Ending::of(self));
+                last.into_iter().for_each(|last| last(&mut Ending::of(self)));
                 self.image.shut_out();
             }
             self.show(sequence);
@@ -73,9 +66,6 @@ impl<'h> Transaction<'h> {
         let hooks = std::mem::take(&mut self.writer.levels[0].hooks);
         self.writer.levels[0].clear();
         self.writer.trim();
-        if self.supply.space.has_waiting() {
-            recycle(&self.image);
-        }
         if let Some(along) = &mut along {
             along.is_done_by(committed.unwrap_or_else(|| journal.last_sequence()));
         }

@@ -5,7 +5,6 @@
 //! transaction, at a time. Lock order: turn, writer's seat, image, pins, journal.
 
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,7 +21,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::arena::CHUNK_PAGES;
 use crate::batch::Batch;
 use crate::blocks::Blocks;
-use crate::calls::{Along, Calls};
+use crate::calls::Calls;
 use crate::check::{CheckReport, Checker, Reached};
 use crate::class::{ClassTable, initial_classes};
 use crate::copier::Copier;
@@ -41,7 +40,6 @@ use crate::layout::{
 };
 use crate::lent::Lent;
 use crate::occupancy::{Occupancy, occupancy};
-use crate::pieces::Ending;
 use crate::pin::{Pin, Pins};
 use crate::pool_file::PoolFile;
 use crate::recycler::{Ground, Recyclers};
@@ -49,8 +47,7 @@ use crate::requests::Requests;
 use crate::reservation::{HeldLock, Holder, Shares};
 use crate::space::Space;
 use crate::supply::Supply;
-use crate::turns::{Turn, Turns};
-use crate::tx::Transaction;
+use crate::turns::Turns;
 use crate::view::View;
 use crate::writer::Writer;
 
@@ -325,8 +322,12 @@ impl Heap {
         }
     }
 
-    /// The same for a transaction in pieces, which may have freed a lot: others come in between.
-    fn recycle_in_parts(&self, image: &mut Exclusive<'_>) {
+    /// Makes reusable what a transaction freed. One in pieces may have freed a lot: others come in
+    /// between.
+    pub(crate) fn recycle_after(&self, image: &mut Exclusive<'_>, in_pieces: bool) {
+        if !in_pieces {
+            return self.recycle_waiting(image);
+        }
         if self.recyclers.take(self.space.waiting()) {
             return;
         }
@@ -414,150 +415,6 @@ impl Heap {
             });
         }
         Ok(())
-    }
-
-    /// Runs a transaction and waits for what `durability` promises. `Err` or a panic of `work`
-    /// restores every byte.
-    ///
-    /// # Errors
-    /// What `work` returns. `Error::Poisoned` after a failed write. `Error::Misuse` within another
-    /// transaction of the same thread. Out of space: undone, the heap goes on.
-    pub fn transaction<T, E: From<Error>>(
-        &self,
-        durability: Durability,
-        work: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<T, E>,
-    ) -> std::result::Result<T, E> {
-        let turn = self.wait_for_turn()?;
-        self.run(turn, durability, None, work, |_| ())
-    }
-
-    /// As [`Heap::transaction`], for a large one: where `work` [gives way](Transaction::give_way), and
-    /// while the record is made, views are let in, and see the heap as it was before. For that each
-    /// block is copied before it is changed, up to `copied_bytes_max` in all; beyond, views wait for the
-    /// end. `last` is called when the commit cannot fail any more, and nobody sees it yet.
-    ///
-    /// # Errors
-    /// As [`Heap::transaction`].
-    pub fn transaction_in_pieces<T, E: From<Error>>(
-        &self,
-        durability: Durability,
-        copied_bytes_max: u64,
-        work: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<T, E>,
-        last: impl FnOnce(&mut Ending<'_, '_>),
-    ) -> std::result::Result<T, E> {
-        let turn = self.wait_for_turn()?;
-        self.run(turn, durability, Some(copied_bytes_max), work, last)
-    }
-
-    /// Waits for this thread's turn to write.
-    #[inline]
-    pub(crate) fn wait_for_turn(&self) -> Result<Turn<'_, Writer>> {
-        self.prepare_turn()?;
-        Ok(self.turns.wait())
-    }
-
-    /// What comes before waiting for a turn.
-    #[inline]
-    pub(crate) fn prepare_turn(&self) -> Result<()> {
-        self.refuse_child()?;
-        if self.has_turn() {
-            return Err(Error::Misuse {
-                what: "not within a transaction, which it would wait for: use that one, or a \
-                       savepoint",
-            });
-        }
-        self.journal.writable()?.wait_for_space()?;
-        self.keeper.wait();
-        Ok(())
-    }
-
-    #[inline]
-    pub(crate) fn run<T, E: From<Error>>(
-        &self,
-        turn: Turn<'_, Writer>,
-        durability: Durability,
-        copied_bytes_max: Option<u64>,
-        work: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<T, E>,
-        last: impl FnOnce(&mut Ending<'_, '_>),
-    ) -> std::result::Result<T, E> {
-        let work = |transaction: &mut Transaction<'_>, _: &mut Along<'_>| work(transaction);
-        let done = self.run_in(turn, copied_bytes_max, work, last, None)?;
-        self.end_run(done, durability)
-    }
-
-    /// Waits for what `durability` promises of a transaction that has committed, when others have the turn.
-    #[inline]
-    pub(crate) fn end_run<T, E: From<Error>>(
-        &self,
-        (result, sequence): (T, Option<u64>),
-        durability: Durability,
-    ) -> std::result::Result<T, E> {
-        match sequence {
-            Some(sequence) => self.journal.finish(sequence, durability)?,
-            None => self.settle(durability)?,
-        }
-        self.keeper.remind();
-        Ok(result)
-    }
-
-    /// Runs a transaction in a turn, which ends with it; what came of it, and its record, if there was
-    /// anything to do. Those whose changes came `along` are told before that.
-    #[inline]
-    pub(crate) fn run_in<'h, T, E: From<Error>>(
-        &'h self,
-        turn: Turn<'h, Writer>,
-        copied_bytes_max: Option<u64>,
-        work: impl FnOnce(&mut Transaction<'_>, &mut Along<'h>) -> std::result::Result<T, E>,
-        last: impl FnOnce(&mut Ending<'_, '_>),
-        along: Along<'h>,
-    ) -> std::result::Result<(T, Option<u64>), E> {
-        if let Err(error) = self.refuse_child() {
-            // Ending it would wake threads that are not here.
-            std::mem::forget((turn, along));
-            return Err(error.into());
-        }
-        let image = self.space.image.write();
-        // The turn may have been held before, which ends with this.
-        self.set_within(false);
-        self.refuse_closed()?;
-        self.set_within(true);
-        self.recycle(&image);
-        let mut transaction = Transaction::new(self.blocks(), self.supply(), turn, image);
-        if let Some(bytes_max) = copied_bytes_max {
-            transaction.begin_pieces(bytes_max);
-        }
-        // Dropped before the turn ends.
-        let mut along = along;
-        // Whatever happens, the seat is free again before anybody else can take it.
-        let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut transaction, &mut along)));
-        self.set_within(false);
-        let result = match outcome {
-            Ok(result) => {
-                if let Err(error) = self.refuse_child() {
-                    // It has forked, and nobody is here to be told.
-                    std::mem::forget(along);
-                    return Err(error.into());
-                }
-                result?
-            }
-            Err(panic) => {
-                drop(along);
-                drop(transaction);
-                resume_unwind(panic)
-            }
-        };
-        let recycle = |image: &Exclusive<'_>| {
-            if copied_bytes_max.is_none() {
-                self.recycle_waiting(image);
-            }
-        };
-        let sequence = transaction.commit(last, recycle, along)?;
-        if copied_bytes_max.is_some() && self.space.has_waiting() {
-            self.recycle_in_parts(&mut transaction.image);
-        }
-        // Others go on before this waits for the medium.
-        drop(transaction);
-        Ok((result, sequence))
     }
 
     /// Waits for what was committed by now as a commit with this durability would: for a caller

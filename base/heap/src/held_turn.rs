@@ -8,12 +8,10 @@
 
 use std::time::Duration;
 
-use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
-use crate::pieces::Ending;
 use crate::turns::Turn;
-use crate::tx::Transaction;
+use crate::write_guard::WriteGuard;
 use crate::writer::Writer;
 
 /// The turn to write, until it is dropped.
@@ -53,35 +51,15 @@ impl Heap {
 }
 
 impl<'h> HeldTurn<'h> {
-    /// Runs a transaction in this turn, as [`Heap::transaction`].
+    /// Begins a transaction in this turn, as [`Heap::begin_write`].
     ///
     /// # Errors
-    /// As [`Heap::transaction`].
-    pub fn transaction<T, E: From<Error>>(
-        mut self,
-        durability: Durability,
-        work: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<T, E>,
-    ) -> std::result::Result<T, E> {
-        self.heap.run(self.let_go()?, durability, None, work, |_| ())
-    }
-
-    /// Runs a transaction in pieces in this turn, as [`Heap::transaction_in_pieces`].
-    ///
-    /// # Errors
-    /// As [`Heap::transaction`].
-    pub fn transaction_in_pieces<T, E: From<Error>>(
-        mut self,
-        durability: Durability,
-        copied_bytes_max: u64,
-        work: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<T, E>,
-        last: impl FnOnce(&mut Ending<'_, '_>),
-    ) -> std::result::Result<T, E> {
-        self.heap.run(self.let_go()?, durability, Some(copied_bytes_max), work, last)
-    }
-
-    fn let_go(&mut self) -> Result<Turn<'h, Writer>> {
-        let turn = self.turn.take();
-        turn.ok_or(Error::Misuse { what: "the turn was used for another transaction" })
+    /// As [`Heap::begin_write`].
+    pub fn begin_write(mut self) -> Result<WriteGuard<'h>> {
+        let Some(turn) = self.turn.take() else {
+            return Err(Error::Misuse { what: "the turn was used for another transaction" });
+        };
+        self.heap.begin(turn, None)
     }
 }
 

@@ -179,6 +179,9 @@ impl Read for Earlier<'_> {
 #[derive(Debug)]
 pub struct Ending<'t, 'h>(&'t mut Transaction<'h>);
 
+/// What is to be done in a transaction in pieces whose record is appended.
+pub(crate) type Last<'l> = Option<Box<dyn FnOnce(&mut Ending<'_, '_>) + 'l>>;
+
 impl<'t, 'h> Ending<'t, 'h> {
     pub(crate) fn of(transaction: &'t mut Transaction<'h>) -> Self {
         Self(transaction)

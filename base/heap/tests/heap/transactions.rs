@@ -410,3 +410,52 @@ fn blocks_that_are_written_and_freed_do_not_reach_the_record() {
         assert_clean(&heap);
     }
 }
+
+#[test]
+fn a_guard_commits_or_undoes() {
+    let directory = new_directory();
+    let heap = open(&directory);
+    let mut write = heap.begin_write().expect("begins");
+    let block = make(&mut *write, 1, 100).expect("there is space");
+    write.set_root(0, block).expect("a root");
+    let within = heap.begin_write();
+    assert!(matches!(within, Err(Error::Misuse { .. })), "it would wait for itself");
+    write.commit(Durability::Sync).expect("commits");
+    let undone = |change: &dyn Fn()| {
+        change();
+        assert!(!heap.has_turn(), "the turn ended with the guard");
+        let view = heap.view().expect("a view");
+        assert_eq!(view.root(0), block);
+        assert!(holds(&view, block, 1, 100));
+    };
+    let overwrite = || {
+        let mut write = heap.begin_write().expect("begins");
+        write.write(block, 0, 100).expect("a block").fill(9);
+        write.set_root(0, 0).expect("a root");
+        write
+    };
+    undone(&|| drop(overwrite()));
+    undone(&|| {
+        let panics = || {
+            let _write = overwrite();
+            panic!("by the test");
+        };
+        assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+    });
+    undone(&|| {
+        let turn = heap.take_turn().expect("the turn");
+        drop(turn.begin_write().expect("begins"));
+    });
+    std::thread::scope(|scope| {
+        let write = overwrite();
+        let other = scope.spawn(|| heap.transaction(Durability::Sync, |tx| tx.set_root(1, block)));
+        drop(write);
+        other.join().expect("no panic").expect("commits");
+    });
+    assert_clean(&heap);
+    heap.close().expect("closes");
+    assert!(matches!(heap.begin_write(), Err(Error::Misuse { .. })), "it is closed");
+    let view = open(&directory);
+    let view = view.view().expect("a view");
+    assert_eq!((view.root(0), view.root(1)), (block, block));
+}

@@ -1,0 +1,218 @@
+//! Write transactions: begun in a turn to write, and committed, or undone when their guard is dropped.
+//!
+//! Purpose: the one way into a transaction and out of it: that of closures, of a turn that was held
+//! before, and of changes that threads share. Nothing here depends on what is done in between, so
+//! that the compiler makes it once and not for each closure.
+//! Invariants: however a guard ends, its thread has no turn any more before another one can take it,
+//! and those whose changes came along are told before that.
+//! Lock order: turn, then image.
+
+use std::mem::forget;
+use std::ops::{Deref, DerefMut};
+
+use crate::calls::Along;
+use crate::durability::Durability;
+use crate::error::{Error, Result};
+use crate::heap::Heap;
+use crate::pieces::{Ending, Last};
+use crate::turns::Turn;
+use crate::tx::Transaction;
+use crate::writer::Writer;
+
+/// A transaction, which is undone when this is dropped without [`WriteGuard::commit`]. It stays on
+/// its thread.
+#[derive(Debug)]
+#[must_use = "a transaction that is dropped is undone"]
+pub struct WriteGuard<'h> {
+    heap: &'h Heap,
+    /// Those whose changes it makes, too. Dropped before the turn ends.
+    pub(crate) along: Along<'h>,
+    transaction: Transaction<'h>,
+}
+
+impl Heap {
+    /// Begins a transaction: others that write wait until it has ended, and so do views. O(1).
+    ///
+    /// ```
+    /// # use adamant_heap::{Durability, Heap, MemoryDirectory, Options, Write};
+    /// # let heap = Heap::open(std::sync::Arc::new(MemoryDirectory::new()), &Options::default())?;
+    /// let mut write = heap.begin_write()?;
+    /// let block = write.reserve(5)?;
+    /// write.write(block, 0, 5)?.copy_from_slice(b"hello");
+    /// write.set_root(0, block)?;
+    /// write.commit(Durability::Sync)?;
+    /// # assert_eq!(heap.view()?.root(0), block);
+    /// # Ok::<(), adamant_heap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Error::Misuse` within another transaction of the same thread, and when the heap is closed;
+    /// `Error::Poisoned` after a failed write.
+    pub fn begin_write(&self) -> Result<WriteGuard<'_>> {
+        self.begin(self.wait_for_turn()?, None)
+    }
+
+    /// Runs a transaction and waits for what `durability` promises. `Err` or a panic of `work`
+    /// restores every byte.
+    ///
+    /// # Errors
+    /// What `work` returns, and as [`Heap::begin_write`]. Out of space: undone, the heap goes on.
+    pub fn transaction<T, E: From<Error>>(
+        &self,
+        durability: Durability,
+        work: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let mut write = self.begin_write()?;
+        let result = work(&mut write)?;
+        write.commit(durability)?;
+        Ok(result)
+    }
+
+    /// As [`Heap::transaction`], for a large one: where `work` [gives way](Transaction::give_way), and
+    /// while the record is made, views are let in, and see the heap as it was before. For that each
+    /// block is copied before it is changed, up to `copied_bytes_max` in all; beyond, views wait for the
+    /// end. `last` is called when the commit cannot fail any more, and nobody sees it yet.
+    ///
+    /// # Errors
+    /// As [`Heap::transaction`].
+    pub fn transaction_in_pieces<T, E: From<Error>>(
+        &self,
+        durability: Durability,
+        copied_bytes_max: u64,
+        work: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<T, E>,
+        last: impl FnOnce(&mut Ending<'_, '_>),
+    ) -> std::result::Result<T, E> {
+        let mut write = self.begin_write()?;
+        write.in_pieces(copied_bytes_max);
+        let result = work(&mut write)?;
+        write.commit_in_pieces(durability, last)?;
+        Ok(result)
+    }
+
+    /// Waits for this thread's turn to write.
+    #[inline]
+    pub(crate) fn wait_for_turn(&self) -> Result<Turn<'_, Writer>> {
+        self.prepare_turn()?;
+        Ok(self.turns.wait())
+    }
+
+    /// What comes before waiting for a turn.
+    pub(crate) fn prepare_turn(&self) -> Result<()> {
+        self.refuse_child()?;
+        if self.has_turn() {
+            return Err(Error::Misuse {
+                what: "not within a transaction, which it would wait for: use that one, or a \
+                       savepoint",
+            });
+        }
+        self.journal.writable()?.wait_for_space()?;
+        self.keeper.wait();
+        Ok(())
+    }
+
+    /// Begins a transaction in a turn, which ends with it. It makes the changes of those who came
+    /// `along`, too.
+    pub(crate) fn begin<'h>(
+        &'h self,
+        turn: Turn<'h, Writer>,
+        along: Along<'h>,
+    ) -> Result<WriteGuard<'h>> {
+        if let Err(error) = self.refuse_child() {
+            // Ending it would wake threads that are not here.
+            forget((turn, along));
+            return Err(error);
+        }
+        let image = self.space.image.write();
+        // The turn may have been held before, which ends with this.
+        self.set_within(false);
+        self.refuse_closed()?;
+        self.set_within(true);
+        self.recycle(&image);
+        let transaction = Transaction::new(self.blocks(), self.supply(), turn, image);
+        Ok(WriteGuard { heap: self, along, transaction })
+    }
+
+    /// Waits for what `durability` promises of a transaction that has committed, when others have the
+    /// turn.
+    pub(crate) fn finish(&self, sequence: Option<u64>, durability: Durability) -> Result<()> {
+        match sequence {
+            Some(sequence) => self.journal.finish(sequence, durability)?,
+            None => self.settle(durability)?,
+        }
+        self.keeper.remind();
+        Ok(())
+    }
+}
+
+impl<'h> WriteGuard<'h> {
+    /// Makes all that the transaction did one record, and visible, and waits for what `durability`
+    /// promises of it. O(what it did).
+    ///
+    /// # Errors
+    /// `Error::Poisoned` if a write fails or failed. Out of space: undone, the heap goes on.
+    pub fn commit(self, durability: Durability) -> Result<()> {
+        let heap = self.heap;
+        let sequence = self.show(None)?;
+        heap.finish(sequence, durability)
+    }
+
+    /// Has the transaction let views in, as [`Heap::transaction_in_pieces`] says. To be called before it
+    /// changes anything.
+    pub fn in_pieces(&mut self, copied_bytes_max: u64) {
+        self.transaction.begin_pieces(copied_bytes_max);
+    }
+
+    /// As [`WriteGuard::commit`], of a transaction in pieces: `last` is called when it cannot fail any
+    /// more, and nobody sees it yet.
+    ///
+    /// # Errors
+    /// As [`WriteGuard::commit`].
+    pub fn commit_in_pieces(
+        self,
+        durability: Durability,
+        last: impl FnOnce(&mut Ending<'_, '_>),
+    ) -> Result<()> {
+        let heap = self.heap;
+        let sequence = self.show(Some(Box::new(last)))?;
+        heap.finish(sequence, durability)
+    }
+
+    /// Makes all one record, and visible, and ends the turn; the record's number, if there was
+    /// anything to do. `last` is for a transaction in pieces.
+    pub(crate) fn show(mut self, last: Last<'_>) -> Result<Option<u64>> {
+        let (heap, transaction) = (self.heap, &mut self.transaction);
+        heap.set_within(false);
+        // It may have forked.
+        heap.refuse_child()?;
+        let in_pieces = transaction.lets_in;
+        let sequence = transaction.commit(last, self.along.take())?;
+        if heap.space.has_waiting() {
+            heap.recycle_after(&mut transaction.image, in_pieces);
+        }
+        Ok(sequence)
+    }
+}
+
+impl Drop for WriteGuard<'_> {
+    fn drop(&mut self) {
+        self.heap.set_within(false);
+        if self.heap.is_child() {
+            // Nobody is here to be told.
+            forget(self.along.take());
+        }
+    }
+}
+
+impl<'h> Deref for WriteGuard<'h> {
+    type Target = Transaction<'h>;
+
+    fn deref(&self) -> &Transaction<'h> {
+        &self.transaction
+    }
+}
+
+impl<'h> DerefMut for WriteGuard<'h> {
+    fn deref_mut(&mut self) -> &mut Transaction<'h> {
+        &mut self.transaction
+    }
+}
