@@ -3,7 +3,7 @@
 //! Purpose: a checkpoint gives room in the log at its end, all at once. A caller that came when the
 //! log is full would wait for the rest of it, a second on a slow disk; so all of them wait a little
 //! before, as much as the checkpoint is behind.
-//! Invariants: nobody waits longer than `WAIT_MAX` here, nor with any lock.
+//! Invariants: nobody waits longer here than `WAITS` says, nor with any lock.
 //! Thread safety: any thread; one at a time makes a checkpoint.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,8 +17,9 @@ use super::batch::BATCH_PAGES_MAX;
 /// Bytes of log that are ready when a transaction begins: so small ones, such as removes, find
 /// room on a disk that is full.
 pub(super) const READY_BYTES: u64 = 256 << 10;
-/// The longest wait of a caller: a disk that takes longer for a batch fills the log.
-const WAIT_MAX: Duration = Duration::from_millis(10);
+/// The wait of a caller when the checkpoint is just behind it, so that no put takes a millisecond; and
+/// when the room in the log is used up, for disks that take longer than that.
+const WAITS: (Duration, Duration) = (Duration::from_micros(500), Duration::from_millis(10));
 /// Of the room in the log when a checkpoint begins, eighths that callers have at once, so that a burst
 /// waits for nothing, and that they have when it ends.
 const ROOM_EIGHTHS: (u64, u64) = (4, 7);
@@ -28,6 +29,8 @@ const ROOM_EIGHTHS: (u64, u64) = (4, 7);
 pub(super) struct Pace {
     /// Bytes appended in all that nobody has to wait before; `u64::MAX` while no checkpoint is made.
     appended_max: AtomicU64,
+    /// Bytes appended in all when the room is used up.
+    room_end: AtomicU64,
     /// Of those who wait.
     moving: Mutex<()>,
     moved: Condvar,
@@ -37,6 +40,7 @@ impl Default for Pace {
     fn default() -> Self {
         Self {
             appended_max: AtomicU64::new(u64::MAX),
+            room_end: AtomicU64::new(u64::MAX),
             moving: Mutex::default(),
             moved: Condvar::default(),
         }
@@ -48,6 +52,7 @@ impl Pace {
     /// did, and so many more have room.
     pub(super) fn begin(&self, begin: u64, room_bytes: u64, pages: u64) -> Step<'_> {
         let room_bytes = room_bytes.saturating_sub(READY_BYTES);
+        self.room_end.store(begin.saturating_add(room_bytes), Ordering::Relaxed);
         let step = Step { pace: self, begin, room_bytes, pages: pages.max(1), pages_done: 0 };
         step.publish();
         step
@@ -61,9 +66,18 @@ impl Pace {
         }
     }
 
+    /// How long who has come so far waits at most: longer, the less of the room is left.
+    fn wait_max(&self, appended_bytes: u64) -> Duration {
+        let allowed = self.appended_max.load(Ordering::Relaxed);
+        let room_bytes = self.room_end.load(Ordering::Relaxed).saturating_sub(allowed);
+        let used = appended_bytes.saturating_sub(allowed) as f64 / room_bytes.max(1) as f64;
+        let (first, last) = WAITS;
+        first + (last - first).mul_f64(used.min(1.0))
+    }
+
     #[cold]
     fn wait_long(&self, appended_bytes: u64) {
-        let end = Instant::now() + WAIT_MAX;
+        let end = Instant::now() + self.wait_max(appended_bytes);
         let mut moving = self.moving.lock();
         while appended_bytes > self.appended_max.load(Ordering::Relaxed) {
             if self.moved.wait_until(&mut moving, end).timed_out() {
@@ -154,12 +168,23 @@ mod tests {
     }
 
     #[test]
+    fn the_wait_grows_as_room_is_used() {
+        let pace = Pace::default();
+        let _step = pace.begin(1000, ROOM_BYTES + READY_BYTES, 0);
+        let (allowed, rest) = (1000 + ROOM_BYTES / 8 * 7, ROOM_BYTES / 8);
+        assert_eq!(pace.wait_max(allowed), WAITS.0);
+        assert_eq!(pace.wait_max(allowed + rest / 2), (WAITS.0 + WAITS.1) / 2);
+        assert_eq!(pace.wait_max(allowed + rest), WAITS.1);
+        assert_eq!(pace.wait_max(u64::MAX), WAITS.1, "the log went beyond its limit");
+    }
+
+    #[test]
     fn a_caller_is_let_go_when_the_checkpoint_ends_or_takes_long() {
         let pace = &Pace::default();
         let step = pace.begin(0, READY_BYTES, 4 * BATCH);
         let start = Instant::now();
         pace.wait(1);
-        assert!(start.elapsed() >= WAIT_MAX, "nobody went on");
+        assert!(start.elapsed() >= WAITS.1, "there is no room");
         std::thread::scope(|scope| {
             scope.spawn(|| (0..20).for_each(|_| pace.wait(1)));
             drop(step);
