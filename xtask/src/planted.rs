@@ -90,6 +90,15 @@ const LOG_DAMAGE: Test =
 const LOST_HEADER: Test = HEAP.test("journal::tests::space::a_lost_header_of_a_log_file_is_damage");
 const LOG_TORN: Test =
     HEAP.test("journal::tests::recovery::a_torn_record_before_a_whole_one_is_a_tail");
+const BATCHES: Test = HEAP.test("journal::tests::batches::pages_of_two_batches_may_be_torn");
+const BESIDE_BATCHES: Test = HEAP.test("journal::tests::batches::damage_beside_batches_is_told");
+const COPIED: Test =
+    HEAP.test("journal::tests::copied::the_log_that_a_copy_needs_is_not_used_again");
+const NAMED_HOLE: Test = HEAP_CRASHES.test("shrink::pages_that_the_log_names_may_become_a_hole");
+const BETWEEN: Test = CHECKPOINTS.test("what_is_clean_between_dirty_pages_is_not_written");
+const CIRCLES: Test = HEAP_WHOLE.test("circles::nobody_waits_in_a_circle");
+const COPIES_STAY: Test =
+    HEAP.test("keeper::tests::what_is_copied_stays_until_its_batch_is_written");
 const SHORTER: Test =
     HEAP.test("journal::tests::recovery::a_log_shorter_than_its_checkpoint_knew_is_damage");
 const LOST_LOG: Test =
@@ -263,6 +272,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R6.drops-what-is-lent", &[LENT]),
     mutant("R6.drops-what-no-sync-covers", &[DROPPED, MISSED]),
     mutant("R6.copies-over-what-was-stored", &[REOPENED]),
+    mutant("R6.copies-are-not-stamped", &[COPIES_STAY]),
     mutant("R6.a-child-goes-on", &[FORK]),
     mutant("R7.recovery-judges-no-page", &[RECOVERY_JUDGES]),
     mutant("R7.torn-pages-are-damage", &[TORN_EARLIER]),
@@ -344,14 +354,21 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("C3.free-pages-stay-dirty", &[FREE_PAGES]),
     mutant("C3.a-run-is-opened-over-retired-blocks", &[PINNED]),
     mutant("C4.what-is-left-out-waits-for-nothing", &[LEFT_OUT]),
+    mutant("C6.runs-go-over-clean-pages", &[BETWEEN]),
     mutant("C7.stores-judge-no-page", &[STORE_JUDGES]),
     mutant("C7.evicted-pages-stay-verified", &[EVICTED]),
     mutant("C7.half-of-a-run-is-stored", &[FAILING_READS]),
+    mutant("C8.room-is-waited-for-in-the-turn", &[CIRCLES]),
+    mutant("C8.shrinking-takes-the-checkpoint-last", &[CIRCLES]),
     mutant("C9.publishes-the-end", &[BESIDE]),
+    mutant("C9.pins-are-forgotten", &[COPIED]),
     mutant("C10.a-put-waits-for-all-of-it", &[BEHIND]),
     mutant("R3.tables-prove-nothing", &[SHORTER]),
     mutant("C5.pages-before-their-names-are-durable", &[DURING_RECOVERY]),
+    mutant("C5.only-the-newest-table-counts", &[BATCHES]),
     mutant("C5.a-torn-page-is-damage", &[TORN_NAMED]),
+    mutant("C5.whatever-the-tail-names-may-be-torn", &[BESIDE_BATCHES]),
+    mutant("C5.a-hole-in-the-tail-of-its-pages", &[NAMED_HOLE]),
     mutant("C5.a-name-of-a-finished-checkpoint-counts", &[FINISHED_TABLE]),
     mutant("C1.a-request-is-acknowledged-without-a-record", &[NOT_WRITTEN]),
     mutant("C1.what-was-taken-along-is-done-again", &[SHARED_RECORD]),

@@ -143,7 +143,10 @@ impl PageSource for Copier {
             if copies.is_full() {
                 return Ok(Some(page));
             }
-            let Some(dirty) = states.next_dirty(page) else { return Ok(None) };
+            let Some(mut dirty) = states.next_dirty(page) else { return Ok(None) };
+            if is_planted("C6.runs-go-over-clean-pages") && (1..64).contains(&(dirty - page)) {
+                dirty = page;
+            }
             page = match held_end(dirty) {
                 Some(end) => end,
                 None => {

@@ -9,7 +9,8 @@
 //! Invariants: a page is touched before the first store to it, and its epoch only rises until the
 //! page is dropped. What reservations may store to at any time, without a lock, is *held*, by
 //! pieces of 2 MiB: a piece is held before its first byte is handed out, and not dropped while it is.
-//! Bytes of a reservation are touched again when it is published, as that is when they get a record.
+//! A page may get a record, and become dirty, long after that: by a reservation that is published. So the
+//! copy of a checkpoint raises its epoch to the one that this checkpoint has ended.
 //! Descriptors are never dropped: memory has flags in them that the file does not have.
 //! Thread safety: any thread. Holding a piece and dropping from it exclude each other: each sets its
 //! flag, then checks the other's (`SeqCst`). Flags and epoch of a word are changed by compare and

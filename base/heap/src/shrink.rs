@@ -13,6 +13,8 @@
 //! the file: over a hole it is zero, which is as good as what a free page held. Beyond the end of the
 //! file it would be a signal, written to or not, so these are replaced by fresh memory first.
 
+use adamant_wire::mutants::is_planted;
+
 use crate::arena::{Arena, CHUNK_PAGES};
 use crate::error::Result;
 use crate::heap::Heap;
@@ -102,8 +104,10 @@ impl Heap {
         journal.wait_for_space()?;
         // Most of the log, while nobody waits.
         self.checkpoint()?;
-        let mut checkpoints = journal.hold_checkpoints()?;
+        let is_first = !is_planted("C8.shrinking-takes-the-checkpoint-last");
+        let held = is_first.then(|| journal.hold_checkpoints()).transpose()?;
         self.alone(|_, image, writer| {
+            let mut checkpoints = held.map_or_else(|| journal.hold_checkpoints(), Ok)?;
             prepare(writer);
             self.recycle_all(image);
             self.supply().shrink(image, &mut checkpoints)
@@ -167,7 +171,9 @@ impl Supply<'_> {
         let journal = self.journal.writable()?;
         // The tail begins behind all that names these pages: a crash between a hole and its sums leaves
         // pages that do not fit them, and what is only made free is not judged.
-        journal.checkpoint_alone(checkpoints, &[])?;
+        if !is_planted("C5.a-hole-in-the-tail-of-its-pages") {
+            journal.checkpoint_alone(checkpoints, &[])?;
+        }
         self.announce(&mut arena, &plan, image)?;
         // From here on the pages may be holes, whatever fails.
         plan.holes.iter().for_each(|&(start, end)| arena.holes.add(start, end));

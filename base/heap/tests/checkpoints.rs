@@ -76,6 +76,27 @@ fn what_nobody_published_is_not_in_the_file() {
     }
 }
 
+/// Between two extents that are written lies one that somebody fills.
+#[test]
+fn what_is_clean_between_dirty_pages_is_not_written() {
+    let directory = directory();
+    let heap = open(&directory);
+    let bytes = 20 * PAGE_BYTES;
+    let mut reserved: Vec<_> = (0..3).map(|_| heap.reserve(bytes).expect("reserves")).collect();
+    reserved.iter_mut().for_each(|one| one.fill(MARK));
+    let between = reserved.remove(1);
+    let written_bytes = || heap.stats().journal.pool_written_bytes;
+    let before = written_bytes();
+    heap.publish(Durability::Sync, reserved).expect("publishes");
+    heap.checkpoint().expect("checkpoint");
+    let found = in_file(&directory, between.offset(), bytes as usize);
+    assert!(found.iter().all(|byte| *byte == 0), "nobody has published it");
+    // Beside them the root and a page of descriptors.
+    assert_eq!(written_bytes() - before, 2 * bytes + 2 * PAGE_BYTES);
+    drop(between);
+    assert_clean_when_closed(&heap, &directory);
+}
+
 #[test]
 fn pages_that_became_free_are_not_copied_whoever_fills_them() {
     let directory = directory();

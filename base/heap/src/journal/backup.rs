@@ -75,7 +75,9 @@ pub(super) fn back_up(
     // Whatever was applied until here is durable and lies before this.
     let end = log.end();
     log.sync(end.sequence)?;
-    let Some(files) = log.files.held() else { return Err(let_go(log)) };
+    // If the log began anew when this did, the files held may be those of the new one.
+    let is_same = applied_last.lock().generation == generation;
+    let Some(files) = log.files.held().filter(|_| is_same) else { return Err(let_go(log)) };
     let seed = log_seed(pool.uuid(), generation);
     let tail = Tail { files, seed, start, end, torn: false };
     if let Err(error) = take_in(target, &tail) {
@@ -193,7 +195,7 @@ fn write_piece(target: &PoolFile, piece: &Piece, pages: u64) -> Result<()> {
     Ok(())
 }
 
-/// The device had no space for writers, and they took what was held.
+/// The device had no space for writers, and they took what was held; or the log was given back.
 fn let_go(log: &Log) -> Error {
     Error::Medium(MediumError::OutOfSpace {
         operation: "keep the log for a copy of the pool in",

@@ -159,6 +159,9 @@ impl Journal {
                 source.note_named(record);
             }
         };
+        if is_planted("C8.room-is-waited-for-in-the-turn") && !shared.log.has_free(READY_BYTES) {
+            shared.make_room()?;
+        }
         let (sequence, switched) = shared.log.append(record, &named)?;
         if shared.options.background {
             let used = shared.used_bytes();

@@ -169,7 +169,9 @@ impl Known<'_> {
             )))?;
             return Ok(None);
         }
-        let tail = (files, seed, newest.applying.get() != 0);
+        let is_torn = newest.applying.get() != 0
+            || (named > 0 && is_planted("C5.whatever-the-tail-names-may-be-torn"));
+        let tail = (files, seed, is_torn);
         let tail = self.scan(start, durable, tail, on_finding)?;
         // A record that follows proves the ones before it.
         let is_doubtful = tail.records() == 0 && self.sequence.is_some();

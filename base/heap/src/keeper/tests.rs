@@ -10,6 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::copier::Copier;
+use crate::journal::{Copies, PageSource};
+use crate::layout::PAGE_BYTES;
 use crate::{Durability, Error, Heap, OsDirectory, Read, Reservation, Slice, Write};
 
 const BOUND: u64 = 768 << 10;
@@ -206,6 +209,55 @@ fn a_page_that_no_sync_covers_is_missed() {
 #[test]
 fn a_page_with_a_reservation_is_missed() {
     assert!(is_noticed(|heap| &heap.space.image.bounded().unwrap().skips_held));
+}
+
+/// What was held back, or reserved and published late, is dirty long after its last store. Once it is
+/// copied it is clean, and the file does not have it before its batch is written: it stays in memory as
+/// long as that.
+#[test]
+fn what_is_copied_stays_until_its_batch_is_written() {
+    const BYTES: usize = 100_000;
+    let directory = tempfile::tempdir().unwrap();
+    // Pages of the file are dropped one by one, and new ones by 2 MiB.
+    let heap = open(directory.path(), u64::MAX, false);
+    drop(heap.reserve(1 << 20).unwrap());
+    heap.close().unwrap();
+    drop(heap);
+    let heap = open(directory.path(), BOUND, false);
+    let mut late = heap.reserve(BYTES as u64).unwrap();
+    late.fill(7);
+    let made = heap.transaction(Durability::Sync, |tx| {
+        let (held, other) = (tx.reserve_held(BYTES as u64)?, tx.reserve(BYTES as u64)?);
+        for block in [held, other] {
+            tx.write(block, 0, BYTES)?.fill(7);
+        }
+        Ok::<_, Error>((held, other))
+    });
+    let (held, other) = made.unwrap();
+    heap.checkpoint().unwrap();
+    let blocks = [held, late.offset(), other];
+    heap.publish(Durability::Sync, [late]).unwrap();
+    let states = heap.space.image.bounded().unwrap();
+    let pages = blocks.map(|block| block / PAGE_BYTES);
+    assert_eq!(pages.map(|page| states.is_dirty(page)), [true, true, false]);
+    assert!(pages.iter().all(|page| states.epoch_of(*page) <= states.covered()), "long ago");
+    let copier = Copier::new(&heap.space, &heap.turns);
+    let (mut copies, mut next) = (Copies::default(), Some(0));
+    copier.hold(false, &mut || {
+        let epoch = copier.end_epoch();
+        while let Some(page) = next {
+            next = copier.copy(page, epoch, &mut copies, &|_| None).unwrap();
+        }
+    });
+    assert!(pages.iter().all(|page| !states.is_dirty(*page)), "copied");
+    let tools = &mut *heap.keeper.estate.tools.lock();
+    heap.keeper.estate.drop_some(states, tools, 0, states.covered()).unwrap();
+    let is_there = pages.map(|page| states.epoch_of(page) > 0);
+    assert_eq!(is_there, [true, true, false], "what the file has is dropped");
+    let view = heap.view().unwrap();
+    for block in blocks {
+        assert!(view.block(block).unwrap()[..BYTES].iter().all(|byte| *byte == 7));
+    }
 }
 
 #[test]

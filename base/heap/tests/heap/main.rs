@@ -12,6 +12,7 @@ mod setup {
 }
 
 mod actions;
+mod circles;
 mod extremes;
 mod first_touch;
 mod fork;

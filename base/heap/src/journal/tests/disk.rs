@@ -33,6 +33,19 @@ pub(super) struct Faults {
     pub(super) sync_us: AtomicU64,
     pub(super) syncs: AtomicU64,
     pub(super) reads: AtomicU64,
+    pub(super) at_sync: AtSync,
+}
+
+/// What others do while a file is synced, by its path.
+type OnSync = Box<dyn FnMut(&Path) + Send>;
+
+#[derive(Default)]
+pub(super) struct AtSync(pub(super) Mutex<Option<OnSync>>);
+
+impl std::fmt::Debug for AtSync {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AtSync")
+    }
 }
 
 impl Faults {
@@ -259,6 +272,12 @@ impl File for DiskFile {
 
     fn sync(&self) -> Result<()> {
         self.fail("sync", &self.faults.fail_sync)?;
+        // Not within itself.
+        let at_sync = self.faults.at_sync.0.lock().take();
+        if let Some(mut at_sync) = at_sync {
+            at_sync(&self.path);
+            *self.faults.at_sync.0.lock() = Some(at_sync);
+        }
         self.faults.syncs.fetch_add(1, Ordering::Relaxed);
         match self.faults.sync_us.load(Ordering::Relaxed) {
             0 => {}

@@ -10,4 +10,6 @@ mod mixtures;
 mod space;
 mod commit;
 mod beside;
+mod batches;
+mod copied;
 mod forged;
