@@ -168,7 +168,9 @@ pub trait Engine: Send + Sync + Sized {
     ///
     /// # Errors
     /// The engine's.
-    fn log_bytes_appended(&self) -> Result<Option<u64>>;
+    fn log_bytes_appended(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
 
     /// What a closed engine takes on the disk, or `None` for one in memory.
     ///

@@ -36,8 +36,11 @@ use crate::text;
 /// First argument of a process that measures one engine.
 const ENGINE_COMMAND: &str = "lsm-engine";
 
+/// Tells the version of an engine that was built.
+type VersionOf = fn() -> String;
+
 /// The peers, and which version they are of.
-const PEERS: &[(&str, fn() -> String)] = &[
+const PEERS: &[(&str, VersionOf)] = &[
     (Fjall3Engine::NAME, || Fjall3Engine::FACTS.version()),
     #[cfg(feature = "rocksdb")]
     (RocksDbEngine::NAME, || RocksDbEngine::FACTS.version()),

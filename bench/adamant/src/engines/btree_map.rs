@@ -113,10 +113,6 @@ impl Engine for BTreeMapEngine {
         Ok(())
     }
 
-    fn log_bytes_appended(&self) -> Result<Option<u64>> {
-        Ok(None)
-    }
-
     fn space(_: &Path) -> Result<Option<Space>> {
         Ok(None)
     }

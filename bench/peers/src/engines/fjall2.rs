@@ -148,10 +148,6 @@ impl Engine for Fjall2Engine {
         Ok(self.keyspace.persist(PersistMode::SyncAll)?)
     }
 
-    fn log_bytes_appended(&self) -> Result<Option<u64>> {
-        Ok(None)
-    }
-
     fn space(directory: &Path) -> Result<Option<Space>> {
         space_of(directory, &|path| path.file_name().is_some_and(|name| name == "journals"))
     }

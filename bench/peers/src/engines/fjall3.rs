@@ -142,10 +142,6 @@ impl Engine for Fjall3Engine {
         Ok(self.database.persist(PersistMode::SyncAll)?)
     }
 
-    fn log_bytes_appended(&self) -> Result<Option<u64>> {
-        Ok(None)
-    }
-
     fn space(directory: &Path) -> Result<Option<Space>> {
         space_of(directory, &|path| is_log_file(path, "jnl"))
     }

@@ -16,7 +16,7 @@ use crate::engines::space_of;
 use crate::peer::{Facts, Kind, Peer, Survives};
 
 /// Bytes of the map: address space only.
-const MAP_BYTES: usize = 64 << 30;
+pub(crate) const MAP_BYTES: usize = 64 << 30;
 
 /// An environment with one database.
 pub struct LmdbEngine {
@@ -145,10 +145,6 @@ impl Engine for LmdbEngine {
 
     fn sync(&self) -> Result<()> {
         Ok(self.env.force_sync()?)
-    }
-
-    fn log_bytes_appended(&self) -> Result<Option<u64>> {
-        Ok(None)
     }
 
     fn space(directory: &Path) -> Result<Option<Space>> {

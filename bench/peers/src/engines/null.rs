@@ -79,10 +79,6 @@ impl Engine for NullEngine {
         Ok(())
     }
 
-    fn log_bytes_appended(&self) -> Result<Option<u64>> {
-        Ok(None)
-    }
-
     fn space(_: &Path) -> Result<Option<Space>> {
         Ok(None)
     }

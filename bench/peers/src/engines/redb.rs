@@ -165,10 +165,6 @@ impl Engine for RedbEngine {
         Ok(self.database.begin_write()?.commit()?)
     }
 
-    fn log_bytes_appended(&self) -> Result<Option<u64>> {
-        Ok(None)
-    }
-
     fn space(directory: &Path) -> Result<Option<Space>> {
         space_of(directory, &|_| false)
     }

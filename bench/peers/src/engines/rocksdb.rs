@@ -150,10 +150,6 @@ impl Engine for RocksDbEngine {
         }
     }
 
-    fn log_bytes_appended(&self) -> Result<Option<u64>> {
-        Ok(None)
-    }
-
     fn space(directory: &Path) -> Result<Option<Space>> {
         space_of(directory, &|path| is_log_file(path, "log"))
     }

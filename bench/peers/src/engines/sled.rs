@@ -149,10 +149,6 @@ impl Engine for SledEngine {
         Ok(())
     }
 
-    fn log_bytes_appended(&self) -> Result<Option<u64>> {
-        Ok(None)
-    }
-
     fn space(directory: &Path) -> Result<Option<Space>> {
         space_of(directory, &|_| false)
     }
