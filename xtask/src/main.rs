@@ -73,7 +73,8 @@ usage: cargo xtask layers                 one-way order of crates, no cycle betw
        cargo xtask faults [options]       system calls that fail, full file systems: --smoke,
                                           --seconds N, --seed N
        cargo xtask peers [options]            Adamant beside other stores: --quick, --full, --help;
-                                              --features sled,rocksdb builds more of them
+                                              --features libmdbx,sqlite,canopydb,rocksdb,sled
+                                              builds more of them
        cargo xtask peers heap [options]       the heap beside libpmemobj, where it is installed
        cargo xtask peers slice [options]      the slice beside byteview, bytes and other strings
        cargo xtask peers server [--rounds N]  adamant-server beside redis-server, by redis-benchmark

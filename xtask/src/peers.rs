@@ -16,6 +16,9 @@ const ROCKSDB_FLAGS: &str = "-DROCKSDB_FALLOCATE_PRESENT -DROCKSDB_RANGESYNC_PRE
                              -DROCKSDB_PTHREAD_ADAPTIVE_MUTEX -DROCKSDB_MALLOC_USABLE_SIZE";
 /// The same, where the processor is one of x86-64.
 const ROCKSDB_FLAGS_X86: &str = "-msse4.2 -mpclmul";
+/// That Linux has `fdatasync`, which SQLite's own build finds; and, as its documentation recommends,
+/// no statistics of its allocator, which would take a lock for them.
+const SQLITE_FLAGS: &str = "-DHAVE_FDATASYNC=1 -DSQLITE_DEFAULT_MEMSTATUS=0";
 
 /// Runs it at the root. `--features A,B` goes to cargo, all other options to the program.
 pub(crate) fn run(options: &[String]) -> Result<bool, String> {
@@ -41,6 +44,9 @@ pub(crate) fn run(options: &[String]) -> Result<bool, String> {
         let is_x86 = env::consts::ARCH == "x86_64";
         let flags = if is_x86 { ROCKSDB_FLAGS_X86 } else { "" };
         command.env("CXXFLAGS", format!("{flags} {ROCKSDB_FLAGS}"));
+    }
+    if env::var_os("LIBSQLITE3_FLAGS").is_none() && env::consts::OS == "linux" {
+        command.env("LIBSQLITE3_FLAGS", SQLITE_FLAGS);
     }
     if passed.first().is_some_and(|first| *first == "slice") && !build_memory(&workspace.root)? {
         return Ok(false);

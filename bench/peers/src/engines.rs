@@ -1,7 +1,11 @@
 //! Adapters: one file for each peer, and what they share.
 
+#[cfg(feature = "canopydb")]
+pub mod canopydb;
 pub mod fjall2;
 pub mod fjall3;
+#[cfg(feature = "libmdbx")]
+pub mod libmdbx;
 pub mod lmdb;
 pub mod null;
 pub mod redb;
@@ -9,6 +13,8 @@ pub mod redb;
 pub mod rocksdb;
 #[cfg(feature = "sled")]
 pub mod sled;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 
 use std::fs;
 use std::path::Path;

@@ -52,6 +52,9 @@ fn color_of(engine: &str) -> RGBColor {
         "lmdb" => RGBColor(0, 158, 115),
         "rocksdb" => RGBColor(130, 130, 130),
         "sled" => RGBColor(230, 159, 0),
+        "libmdbx" => RGBColor(0, 90, 65),
+        "sqlite" => RGBColor(200, 185, 30),
+        "canopydb" => RGBColor(102, 80, 190),
         "raw append" => RGBColor(190, 190, 190),
         _ => RGBColor(0, 0, 0),
     }

@@ -49,6 +49,12 @@ pub const ENTRIES: &[Entry] = &[
     entry::<Fjall2Engine>(),
     entry::<RedbEngine>(),
     entry::<LmdbEngine>(),
+    #[cfg(feature = "libmdbx")]
+    entry::<crate::engines::libmdbx::LibmdbxEngine>(),
+    #[cfg(feature = "sqlite")]
+    entry::<crate::engines::sqlite::SqliteEngine>(),
+    #[cfg(feature = "canopydb")]
+    entry::<crate::engines::canopydb::CanopydbEngine>(),
     #[cfg(feature = "rocksdb")]
     entry::<crate::engines::rocksdb::RocksDbEngine>(),
     #[cfg(feature = "sled")]
@@ -70,6 +76,12 @@ pub fn with_engine<T: Task>(name: &str, task: T) -> Result<T::Output> {
         LmdbEngine::NAME => task.run::<LmdbEngine>(),
         BTreeMapEngine::NAME => task.run::<BTreeMapEngine>(),
         NullEngine::NAME => task.run::<NullEngine>(),
+        #[cfg(feature = "libmdbx")]
+        "libmdbx" => task.run::<crate::engines::libmdbx::LibmdbxEngine>(),
+        #[cfg(feature = "sqlite")]
+        "sqlite" => task.run::<crate::engines::sqlite::SqliteEngine>(),
+        #[cfg(feature = "canopydb")]
+        "canopydb" => task.run::<crate::engines::canopydb::CanopydbEngine>(),
         #[cfg(feature = "rocksdb")]
         "rocksdb" => task.run::<crate::engines::rocksdb::RocksDbEngine>(),
         #[cfg(feature = "sled")]

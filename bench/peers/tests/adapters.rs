@@ -95,8 +95,10 @@ fn compare<P: Peer>(engine: &P, model: &Model) -> Result<()> {
         let is_there = engine.get_with(&key, &mut |value| seen = Some(value.to_vec()))?;
         assert_eq!((is_there, seen.as_ref()), (expected.is_some(), expected), "{name} {key:?}");
         let from = random.bool().then_some(&key);
-        for (direction, limit) in
-            [(Direction::Ascending, 5), (Direction::Descending, 5), (Direction::Descending, 1_000)]
+        let directions = [Direction::Ascending, Direction::Descending];
+        for (direction, limit) in directions
+            .into_iter()
+            .flat_map(|direction| [(direction, 1), (direction, 5), (direction, 1_000)])
         {
             let mut scanned: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
             let mut visit = |key: &[u8], value: &[u8]| scanned.push((key.into(), value.into()));
