@@ -35,7 +35,7 @@ impl Heap {
     ///
     /// ```
     /// # use adamant_heap::{Durability, Heap, MemoryDirectory, Options, Write};
-    /// # let heap = Heap::open(std::sync::Arc::new(MemoryDirectory::new()), &Options::default())?;
+    /// # let (heap, _) = Heap::open(std::sync::Arc::new(MemoryDirectory::new()), Options::default())?;
     /// let mut write = heap.begin_write()?;
     /// let block = write.reserve(5)?;
     /// write.write(block, 0, 5)?.copy_from_slice(b"hello");

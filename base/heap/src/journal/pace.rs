@@ -17,7 +17,7 @@ use super::batch::BATCH_PAGES_MAX;
 /// Bytes of log that are ready when a transaction begins: so small ones, such as removes, find
 /// room on a disk that is full.
 pub(super) const READY_BYTES: u64 = 256 << 10;
-/// The wait of a caller when the checkpoint is just behind it, so that no put takes a millisecond; and
+/// The wait of a caller when the checkpoint is just behind it, so that few puts take a millisecond; and
 /// when the room in the log is used up, for disks that take longer than that.
 const WAITS: (Duration, Duration) = (Duration::from_micros(500), Duration::from_millis(10));
 /// Of the room in the log when a checkpoint begins, eighths that callers have at once, so that a burst

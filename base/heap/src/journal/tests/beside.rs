@@ -102,5 +102,6 @@ fn a_caller_that_writes_waits_while_a_checkpoint_is_behind() {
     }));
     journal.checkpoint().expect("checkpoint");
     let waited = waited.lock().take().expect("the checkpoint had two holds");
-    assert!(waited >= Duration::from_millis(10), "{waited:?}");
+    // Of 10, as half of the last of the room is used.
+    assert!(waited >= Duration::from_millis(5), "{waited:?}");
 }
