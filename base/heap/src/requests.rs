@@ -92,9 +92,11 @@ impl<B> Requests<B> {
         self.given.load(Ordering::Acquire) != self.done.0.load(Ordering::Relaxed)
     }
 
-    /// How many wait.
+    /// How many wait, or waited while this looked. What is done is asked first: the other way round,
+    /// what is posted and done in between would make it more than what was given out.
     pub(crate) fn waiting(&self) -> u64 {
-        self.given.load(Ordering::Acquire) - self.done.0.load(Ordering::Acquire)
+        let done = self.done.0.load(Ordering::Acquire);
+        self.given.load(Ordering::Acquire) - done
     }
 
     /// Takes what was posted, in exchange for an empty batch. To be called by who has the turn.
