@@ -339,6 +339,28 @@ mod every_order {
     }
 
     #[test]
+    fn how_many_wait_is_told_while_others_are_done() {
+        loom::model(|| {
+            let requests = Arc::new(Requests::<u32>::new(Box::default()));
+            let other = Arc::clone(&requests);
+            let other = thread::spawn(move || {
+                let post = || other.post(|_, _| true).expect("there is room");
+                post();
+                let taken = other.take(&mut Box::default());
+                // Loom knows the last look alone at what a thread goes on to change: it has to be that of
+                // whoever asks.
+                thread::yield_now();
+                drop(taken);
+                post();
+                drop(other.take(&mut Box::default()));
+            });
+            thread::yield_now();
+            assert!(requests.waiting() <= 2, "two are posted");
+            other.join().expect("no panic");
+        });
+    }
+
+    #[test]
     fn of_a_batch_that_fails_each_goes_on_alone() {
         for serves in [false, true] {
             explore(Some(0), serves);

@@ -33,7 +33,7 @@ const PATIENCE: u32 = if cfg!(loom) { 0 } else { 64 };
 /// a look's time.
 const PAUSES_DONE: u32 = 4;
 /// Pauses in which whoever has the turn may do what one who waits alone has lent it: about two turns.
-const PATIENCE_ALONE: u32 = if cfg!(loom) { 1 } else { 128 };
+const PATIENCE_ALONE: u32 = if cfg!(loom) { 0 } else { 128 };
 /// Looks of one who has lent something between which others run, and how many of the first of them leave
 /// a turn that is free to the thread that had the last one.
 const LOOKS_YIELDING: u32 = if cfg!(loom) { 2 } else { 32 };
