@@ -241,8 +241,7 @@ impl Shared {
             self.keep_versions(transaction, &lent, &keys)?;
             body(transaction)
         });
-        self.end(&begun, done.is_ok());
-        done
+        self.end(&begun, done)
     }
 
     /// Lends large values of keys, before they are changed, if `lends`.
@@ -384,8 +383,7 @@ impl Shared {
             write.commit(durability)?;
             Ok(result)
         });
-        self.end(&begun, done.is_ok());
-        done
+        self.end(&begun, done)
     }
 
     /// As [`Shared::transaction_in`], in pieces: `last` is called when it cannot fail any more.
@@ -406,8 +404,7 @@ impl Shared {
             write.commit_in_pieces(durability, last)?;
             Ok(result)
         });
-        self.end(&begun, done.is_ok());
-        done
+        self.end(&begun, done)
     }
 
     /// Begins a transaction of the heap, in a turn that was taken before or in one that this waits for.
@@ -428,9 +425,9 @@ impl Shared {
         Ok(self.heap.settle(durability)?)
     }
 
-    /// What follows a transaction.
-    fn end(&self, begun: &Begun, has_committed: bool) {
-        if has_committed {
+    /// What follows a transaction, which came to this.
+    fn end<T>(&self, begun: &Begun, done: Result<T>) -> Result<T> {
+        if done.is_ok() {
             self.metrics.commit(begun);
         }
         // It may have closed snapshots that were dropped within a closure, or ended some.
@@ -438,6 +435,7 @@ impl Shared {
         if !self.heap.has_turn() {
             self.caretaker.settle();
         }
+        done
     }
 
     /// Makes room where something failed for lack of it, so that it is worth another try; whether it

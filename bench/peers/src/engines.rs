@@ -19,12 +19,32 @@ pub mod sqlite;
 use std::fs;
 use std::path::Path;
 
-use adamant_bench::engine::Space;
+use adamant_bench::engine::{Direction, Space};
 use adamant_bench::error::Result;
 use adamant_bench::measure::disk_bytes;
 
 /// Bytes of a peer's cache: more than any dataset, so that nobody reads the disk for want of it.
 pub const CACHE_BYTES: u64 = 1 << 30;
+
+/// Visits so many entries of a range, from its end backwards where `direction` says so; how many there were.
+pub(crate) fn visit_some<T>(
+    range: impl DoubleEndedIterator<Item = T>,
+    direction: Direction,
+    limit: u64,
+    mut visit: impl FnMut(T) -> Result<()>,
+) -> Result<u64> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut count = 0;
+    let mut visit = |entry| {
+        count += 1;
+        visit(entry)
+    };
+    match direction {
+        Direction::Ascending => range.take(limit).try_for_each(&mut visit)?,
+        Direction::Descending => range.rev().take(limit).try_for_each(&mut visit)?,
+    }
+    Ok(count)
+}
 
 /// Whether a file is part of a log, by its extension.
 pub(crate) fn is_log_file(path: &Path, extension: &str) -> bool {

@@ -11,7 +11,7 @@ use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
 use adamant_bench::error::Result;
 use adamant_bench::key::Key;
 
-use crate::engines::{CACHE_BYTES, space_of};
+use crate::engines::{CACHE_BYTES, space_of, visit_some};
 use crate::peer::{Facts, Kind, Peer, Survives};
 
 const TREE: &[u8] = b"bench";
@@ -105,25 +105,17 @@ impl Engine for CanopydbEngine {
         limit: u64,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<u64> {
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         self.read(|tree| {
             let range = match (direction, from) {
                 (_, None) => tree.iter()?,
                 (Direction::Ascending, Some(key)) => tree.range(&key[..]..)?,
                 (Direction::Descending, Some(key)) => tree.range(..=&key[..])?,
             };
-            let mut count = 0;
-            let mut show = |entry: std::result::Result<(Bytes, Bytes), ::canopydb::Error>| {
+            visit_some(range, direction, limit, |entry| {
                 let (key, value) = entry?;
                 visit(&key, &value);
-                count += 1;
-                Result::Ok(())
-            };
-            match direction {
-                Direction::Ascending => range.take(limit).try_for_each(&mut show)?,
-                Direction::Descending => range.rev().take(limit).try_for_each(&mut show)?,
-            }
-            Ok(count)
+                Ok(())
+            })
         })
     }
 

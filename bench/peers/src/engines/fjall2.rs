@@ -13,7 +13,7 @@ use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
 use adamant_bench::error::Result;
 use adamant_bench::key::Key;
 
-use crate::engines::{CACHE_BYTES, space_of};
+use crate::engines::{CACHE_BYTES, space_of, visit_some};
 use crate::peer::{Facts, Kind, Peer, Survives};
 
 /// A keyspace with one partition.
@@ -110,29 +110,21 @@ impl Engine for Fjall2Engine {
         limit: u64,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<u64> {
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let mut count = 0;
-        let mut show = |entry: ::fjall2::Result<(UserKey, UserValue)>| -> Result<()> {
+        let tree = &self.partition;
+        let show = |entry: ::fjall2::Result<(UserKey, UserValue)>| {
             let (key, value) = entry?;
             visit(&key, &value);
-            count += 1;
             Ok(())
         };
         match (direction, from) {
-            (Direction::Ascending, None) => {
-                self.partition.iter().take(limit).try_for_each(&mut show)?;
-            }
+            (_, None) => visit_some(tree.iter(), direction, limit, show),
             (Direction::Ascending, Some(key)) => {
-                self.partition.range(&key[..]..).take(limit).try_for_each(&mut show)?;
-            }
-            (Direction::Descending, None) => {
-                self.partition.iter().rev().take(limit).try_for_each(&mut show)?;
+                visit_some(tree.range(&key[..]..), direction, limit, show)
             }
             (Direction::Descending, Some(key)) => {
-                self.partition.range(..=&key[..]).rev().take(limit).try_for_each(&mut show)?;
+                visit_some(tree.range(..=&key[..]), direction, limit, show)
             }
         }
-        Ok(count)
     }
 
     fn scan_owned(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::fjall::compaction::Leveled;
-use ::fjall::{Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
+use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
 use adamant_bench::engine::{Direction, Durability, Engine, LsmEngine, LsmSetup, Setup, Space};
 use adamant_bench::error::Result;
 use adamant_bench::key::Key;
 
-use crate::engines::{CACHE_BYTES, is_log_file, space_of};
+use crate::engines::{CACHE_BYTES, is_log_file, space_of, visit_some};
 use crate::peer::{Facts, Kind, Peer, Survives};
 
 /// A database with one keyspace.
@@ -109,24 +109,16 @@ impl Engine for Fjall3Engine {
         limit: u64,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<u64> {
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let mut count = 0;
-        let mut show = |guard: Guard| -> Result<()> {
-            let (key, value) = guard.into_inner()?;
-            visit(&key, &value);
-            count += 1;
-            Ok(())
-        };
         let range = match (direction, from) {
             (_, None) => self.keyspace.iter(),
             (Direction::Ascending, Some(key)) => self.keyspace.range(&key[..]..),
             (Direction::Descending, Some(key)) => self.keyspace.range(..=&key[..]),
         };
-        match direction {
-            Direction::Ascending => range.take(limit).try_for_each(&mut show)?,
-            Direction::Descending => range.rev().take(limit).try_for_each(&mut show)?,
-        }
-        Ok(count)
+        visit_some(range, direction, limit, |entry| {
+            let (key, value) = entry.into_inner()?;
+            visit(&key, &value);
+            Ok(())
+        })
     }
 
     fn scan_owned(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {

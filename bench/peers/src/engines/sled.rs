@@ -13,7 +13,7 @@ use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
 use adamant_bench::error::Result;
 use adamant_bench::key::Key;
 
-use crate::engines::{CACHE_BYTES, space_of};
+use crate::engines::{CACHE_BYTES, space_of, visit_some};
 use crate::peer::{Facts, Kind, Peer, Survives};
 
 /// Longest wait for the lock of a file that was closed.
@@ -114,24 +114,16 @@ impl Engine for SledEngine {
         limit: u64,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<u64> {
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let mut count = 0;
-        let mut show = |entry: ::sled::Result<(IVec, IVec)>| -> Result<()> {
-            let (key, value) = entry?;
-            visit(&key, &value);
-            count += 1;
-            Ok(())
-        };
         let range = match (direction, from) {
             (_, None) => self.tree.iter(),
             (Direction::Ascending, Some(key)) => self.tree.range(&key[..]..),
             (Direction::Descending, Some(key)) => self.tree.range(..=&key[..]),
         };
-        match direction {
-            Direction::Ascending => range.take(limit).try_for_each(&mut show)?,
-            Direction::Descending => range.rev().take(limit).try_for_each(&mut show)?,
-        }
-        Ok(count)
+        visit_some(range, direction, limit, |entry| {
+            let (key, value) = entry?;
+            visit(&key, &value);
+            Ok(())
+        })
     }
 
     fn scan_owned(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use adamant_bench::engine::{Direction, Durability, Engine, Setup, Space};
 use adamant_bench::error::Result;
 use adamant_bench::key::Key;
-use rusqlite::Connection;
+use rusqlite::{Connection, Params};
 use thread_local::ThreadLocal;
 
 use crate::engines::{CACHE_BYTES, is_log_file, space_of};
@@ -49,6 +49,18 @@ impl SqliteEngine {
 
     fn reader(&self) -> Result<&Connection> {
         self.readers.get_or_try(|| connect(&self.path))
+    }
+
+    /// Executes a statement with each of these, in one transaction.
+    fn execute_all<P: Params>(&self, statement: &str, all: impl Iterator<Item = P>) -> Result<()> {
+        let mut writer = self.writer();
+        let transaction = writer.transaction()?;
+        let mut prepared = transaction.prepare_cached(statement)?;
+        for parameters in all {
+            prepared.execute(parameters)?;
+        }
+        drop(prepared);
+        Ok(transaction.commit()?)
     }
 }
 
@@ -106,25 +118,11 @@ impl Engine for SqliteEngine {
     }
 
     fn put_batch(&self, entries: &[(Key, &[u8])]) -> Result<()> {
-        let mut writer = self.writer();
-        let transaction = writer.transaction()?;
-        let mut put = transaction.prepare_cached(PUT)?;
-        for (key, value) in entries {
-            put.execute((&key[..], *value))?;
-        }
-        drop(put);
-        Ok(transaction.commit()?)
+        self.execute_all(PUT, entries.iter().map(|(key, value)| (&key[..], *value)))
     }
 
     fn remove_batch(&self, keys: &[Key]) -> Result<()> {
-        let mut writer = self.writer();
-        let transaction = writer.transaction()?;
-        let mut remove = transaction.prepare_cached(REMOVE)?;
-        for key in keys {
-            remove.execute([&key[..]])?;
-        }
-        drop(remove);
-        Ok(transaction.commit()?)
+        self.execute_all(REMOVE, keys.iter().map(|key| (&key[..],)))
     }
 
     fn get(&self, key: &Key) -> Result<Option<Vec<u8>>> {
