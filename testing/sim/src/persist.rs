@@ -54,6 +54,7 @@ impl Persist for SimPersist {
         self.fences.fetch_add(1, Ordering::Relaxed);
         let mut inner = self.disk.inner();
         if inner.sites.meet(site) {
+            inner.settle();
             inner.record(Operation::Fence { thread: thread::current().id(), site });
         }
     }

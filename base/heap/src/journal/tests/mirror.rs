@@ -50,17 +50,25 @@ pub(super) fn disturbed(journal: &Journal, between: Arc<BetweenHolds>) {
 }
 
 impl Mirror {
-    fn change(&self, state: &mut State, at: u64, bytes: &[u8], change: impl Fn(&mut u8, u8)) {
-        for (at, byte) in (at..).zip(bytes) {
-            let page = at / PAGE_BYTES;
+    fn change(
+        &self,
+        state: &mut State,
+        mut at: u64,
+        mut bytes: &[u8],
+        change: impl Fn(&mut u8, u8),
+    ) {
+        while !bytes.is_empty() {
+            let (page, within) = (at / PAGE_BYTES, (at % PAGE_BYTES) as usize);
             let known = state.pages.entry(page).or_insert_with(|| {
                 let mut read = [0; PAGE_BYTES as usize];
                 // What lies beyond the end is zero.
                 let _ = self.pool.read_at(&mut read, file_offset(page * PAGE_BYTES));
                 read
             });
-            change(&mut known[(at % PAGE_BYTES) as usize], *byte);
+            let (now, later) = bytes.split_at(bytes.len().min(known.len() - within));
+            known[within..].iter_mut().zip(now).for_each(|(byte, new)| change(byte, *new));
             state.dirty.insert(page);
+            (at, bytes) = (at + now.len() as u64, later);
         }
     }
 }
