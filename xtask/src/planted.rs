@@ -103,6 +103,9 @@ const SHORTER: Test =
     HEAP.test("journal::tests::recovery::a_log_shorter_than_its_checkpoint_knew_is_damage");
 const LOST_LOG: Test =
     HEAP.test("journal::tests::recovery::both_checkpoints_or_the_log_lost_is_damage");
+const UNMAPPED: Test = HEAP_CRASHES.test("direct::what_is_not_mapped_is_durable_when_it_is_synced");
+const FAILED_UNMAPPED: Test =
+    HEAP_CRASHES.test("direct::a_failing_write_of_what_is_not_mapped_is_undone_or_poisons");
 const DIRECT_CHECKPOINTS: Test =
     HEAP_CRASHES.test("direct::a_checkpoint_in_the_caches_is_not_trusted");
 const DIRECT_HEADERS: Test = HEAP_CRASHES.test("direct::headers_of_many_generations");
@@ -233,6 +236,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R1.reuses-the-log-before-the-position", &[BEYOND]),
     mutant("R1.syncs-the-newest-file-only", &[LARGE, UNSYNCED]),
     mutant("R1.goes-on-after-a-failed-sync", &[COMMIT_SYNC, FAILED_SYNC]),
+    mutant("R1.what-memory-is-written-to-by-calls-is-not-synced", &[UNMAPPED]),
     mutant("R1.what-changes-nothing-waits-for-nothing", &[NOTHING_CHANGED]),
     mutant("R2.counts-before-its-commit-frame", &[LARGE]),
     mutant("R2.commit-covers-no-parts", &[FORGED_PARTS]),
@@ -267,6 +271,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R5.holes-are-used-without-space", &[HOLE]),
     mutant("R5.a-refused-commit-stays", &[RESTORES, FULL]),
     mutant("R5.goes-on-after-a-failed-write", &[COMMIT_WRITE, FAILED_OTHERS]),
+    mutant("R5.goes-on-after-a-failed-write-to-memory", &[FAILED_UNMAPPED]),
     mutant("R6.stores-are-not-marked", &[DROPPED, MISSED]),
     mutant("R6.drops-what-is-reserved", &[MISSED, RESERVED]),
     mutant("R6.drops-what-is-lent", &[LENT]),

@@ -5,6 +5,7 @@
 //! is that the device failed, or that there is no space.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use adamant_medium::error::Error;
@@ -28,6 +29,8 @@ pub enum Call {
     SetLen,
     /// A file in memory.
     Map,
+    /// The same, whose stores are the file's.
+    MapShared,
     /// A new file or directory.
     Create,
     /// Another name.
@@ -40,7 +43,7 @@ pub enum Call {
 
 impl Call {
     /// All of them.
-    pub const ALL: [Call; 12] = [
+    pub const ALL: [Call; 13] = [
         Call::Read,
         Call::Write,
         Call::Sync,
@@ -49,6 +52,7 @@ impl Call {
         Call::Punch,
         Call::SetLen,
         Call::Map,
+        Call::MapShared,
         Call::Create,
         Call::Rename,
         Call::Remove,
@@ -66,6 +70,7 @@ impl Call {
             Call::Punch => "punch",
             Call::SetLen => "set length",
             Call::Map => "map",
+            Call::MapShared => "map shared",
             Call::Create => "create",
             Call::Rename => "rename",
             Call::Remove => "remove",
@@ -93,11 +98,11 @@ impl Fault {
     }
 }
 
-/// The calls made, and the one that is to fail.
+/// The calls made, and those that are to fail.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     made: [u64; Call::ALL.len()],
-    pub(crate) planned: Option<(Call, u64, Fault)>,
+    pub(crate) planned: Option<(Call, Range<u64>, Fault)>,
 }
 
 impl Calls {
@@ -109,7 +114,7 @@ impl Calls {
     pub(crate) fn make(&mut self, call: Call) -> Option<Fault> {
         let made = &mut self.made[call as usize];
         *made += 1;
-        let (planned, number, fault) = self.planned?;
-        (planned == call && number == *made).then_some(fault)
+        let (planned, numbers, fault) = self.planned.as_ref()?;
+        (*planned == call && numbers.contains(made)).then_some(*fault)
     }
 }

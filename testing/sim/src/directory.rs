@@ -367,6 +367,7 @@ impl File for SimFile {
             self.path.display(),
             state.len()
         );
+        inner.settle();
         let cut = inner.random.usize(..=bytes.len());
         for (piece, at) in [(&bytes[..cut], offset), (&bytes[cut..], offset + cut as u64)] {
             if !piece.is_empty() {
@@ -481,7 +482,7 @@ impl File for SimFile {
         len: u64,
     ) -> Result<()> {
         let mut inner = self.disk.inner();
-        inner.check(Call::Map, "map", &self.path)?;
+        inner.check(Call::MapShared, "map", &self.path)?;
         let Inner { mapped, state, .. } = &mut *inner;
         let content = mapped.create_content(self.number, state.file(self.number))?;
         // SAFETY: our caller promises what it asks for.

@@ -157,7 +157,12 @@ impl SimDisk {
 
     /// Makes the call of a kind with this number fail, counted from 1 and from the start of this disk.
     pub fn fail_call(&self, call: Call, number: u64, fault: Fault) {
-        self.inner().calls.planned = Some((call, number, fault));
+        self.inner().calls.planned = Some((call, number..number + 1, fault));
+    }
+
+    /// Makes all calls of a kind fail from now on.
+    pub fn fail_calls(&self, call: Call, fault: Fault) {
+        self.inner().calls.planned = Some((call, 0..u64::MAX, fault));
     }
 
     /// How many calls of a kind there were.
@@ -230,9 +235,9 @@ impl Inner {
         self.origin.1 + self.history.len() as u64
     }
 
-    /// Does an operation and puts it into the history.
+    /// Does an operation and puts it into the history, after [`Inner::fault`] or [`Inner::settle`]: to look
+    /// for stores takes longer than most operations.
     pub(crate) fn record(&mut self, operation: Operation) {
-        self.settle();
         self.state.apply(self.next_number(), &operation);
         if self.recording {
             self.history.push(operation);
@@ -256,7 +261,7 @@ impl Inner {
     }
 
     /// Puts what happened to mapped memory into the history.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         if self.recording {
             let changes = self.mapped.changes(&self.state);
             self.note(changes);

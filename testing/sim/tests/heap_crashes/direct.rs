@@ -7,7 +7,7 @@ use adamant_sim::{Choice, Promise, SimDisk, Tally};
 
 use crate::model::{judge, open};
 use crate::workload::{Mix, Workload};
-use crate::{try_crashes_within, try_deaths, try_power_cuts};
+use crate::{try_crashes_within, try_deaths, try_faults, try_power_cuts};
 
 /// Steps of all kinds.
 pub(crate) fn mix(number: u64) -> Mix {
@@ -34,6 +34,27 @@ fn every_fence() {
     assert!(count("fence") > 100, "the log and the pool are written by stores");
     assert_eq!(count("write sim/log/00"), 0, "and by nothing else: {history:#?}");
     try_power_cuts(&disk, &models, 1, 16).print("direct");
+}
+
+/// Files that the system does not map are written by calls, and durable by syncs.
+fn unmapped(number: u64) -> Mix {
+    Mix { is_unmapped: true, steps: 30, ..mix(number) }
+}
+
+#[test]
+fn what_is_not_mapped_is_durable_when_it_is_synced() {
+    let disk = SimDisk::new(seed(83));
+    let models = Workload::run(&disk, unmapped(83));
+    try_power_cuts(&disk, &models, 1, 4).print("direct, by calls");
+}
+
+#[test]
+fn a_failing_write_of_what_is_not_mapped_is_undone_or_poisons() {
+    let is_tried =
+        |operation: &str| operation.starts_with("write") || operation.starts_with("sync");
+    // One that was closed, and failed at that, takes no more steps.
+    let mix = Mix { reopen_one_in: 0, ..unmapped(89) };
+    try_faults(mix, "direct, failing calls", is_tried);
 }
 
 /// All combinations of lines lost and kept, where there are at most 256 at a crash point; with

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use adamant_heap::{Durability, Error, Flushing, Heap, Result, Transaction, Write};
-use adamant_sim::{Mark, SimDisk};
+use adamant_sim::{Call, Fault, Mark, SimDisk};
 
 use crate::model::{HEADER_BYTES, Model, SLOTS, commit_of, is_poisoned, open_bounded, slot_at};
 
@@ -41,6 +41,8 @@ pub(crate) struct Mix {
     pub(crate) shrink_one_in: u64,
     /// Whether the log is given back then, too, half of the times, which ends copies.
     pub(crate) gives_log_back: bool,
+    /// Whether no file can be memory whose stores are the file's.
+    pub(crate) is_unmapped: bool,
     /// The bound of the memory that differs from the file's.
     pub(crate) memory_bytes_max: u64,
     /// The durabilities to choose from.
@@ -62,6 +64,7 @@ impl Default for Mix {
             reopen_one_in: 0,
             shrink_one_in: 0,
             gives_log_back: false,
+            is_unmapped: false,
             memory_bytes_max: u64::MAX,
             durabilities: ALL,
         }
@@ -87,6 +90,9 @@ pub(crate) struct Workload {
 impl Workload {
     /// Creates a heap on an empty disk.
     pub(crate) fn create(disk: &SimDisk, mix: Mix) -> Result<Workload> {
+        if mix.is_unmapped {
+            disk.fail_calls(Call::MapShared, Fault::Device);
+        }
         let (heap, _) = open_bounded(disk, mix.flushing, mix.memory_bytes_max)?;
         Mark::Durable.put(disk, 0);
         Ok(Workload {
