@@ -37,6 +37,8 @@ pub(super) struct Source<'j> {
     pub(super) log: &'j Log,
     /// The newest checkpoint that is durable.
     pub(super) applied_last: &'j Mutex<Applied>,
+    /// Had while the log begins anew.
+    pub(super) beginning: &'j Mutex<()>,
 }
 
 /// Holds log files while it lives.
@@ -62,22 +64,21 @@ pub(super) fn back_up(
     target: &PoolFile,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<u64> {
-    let Source { pool, log, applied_last } = source;
-    // In this order: a checkpoint says where it is before it gives files back.
-    log.files.hold();
-    let _held = Held(&log.files);
+    let Source { pool, log, applied_last, beginning } = source;
     let (start, generation) = {
+        let _not_anew = beginning.lock();
+        // In this order: a checkpoint says where it is before it gives files back.
+        log.files.hold();
         let applied = applied_last.lock();
         (applied.needed(), applied.generation)
     };
+    let _held = Held(&log.files);
     let go_on = || go_on().and_then(|()| log.poison.check());
     copy_pages(pool, target, &mut |_, error| Err(error), &go_on)?;
     // Whatever was applied until here is durable and lies before this.
     let end = log.end();
     log.sync(end.sequence)?;
-    // If the log began anew when this did, the files held may be those of the new one.
-    let is_same = applied_last.lock().generation == generation;
-    let Some(files) = log.files.held().filter(|_| is_same) else { return Err(let_go(log)) };
+    let Some(files) = log.files.held() else { return Err(let_go(log)) };
     let seed = log_seed(pool.uuid(), generation);
     let tail = Tail { files, seed, start, end, torn: false };
     if let Err(error) = take_in(target, &tail) {

@@ -61,6 +61,9 @@ struct Shared {
     applied: Mutex<Applied>,
     /// What `applied` was after the last checkpoint, for those who must not wait for the next.
     applied_last: Mutex<Applied>,
+    /// Had while the log begins anew, by who has the heap alone, and by a copy that begins: it holds the
+    /// files of the old log, which stays then, or of the new one.
+    beginning: Mutex<()>,
     applied_bytes: AtomicU64,
     /// Bytes of the log that are kept for what checkpoints hold back.
     held_bytes: AtomicU64,
@@ -101,6 +104,7 @@ impl Journal {
             options,
             applied: Mutex::new(applied),
             applied_last: Mutex::new(applied),
+            beginning: Mutex::new(()),
             applied_bytes: AtomicU64::new(0),
             held_bytes: AtomicU64::new(0),
             holds: Arc::default(),
@@ -239,10 +243,12 @@ impl Journal {
         log.poison.check()?;
         let before = log.files.bytes();
         log.files.give_space_back(kept_bytes)?;
+        let beginning = self.shared.beginning.lock();
         if log.files.would_be_smaller_anew(kept_bytes) {
-            drop(self.give_back_log(held)?);
+            drop(self.begin_anew(held, &beginning)?);
             log.files.keep(kept_bytes)?;
         }
+        drop(beginning);
         Ok(before.saturating_sub(log.files.bytes()))
     }
 
@@ -301,8 +307,8 @@ impl Journal {
     pub(crate) fn back_up(&self, target: &PoolFile, go_on: &dyn Fn() -> Result<()>) -> Result<u64> {
         let shared = &self.shared;
         shared.start()?;
-        let Shared { pool, log, applied_last, .. } = &**shared;
-        back_up(Source { pool, log, applied_last }, target, go_on)
+        let Shared { pool, log, applied_last, beginning, .. } = &**shared;
+        back_up(Source { pool, log, applied_last, beginning }, target, go_on)
     }
 
     /// Takes everything appended before the call to the pool file, durably (R1), but for what is held
@@ -364,6 +370,15 @@ impl Journal {
     /// # Errors
     /// As `close`, and as the first call that writes.
     pub(crate) fn give_back_log(&self, held: &mut Checkpoints<'_>) -> Result<GivenLog<'_>> {
+        self.begin_anew(held, &self.shared.beginning.lock())
+    }
+
+    /// The same, of one that has kept copies from beginning.
+    fn begin_anew(
+        &self,
+        held: &mut Checkpoints<'_>,
+        _beginning: &MutexGuard<'_, ()>,
+    ) -> Result<GivenLog<'_>> {
         let (shared, applied) = (&self.shared, &mut held.0);
         let _no_append = shared.log.hold_appends()?;
         let asked = Asked { is_last: true, is_alone: true, ..shared.asked(GivingUp::All) };

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use fastrand::Rng;
 
@@ -42,8 +43,7 @@ fn the_log_that_a_copy_needs_is_not_used_again() {
         }
     };
     commit(5);
-    let file = target.root().create("pool").expect("creates");
-    let pool = PoolFile::begin(file, [9; 16]).expect("begins");
+    let pool = pool_in(&target);
     let before = journal.stats();
     let copied = journal.back_up(&pool, &|| {
         commit(90);
@@ -63,50 +63,60 @@ fn the_log_that_a_copy_needs_is_not_used_again() {
     assert!(found[..data.len()] == data[..], "the copy is of another moment");
 }
 
-/// The log begins anew, and before it says so a copy begins, of a log that is no more: who gives the log
-/// back goes before who copies. Such a copy said that the log was damaged.
+/// A copy that begins while the log begins anew waits for that: what it would hold is no more.
 #[test]
-fn a_copy_of_a_log_that_begins_anew_is_given_up() {
+fn a_copy_that_begins_while_the_log_begins_anew_waits_for_it() {
     let (disk, target) = (Disk::new(), Disk::new());
     let journal = Arc::new(create(&disk, options()));
     let (mut model, mut rng) = (Model::new(), Rng::with_seed(2));
     model.commit(&mut rng, &journal, 10, Durability::Sync);
     journal.checkpoint().expect("checkpoint");
-    let file = target.root().create("pool").expect("creates");
+    let (its, pool) = (Arc::clone(&journal), pool_in(&target));
     let (begun, has_begun) = mpsc::channel();
-    let (go_on, goes_on) = mpsc::channel::<()>();
-    let its = Arc::clone(&journal);
     let mut copying = Some(move || {
-        let pool = PoolFile::begin(file, [9; 16]).expect("begins");
         its.back_up(&pool, &|| {
             let _ = begun.send(());
-            let _ = goes_on.recv();
             Ok(())
         })
     });
     let (started, is_started) = mpsc::channel();
-    let mut pool_syncs = 0;
-    // Those of a checkpoint and its slot, and that of the slot that names the new log.
-    *disk.faults().at_sync.0.lock() = Some(Box::new(move |path: &Path| {
-        pool_syncs += u32::from(!path.starts_with("log"));
-        if pool_syncs == 3
-            && let Some(copy) = copying.take()
-        {
+    // The first of the log that begins anew.
+    *disk.faults().at_sync.0.lock() = Some(Box::new(move |_: &Path| {
+        if let Some(copy) = copying.take() {
             started.send(std::thread::spawn(copy)).expect("somebody waits");
-            has_begun.recv().expect("it begins");
+            assert!(has_begun.recv_timeout(Duration::from_millis(50)).is_err(), "it waits");
         }
     }));
     let mut held = journal.hold_checkpoints().expect("no other");
-    drop(journal.give_back_log(&mut held).expect("given back"));
-    drop(held);
+    let given = journal.give_back_log(&mut held).expect("given back");
     *disk.faults().at_sync.0.lock() = None;
-    let copy = is_started.try_recv().expect("the copy began");
+    let copy = is_started.try_recv().expect("the copy was asked for");
+    drop((held, given));
     model.commit(&mut rng, &journal, 10, Durability::Sync);
-    drop(go_on);
-    let copied = copy.join().expect("no panic");
+    let copied = copy.join().expect("no panic").expect("copies");
+    assert!((1..=model.last_sequence()).contains(&copied), "{copied}");
+    let (opened, _) = open(&target).expect("opens");
+    model.assert_pool(&target, &opened, copied);
+}
+
+/// Whoever gives the log back goes before a copy that is being made.
+#[test]
+fn a_copy_is_given_up_when_the_log_is_given_back() {
+    let (disk, target) = (Disk::new(), Disk::new());
+    let journal = create(&disk, options());
+    let (mut model, mut rng) = (Model::new(), Rng::with_seed(2));
+    model.commit(&mut rng, &journal, 10, Durability::Sync);
+    let copied = journal.back_up(&pool_in(&target), &|| {
+        let mut held = journal.hold_checkpoints().expect("no other");
+        journal.give_back_log(&mut held).map(drop)
+    });
     assert!(copied.as_ref().is_err_and(Error::is_out_of_space), "{copied:?}");
     let again = Disk::new();
-    let file = again.root().create("pool").expect("creates");
-    let pool = PoolFile::begin(file, [9; 16]).expect("begins");
-    assert_eq!(journal.back_up(&pool, &|| Ok(())).expect("copies"), model.last_sequence());
+    let copied = journal.back_up(&pool_in(&again), &|| Ok(()));
+    assert_eq!(copied.expect("copies"), model.last_sequence());
+}
+
+fn pool_in(disk: &Arc<Disk>) -> PoolFile {
+    let file = disk.root().create("pool").expect("creates");
+    PoolFile::begin(file, [9; 16]).expect("begins")
 }
