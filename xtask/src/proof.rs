@@ -18,7 +18,7 @@ use crate::workspace::Workspace;
 
 /// Minutes of a full run, and of one with `--smoke`.
 const MINUTES: u64 = 30;
-const SMOKE_SECONDS: u64 = 120;
+const SMOKE_SECONDS: u64 = 60;
 
 /// Who runs a campaign.
 #[derive(Clone, Copy)]
