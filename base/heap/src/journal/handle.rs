@@ -248,7 +248,6 @@ impl Journal {
             drop(self.begin_anew(held, &beginning)?);
             log.files.keep(kept_bytes)?;
         }
-        drop(beginning);
         Ok(before.saturating_sub(log.files.bytes()))
     }
 

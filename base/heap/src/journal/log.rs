@@ -237,11 +237,9 @@ impl Log {
             return;
         }
         // A store is durable by then, and what was written by a call when it is synced.
-        let written = match is_planted("R1.what-memory-is-written-to-by-calls-is-not-synced") {
-            true => tail.pending.write(true, |_| Ok(())),
-            false => tail.pending.write(true, |file| file.file.sync()),
-        };
-        match written {
+        let is_synced = !is_planted("R1.what-memory-is-written-to-by-calls-is-not-synced");
+        let sync = |file: &Arc<LogFile>| if is_synced { file.file.sync() } else { Ok(()) };
+        match tail.pending.write(true, sync) {
             Err(_) if is_planted("R5.goes-on-after-a-failed-write-to-memory") => {
                 self.group.note_durable(tail.cursor.sequence);
             }
