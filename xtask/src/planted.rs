@@ -214,6 +214,7 @@ const SHELVES: Test = STORE.test("renames::directories_of_trees_are_durable_befo
 const LENT_BLOCK: Test = LENT_BLOCKS.test("a_lent_block_cannot_be_overwritten");
 const SAVEPOINTS: Test =
     HEAP_WHOLE.test("savepoints::each_savepoint_takes_back_exactly_what_it_did");
+const PUT_BACK: Test = HEAP_WHOLE.test("ranges::are_put_back_and_recorded_byte_by_byte");
 const SNAPSHOTS: Test = ENGINES.test("snapshots::see_one_moment::in_memory");
 const LET_IN: Test = PIECES.test("who_reads_beside_large_commits_sees_all_of_them_or_nothing");
 const MAP_CRASHES: Test = MAPS.test("bplus::changes");
@@ -270,6 +271,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R5.a-pool-has-no-space", &[FULL, NO_GROWTH]),
     mutant("R5.holes-are-used-without-space", &[HOLE]),
     mutant("R5.a-refused-commit-stays", &[RESTORES, FULL]),
+    mutant("R5.what-was-saved-last-is-put-back-last", &[PUT_BACK]),
     mutant("R5.goes-on-after-a-failed-write", &[COMMIT_WRITE, FAILED_OTHERS]),
     mutant("R5.goes-on-after-a-failed-write-to-memory", &[FAILED_UNMAPPED]),
     mutant("R6.stores-are-not-marked", &[DROPPED, MISSED]),

@@ -128,6 +128,8 @@ impl Transaction<'_> {
         parts.clear();
         let lines = level.ranges.lines();
         parts.extend(lines.map(|(offset, line)| Placed::new(offset, Part::Line(line))));
+        let runs = level.ranges.runs();
+        parts.extend(runs.map(|(offset, run)| Placed::new(offset, Part::Run(run))));
         let unused = level.unused.all().iter().zip(0..);
         parts.extend(unused.map(|((start, _), index)| Placed::new(*start, Part::Unused(index))));
         let fresh = level.fresh.numbered(self.blocks.classes);
@@ -157,6 +159,11 @@ impl Transaction<'_> {
                     for (start, len) in level.ranges.spans(line) {
                         record.bytes(start, image.bytes(start, len)?);
                     }
+                }
+                Part::Run(run) => {
+                    let written = level.ranges.written(run);
+                    let len = written.end - written.start;
+                    record.bytes(written.start, image.bytes(written.start, len)?);
                 }
                 Part::Unused(index) => {
                     if let Some(&(start, end)) = level.unused.all().get(index as usize) {

@@ -117,7 +117,9 @@ impl<V> Keyed<V> {
     }
 
     /// Takes all entries out, in order.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (u64, V)> + '_ {
+    pub(crate) fn drain(
+        &mut self,
+    ) -> impl DoubleEndedIterator<Item = (u64, V)> + ExactSizeIterator + '_ {
         self.forget_index();
         self.entries.drain(..)
     }

@@ -66,6 +66,8 @@ pub(crate) enum Part {
     Unused(u32),
     /// The spans written in a saved line.
     Line(u32),
+    /// What was written of a saved run of lines.
+    Run(u32),
     /// The written bytes of the fresh blocks of a word.
     Fresh(u32),
     /// A descriptor.
@@ -89,6 +91,7 @@ impl Placed {
             Part::Descriptor(index) => (2, index),
             Part::Bits(index) => (3, index),
             Part::Unused(index) => (4, index),
+            Part::Run(index) => (5, index),
         };
         Self(u128::from(offset) << 64 | kind << 32 | u128::from(index))
     }
@@ -108,7 +111,8 @@ impl Placed {
             1 => Part::Fresh(index),
             2 => Part::Descriptor(index),
             3 => Part::Bits(index),
-            _ => Part::Unused(index),
+            4 => Part::Unused(index),
+            _ => Part::Run(index),
         }
     }
 }
@@ -154,6 +158,7 @@ impl Writer {
         self.record.trim();
         self.changes.trim();
         self.levels[0].unused.trim();
+        self.levels[0].ranges.trim();
         trim(&mut self.parts);
         trim(&mut self.stretches);
     }

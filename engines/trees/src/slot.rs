@@ -25,10 +25,6 @@ pub const VALUE_BYTES_MAX: u64 = u32::MAX as u64;
 /// larger value's key never copies more than the key.
 pub const VALUE_INLINE_BYTES_MAX: usize = 4096;
 
-/// Bytes of the longest value that is overwritten where it lies. The old bytes are saved line by line,
-/// which costs a longer one more than the block, the bits and the slot of a new entry.
-const OVERWRITE_BYTES_MAX: usize = 1024;
-
 /// In the word of a value's length: it has a block of its own.
 const EXTERNAL: u64 = 1;
 const OFFSET_BITS: u32 = 48;
@@ -243,14 +239,11 @@ pub fn write_entry<W: Write>(tx: &mut W, key: &[u8], value: &[u8]) -> Result<u64
 }
 
 /// Sets the value of the entry at a heap offset where it lies, if that is inline, of the same length,
-/// of at most 1 KiB, and not lent; whether it did. Nothing was changed if not. O(value.len()).
+/// and not lent; whether it did. Nothing was changed if not. O(value.len()).
 ///
 /// # Errors
 /// The heap's. A damaged entry is not overwritten.
 pub(crate) fn overwrite<W: Write>(tx: &mut W, block: u64, value: &[u8]) -> Result<bool> {
-    if value.len() > OVERWRITE_BYTES_MAX {
-        return Ok(false);
-    }
     let bytes = tx.block(block)?;
     let mut rest = bytes;
     let key_len = varint::take(&mut rest).and_then(|len| usize::try_from(len).ok());

@@ -45,7 +45,7 @@ fn entry_of<T: OrderedMap>(heap: &Heap, tree: T) -> u64 {
     entry.expect("a pair")
 }
 
-/// Values of up to 1 KiB, by others of the same length, in commits of their own and within one.
+/// Values of up to 4 KiB, by others of the same length, in commits of their own and within one.
 fn values_are_overwritten_where_they_lie_unless_lent<T: OrderedMap>() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let heap = open(&directory);
@@ -63,12 +63,12 @@ fn values_are_overwritten_where_they_lie_unless_lent<T: OrderedMap>() {
         assert_eq!(tree.get(&view, b"key").unwrap(), Some(&vec![byte; len][..]));
         assert_eq!(tree.len(&view).unwrap(), 1);
     };
-    for len in [0, 1, 20, 127, 1024, 1025] {
+    for len in [0, 1, 20, 127, 1024, 4096, 4097] {
         put(len, 1);
         let entry = entry_of(&heap, tree);
         put(len, 2);
         let is_same = entry_of(&heap, tree) == entry;
-        assert!(is_same || len > 1024, "{len} bytes are overwritten where they lie");
+        assert!(is_same || len > 4096, "{len} bytes are overwritten where they lie");
         if len < 20 {
             // A slice of so few bytes is a copy.
             continue;

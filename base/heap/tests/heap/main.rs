@@ -17,6 +17,7 @@ mod extremes;
 mod first_touch;
 mod fork;
 mod pieces;
+mod ranges;
 mod reuse;
 mod savepoints;
 mod shrink;

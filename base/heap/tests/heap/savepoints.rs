@@ -14,9 +14,9 @@ use fastrand::Rng;
 type Model = BTreeMap<u64, (usize, u8)>;
 
 const SIZES: [usize; 9] = [8, 24, 64, 100, 130, 1000, 5000, 33_000, 100_000];
-const PLANNED: Error = Error::Misuse { what: "planned" };
+pub(crate) const PLANNED: Error = Error::Misuse { what: "planned" };
 
-fn open(directory: &Arc<dyn Directory>) -> Heap {
+pub(crate) fn open(directory: &Arc<dyn Directory>) -> Heap {
     let mut options = crate::setup::options();
     options.background = false;
     options.log_bytes_max = 4 << 20;
