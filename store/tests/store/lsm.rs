@@ -1,0 +1,509 @@
+//! Keyspaces of the engine `lsm` in a store: their files, and what the store promises of every engine.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use adamant::{
+    Durability, Engine, Keyspace, KeyspaceOptions, LsmOptions, LsmStats, Options, Slice, Store,
+};
+
+fn small() -> Options {
+    let mut lsm = LsmOptions::default();
+    lsm.memtable_bytes_max = 64 << 10;
+    lsm.table_bytes_max = 64 << 10;
+    lsm.base_bytes_min = 128 << 10;
+    lsm.level0_tables_max = 4;
+    lsm.level_ratio = 4;
+    lsm.blob_bytes_min = Some(1000);
+    Options::new().durability(Durability::Buffered).lsm(lsm).cache_bytes_max(64 << 10)
+}
+
+fn keyspace(store: &Store, name: &str) -> Keyspace {
+    store.keyspace_with(name, KeyspaceOptions::new().engine(Engine::Lsm)).unwrap()
+}
+
+fn files(path: &Path) -> usize {
+    let count = |name| std::fs::read_dir(path.join(name)).map_or(0, Iterator::count);
+    count("tables") + count("blobs")
+}
+
+fn value(random: &mut fastrand::Rng) -> Vec<u8> {
+    let len = if random.u8(0..20) == 0 { random.usize(1000..3000) } else { random.usize(0..200) };
+    vec![random.u8(..); len]
+}
+
+fn assert_holds(keyspace: &Keyspace, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    let mut expected = model.iter();
+    for entry in keyspace.iter() {
+        let (key, value) = entry.unwrap();
+        let (expected_key, expected_value) = expected.next().expect("no more than the model");
+        assert!(key == expected_key[..] && value == expected_value[..]);
+    }
+    assert!(expected.next().is_none());
+}
+
+/// A load once left a pool of several memtables behind, as large as half of its tables.
+#[test]
+fn at_rest_the_room_of_memtables_is_given_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let mut options = LsmOptions::default();
+    options.memtable_bytes_max = 1 << 20;
+    let options = Options::new().durability(Durability::Buffered).lsm(options);
+    let store = Store::open_with(&path, options).unwrap();
+    let data = keyspace(&store, "data");
+    let taken = || 512 * std::fs::metadata(path.join("pool")).unwrap().blocks();
+    for round in 0..2_u8 {
+        // One commit goes to one memtable, and needs room for all of it.
+        let mut batch = store.batch();
+        for number in 0..1_600_u32 {
+            batch.insert(&data, format!("{number:05}"), vec![round; 10_000]).unwrap();
+        }
+        batch.commit().unwrap();
+        let start = Instant::now();
+        while taken() > 6 << 20 {
+            assert!(start.elapsed() < Duration::from_secs(120), "{} bytes", taken());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(data.iter().count(), 1_600);
+        assert_eq!(data.get("00007").unwrap().unwrap(), vec![round; 10_000][..]);
+    }
+    store.close().unwrap();
+}
+
+/// Level 0 is merged by many tables at once while somebody writes. What is left of it then would be looked
+/// through by every read for as long as nobody does.
+#[test]
+fn at_rest_few_tables_are_left_on_level_0() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut lsm = LsmOptions::default();
+    lsm.memtable_bytes_max = 64 << 10;
+    lsm.level0_tables_max = 40;
+    let options = Options::new().durability(Durability::Buffered).lsm(lsm);
+    let store = Store::open_with(directory.path().join("store"), options).unwrap();
+    let data = keyspace(&store, "data");
+    let wait_until = |is_so: &dyn Fn(&LsmStats) -> bool| {
+        let start = Instant::now();
+        loop {
+            let stats = data.lsm_stats().unwrap().unwrap();
+            if is_so(&stats) {
+                return stats;
+            }
+            assert!(start.elapsed() < Duration::from_secs(120), "{stats:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    for round in 1..=16_u32 {
+        for number in 0..1_000_u32 {
+            data.put(format!("{:05}", round * 600 + number), vec![7; 70]).unwrap();
+        }
+        wait_until(&|stats| stats.flushes >= u64::from(round));
+    }
+    let stats = wait_until(&|stats| stats.levels[0].tables < 14);
+    assert!(stats.compactions > 0, "{stats:?}");
+    assert_eq!(data.len().unwrap(), 16 * 600 + 400);
+    store.close().unwrap();
+}
+
+#[test]
+fn what_is_larger_than_memtables_comes_back_and_its_files_go_with_it() {
+    let seed = 21;
+    let mut random = fastrand::Rng::with_seed(seed);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let mut model = BTreeMap::new();
+    for round in 0..4 {
+        let store = Store::open_with(&path, small()).unwrap();
+        let data = keyspace(&store, "data");
+        assert_holds(&data, &model);
+        let before = store.snapshot().unwrap();
+        let then = model.clone();
+        for _ in 0..4_000 {
+            let key = format!("{:05}", random.u32(0..6_000)).into_bytes();
+            if random.u8(0..4) == 0 {
+                assert_eq!(data.remove(&key).unwrap(), model.remove(&key).is_some());
+            } else {
+                let value = value(&mut random);
+                data.put(&key, &value).unwrap();
+                model.insert(key, value);
+            }
+        }
+        assert_holds(&data, &model);
+        let mut seen = then.iter();
+        for entry in before.iter(&data) {
+            let (key, value) = entry.unwrap();
+            let expected = seen.next().unwrap();
+            assert!(key == expected.0[..] && value == expected.1[..], "round {round}");
+        }
+        assert!(seen.next().is_none() && files(&path) > 3);
+        drop(before);
+        if round == 2 {
+            data.compact().unwrap();
+        }
+        assert_holds(&data, &model);
+        let report = store.check().unwrap();
+        assert!(report.is_clean(), "{:?}", report.findings);
+        if round % 2 == 0 {
+            store.close().unwrap();
+        }
+    }
+    let store = Store::open_with(&path, small()).unwrap();
+    store.backup(directory.path().join("copy")).unwrap();
+    assert!(store.drop_keyspace("data").unwrap());
+    // What is being merged or read just then goes a moment later.
+    let begun = std::time::Instant::now();
+    while files(&path) > 0 && begun.elapsed().as_secs() < 30 {
+        std::thread::yield_now();
+    }
+    assert_eq!(files(&path), 0);
+    assert!(store.check().unwrap().is_clean());
+    let copy = Store::open_with(directory.path().join("copy"), small()).unwrap();
+    assert_holds(&keyspace(&copy, "data"), &model);
+    assert!(copy.check().unwrap().is_clean());
+}
+
+#[test]
+fn a_commit_over_all_engines_is_seen_whole_or_not_at_all() {
+    let store = Store::open_directory(
+        std::sync::Arc::new(adamant_medium::memory::MemoryDirectory::new()),
+        small(),
+    )
+    .unwrap();
+    let of_engine = |engine: Engine| {
+        store.keyspace_with(engine.name(), KeyspaceOptions::new().engine(engine)).unwrap()
+    };
+    let all: Vec<Keyspace> = Engine::ALL.into_iter().map(of_engine).collect();
+    let write = |round: u32| {
+        let mut batch = store.batch();
+        for keyspace in &all {
+            for key in 0..1_000_u32 {
+                batch.insert(keyspace, key.to_le_bytes(), round.to_le_bytes()).unwrap();
+            }
+        }
+        batch.commit().unwrap();
+    };
+    write(0);
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let (store, all, is_done) = (&store, &all, &is_done);
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(thread);
+                let mut looks = 0;
+                while !is_done.load(Ordering::Relaxed) || looks < 20 {
+                    let snapshot = store.snapshot().unwrap();
+                    let key = random.u32(0..1_000).to_le_bytes();
+                    let seen = all.iter().map(|keyspace| snapshot.get(keyspace, key).unwrap());
+                    let seen: Vec<_> = seen.collect();
+                    assert!(seen.iter().all(|value| *value == seen[0]), "{seen:?}");
+                    looks += 1;
+                }
+            });
+        }
+        for round in 1..25 {
+            write(round);
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn large_loads_go_straight_to_tables_and_are_seen_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    let before = store.snapshot().unwrap();
+    let pair = |number: u32| (format!("{number:08}"), vec![number as u8; 300]);
+    let loaded = data.load_sorted((10_000..20_000).map(pair)).unwrap();
+    assert_eq!((loaded.entries, loaded.replaced), (10_000, 0));
+    let log_bytes = store.stats().unwrap().heap.journal.log_appended_bytes;
+    assert_eq!(before.iter(&data).count(), 0);
+    let among = store.snapshot().unwrap();
+    // Behind, before, and over what is there.
+    assert_eq!(data.load_sorted((20_000..30_000).map(pair)).unwrap().replaced, 0);
+    assert_eq!(data.load_sorted((0..10_000).map(pair)).unwrap().replaced, 0);
+    assert_eq!(data.load_sorted((5_000..15_000).map(pair)).unwrap().replaced, 10_000);
+    assert_eq!(data.extend((25_000..35_000).rev().map(pair)).unwrap().replaced, 5_000);
+    assert_eq!(among.iter(&data).count(), 10_000);
+    let model: BTreeMap<_, _> =
+        (0..35_000).map(pair).map(|(key, value)| (key.into_bytes(), value)).collect();
+    assert_holds(&data, &model);
+    assert!(log_bytes < 64 << 10, "the log of the first load has {log_bytes} bytes");
+    data.put("00000007", "new").unwrap();
+    assert_eq!(data.get("00000007").unwrap(), Some("new".into()));
+    drop((before, among, data));
+    store.close().unwrap();
+    let store = Store::open_with(&path, small()).unwrap();
+    assert_eq!(keyspace(&store, "data").len().unwrap(), 35_000);
+    let report = store.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
+}
+
+#[test]
+fn stores_without_it_have_none_of_its_directories() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open(&path).unwrap();
+    store.keyspace("main").unwrap().put("a", "b").unwrap();
+    store.close().unwrap();
+    assert!(!path.join("tables").exists() && !path.join("blobs").exists());
+}
+
+/// Inserts and removals look before their turn to write: what others did in between counts, whether it is
+/// in a memtable still, or was flushed, or merged.
+#[test]
+fn who_writes_is_told_what_was_there_whoever_came_between() {
+    const THREADS: u64 = 4;
+    let directory = tempfile::tempdir().unwrap();
+    let mut lsm = LsmOptions::default();
+    lsm.memtable_bytes_max = 2 << 10;
+    lsm.table_bytes_max = 4 << 10;
+    lsm.base_bytes_min = 8 << 10;
+    lsm.level0_tables_max = 1;
+    let options = Options::new().durability(Durability::Deferred).lsm(lsm);
+    let store = Store::open_with(directory.path().join("store"), options).unwrap();
+    let data = keyspace(&store, "data");
+    // How often a key came, less how often it went.
+    let counts: Vec<AtomicI64> = (0..12).map(|_| AtomicI64::new(0)).collect();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (data, counts) = (&data, &counts);
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(thread);
+                for _ in 0..1_500 {
+                    let number = random.usize(..counts.len());
+                    let key = format!("key {number:02}");
+                    let change = match random.u8(..4) {
+                        0 => -i64::from(data.remove(&key).unwrap()),
+                        1 => -i64::from(data.take(&key).unwrap().is_some()),
+                        _ => i64::from(!data.insert(&key, [7; 60]).unwrap()),
+                    };
+                    counts[number].fetch_add(change, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    for (number, count) in counts.iter().enumerate() {
+        let is_there = data.contains(format!("key {number:02}")).unwrap();
+        assert_eq!(count.load(Ordering::Relaxed), i64::from(is_there), "key {number}");
+    }
+    assert!(data.lsm_stats().unwrap().unwrap().flushes > 20, "memtables came and went");
+}
+
+/// The highest key is looked for where it lies, in tables of whatever level or behind tombstones.
+#[test]
+fn a_range_without_an_end_takes_all_above_its_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    let long = vec![0xff; 65_535];
+    for number in 0..3_000 {
+        data.put(format!("{number:05}"), [1; 100]).unwrap();
+    }
+    data.compact().unwrap();
+    for number in 2_000..3_000 {
+        data.delete(format!("{number:05}")).unwrap();
+    }
+    data.remove_range("01500"..).unwrap();
+    assert_eq!(data.last().unwrap().unwrap().0, *"01499");
+    data.put("01700", "new").unwrap();
+    data.put(&long, "the highest of all").unwrap();
+    data.remove_range("01600"..).unwrap();
+    assert_eq!(data.last().unwrap().unwrap().0, *"01499");
+    assert!(!data.contains(&long).unwrap());
+    data.remove_range("9"..).unwrap();
+    data.compact().unwrap();
+    assert_eq!(data.len().unwrap(), 1_500);
+    data.remove_range(..).unwrap();
+    assert!(data.is_empty().unwrap());
+    assert!(store.check().unwrap().is_clean());
+}
+
+/// A table that cannot be read and may hold the highest key: an error, and nothing is removed.
+#[test]
+fn a_range_whose_end_cannot_be_read_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    for number in 0..2_000 {
+        data.put(format!("{number:05}"), [1; 100]).unwrap();
+    }
+    data.compact().unwrap();
+    store.close().unwrap();
+    for file in std::fs::read_dir(path.join("tables")).unwrap() {
+        let file = std::fs::OpenOptions::new().write(true).open(file.unwrap().path()).unwrap();
+        file.set_len(100).unwrap();
+    }
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    let refused = data.remove_range("00500"..).map(drop);
+    assert!(refused.is_err_and(|error| error.is_damaged()));
+    // What needs no look is noted, and a later change finds that the turn to write was given back.
+    data.remove_range("00000".."00500").unwrap();
+    assert_eq!(data.lsm_stats().unwrap().unwrap().memtables[0].entries, 1);
+    data.put("k", "v").unwrap();
+    assert_eq!(data.get("k").unwrap(), Some("v".into()));
+}
+
+/// Fills a keyspace with values in blob files, one in three; what it holds.
+fn fill_with_blobs(data: &Keyspace) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut model = BTreeMap::new();
+    for number in 0..600_u32 {
+        let len = if number % 3 == 0 { 1_500 } else { 20 };
+        model.insert(format!("{number:05}").into_bytes(), vec![number as u8; len]);
+    }
+    data.load_sorted(&model).unwrap();
+    data.compact().unwrap();
+    model
+}
+
+#[test]
+fn keys_and_entries_come_without_blob_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    let model = fill_with_blobs(&keyspace(&store, "data"));
+    store.close().unwrap();
+    // Where there are no files none can be read.
+    let blobs: Vec<_> =
+        std::fs::read_dir(path.join("blobs")).unwrap().map(Result::unwrap).collect();
+    assert!(!blobs.is_empty());
+    blobs.iter().for_each(|blob| std::fs::remove_file(blob.path()).unwrap());
+
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    let snapshot = store.snapshot().unwrap();
+    let mut transaction = store.begin().unwrap();
+    let all: Vec<Slice> = model.keys().map(|key| Slice::from(&key[..])).collect();
+    assert!(data.iter().keys().map(Result::unwrap).eq(all.iter().cloned()));
+    assert!(data.iter().keys().rev().map(Result::unwrap).eq(all.iter().rev().cloned()));
+    assert!(snapshot.iter(&data).keys().map(Result::unwrap).eq(all.iter().cloned()));
+    assert!(transaction.iter(&data).keys().map(Result::unwrap).eq(all.iter().cloned()));
+    assert_eq!((data.len().unwrap(), snapshot.len(&data).unwrap()), (600, 600));
+    assert!(!data.is_empty().unwrap() && !snapshot.is_empty(&data).unwrap());
+    assert!(data.contains("00003").unwrap() && transaction.contains(&data, "00003").unwrap());
+
+    let entries: Vec<_> = data.iter().entries().map(Result::unwrap).collect();
+    for (entry, (key, value)) in entries.iter().zip(&model) {
+        assert_eq!(entry.key()[..], key[..]);
+        match entry.value() {
+            Ok(found) => assert_eq!(found[..], value[..]),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(value.len() > 1_000 && error.is_damaged(), "{text}");
+                assert!(text.contains("data") && text.contains("blobs"), "{text}");
+            }
+        }
+    }
+    assert!(data.iter().any(|pair| pair.is_err()), "pairs have their values");
+}
+
+#[test]
+fn a_blob_that_is_damaged_is_named_when_its_value_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    let model = fill_with_blobs(&keyspace(&store, "data"));
+    store.close().unwrap();
+    let blob = std::fs::read_dir(path.join("blobs")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&blob).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&blob, bytes).unwrap();
+
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    let mut wrong = Vec::new();
+    for (entry, (key, value)) in data.iter().entries().zip(&model) {
+        let entry = entry.unwrap();
+        assert_eq!(entry.key()[..], key[..]);
+        match entry.value() {
+            Ok(found) => assert_eq!(found[..], value[..]),
+            Err(error) => wrong.push(error),
+        }
+    }
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    let text = wrong[0].to_string();
+    let name = blob.file_name().unwrap().to_str().unwrap();
+    assert!(wrong[0].is_damaged(), "{text}");
+    assert!(text.contains("data") && text.contains(name) && text.contains("at byte"), "{text}");
+}
+
+/// Whoever takes a device that fails for damage repairs what was whole.
+#[test]
+fn a_check_tells_what_could_not_be_read_from_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    fill_with_blobs(&keyspace(&store, "data"));
+    store.close().unwrap();
+    let blob = std::fs::read_dir(path.join("blobs")).unwrap().next().unwrap().unwrap().path();
+    let aside = directory.path().join("aside");
+    std::fs::rename(&blob, &aside).unwrap();
+    let check = || Store::open_read_only(&path).unwrap().check().unwrap();
+    let report = check();
+    assert!(!report.is_clean() && !report.is_unread(), "it is missing: {:?}", report.findings);
+    // The system reads no bytes of what can be opened all the same.
+    std::fs::create_dir(&blob).unwrap();
+    let report = check();
+    assert!(report.is_unread(), "{:?}", report.findings);
+    assert!(report.findings[0].what.contains("os error"), "{:?}", report.findings);
+    std::fs::remove_dir(&blob).unwrap();
+    std::fs::rename(&aside, &blob).unwrap();
+    let report = check();
+    assert!(report.is_clean() && !report.is_unread(), "{:?}", report.findings);
+}
+
+/// Files of a compacted store are numbered from the beginning: who let go a file of the store that was there
+/// before once would have removed one of it.
+#[test]
+fn entries_that_outlive_their_store_take_no_file_of_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    fill_with_blobs(&data);
+    let entries: Vec<_> = data.iter().entries().map(Result::unwrap).collect();
+    data.clear().unwrap();
+    let model = fill_with_blobs(&data);
+    drop(data);
+    store.close().unwrap();
+    adamant::compact(&path).unwrap();
+    drop(entries);
+    let store = Store::open_with(&path, small()).unwrap();
+    assert_holds(&keyspace(&store, "data"), &model);
+    let report = store.check().unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
+}
+
+/// A handle that was opened before kept the tree of then, and all of its files, for as long as it
+/// was there.
+#[test]
+fn a_handle_keeps_no_files_of_what_was_cleared_or_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = Store::open_with(&path, small()).unwrap();
+    let data = keyspace(&store, "data");
+    for is_dropped in [false, true] {
+        fill_with_blobs(&data);
+        data.compact().unwrap();
+        assert!(files(&path) > 1, "{} files", files(&path));
+        let snapshot = store.snapshot().unwrap();
+        let first = data.first().unwrap().unwrap();
+        if is_dropped {
+            assert!(store.drop_keyspace("data").unwrap());
+        } else {
+            data.clear().unwrap();
+        }
+        assert_eq!(snapshot.get(&data, &first.0).unwrap(), Some(first.1), "a snapshot sees it");
+        drop(snapshot);
+        assert_eq!(files(&path), 0, "dropped: {is_dropped}");
+    }
+    assert!(data.get("key").is_err(), "it was dropped");
+}
