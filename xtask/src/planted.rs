@@ -54,13 +54,9 @@ const SIMULATOR: Suite = suite("adamant-sim", "mapped");
 const HEAP_CRASHES: Suite = suite("adamant-sim", "heap_crashes");
 const LSM_DAMAGE: Suite = suite("adamant-lsm", "damage");
 const LSM_TREE: Suite = suite("adamant-lsm", "tree");
-const BACKUP: Suite = suite("adamant", "backup_lsm");
-const RENAME: Suite = suite("adamant", "rename");
-const KINDS: Suite = suite("adamant", "kinds");
-const TYPES: Suite = suite("adamant", "types");
 const STORE: Suite = suite("adamant", "");
+const STORE_WHOLE: Suite = suite("adamant", "store");
 const LENT_BLOCKS: Suite = suite("adamant-heap", "lent");
-const PIECES: Suite = suite("adamant", "pieces");
 const ENGINES: Suite = suite("adamant-scenarios", "engines");
 const STORE_CRASHES: Suite = suite("adamant-scenarios", "store_crashes");
 const MAPS: Suite = suite("adamant-scenarios", "map_crashes");
@@ -77,6 +73,8 @@ const UNSYNCED: Test = HEAP_CRASHES.test("many_unsynced_commits");
 const NOTHING_CHANGED: Test =
     SCENARIO_OF_NOTHING.test("what_a_sync_operation_found_survives_though_it_changed_nothing");
 const COMMIT_SYNC: Test = HEAP.test("journal::tests::commit::a_failed_sync_ends_writing");
+const FAILED_RECOVERY: Test =
+    HEAP_CRASHES.test("recovery_faults::a_call_that_fails_within_recovery_loses_nothing");
 const FAILED_SYNC: Test = HEAP_CRASHES.test("a_failing_sync_poisons_and_reopening_recovers");
 const FORGED_PARTS: Test =
     HEAP.test("journal::tests::forged::a_commit_frame_that_does_not_fit_its_parts_is_damage");
@@ -173,7 +171,8 @@ const LSM_CRASHES: Test = LSM_TREE.test("crashes::crashes");
 const LSM_THREADS: Test = LSM_TREE.test("threads::each_moment_is_seen_whole_beside_all_work");
 const LSM_MODEL: Test = LSM_TREE.test("model::it_agrees_with_maps");
 const EMPTIED: Test = LSM_TREE.test("emptied::what_is_removed_stays_away_at_each_moment");
-const BACKUP_LSM: Test = BACKUP.test("files_that_are_let_go_while_they_are_copied_are_in_the_copy");
+const BACKUP_LSM: Test =
+    STORE_WHOLE.test("backup_lsm::files_that_are_let_go_while_they_are_copied_are_in_the_copy");
 const ORPHANS: Test =
     LSM_TREE.test("orphans::orphans_of_this_store_go_and_their_numbers_with_them");
 const FRAME_BITS: Test = WIRE.test("every_flipped_bit_is_found");
@@ -191,15 +190,16 @@ const BLOB_BITS: Test = LSM_DAMAGE.test("a_flipped_bit_of_a_blob_file_never_show
 const BLOB_CUT: Test = LSM_DAMAGE.test("a_blob_file_that_is_cut_or_longer_is_refused");
 const STORE_HEAD: Test =
     STORE.test("catalogue::tests::a_head_that_is_none_or_of_another_version_is_refused");
-const BOTH_HALVES: Test = KINDS.test("both_halves_are_made_renamed_exchanged_and_dropped_as_one");
+const BOTH_HALVES: Test =
+    STORE_WHOLE.test("kinds::both_halves_are_made_renamed_exchanged_and_dropped_as_one");
 const KIND_WITHIN: Test =
     STORE.test("expiring::tests::the_kind_is_asked_within_the_commit_that_drops");
 const TYPES_DAMAGED: Test =
     STORE.test("kinds::types_that_say_nothing_are_damage_and_keep_nobody_from_the_bytes");
-const OTHER_TYPES: Test = TYPES.test("other_types_are_refused_and_bytes_never");
-const TYPES_GO: Test = TYPES.test("types_go_where_the_keyspace_goes");
-const ONLY_LOOKED_AT: Test = KINDS.test("what_is_stored_is_only_looked_at");
-const RENAMED: Test = RENAME.test("a_renamed_keyspace_is_the_same_to_all_who_have_it");
+const OTHER_TYPES: Test = STORE_WHOLE.test("types::other_types_are_refused_and_bytes_never");
+const TYPES_GO: Test = STORE_WHOLE.test("types::types_go_where_the_keyspace_goes");
+const ONLY_LOOKED_AT: Test = STORE_WHOLE.test("kinds::what_is_stored_is_only_looked_at");
+const RENAMED: Test = STORE_WHOLE.test("rename::a_renamed_keyspace_is_the_same_to_all_who_have_it");
 const COPY_CRASHES: Test = HEAP_CRASHES.test("backup::a_copy_is_some_commit_whole_or_nothing");
 const SYNC_BESIDE: Test = LSM_TREE.test("faults::a_sync_that_fails_beside_a_merge_fails_the_merge");
 const BACKED_UP: Test = STORE.test("renames::a_backup_has_its_name_whole_or_not_at_all");
@@ -214,9 +214,11 @@ const SHELVES: Test = STORE.test("renames::directories_of_trees_are_durable_befo
 const LENT_BLOCK: Test = LENT_BLOCKS.test("a_lent_block_cannot_be_overwritten");
 const SAVEPOINTS: Test =
     HEAP_WHOLE.test("savepoints::each_savepoint_takes_back_exactly_what_it_did");
+const GIVEN_BACK: Test = HEAP_WHOLE.test("savepoints::what_was_given_back_is_not_put_back");
 const PUT_BACK: Test = HEAP_WHOLE.test("ranges::are_put_back_and_recorded_byte_by_byte");
 const SNAPSHOTS: Test = ENGINES.test("snapshots::see_one_moment::in_memory");
-const LET_IN: Test = PIECES.test("who_reads_beside_large_commits_sees_all_of_them_or_nothing");
+const LET_IN: Test =
+    STORE_WHOLE.test("pieces::who_reads_beside_large_commits_sees_all_of_them_or_nothing");
 const MAP_CRASHES: Test = MAPS.test("bplus::changes");
 
 const SHARED_RECORD: Test = HEAP.test("actions::tests::all_that_wait_share_a_record");
@@ -237,6 +239,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("R1.reuses-the-log-before-the-position", &[BEYOND]),
     mutant("R1.syncs-the-newest-file-only", &[LARGE, UNSYNCED]),
     mutant("R1.goes-on-after-a-failed-sync", &[COMMIT_SYNC, FAILED_SYNC]),
+    mutant("R1.recovery-goes-on-after-a-failed-sync", &[FAILED_RECOVERY]),
     mutant("R1.what-memory-is-written-to-by-calls-is-not-synced", &[UNMAPPED]),
     mutant("R1.what-changes-nothing-waits-for-nothing", &[NOTHING_CHANGED]),
     mutant("R2.counts-before-its-commit-frame", &[LARGE]),
@@ -347,6 +350,7 @@ pub(crate) const PLANTED: &[Mutant] = &[
     mutant("rename.a-doubtful-repair-stays", &[REPAIR_FAILS]),
     mutant("rename.shelves-have-no-durable-names", &[SHELVES]),
     mutant("rename.a-left-shelf-keeps-its-name", &[SHELVES]),
+    mutant("S1.what-was-given-back-is-put-back", &[GIVEN_BACK]),
     mutant("S2.an-overwrite-changes-what-is-lent", &[LENT_BLOCK]),
     mutant("S2.snapshots-see-an-overwrite", &[SNAPSHOTS]),
     mutant("S2.who-is-let-in-sees-an-overwrite", &[LET_IN]),

@@ -126,6 +126,12 @@ pub trait Write: Read {
         self.write(block, at, len).map(Some)
     }
 
+    /// Bytes of the block that [`Write::reserve`] gives for so many: what is overwritten by something of
+    /// another length may stay where it lies if a new block would be no shorter and no longer. O(1).
+    fn reserved_bytes(&self, bytes: u64) -> u64 {
+        bytes
+    }
+
     /// The object at `ptr`, for writing; all of it goes into the record.
     ///
     /// # Errors

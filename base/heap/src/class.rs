@@ -180,6 +180,13 @@ impl ClassTable {
         self.by_size.get(index).copied()
     }
 
+    /// Bytes of a block that is reserved for `bytes`: of the smallest class that holds them, or whole pages.
+    #[inline]
+    pub(crate) fn block_bytes(&self, bytes: u64) -> u64 {
+        let class = self.for_bytes(bytes).and_then(|class| self.get(class.into()));
+        class.map_or(bytes.next_multiple_of(PAGE_BYTES), |class| class.block_bytes)
+    }
+
     /// How many classes there are.
     pub(crate) fn len(&self) -> usize {
         self.classes.len() + self.added.iter().take_while(|class| class.get().is_some()).count()

@@ -86,6 +86,8 @@ pub(crate) struct Ranges {
     runs: Keyed<Run>,
     /// The bytes before of all runs.
     old: Vec<u8>,
+    /// Whether some of it is of levels within this one.
+    has_merged: bool,
 }
 
 impl Ranges {
@@ -240,7 +242,7 @@ impl Ranges {
     /// Puts every saved byte back, what was saved last first. With `gives_way`, readers that wait are
     /// let in now and then.
     pub(crate) fn restore(&mut self, image: &mut Exclusive<'_>, gives_way: bool) -> Result<()> {
-        let Self { lines, runs, old } = self;
+        let Self { lines, runs, old, .. } = self;
         let mut target = Restored { image, gives_way, lines: 0 };
         let mut runs = runs.drain().rev().map(|(_, run)| run).peekable();
         let is_newest_first = !is_planted("R5.what-was-saved-last-is-put-back-last");
@@ -260,7 +262,7 @@ impl Ranges {
 
     /// Hands everything to the level around this one: what that level saved itself is older.
     pub(crate) fn merge_into(&mut self, outer: &mut Self) {
-        let Self { lines, runs, old } = self;
+        let Self { lines, runs, old, .. } = self;
         let mut runs = runs.drain().peekable();
         for (index, (line, known)) in lines.drain().enumerate() {
             while let Some((block, run)) = runs.next_if(|(_, run)| run.lines_before <= index) {
@@ -270,6 +272,7 @@ impl Ranges {
         }
         runs.for_each(|(block, run)| outer.take_run(block, run, old));
         old.clear();
+        outer.has_merged = true;
     }
 
     /// Takes a line of a level within this one.
@@ -293,14 +296,36 @@ impl Ranges {
             return self.runs.insert(block, Run { at, lines_before, ..run });
         }
         for (start, saved) in run.parts(old, LINE_BYTES) {
-            let end = run.written.end.min(start + LINE_BYTES);
-            let from = run.written.start.max(start);
-            let written = match from < end {
-                true => lines_of(from, end - from).next().map_or(0, |(_, mask)| mask),
-                false => 0,
-            };
+            let written = mask_of(start, &run.written);
             if let Some(old) = saved.first_chunk() {
                 self.take_line(start / LINE_BYTES, Line { written, saved: u64::MAX, old: *old });
+            }
+        }
+    }
+
+    /// Forgets what was saved of a block that this level reserved, levels within it wrote to, and nobody
+    /// has now: another thread may reserve and fill it before this level is undone.
+    pub(crate) fn forget(&mut self, block: u64, bytes: u64) {
+        if !self.has_merged || is_planted("S1.what-was-given-back-is-put-back") {
+            return;
+        }
+        if let Some(run) = self.runs.get_mut(block) {
+            run.saved.end = run.saved.start;
+            run.written = run.saved.clone();
+        }
+        let range = block..block + bytes;
+        let forget = |start: u64, known: &mut Line| {
+            let mask = mask_of(start, &range);
+            known.saved &= !mask;
+            known.written &= !mask;
+        };
+        if bytes / LINE_BYTES > self.lines.entries().len() as u64 {
+            self.lines.entries_mut().for_each(|(line, known)| forget(line * LINE_BYTES, known));
+            return;
+        }
+        for (start, _) in lines_of(block, bytes) {
+            if let Some(known) = self.lines.get_mut(start / LINE_BYTES) {
+                forget(start, known);
             }
         }
     }
@@ -312,11 +337,8 @@ impl Ranges {
         for (line, known) in self.lines.entries_mut() {
             let (mut at, line_end) = (*line * LINE_BYTES, (*line + 1) * LINE_BYTES);
             while let Some((start, end)) = finder.find(at).filter(|(start, _)| *start < line_end) {
-                let (from, to) = (start.max(at), end.min(line_end));
-                if let Some((_, mask)) = lines_of(from, to - from).next() {
-                    known.written &= !mask;
-                }
-                at = to;
+                known.written &= !mask_of(*line * LINE_BYTES, &(start..end));
+                at = end.min(line_end);
                 if at == line_end {
                     break;
                 }
@@ -387,6 +409,7 @@ impl Ranges {
         self.lines.clear();
         self.runs.clear();
         self.old.clear();
+        self.has_merged = false;
     }
 
     /// Gives memory back that long ranges took.
@@ -424,12 +447,17 @@ impl Restored<'_, '_> {
 /// The lines that a range, which is not empty, touches: heap offset of each, and one bit for each of its bytes that
 /// lies in the range.
 fn lines_of(offset: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
-    let end = offset + len;
-    (offset / LINE_BYTES * LINE_BYTES..end).step_by(LINE_BYTES as usize).map(move |start| {
-        let from = offset.max(start) - start;
-        let to = end.min(start + LINE_BYTES) - start;
-        (start, (u64::MAX >> (LINE_BYTES - (to - from))) << from)
-    })
+    let range = offset..offset + len;
+    (offset / LINE_BYTES * LINE_BYTES..range.end)
+        .step_by(LINE_BYTES as usize)
+        .map(move |start| (start, mask_of(start, &range)))
+}
+
+/// One bit for each byte of the line at a heap offset that lies in a range.
+#[inline]
+fn mask_of(start: u64, range: &Range<u64>) -> u64 {
+    let (from, to) = (range.start.max(start), range.end.min(start + LINE_BYTES));
+    if from < to { (u64::MAX >> (LINE_BYTES - (to - from))) << (from - start) } else { 0 }
 }
 
 /// Runs of one bits, as heap ranges.

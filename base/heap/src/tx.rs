@@ -238,9 +238,10 @@ impl<'h> Transaction<'h> {
         outer.hooks.append(&mut inner.hooks);
         let classes = self.blocks.classes;
         inner.fresh.merge_into(&mut outer.fresh, classes);
-        for (_, place) in inner.freed.words().flat_map(|word| word.blocks(classes)) {
+        for (block, place) in inner.freed.words().flat_map(|word| word.blocks(classes)) {
             let outer = &mut self.writer.levels[depth - 1];
             if outer.fresh.remove(place) {
+                outer.ranges.forget(block, place.bytes());
                 self.cancel(Word::of(place));
             } else {
                 outer.freed.insert(place);
@@ -494,6 +495,11 @@ impl Write for Transaction<'_> {
         self.overwrite_in_place(block, at, len)
     }
 
+    #[inline]
+    fn reserved_bytes(&self, bytes: u64) -> u64 {
+        self.blocks.classes.block_bytes(bytes)
+    }
+
     fn write_as<T: FromBytes + IntoBytes + Immutable + KnownLayout>(
         &mut self,
         ptr: Ptr<T>,
@@ -533,7 +539,9 @@ impl Write for Transaction<'_> {
         }
         let (place, reserved) = self.find(block)?;
         if reserved == Some(depth) {
-            self.writer.levels[depth].fresh.remove(place);
+            let level = &mut self.writer.levels[depth];
+            level.fresh.remove(place);
+            level.ranges.forget(block, place.bytes());
             self.cancel(Word::of(place));
             return Ok(());
         }

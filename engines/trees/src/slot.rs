@@ -238,8 +238,9 @@ pub fn write_entry<W: Write>(tx: &mut W, key: &[u8], value: &[u8]) -> Result<u64
     write_block(tx, key, word, value)
 }
 
-/// Sets the value of the entry at a heap offset where it lies, if that is inline, of the same length,
-/// and not lent; whether it did. Nothing was changed if not. O(value.len()).
+/// Sets the value of the entry at a heap offset where it lies, if that is inline and not lent, and a new
+/// entry would take a block of the same length; whether it did. Nothing was changed if not.
+/// O(value.len()).
 ///
 /// # Errors
 /// The heap's. A damaged entry is not overwritten.
@@ -247,14 +248,24 @@ pub(crate) fn overwrite<W: Write>(tx: &mut W, block: u64, value: &[u8]) -> Resul
     let bytes = tx.block(block)?;
     let mut rest = bytes;
     let key_len = varint::take(&mut rest).and_then(|len| usize::try_from(len).ok());
-    let (Some(key_len), Some(word)) = (key_len, varint::take(&mut rest)) else { return Ok(false) };
+    let word_at = bytes.len() - rest.len();
+    let (Some(key_len), Some(old)) = (key_len, varint::take(&mut rest)) else { return Ok(false) };
     let fits = rest.get(key_len..).is_some_and(|rest| rest.len() >= value.len());
-    if word != (value.len() as u64) << 1 || !fits {
+    let (word_end, word) = (bytes.len() - rest.len(), (value.len() as u64) << 1);
+    let at = word_end + key_len;
+    let stays = word == old
+        || old & EXTERNAL == 0
+            && value.len() <= VALUE_INLINE_BYTES_MAX
+            && varint::len(word) == word_end - word_at
+            && tx.reserved_bytes((at + value.len()) as u64) == bytes.len() as u64;
+    if !fits || !stays {
         return Ok(false);
     }
-    let at = bytes.len() - rest.len() + key_len;
     let Some(target) = tx.overwrite(block, at, value.len())? else { return Ok(false) };
     target.copy_from_slice(value);
+    if word != old {
+        varint::put_in(tx.write(block, word_at, word_end - word_at)?, 0, word);
+    }
     Ok(true)
 }
 

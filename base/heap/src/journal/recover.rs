@@ -132,7 +132,10 @@ impl Applied {
             lay_over(&tail, &mut pages, &mut Err)?;
             self.pool_bytes += pages.finish()?;
             if !is_planted("R1.position-before-the-pool-is-durable") {
-                pool.file().sync()?;
+                let synced = pool.file().sync();
+                if !is_planted("R1.recovery-goes-on-after-a-failed-sync") {
+                    synced?;
+                }
             }
             self.pages = pool.pages_backed();
         }

@@ -136,3 +136,35 @@ fn each_savepoint_takes_back_exactly_what_it_did() {
         }
     }
 }
+
+/// A savepoint writes to a block of its transaction, which gives it back: another thread reserves and fills
+/// it, and the transaction is undone.
+#[test]
+fn what_was_given_back_is_not_put_back() {
+    for (len, frees_within) in [(100, false), (100, true), (5000, false), (5000, true)] {
+        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+        let heap = open(&directory);
+        let mut reserved = None;
+        let outcome = heap.transaction(Durability::Buffered, |tx| -> Result<(), Error> {
+            let block = tx.reserve(100_000)?;
+            tx.savepoint(|tx| -> Result<(), Error> {
+                tx.write(block, 30, len)?.fill(1);
+                if frees_within { tx.free(block) } else { Ok(()) }
+            })?;
+            if !frees_within {
+                tx.free(block)?;
+            }
+            let reserve = || heap.reserve(100_000);
+            let other = std::thread::scope(|scope| scope.spawn(reserve).join().expect("no panic"));
+            let mut reservation = other?;
+            assert_eq!(reservation.offset(), block, "what was given back is what is tried");
+            reservation.fill(7);
+            reserved = Some(reservation);
+            Err(PLANNED)
+        });
+        assert!(outcome.is_err());
+        let reservation = reserved.expect("reserved");
+        let kept = reservation.iter().take_while(|byte| **byte == 7).count();
+        assert_eq!(kept, 100_000, "{len} bytes were written, freed within: {frees_within}");
+    }
+}

@@ -44,7 +44,7 @@ fn entry_of<T: OrderedMap>(heap: &Heap, tree: T) -> u64 {
     entry.expect("a pair")
 }
 
-/// Values of up to 4 KiB, by others of the same length, in commits of their own and within one.
+/// Values of up to 4 KiB, by others for which blocks are as long, in commits of their own and within one.
 fn values_are_overwritten_where_they_lie_unless_lent<T: OrderedMap>() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let heap = open(&directory);
@@ -62,6 +62,12 @@ fn values_are_overwritten_where_they_lie_unless_lent<T: OrderedMap>() {
         assert_eq!(tree.get(&view, b"key").unwrap(), Some(&vec![byte; len][..]));
         assert_eq!(tree.len(&view).unwrap(), 1);
     };
+    // Blocks are of 208 bytes, and of 224: what needs the other one is in a new entry.
+    for (len, is_same) in [(190, false), (200, true), (187, true), (203, false), (202, false)] {
+        let entry = (len != 190).then(|| entry_of(&heap, tree));
+        put(len, 1);
+        assert_eq!(entry == Some(entry_of(&heap, tree)), is_same, "{len} bytes");
+    }
     for len in [0, 1, 20, 127, 1024, 4096, 4097] {
         put(len, 1);
         let entry = entry_of(&heap, tree);

@@ -17,6 +17,7 @@ mod hooked;
 mod left_out;
 mod model;
 mod reads;
+mod recovery_faults;
 mod shrink;
 mod workload;
 

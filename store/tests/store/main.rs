@@ -1,0 +1,19 @@
+//! Tests of the store, as one program: it is compiled and linked once. Those that need a process of their
+//! own are beside it.
+
+mod attempts;
+mod backup;
+mod backup_lsm;
+mod clear;
+mod doors;
+mod exclusive;
+mod kinds;
+mod lent;
+mod load;
+mod lsm;
+mod objects;
+mod pieces;
+mod read_only;
+mod rename;
+mod types;
+mod waiting;
