@@ -256,7 +256,7 @@ impl Ranges {
             }
         }
         runs.try_for_each(|run| target.put_run_back(&run, old))?;
-        old.clear();
+        forget_old(old);
         Ok(())
     }
 
@@ -271,7 +271,7 @@ impl Ranges {
             outer.take_line(line, known);
         }
         runs.for_each(|(block, run)| outer.take_run(block, run, old));
-        old.clear();
+        forget_old(old);
         outer.has_merged = true;
     }
 
@@ -408,14 +408,15 @@ impl Ranges {
     pub(crate) fn clear(&mut self) {
         self.lines.clear();
         self.runs.clear();
-        self.old.clear();
+        forget_old(&mut self.old);
         self.has_merged = false;
     }
+}
 
-    /// Gives memory back that long ranges took.
-    pub(crate) fn trim(&mut self) {
-        trim(&mut self.old);
-    }
+/// Forgets old bytes; memory that long ranges took is given back.
+fn forget_old(old: &mut Vec<u8>) {
+    old.clear();
+    trim(old);
 }
 
 /// What is put back.

@@ -158,7 +158,6 @@ impl Writer {
         self.record.trim();
         self.changes.trim();
         self.levels[0].unused.trim();
-        self.levels[0].ranges.trim();
         trim(&mut self.parts);
         trim(&mut self.stretches);
     }
