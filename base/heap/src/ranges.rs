@@ -8,8 +8,8 @@
 //! a run instead, by one copy: 4 KiB as lines are 64 entries of a map, and 64 parts of a record.
 //! Invariants: a byte is read, saved and restored only if it was declared, or lies in the block
 //! that was: the others of its line may belong to a block that another thread has reserved and
-//! fills right now. A saved byte is what the image held when the level began: of a line that lies in
-//! a run, too, what the line has is older, as none is saved once the run is.
+//! fills right now. A saved byte is what the image held when the level began. Savepoints may leave a line
+//! and a run of the same bytes: what was saved last is put back first.
 
 use std::ops::Range;
 
@@ -104,30 +104,13 @@ impl Ranges {
         image.touch(offset, len)?;
         // All of it is looked up once; a range lies in one block.
         let bytes = image.bytes(offset, len)?;
-        let end = offset + len;
-        let mut line = offset / LINE_BYTES;
-        while line * LINE_BYTES < end {
-            let start = line * LINE_BYTES;
-            let from = offset.max(start) - start;
-            let to = end.min(start + LINE_BYTES) - start;
-            let mask = (u64::MAX >> (LINE_BYTES - (to - from))) << from;
+        for (start, mask) in lines_of(offset, len) {
+            let (from, to) = (offset.max(start), (offset + len).min(start + LINE_BYTES));
+            let mut old = [0; LINE_BYTES as usize];
+            old[(from - start) as usize..(to - start) as usize]
+                .copy_from_slice(&bytes[(from - offset) as usize..(to - offset) as usize]);
             let written = if log { mask } else { 0 };
-            let part = &bytes[(start + from - offset) as usize..(start + to - offset) as usize];
-            if let Some(known) = self.lines.get_mut(line) {
-                known.written |= written;
-                let missing = mask & !known.saved;
-                for (at, len) in (Spans { start: 0, left: missing }) {
-                    let (at, from) = (at as usize, from as usize);
-                    let source = &part[at - from..at - from + len as usize];
-                    known.old[at..at + len as usize].copy_from_slice(source);
-                }
-                known.saved |= mask;
-            } else {
-                let mut old = [0; LINE_BYTES as usize];
-                old[from as usize..to as usize].copy_from_slice(part);
-                self.lines.insert(line, Line { written, saved: mask, old });
-            }
-            line += 1;
+            self.take_line(start / LINE_BYTES, Line { written, saved: mask, old });
         }
         Ok(())
     }
@@ -202,11 +185,15 @@ impl Ranges {
             return Ok(());
         }
         image.touch(start, end - start)?;
-        let (at, lines_before) = (self.old.len(), self.lines.entries().len());
-        self.old.extend_from_slice(image.bytes(start, end - start)?);
-        let run = Run { saved: start..end, written: start..start, at, lines_before };
-        self.runs.insert(block.start, run);
+        self.add_run(block.start, (start..end, start..start), image.bytes(start, end - start)?);
         Ok(())
+    }
+
+    /// Adds a run: what is saved, what of that is written, and the bytes before.
+    fn add_run(&mut self, block: u64, (saved, written): (Range<u64>, Range<u64>), old: &[u8]) {
+        let (at, lines_before) = (self.old.len(), self.lines.entries().len());
+        self.old.extend_from_slice(old);
+        self.runs.insert(block, Run { saved, written, at, lines_before });
     }
 
     /// Saves all of a line that nothing was saved of.
@@ -275,7 +262,7 @@ impl Ranges {
         outer.has_merged = true;
     }
 
-    /// Takes a line of a level within this one.
+    /// Takes a line that was saved later, by a level within this one or now: what is saved already stays.
     fn take_line(&mut self, line: u64, known: Line) {
         let Some(older) = self.lines.get_mut(line) else {
             return self.lines.insert(line, known);
@@ -291,9 +278,8 @@ impl Ranges {
     /// Takes a run of a level within this one; where this one has a run of the block, as lines.
     fn take_run(&mut self, block: u64, run: Run, old: &[u8]) {
         if self.runs.position(block).is_none() {
-            let (at, lines_before) = (self.old.len(), self.lines.entries().len());
-            self.old.extend_from_slice(run.old(old));
-            return self.runs.insert(block, Run { at, lines_before, ..run });
+            let old = run.old(old);
+            return self.add_run(block, (run.saved, run.written), old);
         }
         for (start, saved) in run.parts(old, LINE_BYTES) {
             let written = mask_of(start, &run.written);

@@ -240,8 +240,7 @@ impl<'h> Transaction<'h> {
         inner.fresh.merge_into(&mut outer.fresh, classes);
         for (block, place) in inner.freed.words().flat_map(|word| word.blocks(classes)) {
             let outer = &mut self.writer.levels[depth - 1];
-            if outer.fresh.remove(place) {
-                outer.ranges.forget(block, place.bytes());
+            if outer.take_back(block, place) {
                 self.cancel(Word::of(place));
             } else {
                 outer.freed.insert(place);
@@ -539,9 +538,7 @@ impl Write for Transaction<'_> {
         }
         let (place, reserved) = self.find(block)?;
         if reserved == Some(depth) {
-            let level = &mut self.writer.levels[depth];
-            level.fresh.remove(place);
-            level.ranges.forget(block, place.bytes());
+            self.writer.levels[depth].take_back(block, place);
             self.cancel(Word::of(place));
             return Ok(());
         }

@@ -9,6 +9,7 @@ use crate::batch::Batch;
 use crate::changes::Changes;
 use crate::journal::RecordBuilder;
 use crate::marked::Marked;
+use crate::place::Place;
 use crate::range_list::{RangeList, trim};
 use crate::ranges::Ranges;
 use crate::shard::Shard;
@@ -48,6 +49,15 @@ impl Level {
         self.ranges.make_room(count);
         self.fresh.make_room(count);
         self.freed.make_room(count);
+    }
+
+    /// Removes a block that it reserved, which is given back; whether it was one.
+    pub(crate) fn take_back(&mut self, block: u64, place: Place) -> bool {
+        let is_fresh = self.fresh.remove(place);
+        if is_fresh {
+            self.ranges.forget(block, place.bytes());
+        }
+        is_fresh
     }
 
     pub(crate) fn clear(&mut self) {

@@ -9,7 +9,7 @@ use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 use fastrand::Rng;
 
-use crate::savepoints::{PLANNED, open};
+use crate::savepoints::{PLANNED, open, transact};
 
 /// Bytes of blocks: lines that they share with others, blocks of a run and extents.
 const SIZES: [usize; 7] = [40, 264, 300, 1000, 4096, 9000, 70_000];
@@ -76,15 +76,8 @@ fn are_put_back_and_recorded_byte_by_byte() {
             })
             .expect("reserved");
         for round in 0..20 {
-            let (mut changed, fails) = (model.clone(), random.u32(..4) == 0);
-            let outcome = heap.transaction(Durability::Buffered, |tx| {
-                work(tx, &mut random, &mut changed, 0)?;
-                if fails { Err(PLANNED) } else { Ok(()) }
-            });
-            assert_eq!(outcome.is_err(), fails, "{outcome:?}");
-            if !fails {
-                model = changed;
-            }
+            let fails = random.u32(..4) == 0;
+            transact(&heap, &mut model, fails, |tx, model| work(tx, &mut random, model, 0));
             assert_holds(&heap.view().expect("ours"), &model);
             if round % 7 == 6 {
                 // What the log has is laid over pages that a checkpoint wrote at some time before.

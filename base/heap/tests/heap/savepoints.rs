@@ -75,6 +75,24 @@ fn work(
     Ok(())
 }
 
+/// Changes the heap and what it should hold, or undoes that at its end.
+pub(crate) fn transact<M: Clone>(
+    heap: &Heap,
+    model: &mut M,
+    fails: bool,
+    work: impl FnOnce(&mut Transaction<'_>, &mut M) -> Result<(), Error>,
+) {
+    let mut changed = model.clone();
+    let outcome = heap.transaction(Durability::Buffered, |tx| {
+        work(tx, &mut changed)?;
+        if fails { Err(PLANNED) } else { Ok(()) }
+    });
+    assert_eq!(outcome.is_err(), fails, "{outcome:?}");
+    if !fails {
+        *model = changed;
+    }
+}
+
 fn savepoint(tx: &mut Transaction<'_>, random: &mut Rng, model: &mut Model, depth: u32) {
     let mut inner = model.clone();
     let fate = random.u32(..4);
@@ -106,16 +124,8 @@ fn each_savepoint_takes_back_exactly_what_it_did() {
         let mut heap = open(&directory);
         let (mut model, mut pins) = (Model::new(), Vec::new());
         for _ in 0..60 {
-            let mut changed = model.clone();
             let fails = random.u32(..5) == 0;
-            let outcome = heap.transaction(Durability::Buffered, |tx| {
-                work(tx, &mut random, &mut changed, 0)?;
-                if fails { Err(PLANNED) } else { Ok(()) }
-            });
-            assert_eq!(outcome.is_err(), fails, "{outcome:?}");
-            if !fails {
-                model = changed;
-            }
+            transact(&heap, &mut model, fails, |tx, model| work(tx, &mut random, model, 0));
             assert_holds(&heap.view().expect("ours"), &model);
             match random.u32(..12) {
                 0..3 => pins.push(heap.pin().expect("ours")),

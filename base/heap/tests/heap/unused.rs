@@ -8,7 +8,8 @@ use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 use fastrand::Rng;
 
-const PLANNED: Error = Error::Misuse { what: "planned" };
+use crate::savepoints::{PLANNED, transact};
+
 /// Bytes of a buffer's block: a copied one, one of a run, extents.
 const SIZES: [usize; 4] = [2000, 10_000, 300_000, 3_000_000];
 
@@ -131,18 +132,12 @@ fn what_is_in_use_is_what_was_committed() {
             })
             .expect("there is room");
         for _ in 0..80 {
-            let mut changed = buffers.clone();
-            changed.iter_mut().for_each(|buffer| buffer.floor = 0);
-            begin(&mut changed);
             let fails = random.u32(..4) == 0;
-            let outcome = heap.transaction(Durability::Buffered, |tx| {
-                work(tx, &mut random, &mut changed, 0)?;
-                if fails { Err(PLANNED) } else { Ok(()) }
+            transact(&heap, &mut buffers, fails, |tx, buffers| {
+                buffers.iter_mut().for_each(|buffer| buffer.floor = 0);
+                begin(buffers);
+                work(tx, &mut random, buffers, 0)
             });
-            assert_eq!(outcome.is_err(), fails, "{outcome:?}");
-            if !fails {
-                buffers = changed;
-            }
             if random.u32(..20) == 0 {
                 // Without closing: what was committed comes from the journal.
                 drop(heap);

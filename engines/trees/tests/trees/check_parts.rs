@@ -3,8 +3,8 @@
 
 use adamant_trees::{Checking, OrderedMap, Result};
 
-use crate::common::for_each_tree;
 use crate::common::mock::Mock;
+use crate::common::{built, for_each_tree};
 
 const PAIRS: u64 = 12_000;
 /// Blocks that a part may look at: it ends soon after 2,048 pairs, each of which has an entry that is
@@ -20,17 +20,6 @@ for_each_tree! {
 fn key(number: u64) -> Vec<u8> {
     let number = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     format!("{:x}/{number}", number % 251).into_bytes()
-}
-
-fn built<T: OrderedMap>(pairs: u64) -> (Mock, T) {
-    let mut heap = Mock::new();
-    let tree = T::create(&mut heap).unwrap();
-    for number in 0..pairs {
-        let value = vec![1; if number % 100 == 0 { 5000 } else { 20 }];
-        tree.insert(&mut heap, &key(number), &value).unwrap();
-    }
-    heap.commit();
-    (heap, tree)
 }
 
 /// Checks in parts as short as can be; `between` is called after each but the last.
@@ -49,7 +38,7 @@ fn check_in_parts<T: OrderedMap>(
 }
 
 fn each_part_is_bounded_and_all_are_the_whole<T: OrderedMap>() {
-    let (mut heap, tree) = built::<T>(PAIRS);
+    let (mut heap, tree) = built::<T>(PAIRS, key);
     let pairs = tree.len(&heap).unwrap();
     let mut before = heap.reads.get();
     let (checking, parts) = check_in_parts(&mut heap, tree, |heap| {
@@ -72,7 +61,7 @@ fn each_part_is_bounded_and_all_are_the_whole<T: OrderedMap>() {
 fn what_changes_between_parts_is_not_damage<T: OrderedMap>() {
     for seed in 0..4 {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let (mut heap, tree) = built::<T>(PAIRS);
+        let (mut heap, tree) = built::<T>(PAIRS, key);
         let between = |heap: &mut Mock| {
             if seed == 3 {
                 tree.clear(heap).unwrap();
@@ -93,7 +82,7 @@ fn what_changes_between_parts_is_not_damage<T: OrderedMap>() {
 }
 
 fn damage_is_found_in_parts_too<T: OrderedMap>() {
-    let (heap, tree) = built::<T>(PAIRS / 2);
+    let (heap, tree) = built::<T>(PAIRS / 2, key);
     let (offsets, mut rng) = (heap.offsets(), fastrand::Rng::with_seed(7));
     let mut found = 0;
     for _ in 0..30 {

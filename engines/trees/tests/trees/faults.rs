@@ -5,24 +5,13 @@ use std::ops::{Bound, ControlFlow};
 use adamant_heap::access::Read;
 use adamant_trees::{Cursor, Moves, Operation, OrderedMap, Pair, Result, Seek, Walk};
 
-use crate::common::for_each_tree;
 use crate::common::mock::Mock;
+use crate::common::{built, for_each_tree};
 
 const PAIRS: u64 = 3000;
 
 fn key(number: u64) -> Vec<u8> {
     format!("key/{:08}", number * 7919 % PAIRS).into_bytes()
-}
-
-fn built<T: OrderedMap>() -> (Mock, T) {
-    let mut heap = Mock::new();
-    let tree = T::create(&mut heap).unwrap();
-    for number in 0..PAIRS {
-        let value = vec![1; if number % 100 == 0 { 5000 } else { 20 }];
-        tree.insert(&mut heap, &key(number), &value).unwrap();
-    }
-    heap.commit();
-    (heap, tree)
 }
 
 fn scan(heap: &Mock, tree: impl OrderedMap) -> Result<u64> {
@@ -93,7 +82,7 @@ fn is_node(bytes: usize) -> bool {
 
 /// Flips bytes of nodes, separators and entries; a block may also be swapped for another.
 fn damage_gives_errors<T: OrderedMap>() {
-    let (whole, tree) = built::<T>();
+    let (whole, tree) = built::<T>(PAIRS, key);
     let offsets = whole.offsets();
     let mut found = 0;
     for seed in 0..400 {
@@ -141,7 +130,7 @@ fn damage_gives_errors<T: OrderedMap>() {
 /// A tree whose nodes refer back to their own level ends each walk at once.
 #[test]
 fn cycles_end() {
-    let (whole, tree) = built::<adamant_trees::Bplus>();
+    let (whole, tree) = built::<adamant_trees::Bplus>(PAIRS, key);
     let inner: Vec<u64> = whole
         .offsets()
         .into_iter()
@@ -161,7 +150,7 @@ fn cycles_end() {
 /// The device fills up at any reserve of a change: an error, and what was before is restored by
 /// the transaction (here: a copy), whole.
 fn a_full_device_is_an_error<T: OrderedMap>() {
-    let (whole, tree) = built::<T>();
+    let (whole, tree) = built::<T>(PAIRS, key);
     for reserves in 0..40 {
         let mut heap = whole.clone();
         heap.reserves_left = reserves;

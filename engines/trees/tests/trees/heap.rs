@@ -2,21 +2,14 @@
 
 use std::sync::Arc;
 
-use adamant_heap::{Durability, Heap, Options, Transaction};
+use adamant_heap::{Durability, Heap, Transaction};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 use adamant_trees::{Bplus, Error, Operation, OrderedMap, Part};
 
-use crate::common::for_each_tree;
 use crate::common::model::Model;
 use crate::common::shapes::{SHAPES, Shape};
-
-fn open(directory: &Arc<dyn Directory>) -> Heap {
-    let mut options = Options::default();
-    options.background = false;
-    options.address_bytes_max = 4 << 30;
-    Heap::open(Arc::clone(directory), options).unwrap().0
-}
+use crate::common::{for_each_tree, open};
 
 fn blocks(heap: &Heap) -> u64 {
     let report = heap.check().unwrap();

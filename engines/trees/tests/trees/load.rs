@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use adamant_heap::{Durability, Heap, Options};
+use adamant_heap::Durability;
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 use adamant_trees::{Bplus, Btree, Error, OrderedMap, Pair, Report};
 
-use crate::common::for_each_tree;
 use crate::common::mock::Mock;
 use crate::common::model::Model;
 use crate::common::shapes::{SHAPES, Shape};
+use crate::common::{for_each_tree, open};
 
 for_each_tree! {
     loads_match_a_model
@@ -141,13 +141,6 @@ fn runs_in_gaps_leave_full_leaves() {
     let fill = added / (48 * (report.leaves - before.leaves)) as f64;
     println!("leaves that were added are {fill:.3} full");
     assert!(fill >= 0.9, "{fill}");
-}
-
-fn open(directory: &Arc<dyn Directory>) -> Heap {
-    let mut options = Options::default();
-    options.background = false;
-    options.address_bytes_max = 4 << 30;
-    Heap::open(Arc::clone(directory), options).unwrap().0
 }
 
 /// Bytes of log for each pair of 20 + 100 bytes, in order and in commits of 1,000.

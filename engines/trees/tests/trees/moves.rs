@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use adamant_heap::access::{Read, Write};
-use adamant_heap::{Durability, Heap, Options};
+use adamant_heap::{Durability, Heap};
 use adamant_medium::memory::MemoryDirectory;
 use adamant_medium::storage::Directory;
 use adamant_trees::{
@@ -13,16 +13,9 @@ use adamant_trees::{
 };
 use fastrand::Rng;
 
-use crate::common::for_each_tree;
 use crate::common::mock::Mock;
 use crate::common::shapes::{Shape, value};
-
-fn open(directory: &Arc<dyn Directory>) -> Heap {
-    let mut options = Options::default();
-    options.background = false;
-    options.address_bytes_max = 4 << 30;
-    Heap::open(Arc::clone(directory), options).unwrap().0
-}
+use crate::common::{for_each_tree, open};
 
 for_each_tree! {
     pairs_move_within_a_tree_and_to_others

@@ -23,8 +23,8 @@ fn try_failing_recoveries(mix: Mix, test: &str) {
     let models = Workload::run(&disk, mix);
     let (mut tally, mut refused) = (Tally::new(), 0);
     let mut cursor = disk.cursor();
+    let first = cursor.point();
     for number in 1..=POINTS {
-        let first = disk.cursor().point();
         let point = first + (disk.operation_count() - first) * number / POINTS;
         cursor.advance_to(point);
         let promise = Promise::at_power_cut(&disk, point);
@@ -65,11 +65,10 @@ fn try_calls(
                 refused += 1;
             }
             disk.repair();
-            let mut end = disk.cursor();
-            end.advance_to(disk.operation_count());
+            let end = disk.operation_count();
             let left = match number % 2 {
-                0 => end.kill(),
-                _ => end.crash(&mut Choice::random(number)),
+                0 => disk.kill(end),
+                _ => disk.crash(end, &mut Choice::random(number)),
             };
             let (heap, commit) = judge(&left, models, promise);
             if number % 8 < 2 {

@@ -1,8 +1,36 @@
 //! What the tests share.
 
+use std::sync::Arc;
+
+use adamant_heap::{Heap, Options};
+use adamant_medium::storage::Directory;
+use adamant_trees::OrderedMap;
+
+use self::mock::Mock;
+
 pub(crate) mod mock;
 pub(crate) mod model;
 pub(crate) mod shapes;
+
+/// Opens a heap with room for anything that a test puts there.
+pub(crate) fn open(directory: &Arc<dyn Directory>) -> Heap {
+    let mut options = Options::default();
+    options.background = false;
+    options.address_bytes_max = 4 << 30;
+    Heap::open(Arc::clone(directory), options).unwrap().0
+}
+
+/// A tree of so many pairs with these keys, of which one in a hundred has a value in a block of its own.
+pub(crate) fn built<T: OrderedMap>(pairs: u64, key: impl Fn(u64) -> Vec<u8>) -> (Mock, T) {
+    let mut heap = Mock::new();
+    let tree = T::create(&mut heap).unwrap();
+    for number in 0..pairs {
+        let value = vec![1; if number % 100 == 0 { 5000 } else { 20 }];
+        tree.insert(&mut heap, &key(number), &value).unwrap();
+    }
+    heap.commit();
+    (heap, tree)
+}
 
 /// Makes of each function over a tree a test for each tree.
 macro_rules! for_each_tree {
