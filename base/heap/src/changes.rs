@@ -15,7 +15,7 @@ use crate::layout::{
 };
 use crate::marked::Word;
 use crate::place::Place;
-use crate::range_list::trim;
+use crate::ranges::trim;
 use crate::space::Space;
 
 /// One word of a bitmap that a commit changes.

@@ -3,11 +3,14 @@
 //! Purpose: R5. All that can fail happens before the record is appended; a failure there drops
 //! the transaction, which undoes it. After the append only memory changes.
 
+use std::ops::Range;
+
 use adamant_wire::mutants::is_planted;
 
 use crate::calls::Along;
 use crate::error::{Error, Result};
 use crate::journal::Journal;
+use crate::marked::Finder;
 use crate::pieces::{Ending, Last};
 use crate::tx::Transaction;
 use crate::writer::{Part, Placed, Writer};
@@ -36,7 +39,6 @@ impl Transaction<'_> {
         self.judge_freed()?;
         self.collect_changes();
         self.writer.changes.touch(self.supply.space)?;
-        self.leave_out();
         self.build_record()?;
         let journal = self.supply.journal;
         let mut committed = None;
@@ -100,40 +102,20 @@ impl Transaction<'_> {
         writer.changes.coalesce();
     }
 
-    /// Takes what was written to blocks that are freed as well out of the record: nobody will read
-    /// it. And what was written in two ways once.
-    fn leave_out(&mut self) {
-        let writer = &mut *self.writer;
-        let level = &mut writer.levels[0];
-        let (has_unused, has_ranges) = (!level.unused.is_empty(), !level.ranges.is_empty());
-        writer.stretches.clear();
-        if !level.freed.is_empty() && (has_unused || has_ranges) {
-            level.freed.stretches(self.blocks.classes, &mut writer.stretches);
-        }
-        if has_unused {
-            level.unused.settle(&writer.stretches);
-            level.ranges.leave_out(level.unused.all());
-        }
-        if !writer.stretches.is_empty() {
-            level.ranges.leave_out(&writer.stretches);
-        }
-    }
-
-    /// All that goes into the record, sorted by heap offset.
+    /// All that goes into the record, sorted by heap offset; and the heap ranges of what is freed, which
+    /// does not: nobody will read it.
     fn sort_parts(&mut self) {
         let writer = &mut *self.writer;
         let level = &writer.levels[0];
+        writer.stretches.clear();
+        if !level.freed.is_empty() {
+            level.freed.stretches(self.blocks.classes, &mut writer.stretches);
+        }
         let parts = &mut writer.parts;
         parts.clear();
         // One by one: they are few, and iterators that filter cost more than they spare (300 instructions).
-        for (offset, line) in level.ranges.lines() {
-            parts.push(Placed::new(offset, Part::Line(line)));
-        }
-        for (offset, run) in level.ranges.runs() {
-            parts.push(Placed::new(offset, Part::Run(run)));
-        }
-        for ((start, _), index) in level.unused.all().iter().zip(0..) {
-            parts.push(Placed::new(*start, Part::Unused(index)));
+        for (offset, place) in level.ranges.logged() {
+            parts.push(Placed::new(offset, Part::Range(place)));
         }
         for (block, index) in level.fresh.numbered(self.blocks.classes) {
             parts.push(Placed::new(block, Part::Fresh(index)));
@@ -152,25 +134,24 @@ impl Transaction<'_> {
     fn build_record(&mut self) -> Result<()> {
         self.sort_parts();
         let (image, classes) = (&*self.image, self.blocks.classes);
-        let Writer { levels, record, changes, parts, .. } = &mut *self.writer;
+        let Writer { levels, record, changes, parts, stretches, .. } = &mut *self.writer;
         let level = &levels[0];
+        let mut freed = Finder::new(stretches);
+        // Ranges overlap, so what ends before this is in the record.
+        let mut ranges_end = 0;
         record.clear();
         for placed in &*parts {
             let offset = placed.offset();
             match placed.part() {
-                Part::Line(line) => {
-                    for (start, len) in level.ranges.spans(line) {
-                        record.bytes(start, image.bytes(start, len)?);
-                    }
-                }
-                Part::Run(run) => {
-                    let written = level.ranges.written(run);
-                    let len = written.end - written.start;
-                    record.bytes(written.start, image.bytes(written.start, len)?);
-                }
-                Part::Unused(index) => {
-                    if let Some(&(start, end)) = level.unused.all().get(index as usize) {
-                        record.bytes(start, image.bytes(start, end - start)?);
+                Part::Range(place) => {
+                    let Range { mut start, end } = level.ranges.range(place);
+                    start = start.max(ranges_end);
+                    ranges_end = ranges_end.max(end);
+                    while start < end {
+                        let (freed, behind) = freed.find(start).unwrap_or((end, end));
+                        let stop = freed.clamp(start, end);
+                        record.bytes(start, image.bytes(start, stop - start)?);
+                        start = if stop < end { behind } else { end };
                     }
                 }
                 Part::Fresh(index) => {

@@ -67,19 +67,6 @@ impl<V> Keyed<V> {
         self.position(key).and_then(|position| self.entries.get(position)).map(|(_, value)| value)
     }
 
-    /// The value of a key, for changing.
-    #[inline]
-    pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut V> {
-        let position = self.position(key)?;
-        self.entries.get_mut(position).map(|(_, value)| value)
-    }
-
-    /// The entries, for changing values.
-    #[inline]
-    pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = (&u64, &mut V)> {
-        self.entries.iter_mut().map(|(key, value)| (&*key, value))
-    }
-
     /// The entry at a place, for changing its value.
     #[inline]
     pub(crate) fn entry_mut(&mut self, position: usize) -> Option<&mut (u64, V)> {
@@ -114,14 +101,6 @@ impl<V> Keyed<V> {
     #[inline]
     pub(crate) fn entries(&self) -> &[(u64, V)] {
         &self.entries
-    }
-
-    /// Takes all entries out, in order.
-    pub(crate) fn drain(
-        &mut self,
-    ) -> impl DoubleEndedIterator<Item = (u64, V)> + ExactSizeIterator + '_ {
-        self.forget_index();
-        self.entries.drain(..)
     }
 
     /// Removes everything, keeping memory for the next transaction.

@@ -61,7 +61,6 @@ mod before;
 mod place;
 mod image;
 mod marked;
-mod range_list;
 mod ranges;
 mod extents;
 mod range_set;

@@ -7,6 +7,7 @@ use adamant_wire::mutants::is_planted;
 
 use crate::access::Write;
 use crate::error::Result;
+use crate::ranges::Kind;
 use crate::tx::Transaction;
 
 impl Transaction<'_> {
@@ -25,9 +26,8 @@ impl Transaction<'_> {
             return self.write_unused(block, at, len).map(Some);
         }
         if is_planted("S2.an-overwrite-is-in-no-record") {
-            let (offset, len) = (block + at as u64, len as u64);
-            self.writer.levels[self.depth].ranges.declare(&self.image, offset, len, false)?;
-            return self.image.bytes_mut(offset, len).map(Some);
+            let kind = Kind::Reserved(u32::MAX);
+            return self.track_in(block, 0, (at as u64, len as u64), kind).map(Some);
         }
         if is_planted("S2.who-is-let-in-sees-an-overwrite") {
             let lets_in = std::mem::take(&mut self.lets_in);

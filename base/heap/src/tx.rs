@@ -6,7 +6,7 @@
 //! allocator change in the image only after the record was appended, so there are none to restore.
 //! Lock order: writer, then image, then those of `space.rs`.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -21,6 +21,7 @@ use crate::layout::DIRECTORY_ROOT;
 use crate::marked::Word;
 use crate::place::{InRun, Place};
 use crate::ptr::Ptr;
+use crate::ranges::Kind;
 use crate::reservation::{Reservation, hand_over};
 use crate::supply::Supply;
 use crate::turns::Turn;
@@ -125,9 +126,7 @@ impl<'h> Transaction<'h> {
     pub(crate) fn set_root_word(&mut self, index: usize, value: u64) -> Result<()> {
         let offset = root_offset(index)?;
         self.keep_roots();
-        let depth = self.depth;
-        self.writer.levels[depth].ranges.declare(&self.image, offset, 8, true)?;
-        self.image.bytes_mut(offset, 8)?.copy_from_slice(&value.to_le_bytes());
+        self.save(offset..offset + 8, Kind::Logged)?.copy_from_slice(&value.to_le_bytes());
         Ok(())
     }
 
@@ -233,14 +232,13 @@ impl<'h> Transaction<'h> {
         let mut inner = std::mem::take(&mut self.writer.levels[depth]);
         self.depth = depth - 1;
         let outer = &mut self.writer.levels[depth - 1];
-        inner.ranges.merge_into(&mut outer.ranges);
-        inner.unused.merge_into(&mut outer.unused);
+        inner.ranges.merge_into(&mut outer.ranges, depth - 1);
         outer.hooks.append(&mut inner.hooks);
         let classes = self.blocks.classes;
         inner.fresh.merge_into(&mut outer.fresh, classes);
-        for (block, place) in inner.freed.words().flat_map(|word| word.blocks(classes)) {
+        for (_, place) in inner.freed.words().flat_map(|word| word.blocks(classes)) {
             let outer = &mut self.writer.levels[depth - 1];
-            if outer.take_back(block, place) {
+            if outer.fresh.remove(place) {
                 self.cancel(Word::of(place));
             } else {
                 outer.freed.insert(place);
@@ -283,7 +281,7 @@ impl<'h> Transaction<'h> {
                 return Err(too_short(block));
             }
             self.last = (block, bytes);
-            return self.track_in(block, bytes, (at, len), true);
+            return self.track_in(block, bytes, (at, len), Kind::Logged);
         }
         let (place, reserved) = self.find(block)?;
         if end > place.bytes() {
@@ -295,11 +293,12 @@ impl<'h> Transaction<'h> {
             if level == self.depth {
                 return self.image.bytes_mut(block + at, len);
             }
-            return self.track_in(block, place.bytes(), (at, len), false);
+            let kind = Kind::Reserved(level as u32);
+            return self.track_in(block, place.bytes(), (at, len), kind);
         }
         self.supply.lent.refuse(place)?;
         self.last = (block, place.bytes());
-        self.track_in(block, place.bytes(), (at, len), true)
+        self.track_in(block, place.bytes(), (at, len), Kind::Logged)
     }
 
     /// Where a block lies that this transaction did not reserve and may write in place without
@@ -349,23 +348,32 @@ impl<'h> Transaction<'h> {
         Ok(true)
     }
 
-    /// A range of a block for writing, saved first, and noted for the record if `log` says so.
+    /// A range of a block for writing, saved first.
     #[inline]
-    fn track_in(
+    pub(crate) fn track_in(
         &mut self,
         block: u64,
         bytes: u64,
         (at, len): (u64, u64),
-        log: bool,
+        kind: Kind,
     ) -> Result<&mut [u8]> {
-        if len == 0 {
-            return Ok(&mut []);
-        }
-        let ranges = &mut self.writer.levels[self.depth].ranges;
-        if ranges.declare_in(&self.image, (block, bytes), (block + at, len), log)? && self.lets_in {
+        let range = block + at..block + at + len;
+        if self.lets_in && !self.writer.levels[self.depth].ranges.has(&range, kind) {
             self.keep_block(block, bytes)?;
         }
-        self.image.bytes_mut(block + at, len)
+        self.save(range, kind)
+    }
+
+    /// Any range for writing, saved first. Where its page is refused nothing is saved, as putting it back
+    /// must not fail.
+    #[inline]
+    fn save(&mut self, range: Range<u64>, kind: Kind) -> Result<&mut [u8]> {
+        let bytes = self.image.bytes_mut(range.start, range.end - range.start)?;
+        let ranges = &mut self.writer.levels[self.depth].ranges;
+        if !ranges.has(&range, kind) && !range.is_empty() {
+            ranges.save(range, bytes, kind);
+        }
+        Ok(bytes)
     }
 
     /// A block that is not one of the few that `Blocks::run_block` knows.
@@ -469,7 +477,7 @@ impl Write for Transaction<'_> {
         let (at, len) = (at as u64, len as u64);
         match at.checked_add(len) {
             Some(end) if block == self.last.0 && end <= self.last.1 => {
-                self.track_in(block, self.last.1, (at, len), true)
+                self.track_in(block, self.last.1, (at, len), Kind::Logged)
             }
             Some(end) => self.write_first(block, (at, len), end),
             None => Err(too_short(block)),
@@ -538,7 +546,7 @@ impl Write for Transaction<'_> {
         }
         let (place, reserved) = self.find(block)?;
         if reserved == Some(depth) {
-            self.writer.levels[depth].take_back(block, place);
+            self.writer.levels[depth].fresh.remove(place);
             self.cancel(Word::of(place));
             return Ok(());
         }

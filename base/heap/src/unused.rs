@@ -56,8 +56,7 @@ impl Transaction<'_> {
         if len == 0 {
             return Ok(&mut []);
         }
-        let depth = self.depth;
-        self.writer.levels[depth].unused.add(offset, len);
+        self.writer.levels[self.depth].ranges.add_unsaved(offset..offset + len);
         self.image.bytes_mut(offset, len)
     }
 }

@@ -9,9 +9,7 @@ use crate::batch::Batch;
 use crate::changes::Changes;
 use crate::journal::RecordBuilder;
 use crate::marked::Marked;
-use crate::place::Place;
-use crate::range_list::{RangeList, trim};
-use crate::ranges::Ranges;
+use crate::ranges::{Ranges, trim};
 use crate::shard::Shard;
 
 /// Something to be done when a transaction has committed, with its sequence number.
@@ -27,8 +25,6 @@ impl fmt::Debug for Hook {
 #[derive(Debug, Default)]
 pub(crate) struct Level {
     pub(crate) ranges: Ranges,
-    /// What it wrote to bytes that held nothing: not saved, as nobody reads what was there.
-    pub(crate) unused: RangeList,
     /// What it reserved; numbers are the bytes from a block's start that go into the record.
     pub(crate) fresh: Marked,
     pub(crate) freed: Marked,
@@ -37,7 +33,7 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    /// Whether so many more lines, or words of bitmaps, need memory.
+    /// Whether so many more ranges, or words of bitmaps, need memory.
     pub(crate) fn is_short_of(&self, count: usize) -> bool {
         self.ranges.is_short_of(count)
             || self.fresh.is_short_of(count)
@@ -51,18 +47,8 @@ impl Level {
         self.freed.make_room(count);
     }
 
-    /// Removes a block that it reserved, which is given back; whether it was one.
-    pub(crate) fn take_back(&mut self, block: u64, place: Place) -> bool {
-        let is_fresh = self.fresh.remove(place);
-        if is_fresh {
-            self.ranges.forget(block, place.bytes());
-        }
-        is_fresh
-    }
-
     pub(crate) fn clear(&mut self) {
         self.ranges.clear();
-        self.unused.clear();
         self.fresh.clear();
         self.freed.clear();
         self.hooks.clear();
@@ -72,12 +58,8 @@ impl Level {
 /// What goes into a record; bits come after bytes of the same offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// A range that held nothing before.
-    Unused(u32),
-    /// The spans written in a saved line.
-    Line(u32),
-    /// What was written of a saved run of lines.
-    Run(u32),
+    /// A range that was written.
+    Range(u32),
     /// The written bytes of the fresh blocks of a word.
     Fresh(u32),
     /// A descriptor.
@@ -96,12 +78,10 @@ impl Placed {
     #[inline]
     pub(crate) fn new(offset: u64, part: Part) -> Self {
         let (kind, index) = match part {
-            Part::Line(index) => (0, index),
+            Part::Range(index) => (0, index),
             Part::Fresh(index) => (1, index),
             Part::Descriptor(index) => (2, index),
             Part::Bits(index) => (3, index),
-            Part::Unused(index) => (4, index),
-            Part::Run(index) => (5, index),
         };
         Self(u128::from(offset) << 64 | kind << 32 | u128::from(index))
     }
@@ -117,12 +97,10 @@ impl Placed {
     pub(crate) fn part(self) -> Part {
         let index = self.0 as u32;
         match (self.0 >> 32) as u32 {
-            0 => Part::Line(index),
+            0 => Part::Range(index),
             1 => Part::Fresh(index),
             2 => Part::Descriptor(index),
-            3 => Part::Bits(index),
-            4 => Part::Unused(index),
-            _ => Part::Run(index),
+            _ => Part::Bits(index),
         }
     }
 }
@@ -167,7 +145,6 @@ impl Writer {
     pub(crate) fn trim(&mut self) {
         self.record.trim();
         self.changes.trim();
-        self.levels[0].unused.trim();
         trim(&mut self.parts);
         trim(&mut self.stretches);
     }
