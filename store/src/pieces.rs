@@ -103,7 +103,7 @@ where
         // From now on: snapshots that are opened when readers are let in are of the commit before.
         self.begin();
         transaction.give_way();
-        loop {
+        while self.shared.versions().any() {
             let is_done = match transaction.earlier() {
                 Some(earlier) => self.keep_earlier(&earlier, keys)?,
                 // Nobody was let in since, so no snapshot was opened: all but the next keys are kept,
@@ -129,6 +129,9 @@ where
         loop {
             // Snapshots were opened while the record was made.
             ending.shut_out();
+            if !self.shared.versions().any() {
+                return;
+            }
             let kept = match ending.earlier() {
                 Some(earlier) => self.keep_earlier(&earlier, usize::MAX),
                 None => Ok(true),

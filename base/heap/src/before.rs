@@ -1,11 +1,10 @@
 //! What was there before a transaction that lets readers in.
 //!
-//! Purpose: a large transaction works for a while, and changes blocks in place. Before it changes one it
-//! copies it here. A reader that it lets in finds the copy where there is one, else the block itself: so
-//! it sees the heap as the last commit left it, whole, whatever data structures are in it.
-//! Invariants: while a transaction lets readers in, each block that it has changed has a copy here, made
-//! before its first change. Blocks that it reserved have none: nothing that was there before leads to
-//! them. A copy lies in its lines as the block does in memory's, so that typed data keeps its
+//! Purpose: a large transaction works for a while, and changes blocks in place. Before it lets readers in
+//! it copies what it has changed, as it was. A reader finds the copy where there is one, else the block
+//! itself: so it sees the heap as the last commit left it, whole, whatever data structures are in it.
+//! Invariants: while readers are in, each block that the transaction has changed has a copy here, with
+//! the bytes before. Blocks that it reserved need none: nothing that was there before leads to them. A copy lies in its lines as the block does in memory's, so that typed data keeps its
 //! alignment. Copies take a limited number of bytes; beyond that they are not whole, and no reader is
 //! let in any more.
 //! Thread safety: guarded by the gate of the image: changed by who has it alone, read by readers that
@@ -73,14 +72,15 @@ impl Before {
         self.is_whole = false;
     }
 
-    /// Copies a block, before its first change, if there is room.
-    pub(crate) fn keep(&mut self, offset: u64, block: &[u8]) {
+    /// Copies a block, if there is room and no copy of it; whether it did.
+    pub(crate) fn keep(&mut self, offset: u64, block: &[u8]) -> bool {
         if !self.is_whole || self.blocks.contains_key(&offset) {
-            return;
+            return false;
         }
         self.bytes += block.len() as u64;
         if self.bytes > self.bytes_max {
-            return self.give_up();
+            self.give_up();
+            return false;
         }
         let start = (offset % LINE_BYTES) as usize;
         let count = (start + block.len()).div_ceil(LINE_BYTES as usize);
@@ -89,6 +89,19 @@ impl Before {
             target.copy_from_slice(block);
         }
         self.blocks.insert(offset, Copied { lines, start, bytes: block.len() });
+        true
+    }
+
+    /// Makes bytes of a copy what they were, if they are of that block.
+    pub(crate) fn patch(&mut self, offset: u64, at: u64, old: &[u8]) {
+        let Some(copy) = self.blocks.get_mut(&offset) else { return };
+        let (at, end) = (at as usize, at as usize + old.len());
+        if end <= copy.bytes
+            && let Some(target) =
+                copy.lines.as_mut_bytes().get_mut(copy.start + at..copy.start + end)
+        {
+            target.copy_from_slice(old);
+        }
     }
 
     /// Copies the words of the roots, before one of them changes.
@@ -128,8 +141,8 @@ mod tests {
         before.begin(1 << 20);
         for offset in [4096_u64, 4096 + 72, 8192 + 8] {
             let old: Vec<u8> = (0..200).map(|at| (offset + at) as u8).collect();
-            before.keep(offset, &old);
-            before.keep(offset, &[0; 200]);
+            assert!(before.keep(offset, &old));
+            assert!(!before.keep(offset, &[0; 200]));
             let found = before.block(offset).expect("a copy");
             assert_eq!(found, old);
             assert_eq!(found.as_ptr().addr() as u64 % 64, offset % 64);

@@ -15,6 +15,9 @@ use crate::pieces::{Ending, Last};
 use crate::tx::Transaction;
 use crate::writer::{Part, Placed, Writer};
 
+/// Parts of a record that are added before readers that wait are let in: some 20 us.
+const PARTS_AT_ONCE: usize = 256;
+
 /// Ends writing if it is dropped: who was told of a commit panicked before memory showed it. To undo
 /// it there would leave what the log does not say, and a checkpoint would make that last (C2).
 pub(crate) struct Unwound<'j>(pub(crate) &'j Journal);
@@ -35,7 +38,7 @@ impl Transaction<'_> {
     /// anybody sees it. Those whose changes came `along` are told last.
     pub(crate) fn commit(&mut self, last: Last<'_>, mut along: Along<'_>) -> Result<Option<u64>> {
         debug_assert_eq!(self.depth, 0, "savepoints end before their transaction");
-        self.let_in_to_the_end();
+        self.end_changes();
         self.judge_freed()?;
         self.collect_changes();
         self.writer.changes.touch(self.supply.space)?;
@@ -44,6 +47,7 @@ impl Transaction<'_> {
         let mut committed = None;
         if !self.writer.record.is_empty() {
             let journal = journal.writable()?;
+            self.let_in_to_the_end();
             if let Some(along) = &mut along
                 && is_planted("C1.what-shares-a-record-is-done-before-it-is-appended")
             {
@@ -133,20 +137,31 @@ impl Transaction<'_> {
     /// page is met once.
     fn build_record(&mut self) -> Result<()> {
         self.sort_parts();
-        let (image, classes) = (&*self.image, self.blocks.classes);
-        let Writer { levels, record, changes, parts, stretches, .. } = &mut *self.writer;
-        let level = &levels[0];
-        let mut freed = Finder::new(stretches);
+        self.writer.record.clear();
+        let (mut start, count) = (0, self.writer.parts.len());
         // Ranges overlap, so what ends before this is in the record.
         let mut ranges_end = 0;
-        record.clear();
-        for placed in &*parts {
+        while start < count {
+            self.let_in_to_the_end();
+            let end = count.min(start + PARTS_AT_ONCE);
+            self.add_parts(start..end, &mut ranges_end)?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn add_parts(&mut self, parts: Range<usize>, ranges_end: &mut u64) -> Result<()> {
+        let (image, classes) = (&*self.image, self.blocks.classes);
+        let Writer { levels, record, changes, parts: all, stretches, .. } = &mut *self.writer;
+        let level = &levels[0];
+        let mut freed = Finder::new(stretches);
+        for placed in all.get(parts).unwrap_or_default() {
             let offset = placed.offset();
             match placed.part() {
                 Part::Range(place) => {
                     let Range { mut start, end } = level.ranges.range(place);
-                    start = start.max(ranges_end);
-                    ranges_end = ranges_end.max(end);
+                    start = start.max(*ranges_end);
+                    *ranges_end = end.max(*ranges_end);
                     while start < end {
                         let (freed, behind) = freed.find(start).unwrap_or((end, end));
                         let stop = freed.clamp(start, end);

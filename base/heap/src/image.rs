@@ -194,13 +194,17 @@ impl Exclusive<'_> {
         Ok(unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), len as usize) })
     }
 
-    /// Copies a block to what was there before, ahead of its first change.
-    pub(crate) fn keep_before(&mut self, block: u64, bytes: u64) -> Result<()> {
+    /// Copies a block to what was there before, if it has no copy; whether it did.
+    pub(crate) fn keep_before(&mut self, block: u64, bytes: u64) -> bool {
         self.gate.shut_out();
-        let bytes = self.image.bytes(block, bytes)?;
+        let found = self.image.bytes(block, bytes);
         // SAFETY: nobody is inside the gate, and `self` is borrowed exclusively.
-        unsafe { &mut *self.image.before.0.get() }.keep(block, bytes);
-        Ok(())
+        let before = unsafe { &mut *self.image.before.0.get() };
+        let Ok(bytes) = found else {
+            before.give_up();
+            return false;
+        };
+        before.keep(block, bytes)
     }
 
     /// Gives the memory up but for some heap ranges, in order, which are its own from now on and no

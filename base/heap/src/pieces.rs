@@ -2,10 +2,13 @@
 //!
 //! Purpose: a view waits for a piece of a transaction, some 50 us, and not for all of it. Views that are
 //! let in see the heap as the last commit left it (`before.rs`); the record is built and appended while
-//! they are in, since that changes nothing.
-//! Invariants: readers are inside only while the transaction changes nothing that they see: whatever
-//! changes blocks shuts them out first; words of the allocator may change if nothing leads to their blocks. Nobody else enters: no other transaction, and none of the commits without
-//! one. What readers see does not change until the transaction has ended, one way or the other.
+//! they are in, since that changes nothing. Blocks are copied for them when the first view waits, not
+//! when they change: the list of old bytes says what they were, and mostly no view comes.
+//! Invariants: readers are inside only while the transaction changes nothing that they see: what changes
+//! blocks shuts them out first; words of the allocator may change if nothing leads to their blocks. No
+//! other transaction enters, and none of the commits without one. Before they are let in, each block
+//! that has changed has its copy. What readers see does not change until the transaction has ended,
+//! one way or the other.
 
 use adamant_slice::Slice;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
@@ -19,15 +22,21 @@ use crate::lent::Lent;
 use crate::ptr::Ptr;
 use crate::tx::Transaction;
 use crate::view::lend;
+use crate::writer::Writer;
 
 /// Blocks of more bytes are not copied: no reader is let in after one was changed in place.
 const COPY_BYTES_MAX: u64 = 1 << 20;
 
-/// Lines, and words of bitmaps, that a piece changes at most, about.
+/// Ranges, and words of bitmaps, that a piece changes at most, about.
 const PIECE_WORDS: usize = 4096;
 
+/// Blocks that are copied so that views may come while the transaction waits for memory, though none does
+/// yet: some 20 us.
+const COPIED_AHEAD_MAX: usize = 128;
+
 impl Transaction<'_> {
-    /// Copies what is changed from now on, up to so many bytes, so that readers can be let in.
+    /// Remembers which blocks change from now on, so that readers can be let in: as long as their copies
+    /// take no more than so many bytes.
     pub(crate) fn begin_pieces(&mut self, bytes_max: u64) {
         self.lets_in = true;
         self.image.before_mut().begin(bytes_max);
@@ -47,18 +56,54 @@ impl Transaction<'_> {
         if !self.can_give_way() {
             return false;
         }
-        let is_short = self.is_short_of_memory();
-        if !is_short && !self.image.are_readers_waiting() {
-            return false;
-        }
-        self.image.let_in();
+        let (is_short, is_waited_for) =
+            (self.is_short_of_memory(), self.image.are_readers_waiting());
+        let copies_few = self.writer.changed.len() <= COPIED_AHEAD_MAX;
+        let lets_in = (is_waited_for || is_short && copies_few) && self.let_in();
         if is_short {
             self.take_memory();
         }
-        // What was written last may be lent by now.
-        self.last = (0, 0);
-        self.image.shut_out();
-        true
+        if lets_in {
+            // What was written last may be lent by now.
+            self.last = (0, 0);
+            self.image.shut_out();
+        }
+        lets_in
+    }
+
+    /// Lets readers in, who see the heap as it was before, until the next change; whether it did. To be
+    /// called where `can_give_way` says so.
+    fn let_in(&mut self) -> bool {
+        self.keep_changed();
+        let is_whole = self.image.before().is_whole();
+        if is_whole {
+            self.image.let_in();
+        }
+        is_whole
+    }
+
+    /// Copies the blocks that have changed, as they were before. O(n log n) for n ranges written since the
+    /// last time.
+    fn keep_changed(&mut self) {
+        let Writer { changed, levels, .. } = &mut *self.writer;
+        if changed.is_empty() {
+            return;
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        let image = &mut self.image;
+        // One that has a copy has it as it was.
+        changed.retain(|&(block, bytes)| image.keep_before(block, bytes));
+        let before = image.before_mut();
+        for level in levels[..=self.depth].iter_mut().rev() {
+            level.ranges.newest_first_once(|start, old| {
+                let block = changed.partition_point(|(block, _)| *block <= start);
+                if let Some((block, _)) = block.checked_sub(1).and_then(|at| changed.get(at)) {
+                    before.patch(*block, start - block, old);
+                }
+            });
+        }
+        changed.clear();
     }
 
     /// Lets no view in any more until the transaction has ended.
@@ -73,15 +118,25 @@ impl Transaction<'_> {
     pub fn earlier(&mut self) -> Option<Earlier<'_>> {
         // It may lend what was written last.
         self.last = (0, 0);
+        if self.can_give_way() {
+            self.keep_changed();
+        }
         let (blocks, image, lent) = (self.blocks, &self.image, self.supply.lent);
         self.can_give_way().then_some(Earlier { blocks, image, lent })
     }
 
-    /// Lets readers in until the record is appended: from here on nothing changes.
-    pub(crate) fn let_in_to_the_end(&mut self) {
+    /// From here on nothing changes until the record is appended: readers that are let in may stay.
+    pub(crate) fn end_changes(&mut self) {
         if self.can_give_way() {
             self.image.before_mut().set_ceiling(self.supply.journal.last_sequence());
-            self.image.let_in();
+        }
+    }
+
+    /// Lets readers that wait in until the record is appended. Behind `end_changes`.
+    #[inline]
+    pub(crate) fn let_in_to_the_end(&mut self) {
+        if self.can_give_way() && self.image.are_readers_waiting() {
+            self.let_in();
         }
     }
 
@@ -116,18 +171,31 @@ impl Transaction<'_> {
     pub(crate) fn end_pieces(&mut self) {
         if self.lets_in {
             self.copied = std::mem::take(self.image.before_mut());
+            self.writer.changed.clear();
             self.lets_in = false;
         }
     }
 
-    /// Copies a block before its first change.
+    /// A block is about to change.
     #[cold]
-    pub(crate) fn keep_block(&mut self, block: u64, bytes: u64) -> Result<()> {
+    pub(crate) fn note_changed(&mut self, block: u64, bytes: u64) {
         if bytes > COPY_BYTES_MAX {
             self.image.before_mut().give_up();
-            return Ok(());
         }
-        self.image.keep_before(block, bytes)
+        let changed = &mut self.writer.changed;
+        if changed.last() != Some(&(block, bytes)) && self.image.before().is_whole() {
+            changed.push((block, bytes));
+        }
+    }
+
+    /// Whether readers may come in while a level is undone: for those that wait, or where it is much.
+    pub(crate) fn gives_way_undone(&mut self) -> bool {
+        let is_much = self.writer.levels[self.depth].ranges.is_much();
+        if !self.can_give_way() || !is_much && !self.image.are_readers_waiting() {
+            return false;
+        }
+        self.keep_changed();
+        self.can_give_way()
     }
 
     /// Copies the words of the roots before one of them changes.

@@ -75,12 +75,14 @@ pub(crate) struct Ranges {
     recent: Box<[u32; RECENT]>,
     /// Ranges at which the list is looked through for what it has twice.
     deduped_at: usize,
+    /// How many ranges `newest_first_once` has shown.
+    shown: usize,
 }
 
 impl Default for Ranges {
     fn default() -> Self {
         let (list, old, recent) = (Vec::new(), Vec::new(), Box::new([0; RECENT]));
-        Self { list, old, recent, deduped_at: DEDUPED_MIN }
+        Self { list, old, recent, deduped_at: DEDUPED_MIN, shown: 0 }
     }
 }
 
@@ -152,6 +154,7 @@ impl Ranges {
         });
         old.truncate(end);
         self.deduped_at = DEDUPED_MIN.max(2 * self.list.len());
+        self.shown = 0;
     }
 
     /// Puts every saved byte back, what was saved last first. With `gives_way`, readers that wait are
@@ -178,6 +181,20 @@ impl Ranges {
         }
         self.clear();
         Ok(())
+    }
+
+    /// Shows the ranges that were saved since the last time, and their old bytes, what was saved last
+    /// first.
+    pub(crate) fn newest_first_once(&mut self, mut show: impl FnMut(u64, &[u8])) {
+        let new = self.list.get(self.shown..).unwrap_or_default();
+        new.iter().rev().for_each(|known| show(known.start, known.old(&self.old)));
+        self.shown = self.list.len();
+    }
+
+    /// Whether to put all of it back takes long.
+    pub(crate) fn is_much(&self) -> bool {
+        let bytes = self.old.len() as u64 + self.list.len() as u64 * RESTORED_RANGE_BYTES;
+        bytes > RESTORED_BYTES_MAX
     }
 
     /// Hands everything to the level around this one, whose number is `depth`: what that level saved
@@ -227,6 +244,7 @@ impl Ranges {
         self.list.clear();
         self.old.clear();
         self.deduped_at = DEDUPED_MIN;
+        self.shown = 0;
         trim(&mut self.list);
         trim(&mut self.old);
     }
@@ -256,7 +274,7 @@ mod tests {
         };
         for step in 0..4 * DEDUPED_MIN as u64 {
             let (start, len) = (random.u64(..390), random.u64(1..9));
-            let old = &step.to_be_bytes()[(8 - len) as usize..];
+            let old = &step.to_le_bytes()[..len as usize];
             keep(&mut oldest, start, old);
             // Some twice, though it would be known that they are there.
             let is_known = ranges.has(&(start..start + len), Kind::Logged) && step % 3 > 0;

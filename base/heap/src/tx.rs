@@ -197,7 +197,7 @@ impl<'h> Transaction<'h> {
         }
         let depth = self.depth;
         // Readers see the copies.
-        let gives_way = self.can_give_way();
+        let gives_way = self.gives_way_undone();
         let level = &mut self.writer.levels[depth];
         let restored = if is_planted("R5.a-refused-commit-stays") {
             Ok(())
@@ -229,14 +229,15 @@ impl<'h> Transaction<'h> {
     /// Hands what a savepoint did to the level around it.
     fn merge_level(&mut self) {
         let depth = self.depth;
-        let mut inner = std::mem::take(&mut self.writer.levels[depth]);
         self.depth = depth - 1;
-        let outer = &mut self.writer.levels[depth - 1];
+        let classes = self.blocks.classes;
+        let (outer, inner) = self.writer.levels.split_at_mut(depth);
+        let (Some(outer), Some(inner)) = (outer.last_mut(), inner.first_mut()) else { return };
         inner.ranges.merge_into(&mut outer.ranges, depth - 1);
         outer.hooks.append(&mut inner.hooks);
-        let classes = self.blocks.classes;
         inner.fresh.merge_into(&mut outer.fresh, classes);
-        for (_, place) in inner.freed.words().flat_map(|word| word.blocks(classes)) {
+        let mut freed = std::mem::take(&mut inner.freed);
+        for (_, place) in freed.words().flat_map(|word| word.blocks(classes)) {
             let outer = &mut self.writer.levels[depth - 1];
             if outer.fresh.remove(place) {
                 self.cancel(Word::of(place));
@@ -244,8 +245,8 @@ impl<'h> Transaction<'h> {
                 outer.freed.insert(place);
             }
         }
-        inner.freed.clear();
-        self.writer.levels[depth] = inner;
+        freed.clear();
+        self.writer.levels[depth].freed = freed;
     }
 
     /// Where the block at `block` lies, and which level reserved it, if one did. O(1).
@@ -359,7 +360,7 @@ impl<'h> Transaction<'h> {
     ) -> Result<&mut [u8]> {
         let range = block + at..block + at + len;
         if self.lets_in && !self.writer.levels[self.depth].ranges.has(&range, kind) {
-            self.keep_block(block, bytes)?;
+            self.note_changed(block, bytes);
         }
         self.save(range, kind)
     }

@@ -120,6 +120,8 @@ pub(crate) struct Writer {
     pub(crate) retired: usize,
     /// Heap ranges of what is freed.
     pub(crate) stretches: Vec<(u64, u64)>,
+    /// Blocks that changed and were not copied for readers since, in a transaction that lets them in.
+    pub(crate) changed: Vec<(u64, u64)>,
     /// The page up to which those that were never used have been touched for large transactions.
     pub(crate) touched: u64,
 }
@@ -136,6 +138,7 @@ impl Writer {
             batch: Batch::new(),
             retired: 0,
             stretches: Vec::new(),
+            changed: Vec::new(),
             touched: 0,
         }
     }
@@ -147,5 +150,6 @@ impl Writer {
         self.changes.trim();
         trim(&mut self.parts);
         trim(&mut self.stretches);
+        trim(&mut self.changed);
     }
 }
