@@ -27,6 +27,7 @@ fn assert_holds(read: &impl Read, model: &Model) {
 fn work(
     tx: &mut Transaction<'_>,
     random: &mut Rng,
+    before: &Model,
     model: &mut Model,
     depth: u32,
 ) -> Result<(), Error> {
@@ -34,7 +35,7 @@ fn work(
         if depth < 4 && random.u32(..4) == 0 {
             let (mut inner, fails) = (model.clone(), random.bool());
             let outcome = tx.savepoint(|tx| {
-                work(tx, random, &mut inner, depth + 1)?;
+                work(tx, random, before, &mut inner, depth + 1)?;
                 if fails { Err(PLANNED) } else { Ok(()) }
             });
             if outcome.is_ok() {
@@ -43,6 +44,12 @@ fn work(
             assert_eq!(outcome.is_err(), fails);
             assert_holds(tx, model);
             continue;
+        }
+        if random.u32(..6) == 0
+            && let Some(earlier) = tx.earlier()
+        {
+            // What views see that are let in: whatever was changed, merged and undone until now.
+            assert_holds(&earlier, before);
         }
         let chosen = random.usize(..model.len());
         let (block, bytes) = model.iter_mut().nth(chosen).expect("a block");
@@ -77,7 +84,11 @@ fn are_put_back_and_recorded_byte_by_byte() {
             .expect("reserved");
         for round in 0..20 {
             let fails = random.u32(..4) == 0;
-            transact(&heap, &mut model, fails, |tx, model| work(tx, &mut random, model, 0));
+            let copied_bytes_max = [None, Some(64 << 10), Some(16 << 20)][random.usize(..3)];
+            let before = model.clone();
+            transact(&heap, &mut model, (fails, copied_bytes_max), |tx, model| {
+                work(tx, &mut random, &before, model, 0)
+            });
             assert_holds(&heap.view().expect("ours"), &model);
             if round % 7 == 6 {
                 // What the log has is laid over pages that a checkpoint wrote at some time before.

@@ -75,18 +75,23 @@ fn work(
     Ok(())
 }
 
-/// Changes the heap and what it should hold, or undoes that at its end.
+/// Changes the heap and what it should hold, or undoes that at its end. With `copied_bytes_max` in
+/// pieces.
 pub(crate) fn transact<M: Clone>(
     heap: &Heap,
     model: &mut M,
-    fails: bool,
+    (fails, copied_bytes_max): (bool, Option<u64>),
     work: impl FnOnce(&mut Transaction<'_>, &mut M) -> Result<(), Error>,
 ) {
     let mut changed = model.clone();
-    let outcome = heap.transaction(Durability::Buffered, |tx| {
+    let work = |tx: &mut Transaction<'_>| {
         work(tx, &mut changed)?;
         if fails { Err(PLANNED) } else { Ok(()) }
-    });
+    };
+    let outcome = match copied_bytes_max {
+        Some(bytes) => heap.transaction_in_pieces(Durability::Buffered, bytes, work, |_| ()),
+        None => heap.transaction(Durability::Buffered, work),
+    };
     assert_eq!(outcome.is_err(), fails, "{outcome:?}");
     if !fails {
         *model = changed;
@@ -125,7 +130,7 @@ fn each_savepoint_takes_back_exactly_what_it_did() {
         let (mut model, mut pins) = (Model::new(), Vec::new());
         for _ in 0..60 {
             let fails = random.u32(..5) == 0;
-            transact(&heap, &mut model, fails, |tx, model| work(tx, &mut random, model, 0));
+            transact(&heap, &mut model, (fails, None), |tx, model| work(tx, &mut random, model, 0));
             assert_holds(&heap.view().expect("ours"), &model);
             match random.u32(..12) {
                 0..3 => pins.push(heap.pin().expect("ours")),

@@ -133,7 +133,7 @@ fn what_is_in_use_is_what_was_committed() {
             .expect("there is room");
         for _ in 0..80 {
             let fails = random.u32(..4) == 0;
-            transact(&heap, &mut buffers, fails, |tx, buffers| {
+            transact(&heap, &mut buffers, (fails, None), |tx, buffers| {
                 buffers.iter_mut().for_each(|buffer| buffer.floor = 0);
                 begin(buffers);
                 work(tx, &mut random, buffers, 0)
