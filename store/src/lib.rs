@@ -59,96 +59,25 @@
 pub mod layout;
 mod kind;
 mod types;
-
 mod error;
 mod limits;
 mod metrics;
 mod reserved;
-
 mod bounds;
-mod spans;
-
-mod bunch;
-mod content;
+mod engine;
 mod guard;
 mod options;
-
-mod engine;
-
-mod pulse;
-mod forest;
-mod met;
-mod log_tree;
-mod map;
-mod map_changes;
-
-mod catalogue_entry;
-
-mod catalogue;
-
-mod kept;
-mod lent_values;
-mod seen;
-mod versions;
-mod maintain;
-
-mod state;
-mod keyspace_options;
-
-mod shared;
-
-mod list;
-mod type_records;
-
-mod pieces;
-
+mod common;
 mod keyspace;
-mod entry;
-
-mod snapshot;
-
+mod type_records;
 mod batch;
-mod commit;
-mod inspect;
-mod iterate;
-mod lend;
-mod load;
-mod moves;
-mod remove_range;
-mod open;
-mod read;
 mod transaction;
-mod transaction_iter;
-mod write;
-
-mod atomic;
-mod sync_point;
-
 mod store;
-
-mod exclusive;
-mod attempts;
-mod objects;
-
 pub mod expiring;
 pub mod typed;
-mod unfinished;
-mod rebuild;
-mod backup;
-mod restore;
-mod compact;
-
-mod rescue_ending;
-mod rescue;
-
-mod repair;
-
+mod care;
 #[cfg(test)]
-mod kinds;
-#[cfg(test)]
-mod renames;
-#[cfg(test)]
-mod serializability;
+mod tests;
 
 pub use adamant_heap::durability::Durability;
 pub use adamant_heap::{
@@ -166,34 +95,34 @@ pub use adamant_medium::storage::{Directory, File as DirectoryFile};
 pub use adamant_slice::Slice;
 pub use adamant_trees::{Moved, Report as TreeReport};
 
-pub use atomic::Swapped;
-pub use attempts::Attempts;
-pub use batch::Batch;
+pub use batch::builder::Batch;
 pub use bounds::KeyBounds;
-pub use compact::{Compacted, compact};
-pub use engine::Engine;
-pub use entry::Entry;
+pub use care::compact::{Compacted, compact};
+pub use care::repair::{repair, repair_into};
+pub use care::rescue::{KeyspaceRepair, RepairReport};
+pub use care::restore::restore;
+pub use common::keyspace_options::KeyspaceOptions;
+pub use common::versions::SnapshotStats;
+pub use engine::tree::Engine;
 pub use error::{Error, Result};
-pub use exclusive::ExclusiveTransaction;
 pub use expiring::{Deadline, Expiring};
-pub use inspect::{CheckReport, Finding, KeyspaceCheck, KeyspaceInfo, Stats};
-pub use iterate::{Entries, Iter, Keys};
-pub use keyspace::Keyspace;
-pub use keyspace_options::KeyspaceOptions;
+pub use keyspace::atomic::Swapped;
+pub use keyspace::entry::Entry;
+pub use keyspace::handle::Keyspace;
+pub use keyspace::iterate::{Entries, Iter, Keys};
+pub use keyspace::load::Loaded;
+pub use keyspace::moves::MovedRange;
+pub use keyspace::snapshot::Snapshot;
 pub use kind::KeyspaceKind;
 pub use limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
-pub use load::Loaded;
 pub use metrics::{CommitStats, Latencies};
-pub use moves::MovedRange;
 pub use options::Options;
-pub use repair::{repair, repair_into};
-pub use rescue::{KeyspaceRepair, RepairReport};
 pub use reserved::ReservedValue;
-pub use restore::restore;
-pub use snapshot::Snapshot;
-pub use store::Store;
-pub use sync_point::SyncPoint;
-pub use transaction::Transaction;
-pub use transaction_iter::TransactionIter;
+pub use store::attempts::Attempts;
+pub use store::exclusive::ExclusiveTransaction;
+pub use store::handle::Store;
+pub use store::inspect::{CheckReport, Finding, KeyspaceCheck, KeyspaceInfo, Stats};
+pub use store::sync_point::SyncPoint;
+pub use transaction::handle::Transaction;
+pub use transaction::iterate::TransactionIter;
 pub use types::{KeyspaceTypes, RecordedType};
-pub use versions::SnapshotStats;

@@ -9,10 +9,10 @@ use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
 use adamant_wire::mutants::is_planted;
 
+use crate::common::shared::Shared;
+use crate::common::state::KeyspaceState;
 use crate::error::{Error, Result};
 use crate::kind::KeyspaceKind;
-use crate::shared::Shared;
-use crate::state::KeyspaceState;
 use crate::types::KeyspaceTypes;
 
 impl Shared {

@@ -7,8 +7,8 @@
 
 use std::path::Path;
 
-use crate::sources;
-use crate::workspace::Workspace;
+use crate::source::sources;
+use crate::source::workspace::Workspace;
 
 const FOLDER: &str = "interfaces/capi";
 /// Types over pointers to what they are of, and the pointers.

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::together;
-use crate::workspace::Workspace;
+use crate::source::workspace::Workspace;
+use crate::testing::together;
 
 const PACKAGE: &str = "adamant-capi";
 /// Under what name the shared library is looked for when a program starts: see

@@ -8,40 +8,11 @@
 
 #![forbid(unsafe_code)]
 
-mod workspace;
-mod together;
-mod sources;
-mod imports;
-mod modules;
-mod layers;
-mod words;
-mod named;
-mod proofs;
-mod tidy;
-mod parts;
-mod python;
-mod redis_py;
-mod docs;
-mod package;
-mod remote;
-mod tools;
-mod soundness;
-mod sanitize;
-mod emulate;
+mod source;
+mod testing;
+mod lint;
+mod campaigns;
 mod test;
-mod workers;
-mod fuzz;
-mod field;
-mod numbers;
-mod stress;
-mod planted;
-mod programs;
-mod mutants;
-mod proof_lines;
-mod proof;
-mod pmdk;
-mod peers;
-mod servers;
 mod header;
 mod install_c;
 
@@ -87,36 +58,36 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words[..] {
-        ["layers"] => layers::run(),
-        ["tidy"] => tidy::run(),
+        ["layers"] => lint::layers::run(),
+        ["tidy"] => lint::tidy::run(),
         ["test"] => test::run(None),
         ["test", "--kill-rounds", rounds] => match rounds.parse() {
             Ok(rounds) => test::run(Some(rounds)),
             Err(_) => Err(format!("--kill-rounds takes a number, found {rounds:?}")),
         },
         ["test", "--python"] => test::run_python(),
-        ["remote"] => remote::run(None),
+        ["remote"] => testing::remote::run(None),
         ["remote", "--rounds", rounds] => match rounds.parse() {
-            Ok(rounds) => remote::run(Some(rounds)),
+            Ok(rounds) => testing::remote::run(Some(rounds)),
             Err(_) => Err(format!("--rounds takes a number, found {rounds:?}")),
         },
-        ["docs"] => docs::run(false),
-        ["docs", "--open"] => docs::run(true),
-        ["package"] => package::run(false),
-        ["package", "--quick"] => package::run(true),
-        ["soundness"] => soundness::run(),
-        ["emulate", ref options @ ..] => emulate::run(options),
-        ["sanitize", ref options @ ..] => sanitize::run(options),
-        ["stress", "lsm", ref options @ ..] => stress::lsm(options),
-        ["stress", "cluster", ref options @ ..] => stress::cluster(options),
-        ["mutants", ref options @ ..] => mutants::run(options),
-        ["proof", ref options @ ..] => proof::run(options),
-        ["power-cut", ref options @ ..] => field::power_cut(options),
-        ["fuzz", ref options @ ..] => fuzz::run(options),
-        ["faults", ref options @ ..] => field::faults(options),
-        ["peers", "server", ref options @ ..] => servers::server(options),
-        ["peers", "cluster", ref options @ ..] => servers::cluster(options),
-        ["peers", ..] => peers::run(&arguments[1..]),
+        ["docs"] => testing::docs::run(false),
+        ["docs", "--open"] => testing::docs::run(true),
+        ["package"] => testing::package::run(false),
+        ["package", "--quick"] => testing::package::run(true),
+        ["soundness"] => campaigns::soundness::run(),
+        ["emulate", ref options @ ..] => campaigns::emulate::run(options),
+        ["sanitize", ref options @ ..] => campaigns::sanitize::run(options),
+        ["stress", "lsm", ref options @ ..] => campaigns::stress::lsm(options),
+        ["stress", "cluster", ref options @ ..] => campaigns::stress::cluster(options),
+        ["mutants", ref options @ ..] => campaigns::mutants::run(options),
+        ["proof", ref options @ ..] => campaigns::proof::run(options),
+        ["power-cut", ref options @ ..] => campaigns::field::power_cut(options),
+        ["fuzz", ref options @ ..] => campaigns::fuzz::run(options),
+        ["faults", ref options @ ..] => campaigns::field::faults(options),
+        ["peers", "server", ref options @ ..] => campaigns::servers::server(options),
+        ["peers", "cluster", ref options @ ..] => campaigns::servers::cluster(options),
+        ["peers", ..] => campaigns::peers::run(&arguments[1..]),
         ["header"] => header::run(false),
         ["header", "--check"] => header::run(true),
         ["install-c", "--prefix", prefix] => install_c::run(prefix, false),

@@ -7,14 +7,14 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::docs;
-use crate::parts::{self, Part};
-use crate::python;
-use crate::redis_py;
-use crate::remote;
-use crate::sanitize;
-use crate::together;
-use crate::workspace::Workspace;
+use crate::campaigns::sanitize;
+use crate::source::workspace::Workspace;
+use crate::testing::docs;
+use crate::testing::parts::{self, Part};
+use crate::testing::python;
+use crate::testing::redis_py;
+use crate::testing::remote;
+use crate::testing::together;
 
 const MOST_TESTS: &str = "test TOGETHER --no-fail-fast --lib --bins --tests -- --show-output";
 /// Those of the others are run with their tests.

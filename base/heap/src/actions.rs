@@ -10,21 +10,21 @@
 
 use adamant_wire::mutants::is_planted;
 
-use crate::arena::Arena;
-use crate::batch::{Batch, POSTED_BYTES_MAX, Request};
-use crate::class::{ClassId, ClassShape, HEADER_BYTES};
-use crate::commit::Unwound;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
-use crate::marked::Word;
-use crate::place::Place;
-use crate::requests::Refusal;
-use crate::reservation::{Reservation, hand_over};
-use crate::shard::Shard;
-use crate::supply::Supply;
-use crate::thread::thread_number;
-use crate::writer::Writer;
+use crate::image::block_location::Place;
+use crate::image::class::{ClassId, ClassShape, HEADER_BYTES};
+use crate::latch::thread::thread_number;
+use crate::space::arena::Arena;
+use crate::space::batch::{Batch, POSTED_BYTES_MAX, Request};
+use crate::space::block_bits::Word;
+use crate::space::reservation::{Reservation, hand_over};
+use crate::space::shard::Shard;
+use crate::space::supply::Supply;
+use crate::transaction::commit::Unwound;
+use crate::transaction::requests::Refusal;
+use crate::transaction::scratch::Writer;
 
 /// Blocks freed without a transaction that wait for somebody to have the image exclusively. From so
 /// many on the thread tries to have it.

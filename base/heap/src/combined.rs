@@ -13,14 +13,14 @@ use std::mem::forget;
 
 use adamant_wire::mutants::is_planted;
 
-use crate::calls::{Along, CALLS_BYTES_MAX, Calls, Change};
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
-use crate::turns::Turn;
-use crate::tx::Transaction;
+use crate::latch::writer_queue::Turn;
+use crate::transaction::calls::{Along, CALLS_BYTES_MAX, Calls, Change};
+use crate::transaction::scratch::Writer;
+use crate::transaction::tx::Transaction;
 use crate::write_guard::WriteGuard;
-use crate::writer::Writer;
 
 /// A change that writes more than this waits for a turn of its own.
 const CHANGE_BYTES_MAX: usize = CALLS_BYTES_MAX / 4;

@@ -4,15 +4,15 @@
 //! and that a snapshot sees the same however its opening falls among commits.
 //! Invariants: the gate and the pins are those of the heap. Versions are the store's, which loom cannot
 //! run as a whole: `Versions` here makes the same accesses, in the same order and with the same
-//! orderings, as `open`, `close`, `recorder` and `is_changed` of `store/src/versions.rs`.
+//! orderings, as `open`, `close`, `recorder` and `is_changed` of `store/src/common/versions.rs`.
 
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use crate::gate::Gate;
-use crate::pin::Pins;
+use crate::latch::image_latch::Gate;
+use crate::space::pin::Pins;
 use crate::sync::{AtomicBool, Mutex, Ordering};
 
 fn explore<S: Send + Sync + 'static>(make: fn() -> S, threads: &'static [fn(&S)], last: fn(&S)) {

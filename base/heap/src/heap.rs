@@ -18,38 +18,38 @@ use parking_lot::Mutex;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::arena::CHUNK_PAGES;
-use crate::batch::Batch;
-use crate::blocks::Blocks;
-use crate::calls::Calls;
-use crate::check::{CheckReport, Checker, Reached};
-use crate::class::{ClassTable, initial_classes};
-use crate::copier::Copier;
-use crate::desk::Desks;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
-use crate::image::{Exclusive, Image, Shared};
+use crate::image::class::{ClassTable, initial_classes};
+use crate::image::mapping::{Exclusive, Image, Shared};
+use crate::image::pool_file::PoolFile;
+use crate::inspect::check::{CheckReport, Checker, Reached};
+use crate::inspect::occupancy::{Occupancy, occupancy};
 use crate::journal::{
     Journal, JournalOptions, JournalStats, Opened, RECOVERY_BYTES, ReadOnly, Recovery,
 };
-use crate::keeper::{Bounds, Estate, Keeper, MemoryStats};
+use crate::latch::writer_queue::Turns;
 use crate::layout::{
     CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HeapRoot, KIND_SYSTEM, LOG_NAME, LOG_NEW_NAME,
     PAGE_BYTES, POOL_NAME, POOL_NEW_NAME, ROOT_COUNT, ROOT_MAGIC, ROOT_OFFSET, descriptor_offset,
     file_offset,
 };
-use crate::lent::Lent;
-use crate::occupancy::{Occupancy, occupancy};
-use crate::pin::{Pin, Pins};
-use crate::pool_file::PoolFile;
-use crate::recycler::{Ground, Recyclers};
-use crate::requests::Requests;
-use crate::reservation::{HeldLock, Holder, Shares};
-use crate::space::Space;
-use crate::supply::Supply;
-use crate::turns::Turns;
-use crate::view::View;
-use crate::writer::Writer;
+use crate::memory::copier::Copier;
+use crate::memory::evictor::{Bounds, Estate, Keeper, MemoryStats};
+use crate::space::arena::CHUNK_PAGES;
+use crate::space::batch::Batch;
+use crate::space::blocks::Blocks;
+use crate::space::borrowed::Lent;
+use crate::space::pin::{Pin, Pins};
+use crate::space::reclaim::{Ground, Recyclers};
+use crate::space::reservation::{HeldLock, Holder, Shares};
+use crate::space::state::Space;
+use crate::space::supply::Supply;
+use crate::space::thread_cache::Desks;
+use crate::transaction::calls::Calls;
+use crate::transaction::requests::Requests;
+use crate::transaction::scratch::Writer;
+use crate::transaction::view::View;
 
 /// Words of bitmaps and extents that are made reusable in one hold of the image: some 100 us.
 const RECYCLED_PART: usize = 64;

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::heap::Heap;
-use crate::turns::Turn;
+use crate::latch::writer_queue::Turn;
+use crate::transaction::scratch::Writer;
 use crate::write_guard::WriteGuard;
-use crate::writer::Writer;
 
 /// The turn to write, until it is dropped.
 #[derive(Debug)]

@@ -10,14 +10,14 @@
 use std::mem::forget;
 use std::ops::{Deref, DerefMut};
 
-use crate::calls::Along;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
-use crate::pieces::{Ending, Last};
-use crate::turns::Turn;
-use crate::tx::Transaction;
-use crate::writer::Writer;
+use crate::latch::writer_queue::Turn;
+use crate::transaction::calls::Along;
+use crate::transaction::chunked::{Ending, Last};
+use crate::transaction::scratch::Writer;
+use crate::transaction::tx::Transaction;
 
 /// A transaction, which is undone when this is dropped without [`WriteGuard::commit`]. It stays on
 /// its thread.

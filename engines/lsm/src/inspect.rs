@@ -14,14 +14,14 @@ use std::sync::atomic::Ordering;
 use adamant_heap::access::Read;
 
 use crate::blob::check_blob_file;
-use crate::environment::{Environment, Shelf};
 use crate::error::{Error, Result};
 use crate::head;
-use crate::layers::{LEVELS, Layers, TableFile};
-use crate::manifest::{self, BlobInfo};
 use crate::memtable::{BufferWalk, Memtable, buffer_chunks, open_buffer, read_buffer_on};
 use crate::table::{TableMeta, check_table};
 use crate::tree::Lsm;
+use crate::version::context::{Environment, Shelf};
+use crate::version::layers::{LEVELS, Layers, TableFile};
+use crate::version::manifest::{self, BlobInfo};
 
 /// A memtable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,60 +9,29 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
-
 mod key;
-
 pub mod layout;
-
 mod file;
-
 mod block;
-
 mod filter;
-
 mod cache;
-
 mod table;
-
 mod blob;
-
 mod options;
 mod sequence;
-
 mod sum;
 mod head;
-
-mod fragments;
-mod cover;
-
+mod tombstones;
 mod memtable;
-
-mod gaps;
-
-mod manifest;
-
-mod merge;
-mod survivors;
-
-mod environment;
-mod layers;
-mod later;
-mod edit;
-mod look;
-
-mod sources;
-
-mod scan;
+mod version;
+mod read;
 mod compact;
-
 mod tree;
-
 mod inspect;
 
 pub use blob::{Blob, BlobFile, BlobMeta, BlobOptions, BlobStream, BlobWriter, check_blob_file};
 pub use block::Compression;
 pub use cache::{Cache, CacheOptions};
-pub use environment::{Environment, FileCounter};
 pub use error::{Error, Result};
 pub use file::{Identity, file_name, number_of, owner_of};
 pub use inspect::{
@@ -72,14 +41,15 @@ pub use key::{
     BlobPointer, Entry, EntryKind, KEY_BYTES_MAX, Lookup, RangeTombstone, SEQUENCE_MAX,
     VALUE_BYTES_MAX, Version, check_key,
 };
-pub use later::{LaterValue, Scanned, ScannedBlob};
-pub use look::{Glance, Look, TableLook};
 pub use memtable::{CopyLimits, LostRecords};
 pub use options::Options;
-pub use scan::{Count, TableScan};
+pub use read::lookup::{Glance, Look, TableLook};
+pub use read::scan::{Count, TableScan};
 pub use sequence::Sequences;
 pub use table::{
     BlobReference, Table, TableMeta, TableOptions, TableRange, TableStream, TableWriter,
     check_table,
 };
 pub use tree::{Load, Lsm, NEWEST};
+pub use version::context::{Environment, FileCounter};
+pub use version::later::{LaterValue, Scanned, ScannedBlob};

@@ -22,18 +22,18 @@ use crate::compact::{
     Job, Outcome, Pace, Parked, Picker, compact, flush, is_bottom, load, pick, pick_all, reclaim,
     wants_rest,
 };
-use crate::edit::Edit;
-use crate::environment::{Doomed, Environment, Shelf};
 use crate::error::{Error, Result};
-use crate::gaps::Gaps;
 use crate::head;
 use crate::key::{Entry, EntryKind, RangeTombstone, Version, check_key};
-use crate::layers::{Blob, LEVELS, Layers, TableFile};
-use crate::look::{Glance, Look, look};
 use crate::memtable::{
     CopyLimits, LostRecords, Memtable, Said, Undo, create_buffer, destroy_buffer,
 };
-use crate::scan::{Count, TableScan, scan};
+use crate::read::lookup::{Glance, Look, look};
+use crate::read::scan::{Count, TableScan, scan};
+use crate::version::context::{Doomed, Environment, Shelf};
+use crate::version::edit::Edit;
+use crate::version::gaps::Gaps;
+use crate::version::layers::{Blob, LEVELS, Layers, TableFile};
 
 /// Sequence numbers above all there are: what a transaction looks at, which sees its own writes.
 pub const NEWEST: u64 = u64::MAX;

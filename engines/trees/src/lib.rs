@@ -7,38 +7,23 @@
 
 pub mod error;
 pub mod slot;
-
 mod checking;
 mod loose;
 mod parts;
-
 pub mod tree;
-
 mod moves;
-
 pub mod bplus;
-
 mod layout;
-
 mod words;
-
 mod kind;
-
 mod cursor;
 mod visit;
-
 mod map;
 mod pairs;
-
 pub mod btree;
 pub mod critbit;
 pub mod redblack;
-
 mod typed;
-mod typed_bounds;
-mod typed_load;
-mod typed_moves;
-mod typed_trace;
 
 pub use bplus::{Bplus, Salvaged};
 pub use btree::BtreeKind;
@@ -54,8 +39,8 @@ pub use moves::{Moved, Moves, Piece};
 pub use parts::Part;
 pub use redblack::RedblackKind;
 pub use tree::{Cursor, Operation, OrderedMap, Pair, Seek, Walk};
-pub use typed::{Entries, Key, Map};
-pub use typed_load::MapPiece;
+pub use typed::load::MapPiece;
+pub use typed::map::{Entries, Key, Map};
 pub use words::{Form, Item};
 
 /// A B-tree with pairs in all of its nodes.

@@ -16,62 +16,22 @@
 
 mod error;
 mod options;
-
-mod clock;
-mod number;
-mod pattern;
-mod reply;
-mod request;
-
-mod cursors;
-mod fences;
-mod watch;
-
-mod data;
-
-mod call;
+mod protocol;
+mod state;
 mod commands;
-
-mod tallies;
-mod health;
-mod standing;
-mod world;
-mod unit;
-mod execute;
-
-mod sockets;
-mod ending;
-mod committer;
-mod keeper;
-
+mod commit;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(not(feature = "cluster"))]
 mod no_cluster;
+mod serving;
+mod http;
+mod server;
 
 #[cfg(feature = "cluster")]
 use cluster::{Member, Opened};
 #[cfg(not(feature = "cluster"))]
 use no_cluster::{Member, Opened};
-
-mod tls;
-mod clients;
-mod shared;
-
-mod figures;
-mod config;
-mod describe;
-mod info;
-mod session;
-mod local;
-
-mod turn;
-
-mod connection;
-
-mod http;
-
-mod server;
 
 pub use adamant::{Durability, Engine};
 pub use error::{Error, Result};

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use adamant::Store;
 use tokio::runtime::Runtime;
 
-use crate::committer::Queue;
-use crate::ending::Ending;
+use crate::commit::committer::Queue;
+use crate::commit::ending::Ending;
+use crate::commit::standing::Standing;
+use crate::commit::unit::Unit;
+use crate::commit::world::World;
 use crate::error::{Error, Result};
 use crate::options::Cluster;
-use crate::standing::Standing;
-use crate::unit::Unit;
-use crate::world::World;
 
 /// There is none.
 #[derive(Debug)]

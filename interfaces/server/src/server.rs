@@ -17,22 +17,22 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Opened;
-use crate::call::Surroundings;
-use crate::clients::Clients;
-use crate::clock;
-use crate::committer::{self, Queue};
-use crate::connection;
-use crate::cursors::Cursors;
-use crate::data::Databases;
-use crate::ending::Ending;
+use crate::commit::committer::{self, Queue};
+use crate::commit::ending::Ending;
+use crate::commit::keeper;
+use crate::commit::world::World;
 use crate::error::{Error, Result};
 use crate::http;
-use crate::keeper;
 use crate::options::Options;
-use crate::shared::{Held, Settings, Shared};
-use crate::sockets;
-use crate::tls;
-use crate::world::World;
+use crate::protocol::tls;
+use crate::serving::clients::Clients;
+use crate::serving::connection;
+use crate::serving::shared::{Held, Settings, Shared};
+use crate::serving::sockets;
+use crate::state::call::Surroundings;
+use crate::state::clock;
+use crate::state::cursors::Cursors;
+use crate::state::data::Databases;
 
 /// Bytes of a thread's stack: as deep as a command, whose depth no request can change.
 const STACK_BYTES: usize = 1 << 20;

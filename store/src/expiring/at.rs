@@ -7,8 +7,8 @@ use super::entries::Living;
 use super::keyspace::Expiring;
 use crate::bounds::KeyBounds;
 use crate::error::Result;
-use crate::iterate::Iter;
-use crate::snapshot::Snapshot;
+use crate::keyspace::iterate::Iter;
+use crate::keyspace::snapshot::Snapshot;
 
 impl Expiring {
     /// What a snapshot sees of it. Time goes on for a snapshot too: what is over now is not there.

@@ -13,14 +13,14 @@ use adamant_slice::Slice;
 use super::deadline::{DEADLINE_BYTES, Deadline, deadline_of, row, split};
 use super::entries::Living;
 use crate::bounds::KeyBounds;
+use crate::common::keyspace_options::KeyspaceOptions;
 use crate::error::{Error, Result};
-use crate::iterate::Iter;
-use crate::keyspace::Keyspace;
-use crate::keyspace_options::KeyspaceOptions;
+use crate::keyspace::handle::Keyspace;
+use crate::keyspace::iterate::Iter;
+use crate::keyspace::list::{Ending, Halves};
 use crate::kind::KeyspaceKind;
 use crate::limits::KEY_BYTES_MAX;
-use crate::list::{Ending, Halves};
-use crate::store::Store;
+use crate::store::handle::Store;
 
 /// Gives the milliseconds since 1970.
 type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;

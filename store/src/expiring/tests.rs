@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{Deadline, Expiring};
-use crate::engine::Engine;
+use crate::common::keyspace_options::KeyspaceOptions;
+use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
-use crate::keyspace::Keyspace;
-use crate::keyspace_options::KeyspaceOptions;
+use crate::keyspace::handle::Keyspace;
 use crate::kind::KeyspaceKind;
 use crate::limits::KEY_BYTES_MAX;
-use crate::store::Store;
+use crate::store::handle::Store;
 
 /// Values and when they end, by key.
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;

@@ -13,8 +13,8 @@ use super::reserved::ReservedExpiring;
 use crate::bounds::KeyBounds;
 use crate::error::{Error, Result};
 use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::transaction::Transaction;
-use crate::transaction_iter::TransactionIter;
+use crate::transaction::handle::Transaction;
+use crate::transaction::iterate::TransactionIter;
 
 impl Expiring {
     /// What a transaction sees and makes of it, at the time of this call.

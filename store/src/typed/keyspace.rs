@@ -13,12 +13,12 @@ use super::key::{Key, KeyFor, PrefixFor, encode_key, encode_prefix};
 use super::malformed::Malformed;
 use super::named::types_of;
 use super::value::{Value, ValueFor};
-use crate::batch::Batch;
+use crate::batch::builder::Batch;
 use crate::error::{Error, Result};
-use crate::iterate::{Iter, Keys};
-use crate::keyspace::Keyspace;
+use crate::keyspace::handle::Keyspace;
+use crate::keyspace::iterate::{Iter, Keys};
 use crate::limits::check_plain;
-use crate::transaction_iter::TransactionIter;
+use crate::transaction::iterate::TransactionIter;
 
 /// How many bytes of what could not be decoded an error shows.
 const SHOWN_BYTES_MAX: usize = 24;

@@ -7,7 +7,7 @@ use adamant_slice::Slice;
 
 use super::*;
 use crate::error::Error;
-use crate::store::Store;
+use crate::store::handle::Store;
 
 fn encoded<K: Key>(key: &K) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -246,7 +246,7 @@ mod unread {
 
     use super::super::{Json, Named, Serde};
     use crate::error::Error;
-    use crate::store::Store;
+    use crate::store::handle::Store;
 
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(untagged)]

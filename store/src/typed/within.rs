@@ -5,10 +5,10 @@ use super::key::{Key, KeyFor, PrefixFor, encode_key, encode_prefix};
 use super::keyspace::{Decoded, TypedKeyspace};
 use super::value::{Value, ValueFor};
 use crate::error::Result;
-use crate::iterate::Iter;
-use crate::snapshot::Snapshot;
-use crate::transaction::Transaction;
-use crate::transaction_iter::TransactionIter;
+use crate::keyspace::iterate::Iter;
+use crate::keyspace::snapshot::Snapshot;
+use crate::transaction::handle::Transaction;
+use crate::transaction::iterate::TransactionIter;
 
 impl<K: Key, V: Value> TypedKeyspace<K, V> {
     /// What a snapshot sees of it.

@@ -114,7 +114,7 @@ fn who_waits_for_what_is_not_written_is_told() {
     let is_poisoned = |outcome: &Result<()>| matches!(outcome, Err(Error::Poisoned { .. }));
     assert!(outcomes.iter().all(is_poisoned), "{outcomes:?}");
     assert_eq!(
-        crate::allocated::Allocated::blocks(&heap.space.image, &heap.space.classes)
+        crate::space::allocated::Allocated::blocks(&heap.space.image, &heap.space.classes)
             .unwrap()
             .count(),
         3

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use adamant_medium::storage::Directory;
 use adamant_wire::mutants::is_planted;
 
-use super::files::Files;
 use super::handle::Journal;
-use super::log_file::{remove_abandoned, remove_if_there};
-use super::options::JournalOptions;
 use crate::error::Result;
+use crate::image::pool_file::PoolFile;
+use crate::journal::records::files::Files;
+use crate::journal::records::log_file::{remove_abandoned, remove_if_there};
+use crate::journal::records::options::JournalOptions;
 use crate::layout::{LOG_NAME, LOG_NEW_NAME, POOL_NAME, POOL_NEW_NAME};
-use crate::pool_file::PoolFile;
 
 impl Journal {
     /// Creates pool and log in a directory without a pool, durably. `initial_pages` are whole

@@ -18,24 +18,24 @@ use adamant_wire::mutants::is_planted;
 use parking_lot::{Mutex, MutexGuard};
 use tracing::{Level, debug, enabled};
 
-use super::backup::{Source, back_up};
-use super::checkpoint::{Applied, Asked, Target};
-use super::files::{Files, GivenLog};
-use super::holds::{GivingUp, Holds};
-use super::log::Log;
-use super::log_file::remove_if_there;
-use super::options::JournalOptions;
-use super::pace::{Pace, READY_BYTES};
-use super::record::RecordBuilder;
-use super::recover::{Recovered, Recovery, recover};
-use super::source::PageSource;
 use super::stats::JournalStats;
 use super::worker::{Signal, Worker};
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::events;
+use crate::image::pool_file::PoolFile;
+use crate::journal::checkpoints::checkpoint::{Applied, Asked, Target};
+use crate::journal::checkpoints::holds::{GivingUp, Holds};
+use crate::journal::checkpoints::pace::{Pace, READY_BYTES};
+use crate::journal::checkpoints::source::PageSource;
+use crate::journal::records::files::{Files, GivenLog};
+use crate::journal::records::log::Log;
+use crate::journal::records::log_file::remove_if_there;
+use crate::journal::records::options::JournalOptions;
+use crate::journal::records::record::RecordBuilder;
+use crate::journal::recovery::backup::{Source, back_up};
+use crate::journal::recovery::recover::{Recovered, Recovery, recover};
 use crate::layout::{CHECKPOINT_OFFSETS, LOG_NAME, POOL_NEW_NAME, ZONE_PAGES};
-use crate::pool_file::PoolFile;
 
 /// The journal. Dropping it without `close` hands what is pending to the disk and leaves the
 /// rest to the next opening.

@@ -8,52 +8,30 @@
 //! (`batch`) that tables in the head of the pool name (`table`); a copy is made by the same means
 //! (`backup`); who only reads lays it over the image (`read_only`). See `docs/format/log.md`.
 
-mod layout;
-mod options;
-mod record;
-mod poison;
-mod log_file;
-mod files;
-mod chain;
-mod group;
-mod pending;
-mod log;
-mod holds;
-mod table;
-mod batch;
-mod pace;
-mod source;
-mod checkpoint;
-mod tail;
-mod overlay;
-mod dirty;
-mod backup;
-mod search;
-mod scan;
-mod judge;
-mod recover;
+mod records;
+mod checkpoints;
 mod worker;
 mod stats;
+mod recovery;
 mod handle;
 mod create;
-mod read_only;
 mod opened;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use batch::{Copies, PageBytes};
+pub(crate) use checkpoints::batch::{Copies, PageBytes};
+pub(crate) use checkpoints::holds::Holds;
+pub(crate) use checkpoints::source::PageSource;
+pub(crate) use checkpoints::table::Doubt;
 pub(crate) use handle::{Checkpoints, Journal};
-pub(crate) use holds::Holds;
-pub(crate) use judge::{Judged, identities, judge};
-pub(crate) use log_file::remove_if_there;
 pub(crate) use opened::Opened;
-pub(crate) use options::{JournalOptions, RECOVERY_BYTES};
-pub(crate) use overlay::Private;
-pub(crate) use read_only::ReadOnly;
-pub(crate) use record::RecordBuilder;
-pub use recover::Recovery;
-pub(crate) use source::PageSource;
+pub(crate) use records::log_file::remove_if_there;
+pub(crate) use records::options::{JournalOptions, RECOVERY_BYTES};
+pub(crate) use records::record::RecordBuilder;
+pub(crate) use recovery::judge::{Judged, identities, judge};
+pub(crate) use recovery::overlay::Private;
+pub(crate) use recovery::read_only::ReadOnly;
+pub use recovery::recover::Recovery;
+pub(crate) use recovery::tail::Tail;
 pub use stats::JournalStats;
-pub(crate) use table::Doubt;
-pub(crate) use tail::Tail;
 pub(crate) use worker::{Signal, Worker};

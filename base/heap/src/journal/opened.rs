@@ -3,11 +3,11 @@
 //! Thread safety: any thread.
 
 use super::handle::Journal;
-use super::read_only::ReadOnly;
 use super::stats::JournalStats;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
-use crate::pool_file::PoolFile;
+use crate::image::pool_file::PoolFile;
+use crate::journal::recovery::read_only::ReadOnly;
 
 /// The journal of a heap.
 #[derive(Debug)]

@@ -1,13 +1,11 @@
 //! Compaction: writing tables, from memtables and from other tables.
 
+mod survivors;
 mod output;
-
 mod pick;
-
 mod run;
-
 #[cfg(test)]
-mod pick_tests;
+mod tests;
 
 pub(crate) use output::Outcome;
 pub(crate) use pick::{Job, Pace, Parked, Picker, is_bottom, pick, pick_all, wants_rest};

@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use adamant_slice::Slice;
 
+use super::survivors::Survivors;
 use crate::blob::{BlobOptions, BlobWriter};
 use crate::block::Compression;
-use crate::edit::Edit;
-use crate::environment::{Doomed, Environment, Shelf};
 use crate::error::{Error, Result};
 use crate::key::{BlobPointer, Entry, EntryKind, VALUE_BYTES_MAX};
-use crate::layers::Layers;
-use crate::manifest::BlobInfo;
-use crate::survivors::Survivors;
 use crate::table::{TableMeta, TableOptions, TableWriter};
+use crate::version::context::{Doomed, Environment, Shelf};
+use crate::version::edit::Edit;
+use crate::version::layers::Layers;
+use crate::version::manifest::BlobInfo;
 
 /// What was written.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use adamant_slice::Slice;
 
-use crate::layers::{LEVELS, Layers, TableFile};
 use crate::options::Options;
+use crate::version::layers::{LEVELS, Layers, TableFile};
 
 /// Tables to be merged.
 #[derive(Debug)]

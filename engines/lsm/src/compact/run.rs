@@ -12,15 +12,15 @@ use adamant_heap::Heap;
 
 use super::output::{Outcome, Output};
 use super::pick::Job;
-use crate::cover::Cover;
-use crate::environment::{Environment, Shelf};
+use super::survivors::Survivors;
 use crate::error::{Error, Result};
 use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version};
-use crate::layers::{Layers, TableFile};
 use crate::memtable::Memtable;
-use crate::merge::{Merge, Run};
-use crate::survivors::Survivors;
+use crate::read::merge::{Merge, Run};
 use crate::table::TableStream;
+use crate::tombstones::range_tombstones::Cover;
+use crate::version::context::{Environment, Shelf};
+use crate::version::layers::{Layers, TableFile};
 
 /// Bytes that are copied out of a memtable under one hold of the heap's lock: some 50 us.
 const PIECE_BYTES: usize = 256 << 10;

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use adamant_wire::mutants::is_planted;
 use parking_lot::RwLock;
 
-use crate::cover::Cover;
-use crate::fragments::Fragments;
 use crate::key::RangeTombstone;
 use crate::sequence::Sequences;
+use crate::tombstones::fragments::Fragments;
+use crate::tombstones::range_tombstones::Cover;
 
 /// The ranges.
 #[derive(Debug, Default)]

@@ -24,12 +24,12 @@ use super::record::{Record, Said, ValuePlace};
 use super::rows::Row;
 use super::salvage::{LostRecords, salvage};
 use super::skip_list::{Node, Place, SearchKey, SkipList, WayBack};
-use crate::cover::Cover;
 use crate::error::{Error, Result};
-use crate::fragments::Fragments;
 use crate::key::{Entry, EntryKind, Lookup, RangeTombstone, Version};
 use crate::layout::BUFFER_CHUNKS;
 use crate::sequence::{Keeper, Sequences};
+use crate::tombstones::fragments::Fragments;
+use crate::tombstones::range_tombstones::Cover;
 
 /// Chunks whose places each memtable has room for: some KiB.
 const CHUNKS_NEAR: usize = 6;

@@ -13,8 +13,8 @@ use super::member::Member;
 use super::messages::{Answer, Ask, Carried};
 use super::peers::CallError;
 use super::reads::Told;
-use crate::execute;
-use crate::unit::{Action, Needs, Unit};
+use crate::commit::execute;
+use crate::commit::unit::{Action, Needs, Unit};
 
 const NO_LEADER: &str = "CLUSTERDOWN no node leads, or most nodes do not answer; nothing was done";
 

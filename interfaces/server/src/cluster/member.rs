@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use super::address::Address;
 use super::peers::Peers;
 use super::reads::Reads;
-use crate::committer::Queue;
-use crate::ending::Ending;
+use crate::commit::committer::Queue;
+use crate::commit::ending::Ending;
+use crate::commit::world::World;
 use crate::error::{Error, Result};
-use crate::world::World;
 
 /// Between two looks whether somebody leads.
 const PAUSE: Duration = Duration::from_millis(20);

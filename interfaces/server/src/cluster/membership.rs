@@ -17,10 +17,10 @@ use tokio::time::{Instant, timeout};
 use super::address::Address;
 use super::member::Member;
 use super::messages::{Answer, Ask};
-use crate::call::{NO_INTEGER, SYNTAX, is_word, unknown_sub};
-use crate::number::integer;
-use crate::reply::Replies;
-use crate::standing::{Peer, Standing};
+use crate::commit::standing::{Peer, Standing};
+use crate::protocol::number::integer;
+use crate::protocol::reply::Replies;
+use crate::state::call::{NO_INTEGER, SYNTAX, is_word, unknown_sub};
 
 /// How long a node may take to get what the others have.
 const CATCH_UP_WAIT: Duration = Duration::from_secs(3600);

@@ -15,11 +15,11 @@ use openraft::raft::{
 use serde::{Deserialize, Serialize};
 
 use crate::commands::{self, Work};
-use crate::reply::Version;
-use crate::request::Arguments;
-use crate::unit::{Action, Request, Step, Unit};
-use crate::watch::{Print, Seen, Watched};
-use crate::world::World;
+use crate::commit::unit::{Action, Request, Step, Unit};
+use crate::commit::world::World;
+use crate::protocol::reply::Version;
+use crate::protocol::request::Arguments;
+use crate::state::watch::{Print, Seen, Watched};
 
 /// What one node asks of another one.
 #[derive(Debug, Serialize, Deserialize)]

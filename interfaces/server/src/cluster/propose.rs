@@ -16,9 +16,9 @@ use adamant_replica::{Change, Request, Response};
 use tokio::time::timeout;
 
 use super::member::Member;
-use crate::committer::{Job, fail};
-use crate::data::{self, Data, name_of};
-use crate::execute::{self, Stop};
+use crate::commit::committer::{Job, fail};
+use crate::commit::execute::{self, Stop};
+use crate::state::data::{self, Data, name_of};
 
 /// How long is waited for units before what is over is looked for.
 const PAUSE: Duration = Duration::from_millis(100);

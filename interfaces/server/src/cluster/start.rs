@@ -17,11 +17,11 @@ use super::member::Member;
 use super::network::Network;
 use super::peers::Peers;
 use super::{listen, reads};
-use crate::committer::Queue;
-use crate::ending::Ending;
+use crate::commit::committer::Queue;
+use crate::commit::ending::Ending;
+use crate::commit::world::World;
 use crate::error::{Error, Result};
 use crate::options::{Cluster, ClusterStart};
-use crate::world::World;
 
 /// Bytes of a snapshot that are sent at once.
 const CHUNK_BYTES: u64 = 1 << 20;

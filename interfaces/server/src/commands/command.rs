@@ -1,6 +1,6 @@
 //! What is to be known of a command, and by whom it is done.
 
-use crate::call::{Call, Outcome};
+use crate::state::call::{Call, Outcome};
 
 /// A command.
 #[derive(Debug)]

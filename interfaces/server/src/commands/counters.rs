@@ -1,7 +1,7 @@
 //! Numbers that are counted up and down.
 
-use crate::call::{Call, Failure, NO_INTEGER, Outcome, refuse};
-use crate::number::{decimal, integer, sum};
+use crate::protocol::number::{decimal, integer, sum};
+use crate::state::call::{Call, Failure, NO_INTEGER, Outcome, refuse};
 
 const OVERFLOW: &str = "ERR increment or decrement would overflow";
 const NO_FLOAT: &str = "ERR value is not a valid float";

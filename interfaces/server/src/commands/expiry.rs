@@ -2,7 +2,7 @@
 
 use adamant::Deadline;
 
-use crate::call::{Call, Outcome, refuse};
+use crate::state::call::{Call, Outcome, refuse};
 
 /// Only if the key has no deadline, only if it has one, only if the new one is later, or earlier.
 #[derive(Clone, Copy, Debug, Default)]

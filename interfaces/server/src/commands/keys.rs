@@ -1,7 +1,9 @@
 //! Keys whatever they hold: removing, counting, moving them.
 
-use crate::call::{Call, NO_SUCH_KEY, Outcome, SAME_OBJECTS, SYNTAX, check_key, is_word, refuse};
-use crate::number::integer;
+use crate::protocol::number::integer;
+use crate::state::call::{
+    Call, NO_SUCH_KEY, Outcome, SAME_OBJECTS, SYNTAX, check_key, is_word, refuse,
+};
 
 pub(super) fn del(call: &mut Call<'_, '_>) -> Outcome {
     let mut removed = 0;

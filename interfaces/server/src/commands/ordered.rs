@@ -2,10 +2,10 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use crate::call::{Call, NO_INTEGER, Outcome, SYNTAX, is_word, refuse};
-use crate::data::Bounds;
-use crate::number::integer;
-use crate::reply::Replies;
+use crate::protocol::number::integer;
+use crate::protocol::reply::Replies;
+use crate::state::call::{Call, NO_INTEGER, Outcome, SYNTAX, is_word, refuse};
+use crate::state::data::Bounds;
 
 /// Findings of a check that are told.
 const FINDINGS_MAX: usize = 100;

@@ -1,6 +1,6 @@
 //! Parts of strings: their lengths, ends and middles.
 
-use crate::call::{Call, Outcome, TOO_LONG, refuse};
+use crate::state::call::{Call, Outcome, TOO_LONG, refuse};
 
 pub(super) fn strlen(call: &mut Call<'_, '_>) -> Outcome {
     let found = call.get(1)?;

@@ -4,11 +4,11 @@ use std::ops::{Bound, ControlFlow};
 
 use adamant::Slice;
 
-use crate::call::{Call, NO_INTEGER, Outcome, SYNTAX, is_word, refuse};
-use crate::data::Bounds;
-use crate::fences::{APART, BETWEEN_MAX};
-use crate::number::integer;
-use crate::pattern::Pattern;
+use crate::protocol::number::integer;
+use crate::protocol::pattern::Pattern;
+use crate::state::call::{Call, NO_INTEGER, Outcome, SYNTAX, is_word, refuse};
+use crate::state::data::Bounds;
+use crate::state::fences::{APART, BETWEEN_MAX};
 
 /// Keys that SCAN looks at unless it is told another number. As in Redis.
 const SCANNED: usize = 10;

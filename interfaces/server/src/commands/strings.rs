@@ -3,8 +3,8 @@
 use adamant::Deadline;
 use bytes::Bytes;
 
-use crate::call::{Call, NO_INTEGER, Outcome, SYNTAX, is_word, refuse};
-use crate::number::integer;
+use crate::protocol::number::integer;
+use crate::state::call::{Call, NO_INTEGER, Outcome, SYNTAX, is_word, refuse};
 
 /// What SET and GETEX are told about time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::fmt::{Display, Write};
 
 use adamant::Latencies;
 
-use crate::figures::within_bounds;
+use crate::serving::figures::within_bounds;
 
 /// Names and values of what tells samples of one name apart.
 pub(crate) type Labels<'l> = [(&'static str, &'l str)];

@@ -6,9 +6,9 @@ use adamant::{CommitStats, Durability, HeapStats, LsmStats, Result};
 
 use super::exposition::Exposition;
 use super::heap_map::{HeapMap, Look};
-use crate::figures;
-use crate::shared::Shared;
-use crate::standing::Standing;
+use crate::commit::standing::Standing;
+use crate::serving::figures;
+use crate::serving::shared::Shared;
 
 /// All figures.
 ///

@@ -29,8 +29,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::shared::Shared;
-use crate::tls;
+use crate::protocol::tls;
+use crate::serving::shared::Shared;
 use heap_map::HeapMap;
 
 /// Connections at once; others wait until one of them ends.

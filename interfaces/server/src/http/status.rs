@@ -6,9 +6,9 @@ use adamant::{Durability, Latencies, LsmStats, Result};
 use serde_json::{Value, json};
 
 use super::heap_map::{HeapMap, Look, PAGE_BYTES};
-use crate::clients::Client;
-use crate::figures;
-use crate::shared::Shared;
+use crate::serving::clients::Client;
+use crate::serving::figures;
+use crate::serving::shared::Shared;
 
 /// Clients that are shown, the oldest first.
 const CLIENTS_SHOWN: usize = 100;

@@ -12,9 +12,9 @@ use super::disk::Disk;
 use super::model::{Model, PAGES, create, open_with, options};
 use crate::durability::Durability;
 use crate::error::Error;
+use crate::image::pool_file::PoolFile;
 use crate::journal::{Doubt, JournalOptions};
 use crate::layout::{HEAD_BYTES, PAGE_BYTES, file_offset};
-use crate::pool_file::PoolFile;
 
 const RECORDS: u64 = 8;
 const SECTOR_BYTES: usize = 512;

@@ -11,9 +11,9 @@ use super::disk::Disk;
 use super::model::{Model, PAGES, create, open, options, small_log};
 use crate::durability::Durability;
 use crate::error::Error;
+use crate::image::pool_file::PoolFile;
 use crate::journal::RecordBuilder;
 use crate::layout::{PAGE_BYTES, file_offset};
-use crate::pool_file::PoolFile;
 
 /// The page that records change first: those before are the heap's own.
 const FIRST: usize = 2;

@@ -15,8 +15,8 @@ use super::model::{Model, create, open, options};
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::journal::RecordBuilder;
-use crate::journal::layout::{LOG_HEAD_BYTES, LogHeader};
-use crate::journal::record::CommitHead;
+use crate::journal::records::layout::{LOG_HEAD_BYTES, LogHeader};
+use crate::journal::records::record::CommitHead;
 
 const LOG: &str = "log/0001";
 

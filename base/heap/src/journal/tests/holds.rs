@@ -10,7 +10,7 @@ use fastrand::Rng;
 use super::disk::Disk;
 use super::model::{PAGES, create, open, options, small_log};
 use crate::durability::Durability;
-use crate::journal::holds::Holds;
+use crate::journal::checkpoints::holds::Holds;
 use crate::journal::{Journal, JournalOptions, RecordBuilder};
 use crate::layout::{PAGE_BYTES, file_offset};
 

@@ -7,7 +7,7 @@ use adamant_medium::storage::File;
 use parking_lot::Mutex;
 
 use crate::error::Result;
-use crate::journal::record::{Entries, Entry};
+use crate::journal::records::record::{Entries, Entry};
 use crate::journal::{Copies, Journal, PageBytes, PageSource, RecordBuilder};
 use crate::layout::{PAGE_BYTES, file_offset};
 

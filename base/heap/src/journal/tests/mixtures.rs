@@ -11,9 +11,10 @@ use super::disk::Disk;
 use super::model::{Model, create, open, open_with, small_log};
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::journal::{Journal, RecordBuilder, judge};
+use crate::image::pool_file::PoolFile;
+use crate::journal::judge;
+use crate::journal::{Journal, RecordBuilder};
 use crate::layout::CHECKPOINT_OFFSETS;
-use crate::pool_file::PoolFile;
 
 /// A moment of a store: its files, what they are told from others by, and the last commit.
 struct Moment {

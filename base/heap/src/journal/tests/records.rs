@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use crate::journal::RecordBuilder;
-use crate::journal::record::{CommitHead, Entries, Entry};
+use crate::journal::records::record::{CommitHead, Entries, Entry};
 
 fn decode(record: &RecordBuilder) -> Vec<Entry<'_>> {
     record.frames().flat_map(Entries::new).map(|entry| entry.expect("whole entries")).collect()

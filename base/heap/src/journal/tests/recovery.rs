@@ -8,10 +8,10 @@ use super::disk::Disk;
 use super::model::{Model, create, open, options, small_log};
 use crate::durability::Durability;
 use crate::error::Error;
+use crate::image::pool_file::PoolFile;
 use crate::journal::RecordBuilder;
-use crate::journal::layout::LOG_HEAD_BYTES;
+use crate::journal::records::layout::LOG_HEAD_BYTES;
 use crate::layout::{CHECKPOINT_OFFSETS, Checkpoint};
-use crate::pool_file::PoolFile;
 
 /// The log file in use while there is only one.
 const LOG: &str = "log/0001";

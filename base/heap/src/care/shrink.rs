@@ -1,0 +1,239 @@
+//! Giving space back to the file system: free chunks at the end, and holes between.
+//!
+//! Purpose: the reverse of growth. The file becomes as short as the last chunk in use allows, and
+//! whole free chunks before it become holes.
+//! Invariants: the pages are free, so nothing in memory or on the medium refers to them: no block,
+//! no reservation, nothing that a pin keeps (that is retired, not free). A record
+//! says so, durably, before the medium changes, and the checkpoint that changes it passes that record
+//! only afterwards. A hole is backed again before it is handed out (`supply.rs`).
+//! Thread safety: whoever shrinks has the image to itself, and holds the arena's lock throughout, so
+//! nobody reserves, grows or commits.
+//!
+//! Reads meanwhile and afterwards. A page of a private image that was never written to is a page of
+//! the file: over a hole it is zero, which is as good as what a free page held. Beyond the end of the
+//! file it would be a signal, written to or not, so these are replaced by fresh memory first.
+
+use adamant_wire::mutants::is_planted;
+
+use crate::error::Result;
+use crate::heap::Heap;
+use crate::image::mapping::Exclusive;
+use crate::journal::Checkpoints;
+use crate::layout::{FIRST_PAGE, PAGE_BYTES, ROOT_PAGES_END};
+use crate::space::arena::{Arena, CHUNK_PAGES};
+use crate::space::supply::Supply;
+use crate::transaction::scratch::Writer;
+
+/// Bytes that a log has at least, which `keep_log` counts apart.
+const LOG_LEAST_BYTES: u64 = 2 << 20;
+
+/// What was given back to the file system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shrunk {
+    /// Bytes that the pool file became shorter by, free pages at its end.
+    pub bytes_released: u64,
+    /// Bytes of free pages within it that take no space any more.
+    pub bytes_punched: u64,
+    /// Bytes of log files that were ready for more than comes in, and were removed.
+    pub log_bytes_released: u64,
+}
+
+/// What is to be given back.
+#[derive(Debug)]
+struct Plan {
+    /// Free pages from here on were never handed out.
+    tail: u64,
+    /// Pages that the heap keeps.
+    pages: u64,
+    /// Pages that become holes below that: start and end of each range.
+    holes: Vec<(u64, u64)>,
+}
+
+impl Heap {
+    /// Gives free space back to the file system: the file ends with the last 256 KiB in use, and
+    /// such chunks before it that are free in whole become holes, where the file system has them.
+    /// Of the log the two smallest of the files stay, in one of which it begins anew if need be;
+    /// while a backup is made, all that it needs. What is free but kept by pins is not given back.
+    /// Allocations back what they need again, or fail for lack of space. Waits for views and
+    /// transactions, which wait for it; must not be called by the thread that has one. O(pages):
+    /// bitmaps that were not looked at since the heap was opened are looked at before, while others
+    /// go on.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`, `Error::Damaged` for descriptors that are not what was written,
+    /// `Error::Misuse` as for [`Heap::view`] and within a transaction; those of the medium. Nothing
+    /// is lost then, whatever was given back.
+    pub fn shrink(&self) -> Result<Shrunk> {
+        self.shrink_keeping(|| 0)
+    }
+
+    /// As [`Heap::shrink`], but for so many bytes of the log, as
+    /// [`Write::keep_log`](crate::Write::keep_log) was asked for them. That is asked while nobody
+    /// writes, and by the thread that has the heap alone.
+    ///
+    /// # Errors
+    /// As [`Heap::shrink`].
+    pub fn shrink_keeping(&self, log_bytes: impl FnOnce() -> u64) -> Result<Shrunk> {
+        self.refuse_child()?;
+        self.refuse_within()?;
+        self.look_at_runs()?;
+        let shrunk = self.give_back_with(|writer| self.give_up_runs(writer))?;
+        let mut checkpoints = self.journal.writable()?.hold_checkpoints()?;
+        let log_bytes_released = self.alone(|_, _, _| {
+            let kept_bytes = log_bytes();
+            // Nobody reserves or publishes without a transaction either.
+            let _arena = self.space.arena();
+            self.journal.writable()?.give_log_back(&mut checkpoints, kept_bytes)
+        })?;
+        Ok(Shrunk { log_bytes_released, ..shrunk })
+    }
+
+    /// As [`Heap::shrink`], but only what is known to be free without a look at the medium, and
+    /// nothing of the log: for those who do it again and again.
+    ///
+    /// # Errors
+    /// As [`Heap::shrink`].
+    pub fn give_back(&self) -> Result<Shrunk> {
+        self.give_back_with(|_| ())
+    }
+
+    fn give_back_with(&self, prepare: impl FnOnce(&mut Writer)) -> Result<Shrunk> {
+        self.refuse_child()?;
+        let journal = self.journal.writable()?;
+        journal.wait_for_space()?;
+        // Most of the log, while nobody waits.
+        self.checkpoint()?;
+        let is_first = !is_planted("C8.shrinking-takes-the-checkpoint-last");
+        let held = is_first.then(|| journal.hold_checkpoints()).transpose()?;
+        self.alone(|_, image, writer| {
+            let mut checkpoints = held.map_or_else(|| journal.hold_checkpoints(), Ok)?;
+            prepare(writer);
+            self.recycle_all(image);
+            self.supply().shrink(image, &mut checkpoints)
+        })
+    }
+}
+
+impl Heap {
+    /// Gives the room of the log files back to the file system, but for the least that a log needs,
+    /// while `work` runs: for who needs room on a full device to make more, as
+    /// [`Write::keep_log`](crate::Write::keep_log) has it be there, which fails meanwhile.
+    /// Afterwards the log takes as much again, if there is room. Waits for views and transactions,
+    /// which wait for it, and for the device; must not be called by the thread that has one. A
+    /// backup that is being made fails for lack of space.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`, `Error::Damaged` for what is not what was written, `Error::Misuse` as for
+    /// [`Heap::view`] and within a transaction; those of the medium. Nothing is lost then, and
+    /// `work` did not run.
+    pub fn give_back_log<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        self.refuse_child()?;
+        self.refuse_within()?;
+        // Most of the log, while nobody waits.
+        let journal = self.journal.writable()?;
+        journal.checkpoint_held()?;
+        let bytes = journal.stats().log_allocated_bytes;
+        let mut checkpoints = journal.hold_checkpoints()?;
+        let given = self.alone(|_, _, _| {
+            // Nobody reserves or publishes without a transaction either.
+            let _arena = self.space.arena();
+            journal.give_back_log(&mut checkpoints)
+        })?;
+        drop(checkpoints);
+        let done = work();
+        drop(given);
+        // First of all the log gets what there is, for the next time; as far as there is room for
+        // it.
+        let _ = journal.keep_log(bytes.saturating_sub(LOG_LEAST_BYTES));
+        Ok(done)
+    }
+}
+
+impl Supply<'_> {
+    /// Gives back what is free and can be. Waits for the medium with nobody else at work.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`, `Error::Damaged` for descriptors that are not what was written; those of
+    /// the medium. Nothing is lost then, and what was given back is backed again before its use.
+    fn shrink(
+        self,
+        image: &mut Exclusive<'_>,
+        checkpoints: &mut Checkpoints<'_>,
+    ) -> Result<Shrunk> {
+        let mut arena = self.space.arena();
+        let before = image.pages();
+        self.boot_zones(&mut arena, 0, before)?;
+        let plan = self.plan(&arena)?;
+        if plan.pages == before && plan.holes.is_empty() {
+            return Ok(Shrunk::default());
+        }
+        let journal = self.journal.writable()?;
+        // The tail begins behind all that names these pages: a crash between a hole and its sums leaves
+        // pages that do not fit them, and what is only made free is not judged.
+        if !is_planted("C5.a-hole-in-the-tail-of-its-pages") {
+            journal.checkpoint_alone(checkpoints, &[])?;
+        }
+        self.announce(&mut arena, &plan, image)?;
+        // From here on the pages may be holes, whatever fails.
+        plan.holes.iter().for_each(|&(start, end)| arena.holes.add(start, end));
+        arena.holes.add(plan.pages, before);
+        for (start, end) in plan.holes.iter().copied().chain([(plan.pages, before)]) {
+            // Memory may hold a copy of what was there, and the sum is that of zeros now.
+            let (at, len) = (start * PAGE_BYTES, (end - start) * PAGE_BYTES);
+            image.states().note_verified(at, len);
+        }
+        // The checkpoint must lie behind all that names pages which are cut off.
+        let holes = plan.holes.iter().copied().chain([(plan.pages, before)]);
+        let holes: Vec<_> = holes.filter(|(start, end)| start < end).collect();
+        journal.checkpoint_alone(checkpoints, &holes)?;
+        if plan.pages < before {
+            image.cut(plan.pages)?;
+            // Growth backs what it adds by itself.
+            arena.holes.remove(plan.pages, before);
+            journal.truncate(checkpoints, plan.pages)?;
+        }
+        let punched: u64 = plan.holes.iter().map(|(start, end)| end - start).sum();
+        Ok(Shrunk {
+            bytes_released: (before - plan.pages) * PAGE_BYTES,
+            bytes_punched: punched * PAGE_BYTES,
+            log_bytes_released: 0,
+        })
+    }
+
+    fn plan(self, arena: &Arena) -> Result<Plan> {
+        let tail = arena.free_tail().max(FIRST_PAGE);
+        let pages = tail.next_multiple_of(CHUNK_PAGES).min(self.space.image.pages());
+        let mut holes = arena.free_chunks(tail);
+        if !holes.is_empty() && !self.journal.writable()?.can_punch()? {
+            holes.clear();
+        }
+        Ok(Plan { tail, pages, holes })
+    }
+
+    /// Appends and applies the record of what is to become of the pages.
+    fn announce(self, arena: &mut Arena, plan: &Plan, image: &Exclusive<'_>) -> Result<()> {
+        let is_lower = plan.tail < arena.pages_end;
+        let before = image.pages();
+        arena.record.clear();
+        if is_lower {
+            arena.record.bytes(ROOT_PAGES_END, &plan.tail.to_le_bytes());
+        }
+        for &(start, end) in &plan.holes {
+            arena.record.hole(start * PAGE_BYTES, (end - start) * PAGE_BYTES);
+        }
+        if plan.pages < before {
+            // Their sums stay where they are when they are cut off, and must be those of zeros when
+            // they come back. All of them: the end may have been lower once than what was used.
+            arena.record.hole(plan.pages * PAGE_BYTES, (before - plan.pages) * PAGE_BYTES);
+        }
+        if !arena.record.is_empty() {
+            self.append_for(&arena.record, [(ROOT_PAGES_END, 8)].into_iter())?;
+            if is_lower {
+                image.store_word(ROOT_PAGES_END, plan.tail)?;
+            }
+        }
+        arena.cut(plan.tail);
+        Ok(())
+    }
+}

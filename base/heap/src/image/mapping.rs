@@ -1,0 +1,776 @@
+//! The image of the pool: the memory that a heap lives in.
+//!
+//! Purpose: turn heap offsets into bytes. Everything above works with offsets, so this file
+//! holds the address arithmetic of the heap.
+//! Invariants: data pages `0..pages` and their descriptors are readable and writable memory. A
+//! private image of the file's bytes is under the pages that existed at open, anonymous memory
+//! under the rest until it is dropped (`evictor.rs`): stores never reach the file. A page is touched
+//! (`page_state.rs`) before each store to it.
+//! Thread safety: bytes of blocks and of the roots are read under the image's lock and written
+//! under its exclusive side (S1), through [`Exclusive`]; but for a block of an open run or pages
+//! that are free, which belong to whoever reserved them until they are published. Words of the
+//! allocator (descriptors, bitmaps, the end of the pages) are atomics for all, and no reference is
+//! ever made over them: threads change them under the shared lock and without any.
+
+use std::cell::UnsafeCell;
+use std::ops::{Deref, Range};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use adamant_medium::fork::ForkGuard;
+use adamant_medium::huge::HugePage;
+use adamant_medium::region::Region;
+use adamant_medium::storage::File;
+use zerocopy::FromBytes;
+
+use crate::error::{Error, Result};
+use crate::image::before_images::Before;
+use crate::image::block_location::{InRun, Place};
+use crate::image::class::{Class, ClassTable};
+use crate::image::page_state::{Memory, Pages};
+use crate::image::pool_file::verify_pages;
+use crate::latch::image_latch::{Alone, Gate};
+use crate::latch::reader_slots::Reading;
+use crate::latch::thread::thread_number;
+use crate::layout::{
+    DESCRIPTOR_BYTES, Descriptor, FIRST_PAGE, FLAG_OPEN, HEAP_BYTES_MAX, KIND_EXTENT, KIND_RUN,
+    KIND_RUN_CONTINUED, PAGE_BYTES, ROOT_COUNT, ROOT_OFFSET, ROOT_PAGES_END, ROOT_WORDS,
+    TABLE_BASE, ZONE_BYTES, ZONE_PAGES, ZONE_TABLE_PAGES, descriptor_offset, file_offset,
+};
+
+/// Memory is made usable in steps of a huge page, so that a first touch can fill a whole one:
+/// 2 MiB in one fault instead of 512 (2-4 us each).
+const STEP_BYTES: u64 = 2 << 20;
+/// Addresses that a heap takes unless it is told how many: so many, or so many times what it has. A
+/// process has 128 TiB, and may have a thousand stores.
+const ADDRESS_BYTES: u64 = if cfg!(test) { ZONE_BYTES } else { 64 << 30 };
+const ADDRESS_FACTOR: u64 = if cfg!(test) { 1 } else { 16 };
+/// Kind and flags of the first page of a run that is not open, as they lie in its descriptor.
+const RUN: u16 = KIND_RUN as u16;
+/// The same of its later pages.
+const RUN_CONTINUED: u16 = KIND_RUN_CONTINUED as u16;
+
+/// The memory of a heap.
+#[derive(Debug)]
+pub(crate) struct Image {
+    data: Region,
+    tables: Region,
+    /// Whether more addresses are taken when these are used up.
+    is_extended: bool,
+    pages: AtomicU64,
+    gate: Gate,
+    before: Guarded,
+    states: Arc<Pages>,
+    /// Whether memory that was stored to is given back.
+    is_bounded: bool,
+    /// What the image was mapped from.
+    file: Arc<dyn File>,
+}
+
+/// What was there before the transaction that runs, behind the gate.
+#[derive(Debug, Default)]
+struct Guarded(UnsafeCell<Before>);
+
+// SAFETY: it is reached through `Shared` and `Exclusive` alone: changed by who has the image
+// exclusively and has let no reader in, read by that one and by readers that were let in.
+unsafe impl Sync for Guarded {}
+
+const _: () = {
+    const fn is_send_and_sync<T: Send + Sync>() {}
+    is_send_and_sync::<Before>();
+};
+
+/// The image, which nobody has exclusively, or whoever has it lets readers in.
+#[derive(Debug)]
+pub(crate) struct Shared<'h> {
+    image: &'h Image,
+    gate: Reading<'h>,
+}
+
+impl Shared<'_> {
+    /// What was there before, if a transaction is in the midst of changing things.
+    #[inline]
+    pub(crate) fn before(&self) -> Option<&Before> {
+        if !self.gate.is_early() {
+            return None;
+        }
+        // SAFETY: readers were let in by who has the image exclusively, and who changes nothing of it
+        // until this one has left the gate; which it does after the borrow has ended.
+        let before = unsafe { &*self.image.before.0.get() };
+        // Else it is done with changing what readers see.
+        before.is_whole().then_some(before)
+    }
+
+    /// Whether somebody waits for this one to leave, as far as is known by now.
+    #[inline]
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.gate.is_waited_for()
+    }
+}
+
+impl Deref for Shared<'_> {
+    type Target = Image;
+
+    #[inline]
+    fn deref(&self) -> &Image {
+        self.image
+    }
+}
+
+/// The image, which nobody else has, not even to read.
+#[derive(Debug)]
+pub(crate) struct Exclusive<'h> {
+    image: &'h Image,
+    gate: Alone<'h>,
+}
+
+impl Deref for Exclusive<'_> {
+    type Target = Image;
+
+    #[inline]
+    fn deref(&self) -> &Image {
+        self.image
+    }
+}
+
+impl Exclusive<'_> {
+    /// Whether readers wait.
+    #[inline]
+    pub(crate) fn are_readers_waiting(&self) -> bool {
+        self.gate.are_readers_waiting()
+    }
+
+    /// Lets readers in, until `shut_out` or the next change. What was there before must be whole.
+    pub(crate) fn let_in(&mut self) {
+        debug_assert!(self.before().is_whole(), "readers see what was there before");
+        self.gate.let_in();
+    }
+
+    /// Lets readers in, until `shut_out`: they see all that was changed, and nothing of what they see is
+    /// changed any more.
+    pub(crate) fn let_in_afterwards(&mut self) {
+        debug_assert!(!self.before().is_whole(), "readers see what is there");
+        self.gate.let_in();
+    }
+
+    /// Lets all in that wait, and waits until they have left. To be called when nothing is half done.
+    pub(crate) fn pause(&mut self) {
+        self.gate.pause();
+    }
+
+    /// Waits until the readers that were let in have left.
+    #[inline]
+    pub(crate) fn shut_out(&mut self) {
+        self.gate.shut_out();
+    }
+
+    /// What was there before the transaction that runs.
+    #[inline]
+    pub(crate) fn before(&self) -> &Before {
+        // SAFETY: nobody changes it but who has `self` exclusively.
+        unsafe { &*self.image.before.0.get() }
+    }
+
+    /// The same, for changing; shuts readers out.
+    #[inline]
+    pub(crate) fn before_mut(&mut self) -> &mut Before {
+        self.gate.shut_out();
+        // SAFETY: nobody is inside the gate, and `self` is borrowed exclusively.
+        unsafe { &mut *self.image.before.0.get() }
+    }
+
+    /// `len` bytes at a heap offset, for writing: of the roots, or of a block that no other thread
+    /// has reserved.
+    #[inline]
+    pub(crate) fn bytes_mut(&mut self, offset: u64, len: u64) -> Result<&mut [u8]> {
+        self.gate.shut_out();
+        let pointer = self.image.pointer(offset, len)?;
+        self.image.touch(offset, len)?;
+        // SAFETY: the range is committed, initialised memory. Of blocks and roots nobody else
+        // reads or writes a byte while the gate is held exclusively and readers are shut out, which
+        // needs `self`, that the returned borrow keeps; and reservations of others, which are not
+        // under the gate, are other blocks.
+        Ok(unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), len as usize) })
+    }
+
+    /// Copies a block to what was there before, if it has no copy; whether it did.
+    pub(crate) fn keep_before(&mut self, block: u64, bytes: u64) -> bool {
+        self.gate.shut_out();
+        let found = self.image.bytes(block, bytes);
+        // SAFETY: nobody is inside the gate, and `self` is borrowed exclusively.
+        let before = unsafe { &mut *self.image.before.0.get() };
+        let Ok(bytes) = found else {
+            before.give_up();
+            return false;
+        };
+        before.keep(block, bytes)
+    }
+
+    /// Gives the memory up but for some heap ranges, in order, which are its own from now on and no
+    /// file's: they stay until the image is dropped. For everybody else it has no pages any more.
+    ///
+    /// # Errors
+    /// `Error::Medium` when there is no memory for them; then nothing was given up.
+    ///
+    /// # Safety
+    /// Nobody has a reference to anything else of it, and those to these ranges are shared ones.
+    pub(crate) unsafe fn give_up(&mut self, kept: &[(u64, u64)]) -> Result<()> {
+        self.gate.shut_out();
+        let image = self.image;
+        let mut pages: Vec<(u64, u64)> = Vec::with_capacity(kept.len());
+        for &(start, end) in kept {
+            let start = start - start % PAGE_BYTES;
+            let end = end.next_multiple_of(PAGE_BYTES);
+            match pages.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => pages.push((start, end)),
+            }
+        }
+        for &(start, end) in &pages {
+            // SAFETY: blocks that are there; nobody stores to what others have shared references
+            // to.
+            unsafe { image.data.keep(start, end - start)? };
+        }
+        // Whoever comes later finds that nothing lies below the end.
+        image.pages.store(0, Ordering::Release);
+        // SAFETY: our caller promises it, and nobody gets a reference that looks at the end first.
+        unsafe { image.data.give_up(&pages) };
+        // SAFETY: as above; of the tables nobody has one.
+        unsafe { image.tables.give_up(&[]) };
+        Ok(())
+    }
+
+    /// Takes data pages from `pages` on away, whose descriptors are zero. What is under them may be cut
+    /// off the file then: before, it would be a signal at the next touch, for a private image of the
+    /// file, too, written to or not.
+    pub(crate) fn cut(&mut self, pages: u64) -> Result<()> {
+        self.gate.shut_out();
+        let image = self.image;
+        let before = image.pages();
+        if pages >= before {
+            return Ok(());
+        }
+        image.states.cut(pages, before);
+        image.pages.store(pages, Ordering::Release);
+        // The table of the zone that becomes the last one stays: it lies before what is cut off.
+        let table = |zones: u64| zones * ZONE_TABLE_PAGES * PAGE_BYTES;
+        let tables = table(pages.div_ceil(ZONE_PAGES))..table(before.div_ceil(ZONE_PAGES));
+        let data = pages * PAGE_BYTES..before * PAGE_BYTES;
+        for (region, range) in [(&image.data, data), (&image.tables, tables)] {
+            // Memory is made usable in steps, so more than what is used may be.
+            let end = range.end.next_multiple_of(STEP_BYTES).min(region.bytes());
+            // SAFETY: nobody has the image in any way, and reservations, whose owners do not ask,
+            // lie below. Nobody was told of what lies beyond the pages there were.
+            unsafe { region.release(range.start, end.saturating_sub(range.start))? };
+        }
+        Ok(())
+    }
+
+    /// Makes data pages of one zone the file's again. They lie below the end, and `is_mapped` says
+    /// whether the file is behind them, whatever was stored to them since.
+    ///
+    /// # Safety
+    /// Nobody stores to them, and bytes that anybody has a reference to are the same in the file.
+    pub(crate) unsafe fn drop_pages(
+        &mut self,
+        pool: &Arc<dyn File>,
+        (start, end): (u64, u64),
+        is_mapped: bool,
+    ) -> Result<()> {
+        self.gate.shut_out();
+        debug_assert!(start < end && end <= self.pages(), "they exist");
+        debug_assert_eq!(
+            start / ZONE_PAGES,
+            (end - 1) / ZONE_PAGES,
+            "they are one range of the file"
+        );
+        let (at, len) = (start * PAGE_BYTES, (end - start) * PAGE_BYTES);
+        let region = &self.image.data;
+        // SAFETY: our caller promises it.
+        unsafe { pool.drop_private(region, at, file_offset(at), len, is_mapped)? };
+        Ok(())
+    }
+
+    /// Puts a huge page in the place of the data pages from a page on.
+    ///
+    /// # Safety
+    /// As [`Exclusive::drop_pages`], with the huge page for the file.
+    pub(crate) unsafe fn put_huge(&mut self, huge: &mut HugePage, start: u64) -> Result<()> {
+        self.gate.shut_out();
+        // SAFETY: our caller promises it.
+        Ok(unsafe { huge.put(&self.image.data, start * PAGE_BYTES) }?)
+    }
+}
+
+impl Image {
+    /// Reserves address space for a heap of up to `bytes_max` bytes (`u64::MAX`: in proportion to
+    /// what there is), or as much as is granted, and at least `pages` pages; then maps the first
+    /// `pages` pages of the pool file. Where `is_bounded`, notes what is stored to, if the medium
+    /// can give such memory back.
+    pub(crate) fn map(
+        pool: &Arc<dyn File>,
+        pages: u64,
+        bytes_max: u64,
+        is_bounded: bool,
+    ) -> Result<Self> {
+        let bytes_min = (pages * PAGE_BYTES).max(ZONE_BYTES);
+        let is_extended = bytes_max == u64::MAX;
+        let bytes_max = match bytes_max {
+            u64::MAX => bytes_min.saturating_mul(ADDRESS_FACTOR).max(ADDRESS_BYTES),
+            bytes_max => bytes_max,
+        };
+        let bytes_max = bytes_max.min(HEAP_BYTES_MAX).max(bytes_min);
+        let reserve = if is_extended { Region::reserve_growing } else { Region::reserve };
+        let data = reserve(bytes_max, bytes_min)?;
+        let table_bytes = data.bytes() / PAGE_BYTES * DESCRIPTOR_BYTES;
+        let tables = reserve(table_bytes, table_bytes)?;
+        let is_bounded = is_bounded && pool.drops_private();
+        // Where memory is bounded, no more is copied than has to be.
+        let copied = if is_bounded { 0 } else { pages };
+        let states = Arc::new(Pages::new(data.bytes() / PAGE_BYTES, copied));
+        let (pages, gate, before) = (AtomicU64::new(pages), Gate::default(), Guarded::default());
+        let file = Arc::clone(pool);
+        let image =
+            Self { data, tables, is_extended, pages, gate, before, states, is_bounded, file };
+        // SAFETY: the regions were reserved above, no reference into them exists yet.
+        unsafe { image.map_pages(pool, image.pages())? };
+        Ok(image)
+    }
+
+    /// Maps the first pages of the pool file and their descriptors, zone by zone.
+    ///
+    /// # Safety
+    /// No reference into these pages or their descriptors exists.
+    unsafe fn map_pages(&self, pool: &Arc<dyn File>, pages: u64) -> Result<()> {
+        for first in (0..pages).step_by(ZONE_PAGES as usize) {
+            let count = ZONE_PAGES.min(pages - first);
+            let table = first * DESCRIPTOR_BYTES;
+            let table_bytes = (count * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
+            let parts = [
+                (&self.tables, table, table_bytes, TABLE_BASE + table),
+                (&self.data, first * PAGE_BYTES, count * PAGE_BYTES, first * PAGE_BYTES),
+            ];
+            for (region, at, len, offset) in parts {
+                // SAFETY: our caller promises it.
+                unsafe { pool.map_private(region, at, file_offset(offset), len)? };
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether this is a fork's child of the process that has the image.
+    #[inline]
+    pub(crate) fn fork(&self) -> ForkGuard {
+        self.data.fork()
+    }
+
+    /// Whether it was [given up](Exclusive::give_up). To be asked with the image held.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.pages() == 0
+    }
+
+    /// Data pages that exist; none when it was given up.
+    pub(crate) fn pages(&self) -> u64 {
+        self.pages.load(Ordering::Acquire)
+    }
+
+    /// Waits until nobody has the image exclusively, for a bounded look.
+    #[inline]
+    pub(crate) fn read(&self) -> Shared<'_> {
+        Shared { image: self, gate: self.gate.read(thread_number()) }
+    }
+
+    /// The same, for as long as the caller wants: see [`Gate::read_long`].
+    #[inline]
+    pub(crate) fn read_long(&self) -> Shared<'_> {
+        Shared { image: self, gate: self.gate.read_long(thread_number()) }
+    }
+
+    /// Waits until nobody has the image in any way.
+    #[inline]
+    pub(crate) fn write(&self) -> Exclusive<'_> {
+        Exclusive { image: self, gate: self.gate.write() }
+    }
+
+    /// The image exclusively, if nobody has it in any way. Never waits.
+    pub(crate) fn try_write(&self) -> Option<Exclusive<'_>> {
+        Some(Exclusive { image: self, gate: self.gate.try_write()? })
+    }
+
+    /// Data pages that the reserved address range can hold by now.
+    pub(crate) fn pages_max(&self) -> u64 {
+        (self.data.bytes() / PAGE_BYTES).min(self.tables.bytes() / DESCRIPTOR_BYTES)
+    }
+
+    /// Sees to it that there are addresses for so many data pages: twice as many as before, unless
+    /// they are bounded, or others have those behind. Nothing moves.
+    ///
+    /// # Errors
+    /// `Error::AddressesExhausted`.
+    pub(crate) fn need_addresses(&self, pages: u64) -> Result<()> {
+        if pages <= self.pages_max() {
+            return Ok(());
+        }
+        if self.is_extended && pages <= HEAP_BYTES_MAX / PAGE_BYTES {
+            let twice = (2 * self.pages_max()).min(HEAP_BYTES_MAX / PAGE_BYTES).max(pages);
+            let extend = |pages: u64| {
+                self.data.extend(pages * PAGE_BYTES)?;
+                self.tables.extend(pages * DESCRIPTOR_BYTES)
+            };
+            // What is left of a longer one that failed is of use to the shorter one.
+            let is_longer = extend(twice).is_ok() || extend(pages).is_ok();
+            if is_longer && pages <= self.pages_max() {
+                return Ok(());
+            }
+        }
+        let (bytes, bytes_max) = (pages * PAGE_BYTES, self.pages_max() * PAGE_BYTES);
+        Err(Error::AddressesExhausted { bytes, bytes_max })
+    }
+
+    /// Makes data pages up to `pages` exist, zeroed. The file must already back them. To be called
+    /// by one thread at a time.
+    pub(crate) fn grow(&self, pages: u64) -> Result<()> {
+        self.need_addresses(pages)?;
+        let before = self.pages();
+        self.states.note_anonymous(before, pages);
+        Self::commit(&self.data, before * PAGE_BYTES, pages * PAGE_BYTES)?;
+        let table = |pages: u64| (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
+        Self::commit(&self.tables, table(before), table(pages))?;
+        self.pages.store(pages, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether pages are worth touching ahead: not where memory is bounded, and counts
+    /// when it is stored to.
+    pub(crate) fn can_touch(&self) -> bool {
+        !self.is_bounded
+    }
+
+    /// Has the system put memory behind some pages now rather than when they are first stored to. No byte
+    /// changes.
+    pub(crate) fn populate(&self, offset: u64, len: u64) {
+        if let Some((region, start)) = self.resolve(offset, len) {
+            region.populate(start as u64, len);
+        }
+    }
+
+    fn commit(region: &Region, start: u64, end: u64) -> Result<()> {
+        let end = end.next_multiple_of(STEP_BYTES).min(region.bytes());
+        if start < end {
+            region.commit(start, end - start)?;
+        }
+        Ok(())
+    }
+
+    /// The region and the offset in it of `len` bytes at a heap offset, if they exist.
+    #[inline]
+    fn resolve(&self, offset: u64, len: u64) -> Option<(&Region, usize)> {
+        let (region, start, end) = if offset < TABLE_BASE {
+            (&self.data, offset, self.pages() * PAGE_BYTES)
+        } else {
+            // Whole pages, as they are verified; descriptors of pages beyond the heap are zero.
+            let end = (self.pages() * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES);
+            (&self.tables, offset - TABLE_BASE, end)
+        };
+        let exists = start.checked_add(len).is_some_and(|stop| stop <= end);
+        exists.then_some((region, start as usize))
+    }
+
+    /// The address of `len` bytes at a heap offset, all of them in committed memory.
+    #[inline]
+    pub(crate) fn pointer(&self, offset: u64, len: u64) -> Result<NonNull<u8>> {
+        let Some((region, start)) = self.resolve(offset, len) else {
+            return Err(Error::InvalidPointer { offset, what: "lies beyond the heap" });
+        };
+        // SAFETY: `resolve` found the range below `pages`, so it lies within the reservation.
+        Ok(unsafe { region.base().add(start) })
+    }
+
+    /// `len` bytes at a heap offset: of the roots, or of a block.
+    #[inline]
+    pub(crate) fn bytes(&self, offset: u64, len: u64) -> Result<&[u8]> {
+        let pointer = self.pointer(offset, len)?;
+        // SAFETY: the range is committed memory, initialised (file bytes or zero). Blocks and
+        // roots are written only by who has the image exclusively, which a caller that reads
+        // under the gate excludes, or that is itself that one; reserved blocks of others are
+        // refused to readers (`Blocks::locate`), and words of the allocator are not asked for.
+        Ok(unsafe { std::slice::from_raw_parts(pointer.as_ptr(), len as usize) })
+    }
+
+    /// The word at a heap offset, a multiple of 8: for words of the allocator.
+    #[inline]
+    fn word(&self, offset: u64) -> Result<&AtomicU64> {
+        debug_assert!(offset.is_multiple_of(8), "words are aligned");
+        let pointer = self.pointer(offset, 8)?;
+        // SAFETY: committed memory, aligned since regions are and the offset is, which lives as
+        // long as `self`. Words of the allocator are accessed in no other way than this while
+        // they are that, and before (as part of free pages) by nobody.
+        Ok(unsafe { AtomicU64::from_ptr(pointer.as_ptr().cast()) })
+    }
+
+    /// The word of the allocator at a heap offset.
+    #[inline]
+    pub(crate) fn load_word(&self, offset: u64) -> Result<u64> {
+        Ok(u64::from_le(self.word(offset)?.load(Ordering::Acquire)))
+    }
+
+    /// How many of some data pages this process has looked at.
+    pub(crate) fn touched_pages(&self, start: u64, pages: u64) -> u64 {
+        self.data.touched_pages(start * PAGE_BYTES, pages * PAGE_BYTES)
+    }
+
+    /// The states of its pages.
+    #[inline]
+    pub(crate) fn states(&self) -> &Arc<Pages> {
+        &self.states
+    }
+
+    /// The same, where memory is bounded.
+    #[inline]
+    pub(crate) fn bounded(&self) -> Option<&Pages> {
+        self.is_bounded.then_some(&*self.states)
+    }
+
+    /// Touches the pages of `len` bytes at a heap offset, which are about to be stored to, or whose
+    /// bytes are about to get a record: afterwards neither can fail.
+    ///
+    /// # Errors
+    /// `Error::Damaged` naming a page that is not what was written; those of the medium.
+    #[inline]
+    pub(crate) fn touch(&self, offset: u64, len: u64) -> Result<()> {
+        self.states.touch(offset, len, self)
+    }
+
+    /// Verifies those pages of `len` bytes at a heap offset that are not verified. No block of them
+    /// may be written meanwhile, but of pages that are.
+    ///
+    /// # Errors
+    /// `Error::Damaged` naming the page; those of the medium.
+    #[inline]
+    pub(crate) fn verify(&self, offset: u64, len: u64) -> Result<()> {
+        self.states.verify(offset, len, self)
+    }
+
+    /// Verifies the descriptor of the block at `offset`, before it is believed.
+    #[inline]
+    pub(crate) fn verify_descriptor(&self, offset: u64) -> Result<()> {
+        let page = offset / PAGE_BYTES;
+        if page >= self.pages() {
+            return Ok(());
+        }
+        self.verify(descriptor_offset(page), 1)
+    }
+
+    /// Sets the word of the allocator at a heap offset.
+    pub(crate) fn store_word(&self, offset: u64, value: u64) -> Result<()> {
+        self.touch(offset, 8)?;
+        self.word(offset)?.store(value.to_le(), Ordering::Release);
+        Ok(())
+    }
+
+    /// Copies the page at a heap offset out, whatever is on it: words of the allocator among them.
+    /// No block of the page may be written meanwhile.
+    pub(crate) fn copy_page(&self, offset: u64) -> Result<[u8; PAGE_BYTES as usize]> {
+        let mut copy = [0; PAGE_BYTES as usize];
+        for (at, bytes) in (offset..).step_by(8).zip(copy.chunks_exact_mut(8)) {
+            bytes.copy_from_slice(&self.load_word(at)?.to_le_bytes());
+        }
+        Ok(copy)
+    }
+
+    /// Asks the processor to load the cache line at a heap offset, wherever that is: a look-up in a tree
+    /// asks for some 25 lines, and only a damaged pointer leads out of the heap.
+    #[inline]
+    pub(crate) fn prefetch(&self, offset: u64) {
+        self.data.prefetch(offset);
+    }
+
+    /// The descriptor of a data page.
+    #[inline]
+    pub(crate) fn descriptor(&self, page: u64) -> Result<Descriptor> {
+        let word = self.load_word(descriptor_offset(page))?;
+        Descriptor::read_from_bytes(&word.to_le_bytes()).map_err(|_| Error::InvalidPointer {
+            offset: page * PAGE_BYTES,
+            what: "has no descriptor",
+        })
+    }
+
+    /// All bytes of the block of a run that starts at `offset`: what [`Image::locate`] would find,
+    /// for the blocks that nearly all dereferences go to. `None` says nothing but "ask `locate`".
+    #[inline]
+    pub(crate) fn run_block(&self, classes: &ClassTable, offset: u64) -> Option<&[u8]> {
+        let (_, _, shape) = self.run_of(classes, offset)?;
+        // SAFETY: a block that `run_of` knows lies within its run (`ClassTable::load` checked that
+        // for the class), and the run lies below `pages`.
+        let pointer = unsafe { self.data.base().as_ptr().add(offset as usize) };
+        // SAFETY: committed, initialised memory. Blocks of runs that are not open are written only
+        // by who has the image exclusively, which callers exclude, or are.
+        Some(unsafe { std::slice::from_raw_parts(pointer, shape.block_bytes as usize) })
+    }
+
+    /// Where such a block lies.
+    #[inline]
+    pub(crate) fn in_run(&self, classes: &ClassTable, offset: u64) -> Option<InRun> {
+        let (run, class, shape) = self.run_of(classes, offset)?;
+        let index = shape.index_at(offset - run * PAGE_BYTES)?;
+        Some(InRun { run, class: class as u8, index, bytes: shape.block_bytes })
+    }
+
+    /// The run in which a block starts at `offset`, unless it is an open one: its first page and
+    /// its class.
+    #[inline]
+    fn run_of<'c>(&self, classes: &'c ClassTable, offset: u64) -> Option<(u64, u16, &'c Class)> {
+        let page = offset / PAGE_BYTES;
+        let pages = self.pages();
+        if page >= pages {
+            return None;
+        }
+        // SAFETY: the tables hold 8 bytes for each of `pages` pages, and `page` is one of them.
+        let word = unsafe { self.tables.base().cast::<AtomicU64>().add(page as usize) };
+        // SAFETY: committed, initialised, aligned memory, which others access by atomics only.
+        let word = u64::from_le(unsafe { word.as_ref() }.load(Ordering::Acquire));
+        // Kind and flags at once: blocks of open runs are for `locate`.
+        let back = match word as u16 {
+            RUN => 0,
+            RUN_CONTINUED => word >> 32,
+            _ => return None,
+        };
+        let class = (word >> 16) as u16;
+        let shape = classes.get(class)?;
+        // A distance beyond the start wraps around, and then lies beyond the end.
+        let run = page.wrapping_sub(back);
+        if run >= pages || run < FIRST_PAGE || run + shape.run_pages > pages {
+            return None;
+        }
+        shape.index_at(offset - run * PAGE_BYTES)?;
+        Some((run, class, shape))
+    }
+
+    /// Where the block that starts at `offset` lies: its capacity in bytes and its place.
+    /// O(1): one load from the descriptor table, no division.
+    pub(crate) fn locate(&self, classes: &ClassTable, offset: u64) -> Result<Place> {
+        let invalid = |what| Error::InvalidPointer { offset, what };
+        let page = offset / PAGE_BYTES;
+        let pages = self.pages();
+        if page >= pages {
+            return Err(invalid("lies beyond the heap"));
+        }
+        if page < FIRST_PAGE {
+            return Err(invalid("is on a page of the system"));
+        }
+        let descriptor = self.descriptor(page)?;
+        let argument = u64::from(descriptor.argument.get());
+        match descriptor.kind {
+            KIND_RUN | KIND_RUN_CONTINUED => {
+                let back = if descriptor.kind == KIND_RUN { 0 } else { argument };
+                let class = descriptor.class.get();
+                let Some(shape) = classes.get(class) else {
+                    return Err(invalid("is in a run of an unknown class"));
+                };
+                let run = page
+                    .checked_sub(back)
+                    .filter(|run| *run >= FIRST_PAGE && run + shape.run_pages <= pages);
+                let Some(run) = run else {
+                    return Err(invalid("is in a run that is cut off"));
+                };
+                let Some(index) = shape.index_at(offset - run * PAGE_BYTES) else {
+                    return Err(invalid("is not the start of a block"));
+                };
+                let is_open = descriptor.flags & FLAG_OPEN != 0;
+                let bytes = shape.block_bytes;
+                Ok(Place::Run { run, class: class as u8, index, bytes, is_open })
+            }
+            KIND_EXTENT if argument == 0 || page + argument > pages => {
+                Err(invalid("is in an extent that is cut off"))
+            }
+            KIND_EXTENT if offset.is_multiple_of(PAGE_BYTES) => {
+                Ok(Place::Extent { page, pages: argument })
+            }
+            KIND_EXTENT => Err(invalid("is not the start of an extent")),
+            _ => Err(invalid("is not in use")),
+        }
+    }
+
+    /// A word of the bitmap of the run at a page: one set bit for every allocated block.
+    #[inline]
+    pub(crate) fn bitmap_word(&self, run: u64, shape: &Class, index: usize) -> Result<u64> {
+        let (word, shift) = shape.bitmap_word(run, index);
+        Ok(self.load_word(word)? >> shift)
+    }
+
+    /// Whether the medium says that a block is allocated.
+    pub(crate) fn is_allocated(&self, classes: &ClassTable, place: Place) -> Result<bool> {
+        match place {
+            Place::Extent { .. } => Ok(true),
+            Place::Run { run, class, index, bytes, .. } => {
+                self.is_allocated_in(classes, InRun { run, class, index, bytes })
+            }
+        }
+    }
+
+    /// The same of a block of a run.
+    #[inline]
+    pub(crate) fn is_allocated_in(&self, classes: &ClassTable, block: InRun) -> Result<bool> {
+        let InRun { run, class, index, .. } = block;
+        // What a damaged descriptor calls a later page of a run may follow none: its bitmap would be
+        // somebody's bytes.
+        let first = self.descriptor(run)?;
+        let class = u16::from(class);
+        let Some(shape) = classes.get(class).filter(|_| first.is_run_of(class)) else {
+            return Ok(false);
+        };
+        Ok(self.bitmap_word(run, shape, (index / 64) as usize)? >> (index % 64) & 1 != 0)
+    }
+
+    /// The word of root `index`; 0 when there is no such root.
+    pub(crate) fn root(&self, index: usize) -> u64 {
+        let Ok(offset) = root_offset(index) else { return 0 };
+        let bytes = self.bytes(offset, 8).ok().and_then(|bytes| bytes.first_chunk::<8>());
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    /// One past the last data page that was ever allocated.
+    pub(crate) fn pages_end(&self) -> Result<u64> {
+        self.load_word(ROOT_PAGES_END)
+    }
+
+    /// Changes bits of the word of the allocator at a heap offset.
+    pub(crate) fn change_bits(&self, offset: u64, set: u64, clear: u64) -> Result<()> {
+        self.touch(offset, 8)?;
+        let word = self.word(offset)?;
+        if set != 0 {
+            word.fetch_or(set.to_le(), Ordering::Release);
+        }
+        if clear != 0 {
+            word.fetch_and(!clear.to_le(), Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+impl Memory for Image {
+    /// As the file has them: to look at them in memory would map them, and to store to a page that is
+    /// mapped costs an interrupt to each processor that runs a thread of this process (25 us on a
+    /// virtual machine), where two calls cost 1 us, and 6 us for 16 pages.
+    fn judge(&self, pages: Range<u64>, whole: &mut dyn FnMut(u64)) -> Result<()> {
+        verify_pages(&*self.file, pages, whole)
+    }
+
+    fn copy(&self, offset: u64, len: u64) {
+        // SAFETY: pages that were mapped when the image was made and that nobody has stored to, nor
+        // does before this is done: `Pages` sees to it.
+        unsafe { self.file.copy_private(&self.data, offset, len) };
+    }
+}
+
+/// Heap offset of the word of root `index`.
+///
+/// # Errors
+/// `Error::Misuse` when there is no such root.
+pub(crate) fn root_offset(index: usize) -> Result<u64> {
+    if index >= ROOT_COUNT {
+        return Err(Error::Misuse { what: "a heap has 16 roots, numbered from 0" });
+    }
+    Ok(ROOT_OFFSET + ROOT_WORDS + 8 * index as u64)
+}

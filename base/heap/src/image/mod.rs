@@ -1,0 +1,9 @@
+//! The image of the pool in memory: the pool file, the states of pages, and where blocks lie in them.
+//! Used by the log, the allocator and transactions.
+
+pub(crate) mod class;
+pub(crate) mod pool_file;
+pub(crate) mod page_state;
+pub(crate) mod before_images;
+pub(crate) mod block_location;
+pub(crate) mod mapping;

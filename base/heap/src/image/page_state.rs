@@ -1,0 +1,377 @@
+//! Page states: one atomic word for each page of the image, and counts for each 2 MiB.
+//!
+//! Purpose: all that a store asks of its page is in one word: whether the page was verified (R7),
+//! whether a record names something of it that the file does not have (*dirty*), whether this
+//! process has memory of its own for it, and the *epoch* of the last store (R6). An epoch ends while
+//! nobody changes anything that a record says (`evictor.rs`), so all records about its stores have
+//! sequence numbers up to the last one then; once a successful sync of the pool covers that one,
+//! the file's page is what the image has, and the image's can be dropped.
+//! Invariants: a page is touched before the first store to it, and its epoch only rises until the
+//! page is dropped. What reservations may store to at any time, without a lock, is *held*, by
+//! pieces of 2 MiB: a piece is held before its first byte is handed out, and not dropped while it is.
+//! A page may get a record, and become dirty, long after that: by a reservation that is published. So the
+//! copy of a checkpoint raises its epoch to the one that this checkpoint has ended.
+//! Descriptors are never dropped: memory has flags in them that the file does not have.
+//! Thread safety: any thread. Holding a piece and dropping from it exclude each other: each sets its
+//! flag, then checks the other's (`SeqCst`). Flags and epoch of a word are changed by compare and
+//! exchange, so that none is lost. Copying a group holds a lock, for at most some 50 us.
+//!
+//! Copied groups: the first store to a page of a private image makes the system copy it. Where it
+//! was read before, its entry in the tables of the processor is changed for all processors that run
+//! a thread of this process, by an interrupt to each: 25 us on a virtual machine, for a copy of
+//! 0.5 us. Many entries at once take one interrupt, so the second page of a group that is stored to
+//! has the rest of the group copied with it. See docs/decisions/0082-copied-groups.md.
+
+mod piece;
+mod dirty;
+mod pieces;
+
+use std::ops::{Range, RangeInclusive};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use adamant_wire::mutants::is_planted;
+use parking_lot::Mutex;
+
+use crate::collections::zones::Zones;
+use crate::error::Result;
+use crate::layout::{PAGE_BYTES, TABLE_BASE, ZONE_PAGES, ZONE_TABLE_PAGES};
+
+pub(crate) use piece::PIECE_PAGES;
+use piece::Piece;
+
+/// Words of a zone: its data pages, then the pages of its descriptors.
+const ZONE_WORDS: u64 = ZONE_PAGES + ZONE_TABLE_PAGES;
+/// Pieces of a zone; the last one is its descriptors.
+const ZONE_PIECES: u64 = ZONE_WORDS.div_ceil(PIECE_PAGES);
+/// The first page of descriptors; pages count from 0 by heap offset.
+const TABLE_PAGE: u64 = TABLE_BASE / PAGE_BYTES;
+
+/// The page is what the file's checksum says, or this process stored to it.
+const VERIFIED: u32 = 1;
+/// A record names bytes of the page that the file may not have yet.
+const DIRTY: u32 = 2;
+/// This process has memory of its own for the page.
+const OWN: u32 = 4;
+/// Bit 3 is spare. Above it: the epoch of the last store; 0: none.
+const EPOCH_SHIFT: u32 = 4;
+/// The last epoch, which never ends.
+const EPOCH_MAX: u32 = u32::MAX >> EPOCH_SHIFT;
+
+/// Pages of a group: as many as the system maps around one that is read.
+const GROUP_PAGES: u64 = 16;
+/// Bytes that are copied beyond the pages that are stored to, at most.
+const COPIED_BYTES_MAX: u64 = 256 << 20;
+
+/// The memory that pages are in, and the file that they are from.
+pub(crate) trait Memory {
+    /// Compares pages of one group, to which nobody has stored, with their checksums in the file: by
+    /// number. Tells `whole` of those that fit.
+    ///
+    /// # Errors
+    /// `Error::Damaged` for one of the others; those of the medium.
+    fn judge(&self, pages: Range<u64>, whole: &mut dyn FnMut(u64)) -> Result<()>;
+
+    /// Makes `len` bytes of whole pages at a heap offset, to which nobody has stored, memory of this process.
+    fn copy(&self, offset: u64, len: u64);
+}
+
+/// The pages of a zone, made when the first of them is asked for.
+#[derive(Debug)]
+struct Zone {
+    words: Box<[AtomicU32]>,
+    pieces: Box<[Piece]>,
+}
+
+impl Default for Zone {
+    fn default() -> Self {
+        Self {
+            words: (0..ZONE_WORDS).map(|_| AtomicU32::new(0)).collect(),
+            pieces: (0..ZONE_PIECES).map(|_| Piece::default()).collect(),
+        }
+    }
+}
+
+/// The states of the pages of a heap.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    zones: Zones<Zone>,
+    /// The epoch of now.
+    epoch: AtomicU32,
+    /// The highest one that a checkpoint covers.
+    covered: AtomicU32,
+    /// The piece that is being dropped from, plus one; 0: none.
+    dropping: AtomicU64,
+    /// Bytes of memory that differ from the file's, at most.
+    own_bytes: AtomicI64,
+    /// The page behind the last whole group that is copied as one.
+    copied_end: AtomicU64,
+    /// Bytes that were copied in groups; locked while some are.
+    copied_bytes: Mutex<u64>,
+    verifying: Mutex<()>,
+    /// A mistake, planted to see that tests notice it: pieces that are held are dropped, too.
+    #[cfg(test)]
+    pub(crate) skips_held: std::sync::atomic::AtomicBool,
+    /// The same: what no checkpoint covers is dropped.
+    #[cfg(test)]
+    pub(crate) drops_dirty: std::sync::atomic::AtomicBool,
+}
+
+/// Zone of a page, and its word in there.
+#[inline]
+fn place(page: u64) -> (usize, usize) {
+    let (zone, index) = match page.checked_sub(TABLE_PAGE) {
+        Some(table) => (table / ZONE_TABLE_PAGES, ZONE_PAGES + table % ZONE_TABLE_PAGES),
+        None => (page / ZONE_PAGES, page % ZONE_PAGES),
+    };
+    (zone as usize, index as usize)
+}
+
+/// The pages of `len` bytes at a heap offset, at least one.
+#[inline]
+fn pages_of(offset: u64, len: u64) -> RangeInclusive<u64> {
+    offset / PAGE_BYTES..=(offset + len.max(1) - 1) / PAGE_BYTES
+}
+
+impl Pages {
+    /// Of a heap with addresses for `pages_max` pages, nothing of which was stored to. The first
+    /// `copied` of them are the file's and are copied in groups.
+    pub(crate) fn new(pages_max: u64, copied: u64) -> Self {
+        Self {
+            zones: Zones::new(pages_max.div_ceil(ZONE_PAGES)),
+            epoch: AtomicU32::new(1),
+            covered: AtomicU32::new(0),
+            dropping: AtomicU64::new(0),
+            own_bytes: AtomicI64::new(0),
+            copied_end: AtomicU64::new(copied - copied % GROUP_PAGES),
+            copied_bytes: Mutex::new(0),
+            verifying: Mutex::new(()),
+            #[cfg(test)]
+            skips_held: std::sync::atomic::AtomicBool::new(false),
+            #[cfg(test)]
+            drops_dirty: std::sync::atomic::AtomicBool::new(false),
+        }
+    }
+
+    /// The word of a page; 0 while its zone was never asked for.
+    #[inline]
+    fn load(&self, page: u64) -> u32 {
+        let (zone, index) = place(page);
+        let word = self.zones.get(zone).and_then(|zone| zone.words.get(index));
+        word.map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// Changes the word of a page and the counts of its piece.
+    fn change(&self, page: u64, change: impl Fn(u32) -> u32) {
+        let (zone, index) = place(page);
+        let Some(zone) = self.zones.get_or_make(zone, Zone::default) else { return };
+        let Some(word) = zone.words.get(index) else { return };
+        let mut before = word.load(Ordering::Acquire);
+        let after = loop {
+            let after = change(before);
+            if before == after {
+                return;
+            }
+            let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+            match word.compare_exchange_weak(before, after, success, failure) {
+                Ok(_) => break after,
+                Err(other) => before = other,
+            }
+        };
+        let piece = &zone.pieces[index / PIECE_PAGES as usize];
+        piece.count_dirty(before & DIRTY != 0, after & DIRTY != 0);
+        // Descriptors are never dropped, so nobody asks how many of them were stored to.
+        if page < TABLE_PAGE {
+            let (was, is) = (before >> EPOCH_SHIFT != 0, after >> EPOCH_SHIFT != 0);
+            self.own_bytes.fetch_add(piece.count_stamped(was, is), Ordering::AcqRel);
+        }
+    }
+
+    /// `len` bytes at a heap offset are about to be stored to, or are about to get a record. A page
+    /// that was not verified is, first (C7): later its checksum would be that of what it is then.
+    ///
+    /// # Errors
+    /// As [`Memory::judge`].
+    #[inline]
+    pub(crate) fn touch(&self, offset: u64, len: u64, memory: &impl Memory) -> Result<()> {
+        if len == 0 || is_planted("R6.stores-are-not-marked") {
+            return Ok(());
+        }
+        let common = self.epoch.load(Ordering::Relaxed) << EPOCH_SHIFT | VERIFIED | OWN;
+        let mut pages = pages_of(offset, len);
+        match pages.find(|page| self.load(*page) & !DIRTY != common) {
+            Some(page) => self.touch_first(page, *pages.end(), memory),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn touch_first(&self, first: u64, last: u64, memory: &impl Memory) -> Result<()> {
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        let mut start = first;
+        while start <= last {
+            let end = last.min(start - start % GROUP_PAGES + GROUP_PAGES - 1);
+            let is_copied =
+                end < self.copied_end.load(Ordering::Acquire) && self.own_group(start, end, memory);
+            if !is_planted("C7.stores-judge-no-page") {
+                if is_copied {
+                    // Two calls for all of them. One that is damaged is its next user's business.
+                    let group = start - start % GROUP_PAGES;
+                    let _ = self.verify_pages(group..=group + GROUP_PAGES - 1, memory);
+                }
+                self.verify_pages(start..=end, memory)?;
+            }
+            for page in start..=end {
+                self.stamp(page, epoch, VERIFIED | OWN);
+            }
+            start = end + 1;
+        }
+        Ok(())
+    }
+
+    /// Sets flags of a page and raises its epoch.
+    fn stamp(&self, page: u64, epoch: u32, flags: u32) {
+        // The higher one stays: a thread without a lock may come late with its epoch.
+        self.change(page, |word| {
+            let newest = epoch.max(word >> EPOCH_SHIFT) << EPOCH_SHIFT;
+            newest | word & !(u32::MAX << EPOCH_SHIFT) | flags
+        });
+    }
+
+    /// Makes some pages of one group memory of this process: one that is alone is left to the system; else
+    /// all of the group that are still the file's are copied. Nobody stores to any of them before its
+    /// word says so, which is after that. Whether all of the group are.
+    fn own_group(&self, first: u64, last: u64, memory: &impl Memory) -> bool {
+        let is_own = |page: u64| self.load(page) & OWN != 0;
+        if (first..=last).all(is_own) {
+            return false;
+        }
+        let mut copied_bytes = self.copied_bytes.lock();
+        let own = |page: u64| self.change(page, |word| word | OWN);
+        let start = first - first % GROUP_PAGES;
+        let group = start..start + GROUP_PAGES;
+        let is_alone = first == last && !group.clone().any(is_own);
+        if is_alone || *copied_bytes >= COPIED_BYTES_MAX {
+            (first..=last).for_each(own);
+            return false;
+        }
+        let is_copied = |page| !is_own(page) || is_planted("R6.copies-over-what-was-stored");
+        let mut page = group.start;
+        while page < group.end {
+            let end = (page..group.end).find(|page| !is_copied(*page)).unwrap_or(group.end);
+            if page < end {
+                memory.copy(page * PAGE_BYTES, (end - page) * PAGE_BYTES);
+            }
+            page = end + 1;
+        }
+        *copied_bytes += GROUP_PAGES * PAGE_BYTES;
+        group.for_each(own);
+        true
+    }
+
+    /// A page was stored to just now, though nothing of it was looked at.
+    pub(crate) fn note_stored(&self, page: u64) {
+        self.stamp(page, self.epoch.load(Ordering::Relaxed), OWN);
+    }
+
+    /// Pages of `len` bytes at a heap offset need no verification.
+    pub(crate) fn note_verified(&self, offset: u64, len: u64) {
+        if len > 0 {
+            pages_of(offset, len).for_each(|page| self.change(page, |word| word | VERIFIED));
+        }
+    }
+
+    /// Has those pages of `len` bytes at a heap offset judged that were not verified, each by one
+    /// thread and once.
+    ///
+    /// # Errors
+    /// As [`Memory::judge`].
+    pub(crate) fn verify(&self, offset: u64, len: u64, memory: &impl Memory) -> Result<()> {
+        if is_planted("R7.no-page-is-judged-when-first-loaded") {
+            return Ok(());
+        }
+        self.verify_pages(pages_of(offset, len), memory)
+    }
+
+    #[inline]
+    fn verify_pages(&self, pages: RangeInclusive<u64>, memory: &impl Memory) -> Result<()> {
+        let is_verified = |page: u64| self.load(page) & VERIFIED != 0;
+        if pages.clone().all(is_verified) {
+            return Ok(());
+        }
+        let _verifying = self.verifying.lock();
+        let (mut page, pages_end) = (*pages.start(), pages.end() + 1);
+        let mut judged = Ok(());
+        while page < pages_end {
+            let group_end = (page - page % GROUP_PAGES + GROUP_PAGES).min(pages_end);
+            let end = (page..group_end).find(|page| is_verified(*page)).unwrap_or(group_end);
+            if page < end {
+                let whole = &mut |page| self.change(page, |word| word | VERIFIED);
+                judged = judged.and(memory.judge(page..end, whole));
+            }
+            page = end.max(page + 1);
+        }
+        judged
+    }
+
+    /// Ends the epoch, and returns its number. Nobody may be within a change that a record is to
+    /// tell of: what was stored to until now has one. `None` once there are no more numbers.
+    pub(crate) fn end_epoch(&self) -> Option<u32> {
+        let ended = self.epoch.load(Ordering::Relaxed);
+        let next = ended.checked_add(1).filter(|next| *next <= EPOCH_MAX)?;
+        self.epoch.store(next, Ordering::Relaxed);
+        Some(ended)
+    }
+
+    /// All that was stored to up to the end of that epoch, and is not dirty, the file has, durably.
+    pub(crate) fn note_covered(&self, epoch: u32) {
+        self.covered.store(epoch, Ordering::Release);
+    }
+
+    /// The highest epoch of which that is so.
+    pub(crate) fn covered(&self) -> u32 {
+        if self.drops_dirty() {
+            return EPOCH_MAX - 1;
+        }
+        self.covered.load(Ordering::Acquire)
+    }
+
+    /// The epoch of the last store to a page; 0: none, or it was dropped since.
+    pub(crate) fn epoch_of(&self, page: u64) -> u32 {
+        self.load(page) >> EPOCH_SHIFT
+    }
+
+    /// The same; of a page that is dirty one that no checkpoint ever covers.
+    pub(crate) fn epoch_if_clean(&self, page: u64) -> u32 {
+        let word = self.load(page);
+        let is_kept = word & DIRTY != 0 && !self.drops_dirty();
+        if is_kept { EPOCH_MAX } else { word >> EPOCH_SHIFT }
+    }
+
+    #[cfg(not(test))]
+    fn drops_dirty(&self) -> bool {
+        is_planted("R6.drops-what-no-sync-covers")
+    }
+
+    #[cfg(test)]
+    fn drops_dirty(&self) -> bool {
+        self.drops_dirty.load(Ordering::Relaxed) || is_planted("R6.drops-what-no-sync-covers")
+    }
+
+    /// Data pages are the file's again, or are no more: what is read of them next is judged again
+    /// (C7). Their pieces are being dropped from, or nobody can reach them.
+    pub(crate) fn forget(&self, start: u64, end: u64) {
+        let kept = if is_planted("C7.evicted-pages-stay-verified") { VERIFIED } else { 0 };
+        for page in (start..end).filter(|page| self.load(*page) != 0) {
+            self.change(page, |word| word & kept);
+        }
+    }
+
+    /// Pages from this one on are no more.
+    pub(crate) fn cut(&self, pages: u64, before: u64) {
+        self.copied_end.fetch_min(pages - pages % GROUP_PAGES, Ordering::AcqRel);
+        self.forget(pages, before);
+    }
+}
+
+#[cfg(test)]
+mod tests;

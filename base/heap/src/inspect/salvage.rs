@@ -1,0 +1,376 @@
+//! Reading what is left of a damaged heap, without changing it.
+//!
+//! Purpose: what `repair` stands on. The pool's pages are mapped as they are, the whole records of
+//! the log are laid over them in memory, and whatever lies on a page that is not what was written
+//! is refused. So what is read is what was committed, or an error.
+//! Invariants: no file is written. A page counts as lost if its checksum says so, unless the log
+//! replaces all of it, or a crash may have torn it and the log names it (as in recovery).
+//! Thread safety: a `Salvage` is read by any thread; it never changes once it is open.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use adamant_medium::storage::{Directory, File, Lock};
+use adamant_wire::mutants::is_planted;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::error::{Error, Result};
+use crate::image::block_location::Place;
+use crate::image::class::{ClassTable, initial_classes};
+use crate::image::mapping::Image;
+use crate::image::pool_file::{PoolFile, find_pool};
+use crate::inspect::check::{CheckReport, Checker, Finding, Reached};
+use crate::journal::judge;
+use crate::journal::{Doubt, Judged, Private, Tail, identities};
+use crate::layout::{
+    CLASS_TABLE_OFFSET, FIRST_PAGE, HEAD_BYTES, HEAP_BYTES_MAX, HeapRoot, KIND_RUN, LOG_NAME,
+    PAGE_BYTES, ROOT_MAGIC, ROOT_OFFSET, TABLE_BASE, ZONE_STRIDE, ZONE_SUMS_PAGES,
+    ZONE_TABLE_PAGES, descriptor_offset, file_offset,
+};
+use crate::objects::access::{Read, part_of};
+use crate::ptr::Ptr;
+
+/// A damaged heap, open for reading.
+#[derive(Debug)]
+pub struct Salvage {
+    image: Image,
+    classes: ClassTable,
+    /// Heap offsets of the pages that are not what was written.
+    lost: BTreeSet<u64>,
+    file: PathBuf,
+    findings: Vec<Finding>,
+    blocks: Option<u64>,
+    last_sequence: u64,
+    records: u64,
+    // Last to be dropped: the mapping is the file's.
+    _lock: Box<dyn Lock>,
+}
+
+impl Salvage {
+    /// Opens what is left of the heap in a directory. O(pool): every page is judged by its
+    /// checksum.
+    ///
+    /// # Errors
+    /// `Error::Unsupported` when the directory holds no pool, or one of another format,
+    /// `Error::Damaged` when not even its identity can be told; those of the medium, when the
+    /// directory is locked among them.
+    pub fn open(directory: &Arc<dyn Directory>) -> Result<Self> {
+        let lock = directory.lock("lock")?;
+        let file = find_pool(directory.as_ref())?;
+        let log = directory.subdirectory(LOG_NAME)?;
+        let mut findings = Vec::new();
+        let pool = open_pool(&file, log.as_ref(), &mut findings)?;
+        let mut note = |error| findings.push(Finding::of(error, file.path()));
+        let Pages { image, mut lost, last_sequence, records } =
+            pages_of(&pool, log.as_ref(), &mut note)?;
+        let classes = load_classes(&image, &lost, file.path(), &mut note)?;
+        // What pages say of structure is worth something if all are whole; then it is the rules
+        // that tell of a pool whose checksums were made to fit.
+        let is_whole = findings.is_empty() && !is_planted("R7.a-repair-trusts-checksums");
+        let mut note = |error| findings.push(Finding::of(error, file.path()));
+        let report = is_whole.then(|| structure(&image, &classes, file.path(), &mut note));
+        let blocks = report.as_ref().map(|report| report.blocks);
+        let found = report.map_or_else(Vec::new, |report| report.findings);
+        // What a wrong descriptor says of its blocks is worth nothing, and its neighbours' little.
+        lost.extend(found.iter().filter_map(|finding| table_page_at(finding.offset)));
+        findings.extend(found);
+        Ok(Self {
+            image,
+            classes,
+            lost,
+            file: file.path().into(),
+            findings,
+            blocks,
+            last_sequence,
+            records,
+            _lock: lock,
+        })
+    }
+
+    /// Blocks that are allocated, extents included, where they were counted: if nothing else is
+    /// wrong.
+    pub fn allocated_blocks(&self) -> Option<u64> {
+        self.blocks
+    }
+
+    /// Everything that is wrong with the files.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Sequence number of the last commit that could be read.
+    pub fn last_sequence(&self) -> u64 {
+        self.last_sequence
+    }
+
+    /// Records of the log that the pool did not hold.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Pages that are not what was written.
+    pub fn lost_pages(&self) -> u64 {
+        self.lost.len() as u64
+    }
+
+    /// The word of a root; 0 when it was never set.
+    ///
+    /// # Errors
+    /// `Error::Damaged` when the root page is lost.
+    pub fn root(&self, index: usize) -> Result<u64> {
+        self.refuse_lost(ROOT_OFFSET, PAGE_BYTES)?;
+        Ok(self.image.root(index))
+    }
+
+    /// Calls `each` with every allocated block of at least `bytes` bytes in a run of the class
+    /// that blocks of that size are reserved from, as far as descriptors and bitmaps can be read.
+    /// O(pages).
+    pub fn blocks_of(&self, bytes: u64, each: &mut dyn FnMut(u64)) {
+        let Some(class) = self.classes.for_bytes(bytes) else { return };
+        let Some(shape) = self.classes.get(class.into()) else { return };
+        for page in FIRST_PAGE..self.image.pages() {
+            if self.refuse_lost(descriptor_offset(page), 1).is_err() {
+                continue;
+            }
+            let Ok(descriptor) = self.image.descriptor(page) else { continue };
+            if (descriptor.kind, descriptor.class.get()) != (KIND_RUN, u16::from(class))
+                || page + shape.run_pages > self.image.pages()
+                || self.refuse_lost(page * PAGE_BYTES, 1).is_err()
+            {
+                continue;
+            }
+            for index in 0..shape.block_count {
+                let word = self.image.bitmap_word(page, shape, (index / 64) as usize);
+                if word.is_ok_and(|word| word >> (index % 64) & 1 == 1) {
+                    each(page * PAGE_BYTES + shape.blocks_start + index * shape.block_bytes);
+                }
+            }
+        }
+    }
+
+    /// Where a block lies, whatever of it is lost; `None` where its descriptor is.
+    fn place(&self, block: u64) -> Result<Option<Place>> {
+        let page = block / PAGE_BYTES;
+        if page >= self.image.pages() || page < FIRST_PAGE {
+            return Err(Error::InvalidPointer { offset: block, what: "lies beyond the heap" });
+        }
+        if self.refuse_lost(descriptor_offset(page), 1).is_err() {
+            return Ok(None);
+        }
+        Ok(Some(self.image.locate(&self.classes, block)?))
+    }
+
+    /// How many bytes a block has, and the ranges of them that can be read: those on no lost page.
+    ///
+    /// # Errors
+    /// `Error::InvalidPointer` unless a block starts there.
+    pub fn whole_parts(&self, block: u64) -> Result<(usize, Vec<Range<usize>>)> {
+        let Some(place) = self.place(block)? else {
+            let bytes = self.undescribed(block)?.len();
+            return Ok((bytes, vec![Range { start: 0, end: bytes }]));
+        };
+        let (mut parts, mut start, end) = (Vec::new(), block, block + place.bytes());
+        for &page in self.lost.range(block - block % PAGE_BYTES..end) {
+            parts.push((start, page));
+            start = page + PAGE_BYTES;
+        }
+        parts.push((start, end));
+        let within = |at: u64| (at - block) as usize;
+        let parts = parts.into_iter().filter(|(start, end)| start < end);
+        Ok((within(end), parts.map(|(start, end)| within(start)..within(end)).collect()))
+    }
+
+    /// Refuses a range that touches a lost page.
+    fn refuse_lost(&self, offset: u64, len: u64) -> Result<()> {
+        let first = offset - offset % PAGE_BYTES;
+        match self.lost.range(first..offset + len).next() {
+            None => Ok(()),
+            Some(&page) => Err(Error::Damaged {
+                file: self.file.clone(),
+                offset: file_offset(page),
+                what: "lies on a page that is not what was written".into(),
+            }),
+        }
+    }
+
+    /// The bytes of a block whose descriptor is lost: up to the end of its page, or of the pages
+    /// after it that are whole and whose descriptors are lost too. Whoever asks knows lengths.
+    fn undescribed(&self, offset: u64) -> Result<&[u8]> {
+        self.refuse_lost(offset, 1)?;
+        let mut page = offset / PAGE_BYTES + 1;
+        while page < self.image.pages()
+            && self.refuse_lost(page * PAGE_BYTES, 1).is_ok()
+            && self.refuse_lost(descriptor_offset(page), 1).is_err()
+        {
+            page += 1;
+        }
+        self.image.bytes(offset, page * PAGE_BYTES - offset)
+    }
+}
+
+impl Read for Salvage {
+    fn block(&self, block: u64) -> Result<&[u8]> {
+        let Some(place) = self.place(block)? else { return self.undescribed(block) };
+        self.refuse_lost(block, place.bytes())?;
+        self.image.bytes(block, place.bytes())
+    }
+
+    fn part(&self, block: u64, at: usize, len: usize) -> Result<&[u8]> {
+        let Some(place) = self.place(block)? else {
+            return part_of(self.undescribed(block)?, block, at, len);
+        };
+        let (start, len) = (at as u64, len as u64);
+        if start.checked_add(len).is_none_or(|end| end > place.bytes()) {
+            return part_of(&[], block, at, 1);
+        }
+        self.refuse_lost(block + start, len)?;
+        self.image.bytes(block + start, len)
+    }
+
+    fn read<T: FromBytes + Immutable + KnownLayout>(&self, ptr: Ptr<T>) -> Result<&T> {
+        let offset = ptr.offset();
+        match T::ref_from_prefix(self.block(offset)?) {
+            Ok((object, _)) => Ok(object),
+            Err(_) => Err(Error::InvalidPointer {
+                offset,
+                what: "is too small or misaligned for its type",
+            }),
+        }
+    }
+
+    fn prefetch(&self, _offset: u64) {}
+}
+
+/// The pages of a pool, with what its log says of them laid over them.
+struct Pages {
+    image: Image,
+    /// Heap offsets of those that are not what was written.
+    lost: BTreeSet<u64>,
+    last_sequence: u64,
+    records: u64,
+}
+
+/// Judges the pages, and lays the log over them.
+fn pages_of(pool: &PoolFile, log: &dyn Directory, note: &mut dyn FnMut(Error)) -> Result<Pages> {
+    let newest = pool.read_checkpoint(&mut |_| Ok(()))?;
+    // Without a checkpoint nobody knows which tables count.
+    let doubt =
+        newest.map_or(Ok(Doubt::default()), |newest| Doubt::read(pool, newest.number.get()))?;
+    let mut lost = BTreeSet::new();
+    pool.verify(&mut |page, error| {
+        if !doubt.has(page) {
+            lost.insert(page);
+            note(error);
+        }
+    })?;
+    let Judged { newest, tails, .. } = judge(pool, Some(log), &mut |error| {
+        if !is_planted("R4.a-repair-passes-over-findings") {
+            note(error);
+        }
+        Ok(())
+    })?;
+    let image = Image::map(pool.file(), pool.pages_backed(), HEAP_BYTES_MAX, false)?;
+    let pages = newest.map_or(0, |newest| newest.pages.get());
+    if image.pages() < pages {
+        // What the cut took is zero in memory, and lost unless the log has it.
+        lost.extend((image.pages()..pages).map(|page| page * PAGE_BYTES));
+        let table = descriptor_offset(image.pages()).next_multiple_of(PAGE_BYTES);
+        lost.extend((table..descriptor_offset(pages)).step_by(PAGE_BYTES as usize));
+        image.grow(pages)?;
+    }
+    let mut private = Private::new(pool, &image, &doubt, lost);
+    for tail in &tails {
+        private.lay(tail, &mut |error| {
+            note(error);
+            Ok(())
+        })?;
+    }
+    let (_, lost) = private.finish()?;
+    let applied = newest.map_or(0, |newest| newest.applied.get());
+    let last_sequence = tails.last().map_or(applied, Tail::last_sequence);
+    let records = tails.iter().map(Tail::records).sum();
+    Ok(Pages { image, lost, last_sequence, records })
+}
+
+/// Heap offset of the page of descriptors that lies at an offset of the pool file, if one does.
+fn table_page_at(offset: u64) -> Option<u64> {
+    let zones = offset.checked_sub(HEAD_BYTES)?;
+    let within = (zones % ZONE_STRIDE).checked_sub(ZONE_SUMS_PAGES * PAGE_BYTES)?;
+    let table_bytes = ZONE_TABLE_PAGES * PAGE_BYTES;
+    let start = TABLE_BASE + zones / ZONE_STRIDE * table_bytes;
+    (within < table_bytes).then(|| start + within - within % PAGE_BYTES)
+}
+
+/// Judges descriptors, runs, extents and named roots by the rules of the allocator.
+fn structure(
+    image: &Image,
+    classes: &ClassTable,
+    file: &Path,
+    note: &mut dyn FnMut(Error),
+) -> CheckReport {
+    let (mut report, mut reached) = (CheckReport::default(), Reached::default());
+    let mut checker = Checker { image, classes, file, report: &mut report };
+    let mut structure = || {
+        while !checker.part(&mut reached, 0)? {}
+        checker.named_roots()
+    };
+    if let Err(error) = structure() {
+        note(error);
+    }
+    report
+}
+
+/// The pool, also one whose header is lost, if anything else knows its identity.
+fn open_pool(
+    file: &Arc<dyn File>,
+    log: &dyn Directory,
+    findings: &mut Vec<Finding>,
+) -> Result<PoolFile> {
+    let error = match PoolFile::open(Arc::clone(file)) {
+        Ok(pool) => return Ok(pool),
+        Err(error @ Error::Medium(_)) => return Err(error),
+        Err(error) => error,
+    };
+    if matches!(error, Error::Unsupported { .. }) && PoolFile::has_magic(file.as_ref())? {
+        // Of another version: not damaged.
+        return Err(error);
+    }
+    let Some(pool) = PoolFile::open_headless(file, &identities(log)?)? else { return Err(error) };
+    findings.push(Finding::of(error, file.path()));
+    Ok(pool)
+}
+
+/// The class table; if it is lost, the one that every heap starts with.
+fn load_classes(
+    image: &Image,
+    lost: &BTreeSet<u64>,
+    file: &Path,
+    note: &mut dyn FnMut(Error),
+) -> Result<ClassTable> {
+    let is_whole = !lost.contains(&ROOT_OFFSET) && !lost.contains(&CLASS_TABLE_OFFSET);
+    if is_whole {
+        let root = image.bytes(ROOT_OFFSET, size_of::<HeapRoot>() as u64)?;
+        let Ok(root) = HeapRoot::read_from_bytes(root) else {
+            return Err(Error::InvalidPointer {
+                offset: ROOT_OFFSET,
+                what: "is not the root page",
+            });
+        };
+        let table = image.bytes(CLASS_TABLE_OFFSET, PAGE_BYTES)?;
+        match ClassTable::load(table, root.class_count.get(), file) {
+            Ok(classes) if root.magic == ROOT_MAGIC => return Ok(classes),
+            Ok(_) => note(Error::Damaged {
+                file: file.into(),
+                offset: file_offset(ROOT_OFFSET),
+                what: format!("expected the root page of a heap, found {:?}", root.magic),
+            }),
+            Err(error) => note(error),
+        }
+    }
+    let classes = initial_classes();
+    let mut page = vec![0; PAGE_BYTES as usize];
+    page[..size_of_val(&classes[..])].copy_from_slice(classes.as_bytes());
+    ClassTable::load(&page, classes.len() as u64, file)
+}

@@ -1,0 +1,272 @@
+//! Checkpoints: how far the pool file has taken the log.
+//!
+//! Purpose: a checkpoint copies dirty pages out of memory and writes them to the pool: it reads neither
+//! the log nor the pool, but for checksums. The order of R1, in one place: log sync, pages, pool sync,
+//! durable position, and only then reuse of log files. Rules C1 to C9 and why recovery is right:
+//! docs/decisions/0107-checkpoint-from-the-image.md.
+//! Invariants: no step follows a failed one: every error here ends writing. A generation of the
+//! log starts durably before its first record (R4). Position 0 says that the pool holds
+//! everything: so a store that was closed has nothing to look for in its log.
+//! Thread safety: `Applied` belongs to whoever holds its lock.
+
+use std::sync::Arc;
+
+use adamant_wire::mutants::is_planted;
+
+use crate::error::Result;
+use crate::image::pool_file::PoolFile;
+use crate::journal::checkpoints::batch::{BatchWriter, Copies};
+use crate::journal::checkpoints::holds::{GivingUp, Holds, Kept};
+use crate::journal::checkpoints::pace::Pace;
+use crate::journal::checkpoints::source::PageSource;
+use crate::journal::records::chain::Cursor;
+use crate::journal::records::log::Log;
+use crate::journal::records::log_file::LogFile;
+use crate::layout::{Checkpoint, PAGE_BYTES};
+
+/// What the pool file holds of the log.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::journal) struct Applied {
+    /// Number of the newest checkpoint.
+    pub(in crate::journal) number: u64,
+    /// Generation of the log; until it is started, the highest one ever seen.
+    pub(in crate::journal) generation: u64,
+    /// Where the newest checkpoint began: all records before are in the pool. Until the log is started, the
+    /// highest ordinal ever seen.
+    pub(in crate::journal) cursor: Cursor,
+    /// After the last record of which all that came before is in the pool, too, where something of later
+    /// ones is held back.
+    pub(in crate::journal) held: Option<Kept>,
+    /// Whether this process made the newest checkpoint durable. One that was only read may be in
+    /// the page cache alone, after a sync that failed (R4).
+    pub(in crate::journal) is_durable: bool,
+    /// Data pages that the file backs durably.
+    pub(in crate::journal) pages: u64,
+    /// Bytes appended when the newest checkpoint began.
+    pub(in crate::journal) appended_bytes: u64,
+    /// Bytes of data pages written.
+    pub(in crate::journal) pool_bytes: u64,
+}
+
+/// What a checkpoint is made for.
+#[derive(Clone, Copy)]
+pub(in crate::journal) struct Asked<'a> {
+    /// No record follows if nothing is left behind.
+    pub(in crate::journal) is_last: bool,
+    /// Whether the caller keeps all others from writing.
+    pub(in crate::journal) is_alone: bool,
+    /// Which holds are given up.
+    pub(in crate::journal) gives_up: GivingUp,
+    /// Bytes of the log that they may keep.
+    pub(in crate::journal) held_bytes_max: u64,
+    /// Data pages, by number, that records have made free: zeros in the file, or holes.
+    pub(in crate::journal) holes: &'a [(u64, u64)],
+}
+
+/// What a checkpoint works on.
+#[derive(Clone, Copy)]
+pub(in crate::journal) struct Target<'a> {
+    pub(in crate::journal) pool: &'a PoolFile,
+    pub(in crate::journal) log: &'a Log,
+    pub(in crate::journal) source: &'a dyn PageSource,
+    pub(in crate::journal) holds: &'a Holds,
+    pub(in crate::journal) pace: &'a Pace,
+    /// Is told of a checkpoint when it is durable, before any log file is used again.
+    pub(in crate::journal) published: &'a dyn Fn(&Applied),
+}
+
+impl Applied {
+    /// From where on the log is needed.
+    pub(in crate::journal) fn needed(&self) -> Cursor {
+        self.held.map_or(self.cursor, |held| held.cursor)
+    }
+
+    /// Bytes of the log that are in the pool but for what is held back, and kept for that.
+    pub(in crate::journal) fn held_bytes(&self) -> u64 {
+        self.held.map_or(0, |held| self.appended_bytes.saturating_sub(held.appended_bytes))
+    }
+
+    /// Writes the next checkpoint, which says what `self` says, and makes it durable. `applying`
+    /// says that pages are changed next.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn publish(
+        &mut self,
+        pool: &PoolFile,
+        durable: u64,
+        applying: bool,
+    ) -> Result<()> {
+        self.number += 1;
+        let needed = self.needed();
+        pool.write_checkpoint(Checkpoint {
+            number: self.number.into(),
+            generation: self.generation.into(),
+            applied: needed.sequence.into(),
+            durable: durable.into(),
+            ordinal: needed.ordinal.into(),
+            position: needed.position.into(),
+            pages: self.pages.into(),
+            applying: u64::from(applying).into(),
+            previous: needed.previous.into(),
+            checksum: 0.into(),
+        })?;
+        pool.file().sync()?;
+        self.is_durable = true;
+        Ok(())
+    }
+
+    /// Starts the next generation of the log. The pool must hold all of the one before.
+    ///
+    /// # Errors
+    /// Those of the medium. Out of space leaves all as it was; any other one ends writing.
+    pub(in crate::journal) fn start(&mut self, pool: &PoolFile, log: &Log) -> Result<()> {
+        log.files.prepare_first()?;
+        let Some(file) = log.files.take_spare() else {
+            debug_assert!(false, "files were made ready, and none is in use");
+            return Ok(());
+        };
+        self.start_in(pool, log, file).map_err(|error| log.poison.set(error))
+    }
+
+    fn start_in(&mut self, pool: &PoolFile, log: &Log, file: Arc<LogFile>) -> Result<()> {
+        if !self.is_durable && !is_planted("R4.goes-on-from-a-checkpoint-in-the-cache") {
+            // What is overwritten next may be needed by the checkpoint before this one.
+            self.publish(pool, self.cursor.sequence, false)?;
+        }
+        self.generation += u64::from(!is_planted("R4.goes-on-in-the-same-generation"));
+        self.cursor = log.start(file, self.generation, self.cursor.ordinal + 1)?;
+        if is_planted("R4.appends-before-the-generation-is-durable") {
+            return Ok(());
+        }
+        self.publish(pool, self.cursor.sequence, false)
+    }
+
+    /// Takes what is appended by now to the pool, durably, and gives the log files back that nothing
+    /// needs any more. What is held back stays out, unless it is given up. Returns whether there was
+    /// anything to do.
+    ///
+    /// # Errors
+    /// `Error::Poisoned`; those of the medium. Any of them ends writing (R1).
+    pub(in crate::journal) fn checkpoint(
+        &mut self,
+        to: Target<'_>,
+        asked: Asked<'_>,
+    ) -> Result<bool> {
+        let Target { log, source, holds, .. } = to;
+        log.poison.check()?;
+        let stats = log.stats();
+        let bytes_max = asked.held_bytes_max;
+        let has_given_up =
+            holds.give_up(asked.gives_up, stats.durable, log.appended_bytes(), bytes_max);
+        let has_news = stats.last > self.cursor.sequence || !asked.holes.is_empty();
+        let place = |kept: Option<Kept>| kept.map(|kept| kept.cursor.sequence);
+        let moves = place(self.held) != place(holds.oldest(stats.durable));
+        if has_news || has_given_up || moves || asked.is_last {
+            self.pass(to, asked).map_err(|error| log.poison.set(error))?;
+            return Ok(true);
+        }
+        // What was stored to and is in no record has been undone, or is nobody's.
+        source.hold(asked.is_alone, &mut || {
+            if log.end().sequence == self.cursor.sequence
+                && log.poison.check().is_ok()
+                && let Some(epoch) = source.end_epoch()
+            {
+                source.note_covered(epoch);
+            }
+        });
+        Ok(false)
+    }
+
+    /// Copies dirty pages, from the first to the last, and writes them in batches.
+    fn pass(&mut self, to: Target<'_>, asked: Asked<'_>) -> Result<()> {
+        let Target { pool, log, source, .. } = to;
+        let before = Kept { cursor: self.cursor, appended_bytes: self.appended_bytes };
+        let mut begin = None;
+        source.hold(asked.is_alone, &mut || {
+            begin = Some((log.end(), log.appended_bytes(), source.end_epoch()));
+        });
+        let Some((begin, appended_bytes, epoch)) = begin else { return Ok(()) };
+        // After each hold: who had the turn before may have ended writing with memory that the log does
+        // not say (C2), and what it appended may be durable.
+        let check = || match is_planted("C2.a-checkpoint-follows-what-ended-writing") {
+            true => Ok(()),
+            false => log.poison.check(),
+        };
+        check()?;
+        let mut step = to.pace.begin(appended_bytes, log.room_bytes(), source.dirty_pages());
+        let mut writer = BatchWriter::new(self.number + 1, 0);
+        let (mut copies, mut next) = (Copies::default(), Some(0));
+        let (mut last, mut held) = (begin.sequence, None);
+        while next.is_some() {
+            copies.clear();
+            while let Some(page) = next.filter(|_| !copies.is_full()) {
+                let mut copied = Ok(None);
+                source.hold(asked.is_alone, &mut || {
+                    let held_end = |page| to.holds.hold_back(page, before);
+                    copied = source.copy(page, epoch, &mut copies, &held_end);
+                    // Of what was left out, too: it was free by then (C4).
+                    last = log.stats().last;
+                    // Here: what is freed later is forgotten, and its free may not be durable.
+                    held = to.holds.oldest(last);
+                });
+                check()?;
+                next = copied?;
+            }
+            let batch = copies.batch();
+            if !batch.is_empty() {
+                if is_planted("R1.applies-before-the-log-is-durable") {
+                    log.write(last)?;
+                } else {
+                    log.sync(last)?;
+                }
+                writer.write(pool, &batch, last)?;
+                self.pool_bytes += batch.len() as u64 * PAGE_BYTES;
+                step.advance(batch.len() as u64);
+            }
+        }
+        if !is_planted("C4.what-is-left-out-waits-for-nothing") {
+            log.sync(last)?;
+        }
+        for &(start, end) in asked.holes {
+            let _no_reader = pool.hold_pages();
+            pool.clear(start, end - start)?;
+        }
+        // The pool may grow meanwhile: what is backed now is durable after the sync.
+        let pages = pool.pages_backed();
+        if !is_planted("R1.position-before-the-pool-is-durable") {
+            pool.file().sync()?;
+        }
+        self.pages = pages;
+        self.cursor = if is_planted("C9.publishes-the-end") { log.end() } else { begin };
+        self.appended_bytes = appended_bytes;
+        self.held = held;
+        self.give_back(to, asked.is_last)?;
+        epoch.into_iter().for_each(|epoch| source.note_covered(epoch));
+        Ok(())
+    }
+
+    /// Says durably how far the pool is, and only then gives log files back (C9).
+    fn give_back(&mut self, to: Target<'_>, is_last: bool) -> Result<()> {
+        let Target { pool, log, published, .. } = to;
+        #[cfg(test)]
+        if to.holds.meanwhile() {
+            self.held = to.holds.oldest(log.stats().durable);
+        }
+        let durable = log.stats().durable;
+        if is_last {
+            debug_assert!(self.held.is_none(), "all holds were given up");
+            debug_assert_eq!(self.cursor.sequence, log.stats().last, "nothing is left behind");
+            self.cursor.position = 0;
+        }
+        let free_below = if is_last { u64::MAX } else { self.needed().ordinal };
+        if is_planted("R1.reuses-the-log-before-the-position") {
+            log.files.recycle(free_below)?;
+            return self.publish(pool, durable, false);
+        }
+        self.publish(pool, durable, false)?;
+        // Before: a copy of the pool begins where this one says, and has the files be held first.
+        published(self);
+        log.files.recycle(free_below)
+    }
+}

@@ -1,0 +1,205 @@
+//! Extents whose bytes checkpoints hold back.
+//!
+//! Purpose: a buffer is filled, written to a file of its own and freed; what is in it need never be
+//! in the pool file. So a checkpoint passes over its pages, which stay dirty, and what it publishes stays
+//! before the first record that may name them: a crash finds all of it in the log.
+//! Invariants: a checkpoint passes what was held back only if the record that frees the extent is
+//! durable (then nobody will ever read it), or if the hold was given up, and the pages copied as all
+//! others. Until then its pages are dirty, and so stay in memory (R6).
+//! See docs/decisions/0090-held-extents.md. Thread safety: any thread; a mutex around a list.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::journal::records::chain::Cursor;
+
+/// Of an extent that is in use: no record frees it.
+const IN_USE: u64 = u64::MAX;
+
+/// A place in the log, and the bytes appended by then.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::journal) struct Kept {
+    pub(in crate::journal) cursor: Cursor,
+    pub(in crate::journal) appended_bytes: u64,
+}
+
+/// An extent that is held back.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    /// Its pages, by number.
+    start: u64,
+    end: u64,
+    /// Sequence number of the record that frees it.
+    until: u64,
+    /// No record before this names a page of it that the file does not have.
+    first: Option<Kept>,
+}
+
+impl Hold {
+    /// Whether it keeps the log.
+    fn pins(&self, durable: u64) -> bool {
+        self.first.is_some() && self.until > durable
+    }
+}
+
+/// Which holds are given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::journal) enum GivingUp {
+    /// Those that keep more of the log than they may.
+    Beyond,
+    /// The oldest ones: somebody needs space in the log.
+    Oldest,
+    All,
+}
+
+/// The holds of a journal.
+#[derive(Debug, Default)]
+pub(crate) struct Holds {
+    list: Mutex<Vec<Hold>>,
+    /// How many there are: spares those who free extents the lock.
+    count: AtomicUsize,
+    /// Mistakes, planted to see that tests notice them: checkpoints pass what is held back; where they
+    /// may pass is looked for behind the last hold, when more may be freed and forgotten.
+    #[cfg(test)]
+    pub(in crate::journal) is_passed: std::sync::atomic::AtomicBool,
+    #[cfg(test)]
+    pub(in crate::journal) ends_early: std::sync::atomic::AtomicBool,
+    /// What happens while a checkpoint is made, before the position of the holds is looked at.
+    #[cfg(test)]
+    pub(in crate::journal) meanwhile: Meanwhile,
+}
+
+#[cfg(test)]
+#[derive(Default)]
+pub(in crate::journal) struct Meanwhile(
+    pub(in crate::journal) Mutex<Option<Box<dyn FnOnce() + Send>>>,
+);
+
+#[cfg(test)]
+impl std::fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meanwhile")
+    }
+}
+
+impl Holds {
+    fn change<T>(&self, work: impl FnOnce(&mut Vec<Hold>) -> T) -> T {
+        let mut list = self.list.lock();
+        let done = work(&mut list);
+        self.count.store(list.len(), Ordering::Release);
+        done
+    }
+
+    fn is_none(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// Holds back an extent that nobody else has.
+    pub(crate) fn add(&self, page: u64, pages: u64) {
+        let (start, end) = (page, page + pages);
+        let hold = Hold { start, end, until: IN_USE, first: None };
+        self.change(|list| list.push(hold));
+    }
+
+    /// An extent was not published: no record names it.
+    pub(crate) fn cancel(&self, page: u64) {
+        if !self.is_none() {
+            self.change(|list| list.retain(|hold| hold.until != IN_USE || hold.start != page));
+        }
+    }
+
+    /// An extent was freed by that record.
+    pub(crate) fn free(&self, page: u64, sequence: u64) {
+        if self.is_none() {
+            return;
+        }
+        self.change(|list| {
+            let freed = list.iter_mut().filter(|hold| hold.until == IN_USE && hold.start == page);
+            freed.for_each(|hold| hold.until = sequence);
+        });
+    }
+
+    /// Forgets extents that were freed and whose pages are free: nobody looks at them any more.
+    pub(crate) fn forget(&self, is_free: impl Fn(u64, u64) -> bool) {
+        if self.is_none() {
+            return;
+        }
+        let stays =
+            |hold: &Hold| hold.until == IN_USE || !is_free(hold.start, hold.end - hold.start);
+        self.change(|list| list.retain(stays));
+    }
+
+    /// Pages that stay dirty, at most.
+    pub(crate) fn pages(&self) -> u64 {
+        if self.is_none() {
+            return 0;
+        }
+        self.list.lock().iter().map(|hold| hold.end - hold.start).sum()
+    }
+
+    /// Of a dirty page that is held back: the end of its extent. `before`: a place in the log that no
+    /// record about it lies before.
+    pub(in crate::journal) fn hold_back(&self, page: u64, before: Kept) -> Option<u64> {
+        if self.is_none() {
+            return None;
+        }
+        let mut list = self.list.lock();
+        let is_it = |hold: &&mut Hold| (hold.start..hold.end).contains(&page);
+        let hold = list.iter_mut().find(is_it)?;
+        hold.first.get_or_insert(before);
+        Some(hold.end)
+    }
+
+    /// The first place of the log that a checkpoint must not pass that waits for the record `durable`.
+    pub(in crate::journal) fn oldest(&self, durable: u64) -> Option<Kept> {
+        #[cfg(test)]
+        if self.is_passed.load(Ordering::Relaxed) {
+            return None;
+        }
+        if self.is_none() {
+            return None;
+        }
+        let list = self.list.lock();
+        let pinning = list.iter().filter(|hold| hold.pins(durable));
+        pinning.filter_map(|hold| hold.first).min_by_key(|first| first.cursor.sequence)
+    }
+
+    /// Gives holds up: their pages are copied as all others from now on. Whether there were any. Half
+    /// of the log that they keep becomes free. `appended_bytes`: by now.
+    pub(in crate::journal) fn give_up(
+        &self,
+        which: GivingUp,
+        durable: u64,
+        appended_bytes: u64,
+        bytes_max: u64,
+    ) -> bool {
+        let mut half = u64::MAX;
+        if which != GivingUp::All {
+            let Some(oldest) = self.oldest(durable) else { return false };
+            let kept_bytes = appended_bytes.saturating_sub(oldest.appended_bytes);
+            if which == GivingUp::Beyond && kept_bytes <= bytes_max {
+                return false;
+            }
+            half = oldest.appended_bytes + kept_bytes / 2;
+        }
+        let is_chosen = |hold: &Hold| match which {
+            GivingUp::All => true,
+            _ => hold.pins(durable) && hold.first.is_some_and(|first| first.appended_bytes <= half),
+        };
+        self.change(|list| {
+            let count = list.len();
+            list.retain(|hold| !is_chosen(hold));
+            list.len() < count
+        })
+    }
+
+    /// Whether the place of the holds is to be looked for anew, a mistake.
+    #[cfg(test)]
+    pub(in crate::journal) fn meanwhile(&self) -> bool {
+        if let Some(meanwhile) = self.meanwhile.0.lock().take() {
+            meanwhile();
+        }
+        self.ends_early.load(Ordering::Relaxed)
+    }
+}

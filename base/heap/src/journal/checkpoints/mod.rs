@@ -1,0 +1,8 @@
+//! Checkpoints: pages that records name are written to the pool file, in batches that tables of doubt name.
+
+pub(super) mod holds;
+pub(super) mod table;
+pub(super) mod batch;
+pub(super) mod pace;
+pub(super) mod source;
+pub(super) mod checkpoint;

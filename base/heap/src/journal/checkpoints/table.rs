@@ -1,0 +1,209 @@
+//! The tables of doubt in the head of the pool: which pages a crash may have torn.
+//!
+//! Purpose: before a batch of pages is written, a table names each with the checksum that it has
+//! and the one that it gets. So recovery knows of every page: it is whole, or it was being written,
+//! or it is damaged.
+//! Invariants: a table is durable before the first of its pages is written. It takes the place of
+//! the one before the last, whose pages are durable by then. It counts while the checkpoint that it
+//! was written for is not finished; both may count, since the newer one can reach the medium in a
+//! sync that the pages of the older one do not survive.
+//! Thread safety: one thread at a time writes; recovery runs alone.
+//!
+//! See `docs/format/pool.md`.
+
+use std::collections::BTreeMap;
+
+use adamant_wire::checksum::{crc32c, page_sum};
+use adamant_wire::mutants::is_planted;
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::error::Result;
+use crate::image::pool_file::{COUNTER_MAX, PoolFile};
+use crate::layout::{
+    DESCRIPTOR_BYTES, DOUBT_OF_TABLE, DOUBT_OFFSETS, DOUBT_PAGES_MAX, DoubtEntry, DoubtHeader,
+    PAGE_BYTES, TABLE_BASE, file_offset,
+};
+
+/// Bytes of a table before its checksum.
+const SUMMED_BYTES: usize = size_of::<DoubtHeader>() - size_of::<u32>();
+
+/// What a table is of.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::journal) struct Name {
+    /// Number of the checkpoint that is being made, and of the batch within it.
+    pub(in crate::journal) number: u64,
+    pub(in crate::journal) batch: u64,
+    /// Highest sequence number that is durable: the pages show no later record (C4). A log that ends
+    /// before has lost something (R3).
+    pub(in crate::journal) durable: u64,
+}
+
+/// The name of the page at a heap offset in a table.
+fn name_of(page: u64) -> u32 {
+    match page.checked_sub(TABLE_BASE) {
+        Some(offset) => (offset / PAGE_BYTES) as u32 | DOUBT_OF_TABLE,
+        None => (page / PAGE_BYTES) as u32,
+    }
+}
+
+/// Heap offset of the page of that name.
+fn page_of(name: u32) -> u64 {
+    let base = if name & DOUBT_OF_TABLE == 0 { 0 } else { TABLE_BASE };
+    base + u64::from(name & !DOUBT_OF_TABLE) * PAGE_BYTES
+}
+
+/// An entry for the page at a heap offset.
+pub(in crate::journal) fn entry(page: u64, sum_before: u32, sum_after: u32) -> DoubtEntry {
+    let (sum_before, sum_after) = (sum_before.into(), sum_after.into());
+    DoubtEntry { page: name_of(page).into(), sum_before, sum_after }
+}
+
+/// Writes the table of a batch. Not durable before the next sync.
+///
+/// # Errors
+/// Those of the medium.
+pub(in crate::journal) fn write(pool: &PoolFile, name: Name, entries: &[DoubtEntry]) -> Result<()> {
+    debug_assert!(entries.len() <= DOUBT_PAGES_MAX, "a table has room for a batch");
+    let mut header = DoubtHeader {
+        number: name.number.into(),
+        batch: name.batch.into(),
+        durable: name.durable.into(),
+        count: (entries.len() as u32).into(),
+        checksum: 0.into(),
+    };
+    header.checksum = checksum(pool, &header, entries.as_bytes()).into();
+    let offset = DOUBT_OFFSETS[(name.batch % DOUBT_OFFSETS.len() as u64) as usize];
+    if pool.file().is_direct() {
+        // Of memory 8 bytes are written whole or not: what is half of this table and half of the
+        // one before could have a checksum that fits.
+        pool.file().write_at(&[0; size_of::<DoubtHeader>()], offset)?;
+    }
+    let bytes = [header.as_bytes(), entries.as_bytes()].concat();
+    Ok(pool.file().write_at(&bytes, offset)?)
+}
+
+fn checksum(pool: &PoolFile, header: &DoubtHeader, entries: &[u8]) -> u32 {
+    crc32c(crc32c(crc32c(0, pool.uuid()), &header.as_bytes()[..SUMMED_BYTES]), entries)
+}
+
+/// Pages that a crash may have torn.
+#[derive(Debug, Default)]
+pub(crate) struct Doubt {
+    /// Heap offset of each, and the checksums that it may have if it is whole.
+    pages: BTreeMap<u64, Vec<u32>>,
+    /// Where the next batch counts on.
+    pub(in crate::journal) next_batch: u64,
+}
+
+impl Doubt {
+    /// What the tables of a pool name whose newest checkpoint has that number.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn read(pool: &PoolFile, newest: u64) -> Result<Self> {
+        let tables = unfinished(pool, newest)?;
+        let next_batch = tables.last().map_or(0, |(header, _)| header.batch.get() + 1);
+        let mut pages = BTreeMap::new();
+        let tables_end = TABLE_BASE + pool.pages_backed() * DESCRIPTOR_BYTES;
+        for entry in tables.iter().flat_map(|(_, entries)| entries) {
+            let page = page_of(entry.page.get());
+            let end = if page < TABLE_BASE { pool.pages_backed() * PAGE_BYTES } else { tables_end };
+            // Of what the file does not have nothing was written: it grows durably before.
+            if page < end {
+                let sums: &mut Vec<u32> = pages.entry(page).or_default();
+                sums.extend([entry.sum_before.get(), entry.sum_after.get()]);
+            }
+        }
+        Ok(Self { pages, next_batch })
+    }
+
+    /// Whether no page is in doubt.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// Whether the page at a heap offset is.
+    pub(crate) fn has(&self, page: u64) -> bool {
+        self.pages.contains_key(&page)
+    }
+
+    /// Heap offsets of those that are.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = u64> {
+        self.pages.keys().copied()
+    }
+
+    /// How many of them are torn: neither what they were nor what they were to become.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn torn(&self, pool: &PoolFile) -> Result<u64> {
+        let mut torn = 0;
+        self.look_at(pool, &mut |_, _, is_torn| {
+            torn += u64::from(is_torn);
+            Ok(())
+        })?;
+        Ok(torn)
+    }
+
+    /// Tells `each` of the bytes of every page, and whether it is torn.
+    pub(in crate::journal) fn look_at(&self, pool: &PoolFile, each: OnPage<'_>) -> Result<()> {
+        let mut bytes = [0; PAGE_BYTES as usize];
+        for (page, sums) in &self.pages {
+            pool.file().read_at(&mut bytes, file_offset(*page))?;
+            each(*page, &bytes, !sums.contains(&page_sum(&bytes)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Up to which record the log was durable, as far as the tables of a pool say whose newest checkpoint
+/// has that number; 0: they say nothing.
+///
+/// # Errors
+/// Those of the medium.
+pub(in crate::journal) fn durable(pool: &PoolFile, newest: u64) -> Result<u64> {
+    if is_planted("R3.tables-prove-nothing") {
+        return Ok(0);
+    }
+    let tables = unfinished(pool, newest)?;
+    Ok(tables.iter().map(|(header, _)| header.durable.get()).max().unwrap_or(0))
+}
+
+/// The tables of a checkpoint that was not finished, by batch.
+fn unfinished(pool: &PoolFile, newest: u64) -> Result<Vec<(DoubtHeader, Vec<DoubtEntry>)>> {
+    let mut tables = Vec::new();
+    for offset in DOUBT_OFFSETS {
+        let Some((header, entries)) = read_table(pool, offset)? else { continue };
+        let counters = [header.number.get(), header.batch.get(), header.durable.get()];
+        let is_finished = counters[0] <= newest || counters.iter().any(|it| *it > COUNTER_MAX);
+        if !is_finished || is_planted("C5.a-name-of-a-finished-checkpoint-counts") {
+            tables.push((header, entries));
+        }
+    }
+    tables.sort_by_key(|(header, _)| header.batch.get());
+    if is_planted("C5.only-the-newest-table-counts") && tables.len() > 1 {
+        tables.remove(0);
+    }
+    Ok(tables)
+}
+
+/// Is told of a page: its heap offset, its bytes, and whether it is torn.
+pub(in crate::journal) type OnPage<'a> = &'a mut dyn FnMut(u64, &[u8], bool) -> Result<()>;
+
+/// The table at an offset of the pool, if there is a whole one.
+fn read_table(pool: &PoolFile, offset: u64) -> Result<Option<(DoubtHeader, Vec<DoubtEntry>)>> {
+    let mut bytes = [0; size_of::<DoubtHeader>()];
+    pool.file().read_at(&mut bytes, offset)?;
+    let Ok(header) = DoubtHeader::read_from_bytes(&bytes) else { return Ok(None) };
+    let count = header.count.get() as usize;
+    if header.number.get() == 0 || count > DOUBT_PAGES_MAX {
+        return Ok(None);
+    }
+    let mut entries = vec![0; count * size_of::<DoubtEntry>()];
+    pool.file().read_at(&mut entries, offset + bytes.len() as u64)?;
+    if header.checksum.get() != checksum(pool, &header, &entries) {
+        return Ok(None);
+    }
+    let entries = <[DoubtEntry]>::ref_from_bytes(&entries).map(<[_]>::to_vec);
+    Ok(entries.ok().map(|entries| (header, entries)))
+}

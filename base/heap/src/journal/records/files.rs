@@ -1,0 +1,426 @@
+//! The set of log files: which are in use, which are spare, and how many there may be.
+//!
+//! Purpose: space for the log. Invariants: a file in use is given back only by `recycle`, after
+//! the checkpoint that no longer needs it is durable (R1). All files together stay within
+//! `bytes_max`, unless `prepare` was told that one record needs more; `trim` ends that. Once space
+//! was given back no more are kept than a small log needs, until one more is made ready. What is
+//! held for a copy of the pool comes on top, and is let go when the device has no space for
+//! writers. Thread safety: any thread; files are made ready by one at a time, outside of the lock
+//! that `take_spare` needs. Locks: `preparing`, then `state`.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use adamant_medium::error::Error as MediumError;
+use adamant_medium::storage::Directory;
+use adamant_wire::mutants::is_planted;
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+use crate::journal::records::layout::{LOG_FILE_BYTES_MAX, LOG_FILE_BYTES_MIN};
+use crate::journal::records::log_file::{LogFile, is_usable};
+use crate::journal::records::options::LOG_BYTES_MIN;
+
+/// Files that are made ready before the first record: with two, one is free after a checkpoint,
+/// however full the disk is. So small records always find room.
+pub(in crate::journal) const FILES_MIN: usize = 2;
+/// Bytes of those.
+const LEAST_BYTES: u64 = FILES_MIN as u64 * LOG_FILE_BYTES_MIN;
+
+/// A log file in use.
+#[derive(Clone, Debug)]
+pub(in crate::journal) struct Used {
+    /// Its place in the log.
+    pub(in crate::journal) ordinal: u64,
+    /// CRC of the frame before it.
+    pub(in crate::journal) previous: u32,
+    pub(in crate::journal) file: Arc<LogFile>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    spare: VecDeque<Arc<LogFile>>,
+    used: VecDeque<Used>,
+    /// Files that only a copy of the pool still needs; not counted in `bytes`, so that it keeps
+    /// nobody from writing.
+    held: VecDeque<Used>,
+    /// Whether such a copy is made.
+    is_holding: bool,
+    /// Whether the room of files is somebody's who makes more of it.
+    is_given: bool,
+    bytes: u64,
+    bytes_largest: u64,
+    number_last: u64,
+    /// The file with the newest header.
+    number_newest: u64,
+    /// Whether no more are kept than a small log needs, until one is made ready again.
+    is_small: bool,
+    /// But so many bytes.
+    kept_bytes: u64,
+}
+
+/// The room of log files that were given back: none is added until this is dropped.
+#[derive(Debug)]
+pub(crate) struct GivenLog<'f>(&'f Files);
+
+impl Drop for GivenLog<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().is_given = false;
+    }
+}
+
+/// The log files of a store.
+#[derive(Debug)]
+pub(in crate::journal) struct Files {
+    directory: Arc<dyn Directory>,
+    bytes_max: u64,
+    preparing: Mutex<()>,
+    state: Mutex<State>,
+}
+
+impl Files {
+    /// All files spare, that of the newest header first. Those that this code did not make ready
+    /// are left alone. Those that are too many are not removed before a checkpoint is durable.
+    pub(in crate::journal) fn new(
+        directory: Arc<dyn Directory>,
+        bytes_max: u64,
+        files: Vec<Arc<LogFile>>,
+    ) -> Self {
+        let number_newest = files.first().map_or(0, |file| file.number);
+        let mut state = State { number_newest, ..State::default() };
+        for file in files {
+            state.number_last = state.number_last.max(file.number);
+            if is_usable(&file) {
+                state.bytes += file.bytes;
+                state.bytes_largest = state.bytes_largest.max(file.bytes);
+                state.spare.push_back(file);
+            }
+        }
+        let bytes_max = bytes_max.max(LOG_BYTES_MIN);
+        let preparing = Mutex::new(());
+        Self { directory, bytes_max, preparing, state: Mutex::new(state) }
+    }
+
+    /// Whether they are memory.
+    pub(in crate::journal) fn are_direct(&self) -> bool {
+        self.directory.stores().is_some()
+    }
+
+    /// Bytes of all files at most.
+    pub(in crate::journal) fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
+    /// Bytes of all files.
+    pub(in crate::journal) fn bytes(&self) -> u64 {
+        self.state.lock().bytes
+    }
+
+    /// Bytes of all spare files.
+    pub(in crate::journal) fn spare_bytes(&self) -> u64 {
+        self.state.lock().spare.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Bytes of spare files and of those that may be added.
+    pub(in crate::journal) fn room_bytes(&self) -> u64 {
+        self.spare_bytes().saturating_add(self.bytes_max.saturating_sub(self.bytes()))
+    }
+
+    /// Makes the names of all files durable.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn sync_names(&self) -> Result<()> {
+        Ok(self.directory.sync()?)
+    }
+
+    /// Makes files ready until there are as many as a log needs at least.
+    ///
+    /// # Errors
+    /// As `prepare`.
+    pub(in crate::journal) fn prepare_first(&self) -> Result<()> {
+        while self.count() < FILES_MIN {
+            self.prepare(true)?;
+        }
+        Ok(())
+    }
+
+    /// Makes one more file ready, if the limit allows it or `beyond_max`. Returns whether it did.
+    /// Takes two syncs of metadata.
+    ///
+    /// # Errors
+    /// Those of the medium; no space for even the smallest file among them.
+    pub(in crate::journal) fn prepare(&self, beyond_max: bool) -> Result<bool> {
+        self.prepare_of(beyond_max, u64::MAX)
+    }
+
+    /// As `prepare`, of no more bytes than that, rounded up.
+    fn prepare_of(&self, beyond_max: bool, bytes_most: u64) -> Result<bool> {
+        let spare_bytes = self.spare_bytes();
+        let _one_at_a_time = self.preparing.lock();
+        if self.spare_bytes() > spare_bytes {
+            // Somebody else did, while this one waited.
+            return Ok(true);
+        }
+        let (number, mut bytes) = {
+            let state = self.state.lock();
+            let most = bytes_most.div_ceil(LOG_FILE_BYTES_MIN).saturating_mul(LOG_FILE_BYTES_MIN);
+            let bytes = self.bytes_next(&state, beyond_max).min(most);
+            if bytes == 0 {
+                return Ok(false);
+            }
+            (state.number_last + 1, bytes)
+        };
+        let file = loop {
+            match LogFile::prepare(self.directory.as_ref(), number, bytes) {
+                Ok(file) => break file,
+                Err(error) if error.is_out_of_space() && bytes > LOG_FILE_BYTES_MIN => {
+                    bytes = (bytes / 2).next_multiple_of(LOG_FILE_BYTES_MIN);
+                }
+                Err(error) if error.is_out_of_space() && self.give_up_held() => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        };
+        let mut state = self.state.lock();
+        state.is_small = false;
+        state.number_last = number;
+        state.bytes += bytes;
+        state.bytes_largest = state.bytes_largest.max(bytes);
+        state.spare.push_back(Arc::new(file));
+        Ok(true)
+    }
+
+    /// Twice the largest one, so that a busy log soon has large files and an idle one stays small.
+    fn bytes_next(&self, state: &State, beyond_max: bool) -> u64 {
+        if state.spare.len() + state.used.len() < FILES_MIN {
+            return LOG_FILE_BYTES_MIN;
+        }
+        if state.is_given && !beyond_max {
+            return 0;
+        }
+        let most = LOG_FILE_BYTES_MAX.min(self.bytes_max / 4).max(LOG_FILE_BYTES_MIN);
+        let wanted = (state.bytes_largest * 2).clamp(LOG_FILE_BYTES_MIN, most);
+        let left = self.bytes_max.saturating_sub(state.bytes);
+        let bytes = if beyond_max { wanted } else { wanted.min(left) };
+        bytes / LOG_FILE_BYTES_MIN * LOG_FILE_BYTES_MIN
+    }
+
+    /// A spare file, to be given back or put to use.
+    pub(in crate::journal) fn take_spare(&self) -> Option<Arc<LogFile>> {
+        self.state.lock().spare.pop_front()
+    }
+
+    /// Takes back spare files that were not used, in the order they were taken in.
+    pub(in crate::journal) fn give_back(&self, files: &mut Vec<Arc<LogFile>>) {
+        if files.is_empty() {
+            return;
+        }
+        let mut state = self.state.lock();
+        while let Some(file) = files.pop() {
+            state.spare.push_front(file);
+        }
+    }
+
+    /// Adds a file in use, the next by ordinal.
+    pub(in crate::journal) fn put_to_use(&self, used: Used) {
+        let mut state = self.state.lock();
+        state.number_newest = used.file.number;
+        state.used.push_back(used);
+    }
+
+    /// Gives back the files before `ordinal`: their records are in the pool, durably.
+    ///
+    /// # Errors
+    /// Those of the medium, from removing files beyond the limit.
+    pub(in crate::journal) fn recycle(&self, ordinal: u64) -> Result<()> {
+        {
+            let mut state = self.state.lock();
+            while state.used.front().is_some_and(|used| used.ordinal < ordinal) {
+                let Some(used) = state.used.pop_front() else { break };
+                if state.is_holding && !is_planted("C9.pins-are-forgotten") {
+                    state.bytes -= used.file.bytes;
+                    state.held.push_back(used);
+                } else {
+                    state.spare.push_back(used.file);
+                }
+            }
+        }
+        self.trim()
+    }
+
+    /// From now on files are not given back, but held. To be called while none is given back.
+    pub(in crate::journal) fn hold(&self) {
+        self.state.lock().is_holding = true;
+    }
+
+    /// The files held and those in use, by ordinal; `None` if they were let go for lack of space.
+    pub(in crate::journal) fn held(&self) -> Option<Vec<Used>> {
+        let state = self.state.lock();
+        let files = state.held.iter().chain(&state.used).cloned().collect();
+        state.is_holding.then_some(files)
+    }
+
+    /// Gives back all files held. Those beyond the limit are removed by the next `trim`.
+    pub(in crate::journal) fn release(&self) {
+        let mut state = self.state.lock();
+        state.is_holding = false;
+        let held = std::mem::take(&mut state.held);
+        state.bytes += held.iter().map(|used| used.file.bytes).sum::<u64>();
+        state.spare.extend(held.into_iter().map(|used| used.file));
+    }
+
+    /// Gives back all files held, if there are any: who writes goes before who copies.
+    fn give_up_held(&self) -> bool {
+        let any = !self.state.lock().held.is_empty();
+        if any {
+            self.release();
+        }
+        any
+    }
+
+    /// Does what takes space of the device; once more without what is held, if there is none.
+    ///
+    /// # Errors
+    /// Those of `work`, and of removing files.
+    pub(in crate::journal) fn with_space(&self, work: impl Fn() -> Result<()>) -> Result<()> {
+        match work() {
+            Err(error) if error.is_out_of_space() && self.give_up_held() => {
+                self.trim()?;
+                work()
+            }
+            done => done,
+        }
+    }
+
+    /// For messages.
+    pub(in crate::journal) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Gives space back that a busy time took: of the spare files the smallest stay, and of those
+    /// in use as they become spare, until the log grows again; but for `kept_bytes` beside what a
+    /// log needs at least.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn give_space_back(&self, kept_bytes: u64) -> Result<()> {
+        {
+            let mut state = self.state.lock();
+            state.is_small = true;
+            state.kept_bytes = kept_bytes.saturating_add(LEAST_BYTES);
+            state.bytes_largest = LOG_FILE_BYTES_MIN;
+        }
+        self.trim()
+    }
+
+    /// Has files of so many bytes be there beside those that a log needs at least, or as many as
+    /// the limit allows.
+    ///
+    /// # Errors
+    /// As `prepare`; also while the files are given back.
+    pub(in crate::journal) fn keep(&self, bytes: u64) -> Result<()> {
+        let wanted = bytes.saturating_add(LEAST_BYTES).min(self.bytes_max);
+        while self.bytes() < wanted {
+            if self.prepare_of(false, wanted - self.bytes())? {
+                continue;
+            }
+            if !self.state.lock().is_given {
+                break;
+            }
+            return Err(Error::Medium(MediumError::OutOfSpace {
+                operation: "keep room for tables in",
+                path: self.path().into(),
+                bytes: wanted,
+                source: std::io::ErrorKind::StorageFull.into(),
+            }));
+        }
+        Ok(())
+    }
+
+    /// Removes all files but as many as a log needs at least, the smallest ones, of which none may
+    /// be in use, and adds none until what it returns is dropped. That of the newest header goes
+    /// only by a `trim` after a newer one is durable. A copy of the pool that needs files is given
+    /// up.
+    ///
+    /// # Errors
+    /// Those of the medium; then files that could not be removed are left.
+    pub(in crate::journal) fn give_up(&self) -> Result<GivenLog<'_>> {
+        // Nobody makes one ready meanwhile.
+        let _one_at_a_time = self.preparing.lock();
+        self.release();
+        let given = {
+            let mut state = self.state.lock();
+            debug_assert!(state.used.is_empty(), "files in use hold records");
+            state.is_given = true;
+            state.bytes_largest = LOG_FILE_BYTES_MIN;
+            // The log goes on in the smallest.
+            state.spare.make_contiguous().sort_by_key(|file| file.bytes);
+            GivenLog(self)
+        };
+        self.trim()?;
+        Ok(given)
+    }
+
+    /// Removes spare files while all together exceed the limit, or are more than a small log needs,
+    /// or more than any log does while its room is given back. Never that of the newest header:
+    /// nothing else tells a pool of an earlier moment from the one that belongs to this log. And
+    /// the others that stay say no more what they were: to such a pool the log would seem to end
+    /// where one between them is missing.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn trim(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        while let Some(at) = Self::too_many(&state, self.bytes_max) {
+            let is_older = |file: &&Arc<LogFile>| file.number != state.number_newest;
+            for file in state.spare.iter().filter(is_older) {
+                if !is_planted("R4.gaps-in-the-log-look-like-its-end") {
+                    file.forget_header()?;
+                }
+            }
+            let Some(file) = state.spare.remove(at) else { break };
+            state.bytes -= file.bytes;
+            self.directory.remove(&file.name()).map_err(Error::from)?;
+        }
+        Ok(())
+    }
+
+    /// The spare file that is to be removed next, by its place: the largest one.
+    fn too_many(state: &State, bytes_max: u64) -> Option<usize> {
+        let is_small = |file: &LogFile| file.bytes <= LOG_FILE_BYTES_MIN;
+        let is_newest = |file: &LogFile| file.number == state.number_newest;
+        let in_use = state.used.iter().map(|used| &used.file);
+        let newest = state.spare.iter().chain(in_use).find(|file| is_newest(file));
+        // Small ones, in which the log can begin anew, stay beside a large one that has to.
+        let least = FILES_MIN + usize::from(newest.is_some_and(|file| !is_small(file)));
+        if state.spare.len() + state.used.len() <= least {
+            return None;
+        }
+        let stays = |file: &LogFile| {
+            let is_left = state.is_given && is_planted("R4.gives-the-newest-header-back");
+            is_newest(file) && !is_left && !is_planted("R4.removes-the-newest-header")
+        };
+        let older = (0..state.spare.len()).filter(|&at| !stays(&state.spare[at]));
+        let largest = older.max_by_key(|&at| state.spare[at].bytes)?;
+        let file = &state.spare[largest];
+        let is_kept = is_small(file) || state.bytes - file.bytes < state.kept_bytes;
+        let goes = state.is_given || state.bytes > bytes_max || (state.is_small && !is_kept);
+        goes.then_some(largest)
+    }
+
+    /// Whether the log is larger than it needs to be, but for so many bytes beside what it has at
+    /// least, because of the file of the newest header alone: it would have to begin anew.
+    pub(in crate::journal) fn would_be_smaller_anew(&self, kept_bytes: u64) -> bool {
+        let state = self.state.lock();
+        let newest = state.used.back().filter(|used| used.file.number == state.number_newest);
+        let bytes = newest.map_or(0, |used| used.file.bytes);
+        let needed = kept_bytes.saturating_add(LEAST_BYTES);
+        !state.is_holding && bytes > LOG_FILE_BYTES_MIN && state.bytes > needed
+    }
+
+    fn count(&self) -> usize {
+        let state = self.state.lock();
+        state.spare.len() + state.used.len()
+    }
+}

@@ -1,0 +1,207 @@
+//! A copy of the pool, made while others commit and checkpoints are made.
+//!
+//! Purpose: the pages are copied as they are, one piece after the other, and then the log is laid
+//! over them: everything from where the pool was when the copy began, to a durable end beyond all that
+//! was applied meanwhile. So the copy is what recovery would make of the pool.
+//! Invariants: a piece is read under the pool lock, so its pages are whole, and judged by their checksums
+//! (R7). What a record changes is said by the record in absolute terms, so laying it over a
+//! page that shows later ones does no harm: each byte becomes what the last record made of it. Log
+//! files from the beginning on are held. The copy is laid over directly, and never has a log of its
+//! own: its UUID may be another one. It is no pool before everything in it is written.
+//! Thread safety: takes the pool lock for a piece at a time, half a millisecond, which only a checkpoint
+//! waits for. Memory is a piece, and 8 MiB of pages.
+
+use adamant_medium::error::Error as MediumError;
+use adamant_wire::frame::log_seed;
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+use crate::image::pool_file::{Piece, PoolFile};
+use crate::journal::checkpoints::batch::{BatchWriter, settle};
+use crate::journal::checkpoints::checkpoint::Applied;
+use crate::journal::checkpoints::table::Doubt;
+use crate::journal::records::files::Files;
+use crate::journal::records::log::Log;
+use crate::journal::recovery::dirty::DirtyPages;
+use crate::journal::recovery::overlay::lay_over;
+use crate::journal::recovery::tail::Tail;
+use crate::layout::{DESCRIPTOR_BYTES, PAGE_BYTES, TABLE_BASE, file_offset, sum_file_offset};
+
+/// Bytes of pages of the copy in memory while the log is laid over it.
+const PAGES_BYTES_MAX: u64 = 8 << 20;
+
+/// What is copied.
+#[derive(Clone, Copy)]
+pub(in crate::journal) struct Source<'j> {
+    pub(in crate::journal) pool: &'j PoolFile,
+    pub(in crate::journal) log: &'j Log,
+    /// The newest checkpoint that is durable.
+    pub(in crate::journal) applied_last: &'j Mutex<Applied>,
+    /// Had while the log begins anew.
+    pub(in crate::journal) beginning: &'j Mutex<()>,
+}
+
+/// Holds log files while it lives.
+struct Held<'j>(&'j Files);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+        // Best effort: those that are too many are removed by the next one that gives files back.
+        let _ = self.0.trim();
+    }
+}
+
+/// Makes an empty file a pool that holds what the source does after some record, which is durable;
+/// its number. `go_on` is asked before each piece. O(pool + log written meanwhile).
+///
+/// # Errors
+/// Those of `go_on`; `Error::Poisoned`, `Error::Damaged` for a page of the source that is not what was
+/// written; those of the medium: out of space on its side as on that of the log, when writers needed
+/// what was held of it.
+pub(in crate::journal) fn back_up(
+    source: Source<'_>,
+    target: &PoolFile,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<u64> {
+    let Source { pool, log, applied_last, beginning } = source;
+    let (start, generation) = {
+        let _not_anew = beginning.lock();
+        // In this order: a checkpoint says where it is before it gives files back.
+        log.files.hold();
+        let applied = applied_last.lock();
+        (applied.needed(), applied.generation)
+    };
+    let _held = Held(&log.files);
+    let go_on = || go_on().and_then(|()| log.poison.check());
+    copy_pages(pool, target, &mut |_, error| Err(error), &go_on)?;
+    // Whatever was applied until here is durable and lies before this.
+    let end = log.end();
+    log.sync(end.sequence)?;
+    let Some(files) = log.files.held() else { return Err(let_go(log)) };
+    let seed = log_seed(pool.uuid(), generation);
+    let tail = Tail { files, seed, start, end, torn: false };
+    if let Err(error) = take_in(target, &tail) {
+        // What is let go is written over, which looks like damage.
+        return Err(if log.files.held().is_none() { let_go(log) } else { error });
+    }
+    finish(target, end.sequence)
+}
+
+/// A pool that nobody writes to.
+pub(in crate::journal) struct Still<'j> {
+    pub(in crate::journal) pool: &'j PoolFile,
+    pub(in crate::journal) tail: Option<&'j Tail>,
+    /// Pages that a crash may have torn: they are taken as they are.
+    pub(in crate::journal) doubt: &'j Doubt,
+}
+
+/// As [`back_up`], of a pool that nobody writes to. `is_named` says of a page, by heap offset, whether
+/// the tail says what is on it, so that it need not be whole.
+///
+/// # Errors
+/// As [`back_up`].
+pub(in crate::journal) fn back_up_still(
+    source: Still<'_>,
+    last_sequence: u64,
+    target: &PoolFile,
+    is_named: &dyn Fn(u64) -> bool,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<u64> {
+    let Still { pool, tail, doubt } = source;
+    let mut judge = |page, error| if is_named(page) { Ok(()) } else { Err(error) };
+    copy_pages(pool, target, &mut judge, go_on)?;
+    if let Some(tail) = tail {
+        settle(target, doubt)?;
+        take_in(target, tail)?;
+    }
+    finish(target, last_sequence)
+}
+
+/// Lays a tail over a copy. It is no pool before it is finished, so no table names what is written.
+fn take_in(target: &PoolFile, tail: &Tail) -> Result<()> {
+    let mut pages = DirtyPages::new(target, tail, BatchWriter::unnamed(), PAGES_BYTES_MAX);
+    lay_over(tail, &mut pages, &mut Err)?;
+    pages.finish().map(|_| ())
+}
+
+/// What is left to do when all pages and records are there.
+fn finish(target: &PoolFile, sequence: u64) -> Result<u64> {
+    target.grow_with_holes(target.pages_allocated()?)?;
+    target.back_allocated()?;
+    target.finish(sequence)?;
+    Ok(sequence)
+}
+
+/// Copies all pages, descriptors first. Pages of zeros stay holes. `judge` is told of those that are not
+/// what was written.
+fn copy_pages(
+    pool: &PoolFile,
+    target: &PoolFile,
+    judge: &mut dyn FnMut(u64, Error) -> Result<()>,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<()> {
+    let mut piece = Piece::default();
+    for base in [TABLE_BASE, 0] {
+        let mut offset = base;
+        loop {
+            go_on()?;
+            let no_writer = pool.hold_pages();
+            // The pool may grow meanwhile: what is there now may be in no record that follows. And it may
+            // be cut.
+            let pages = pool.pages_backed();
+            let end = match base {
+                TABLE_BASE => TABLE_BASE + (pages * DESCRIPTOR_BYTES).next_multiple_of(PAGE_BYTES),
+                _ => pages * PAGE_BYTES,
+            };
+            if offset >= end {
+                break;
+            }
+            pool.read_piece(offset, end, &mut piece)?;
+            drop(no_writer);
+            let mut judged = Ok(());
+            pool.judge_piece(&piece, &mut |page, error| {
+                if judged.is_ok() {
+                    judged = judge(page, error);
+                }
+            });
+            judged?;
+            write_piece(target, &piece, pages)?;
+            offset += piece.bytes.len() as u64;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the pages of a piece that are not zero, and their checksums; `pages` are those of the pool.
+fn write_piece(target: &PoolFile, piece: &Piece, pages: u64) -> Result<()> {
+    target.grow_with_holes(pages)?;
+    let page_bytes = PAGE_BYTES as usize;
+    let is_zero = |page: &[u8]| page.iter().all(|&byte| byte == 0);
+    let mut at = 0;
+    while at < piece.bytes.len() {
+        let rest = piece.bytes[at..].chunks(page_bytes);
+        let zeros = rest.clone().take_while(|page| is_zero(page)).count() * page_bytes;
+        let written = rest.skip(zeros / page_bytes).take_while(|page| !is_zero(page)).count();
+        let run = at + zeros..at + zeros + written * page_bytes;
+        if !run.is_empty() {
+            let offset = file_offset(piece.offset) + run.start as u64;
+            target.file().write_at(&piece.bytes[run.clone()], offset)?;
+        }
+        at = run.end;
+    }
+    if !is_zero(&piece.sums) {
+        target.file().write_at(&piece.sums, sum_file_offset(piece.offset))?;
+    }
+    Ok(())
+}
+
+/// The device had no space for writers, and they took what was held; or the log was given back.
+fn let_go(log: &Log) -> Error {
+    Error::Medium(MediumError::OutOfSpace {
+        operation: "keep the log for a copy of the pool in",
+        path: log.files.path().into(),
+        bytes: log.files.bytes(),
+        source: std::io::ErrorKind::StorageFull.into(),
+    })
+}

@@ -1,0 +1,11 @@
+//! The tail of the log: where it ends, and how it is laid over pages. For opening, backups, `check` and\n//! `repair`.
+
+pub(super) mod tail;
+pub(super) mod overlay;
+pub(super) mod dirty;
+pub(super) mod backup;
+pub(super) mod search;
+pub(super) mod scan;
+pub(super) mod judge;
+pub(super) mod recover;
+pub(super) mod read_only;

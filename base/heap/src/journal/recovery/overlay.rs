@@ -1,0 +1,258 @@
+//! The tail of a log, laid over the pages of a pool.
+//!
+//! Purpose: the one way in which records become pages, for all who open: to write, to read, to
+//! copy, to save what is left. What the pages are in is the ground: memory of recovery
+//! (`dirty.rs`), or an image that stays private.
+//! Invariants: records are laid in their order. A page is changed after its ground had it to judge
+//! (C7), unless nothing of it stays. Thread safety: runs alone.
+
+use std::collections::BTreeSet;
+
+use zerocopy::FromBytes;
+
+use crate::collections::range_set::RangeSet;
+use crate::error::{Error, Result};
+use crate::image::mapping::{Exclusive, Image};
+use crate::image::pool_file::PoolFile;
+use crate::journal::checkpoints::table::Doubt;
+use crate::journal::records::record::Entry;
+use crate::journal::recovery::tail::{OnFinding, Tail};
+use crate::layout::{
+    DESCRIPTOR_BYTES, Descriptor, KIND_EXTENT, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES,
+    TABLE_BASE, descriptor_offset,
+};
+
+/// What of a page is there before a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::journal) enum Under {
+    /// What the file has, or an earlier change made of it.
+    Kept,
+    /// Zeros: it was free.
+    Zeros,
+    /// Whatever it is, nothing of it stays.
+    Nothing,
+}
+
+/// What records are laid over.
+pub(in crate::journal) trait Ground {
+    /// Sees to it that there are so many data pages.
+    ///
+    /// # Errors
+    /// As the ground has it.
+    fn grow(&mut self, pages: u64) -> Result<()>;
+
+    /// Changes the page at a heap offset.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    fn change(&mut self, page: u64, under: Under, change: impl FnOnce(&mut [u8])) -> Result<()>;
+
+    /// Some data pages are free, from heap offset to heap offset.
+    fn free(&mut self, start: u64, end: u64);
+
+    /// Some data pages, by number, are those of an extent or a run from now on.
+    fn allocate(&mut self, _start: u64, _end: u64) {}
+}
+
+/// Lays the records of a tail over a ground; `on_finding` is told of changes that are none of any
+/// heap, which are left out.
+///
+/// # Errors
+/// Those of `on_finding`, of the ground and of the medium.
+pub(in crate::journal) fn lay_over(
+    tail: &Tail,
+    ground: &mut impl Ground,
+    on_finding: OnFinding<'_>,
+) -> Result<()> {
+    let mut free = RangeSet::default();
+    tail.replay(on_finding, &mut |entry| {
+        ground.grow(pages_named(&entry))?;
+        let (offset, len) = entry.range();
+        if let Entry::Hole { .. } = entry {
+            free.add(offset, offset + len);
+            ground.free(offset, offset + len);
+            return Ok(());
+        }
+        if let Entry::Bytes { offset, bytes } = entry {
+            each_allocated(offset, bytes, &mut |start, end| ground.allocate(start, end));
+        }
+        let (mut at, end) = (offset, offset + len);
+        while at < end {
+            let page = at - at % PAGE_BYTES;
+            let to = end.min(page + PAGE_BYTES);
+            let is_replaced = to - at == PAGE_BYTES;
+            let was_free = free.first_in(page, page + PAGE_BYTES).is_some();
+            if was_free {
+                free.remove(page, page + PAGE_BYTES);
+            }
+            let under = match (is_replaced, was_free) {
+                (true, _) => Under::Nothing,
+                (false, true) => Under::Zeros,
+                (false, false) => Under::Kept,
+            };
+            let source = (at - offset) as usize..(to - offset) as usize;
+            ground.change(page, under, |bytes| {
+                if under == Under::Zeros {
+                    bytes.fill(0);
+                }
+                let target = &mut bytes[(at - page) as usize..(to - page) as usize];
+                lay(&entry, source, target);
+            })?;
+            at = to;
+        }
+        Ok(())
+    })
+}
+
+/// Lays a part of an entry over the bytes that it changes.
+fn lay(entry: &Entry<'_>, source: std::ops::Range<usize>, target: &mut [u8]) {
+    match *entry {
+        Entry::Bytes { bytes, .. } => target.copy_from_slice(&bytes[source]),
+        Entry::Set { mask, .. } => {
+            target.iter_mut().zip(mask.to_le_bytes()).for_each(|(byte, mask)| *byte |= mask);
+        }
+        Entry::Clear { mask, .. } => {
+            target.iter_mut().zip(mask.to_le_bytes()).for_each(|(byte, mask)| *byte &= !mask);
+        }
+        Entry::Hole { .. } => {}
+    }
+}
+
+/// Data pages that there must be for an entry. None for pages that are free: those beyond the end
+/// were cut off.
+pub(in crate::journal) fn pages_named(entry: &Entry<'_>) -> u64 {
+    let (offset, len) = entry.range();
+    match (entry, offset.checked_sub(TABLE_BASE)) {
+        (Entry::Hole { .. }, _) => 0,
+        (_, Some(offset)) => (offset + len).div_ceil(DESCRIPTOR_BYTES),
+        (_, None) => (offset + len).div_ceil(PAGE_BYTES),
+    }
+}
+
+/// Tells `each` of the data pages, by number, that become those of a run or an extent by bytes at a
+/// heap offset: start and end of each range.
+pub(in crate::journal) fn each_allocated(
+    offset: u64,
+    bytes: &[u8],
+    each: &mut dyn FnMut(u64, u64),
+) {
+    let Some(at) = offset.checked_sub(TABLE_BASE) else { return };
+    if !at.is_multiple_of(DESCRIPTOR_BYTES) {
+        return;
+    }
+    let (words, _) = bytes.as_chunks::<{ DESCRIPTOR_BYTES as usize }>();
+    for (page, word) in (at / DESCRIPTOR_BYTES..).zip(words) {
+        let Ok(descriptor) = Descriptor::read_from_bytes(word) else { continue };
+        match descriptor.kind {
+            KIND_EXTENT => each(page, page + u64::from(descriptor.argument.get())),
+            KIND_RUN | KIND_RUN_CONTINUED => each(page, page + 1),
+            _ => {}
+        }
+    }
+}
+
+/// An image whose file stays as it is.
+#[derive(Debug)]
+pub(crate) struct Private<'i> {
+    pool: &'i PoolFile,
+    image: Exclusive<'i>,
+    /// Heap offsets of the pages whose checksum in the file says nothing of the image: those that a
+    /// record names, and those that a crash may have torn.
+    unlike: RangeSet,
+    /// Heap offsets of the pages that are not what was written.
+    lost: BTreeSet<u64>,
+}
+
+impl<'i> Private<'i> {
+    /// An image of a pool, of which some pages are in doubt and others lost; none of the former is.
+    pub(crate) fn new(
+        pool: &'i PoolFile,
+        image: &'i Image,
+        doubt: &Doubt,
+        mut lost: BTreeSet<u64>,
+    ) -> Self {
+        let mut unlike = RangeSet::default();
+        for page in doubt.pages() {
+            unlike.add(page, page + PAGE_BYTES);
+            lost.remove(&page);
+        }
+        Self { pool, image: image.write(), unlike, lost }
+    }
+
+    /// Lays the records of a tail over it. Pages that it proves whole leave `lost`: those that it
+    /// replaces in full, and those that it names where an applier of an earlier version was at work. Pages that it names
+    /// and that are not what was written come to it.
+    ///
+    /// # Errors
+    /// As [`lay_over`]; `Error::AddressesExhausted` where the image cannot hold what the log names.
+    pub(crate) fn lay(&mut self, tail: &Tail, on_finding: OnFinding<'_>) -> Result<()> {
+        lay_over(tail, &mut Laid { private: self, is_torn: tail.torn }, on_finding)
+    }
+
+    /// Ends it: heap offsets of the pages whose checksum in the file says nothing of the image, and of
+    /// those that are lost. If there are none of these, the image becomes as long as its heap says that
+    /// it is: what was allocated but not written is named by no record.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn finish(self) -> Result<(RangeSet, BTreeSet<u64>)> {
+        if self.lost.is_empty() {
+            let pages = self.image.pages_end()?.min(self.image.pages_max());
+            if pages > self.image.pages() {
+                self.image.grow(pages)?;
+            }
+        }
+        Ok((self.unlike, self.lost))
+    }
+
+    /// Whether a page is as the file has it, and to be judged by the file's checksum.
+    fn is_of_the_file(&self, page: u64) -> bool {
+        let pages = self.pool.pages_backed();
+        let tables_end = descriptor_offset(pages).next_multiple_of(PAGE_BYTES);
+        let end = if page < TABLE_BASE { pages * PAGE_BYTES } else { tables_end };
+        page < end && self.unlike.first_in(page, page + PAGE_BYTES).is_none()
+    }
+}
+
+/// The image while one tail is laid over it.
+struct Laid<'p, 'i> {
+    private: &'p mut Private<'i>,
+    is_torn: bool,
+}
+
+impl Ground for Laid<'_, '_> {
+    fn grow(&mut self, pages: u64) -> Result<()> {
+        if pages > self.private.image.pages() {
+            // Growth that was not durable yet: what the log does not name there was never written.
+            self.private.image.grow(pages)?;
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, page: u64, under: Under, change: impl FnOnce(&mut [u8])) -> Result<()> {
+        let private = &mut *self.private;
+        if under != Under::Kept || self.is_torn {
+            private.lost.remove(&page);
+        } else if private.is_of_the_file(page) {
+            let bytes = private.image.bytes(page, PAGE_BYTES)?;
+            match private.pool.verify_page(page, bytes) {
+                Err(Error::Damaged { .. }) => {
+                    private.lost.insert(page);
+                }
+                judged => judged?,
+            }
+        }
+        private.unlike.add(page, page + PAGE_BYTES);
+        // It was, or its checksum says nothing of it.
+        private.image.states().note_verified(page, PAGE_BYTES);
+        change(private.image.bytes_mut(page, PAGE_BYTES)?);
+        Ok(())
+    }
+
+    /// Nothing is lost with what they held. Memory stays as it is: a page is zeroed when it is
+    /// named again.
+    fn free(&mut self, start: u64, end: u64) {
+        self.private.lost.retain(|page| !(start..end).contains(page));
+        self.private.unlike.add(start, end);
+    }
+}

@@ -1,0 +1,179 @@
+//! The journal of a heap that is only read.
+//!
+//! Purpose: what opening would do to the files, done in memory, for any number of processes at
+//! once: the tail of the log is laid over a private image.
+//! Invariants: no file is written, nor made. The image is what recovery would make of the pool;
+//! where recovery would refuse, so does this.
+//! Thread safety: any thread; nothing changes once it is open.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use adamant_medium::storage::Directory;
+use adamant_wire::mutants::is_planted;
+
+use crate::collections::range_set::RangeSet;
+use crate::error::{Error, Result};
+use crate::image::mapping::Image;
+use crate::image::pool_file::PoolFile;
+use crate::journal::checkpoints::table::Doubt;
+use crate::journal::recovery::backup::{Still, back_up_still};
+use crate::journal::recovery::judge::judge;
+use crate::journal::recovery::overlay::Private;
+use crate::journal::recovery::recover::Recovery;
+use crate::journal::recovery::tail::Tail;
+use crate::journal::stats::JournalStats;
+use crate::layout::{LOG_NAME, PAGE_BYTES, TABLE_BASE, descriptor_offset, file_offset};
+
+/// A pool, and what its journal says beyond it.
+#[derive(Debug)]
+pub(crate) struct ReadOnly {
+    pool: PoolFile,
+    tail: Option<Tail>,
+    doubt: Doubt,
+    torn_pages: u64,
+    /// Heap offsets of the pages whose checksum in the file says nothing of them: the tail says
+    /// something of them, or they are in doubt.
+    unlike: RangeSet,
+    last_sequence: u64,
+    checkpoints: u64,
+    log_bytes: u64,
+}
+
+impl ReadOnly {
+    /// Reads a pool and its journal, and gives the image that recovery would make of it.
+    ///
+    /// # Errors
+    /// `Error::Unsupported` for what is no pool or a newer one, `Error::Damaged` when something
+    /// durable is not what was written; those of the medium.
+    pub(crate) fn open(
+        directory: &Arc<dyn Directory>,
+        bytes_max: u64,
+    ) -> Result<(Self, Image, Recovery)> {
+        let pool = PoolFile::open_in(directory.as_ref())?;
+        let image = Image::map(pool.file(), pool.pages_backed(), bytes_max, false)?;
+        // To ask for it would make it. Of a store that was closed nobody needs it.
+        let has_log = directory.list()?.iter().any(|name| name == LOG_NAME);
+        let log = has_log.then(|| directory.subdirectory(LOG_NAME)).transpose()?;
+        let mut opened = Self {
+            pool,
+            tail: None,
+            doubt: Doubt::default(),
+            torn_pages: 0,
+            unlike: RangeSet::default(),
+            last_sequence: 0,
+            checkpoints: 0,
+            log_bytes: log.as_deref().map_or(Ok(0), log_bytes)?,
+        };
+        let records = opened.replay(log.as_deref(), &image)?;
+        let recovery = Recovery {
+            was_closed: records == 0 && opened.tail.is_none(),
+            records,
+            last_sequence: opened.last_sequence,
+            torn_pages: opened.torn_pages,
+            ..Recovery::default()
+        };
+        Ok((opened, image, recovery))
+    }
+
+    /// Lays the tail of the log over the image; the records of it.
+    fn replay(&mut self, log: Option<&dyn Directory>, image: &Image) -> Result<u64> {
+        let mut judged = judge(&self.pool, log, &mut |error| {
+            if is_planted("R4.readers-pass-over-findings") { Ok(()) } else { Err(error) }
+        })?;
+        let Some(newest) = judged.newest else { return Err(self.pool.no_checkpoint()) };
+        self.last_sequence = newest.applied.get();
+        self.checkpoints = newest.number.get();
+        let Some(tail) = judged.tails.pop() else { return Ok(0) };
+        self.last_sequence = tail.last_sequence();
+        self.doubt = Doubt::read(&self.pool, self.checkpoints)?;
+        self.torn_pages = self.doubt.torn(&self.pool)?;
+        let mut private = Private::new(&self.pool, image, &self.doubt, BTreeSet::new());
+        private.lay(&tail, &mut Err)?;
+        let (unlike, lost) = private.finish()?;
+        if let Some(page) = lost.first() {
+            let mut bytes = vec![0; PAGE_BYTES as usize];
+            self.pool.file().read_at(&mut bytes, file_offset(*page))?;
+            self.pool.verify_page(*page, &bytes)?;
+        }
+        let records = tail.records();
+        self.unlike = unlike;
+        self.tail = Some(tail);
+        Ok(records)
+    }
+
+    /// Tells `each` of the pages of the image that are not those of the file: heap offset and bytes
+    /// of each range of them.
+    pub(crate) fn unlike_file(&self, image: &Image, each: &mut dyn FnMut(u64, u64)) {
+        let table_end = |pages| descriptor_offset(pages).next_multiple_of(PAGE_BYTES);
+        let (backed, pages) = (self.pool.pages_backed(), image.pages());
+        let mut at = 0;
+        while let Some((start, end)) = self.unlike.first_in(at, u64::MAX) {
+            // No further than the heap goes: the log may speak of pages that were cut off since.
+            let heap_end = if start < TABLE_BASE { pages * PAGE_BYTES } else { table_end(pages) };
+            each(start, end.min(heap_end).saturating_sub(start));
+            at = end;
+        }
+        each(backed * PAGE_BYTES, (pages - backed) * PAGE_BYTES);
+        each(table_end(backed), table_end(pages) - table_end(backed));
+    }
+
+    /// The pool file.
+    pub(crate) fn pool(&self) -> &PoolFile {
+        &self.pool
+    }
+
+    /// Judges all pages of the file but those that the log says something of, which were judged
+    /// before.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn verify(&self, on_damage: &mut dyn FnMut(Error)) -> Result<u64> {
+        self.pool.verify(&mut |page, error| {
+            if !self.is_unlike(page) {
+                on_damage(error);
+            }
+        })
+    }
+
+    fn is_unlike(&self, page: u64) -> bool {
+        self.unlike.first_in(page, page + PAGE_BYTES).is_some()
+    }
+
+    /// Makes an empty file a pool that holds what this one does; see `Journal::back_up`.
+    ///
+    /// # Errors
+    /// As `Journal::back_up`.
+    pub(crate) fn back_up(&self, target: &PoolFile, go_on: &dyn Fn() -> Result<()>) -> Result<u64> {
+        let is_unlike = |page| self.is_unlike(page);
+        let still = Still { pool: &self.pool, tail: self.tail.as_ref(), doubt: &self.doubt };
+        back_up_still(still, self.last_sequence, target, &is_unlike, go_on)
+    }
+
+    /// Sequence number of the last record.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        self.last_sequence
+    }
+
+    /// Counters; all that count what was done are 0.
+    pub(crate) fn stats(&self) -> JournalStats {
+        let records = self.tail.as_ref().map_or(0, Tail::records);
+        JournalStats {
+            last_sequence: self.last_sequence,
+            durable_sequence: self.last_sequence,
+            applied_sequence: self.last_sequence - records,
+            log_allocated_bytes: self.log_bytes,
+            checkpoints: self.checkpoints,
+            ..JournalStats::default()
+        }
+    }
+}
+
+/// Bytes of all files of the log.
+fn log_bytes(log: &dyn Directory) -> Result<u64> {
+    let mut bytes = 0;
+    for name in log.list()? {
+        bytes += log.open(&name)?.map_or(Ok(0), |file| file.len())?;
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,179 @@
+//! Opening: what the log holds beyond the pool is brought into it (R3, R4).
+//!
+//! Purpose: after this the pool file alone is the store, as of its last whole record, durably. It is
+//! an ordinary checkpoint, whose pages come from the pool and the log: batches, each named by a
+//! table before it is written (C5), then the next slot.
+//! Invariants: nothing of a record counts before its valid commit frame: `judge` finds where the
+//! log ends, and the pages are laid over up to there. What the log has is made durable first, then
+//! what the tables name. Nothing is appended after an old tail. Memory does not grow with pool or
+//! log.
+//! Thread safety: runs alone, under the store's lock.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use adamant_medium::storage::Directory;
+use adamant_wire::mutants::is_planted;
+
+use crate::error::Result;
+use crate::image::pool_file::PoolFile;
+use crate::journal::checkpoints::batch::{BatchWriter, settle};
+use crate::journal::checkpoints::checkpoint::Applied;
+use crate::journal::checkpoints::table::Doubt;
+use crate::journal::records::chain::Cursor;
+use crate::journal::records::files::Used;
+use crate::journal::records::layout::LOG_HEAD_BYTES;
+use crate::journal::records::log_file::LogFile;
+use crate::journal::recovery::dirty::DirtyPages;
+use crate::journal::recovery::judge::{Judged, judge};
+use crate::journal::recovery::overlay::lay_over;
+use crate::journal::recovery::tail::{Tail, start_of};
+
+/// Bytes of log written again at once.
+const REWRITE_BYTES: u64 = 1 << 20;
+
+/// What opening found and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// Whether the store had been closed: then there was nothing to look for.
+    pub was_closed: bool,
+    /// Records of the log that were brought into the pool.
+    pub records: u64,
+    /// Bytes of data pages written for that.
+    pub pool_bytes: u64,
+    /// Sequence number of the last commit that is in the store.
+    pub last_sequence: u64,
+    /// Pages that the crash had torn while they were written; the log has mended them.
+    pub torn_pages: u64,
+}
+
+/// A pool that holds everything, and the log files, none of which is needed.
+pub(in crate::journal) struct Recovered {
+    pub(in crate::journal) applied: Applied,
+    /// That of the newest header first.
+    pub(in crate::journal) files: Vec<Arc<LogFile>>,
+    pub(in crate::journal) recovery: Recovery,
+}
+
+/// Brings the log into the pool, with so many bytes of pages in memory.
+///
+/// # Errors
+/// `Error::Damaged` when something durable is not what was written, `Error::Unsupported` for a
+/// log of a newer format; those of the medium.
+pub(in crate::journal) fn recover(
+    pool: &PoolFile,
+    directory: &dyn Directory,
+    bytes_max: u64,
+) -> Result<Recovered> {
+    let judged = judge(pool, Some(directory), &mut Err)?;
+    let Judged { newest, mut tails, files, generation, ordinal, is_old } = judged;
+    let Some(newest) = newest else { return Err(pool.no_checkpoint()) };
+    if pool.file().is_direct() && !is_planted("R4.trusts-a-checkpoint-in-the-cache") {
+        // It may be in the caches alone, and the next one overwrites the one before it. A sector of a
+        // disk is written whole or not at all; of memory that is so for 8 bytes, and both may be lost.
+        pool.write_checkpoint(newest)?;
+        pool.file().sync()?;
+    }
+    let start = start_of(&newest);
+    let mut applied = Applied {
+        number: newest.number.get(),
+        generation: newest.generation.get(),
+        cursor: start,
+        held: None,
+        is_durable: false,
+        pages: newest.pages.get(),
+        appended_bytes: 0,
+        pool_bytes: 0,
+    };
+    let was_closed = start.position == 0;
+    let mut torn_pages = 0;
+    if let Some(tail) = tails.pop() {
+        if !is_planted("R4.replays-what-is-not-durable") {
+            make_durable(&tail.files, &start, &tail.end)?;
+        }
+        let doubt = Doubt::read(pool, applied.number)?;
+        torn_pages = settle(pool, &doubt)?;
+        if is_old && tail.records() > 0 {
+            // Who knows no other log knows no tables: it is told in the way that it knows.
+            applied.publish(pool, newest.durable.get(), true)?;
+        }
+        applied.take_in(pool, tail, doubt.next_batch, bytes_max)?;
+    }
+    // Never one that was used before, so that no file is ever taken for another.
+    applied.generation = generation;
+    applied.cursor.ordinal = ordinal;
+    if !was_closed {
+        applied.cursor.position = 0;
+        applied.publish(pool, applied.cursor.sequence, false)?;
+    }
+    let recovery = Recovery {
+        was_closed,
+        records: applied.cursor.sequence - start.sequence,
+        pool_bytes: applied.pool_bytes,
+        last_sequence: applied.cursor.sequence,
+        torn_pages,
+    };
+    Ok(Recovered { applied, files, recovery })
+}
+
+impl Applied {
+    /// Takes a tail to the pool, durably.
+    fn take_in(
+        &mut self,
+        pool: &PoolFile,
+        tail: Tail,
+        next_batch: u64,
+        bytes_max: u64,
+    ) -> Result<()> {
+        if tail.records() > 0 {
+            let writer = BatchWriter::new(self.number + 1, next_batch);
+            let mut pages = DirtyPages::new(pool, &tail, writer, bytes_max);
+            lay_over(&tail, &mut pages, &mut Err)?;
+            self.pool_bytes += pages.finish()?;
+            if !is_planted("R1.position-before-the-pool-is-durable") {
+                let synced = pool.file().sync();
+                if !is_planted("R1.recovery-goes-on-after-a-failed-sync") {
+                    synced?;
+                }
+            }
+            self.pages = pool.pages_backed();
+        }
+        self.cursor = tail.end;
+        Ok(())
+    }
+}
+
+/// Makes the records that are to be replayed durable (R1, R4): they may be in the page cache alone,
+/// because the process died before it synced them. And after a sync that failed the cache looks
+/// clean, so they are written again. Else a power cut within the replay would leave pages with
+/// changes of records that no longer exist.
+fn make_durable(files: &[Used], start: &Cursor, end: &Cursor) -> Result<()> {
+    if start.sequence == end.sequence {
+        return Ok(());
+    }
+    let mut buffer = Vec::new();
+    let tail = |used: &&Used| (start.ordinal..=end.ordinal).contains(&used.ordinal);
+    for used in files.iter().filter(tail) {
+        let from = if used.ordinal == start.ordinal { start.position } else { LOG_HEAD_BYTES };
+        let to = if used.ordinal == end.ordinal { end.position } else { used.file.bytes };
+        if !is_planted("R4.trusts-the-page-cache") {
+            rewrite(used, 0..LOG_HEAD_BYTES, &mut buffer)?;
+            rewrite(used, from..to, &mut buffer)?;
+        }
+        used.file.file.sync()?;
+    }
+    Ok(())
+}
+
+/// Writes bytes of a log file again, as they are.
+fn rewrite(used: &Used, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<()> {
+    let mut offset = range.start;
+    while offset < range.end {
+        buffer.resize((range.end - offset).min(REWRITE_BYTES) as usize, 0);
+        used.file.file.read_at(buffer, offset)?;
+        used.file.file.write_at(buffer, offset)?;
+        offset += buffer.len() as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Finding where the records of a generation of the log end, and why (R3).
+//!
+//! Purpose: the first pass over a log, which applies nothing: a record counts once its commit frame
+//! fits all its parts; what is no record after that is a torn tail, or damage.
+//! Invariants: reads only. What is missing is said by sequence numbers.
+//! Thread safety: reads only.
+
+use std::sync::Arc;
+
+use adamant_wire::checksum::crc32c;
+use adamant_wire::frame::Kind;
+use adamant_wire::mutants::is_planted;
+
+use crate::error::{Error, Result};
+use crate::journal::records::chain::{ChainReader, Cursor, End, Step};
+use crate::journal::records::files::Used;
+use crate::journal::records::log_file::LogFile;
+use crate::journal::records::record::CommitHead;
+use crate::journal::recovery::search::{Beyond, search};
+use crate::journal::recovery::tail::damaged_record;
+
+/// Records that follow one another, to be found.
+pub(in crate::journal) struct Scan<'f> {
+    pub(in crate::journal) files: &'f [Used],
+    pub(in crate::journal) seed: u32,
+    /// Highest sequence number known to have been durable.
+    pub(in crate::journal) durable: u64,
+    /// After the last whole record.
+    pub(in crate::journal) last: Cursor,
+}
+
+impl Scan<'_> {
+    /// Finds the last whole record, and judges why no other follows it (R3): its end, and the
+    /// damage that ends the log there, if it is damage. Files in `headless` may belong to the log,
+    /// with a header that is gone.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(in crate::journal) fn judge_end(
+        mut self,
+        headless: &[Arc<LogFile>],
+    ) -> Result<(Cursor, Option<Error>)> {
+        let end = match self.run() {
+            Ok(end) => end,
+            Err(damage @ Error::Damaged { .. }) => return Ok((self.last, Some(damage))),
+            Err(error) => return Err(error),
+        };
+        let expected = self.last.sequence + 1;
+        let is_known = expected <= self.durable;
+        let known = if is_known && !is_planted("R3.forgets-what-the-checkpoint-knew") {
+            self.durable
+        } else if is_planted("R3.ends-without-looking-on") {
+            return Ok((self.last, None));
+        } else {
+            match search(self.files, headless, self.seed, &end, expected)? {
+                Beyond::Nothing => return Ok((self.last, None)),
+                Beyond::LaterRecord(later) => later,
+            }
+        };
+        let what = format!("{}; {}", end.what, missing(self.last.sequence, known));
+        Ok((self.last, Some(End { what, ..end }.damaged())))
+    }
+
+    /// Reads records until none follows.
+    fn run(&mut self) -> Result<End> {
+        let mut reader = ChainReader::new(self.files, self.seed, &self.last);
+        let (mut parts, mut parts_crc) = (0, 0);
+        loop {
+            let sequence = self.last.sequence + 1;
+            let (header, range) = match reader.next(sequence)? {
+                Step::Frame(header, range) => (header, range),
+                Step::End(end) => return Ok(end),
+            };
+            if header.kind == Kind::Part {
+                if is_planted("R2.counts-before-its-commit-frame") {
+                    self.last = reader.cursor(sequence);
+                }
+                parts += 1;
+                parts_crc = crc32c(parts_crc, &header.crc.to_le_bytes());
+                continue;
+            }
+            let found = CommitHead::take(&mut reader.bytes(range));
+            let lag = found.map_or(0, |head| head.lag);
+            let expected = CommitHead { lag, parts, parts_crc };
+            if found != Some(expected) && !is_planted("R2.commit-covers-no-parts") {
+                let what = "the commit frame does not fit the parts before it";
+                return Err(damaged_record(self.files, &reader.cursor(sequence), sequence, what));
+            }
+            self.durable = self.durable.max(sequence.saturating_sub(lag));
+            self.last = reader.cursor(sequence);
+            (parts, parts_crc) = (0, 0);
+        }
+    }
+}
+
+/// What is missing after a record, in words: `known` is the highest one that is known to have been
+/// there.
+pub(in crate::journal) fn missing(last: u64, known: u64) -> String {
+    if known > last {
+        return format!("records {} to {known}, at least, are missing", last + 1);
+    }
+    format!("whatever followed record {last} is missing")
+}

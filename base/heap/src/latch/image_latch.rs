@@ -1,0 +1,232 @@
+//! The gate to the image: shared by many, or one thread's alone.
+//!
+//! Purpose: views hold it shared for as long as they live, as readers (`reader_slots.rs`). Whoever
+//! wants the image alone has the lock, and shuts the readers' one. It may let readers in between:
+//! what they see is then what was there before.
+//! Invariants: while somebody has the image alone nobody is inside, and the lock is held.
+//! Thread safety: any thread.
+
+use crate::latch::reader_slots::{OPEN, READERS, Readers, Reading};
+use crate::sync::{Mutex, MutexGuard};
+
+/// The gate.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    /// Held by who has the image alone.
+    lock: Mutex<()>,
+    /// Where views go through.
+    readers: Readers,
+}
+
+/// The image, nobody else's in any way.
+#[derive(Debug)]
+pub(crate) struct Alone<'g> {
+    gate: &'g Gate,
+    _lock: MutexGuard<'g, ()>,
+    /// Whether readers may be inside.
+    has_let_in: bool,
+}
+
+impl Alone<'_> {
+    /// Whether readers wait.
+    #[inline]
+    pub(crate) fn are_readers_waiting(&self) -> bool {
+        self.gate.readers.are_waiting()
+    }
+
+    /// Lets readers in, and nobody else, until `shut_out`.
+    pub(crate) fn let_in(&mut self) {
+        if !self.has_let_in {
+            self.has_let_in = true;
+            self.gate.readers.open(READERS);
+        }
+    }
+
+    /// Lets all in that wait, and waits until they have left: for who has changed nothing that
+    /// others are not to see.
+    pub(crate) fn pause(&mut self) {
+        self.gate.readers.open(OPEN);
+        self.gate.readers.shut(OPEN);
+        self.has_let_in = false;
+    }
+
+    /// Waits until those that were let in have left.
+    #[inline]
+    pub(crate) fn shut_out(&mut self) {
+        if self.has_let_in {
+            self.gate.readers.shut(READERS);
+            self.has_let_in = false;
+        }
+    }
+}
+
+impl Drop for Alone<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.gate.readers.open(OPEN);
+    }
+}
+
+impl Gate {
+    /// Waits until nobody has the image alone, or whoever has it lets readers in, and keeps it so,
+    /// for a bounded time. `thread` is the caller's number.
+    #[inline]
+    pub(crate) fn read(&self, thread: usize) -> Reading<'_> {
+        self.readers.enter(thread)
+    }
+
+    /// The same, for as long as the caller wants: also waits while somebody waits to have it alone.
+    #[inline]
+    pub(crate) fn read_long(&self, thread: usize) -> Reading<'_> {
+        self.readers.enter_long(thread)
+    }
+
+    /// Waits until nobody has the image in any way.
+    #[inline]
+    pub(crate) fn write(&self) -> Alone<'_> {
+        let alone = Alone { gate: self, _lock: self.lock.lock(), has_let_in: false };
+        self.readers.shut(OPEN);
+        alone
+    }
+
+    /// The same, if nobody has the image in any way now. Never waits.
+    pub(crate) fn try_write(&self) -> Option<Alone<'_>> {
+        let lock = self.lock.try_lock()?;
+        let is_shut = self.readers.try_shut();
+        is_shut.then(|| Alone { gate: self, _lock: lock, has_let_in: false })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::cell::UnsafeCell;
+
+    use super::*;
+
+    /// Numbers that only whoever is alone changes, and others read.
+    struct Shared {
+        gate: Gate,
+        counts: UnsafeCell<[u64; 2]>,
+    }
+
+    // SAFETY: the test reads `counts` inside of the gate or under its lock, and writes it alone.
+    unsafe impl Sync for Shared {}
+
+    #[test]
+    fn nobody_is_inside_while_somebody_is_alone() {
+        let shared = Shared { gate: Gate::default(), counts: UnsafeCell::new([0; 2]) };
+        let shared = &shared;
+        let look = || {
+            // SAFETY: nobody is alone, which is what is tested.
+            let counts = unsafe { &*shared.counts.get() };
+            assert_eq!(counts[0], counts[1]);
+        };
+        let change = || {
+            // SAFETY: this thread is alone, which is what is tested.
+            let counts = unsafe { &mut *shared.counts.get() };
+            counts[0] += 1;
+            std::hint::spin_loop();
+            counts[1] += 1;
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                scope.spawn(move || {
+                    for step in 0..20_000 {
+                        let _view = match step % 64 {
+                            0 => shared.gate.read_long(thread),
+                            _ => shared.gate.read(thread),
+                        };
+                        look();
+                    }
+                });
+            }
+            scope.spawn(move || {
+                for step in 0..5_000 {
+                    let alone = match step % 2 {
+                        0 => Some(shared.gate.write()),
+                        _ => shared.gate.try_write(),
+                    };
+                    if alone.is_some() {
+                        change();
+                    }
+                }
+            });
+        });
+        look();
+        assert!(shared.gate.try_write().is_some());
+    }
+}
+
+/// Every order in which threads can go through the gate, as memory may show it to them.
+#[cfg(all(test, loom))]
+mod every_order {
+    use std::sync::Arc;
+
+    use loom::cell::UnsafeCell;
+    use loom::thread;
+
+    use super::*;
+
+    /// What is behind the gate: loom tells when somebody looks at it while somebody changes it.
+    struct Behind {
+        gate: Gate,
+        value: UnsafeCell<u32>,
+    }
+
+    // SAFETY: that it is looked at and changed as the gate says is what is tested.
+    unsafe impl Sync for Behind {}
+    // SAFETY: as above.
+    unsafe impl Send for Behind {}
+
+    impl Behind {
+        fn look(&self) {
+            // SAFETY: as above; loom looks after it.
+            self.value.with(|value| unsafe { *value });
+        }
+
+        fn change(&self) {
+            // SAFETY: as above; loom looks after it.
+            self.value.with_mut(|value| unsafe { *value += 1 });
+        }
+    }
+
+    fn explore(threads: [fn(&Behind); 2], last: fn(&Behind)) {
+        let mut builder = loom::model::Builder::new();
+        // Waiting for each other has too many orders for all of them.
+        builder.preemption_bound = Some(3);
+        builder.check(move || {
+            let behind = Arc::new(Behind { gate: Gate::default(), value: UnsafeCell::new(0) });
+            let threads = threads.map(|work| {
+                let behind = Arc::clone(&behind);
+                thread::spawn(move || work(&behind))
+            });
+            last(&behind);
+            for thread in threads {
+                thread.join().expect("no panic");
+            }
+        });
+    }
+
+    fn write(behind: &Behind) {
+        let _alone = behind.gate.write();
+        behind.change();
+    }
+
+    fn try_write(behind: &Behind) {
+        let alone = behind.gate.try_write();
+        if alone.is_some() {
+            behind.change();
+        }
+    }
+
+    fn read(behind: &Behind) {
+        let _shared = behind.gate.read(0);
+        behind.look();
+    }
+
+    #[test]
+    fn one_at_a_time_is_alone_whether_it_waited_or_not() {
+        explore([read, write], try_write);
+        explore([read, write], write);
+    }
+}

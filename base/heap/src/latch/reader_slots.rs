@@ -1,0 +1,731 @@
+//! Readers beside a writer: a lock that is biased towards those who read.
+//!
+//! Purpose: a view of the image costs one locked instruction on a cache line that is the thread's own, and
+//! a plain store to leave: some 3 ns, however many threads do it at once. Whoever wants the image alone
+//! pays for that: it shuts the lock and looks at the slots of all threads.
+//! Brief readers stay for a bounded time; those that may stay for long say so. A writer that finds
+//! one of the latter inside lets brief ones in until it has left, and no other long one: so a
+//! closure that takes its time keeps writers waiting, and what comes after them, but nobody who
+//! only looks. Invariants: while the lock is shut, and `shut` has returned, nobody is inside. A
+//! slot is held by one reader at a time; readers that find theirs taken count as one of the crowd,
+//! and so does everybody that was let in after waiting. Each opening lets all in who wait by then:
+//! so readers wait for one hold of the lock at most, and those who come after it is shut wait for
+//! the next opening: so do they not keep a writer out. A writer waits for the long readers that
+//! were inside when it came, and then for brief ones.
+//! Thread safety: any thread enters; one at a time shuts and opens, for which `image_latch.rs` has a lock.
+//! Why this is sound, fence by fence: `docs/decisions/0062-reader-biased-lock.md`; why there are
+//! two kinds of readers: `docs/decisions/0101-long-readers.md`.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use crate::sync::{
+    AtomicU8, AtomicU32, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, in_total_order, nap,
+    sleep, wait,
+};
+
+/// Slots of a heap. Of more threads those that meet in one go with the crowd. A writer looks at all that
+/// were ever used.
+const SLOT_COUNT: usize = if cfg!(loom) { 2 } else { 32 };
+
+/// How often a reader that finds the lock shut looks and lets others run before it sleeps: some 40 us,
+/// about what it costs to sleep and be woken, and more than nearly all commits take.
+const READER_WAITS: u32 = if cfg!(loom) { 1 } else { 48 };
+
+/// The same of a writer that finds somebody inside.
+const WRITER_WAITS: u32 = if cfg!(loom) { 1 } else { 16 };
+
+/// The longest sleep of a writer. A reader that leaves wakes it; but it looks for sleepers without a
+/// fence, so one that leaves in the nanoseconds in which the writer lies down may miss it.
+const NAP: Duration = Duration::from_millis(1);
+
+/// Anybody enters.
+pub(crate) const OPEN: u8 = 0;
+/// Readers enter, nobody else: what they see is not what is there, see `before_images.rs`.
+pub(crate) const READERS: u8 = 1;
+/// Nobody enters.
+pub(crate) const SHUT: u8 = 2;
+/// With `OPEN` or `READERS`: but for long readers, which a writer waits for.
+const BRIEF_ONLY: u8 = 4;
+
+const FREE: u32 = 0;
+const INSIDE: u32 = 1;
+/// By a long reader.
+const LONG: u32 = 2;
+
+/// For whom a writer sleeps: nobody, long readers, anybody.
+const UNWATCHED: u8 = 0;
+const LONG_WATCHED: u8 = 1;
+const WATCHED: u8 = 2;
+
+/// How long a reader stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stay {
+    /// For a bounded time, some microseconds: it looks, and calls nobody that could take longer.
+    Brief,
+    /// For as long as somebody else wants.
+    Long,
+}
+
+impl Stay {
+    /// Whether a lock in that state keeps such readers out.
+    #[inline]
+    fn is_kept_out(self, state: u8) -> bool {
+        let shut = match self {
+            Self::Brief => SHUT,
+            Self::Long => SHUT | BRIEF_ONLY,
+        };
+        state & shut != 0
+    }
+
+    /// What a slot says that is held by such a reader.
+    #[inline]
+    fn mark(self) -> u32 {
+        match self {
+            Self::Brief => INSIDE,
+            Self::Long => LONG,
+        }
+    }
+}
+
+/// Two cache lines, which processors fetch in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Padded<T>(T);
+
+/// What readers look at and writers change. Readers of all processors have it in their caches.
+#[derive(Debug, Default)]
+struct Sign {
+    /// `OPEN` or `READERS`, and for whom it is not; or `SHUT`.
+    state: AtomicU8,
+    /// For whom a writer sleeps until they leave.
+    watched: AtomicU8,
+    /// One past the last slot that was ever held.
+    used: AtomicUsize,
+}
+
+/// What those who wait share.
+#[derive(Debug, Default)]
+struct Room {
+    /// Readers that sleep until the lock is opened.
+    sleepers: u32,
+}
+
+/// Readers of one kind that have no slot.
+#[derive(Debug, Default)]
+struct Crowd {
+    /// Those inside.
+    inside: AtomicU32,
+    /// Those that are to be let in by the next opening. Changed with `room` locked.
+    waiting: AtomicU32,
+    /// Twice the openings that let somebody in, and one more after one to readers only.
+    opening: AtomicU32,
+}
+
+/// The lock.
+#[derive(Debug, Default)]
+pub(crate) struct Readers {
+    sign: Padded<Sign>,
+    slots: [Padded<AtomicU32>; SLOT_COUNT],
+    brief: Padded<Crowd>,
+    long: Padded<Crowd>,
+    room: Mutex<Room>,
+    opened: Condvar,
+    left: Condvar,
+}
+
+/// A reader inside; dropping this leaves. As the guard of a mutex it stays on its thread.
+#[derive(Debug)]
+pub(crate) struct Reading<'r> {
+    readers: &'r Readers,
+    /// By number; `None`: one of the crowd.
+    slot: Option<usize>,
+    stay: Stay,
+    is_early: bool,
+    stays: PhantomData<MutexGuard<'r, ()>>,
+}
+
+impl Reading<'_> {
+    /// Whether somebody is in the midst of changing things, and readers see what was before.
+    #[inline]
+    pub(crate) fn is_early(&self) -> bool {
+        self.is_early
+    }
+
+    /// Whether a writer waits for this reader, as far as is known by now.
+    #[inline]
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.readers.sign.0.state.load(Ordering::Relaxed) & (SHUT | BRIEF_ONLY) != 0
+    }
+}
+
+impl Drop for Reading<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let readers = self.readers;
+        match self.slot {
+            Some(slot) => readers.slots[slot].0.store(FREE, Ordering::Release),
+            None => {
+                readers.crowd(self.stay).inside.fetch_sub(1, Ordering::Release);
+            }
+        }
+        let watched = readers.sign.0.watched.load(Ordering::Relaxed);
+        if watched != UNWATCHED && (watched == WATCHED || self.stay == Stay::Long) {
+            readers.wake_writer();
+        }
+    }
+}
+
+impl Readers {
+    /// Waits until the lock is open, and keeps it from being shut, for a bounded time. `thread` is
+    /// the caller's number.
+    #[inline]
+    pub(crate) fn enter(&self, thread: usize) -> Reading<'_> {
+        self.enter_for(Stay::Brief, thread)
+    }
+
+    /// The same, for as long as the caller wants.
+    #[inline]
+    pub(crate) fn enter_long(&self, thread: usize) -> Reading<'_> {
+        self.enter_for(Stay::Long, thread)
+    }
+
+    #[inline]
+    fn enter_for(&self, stay: Stay, thread: usize) -> Reading<'_> {
+        let slot = thread % SLOT_COUNT;
+        if self.take(slot, stay) {
+            in_total_order();
+            // The reader is inside before it looks; who shuts looks for readers after shutting.
+            let state = self.sign.0.state.load(Ordering::SeqCst);
+            let reading = self.reading(stay, Some(slot), state & READERS != 0);
+            if !stay.is_kept_out(state) {
+                return reading;
+            }
+            drop(reading);
+        }
+        self.enter_later(stay)
+    }
+
+    #[inline]
+    fn crowd(&self, stay: Stay) -> &Crowd {
+        match stay {
+            Stay::Brief => &self.brief.0,
+            Stay::Long => &self.long.0,
+        }
+    }
+
+    #[inline]
+    fn reading(&self, stay: Stay, slot: Option<usize>, is_early: bool) -> Reading<'_> {
+        Reading { readers: self, slot, stay, is_early, stays: PhantomData }
+    }
+
+    #[inline]
+    fn take(&self, slot: usize, stay: Stay) -> bool {
+        // In the total order too: who does not see the slot as used has shut the lock before.
+        if self.sign.0.used.load(Ordering::SeqCst) <= slot {
+            self.sign.0.used.fetch_max(slot + 1, Ordering::SeqCst);
+        }
+        let word = &self.slots[slot].0;
+        let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
+        word.load(Ordering::Relaxed) == FREE
+            && word.compare_exchange(FREE, stay.mark(), success, failure).is_ok()
+    }
+
+    #[cold]
+    fn enter_later(&self, stay: Stay) -> Reading<'_> {
+        loop {
+            self.crowd(stay).inside.fetch_add(1, Ordering::SeqCst);
+            in_total_order();
+            let state = self.sign.0.state.load(Ordering::SeqCst);
+            let reading = self.reading(stay, None, state & READERS != 0);
+            if !stay.is_kept_out(state) {
+                return reading;
+            }
+            drop(reading);
+            if let Some(reading) = self.wait_for_opening(stay) {
+                return reading;
+            }
+        }
+    }
+
+    /// Waits to be let in; `None` when the lock is open already.
+    fn wait_for_opening(&self, stay: Stay) -> Option<Reading<'_>> {
+        let crowd = self.crowd(stay);
+        let before = {
+            let _room = self.room.lock();
+            crowd.waiting.fetch_add(1, Ordering::SeqCst);
+            in_total_order();
+            // Who opens looks for those who wait after opening.
+            if !stay.is_kept_out(self.sign.0.state.load(Ordering::SeqCst)) {
+                crowd.waiting.fetch_sub(1, Ordering::SeqCst);
+                return None;
+            }
+            crowd.opening.load(Ordering::Relaxed)
+        };
+        // An opening that comes before this reader, who was let in by one, has left is to the same.
+        let let_in = || {
+            let opening = crowd.opening.load(Ordering::Acquire);
+            (opening != before).then(|| self.reading(stay, None, opening & 1 != 0))
+        };
+        for _ in 0..READER_WAITS {
+            if let Some(reading) = let_in() {
+                return Some(reading);
+            }
+            wait(|| crowd.opening.load(Ordering::Relaxed) != before);
+        }
+        let mut room = self.room.lock();
+        room.sleepers += 1;
+        loop {
+            if let Some(reading) = let_in() {
+                room.sleepers -= 1;
+                return Some(reading);
+            }
+            room = sleep(&self.opened, room);
+        }
+    }
+
+    /// Whether a reader waits for the lock to be opened: a hint.
+    #[inline]
+    pub(crate) fn are_waiting(&self) -> bool {
+        self.brief.0.waiting.load(Ordering::Relaxed) > 0
+            || self.long.0.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// Keeps readers out from now on, and waits until those inside have left; while a long one is
+    /// inside, brief ones are let in as they were before: `state` is in which state the lock is.
+    #[inline]
+    pub(crate) fn shut(&self, state: u8) {
+        self.say(SHUT);
+        if !self.is_empty() {
+            self.wait_for_all(state);
+        }
+    }
+
+    /// The same, unless somebody is inside: then it is open as before, and this is false.
+    pub(crate) fn try_shut(&self) -> bool {
+        self.say(SHUT);
+        let is_empty = self.is_empty();
+        if !is_empty {
+            self.open(OPEN);
+        }
+        is_empty
+    }
+
+    #[inline]
+    fn say(&self, state: u8) {
+        self.sign.0.state.store(state, Ordering::SeqCst);
+        in_total_order();
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        let slots = self.slots().all(|word| word.load(Ordering::SeqCst) == FREE);
+        let crowds = [&self.brief, &self.long];
+        slots && crowds.iter().all(|crowd| crowd.0.inside.load(Ordering::SeqCst) == 0)
+    }
+
+    /// The slots that were ever used.
+    #[inline]
+    fn slots(&self) -> impl Iterator<Item = &AtomicU32> {
+        let used = self.sign.0.used.load(Ordering::SeqCst);
+        self.slots.iter().take(used).map(|word| &word.0)
+    }
+
+    fn has_long(&self) -> bool {
+        self.slots().any(|word| word.load(Ordering::SeqCst) == LONG)
+            || self.long.0.inside.load(Ordering::SeqCst) > 0
+    }
+
+    #[cold]
+    fn wait_for_all(&self, state: u8) {
+        for _ in 0..WRITER_WAITS {
+            wait(|| self.is_empty());
+            if self.is_empty() {
+                return;
+            }
+        }
+        if self.has_long() {
+            // Nothing changes until it has left: so nobody need wait who will have left by then, or
+            // soon after. Of long ones none comes, so that this ends.
+            self.say(state | BRIEF_ONLY);
+            if self.brief.0.waiting.load(Ordering::SeqCst) > 0 {
+                self.let_in(Stay::Brief, state);
+            }
+            self.sleep_until(LONG_WATCHED, || !self.has_long());
+            self.say(SHUT);
+        }
+        self.sleep_until(WATCHED, || self.is_empty());
+    }
+
+    fn sleep_until(&self, watched: u8, has_happened: impl Fn() -> bool) {
+        if has_happened() {
+            return;
+        }
+        let mut room = self.room.lock();
+        self.sign.0.watched.store(watched, Ordering::SeqCst);
+        while !has_happened() {
+            room = nap(&self.room, &self.left, room, NAP);
+        }
+        self.sign.0.watched.store(UNWATCHED, Ordering::Relaxed);
+        drop(room);
+    }
+
+    #[cold]
+    fn wake_writer(&self) {
+        let _room = self.room.lock();
+        self.left.notify_all();
+    }
+
+    /// Opens the lock to readers (`READERS`) or to all (`OPEN`), and lets those in who wait.
+    #[inline]
+    pub(crate) fn open(&self, state: u8) {
+        self.say(state);
+        for stay in [Stay::Brief, Stay::Long] {
+            if self.crowd(stay).waiting.load(Ordering::SeqCst) > 0 {
+                self.let_in(stay, state);
+            }
+        }
+    }
+
+    #[cold]
+    fn let_in(&self, stay: Stay, state: u8) {
+        let crowd = self.crowd(stay);
+        let room = self.room.lock();
+        let waiting = crowd.waiting.swap(0, Ordering::SeqCst);
+        if waiting == 0 {
+            return;
+        }
+        // On their behalf: the next one who shuts waits for them, though they may still sleep.
+        crowd.inside.fetch_add(waiting, Ordering::SeqCst);
+        let next = (crowd.opening.load(Ordering::Relaxed) & !1).wrapping_add(2);
+        crowd.opening.store(next | u32::from(state == READERS), Ordering::Release);
+        if room.sleepers > 0 {
+            self.opened.notify_all();
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::cell::UnsafeCell;
+    use std::sync::Barrier;
+    use std::time::Instant;
+
+    use super::*;
+
+    /// Numbers that only whoever has shut the lock changes, and others read.
+    struct Shared {
+        readers: Readers,
+        /// Who shuts, one at a time.
+        writer: Mutex<()>,
+        counts: UnsafeCell<[u64; 2]>,
+    }
+
+    // SAFETY: the test reads `counts` inside of the lock, and writes it while the lock is shut.
+    unsafe impl Sync for Shared {}
+
+    impl Shared {
+        fn new() -> Self {
+            let (readers, writer) = (Readers::default(), Mutex::default());
+            Self { readers, writer, counts: UnsafeCell::new([0; 2]) }
+        }
+
+        fn look(&self) -> u64 {
+            // SAFETY: nobody has shut the lock, which is what is tested.
+            let counts = unsafe { &*self.counts.get() };
+            assert_eq!(counts[0], counts[1]);
+            counts[0]
+        }
+
+        fn change(&self) {
+            // SAFETY: this thread has shut the lock, which is what is tested.
+            let counts = unsafe { &mut *self.counts.get() };
+            counts[0] += 1;
+            std::hint::spin_loop();
+            counts[1] += 1;
+        }
+    }
+
+    #[test]
+    fn nobody_reads_while_it_is_shut_with_more_threads_than_slots_too() {
+        let shared = &Shared::new();
+        let threads = SLOT_COUNT + 4;
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                scope.spawn(move || {
+                    for step in 0..2_000 {
+                        let thread = thread % (SLOT_COUNT / 2);
+                        let _reading = match step % 5 {
+                            0 => shared.readers.enter_long(thread),
+                            _ => shared.readers.enter(thread),
+                        };
+                        shared.look();
+                        if step % 64 == thread {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for step in 0..2_000 {
+                        let _writer = shared.writer.lock();
+                        if step % 3 == 0 && !shared.readers.try_shut() {
+                            continue;
+                        }
+                        if step % 3 > 0 {
+                            shared.readers.shut(OPEN);
+                        }
+                        shared.change();
+                        if step % 2 > 0 {
+                            shared.readers.open(READERS);
+                            shared.readers.shut(READERS);
+                            shared.change();
+                        }
+                        shared.readers.open(OPEN);
+                    }
+                });
+            }
+        });
+        shared.look();
+        shared.readers.open(OPEN);
+        assert!(shared.readers.try_shut(), "nobody was left inside");
+    }
+
+    #[test]
+    fn readers_of_one_slot_go_with_the_crowd_and_the_nested_too() {
+        let readers = Readers::default();
+        let (one, other) = (readers.enter(3), readers.enter(3));
+        assert_eq!((one.slot, other.slot), (Some(3), None));
+        assert!(!readers.try_shut());
+        drop(one);
+        assert!(!readers.try_shut(), "the other one is still inside");
+        drop(other);
+        assert!(readers.try_shut());
+    }
+
+    #[test]
+    fn a_panic_and_the_end_of_a_thread_leave_nothing_inside() {
+        let readers = Readers::default();
+        let readers = &readers;
+        let panicked = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let _reading = readers.enter(0);
+                let _crowd = readers.enter(0);
+                panic!("while inside");
+            });
+            thread.join().is_err()
+        });
+        assert!(panicked && readers.try_shut());
+    }
+
+    #[test]
+    fn a_writer_sleeps_until_the_last_reader_leaves_and_is_woken() {
+        let (readers, barrier) = (Readers::default(), Barrier::new(2));
+        let (readers, barrier) = (&readers, &barrier);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let reading = readers.enter(1);
+                barrier.wait();
+                // Long enough for the writer to sleep; it says that it does.
+                while readers.sign.0.watched.load(Ordering::Relaxed) != WATCHED {
+                    std::thread::yield_now();
+                }
+                drop(reading);
+            });
+            barrier.wait();
+            readers.shut(OPEN);
+            assert_eq!(readers.sign.0.watched.load(Ordering::Relaxed), UNWATCHED);
+        });
+    }
+
+    /// Somebody looked at a value for 300 ms, in a closure, and a writer came: for 237 ms nobody
+    /// else could look at anything.
+    #[test]
+    fn brief_readers_come_in_while_a_writer_waits_for_a_long_one_and_long_ones_wait() {
+        let shared = &Shared::new();
+        let readers = &shared.readers;
+        let wait_until = |has_happened: &dyn Fn() -> bool| {
+            let begun = Instant::now();
+            while !has_happened() {
+                assert!(begun.elapsed() < Duration::from_secs(60), "it happens");
+                std::thread::yield_now();
+            }
+        };
+        let (long, early) = (readers.enter_long(0), readers.enter_long(0));
+        assert_eq!((long.slot, early.slot), (Some(0), None), "with a slot and in the crowd");
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                readers.shut(OPEN);
+                shared.change();
+                readers.open(READERS);
+                readers.shut(READERS);
+                shared.change();
+                readers.open(OPEN);
+            });
+            wait_until(&|| readers.sign.0.state.load(Ordering::SeqCst) == BRIEF_ONLY);
+            let later = scope.spawn(|| {
+                let later = readers.enter_long(1);
+                assert!(later.is_early(), "let in by the first opening");
+                shared.look()
+            });
+            wait_until(&|| readers.long.0.waiting.load(Ordering::SeqCst) == 1);
+            for left in [Some(long), Some(early), None] {
+                for _ in 0..if left.is_some() { 1_000 } else { 0 } {
+                    let brief = readers.enter(1);
+                    assert!(!brief.is_early());
+                    assert_eq!(shared.look(), 0, "the writer waits");
+                }
+                assert!(left.as_ref().is_none_or(Reading::is_waited_for));
+                drop(left);
+            }
+            assert_eq!(later.join().expect("no panic"), 1, "what was there when it was let in");
+            writer.join().expect("no panic");
+        });
+        assert_eq!(shared.look(), 2);
+        assert!(readers.try_shut(), "nobody was left inside");
+    }
+
+    #[test]
+    fn readers_that_waited_are_let_in_by_the_next_opening_however_soon_it_is_shut() {
+        let shared = &Shared::new();
+        shared.readers.shut(OPEN);
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..3)
+                .map(|thread| {
+                    scope.spawn(move || {
+                        let reading = shared.readers.enter(thread);
+                        assert!(reading.is_early());
+                        shared.look()
+                    })
+                })
+                .collect();
+            let begun = Instant::now();
+            while shared.readers.brief.0.waiting.load(Ordering::SeqCst) < 3 {
+                assert!(begun.elapsed() < Duration::from_secs(60), "all of them wait");
+                std::thread::yield_now();
+            }
+            assert!(shared.readers.are_waiting());
+            shared.change();
+            shared.readers.open(READERS);
+            shared.readers.shut(READERS);
+            shared.change();
+            assert!(!shared.readers.are_waiting());
+            for thread in threads {
+                let seen = thread.join().expect("no panic");
+                assert_eq!(seen, 1, "what was there when they were let in");
+            }
+        });
+    }
+}
+
+/// Every order in which threads can go through the lock, as memory may show it to them.
+#[cfg(all(test, loom))]
+mod every_order {
+    use std::sync::Arc;
+
+    use loom::cell::UnsafeCell;
+    use loom::thread;
+
+    use super::*;
+
+    /// What is behind the lock: loom tells when somebody looks at it while somebody changes it.
+    struct Behind {
+        readers: Readers,
+        value: UnsafeCell<u32>,
+    }
+
+    // SAFETY: that it is looked at and changed as the lock says is what is tested.
+    unsafe impl Sync for Behind {}
+    // SAFETY: as above.
+    unsafe impl Send for Behind {}
+
+    impl Behind {
+        fn look(&self) -> u32 {
+            // SAFETY: as above; loom looks after it.
+            self.value.with(|value| unsafe { *value })
+        }
+
+        fn change(&self) {
+            // SAFETY: as above; loom looks after it.
+            self.value.with_mut(|value| unsafe { *value += 1 });
+        }
+    }
+
+    fn explore<const N: usize>(threads: [fn(&Behind); N], last: fn(&Behind)) {
+        let mut builder = loom::model::Builder::new();
+        // Waiting for each other has too many orders for all of them.
+        builder.preemption_bound = Some(2);
+        builder.check(move || {
+            let behind = Behind { readers: Readers::default(), value: UnsafeCell::new(0) };
+            let behind = Arc::new(behind);
+            let threads = threads.map(|work| {
+                let behind = Arc::clone(&behind);
+                thread::spawn(move || work(&behind))
+            });
+            last(&behind);
+            for thread in threads {
+                thread.join().expect("no panic");
+            }
+            assert!(behind.readers.try_shut(), "nobody was left inside");
+        });
+    }
+
+    fn read(behind: &Behind) {
+        let _reading = behind.readers.enter(0);
+        behind.look();
+    }
+
+    fn write(behind: &Behind) {
+        behind.readers.shut(OPEN);
+        behind.change();
+        behind.readers.open(OPEN);
+    }
+
+    fn try_write(behind: &Behind) {
+        if behind.readers.try_shut() {
+            behind.change();
+            behind.readers.open(OPEN);
+        }
+    }
+
+    #[test]
+    fn nobody_reads_while_it_is_shut() {
+        explore([read, write], |behind| {
+            let _reading = behind.readers.enter(1);
+            behind.look();
+        });
+    }
+
+    #[test]
+    fn readers_of_one_slot_keep_writers_out() {
+        explore([read, try_write], read);
+        explore([read, write], read);
+    }
+
+    fn read_long(behind: &Behind) {
+        let _reading = behind.readers.enter_long(0);
+        behind.look();
+    }
+
+    #[test]
+    fn brief_readers_come_in_while_a_writer_waits_for_a_long_one() {
+        explore([read_long, write], read);
+        explore([read_long, write], read_long);
+    }
+
+    fn write_in_two_changes(behind: &Behind) {
+        behind.readers.shut(OPEN);
+        behind.change();
+        behind.readers.open(READERS);
+        behind.readers.shut(READERS);
+        behind.change();
+        behind.readers.open(OPEN);
+    }
+
+    #[test]
+    fn who_waits_is_let_in_between_two_changes() {
+        explore([read], write_in_two_changes);
+        explore([read_long], write_in_two_changes);
+    }
+}

@@ -1,0 +1,198 @@
+//! The source of checkpoints: copies of dirty pages, as the file gets them.
+//!
+//! Purpose: a checkpoint reads neither the log nor the pool: what the file is to have is in memory.
+//! Invariants: C1, nothing is copied but by whoever has the writer lock and the allocator's: so no
+//! record is appended whose changes memory does not show, and nobody stores to what is allocated.
+//! C3, what a reservation may be filling is not looked at: in an open run the blocks that are not
+//! allocated are zeros in the file. Elsewhere only transactions reserve, and none runs; and pages that
+//! are free are not dirty. The flag of open runs stays in memory.
+//! Thread safety: any thread; one checkpoint at a time. A hold copies 256 pages, some 0.1 ms.
+
+use std::sync::Arc;
+
+use adamant_wire::mutants::is_planted;
+
+use crate::error::Result;
+use crate::image::class::Class;
+use crate::image::mapping::Image;
+use crate::journal::{Copies, PageBytes, PageSource, RecordBuilder};
+use crate::latch::writer_queue::Turns;
+use crate::layout::{
+    Descriptor, FIRST_PAGE, FLAG_OPEN, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES, TABLE_BASE,
+};
+use crate::space::state::Space;
+use crate::transaction::scratch::Writer;
+
+/// Pages copied while others wait for the locks.
+const HOLD_PAGES_MAX: usize = 256;
+
+/// Copies pages of a heap.
+#[derive(Debug)]
+pub(crate) struct Copier {
+    space: Arc<Space>,
+    turns: Arc<Turns<Writer>>,
+}
+
+impl Copier {
+    /// Of a heap.
+    pub(crate) fn new(space: &Arc<Space>, turns: &Arc<Turns<Writer>>) -> Self {
+        Self { space: Arc::clone(space), turns: Arc::clone(turns) }
+    }
+
+    fn copy_page(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
+        let image = &self.space.image;
+        let offset = page * PAGE_BYTES;
+        if offset >= TABLE_BASE {
+            return copy_descriptors(image, offset, bytes);
+        }
+        if page >= FIRST_PAGE {
+            let Descriptor { kind, flags, class, argument } = image.descriptor(page)?;
+            let is_open_run =
+                matches!(kind, KIND_RUN | KIND_RUN_CONTINUED) && flags & FLAG_OPEN != 0;
+            let back = if kind == KIND_RUN { 0 } else { argument.get().into() };
+            // Of a descriptor that was forged it may lead before the first page: nobody reserves there.
+            if let (Some(run), Some(shape)) =
+                (page.checked_sub(back), self.space.classes.get(class.get()))
+                && is_open_run
+                && !is_planted("C3.copies-what-is-reserved")
+            {
+                return copy_open(image, run, shape, offset, bytes);
+            }
+        }
+        bytes.copy_from_slice(image.bytes(offset, PAGE_BYTES)?);
+        Ok(())
+    }
+}
+
+/// Copies a page of descriptors but for what only memory says.
+fn copy_descriptors(image: &Image, offset: u64, bytes: &mut PageBytes) -> Result<()> {
+    let open = Descriptor { flags: FLAG_OPEN, ..Descriptor::default() }.word();
+    let kept = if is_planted("C3.writes-the-flag-of-open-runs") { u64::MAX } else { !open };
+    let (words, _) = bytes.as_chunks_mut();
+    for (at, word) in (offset..).step_by(8).zip(words) {
+        *word = (image.load_word(at)? & kept).to_le_bytes();
+    }
+    Ok(())
+}
+
+/// Copies what is allocated of a page of an open run, and its bitmap.
+fn copy_open(
+    image: &Image,
+    run: u64,
+    shape: &Class,
+    offset: u64,
+    bytes: &mut PageBytes,
+) -> Result<()> {
+    bytes.fill(0);
+    let base = run * PAGE_BYTES;
+    let (start, end) = (offset - base, offset - base + PAGE_BYTES);
+    let mut copy = |from: u64, to: u64| -> Result<()> {
+        let (from, to) = (from.max(start), to.min(end));
+        if from < to {
+            let target = &mut bytes[(from - start) as usize..(to - start) as usize];
+            target.copy_from_slice(image.bytes(base + from, to - from)?);
+        }
+        Ok(())
+    };
+    copy(0, shape.blocks_start)?;
+    let first = start.saturating_sub(shape.blocks_start) / shape.block_bytes;
+    for index in first..shape.block_count {
+        let at = shape.blocks_start + index * shape.block_bytes;
+        if at >= end {
+            break;
+        }
+        if image.bitmap_word(run, shape, (index / 64) as usize)? >> (index % 64) & 1 != 0 {
+            copy(at, at + shape.block_bytes)?;
+        }
+    }
+    Ok(())
+}
+
+impl PageSource for Copier {
+    fn note_named(&self, record: &RecordBuilder) {
+        let states = self.space.image.states();
+        record.pages().iter().for_each(|pages| states.note_dirty(pages.clone()));
+    }
+
+    fn hold(&self, is_alone: bool, work: &mut dyn FnMut()) {
+        if is_alone {
+            return work();
+        }
+        let _turn = (!is_planted("C1.begins-outside-the-turn")).then(|| self.turns.wait());
+        let _arena = (!is_planted("C1.copies-without-the-allocator")).then(|| self.space.arena());
+        work();
+    }
+
+    fn dirty_pages(&self) -> u64 {
+        self.space.image.states().dirty_pages()
+    }
+
+    fn end_epoch(&self) -> Option<u32> {
+        self.space.image.states().end_epoch()
+    }
+
+    fn copy(
+        &self,
+        mut page: u64,
+        epoch: Option<u32>,
+        copies: &mut Copies,
+        held_end: &dyn Fn(u64) -> Option<u64>,
+    ) -> Result<Option<u64>> {
+        let states = self.space.image.states();
+        for _ in 0..HOLD_PAGES_MAX {
+            if copies.is_full() {
+                return Ok(Some(page));
+            }
+            let Some(mut dirty) = states.next_dirty(page) else { return Ok(None) };
+            if is_planted("C6.runs-go-over-clean-pages") && (1..64).contains(&(dirty - page)) {
+                dirty = page;
+            }
+            page = match held_end(dirty) {
+                Some(end) => end,
+                None => {
+                    self.copy_page(dirty, copies.add(dirty))?;
+                    states.note_copied(dirty, epoch);
+                    dirty + 1
+                }
+            };
+        }
+        Ok(Some(page))
+    }
+
+    fn note_covered(&self, epoch: u32) {
+        self.space.image.states().note_covered(epoch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use adamant_medium::memory::MemoryDirectory;
+
+    use crate::durability::Durability;
+    use crate::heap::{Heap, Options};
+
+    /// Who has the allocator's lock has appended a record, it may be, that memory does not show yet.
+    #[test]
+    fn a_checkpoint_waits_for_who_has_the_allocator() {
+        let options = Options { background: false, ..Options::default() };
+        let (heap, _) = Heap::open(Arc::new(MemoryDirectory::new()), options).expect("opens");
+        let reserved = heap.reserve(100).expect("reserves");
+        heap.publish(Durability::Sync, [reserved]).expect("publishes");
+        let is_made = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let arena = heap.space.arena();
+            scope.spawn(|| {
+                heap.checkpoint().expect("checkpoint");
+                is_made.store(true, Ordering::Release);
+            });
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(!is_made.load(Ordering::Acquire), "it is made beside the allocator");
+            drop(arena);
+        });
+        assert!(is_made.load(Ordering::Acquire));
+    }
+}

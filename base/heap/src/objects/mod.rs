@@ -1,0 +1,8 @@
+//! Typed objects in a heap, and how data structures read and write it. Public, for users of the crate.
+
+pub(crate) mod persistent;
+pub(crate) mod array;
+pub(crate) mod any_ptr;
+pub mod access;
+pub mod typed;
+pub(crate) mod directory;

@@ -1,0 +1,39 @@
+//! Memory that a large transaction will need, touched before it does.
+//!
+//! Purpose: the first touch of a page of the image waits for the system to put memory behind it: of a
+//! huge page 100 us, or 5 ms on a virtual machine whose host has to find it first. A transaction in
+//! pieces has that done while readers are in.
+//! Invariants: touching changes no byte, so that it does not matter who has reserved the pages by then.
+//! Thread safety: any thread; the arena's lock is held only while the image grows.
+
+use crate::layout::PAGE_BYTES;
+use crate::space::supply::Supply;
+
+/// Pages that are touched at once: those of a huge page.
+const STEP_PAGES: u64 = 512;
+/// Pages that a piece of a transaction takes at most, about.
+const PIECE_PAGES: u64 = 128;
+
+impl Supply<'_> {
+    /// Whether the next piece may reach pages beyond `touched` that were never used.
+    pub(crate) fn is_short_of_touched(self, touched: u64) -> bool {
+        self.space.image.can_touch() && self.space.arena().tail() + PIECE_PAGES > touched
+    }
+
+    /// Has pages touched that were never used; returns up to where. The image grows where it has to:
+    /// what keeps it from that is for the transaction to find out.
+    pub(crate) fn touch_ahead(self, touched: u64) -> u64 {
+        let image = &self.space.image;
+        let (start, end) = {
+            let arena = self.space.arena();
+            let tail = arena.tail();
+            let end = (tail + PIECE_PAGES).next_multiple_of(STEP_PAGES);
+            if end > image.pages() && self.grow(end).is_err() {
+                return u64::MAX;
+            }
+            (tail.max(touched), end)
+        };
+        image.populate(start * PAGE_BYTES, end.saturating_sub(start) * PAGE_BYTES);
+        end
+    }
+}

@@ -1,0 +1,215 @@
+//! Blocks that are lent: slices of the heap's memory that outlive the view they were made under.
+//!
+//! Purpose: a large value is handed out without a copy. Its block is frozen until the last slice of
+//! it is dropped (S2), and its memory lives as long (S5), also when the heap was closed.
+//! Invariants: a block that is lent is not overwritten in place (`Transaction::write` refuses
+//! it) and, once freed, not reused (`Arena::release` passes over it). It is
+//! lent under the heap's shared lock, and both of these happen under the exclusive one. So safe
+//! code cannot get at bytes that change, whatever a damaged pool or a forged pointer leads to.
+//! Only the block itself is kept: blocks freed meanwhile are reused as ever.
+//! Thread safety: a mutex around a small map. Slices are dropped without it: a loan is over when
+//! its lender is alone, and is found to be so when somebody asks.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use adamant_slice::{Lender, Slice};
+use adamant_wire::mutants::is_planted;
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+use crate::image::block_location::Place;
+use crate::space::reservation::Holder;
+
+/// Lenders without a loan that are kept for the next: a get of a large value then allocates nothing.
+const SPARE_MAX: usize = 16;
+
+/// Loans that a commit looks through.
+const SETTLED_MAX: usize = 64;
+
+/// A block: the first page of its run or extent, and its number in the run.
+type Key = (u64, u64);
+
+fn key_of(place: Place) -> Key {
+    match place {
+        Place::Run { run, index, .. } => (run, index),
+        Place::Extent { page, .. } => (page, 0),
+    }
+}
+
+/// All loans of a heap.
+pub(crate) struct Lent {
+    books: Mutex<Books>,
+    /// Whether there may be a loan. Spares those who write the lock.
+    any: AtomicBool,
+}
+
+/// A block of which slices may be left.
+struct Loan {
+    lender: Lender,
+    /// Its heap offset, and its end.
+    start: u64,
+    end: u64,
+}
+
+struct Books {
+    /// What lenders keep alive; `None` once the heap is closed.
+    holder: Option<Arc<Holder>>,
+    loans: HashMap<Key, Loan>,
+    spare: Vec<Lender>,
+    /// So many loans, and those that are over are looked for.
+    swept_at: usize,
+}
+
+impl Books {
+    /// Takes out the loans that are over.
+    fn sweep(&mut self) {
+        let Self { loans, spare, .. } = self;
+        for (_, loan) in loans.extract_if(|_, loan| loan.lender.is_alone()) {
+            if spare.len() < SPARE_MAX {
+                spare.push(loan.lender);
+            }
+        }
+        self.swept_at = (2 * self.loans.len()).max(SPARE_MAX);
+    }
+}
+
+impl Lent {
+    /// No loans yet, of memory that `holder` keeps.
+    pub(crate) fn new(holder: Arc<Holder>) -> Self {
+        let books = Books {
+            holder: Some(holder),
+            loans: HashMap::with_capacity(2 * SPARE_MAX),
+            spare: Vec::with_capacity(SPARE_MAX),
+            swept_at: SPARE_MAX,
+        };
+        Self { books: Mutex::new(books), any: AtomicBool::new(false) }
+    }
+
+    /// A slice of bytes of the block that starts at a heap offset.
+    ///
+    /// # Errors
+    /// `Error::TooLarge` for more bytes than a slice can have; `Error::Misuse` once the heap is
+    /// closed.
+    ///
+    /// # Safety
+    /// `bytes` are bytes of that block, in memory that the holder keeps. The block is allocated and
+    /// published, and the image is held shared: nobody writes it or makes it reusable meanwhile.
+    pub(crate) unsafe fn lend(
+        &self,
+        start: u64,
+        place: Place,
+        bytes: NonNull<[u8]>,
+    ) -> Result<Slice> {
+        let mut books = self.books.lock();
+        if books.loans.len() >= books.swept_at {
+            books.sweep();
+        }
+        let Books { holder, loans, spare, .. } = &mut *books;
+        let Some(holder) = holder else {
+            return Err(Error::Misuse { what: "the heap was closed; open it again" });
+        };
+        let end = start + place.bytes();
+        let new = || {
+            let lender = spare.pop().unwrap_or_else(|| Lender::new(Arc::clone(holder)));
+            Loan { lender, start, end }
+        };
+        let loan = loans.entry(key_of(place)).or_insert_with(new);
+        // It may have been another block's that is no more, whose loan is over.
+        (loan.start, loan.end) = (start, end);
+        let lender = &mut loan.lender;
+        // Before the lock on the image goes: whoever has it exclusively then sees it.
+        self.any.store(true, Ordering::Relaxed);
+        // SAFETY: readable while the holder lives, which the lender owns. Not changed while the
+        // loan is in the books, where it stays until this lender is alone: `is_on_loan` is asked
+        // by all who write published blocks or make freed ones reusable, under the exclusive lock.
+        unsafe { lender.lend(bytes) }.map_err(|_| Error::TooLarge {
+            bytes: bytes.len() as u64,
+            bytes_max: adamant_slice::SLICE_BYTES_MAX as u64,
+        })
+    }
+
+    /// Refuses to overwrite a block of which somebody has a slice (S2). To be asked with the image
+    /// held exclusively: then nobody gets one meanwhile.
+    ///
+    /// # Errors
+    /// `Error::Misuse`.
+    #[inline]
+    pub(crate) fn refuse(&self, place: Place) -> Result<()> {
+        if self.is_lent(place) {
+            return Err(Error::Misuse {
+                what: "a block that is lent as a slice cannot be overwritten; write a new block, \
+                       or drop the slice",
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether somebody has a slice of a block. As [`Lent::refuse`].
+    #[inline]
+    pub(crate) fn is_lent(&self, place: Place) -> bool {
+        let is_lent = self.has_any() && self.is_on_loan(key_of(place));
+        is_lent && !is_planted("S2.an-overwrite-changes-what-is-lent")
+    }
+
+    /// Whether a slice of any block may be left.
+    #[inline]
+    pub(crate) fn has_any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    /// Whether a slice of a block is left; of an extent the number is 0. As [`Lent::refuse`].
+    #[cold]
+    pub(crate) fn is_on_loan(&self, key: (u64, u64)) -> bool {
+        let mut books = self.books.lock();
+        let Some(loan) = books.loans.get(&key) else { return false };
+        if !loan.lender.is_alone() {
+            return true;
+        }
+        let over = books.loans.remove(&key);
+        if books.spare.len() < SPARE_MAX {
+            books.spare.extend(over.map(|loan| loan.lender));
+        }
+        self.any.store(!books.loans.is_empty(), Ordering::Relaxed);
+        false
+    }
+
+    /// The heap ranges of the blocks of which a slice may be left, in order. As [`Lent::refuse`].
+    /// O(loans).
+    pub(crate) fn ranges(&self, found: &mut Vec<(u64, u64)>) {
+        found.clear();
+        if self.has_any() {
+            let mut books = self.books.lock();
+            books.sweep();
+            found.extend(books.loans.values().map(|loan| (loan.start, loan.end)));
+            found.sort_unstable();
+        }
+    }
+
+    /// Looks for loans that are over, if that is quickly done, so that those who write need not ask.
+    #[cold]
+    pub(crate) fn settle(&self) {
+        let mut books = self.books.lock();
+        if books.loans.len() <= SETTLED_MAX {
+            books.sweep();
+            self.any.store(!books.loans.is_empty(), Ordering::Relaxed);
+        }
+    }
+
+    /// The heap is closed: nothing is lent any more. What was lent keeps memory and lock.
+    pub(crate) fn close(&self) {
+        let mut books = self.books.lock();
+        books.holder = None;
+        books.spare.clear();
+        books.loans.clear();
+    }
+}
+
+impl fmt::Debug for Lent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lent").field("any", &self.any).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,563 @@
+//! Where the free blocks and pages come from: loaded runs, unloaded ones, new ones, growth.
+//!
+//! Purpose: the slow half of an allocation, for transactions and for reservations of any thread.
+//! What it writes to the medium are *commits of its own*: a new run (its descriptors and an empty
+//! bitmap), pages beyond all that were ever allocated, empty runs that become free pages. Each is
+//! one record, appended before memory shows it, and never undone: whoever asked for a block may
+//! fail or die, the empty run stays for the next. So no transaction ever has words of the allocator
+//! to restore, and blocks of one run can be reserved by several threads.
+//! Invariants: the end of the allocated pages is raised only here, under the arena's lock, which
+//! is held until the record is appended: so it rises from record to record.
+//! Thread safety: any thread; see `state.rs` for the order of locks.
+
+use adamant_medium::error::Error as MediumError;
+use adamant_wire::faults::refuses_reservation;
+use adamant_wire::mutants::is_planted;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U16, U32};
+
+use crate::error::{Error, Result};
+use crate::image::block_location::Place;
+use crate::image::class::{Class, ClassId};
+use crate::image::mapping::Exclusive;
+use crate::journal::{Opened, RecordBuilder};
+use crate::layout::{
+    CLASS_COUNT_MAX, CLASS_TABLE_OFFSET, ClassEntry, DESCRIPTOR_BYTES, Descriptor, FLAG_OPEN,
+    HEAP_BYTES_MAX, KIND_EXTENT_CONTINUED, KIND_FREE, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES,
+    ROOT_CLASS_COUNT, ROOT_PAGES_END, ZONE_PAGES, descriptor_offset,
+};
+use crate::space::arena::{Arena, CHUNK_PAGES};
+use crate::space::borrowed::Lent;
+use crate::space::shard::Shard;
+use crate::space::state::Space;
+
+/// Growth takes a sixteenth of the heap, at least 1 MiB and at most 64 MiB: a handful of system
+/// calls for a load, and never more than 6 % of a large pool unused.
+const GROWTH_PAGES_MIN: u64 = 256;
+const GROWTH_PAGES_MAX: u64 = 16_384;
+/// Bitmaps looked at before a new run is made: a store whose runs are all full must not read
+/// them all before its first insert.
+const LOADS_MAX: usize = 8;
+/// Bitmaps looked at in one go when all are.
+const LOADED_PART: usize = 64;
+
+/// Pages that a heap of so many grows by, if no more are needed.
+fn growth_step(pages: u64) -> u64 {
+    (pages / 16).clamp(GROWTH_PAGES_MIN, GROWTH_PAGES_MAX)
+}
+
+/// The source of blocks and pages of a heap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Supply<'h> {
+    pub(crate) space: &'h Space,
+    pub(crate) journal: &'h Opened,
+    pub(crate) lent: &'h Lent,
+}
+
+impl Supply<'_> {
+    /// Reserves a block of at least `bytes` bytes with a shard: its heap offset and its place.
+    /// O(1) from a run with free blocks.
+    ///
+    /// # Errors
+    /// `Error::TooLarge`, `Error::AddressesExhausted`; those of growing and of appending a record.
+    /// Then nothing changed.
+    #[inline]
+    pub(crate) fn reserve(self, shard: &mut Shard, bytes: u64) -> Result<(u64, Place)> {
+        if bytes > HEAP_BYTES_MAX {
+            return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
+        }
+        let classes = &self.space.classes;
+        let Some(class) = classes.for_bytes(bytes.max(1)) else {
+            let pages = bytes.div_ceil(PAGE_BYTES);
+            let page = self.take_extent(pages)?;
+            return Ok((page * PAGE_BYTES, Place::Extent { page, pages }));
+        };
+        let Some(shape) = classes.get(class.into()) else {
+            return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
+        };
+        self.reserve_in(shard, class, shape)
+    }
+
+    /// Reserves a block of a class with a shard: its heap offset and its place.
+    ///
+    /// # Errors
+    /// Those of growing and of appending a record. Then nothing changed.
+    #[inline]
+    pub(crate) fn reserve_in(
+        self,
+        shard: &mut Shard,
+        class: u8,
+        shape: &Class,
+    ) -> Result<(u64, Place)> {
+        if refuses_reservation() {
+            return Err(self.refusal(shape.block_bytes));
+        }
+        let (run, index) = match shard.take(class) {
+            Some(found) => found,
+            None => {
+                self.refill(shard, class, shape)?;
+                let what = "is a run without blocks that was said to have some";
+                shard.take(class).ok_or(Error::InvalidPointer { offset: 0, what })?
+            }
+        };
+        let block = run * PAGE_BYTES + shape.blocks_start + index * shape.block_bytes;
+        // Of an open run or not: to who reserved it that makes no difference.
+        let place = Place::Run { run, class, index, bytes: shape.block_bytes, is_open: false };
+        Ok((block, place))
+    }
+
+    /// Gives a shard without available blocks of a class some.
+    ///
+    /// # Errors
+    /// Those of growing and of appending a record; then nothing changed.
+    #[cold]
+    fn refill(self, shard: &mut Shard, class: u8, shape: &Class) -> Result<()> {
+        let mut arena = self.space.arena();
+        let is_open = shard.is_open();
+        let active = shard.active(class);
+        if arena.refill(active, class, is_open) {
+            return Ok(());
+        }
+        let mut has_booted = false;
+        for _ in 0..LOADS_MAX {
+            let Some(run) = arena.take_unloaded(class) else {
+                // Nothing is known after opening. Without a look each opening would make a run of
+                // its own, and a program that opens, inserts and closes would only ever grow.
+                let Some(zone) = arena.unbooted_zone() else { break };
+                if has_booted {
+                    break;
+                }
+                has_booted = true;
+                self.boot_zone(&mut arena, zone)?;
+                continue;
+            };
+            // It was a run when its zone was booted; by now it may have been emptied, and its
+            // pages used for something else.
+            if !self.space.image.descriptor(run)?.is_run_of(class.into()) {
+                continue;
+            }
+            self.load_run(&mut arena, run, class)?;
+            if arena.refill(active, class, is_open) {
+                return Ok(());
+            }
+        }
+        if is_open {
+            self.open_closed_run(&mut arena, class, shape)?;
+        }
+        // A writer has every block to itself while it works, open run or not.
+        if arena.refill(active, class, true) {
+            return Ok(());
+        }
+        let run = self.make_run(&mut arena, class, shape, is_open)?;
+        active.begin(run, shape.block_count);
+        Ok(())
+    }
+
+    /// Turns a run that no shard owns into an open one, if nobody looks at the image right now: a
+    /// reader that was told before that it need not look at the bitmap may still have a reference.
+    fn open_closed_run(self, arena: &mut Arena, class: u8, shape: &Class) -> Result<()> {
+        let Some(run) = arena.closed_run(class) else { return Ok(()) };
+        // Of an open run nobody sees what is free, nor does the file get it; a pin may look at what waits
+        // (C3).
+        if arena.may_have_retired(run) && !is_planted("C3.a-run-is-opened-over-retired-blocks") {
+            return Ok(());
+        }
+        let Some(image) = self.space.image.try_write() else { return Ok(()) };
+        for page in run..run + shape.run_pages {
+            let flags = Descriptor { flags: FLAG_OPEN, ..Descriptor::default() };
+            image.change_bits(descriptor_offset(page), flags.word(), 0)?;
+        }
+        arena.open_run(run);
+        Ok(())
+    }
+
+    /// Makes the bitmap of a run known to the arena, and boots its zones: so it can change.
+    ///
+    /// # Errors
+    /// `Error::Damaged` when its first page is not what was written (R7); those of the medium.
+    fn load_run(self, arena: &mut Arena, run: u64, class: u8) -> Result<()> {
+        if arena.is_loaded(run) {
+            return Ok(());
+        }
+        let Space { image, classes, .. } = self.space;
+        let Some(shape) = classes.get(class.into()) else {
+            return Err(Error::InvalidPointer {
+                offset: run * PAGE_BYTES,
+                what: "is in a run of an unknown class",
+            });
+        };
+        // All of its pages: a run may lie on both sides of a boundary between zones, and its bitmap
+        // may be in its descriptor.
+        self.boot_zones(arena, run, shape.run_pages)?;
+        if !shape.bitmap_in_descriptor {
+            // R7: allocator pages are verified when first loaded. What this process has changed
+            // was verified before its first store.
+            image.verify(run * PAGE_BYTES, 1)?;
+        }
+        let is_open = image.descriptor(run)?.flags & FLAG_OPEN != 0;
+        arena.load_run(run, class, shape, is_open, |word| image.bitmap_word(run, shape, word))
+    }
+
+    /// Makes a few of the bitmaps known that were not looked at since the heap was opened; false if
+    /// there is none left. A run that is damaged is passed over: its blocks stay where they are.
+    ///
+    /// # Errors
+    /// `Error::Damaged` for descriptors that are not what was written; those of the medium.
+    pub(crate) fn load_runs(self) -> Result<bool> {
+        let mut arena = self.space.arena();
+        if let Some(zone) = arena.unbooted_zone() {
+            self.boot_zone(&mut arena, zone)?;
+            return Ok(true);
+        }
+        let mut left = LOADED_PART;
+        for class in 0..=u8::MAX {
+            while let Some(run) = arena.take_unloaded(class) {
+                if self.space.image.descriptor(run)?.is_run_of(class.into()) {
+                    match self.load_run(&mut arena, run, class) {
+                        Ok(()) | Err(Error::Damaged { .. } | Error::InvalidPointer { .. }) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                left -= 1;
+                if left == 0 {
+                    self.space.note_waiting(&arena);
+                    return Ok(true);
+                }
+            }
+        }
+        self.space.note_waiting(&arena);
+        Ok(false)
+    }
+
+    /// Prepares for the block at a place to be freed: what is about to change was looked at before.
+    ///
+    /// # Errors
+    /// As [`Supply::load_run`]; `Error::InvalidPointer` for an extent that covers what is not its
+    /// own: what a damaged descriptor says would be given away twice. O(pages), 8 bytes each.
+    pub(crate) fn judge_freed(self, arena: &mut Arena, place: Place) -> Result<()> {
+        let (page, pages) = match place {
+            Place::Run { run, class, .. } => return self.load_run(arena, run, class),
+            Place::Extent { page, pages } => (page, pages),
+        };
+        self.boot_zones(arena, page, pages)?;
+        let mut is_whole = !arena.has_free(page, pages);
+        for inner in page + 1..page + pages {
+            let is_boundary = inner.is_multiple_of(ZONE_PAGES);
+            let expected = if is_boundary { KIND_EXTENT_CONTINUED } else { KIND_FREE };
+            is_whole &= self.space.image.descriptor(inner)?.kind == expected;
+        }
+        if is_whole {
+            return Ok(());
+        }
+        Err(Error::InvalidPointer {
+            offset: page * PAGE_BYTES,
+            what: "is in an extent that overlaps others",
+        })
+    }
+
+    /// Makes a run of free pages, which nobody owns yet.
+    fn make_run(self, arena: &mut Arena, class: u8, shape: &Class, is_open: bool) -> Result<u64> {
+        let pages = shape.run_pages;
+        let run = self.take_pages(arena, pages)?;
+        let descriptor = |back: u64, flags: u8| Descriptor {
+            kind: if back == 0 { KIND_RUN } else { KIND_RUN_CONTINUED },
+            flags,
+            class: U16::new(class.into()),
+            argument: U32::new(back as u32),
+        };
+        let bitmap_words = if shape.bitmap_in_descriptor { 0 } else { shape.bitmap_words() };
+        arena.record.clear();
+        self.add_end(arena, run + pages);
+        for word in 0..bitmap_words as u64 {
+            arena.record.bytes(run * PAGE_BYTES + word * 8, &[0; 8]);
+        }
+        for back in 0..pages {
+            let word = descriptor(back, 0).word();
+            arena.record.bytes(descriptor_offset(run + back), &word.to_le_bytes());
+        }
+        let bitmap = (run * PAGE_BYTES, bitmap_words as u64 * 8);
+        let descriptors = (descriptor_offset(run), pages * DESCRIPTOR_BYTES);
+        self.append(arena, run, pages, &[bitmap, descriptors])?;
+        let image = &self.space.image;
+        for word in 0..bitmap_words as u64 {
+            image.store_word(run * PAGE_BYTES + word * 8, 0)?;
+        }
+        let flags = if is_open { FLAG_OPEN } else { 0 };
+        for back in 0..pages {
+            image.store_word(descriptor_offset(run + back), descriptor(back, flags).word())?;
+        }
+        arena.add_run(run, class, shape, is_open);
+        Ok(run)
+    }
+
+    /// Takes contiguous pages for an extent. Their descriptors are the caller's to write.
+    ///
+    /// # Errors
+    /// Those of growing and of appending a record; then nothing changed.
+    fn take_extent(self, pages: u64) -> Result<u64> {
+        if refuses_reservation() {
+            return Err(self.refusal(pages * PAGE_BYTES));
+        }
+        let mut arena = self.space.arena();
+        let page = self.take_pages(&mut arena, pages)?;
+        if page + pages > arena.pages_end {
+            arena.record.clear();
+            self.add_end(&mut arena, page + pages);
+            self.append(&mut arena, page, pages, &[])?;
+        }
+        Ok(page)
+    }
+
+    /// What a reservation fails with that a test planned to fail: as on a full device.
+    #[cold]
+    fn refusal(self, bytes: u64) -> Error {
+        Error::Medium(MediumError::OutOfSpace {
+            operation: "reserve a block in",
+            path: self.journal.pool().file().path().into(),
+            bytes,
+            source: std::io::ErrorKind::StorageFull.into(),
+        })
+    }
+
+    /// Adds to the arena's record that the allocated pages end at `end` now, if they do.
+    fn add_end(self, arena: &mut Arena, end: u64) {
+        if end > arena.pages_end {
+            arena.record.bytes(ROOT_PAGES_END, &end.to_le_bytes());
+        }
+    }
+
+    /// Appends the arena's record, which is about pages that were taken; they are given back if
+    /// that fails. The rest of what it says is the caller's to apply: to these ranges, each an offset
+    /// and a length.
+    fn append(
+        self,
+        arena: &mut Arena,
+        start: u64,
+        pages: u64,
+        ranges: &[(u64, u64)],
+    ) -> Result<()> {
+        let ranges = ranges.iter().copied().chain([(ROOT_PAGES_END, 8)]);
+        if let Err(error) = self.append_for(&arena.record, ranges) {
+            arena.give_pages(start, pages);
+            return Err(error);
+        }
+        if start + pages > arena.pages_end {
+            arena.pages_end = start + pages;
+            self.space.image.store_word(ROOT_PAGES_END, arena.pages_end)?;
+        }
+        Ok(())
+    }
+
+    /// Appends a record of what memory is to show in these ranges. They are touched before: what fails
+    /// behind the append would leave memory with half of it.
+    ///
+    /// # Errors
+    /// As [`Image::touch`](crate::image::mapping::Image::touch) and those of appending; then nothing changed.
+    pub(crate) fn append_for(
+        self,
+        record: &RecordBuilder,
+        mut ranges: impl Iterator<Item = (u64, u64)>,
+    ) -> Result<()> {
+        if !is_planted("C7.half-of-a-run-is-stored") {
+            ranges.try_for_each(|(offset, len)| self.space.image.touch(offset, len))?;
+        }
+        self.journal.writable()?.append(record)?;
+        Ok(())
+    }
+
+    /// Makes reusable what was freed by commits up to `released`: no pin looks at it any more. What
+    /// is lent is passed over.
+    pub(crate) fn recycle(self, image: &Exclusive<'_>, released: u64) {
+        let mut arena = self.space.arena();
+        self.release(&mut arena, released, usize::MAX);
+        self.unmake_empty_runs(&mut arena, image, usize::MAX);
+        self.space.note_waiting(&arena);
+    }
+
+    /// A part of that: at most `count_max` of the words and extents that wait, and when none is left
+    /// as many of the empty runs; whether there may be more.
+    pub(crate) fn recycle_part(
+        self,
+        image: &Exclusive<'_>,
+        released: u64,
+        count_max: usize,
+    ) -> bool {
+        let mut arena = self.space.arena();
+        let has_more = self.release(&mut arena, released, count_max)
+            || self.unmake_empty_runs(&mut arena, image, count_max);
+        self.space.note_waiting(&arena);
+        has_more
+    }
+
+    /// Makes blocks and pages reusable; whether there may be more than `count_max` of them.
+    fn release(self, arena: &mut Arena, released: u64, count_max: usize) -> bool {
+        if self.lent.has_any() {
+            // All at once: what is lent stays in front, and would be all that a part gets to.
+            let is_lent = |page, index| self.lent.is_on_loan((page, index));
+            let has_more = arena.release(released, usize::MAX, is_lent);
+            self.space.forget_held(arena);
+            return has_more;
+        }
+        let has_more = arena.release(released, count_max, |_, _| false);
+        self.space.forget_held(arena);
+        has_more
+    }
+
+    /// Gives the pages of runs that have become empty back, by a record of their own. Nobody may
+    /// look at the image: a forged pointer may have led a reader to a block that is free. What
+    /// fails is left for the next time; a journal that is broken says so to the next commit. At most
+    /// `count_max` of them; whether there may be more.
+    fn unmake_empty_runs(self, arena: &mut Arena, image: &Exclusive<'_>, count_max: usize) -> bool {
+        let mut found = std::mem::take(&mut arena.unmaking);
+        let has_more = arena.take_emptied(&mut found, count_max);
+        let run_pages = |class: u8| self.space.classes.get(class.into()).map_or(0, |s| s.run_pages);
+        arena.record.clear();
+        for &(run, class) in &found {
+            for page in run..run + run_pages(class) {
+                arena.record.bytes(descriptor_offset(page), &[0; DESCRIPTOR_BYTES as usize]);
+            }
+        }
+        let descriptors = found
+            .iter()
+            .map(|&(run, class)| (descriptor_offset(run), run_pages(class) * DESCRIPTOR_BYTES));
+        let has_failed = !found.is_empty() && self.append_for(&arena.record, descriptors).is_err();
+        for (run, class) in found.drain(..) {
+            if has_failed {
+                arena.keep_emptied(run);
+                continue;
+            }
+            for page in run..run + run_pages(class) {
+                let stored = image.store_word(descriptor_offset(page), 0);
+                debug_assert!(stored.is_ok(), "descriptors of known runs exist");
+            }
+            arena.remove_run(run, run_pages(class));
+        }
+        arena.unmaking = found;
+        has_more && !has_failed
+    }
+
+    /// Takes contiguous pages, growing the heap if none are free.
+    fn take_pages(self, arena: &mut Arena, pages: u64) -> Result<u64> {
+        let start = loop {
+            match arena.take_pages(pages, self.space.image.pages()) {
+                Ok(start) => break start,
+                Err(needed) => match arena.unbooted_zone() {
+                    Some(zone) => self.boot_zone(arena, zone)?,
+                    None => {
+                        let grown = self.grow(needed);
+                        self.space.note_growth(grown.is_ok());
+                        grown?;
+                    }
+                },
+            }
+        };
+        let booted = self.boot_zones(arena, start, pages);
+        if let Err(error) = booted.and_then(|()| self.back(arena, start, pages)) {
+            arena.give_pages(start, pages);
+            return Err(error);
+        }
+        // They were free: nothing of them is anybody's, whole or not.
+        self.space.image.states().note_verified(start * PAGE_BYTES, pages * PAGE_BYTES);
+        Ok(start)
+    }
+
+    /// Backs those of a range of pages that may be holes of the file, before anything is written to
+    /// them (R5). Goes on into the free holes behind them as growth would, so that a load after
+    /// a shrink takes a handful of system calls.
+    fn back(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
+        if is_planted("R5.holes-are-used-without-space") {
+            return Ok(());
+        }
+        let end = start + pages;
+        let step = growth_step(self.space.image.pages());
+        while let Some((hole, hole_end)) = arena.holes.first_in(start, end) {
+            let first = (start - start % CHUNK_PAGES).max(hole);
+            let needed = end.next_multiple_of(CHUNK_PAGES).min(hole_end);
+            let wanted = (first + step).next_multiple_of(CHUNK_PAGES).clamp(needed, hole_end);
+            let journal = self.journal.writable()?;
+            let backed = match journal.back(first, wanted - first) {
+                Err(error) if error.is_out_of_space() && wanted > needed => {
+                    journal.back(first, needed - first)?;
+                    needed
+                }
+                result => result.map(|()| wanted)?,
+            };
+            arena.holes.remove(first, backed);
+        }
+        Ok(())
+    }
+
+    /// Looks at the zones of a range of pages, before their descriptors change.
+    ///
+    /// # Errors
+    /// `Error::Damaged`, `Error::InvalidPointer` for descriptors that are not what was written or
+    /// make no sense; those of the medium.
+    pub(crate) fn boot_zones(self, arena: &mut Arena, start: u64, pages: u64) -> Result<()> {
+        for zone in start / ZONE_PAGES..=(start + pages - 1) / ZONE_PAGES {
+            self.boot_zone(arena, zone)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the descriptors of a zone, once: they are verified against their checksums while
+    /// they still are what the file holds (R7).
+    fn boot_zone(self, arena: &mut Arena, zone: u64) -> Result<()> {
+        let Some((start, end)) = arena.to_boot(zone) else { return Ok(()) };
+        let Space { image, classes, .. } = self.space;
+        let table = descriptor_offset(start);
+        let table_len = (end - start) * DESCRIPTOR_BYTES;
+        image.verify(table, table_len)?;
+        arena.boot(zone, classes, image)
+    }
+
+    /// Adds a class to the table, by a record of its own; or finds it there.
+    ///
+    /// # Errors
+    /// `Error::Misuse` when the table is full; those of appending a record.
+    pub(crate) fn register(self, entry: &ClassEntry) -> Result<ClassId> {
+        let mut arena = self.space.arena();
+        let Space { image, classes, .. } = self.space;
+        if let Some(known) = classes.find(entry) {
+            return Ok(known);
+        }
+        let count = classes.len() as u64;
+        if count >= CLASS_COUNT_MAX as u64 {
+            return Err(Error::Misuse { what: "a heap has at most 255 classes" });
+        }
+        let at = CLASS_TABLE_OFFSET + count * size_of::<ClassEntry>() as u64;
+        arena.record.clear();
+        arena.record.bytes(ROOT_CLASS_COUNT, &(count + 1).to_le_bytes());
+        arena.record.bytes(at, entry.as_bytes());
+        let ranges = [(at, size_of::<ClassEntry>() as u64), (ROOT_CLASS_COUNT, 8)];
+        self.append_for(&arena.record, ranges.into_iter())?;
+        for (word, bytes) in (at..).step_by(8).zip(entry.as_bytes().chunks_exact(8)) {
+            image.store_word(word, bytes.try_into().map_or(0, u64::from_le_bytes))?;
+        }
+        image.store_word(ROOT_CLASS_COUNT, count + 1)?;
+        let id = classes.add(entry).ok_or(Error::Misuse { what: "the class table is full" })?;
+        arena.add_class(count as u8);
+        Ok(id)
+    }
+
+    /// Makes at least `pages` data pages exist: on the medium first (R5), then in memory. The caller
+    /// has the arena's lock.
+    pub(crate) fn grow(self, pages: u64) -> Result<()> {
+        let image = &self.space.image;
+        let step = growth_step(image.pages());
+        let needed = pages.next_multiple_of(CHUNK_PAGES);
+        let wanted = needed.max((image.pages() + step).next_multiple_of(CHUNK_PAGES));
+        image.need_addresses(needed)?;
+        let wanted = wanted.min(image.pages_max());
+        let journal = self.journal.writable()?;
+        match journal.grow(wanted) {
+            Err(error) if error.is_out_of_space() && wanted > needed => {
+                journal.grow(needed)?;
+                image.grow(needed)
+            }
+            result => {
+                result?;
+                image.grow(wanted)
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Desks: where threads reserve blocks beside the writer.
+//!
+//! Purpose: give each thread a shard behind a lock that nobody else wants, so that reserving scales
+//! with the threads. A thread goes to the desk that its number says, or where that one is taken, to
+//! the next that is free.
+//! Thread safety: any thread. Locks: desks before the arena's (`state.rs`).
+
+use std::sync::Arc;
+
+use crate::latch::spin::{Seat, Taken};
+use crate::space::reservation::{Holder, Shares};
+use crate::space::shard::Shard;
+use crate::sync::wait;
+
+/// Desks of a heap. More threads than that share them.
+const DESK_COUNT: usize = 32;
+
+/// What one thread at a time works with.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) shard: Shard,
+    /// `None` once the heap is closed.
+    pub(crate) shares: Option<Shares>,
+}
+
+/// Two cache lines, which processors fetch in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Padded<T>(T);
+
+/// All desks of a heap.
+#[derive(Debug)]
+pub(crate) struct Desks(Box<[Padded<Seat<Desk>>]>);
+
+impl Desks {
+    /// Desks whose reservations keep what `holder` makes alive.
+    pub(crate) fn new(holder: impl Fn() -> Arc<Holder>) -> Self {
+        let desk = || Desk { shard: Shard::new(true), shares: Some(Shares::new(holder())) };
+        Self((0..DESK_COUNT).map(|_| Padded(Seat::new(desk()))).collect())
+    }
+
+    /// A desk for the thread with that number.
+    #[inline]
+    pub(crate) fn sit_down(&self, thread: usize) -> Taken<'_, Desk> {
+        match self.0[thread % DESK_COUNT].0.try_take() {
+            Some(desk) => desk,
+            None => self.sit_anywhere(thread),
+        }
+    }
+
+    #[cold]
+    fn sit_anywhere(&self, thread: usize) -> Taken<'_, Desk> {
+        loop {
+            let mut others = (1..=DESK_COUNT).map(|step| &self.0[(thread + step) % DESK_COUNT].0);
+            if let Some(desk) = others.find_map(Seat::try_take) {
+                return desk;
+            }
+            wait(|| false);
+        }
+    }
+
+    /// All desks, in order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Taken<'_, Desk>> {
+        self.0.iter().map(|desk| desk.0.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_desk_is_one_threads_and_others_are_given_when_it_is_taken() {
+        let desk = |_| Padded(Seat::new(Desk { shard: Shard::new(true), shares: None }));
+        let desks = Desks((0..DESK_COUNT).map(desk).collect());
+        let address = |desk: Taken<'_, Desk>| std::ptr::from_ref(&*desk).addr();
+        let all: Vec<usize> = desks.all().map(address).collect();
+        assert_eq!(address(desks.sit_down(7 + DESK_COUNT)), all[7]);
+        let taken: Vec<_> = (0..DESK_COUNT).map(|_| desks.sit_down(7)).collect();
+        let mut places: Vec<usize> =
+            taken.iter().map(|desk| std::ptr::from_ref(&**desk).addr()).collect();
+        assert_eq!(places[0], all[7]);
+        places.sort_unstable();
+        assert_eq!(places, all);
+    }
+}

@@ -1,0 +1,208 @@
+//! The commit of a heap transaction: everything it did becomes one record, then visible.
+//!
+//! Purpose: R5. All that can fail happens before the record is appended; a failure there drops
+//! the transaction, which undoes it. After the append only memory changes.
+
+use std::ops::Range;
+
+use adamant_wire::mutants::is_planted;
+
+use crate::error::{Error, Result};
+use crate::journal::Journal;
+use crate::space::block_bits::Finder;
+use crate::transaction::calls::Along;
+use crate::transaction::chunked::{Ending, Last};
+use crate::transaction::scratch::{Part, Placed, Writer};
+use crate::transaction::tx::Transaction;
+
+/// Parts of a record that are added before readers that wait are let in: some 20 us.
+const PARTS_AT_ONCE: usize = 256;
+
+/// Ends writing if it is dropped: who was told of a commit panicked before memory showed it. To undo
+/// it there would leave what the log does not say, and a checkpoint would make that last (C2).
+pub(crate) struct Unwound<'j>(pub(crate) &'j Journal);
+
+impl Drop for Unwound<'_> {
+    fn drop(&mut self) {
+        if !is_planted("C2.a-panic-behind-the-append-is-undone") {
+            self.0.poison(Error::Misuse {
+                what: "who is told of a commit must not panic before it is visible; open the heap again",
+            });
+        }
+    }
+}
+
+impl Transaction<'_> {
+    /// Makes everything one record, and visible: then nothing is left to undo. Returns its sequence
+    /// number; `None` when there was nothing to do. `last` is called when it cannot fail any more, before
+    /// anybody sees it. Those whose changes came `along` are told last.
+    pub(crate) fn commit(&mut self, last: Last<'_>, mut along: Along<'_>) -> Result<Option<u64>> {
+        debug_assert_eq!(self.depth, 0, "savepoints end before their transaction");
+        self.end_changes();
+        self.judge_freed()?;
+        self.collect_changes();
+        self.writer.changes.touch(self.supply.space)?;
+        self.build_record()?;
+        let journal = self.supply.journal;
+        let mut committed = None;
+        if !self.writer.record.is_empty() {
+            let journal = journal.writable()?;
+            self.let_in_to_the_end();
+            if let Some(along) = &mut along
+                && is_planted("C1.what-shares-a-record-is-done-before-it-is-appended")
+            {
+                along.is_done_by(journal.last_sequence());
+            }
+            let sequence = journal.append(&self.writer.record)?;
+            let unwound = Unwound(journal);
+            committed = Some(sequence);
+            if self.lets_in {
+                // Readers may be in: nothing that they see leads to these blocks.
+                self.writer.changes.apply_reserved(self.supply.space);
+                last.into_iter().for_each(|last| last(&mut Ending::of(self)));
+                self.image.shut_out();
+            }
+            self.show(sequence);
+            std::mem::forget(unwound);
+            self.writer.record.trim();
+        }
+        self.done = true;
+        self.end_pieces();
+        let hooks = std::mem::take(&mut self.writer.levels[0].hooks);
+        self.writer.levels[0].clear();
+        self.writer.trim();
+        if let Some(along) = &mut along {
+            along.is_done_by(committed.unwrap_or_else(|| journal.last_sequence()));
+        }
+        if !hooks.is_empty() {
+            // Last: one that panics leaves nothing half done.
+            let sequence = committed.unwrap_or_else(|| journal.last_sequence());
+            hooks.into_iter().for_each(|hook| hook.0(sequence));
+        }
+        Ok(committed)
+    }
+
+    /// Boots the zones of freed blocks, whose words are to change, and loads their runs.
+    fn judge_freed(&self) -> Result<()> {
+        let freed = &self.writer.levels[0].freed;
+        if freed.is_empty() {
+            return Ok(());
+        }
+        let mut arena = self.supply.space.arena();
+        freed.words().try_for_each(|word| self.supply.judge_freed(&mut arena, word.place))
+    }
+
+    /// The bits and descriptors of all blocks reserved and freed.
+    fn collect_changes(&mut self) {
+        let writer = &mut *self.writer;
+        let level = &writer.levels[0];
+        writer.changes.clear();
+        for word in level.fresh.words() {
+            writer.changes.add(self.blocks.classes, word);
+        }
+        for word in level.freed.words() {
+            writer.changes.free(self.blocks.classes, word);
+        }
+        writer.changes.coalesce();
+    }
+
+    /// All that goes into the record, sorted by heap offset; and the heap ranges of what is freed, which
+    /// does not: nobody will read it.
+    fn sort_parts(&mut self) {
+        let writer = &mut *self.writer;
+        let level = &writer.levels[0];
+        writer.stretches.clear();
+        if !level.freed.is_empty() {
+            level.freed.stretches(self.blocks.classes, &mut writer.stretches);
+        }
+        let parts = &mut writer.parts;
+        parts.clear();
+        // One by one: they are few, and iterators that filter cost more than they spare (300 instructions).
+        for (offset, place) in level.ranges.logged() {
+            parts.push(Placed::new(offset, Part::Range(place)));
+        }
+        for (block, index) in level.fresh.numbered(self.blocks.classes) {
+            parts.push(Placed::new(block, Part::Fresh(index)));
+        }
+        for (bits, index) in writer.changes.bits.iter().zip(0..) {
+            parts.push(Placed::new(bits.offset, Part::Bits(index)));
+        }
+        for (written, index) in writer.changes.descriptors.iter().zip(0..) {
+            parts.push(Placed::new(written.offset, Part::Descriptor(index)));
+        }
+        parts.sort_unstable();
+    }
+
+    /// Puts everything into the record, sorted by heap offset: small deltas, and each
+    /// page is met once.
+    fn build_record(&mut self) -> Result<()> {
+        self.sort_parts();
+        self.writer.record.clear();
+        let (mut start, count) = (0, self.writer.parts.len());
+        // Ranges overlap, so what ends before this is in the record.
+        let mut ranges_end = 0;
+        while start < count {
+            self.let_in_to_the_end();
+            let end = count.min(start + PARTS_AT_ONCE);
+            self.add_parts(start..end, &mut ranges_end)?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn add_parts(&mut self, parts: Range<usize>, ranges_end: &mut u64) -> Result<()> {
+        let (image, classes) = (&*self.image, self.blocks.classes);
+        let Writer { levels, record, changes, parts: all, stretches, .. } = &mut *self.writer;
+        let level = &levels[0];
+        let mut freed = Finder::new(stretches);
+        for placed in all.get(parts).unwrap_or_default() {
+            let offset = placed.offset();
+            match placed.part() {
+                Part::Range(place) => {
+                    let Range { mut start, end } = level.ranges.range(place);
+                    start = start.max(*ranges_end);
+                    *ranges_end = end.max(*ranges_end);
+                    while start < end {
+                        let (freed, behind) = freed.find(start).unwrap_or((end, end));
+                        let stop = freed.clamp(start, end);
+                        record.bytes(start, image.bytes(start, stop - start)?);
+                        start = if stop < end { behind } else { end };
+                    }
+                }
+                Part::Fresh(index) => {
+                    for (block, len) in level.fresh.numbers(index, classes) {
+                        record.bytes(block, image.bytes(block, len)?);
+                    }
+                }
+                Part::Descriptor(index) => {
+                    if let Some(written) = changes.descriptors.get(index as usize) {
+                        record.bytes(offset, &written.descriptor.word().to_le_bytes());
+                    }
+                }
+                Part::Bits(index) => {
+                    if let Some(bits) = changes.bits.get(index as usize) {
+                        let (set, clear) = bits.masks();
+                        record.set_bits(bits.offset, set);
+                        record.clear_bits(bits.offset, clear);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies to the image what the record says about the allocator, and retires what was freed.
+    fn show(&mut self, sequence: u64) {
+        if self.lets_in {
+            self.let_in_afterwards();
+            self.writer.changes.apply_freed(self.supply.space);
+        } else {
+            self.writer.changes.apply(self.supply.space);
+        }
+        let writer = &*self.writer;
+        if !writer.levels[0].freed.is_empty() {
+            let space = self.supply.space;
+            writer.changes.retire(space, &mut space.arena(), sequence);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The undo list of a transaction: which ranges it wrote in blocks that were there before it.
+//!
+//! Purpose: remember the old bytes, so that an `Err` restores them, and which ranges go into the
+//! record. A list in the order of the writes, 32 bytes a range and its old bytes: a write appends,
+//! and looks for nothing but whether the same range was saved a moment ago. The commit sorts the
+//! ranges, so that overlapping ones and neighbours go into the record once.
+//! Invariants: a byte is read, saved and restored only if it was declared: its neighbours may belong
+//! to a block that another thread has reserved and fills right now. Old bytes are put back from the
+//! newest range to the oldest: so what stays of a byte is what it was when the level began, however
+//! many ranges hold it.
+//! Cost: a declaration is O(its length). Memory grows with the ranges that differ, not with the
+//! writes: a list that has doubled drops those of which an older one has the same bytes.
+
+use std::ops::Range;
+
+use adamant_wire::mutants::is_planted;
+
+use crate::collections::offset_map::trim;
+use crate::error::Result;
+use crate::image::mapping::Exclusive;
+
+/// Ranges beyond which a list that has doubled drops what it has twice.
+const DEDUPED_MIN: usize = 1 << 16;
+
+/// Places of ranges that are remembered by their offset: a batch of a thousand changes counts in the
+/// same word a thousand times, and adds to the same leaf some dozens of times.
+const RECENT: usize = 1 << 10;
+const RECENT_SHIFT: u32 = 64 - RECENT.trailing_zeros();
+
+/// Bytes that are put back while readers wait: some 100 microseconds.
+const RESTORED_BYTES_MAX: u64 = 32 << 10;
+/// What putting a range back costs beside its bytes, in bytes.
+const RESTORED_RANGE_BYTES: u64 = 64;
+
+/// What a range is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Saved, and goes into the record.
+    Logged,
+    /// Goes into the record; nothing was there that anybody reads, so no old bytes are kept.
+    Unsaved,
+    /// Saved. A level further out, with this number, reserved the block, whose bytes go into the
+    /// record as a whole.
+    Reserved(u32),
+}
+
+/// A range that was written.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    /// Heap offsets.
+    start: u64,
+    end: u64,
+    /// Where in `Ranges::old` its old bytes are.
+    at: usize,
+    kind: Kind,
+}
+
+impl Written {
+    /// Its old bytes, in those of all ranges.
+    fn old<'o>(&self, old: &'o [u8]) -> &'o [u8] {
+        let len = if self.kind == Kind::Unsaved { 0 } else { (self.end - self.start) as usize };
+        old.get(self.at..self.at + len).unwrap_or_default()
+    }
+}
+
+/// The ranges that one level of a transaction wrote.
+#[derive(Debug)]
+pub(crate) struct Ranges {
+    list: Vec<Written>,
+    /// The old bytes of all ranges, one behind the other.
+    old: Vec<u8>,
+    /// Places in the list, by a hash of the offset. A hint: what is there is compared.
+    recent: Box<[u32; RECENT]>,
+    /// Ranges at which the list is looked through for what it has twice.
+    deduped_at: usize,
+    /// How many ranges `newest_first_once` has shown.
+    shown: usize,
+}
+
+impl Default for Ranges {
+    fn default() -> Self {
+        let (list, old, recent) = (Vec::new(), Vec::new(), Box::new([0; RECENT]));
+        Self { list, old, recent, deduped_at: DEDUPED_MIN, shown: 0 }
+    }
+}
+
+/// Where in `Ranges::recent` an offset is: Knuth's multiplicative hashing.
+#[inline]
+fn recent_at(offset: u64) -> usize {
+    (offset.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> RECENT_SHIFT) as usize
+}
+
+impl Ranges {
+    /// Whether the old bytes of a range are known to be saved, and as that kind. `false` says nothing.
+    #[inline]
+    pub(crate) fn has(&self, range: &Range<u64>, kind: Kind) -> bool {
+        let recent = self.recent[recent_at(range.start)];
+        self.list.get(recent as usize).is_some_and(|known| {
+            known.start <= range.start && range.end <= known.end && known.kind == kind
+        })
+    }
+
+    /// Adds a range that is about to be written, and its bytes before.
+    #[inline]
+    pub(crate) fn save(&mut self, range: Range<u64>, old: &[u8], kind: Kind) {
+        debug_assert!(range.end - range.start == old.len() as u64, "the bytes of that range");
+        if self.list.len() >= self.deduped_at {
+            self.dedupe();
+        }
+        self.recent[recent_at(range.start)] = self.list.len() as u32;
+        let at = self.old.len();
+        self.old.extend_from_slice(old);
+        self.list.push(Written { start: range.start, end: range.end, at, kind });
+    }
+
+    /// Adds a range of which nobody reads what was there. One that continues the last is one with it: a
+    /// transaction of any size that appends to a buffer has few.
+    #[inline]
+    pub(crate) fn add_unsaved(&mut self, range: Range<u64>) {
+        match self.list.last_mut() {
+            Some(last) if last.kind == Kind::Unsaved && last.end == range.start => {
+                last.end = range.end;
+            }
+            _ => {
+                let (at, kind) = (self.old.len(), Kind::Unsaved);
+                self.list.push(Written { start: range.start, end: range.end, at, kind });
+            }
+        }
+    }
+
+    /// Drops each range that an older one of the same bytes and kind makes needless: that one is put back
+    /// later. O(n log n); the list doubles before it is done again.
+    #[cold]
+    fn dedupe(&mut self) {
+        let Self { list, old, .. } = self;
+        let key =
+            |place: &usize| list.get(*place).map(|known| (known.start, known.end, known.kind));
+        let mut places: Vec<usize> = (0..list.len()).collect();
+        places.sort_by_key(key);
+        places.dedup_by_key(|place| key(place));
+        places.sort_unstable();
+        let (mut places, mut place, mut end) = (places.into_iter().peekable(), 0, 0);
+        list.retain_mut(|known| {
+            let stays = places.next_if_eq(&place).is_some();
+            place += 1;
+            if stays {
+                let len = known.old(old).len();
+                old.copy_within(known.at..known.at + len, end);
+                (known.at, end) = (end, end + len);
+            }
+            stays
+        });
+        old.truncate(end);
+        self.deduped_at = DEDUPED_MIN.max(2 * self.list.len());
+        self.shown = 0;
+    }
+
+    /// Puts every saved byte back, what was saved last first. With `gives_way`, readers that wait are
+    /// let in now and then.
+    pub(crate) fn restore(&mut self, image: &mut Exclusive<'_>, gives_way: bool) -> Result<()> {
+        let mut bytes = 0;
+        let mut put_back = |written: &Written| -> Result<()> {
+            let parts = written.old(&self.old).chunks(RESTORED_BYTES_MAX as usize);
+            for (old, offset) in parts.zip((written.start..).step_by(RESTORED_BYTES_MAX as usize)) {
+                bytes += old.len() as u64 + RESTORED_RANGE_BYTES;
+                if gives_way && bytes > RESTORED_BYTES_MAX && image.are_readers_waiting() {
+                    // Until the next byte that is put back.
+                    image.let_in();
+                    bytes = 0;
+                }
+                image.bytes_mut(offset, old.len() as u64)?.copy_from_slice(old);
+            }
+            Ok(())
+        };
+        if is_planted("R5.what-was-saved-last-is-put-back-last") {
+            self.list.iter().try_for_each(&mut put_back)?;
+        } else {
+            self.list.iter().rev().try_for_each(&mut put_back)?;
+        }
+        self.clear();
+        Ok(())
+    }
+
+    /// Shows the ranges that were saved since the last time, and their old bytes, what was saved last
+    /// first.
+    pub(crate) fn newest_first_once(&mut self, mut show: impl FnMut(u64, &[u8])) {
+        let new = self.list.get(self.shown..).unwrap_or_default();
+        new.iter().rev().for_each(|known| show(known.start, known.old(&self.old)));
+        self.shown = self.list.len();
+    }
+
+    /// Whether to put all of it back takes long.
+    pub(crate) fn is_much(&self) -> bool {
+        let bytes = self.old.len() as u64 + self.list.len() as u64 * RESTORED_RANGE_BYTES;
+        bytes > RESTORED_BYTES_MAX
+    }
+
+    /// Hands everything to the level around this one, whose number is `depth`: what that level saved
+    /// itself is older. Of blocks that it reserved nothing is put back: they go with it, and where one
+    /// is freed first, another thread may fill it by then.
+    pub(crate) fn merge_into(&mut self, outer: &mut Self, depth: usize) {
+        for written in &self.list {
+            let (range, kind) = (written.start..written.end, written.kind);
+            match kind {
+                Kind::Unsaved => outer.add_unsaved(range),
+                Kind::Reserved(level)
+                    if level as usize == depth
+                        && !is_planted("S1.what-was-given-back-is-put-back") => {}
+                _ if outer.has(&range, kind) => {}
+                _ => outer.save(range, written.old(&self.old), kind),
+            }
+        }
+        self.clear();
+    }
+
+    /// Whether so many more ranges need memory.
+    pub(crate) fn is_short_of(&self, count: usize) -> bool {
+        self.list.capacity() - self.list.len() < count
+    }
+
+    /// Takes the memory for so many more ranges.
+    pub(crate) fn make_room(&mut self, count: usize) {
+        self.list.reserve(count);
+    }
+
+    /// Heap offset of every range that goes into the record, and its place for `range`.
+    #[inline]
+    pub(crate) fn logged(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let logged = self.list.iter().zip(0..);
+        let logged = logged.filter(|(written, _)| !matches!(written.kind, Kind::Reserved(_)));
+        logged.map(|(written, place)| (written.start, place))
+    }
+
+    /// The range at a place: heap offsets.
+    #[inline]
+    pub(crate) fn range(&self, place: u32) -> Range<u64> {
+        self.list.get(place as usize).map_or(0..0, |written| written.start..written.end)
+    }
+
+    /// Forgets everything, keeping memory unless it is much.
+    pub(crate) fn clear(&mut self) {
+        self.list.clear();
+        self.old.clear();
+        self.deduped_at = DEDUPED_MIN;
+        self.shown = 0;
+        trim(&mut self.list);
+        trim(&mut self.old);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_doubled_has_each_range_once_and_the_oldest_bytes() {
+        let mut random = fastrand::Rng::with_seed(17);
+        let (mut ranges, mut oldest, mut found) = (Ranges::default(), [None; 400], [None; 400]);
+        let keep = |bytes: &mut [Option<u8>], start: u64, old: &[u8]| {
+            for (byte, old) in bytes[start as usize..].iter_mut().zip(old) {
+                byte.get_or_insert(*old);
+            }
+        };
+        for step in 0..4 * DEDUPED_MIN as u64 {
+            let (start, len) = (random.u64(..390), random.u64(1..9));
+            let old = &step.to_le_bytes()[..len as usize];
+            keep(&mut oldest, start, old);
+            // Some twice, though it would be known that they are there.
+            let is_known = ranges.has(&(start..start + len), Kind::Logged) && step % 3 > 0;
+            if !is_known {
+                ranges.save(start..start + len, old, Kind::Logged);
+            }
+        }
+        assert!(ranges.list.len() <= DEDUPED_MIN, "{} ranges", ranges.list.len());
+        for known in &ranges.list {
+            keep(&mut found, known.start, known.old(&ranges.old));
+        }
+        assert_eq!(found, oldest, "what is put back last is what was there first");
+    }
+
+    #[test]
+    fn appends_that_are_not_saved_are_one_range() {
+        let mut ranges = Ranges::default();
+        for at in 0..1000 {
+            ranges.add_unsaved(4096 + 10 * at..4106 + 10 * at);
+        }
+        assert_eq!(ranges.logged().collect::<Vec<_>>(), [(4096, 0)]);
+        assert_eq!(ranges.range(0), 4096..14_096);
+    }
+}

@@ -1,0 +1,370 @@
+//! Requests that wait for whoever has the turn to write, who does them all at once.
+//!
+//! Purpose: small commits of many threads. Who finds the turn taken posts what it wants and goes on
+//! waiting for a turn, as any writer does; whoever has the turn takes along what was posted. Mostly
+//! that is done before its own turn comes, and then it need not have one.
+//! Invariants: a request is in one batch, once. Batches are taken by who has the turn, so one at a
+//! time and in the order of the tickets. A request has its outcome before its ticket is said to be
+//! done; whoever took a batch and did not say that all went well tells each to go on alone.
+//! Thread safety: any thread posts and asks. The lock is held while something is posted, or for a
+//! few instructions.
+
+use std::mem;
+
+use adamant_wire::mutants::is_planted;
+
+use crate::error::Error;
+use crate::sync::{AtomicU64, Mutex, Ordering};
+
+/// What waits.
+#[derive(Debug)]
+pub(crate) struct Requests<B> {
+    posted: Mutex<Posted<B>>,
+    /// The last ticket that was given out.
+    given: AtomicU64,
+    /// The last ticket whose request has its outcome. Those who wait look at it all the time.
+    done: Apart<AtomicU64>,
+    /// The record of the last batch.
+    sequence: AtomicU64,
+    /// Refusals that nobody has asked for yet. Spares those who ask the lock.
+    refusals: AtomicU64,
+}
+
+/// What has two cache lines to itself, which processors fetch in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
+#[derive(Debug)]
+struct Posted<B> {
+    /// Apart, so that who takes it takes over a pointer.
+    batch: Box<B>,
+    refused: Vec<(u64, Refusal)>,
+}
+
+/// Why a request was not done.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It cannot be done.
+    Wrong(Error),
+    /// The batch that it was in was not: by itself it may be.
+    Alone,
+}
+
+/// A batch that somebody works on. Dropping this tells each that it is done, if it is, or else to go
+/// on alone. To be dropped in the turn in which it was taken.
+#[derive(Debug)]
+pub(crate) struct Taken<'r, B> {
+    requests: &'r Requests<B>,
+    first: u64,
+    last: u64,
+    /// The record that did all of it.
+    done_by: Option<u64>,
+}
+
+impl<B> Requests<B> {
+    /// None, with an empty batch to post to.
+    pub(crate) fn new(batch: Box<B>) -> Self {
+        Self {
+            posted: Mutex::new(Posted { batch, refused: Vec::new() }),
+            given: AtomicU64::new(0),
+            done: Apart(AtomicU64::new(0)),
+            sequence: AtomicU64::new(0),
+            refusals: AtomicU64::new(0),
+        }
+    }
+
+    /// Adds a request to the batch that is taken next, by its ticket, if `add` says that there is
+    /// room.
+    pub(crate) fn post(&self, add: impl FnOnce(&mut B, u64) -> bool) -> Option<u64> {
+        let mut posted = self.posted.lock();
+        let ticket = self.given.load(Ordering::Relaxed) + 1;
+        if !add(&mut posted.batch, ticket) {
+            return None;
+        }
+        self.given.store(ticket, Ordering::Release);
+        Some(ticket)
+    }
+
+    /// Whether something waits, as far as is known by now. To be asked by who has the turn.
+    #[inline]
+    pub(crate) fn are_waiting(&self) -> bool {
+        self.given.load(Ordering::Acquire) != self.done.0.load(Ordering::Relaxed)
+    }
+
+    /// How many wait, or waited while this looked. What is done is asked first: the other way round,
+    /// what is posted and done in between would make it more than what was given out.
+    pub(crate) fn waiting(&self) -> u64 {
+        let done = self.done.0.load(Ordering::Acquire);
+        self.given.load(Ordering::Acquire) - done
+    }
+
+    /// Takes what was posted, in exchange for an empty batch. To be called by who has the turn.
+    #[inline]
+    pub(crate) fn take(&self, batch: &mut Box<B>) -> Option<Taken<'_, B>> {
+        if !self.are_waiting() {
+            return None;
+        }
+        let mut posted = self.posted.lock();
+        mem::swap(&mut posted.batch, batch);
+        let first = self.done.0.load(Ordering::Relaxed) + 1;
+        let last = self.given.load(Ordering::Relaxed);
+        Some(Taken { requests: self, first, last, done_by: None })
+    }
+
+    /// Whether a request has its outcome.
+    #[inline]
+    pub(crate) fn is_done(&self, ticket: u64) -> bool {
+        self.done.0.load(Ordering::Acquire) >= ticket
+    }
+
+    /// The outcome of a request that has it: a record that it is in, or one after that.
+    pub(crate) fn outcome(&self, ticket: u64) -> Result<u64, Refusal> {
+        if self.refusals.load(Ordering::Relaxed) > 0 {
+            let refused = &mut self.posted.lock().refused;
+            if let Some(at) = refused.iter().position(|(of, _)| *of == ticket) {
+                let (_, refusal) = refused.swap_remove(at);
+                self.refusals.store(refused.len() as u64, Ordering::Relaxed);
+                return Err(refusal);
+            }
+        }
+        Ok(self.sequence.load(Ordering::Relaxed))
+    }
+
+    fn end(&self, last: u64, refused: impl Iterator<Item = (u64, Refusal)>) {
+        let mut refused = refused.peekable();
+        if refused.peek().is_some() {
+            let all = &mut self.posted.lock().refused;
+            all.extend(refused);
+            self.refusals.store(all.len() as u64, Ordering::Relaxed);
+        }
+        // What was stored above is seen by who finds its ticket done.
+        self.done.0.store(last, Ordering::Release);
+    }
+}
+
+impl<B> Taken<'_, B> {
+    /// All was done by that record, or needed none, but for some.
+    pub(crate) fn finish(self, sequence: Option<u64>, refused: &mut Vec<(u64, Error)>) {
+        if let Some(sequence) = sequence {
+            self.requests.sequence.store(sequence, Ordering::Relaxed);
+        }
+        let refused = refused.drain(..).map(|(ticket, error)| (ticket, Refusal::Wrong(error)));
+        self.requests.end(self.last, refused);
+        mem::forget(self);
+    }
+
+    /// All was done by that record, or one before: each is told so when this is dropped.
+    pub(crate) fn is_done_by(&mut self, sequence: u64) {
+        self.done_by = Some(sequence);
+    }
+}
+
+impl<B> Drop for Taken<'_, B> {
+    fn drop(&mut self) {
+        if let Some(sequence) = self.done_by {
+            self.requests.sequence.store(sequence, Ordering::Relaxed);
+            return self.requests.end(self.last, std::iter::empty());
+        }
+        let is_told = !is_planted("C1.a-request-is-acknowledged-without-a-record");
+        let alone = (self.first..=self.last).filter(|_| is_told);
+        self.requests.end(self.last, alone.map(|ticket| (ticket, Refusal::Alone)));
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn post(requests: &Requests<Vec<u32>>, request: u32) -> Option<u64> {
+        requests.post(|batch, _| {
+            batch.push(request);
+            batch.len() <= 3
+        })
+    }
+
+    #[test]
+    fn each_request_is_in_one_batch_and_has_its_own_outcome() {
+        let requests = Requests::new(Box::default());
+        let mut batch = Box::default();
+        assert!(!requests.are_waiting() && requests.take(&mut batch).is_none());
+        let tickets = [5, 6, 7].map(|request| post(&requests, request).expect("there is room"));
+        let taken = requests.take(&mut batch).expect("some wait");
+        assert_eq!(*batch, [5, 6, 7]);
+        let later = post(&requests, 8).expect("there is room");
+        assert!(tickets.iter().all(|ticket| !requests.is_done(*ticket)));
+        taken.finish(Some(40), &mut vec![(tickets[1], Error::ReadOnly)]);
+        assert!(tickets.iter().all(|ticket| requests.is_done(*ticket)));
+        assert!(!requests.is_done(later) && requests.are_waiting());
+        let [first, second, third] = tickets.map(|ticket| requests.outcome(ticket));
+        assert!(matches!((first, third), (Ok(40), Ok(40))));
+        assert!(matches!(second, Err(Refusal::Wrong(Error::ReadOnly))));
+        batch.clear();
+        drop(requests.take(&mut batch).expect("one waits"));
+        assert_eq!(*batch, [8]);
+        assert!(requests.is_done(later) && !requests.are_waiting());
+        assert!(matches!(requests.outcome(later), Err(Refusal::Alone)));
+        assert_eq!(requests.refusals.into_inner(), 0);
+    }
+
+    #[test]
+    fn a_full_batch_takes_no_more() {
+        let requests = Requests::new(Box::default());
+        assert!([1, 2, 3].iter().all(|request| post(&requests, *request).is_some()));
+        assert!(post(&requests, 4).is_none());
+        drop(requests.take(&mut Box::default()));
+        assert!(post(&requests, 4).is_some());
+    }
+}
+
+/// Every order in which threads can post, take turns and do what others wait for, as memory may
+/// show it to them.
+#[cfg(all(test, loom))]
+mod every_order {
+    use std::sync::Arc;
+
+    use loom::cell::UnsafeCell;
+    use loom::thread;
+
+    use super::*;
+    use crate::latch::writer_queue::Turns;
+
+    /// How often each request was done: changed in a turn, looked at by who asked when it is told
+    /// that it was done. Loom tells if it was not, or when all sleep.
+    struct World {
+        turns: Turns<()>,
+        requests: Requests<Vec<usize>>,
+        counts: [UnsafeCell<u32>; 3],
+        /// The batch that fails, counted from 0.
+        fails: Option<u32>,
+        batches: UnsafeCell<u32>,
+        /// As `Heap::transaction_combined` waits and tells, not as `Heap::publish`.
+        serves: bool,
+    }
+
+    // SAFETY: that the cells are changed by one at a time is what is tested.
+    unsafe impl Sync for World {}
+    // SAFETY: as above.
+    unsafe impl Send for World {}
+
+    impl World {
+        /// As `Heap::combine`.
+        fn combine(&self, own: Option<usize>) {
+            let mut batch = Box::default();
+            let taken = self.requests.take(&mut batch);
+            // SAFETY: as above; loom looks after it.
+            let number = self.batches.with_mut(|batches| unsafe {
+                *batches += 1;
+                *batches - 1
+            });
+            if self.fails == Some(number) {
+                batch.clear();
+            }
+            for request in batch.iter().copied().chain(own) {
+                // SAFETY: as above.
+                self.counts[request].with_mut(|count| unsafe { *count += 1 });
+            }
+            if let Some(mut taken) = taken.filter(|_| self.fails != Some(number)) {
+                if self.serves {
+                    taken.is_done_by(1);
+                } else {
+                    taken.finish(Some(1), &mut Vec::new());
+                }
+            }
+        }
+
+        /// As `Heap::act`, and as `Heap::transaction_combined`.
+        fn act(&self, request: usize) {
+            match self.turns.try_wait() {
+                Some(_turn) => self.combine(Some(request)),
+                None => self.act_later(request),
+            }
+            // SAFETY: as above.
+            let count = self.counts[request].with(|count| unsafe { *count });
+            assert_eq!(count, 1, "it was said to be done");
+        }
+
+        fn act_later(&self, request: usize) {
+            let ticket = self.requests.post(|batch, _| {
+                batch.push(request);
+                true
+            });
+            let ticket = ticket.expect("there is room");
+            let is_done = || self.requests.is_done(ticket);
+            let turn = match self.serves {
+                true => self.turns.wait_served(is_done, || self.requests.waiting() <= 1, true),
+                false => self.turns.wait_unless(is_done),
+            };
+            if let Some(_turn) = turn
+                && !is_done()
+            {
+                self.combine(None);
+            }
+            if self.requests.outcome(ticket).is_err() {
+                let _turn = self.turns.wait();
+                self.combine(Some(request));
+            }
+        }
+    }
+
+    fn explore(fails: Option<u32>, serves: bool) {
+        let mut builder = loom::model::Builder::new();
+        // Waiting for each other has too many orders for all of them.
+        builder.preemption_bound = Some(2);
+        builder.check(move || {
+            let world = Arc::new(World {
+                turns: Turns::new(()),
+                requests: Requests::new(Box::default()),
+                counts: std::array::from_fn(|_| UnsafeCell::new(0)),
+                fails,
+                batches: UnsafeCell::new(0),
+                serves,
+            });
+            let threads = [0, 1].map(|request| {
+                let world = Arc::clone(&world);
+                thread::spawn(move || world.act(request))
+            });
+            world.act(2);
+            for thread in threads {
+                thread.join().expect("no panic");
+            }
+            assert!(!world.requests.are_waiting(), "nothing is left");
+        });
+    }
+
+    #[test]
+    fn every_request_is_done_once_and_nobody_sleeps_for_ever() {
+        explore(None, false);
+        explore(None, true);
+    }
+
+    #[test]
+    fn how_many_wait_is_told_while_others_are_done() {
+        loom::model(|| {
+            let requests = Arc::new(Requests::<u32>::new(Box::default()));
+            let other = Arc::clone(&requests);
+            let other = thread::spawn(move || {
+                let post = || other.post(|_, _| true).expect("there is room");
+                post();
+                let taken = other.take(&mut Box::default());
+                // Loom knows the last look alone at what a thread goes on to change: it has to be that of
+                // whoever asks.
+                thread::yield_now();
+                drop(taken);
+                post();
+                drop(other.take(&mut Box::default()));
+            });
+            thread::yield_now();
+            assert!(requests.waiting() <= 2, "two are posted");
+            other.join().expect("no panic");
+        });
+    }
+
+    #[test]
+    fn of_a_batch_that_fails_each_goes_on_alone() {
+        for serves in [false, true] {
+            explore(Some(0), serves);
+            explore(Some(1), serves);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Which entries a flush or a compaction keeps.
+//!
+//! Purpose: versions that nobody can see any more are left out, and what was dropped is told, so that
+//! bytes of blob files can be counted stale.
+//! Invariants: what anybody sees who looks at `oldest_seen` or later is the same with and without what
+//! was left out.
+//! Thread safety: one thread at a time.
+
+use adamant_slice::Slice;
+
+use crate::key::{Entry, EntryKind};
+use crate::tombstones::range_tombstones::Cover;
+
+/// Judges entries that come in order.
+#[derive(Debug)]
+pub(crate) struct Survivors {
+    /// The oldest moment that anybody looks at, or will.
+    oldest_seen: u64,
+    /// Ranges of the inputs that were made empty.
+    cover: Cover,
+    /// Whether no older version of any of the keys lies in a table that is no input.
+    is_bottom: bool,
+    /// The key of the entry before, and whether the versions behind it are seen by nobody.
+    key: Option<Slice>,
+    is_shadowed: bool,
+}
+
+impl Survivors {
+    pub(crate) fn new(oldest_seen: u64, cover: Cover, is_bottom: bool) -> Self {
+        Self { oldest_seen, cover, is_bottom, key: None, is_shadowed: false }
+    }
+
+    /// Whether the next entry is kept.
+    pub(crate) fn keeps(&mut self, entry: &Entry) -> bool {
+        if self.key.as_ref() != Some(&entry.key) {
+            self.key = Some(entry.key.clone());
+            self.is_shadowed = false;
+        }
+        if self.is_shadowed {
+            return false;
+        }
+        let sequence = entry.version.sequence;
+        self.is_shadowed = sequence <= self.oldest_seen;
+        if self.cover.over(&entry.key, self.oldest_seen) > sequence {
+            self.is_shadowed = true;
+            return false;
+        }
+        let is_absence = entry.version.kind == EntryKind::Tombstone;
+        !(is_absence && self.is_bottom && sequence <= self.oldest_seen)
+    }
+
+    /// The range tombstones that are kept, of those from one key on and below another.
+    pub(crate) fn ranges(
+        &self,
+        start: Option<&Slice>,
+        end: Option<&Slice>,
+    ) -> Vec<crate::key::RangeTombstone> {
+        let mut ranges = self.cover.between(start, end);
+        if self.is_bottom {
+            ranges.retain(|range| range.sequence > self.oldest_seen);
+        }
+        ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::RangeTombstone;
+    use crate::read::merge::tests::entry;
+
+    /// What somebody sees who looks at a moment.
+    fn seen(entries: &[Entry], ranges: &[RangeTombstone], key: &[u8], at: u64) -> Option<Slice> {
+        let mut versions = entries.iter().filter(|entry| *entry.key == *key);
+        let found = versions.find(|entry| entry.version.sequence <= at)?;
+        let over = ranges.iter().filter(|range| range.contains(key) && range.sequence <= at);
+        let is_empty = over.map(|range| range.sequence).max() > Some(found.version.sequence);
+        let is_there = found.version.kind == EntryKind::Value && !is_empty;
+        is_there.then(|| found.version.value.clone())
+    }
+
+    #[test]
+    fn nobody_sees_a_difference() {
+        let seed = 9;
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut dropped = 0;
+        for round in 0..300 {
+            let (mut entries, mut ranges) = (Vec::new(), Vec::new());
+            for sequence in 1..60 {
+                let key = [random.u8(b'a'..b'h')];
+                match random.u8(0..10) {
+                    0 => {
+                        let (start, end) = (Slice::new(&key), Slice::new(&[random.u8(b'i'..b'k')]));
+                        ranges.push(RangeTombstone { start, end, sequence });
+                    }
+                    1..4 => entries.push(entry(&key, sequence, EntryKind::Tombstone, b"")),
+                    _ => entries.push(entry(&key, sequence, EntryKind::Value, &[sequence as u8])),
+                }
+            }
+            entries.sort_by(Entry::order);
+            let (oldest_seen, is_bottom) = (random.u64(0..70), random.bool());
+            let moments: Vec<u64> = (oldest_seen..70).collect();
+            let cover = Cover::new(ranges.clone(), &moments);
+            let mut survivors = Survivors::new(oldest_seen, cover, is_bottom);
+            let kept: Vec<Entry> =
+                entries.iter().filter(|entry| survivors.keeps(entry)).cloned().collect();
+            let kept_ranges = survivors.ranges(None, None);
+            for at in oldest_seen..70 {
+                for key in b'a'..b'k' {
+                    let before = seen(&entries, &ranges, &[key], at);
+                    let after = seen(&kept, &kept_ranges, &[key], at);
+                    assert_eq!(before, after, "seed {seed}, round {round}, {key} at {at}");
+                }
+            }
+            if is_bottom && oldest_seen >= 60 {
+                let is_value = |entry: &Entry| entry.version.kind == EntryKind::Value;
+                assert!(kept.iter().all(is_value) && kept_ranges.is_empty(), "all is settled");
+            }
+            dropped += entries.len() - kept.len();
+        }
+        assert!(dropped > 1_000);
+    }
+}

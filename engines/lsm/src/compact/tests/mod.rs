@@ -1,0 +1,3 @@
+//! Tests of compactions by their parts.
+
+mod pick;

@@ -1,0 +1,244 @@
+//! Reading one key at one moment.
+//!
+//! Purpose: reads in two parts. The first looks at memtables, under the heap's lock; the second at
+//! tables, which may wait for the device, under none.
+//! Invariants: both parts look at the same layers and the same moment, so what is flushed or merged
+//! between them makes no difference.
+//! Thread safety: any thread.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use adamant_heap::access::Read;
+use adamant_slice::Slice;
+
+use crate::error::Result;
+use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version};
+use crate::version::layers::{LEVELS, Layers, within};
+
+/// What memtables say of a key.
+pub enum Look {
+    /// All there is to say: its value, or that it is absent.
+    Known(Option<Slice>),
+    /// Nothing: the tables are to be asked.
+    Tables(TableLook),
+}
+
+impl Look {
+    /// The value of the key, if it has one: asks the tables if need be.
+    ///
+    /// # Errors
+    /// Those of tables and blob files.
+    pub fn finish(self, key: &[u8]) -> Result<Option<Slice>> {
+        match self {
+            Self::Known(value) => Ok(value),
+            Self::Tables(tables) => tables.finish(key),
+        }
+    }
+
+    /// Whether the key has a value. As [`Look::finish`], but values in blob files are not looked at.
+    ///
+    /// # Errors
+    /// Those of tables.
+    pub fn is_there(&self, key: &[u8]) -> Result<bool> {
+        match self {
+            Self::Known(value) => Ok(value.is_some()),
+            Self::Tables(tables) => tables.is_there(key),
+        }
+    }
+}
+
+/// The second part of looking for a key.
+pub struct TableLook {
+    layers: Arc<Layers>,
+    sequence: u64,
+    /// Of the key.
+    hash: u64,
+    /// The newest commit that made a range with the key in it empty, as far as memtables know.
+    covered: u64,
+}
+
+/// Looks for a key in memtables.
+pub(crate) fn look<R: Read>(
+    layers: &Arc<Layers>,
+    heap: &R,
+    key: &[u8],
+    sequence: u64,
+) -> Result<Look> {
+    let lookup = Lookup::new(key, sequence);
+    let mut covered = 0;
+    for memtable in layers.memtables() {
+        covered = covered.max(memtable.emptied().over(key, sequence));
+        if let Some(version) = memtable.find(heap, &lookup)? {
+            let is_there = version.kind == EntryKind::Value && version.sequence > covered;
+            return Ok(Look::Known(is_there.then_some(version.value)));
+        }
+    }
+    let hash = lookup.hash;
+    Ok(Look::Tables(TableLook { layers: Arc::clone(layers), sequence, hash, covered }))
+}
+
+impl TableLook {
+    fn finish(&self, key: &[u8]) -> Result<Option<Slice>> {
+        let Some(version) = self.version(key)? else { return Ok(None) };
+        match version.kind {
+            EntryKind::Value => Ok(Some(version.value)),
+            EntryKind::Tombstone => Ok(None),
+            EntryKind::Blob => self.layers.version_value(key, version).map(Some),
+        }
+    }
+
+    fn is_there(&self, key: &[u8]) -> Result<bool> {
+        let version = self.version(key)?;
+        Ok(version.is_some_and(|version| version.kind != EntryKind::Tombstone))
+    }
+
+    /// The newest version, unless its key is in a range that was made empty later.
+    fn version(&self, key: &[u8]) -> Result<Option<Version>> {
+        let lookup = Lookup { key, hash: self.hash, sequence_max: self.sequence };
+        let Some(version) = self.layers.find(&lookup)? else { return Ok(None) };
+        let covered = self.covered.max(self.layers.covered(key, self.sequence)?);
+        Ok((version.sequence > covered).then_some(version))
+    }
+}
+
+/// Whether a range was made empty after a commit, and keys between bounds with it.
+fn has_emptied(
+    range: &RangeTombstone,
+    (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+    since: u64,
+) -> bool {
+    let starts = match upper {
+        Bound::Unbounded => true,
+        Bound::Included(key) => range.start[..] <= *key,
+        Bound::Excluded(key) => range.start[..] < *key,
+    };
+    let ends = match lower {
+        Bound::Unbounded => true,
+        Bound::Included(key) | Bound::Excluded(key) => range.end[..] > *key,
+    };
+    starts && ends && range.sequence > since
+}
+
+impl Layers {
+    /// The newest version of a key in the tables, up to a sequence number. Ranges that were made empty
+    /// are not looked at.
+    pub(crate) fn find(&self, lookup: &Lookup<'_>) -> Result<Option<Version>> {
+        let key = lookup.key;
+        let (first, others) = self.levels.split_at(1);
+        let ordered = others.iter().filter_map(|files| {
+            // Their keys are disjoint: it is the first one that ends at the key or behind it.
+            let at = files.partition_point(|file| file.ends_below(Bound::Included(key)));
+            files.get(at)
+        });
+        for file in first[0].iter().chain(ordered) {
+            if file.overlaps(Bound::Included(key), Bound::Included(key))
+                && let Some(version) = file.open()?.find(lookup)?
+            {
+                return Ok(Some(version));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether somebody who looks at a moment, or later, may see an entry of a table, as tables
+    /// say.
+    pub(crate) fn may_see(&self, entry: &Entry, oldest_seen: u64) -> Result<bool> {
+        let Entry { key, version } = entry;
+        if version.sequence > oldest_seen {
+            return Ok(true);
+        }
+        if self.covered(key, oldest_seen)? > version.sequence {
+            return Ok(false);
+        }
+        let newest = self.find(&Lookup::new(key, oldest_seen))?;
+        Ok(newest.is_none_or(|newest| newest.sequence <= version.sequence))
+    }
+
+    /// The newest commit up to a sequence number that made a range with this key in it empty, as tables
+    /// say; 0 if none did. Fails where one that would have to be asked cannot be read: what it says is
+    /// absent must not come back.
+    pub(crate) fn covered(&self, key: &[u8], sequence: u64) -> Result<u64> {
+        let at = (Bound::Included(key), Bound::Included(key));
+        let mut newest = 0;
+        for (level, ranged) in self.ranged.iter().enumerate().filter(|(_, files)| !files.is_empty())
+        {
+            let files = if level == 0 { ranged } else { within(ranged, at) };
+            for file in files.iter().filter(|file| file.overlaps(at.0, at.1)) {
+                newest = newest.max(file.open()?.covers(key, sequence).unwrap_or(0));
+            }
+        }
+        Ok(newest)
+    }
+
+    fn version_value(&self, key: &[u8], version: Version) -> Result<Slice> {
+        match BlobPointer::from_bytes(&version.value) {
+            Some(pointer) if version.kind == EntryKind::Blob => self.blob_value(key, &pointer),
+            _ => Ok(version.value),
+        }
+    }
+
+    /// Whether a commit after one with this number, which memtables have, changed a key between bounds.
+    fn have_memtables_changed(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>), since: u64) -> bool {
+        let mut newer = self.memtables().filter(|memtable| memtable.sequence_max() > since);
+        newer.any(|memtable| {
+            memtable.has_changed_within(bounds, since)
+                || memtable.emptied().has_newer(bounds, since)
+        })
+    }
+
+    /// Whether a commit after one with this number changed a key, or one between bounds.
+    pub(crate) fn has_changed(
+        &self,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        since: u64,
+    ) -> Result<bool> {
+        if self.have_memtables_changed((lower, upper), since) {
+            return Ok(true);
+        }
+        let overlaps = |range: &RangeTombstone| has_emptied(range, (lower, upper), since);
+        for level in 0..LEVELS {
+            for file in self.overlapping(level, (lower, upper)) {
+                if file.meta.sequence_max <= since {
+                    continue;
+                }
+                let table = file.open()?;
+                if table.range_tombstones().iter().any(overlaps) {
+                    return Ok(true);
+                }
+                for entry in table.range(lower, upper) {
+                    if entry?.version.sequence > since {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The layers and the moment that somebody looked at who is going to write: see [`crate::Lsm::glance`].
+pub struct Glance {
+    layers: Arc<Layers>,
+    sequence: u64,
+}
+
+impl Glance {
+    pub(crate) fn new(layers: Arc<Layers>, sequence: u64) -> Self {
+        Self { layers, sequence }
+    }
+
+    /// Looks for a key in memtables.
+    ///
+    /// # Errors
+    /// Those of the heap.
+    pub fn look<R: Read>(&self, heap: &R, key: &[u8]) -> Result<Look> {
+        look(&self.layers, heap, key, self.sequence)
+    }
+
+    /// Whether these are the layers still, and no commit since then wrote a key between bounds. Looks at
+    /// memtables only: what was flushed since then may have left no trace, so other layers are a no.
+    pub(crate) fn holds(&self, now: &Arc<Layers>, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
+        Arc::ptr_eq(&self.layers, now) && !now.have_memtables_changed(bounds, self.sequence)
+    }
+}

@@ -1,0 +1,305 @@
+//! Reading the entries of a range at one moment.
+//!
+//! Purpose: reads in two parts. The first copies what memtables have, under the heap's lock; the second
+//! merges that with what tables have, which may wait for the device, under none. Blob files are left to who
+//! is handed the entries.
+//! Invariants: both parts look at the same layers and the same moment, so what is flushed or merged
+//! between them makes no difference.
+//! Thread safety: any thread.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use adamant_heap::access::Read;
+use adamant_slice::Slice;
+
+use crate::error::Result;
+use crate::key::{BlobPointer, EntryKind};
+use crate::memtable::{CopyLimits, PieceWalk, Wanted};
+use crate::read::sources::{Source, Sources, TableRun};
+use crate::tombstones::fragments::Fragments;
+use crate::version::gaps::{self, Gaps, Steps};
+use crate::version::later::{Scanned, ScannedBlob};
+use crate::version::layers::{LEVELS, Layers, within};
+
+/// The second part of looking at a range.
+pub struct TableScan {
+    layers: Arc<Layers>,
+    sequence: u64,
+    forward: bool,
+    lower: Bound<Slice>,
+    upper: Bound<Slice>,
+    /// What memtables have, each ordered, in the direction of the scan.
+    copied: Vec<PieceWalk>,
+    /// What memtables say of whole ranges.
+    covers: Vec<Fragments>,
+    gaps: Arc<Gaps>,
+    seen: gaps::Seen,
+    /// The key up to which memtables were looked at; `None`: all of the range.
+    stop: Option<Slice>,
+    with_values: bool,
+}
+
+/// Copies what memtables have of a range, for about so many entries.
+pub(crate) fn scan<R: Read>(
+    layers: &Arc<Layers>,
+    heap: &R,
+    (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+    forward: bool,
+    (sequence, limits): (u64, CopyLimits),
+    (gaps, seen): (&Arc<Gaps>, gaps::Seen),
+) -> Result<TableScan> {
+    let (mut copied, mut covers) = (Vec::new(), Vec::new());
+    let mut stop: Option<Slice> = None;
+    for memtable in layers.memtables() {
+        let cover = memtable.emptied().at(sequence);
+        if !cover.is_empty() {
+            covers.push(cover);
+        }
+        let entries_max = memtable.share_of(limits.entries_max, layers.table_entries);
+        let limits = CopyLimits { entries_max, ..limits };
+        let wanted =
+            Wanted { limits, sequence, covers: &covers, gap: &|key| seen.over(key).cloned() };
+        let (piece, end) = memtable.copy_range(heap, (lower, upper), forward, &wanted)?;
+        stop = match (stop, end) {
+            (Some(one), Some(other)) if forward => Some(one.min(other)),
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+        if piece.len() > 0 {
+            copied.push(piece.walk());
+        }
+    }
+    let (mut lower, mut upper) = (lower.map(Slice::new), upper.map(Slice::new));
+    if let Some(stop) = &stop {
+        *if forward { &mut upper } else { &mut lower } = Bound::Included(stop.clone());
+        for piece in &mut copied {
+            piece.end_where(|key| if forward { *key <= **stop } else { *key >= **stop });
+        }
+    }
+    Ok(TableScan {
+        layers: Arc::clone(layers),
+        sequence,
+        forward,
+        lower,
+        upper,
+        copied,
+        covers,
+        gaps: Arc::clone(gaps),
+        seen,
+        stop,
+        with_values: limits.with_values,
+    })
+}
+
+impl TableScan {
+    /// Hands the entries on, in order, until `each` breaks or has had so many. Where a later scan goes on;
+    /// `None` when nothing is left.
+    ///
+    /// # Errors
+    /// Those of tables.
+    pub fn finish(
+        mut self,
+        entries_max: usize,
+        mut each: impl FnMut(&[u8], Scanned<'_>) -> ControlFlow<()>,
+    ) -> Result<Option<Bound<Slice>>> {
+        let copied = std::mem::take(&mut self.copied);
+        let bounds =
+            (self.lower.as_ref().map(|key| &key[..]), self.upper.as_ref().map(|key| &key[..]));
+        let mut sources: Vec<_> = copied.into_iter().map(Source::Piece).collect();
+        self.layers.add_sources(bounds, self.forward, &mut sources);
+        let mut sources = Sources::new(sources, self.forward)?;
+        let mut entries = 0;
+        let mut each = |key: &[u8], value: Scanned<'_>| {
+            entries += 1;
+            each(key, value).is_break() || entries >= entries_max
+        };
+        let mut steps = Steps::new(&self.gaps, &self.seen, &self.layers.active, self.forward);
+        let last = if self.forward {
+            self.ascend(&mut sources, &mut steps, &mut each)?
+        } else {
+            self.descend(&mut sources, &mut steps, &mut each)?
+        };
+        steps.end();
+        Ok(last.or_else(|| self.stop.clone()).map(Bound::Excluded))
+    }
+
+    /// Hands entries on until `each` has enough: at which key.
+    fn ascend<'s>(
+        &'s self,
+        sources: &mut Sources<'s>,
+        steps: &mut Steps<'s>,
+        each: &mut impl FnMut(&[u8], Scanned<'_>) -> bool,
+    ) -> Result<Option<Slice>> {
+        // The newest version of a key that is seen comes first; the others are passed over.
+        let mut seen = Seen::default();
+        while let Some(next) = sources.next() {
+            let (key, (sequence, kind)) = (next.key(), next.said());
+            if sequence <= self.sequence && seen.is_new(key) {
+                if self.is_there(key, sequence, kind)? {
+                    steps.end();
+                    let is_enough = each(key, self.scanned(kind, next.value()));
+                    if is_enough {
+                        return Ok(Some(Slice::new(key)));
+                    }
+                } else if let Some(gap) = steps.step(key) {
+                    sources.skip_to(&gap.end)?;
+                    continue;
+                }
+            }
+            sources.advance()?;
+        }
+        Ok(None)
+    }
+
+    /// As [`TableScan::ascend`], the other way.
+    fn descend<'s>(
+        &'s self,
+        sources: &mut Sources<'s>,
+        steps: &mut Steps<'s>,
+        each: &mut impl FnMut(&[u8], Scanned<'_>) -> bool,
+    ) -> Result<Option<Slice>> {
+        // The newest version of a key that is seen comes last, so it is known with the next key.
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let mut said = None;
+        loop {
+            let next = sources.next();
+            if next.is_none_or(|next| next.key() != key)
+                && let Some((sequence, kind)) = said.take()
+            {
+                if self.is_there(&key, sequence, kind)? {
+                    steps.end();
+                    if each(&key, self.scanned(kind, &value)) {
+                        return Ok(Some(Slice::new(&key)));
+                    }
+                } else if let Some(gap) = steps.step(&key) {
+                    sources.skip_to(&gap.start)?;
+                    continue;
+                }
+            }
+            let Some(next) = next else { return Ok(None) };
+            if next.said().0 <= self.sequence {
+                said = Some(next.said());
+                key.clear();
+                key.extend_from_slice(next.key());
+                value.clear();
+                if self.with_values {
+                    value.extend_from_slice(next.value());
+                }
+            }
+            sources.advance()?;
+        }
+    }
+
+    /// Whether the newest version of a key that is seen gives it a value.
+    #[inline]
+    fn is_there(&self, key: &[u8], sequence: u64, kind: EntryKind) -> Result<bool> {
+        // What says that it is absent may have been passed by with all else in the gap.
+        if kind == EntryKind::Tombstone || self.seen.over(key).is_some() {
+            return Ok(false);
+        }
+        Ok(sequence > covered_by(&self.covers, key).max(self.layers.covered(key, self.sequence)?))
+    }
+
+    /// What is handed on of a value, given as it is stored.
+    #[inline]
+    fn scanned<'s>(&'s self, kind: EntryKind, stored: &'s [u8]) -> Scanned<'s> {
+        if !self.with_values {
+            return Scanned::Bytes(&[]);
+        }
+        match BlobPointer::from_bytes(stored).filter(|_| kind == EntryKind::Blob) {
+            Some(pointer) => Scanned::Blob(ScannedBlob::new(&self.layers, pointer)),
+            None => Scanned::Bytes(stored),
+        }
+    }
+}
+
+/// The newest commit that made a range with a key in it empty, as memtables say; 0 if none did.
+#[inline]
+fn covered_by(covers: &[Fragments], key: &[u8]) -> u64 {
+    let over = covers.iter().filter_map(|cover| cover.over(key));
+    over.map(|fragment| fragment.sequence).max().unwrap_or(0)
+}
+
+/// The key whose newest version was seen.
+#[derive(Debug, Default)]
+struct Seen {
+    key: Vec<u8>,
+    is_begun: bool,
+}
+
+impl Seen {
+    /// Whether this is another one, which it is from now on.
+    #[inline]
+    fn is_new(&mut self, key: &[u8]) -> bool {
+        let is_new = self.key != key || !self.is_begun;
+        if is_new {
+            self.is_begun = true;
+            self.key.clear();
+            self.key.extend_from_slice(key);
+        }
+        is_new
+    }
+}
+
+/// Counts the entries of a tree at one moment.
+pub struct Count {
+    layers: Arc<Layers>,
+    sequence: u64,
+    /// What memtables say of whole ranges.
+    covers: Vec<Fragments>,
+}
+
+impl Count {
+    pub(crate) fn new(layers: Arc<Layers>, sequence: u64) -> Self {
+        let covers = layers.memtables().map(|memtable| memtable.emptied().at(sequence)).collect();
+        Self { layers, sequence, covers }
+    }
+
+    /// How many there are. O(n); holds no lock, looks at no value.
+    ///
+    /// # Errors
+    /// Those of tables.
+    pub fn finish(self) -> Result<u64> {
+        let Self { layers, sequence, covers } = self;
+        let mut sources = Vec::new();
+        for memtable in layers.memtables() {
+            sources.push(Source::Keys(memtable.keys()));
+        }
+        layers.add_sources((Bound::Unbounded, Bound::Unbounded), true, &mut sources);
+        let (mut count, mut seen) = (0, Seen::default());
+        let mut sources = Sources::new(sources, true)?;
+        while let Some(next) = sources.next() {
+            let (key, (written, kind)) = (next.key(), next.said());
+            if written <= sequence && seen.is_new(key) && kind != EntryKind::Tombstone {
+                let covered = covered_by(&covers, key).max(layers.covered(key, sequence)?);
+                count += u64::from(written > covered);
+            }
+            sources.advance()?;
+        }
+        Ok(count)
+    }
+}
+
+impl Layers {
+    /// The tables' entries within bounds, as sources.
+    fn add_sources<'l>(
+        &'l self,
+        bounds: (Bound<&'l [u8]>, Bound<&'l [u8]>),
+        forward: bool,
+        sources: &mut Vec<Source<'l>>,
+    ) {
+        let (first, others) = self.levels.split_at(1);
+        for file in first[0].iter().filter(|file| file.overlaps(bounds.0, bounds.1)) {
+            let alone = std::slice::from_ref(file);
+            sources.push(Source::Tables(TableRun::new(alone, bounds, forward)));
+        }
+        debug_assert_eq!(1 + others.len(), LEVELS);
+        for level in others {
+            let files = within(level, bounds);
+            if !files.is_empty() {
+                sources.push(Source::Tables(TableRun::new(files, bounds, forward)));
+            }
+        }
+    }
+}

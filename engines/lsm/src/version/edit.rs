@@ -1,0 +1,183 @@
+//! Edits: from some layers to the next, in one heap transaction.
+//!
+//! Purpose: what a flush, a compaction or a load changes of the files of a tree.
+//! Invariants: memory follows the heap: new layers are shown by the commit, and not without it.
+//! Thread safety: made by who has the turn to write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use adamant_heap::Transaction;
+use adamant_heap::access::Write;
+use adamant_wire::mutants::is_planted;
+
+use crate::error::{Error, Result};
+use crate::head;
+use crate::layout::HEAD_BUFFER_AT;
+use crate::memtable::{Memtable, create_buffer, destroy_buffer, forget_older};
+use crate::table::TableMeta;
+use crate::version::context::{Doomed, Environment, FileCounter};
+use crate::version::layers::{Blob, Layers, ListedBlob, TableFile};
+use crate::version::manifest::{self, BlobInfo};
+
+/// What changes.
+#[derive(Debug, Default)]
+pub(crate) struct Edit {
+    /// Tables that come, and to which level.
+    pub(crate) added: Vec<(usize, TableMeta)>,
+    /// Numbers of tables that go.
+    pub(crate) removed: BTreeSet<u64>,
+    /// Tables that go to another level as they are.
+    pub(crate) moved: BTreeMap<u64, usize>,
+    pub(crate) blobs: Vec<BlobInfo>,
+    /// Values of blob files that nobody points to any more: how many, and their bytes.
+    pub(crate) stale: BTreeMap<u64, (u64, u64)>,
+    /// The oldest memtable is in the tables that come.
+    pub(crate) flushes: bool,
+    /// A new memtable takes what is written from now on.
+    pub(crate) rotates: bool,
+}
+
+impl Edit {
+    /// Makes the changes on the heap. Returns the layers that are to be shown by the commit, and the files
+    /// that may be removed when it is durable.
+    pub(crate) fn apply(
+        self,
+        heap: &mut Transaction<'_>,
+        head: u64,
+        layers: &Layers,
+        environment: &Arc<Environment>,
+    ) -> Result<(Layers, Vec<Arc<dyn Doomed>>)> {
+        let mut next = layers.clone();
+        let mut gone: Vec<Arc<dyn Doomed>> = Vec::new();
+        if self.rotates {
+            rotate(heap, head, &mut next, environment)?;
+        }
+        if self.flushes {
+            drop_oldest(heap, &mut next)?;
+        }
+        if self.changes_files() {
+            self.change_tables(heap, &mut next, environment, &mut gone)?;
+            self.change_blobs(heap, &mut next, environment, &mut gone)?;
+            next.manifest = manifest::write(heap, head, layers.manifest, &next.listed())?;
+            keep_next_file(heap, environment)?;
+            next.finish();
+        }
+        Ok((next, gone))
+    }
+
+    fn changes_files(&self) -> bool {
+        !(self.added.is_empty()
+            && self.removed.is_empty()
+            && self.moved.is_empty()
+            && self.blobs.is_empty()
+            && self.stale.is_empty())
+    }
+
+    fn change_tables(
+        &self,
+        heap: &mut Transaction<'_>,
+        next: &mut Layers,
+        environment: &Arc<Environment>,
+        gone: &mut Vec<Arc<dyn Doomed>>,
+    ) -> Result<()> {
+        let mut moved = Vec::new();
+        for files in &mut next.levels {
+            for file in std::mem::take(files) {
+                let number = file.meta.number;
+                if self.removed.contains(&number) {
+                    heap.free(file.record)?;
+                    gone.push(file);
+                } else if let Some(level) = self.moved.get(&number) {
+                    moved.push((*level, file));
+                } else {
+                    files.push(file);
+                }
+            }
+        }
+        for (level, file) in moved {
+            next.levels[level].push(file);
+        }
+        let mut added = Vec::new();
+        for (level, meta) in &self.added {
+            let record = manifest::put_table(heap, meta)?;
+            next.sequence_max = next.sequence_max.max(meta.sequence_max);
+            added.push((*level, TableFile::new(environment, meta.clone(), record)));
+        }
+        // What was loaded between the inputs of a merge while it ran may lie within what came of them.
+        // It is newer than all else that had its keys then, so it may be above all of that.
+        for (level, file) in added.iter().filter(|(level, _)| *level > 0) {
+            let (lower, upper) = file.bounds();
+            let between = next.levels[*level].extract_if(.., |file| file.overlaps(lower, upper));
+            let between: Vec<_> = between.collect();
+            next.levels[0].extend(between);
+        }
+        for (level, file) in added {
+            next.levels[level].push(file);
+        }
+        Ok(())
+    }
+
+    fn change_blobs(
+        &self,
+        heap: &mut Transaction<'_>,
+        next: &mut Layers,
+        environment: &Arc<Environment>,
+        gone: &mut Vec<Arc<dyn Doomed>>,
+    ) -> Result<()> {
+        for info in &self.blobs {
+            let record = manifest::put_blob(heap, info)?;
+            let blob = Blob::new(environment, info.file, record);
+            next.blobs.insert(info.file, ListedBlob { blob, info: *info });
+        }
+        for (file, (values, bytes)) in &self.stale {
+            let Some(listed) = next.blobs.get_mut(file) else { continue };
+            listed.info.stale_values += values;
+            listed.info.stale_bytes += bytes;
+            if listed.info.stale_values < listed.info.values {
+                manifest::set_stale(heap, listed.blob.record, &listed.info)?;
+            } else if let Some(listed) = next.blobs.remove(file) {
+                heap.free(listed.blob.record)?;
+                gone.push(listed.blob);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes down the number of the next file, if it has changed.
+fn keep_next_file(heap: &mut Transaction<'_>, environment: &Environment) -> Result<()> {
+    if is_planted("R9.numbers-are-used-again") {
+        return Ok(());
+    }
+    let FileCounter { block, at } = environment.counter();
+    let next_file = u32::try_from(environment.next_file()).map_err(|_| Error::FilesExhausted)?;
+    let bytes = heap.write(block, at, size_of::<u32>())?;
+    bytes.copy_from_slice(&next_file.to_le_bytes());
+    Ok(())
+}
+
+/// Gives the tree a new active memtable.
+fn rotate(
+    heap: &mut Transaction<'_>,
+    head: u64,
+    next: &mut Layers,
+    environment: &Arc<Environment>,
+) -> Result<()> {
+    let block = create_buffer(heap, next.active.buffer())?;
+    head::set(heap, head, HEAD_BUFFER_AT, block)?;
+    let active = Arc::new(Memtable::open(heap, block, environment.sequences())?);
+    next.frozen.insert(0, std::mem::replace(&mut next.active, active));
+    Ok(())
+}
+
+/// Lets the oldest memtable go, which is frozen.
+fn drop_oldest(heap: &mut Transaction<'_>, next: &mut Layers) -> Result<()> {
+    if is_planted("R9.memtables-flush-in-any-order") && next.frozen.len() > 1 {
+        next.frozen.swap(0, 1);
+    }
+    let Some(oldest) = next.frozen.pop() else { return Ok(()) };
+    let newer = next.frozen.last().unwrap_or(&next.active).buffer();
+    forget_older(heap, newer)?;
+    destroy_buffer(heap, oldest.buffer())
+}

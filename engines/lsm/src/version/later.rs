@@ -1,0 +1,75 @@
+//! Values that a scan came by, and those of them that are read later.
+//!
+//! Purpose: a scan reads no blob file; who is handed an entry reads its value, keeps where it lies, or does
+//! without.
+//! Invariants: a file stays while a value in it may yet be read, whatever becomes of its tree; a value is
+//! read as often as it is asked for, and is the same each time.
+//! Thread safety: plain data, shared freely.
+
+use std::sync::Arc;
+
+use adamant_slice::Slice;
+
+use crate::error::Result;
+use crate::key::BlobPointer;
+use crate::version::layers::{Blob, Layers, read_blob};
+
+/// The value of an entry that a scan came by.
+#[derive(Clone, Copy, Debug)]
+pub enum Scanned<'s> {
+    /// Its bytes; none in a scan of keys.
+    Bytes(&'s [u8]),
+    /// It lies in a blob file, which was not looked at.
+    Blob(ScannedBlob<'s>),
+}
+
+/// Where a value lies that a scan came by.
+#[derive(Clone, Copy, Debug)]
+pub struct ScannedBlob<'s> {
+    layers: &'s Layers,
+    pointer: BlobPointer,
+}
+
+/// A value in a blob file, which stays until this is dropped.
+#[derive(Clone, Debug)]
+pub struct LaterValue {
+    /// `None`: no such file is listed.
+    blob: Option<Arc<Blob>>,
+    pointer: BlobPointer,
+}
+
+impl Scanned<'_> {
+    /// What a closure makes of the value of a key; it is read first if it lies in a blob file.
+    ///
+    /// # Errors
+    /// Those of blob files.
+    #[inline]
+    pub fn with<T>(self, key: &[u8], reader: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        match self {
+            Self::Bytes(bytes) => Ok(reader(bytes)),
+            Self::Blob(blob) => Ok(reader(&blob.layers.blob_value(key, &blob.pointer)?)),
+        }
+    }
+}
+
+impl<'s> ScannedBlob<'s> {
+    pub(crate) fn new(layers: &'s Layers, pointer: BlobPointer) -> Self {
+        Self { layers, pointer }
+    }
+
+    /// The value, to be read later. O(log blob files).
+    pub fn later(&self) -> LaterValue {
+        let listed = self.layers.blobs.get(&self.pointer.file);
+        LaterValue { blob: listed.map(|listed| Arc::clone(&listed.blob)), pointer: self.pointer }
+    }
+}
+
+impl LaterValue {
+    /// The value, of the key that it was found under.
+    ///
+    /// # Errors
+    /// Those of blob files.
+    pub fn read(&self, key: &[u8]) -> Result<Slice> {
+        read_blob(self.blob.as_deref(), key, &self.pointer)
+    }
+}

@@ -1,0 +1,371 @@
+//! Layers: the memtables and tables of a tree at one moment.
+//!
+//! Purpose: what a read looks at. It never changes: an edit makes new layers, which share what stayed.
+//! Invariants: memtables and the tables of level 0 are ordered from the newest to the oldest; the tables
+//! of other levels by key, and no two of a level have a key in common.
+//! Thread safety: immutable, shared freely.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use adamant_heap::Salvage;
+use adamant_heap::access::Read;
+use adamant_slice::Slice;
+use adamant_wire::mutants::is_planted;
+
+use crate::blob::BlobFile;
+use crate::error::{Error, Result};
+use crate::key::BlobPointer;
+use crate::layout::Head;
+use crate::memtable::{LostRecords, Memtable, open_buffer};
+use crate::sum::damaged;
+use crate::table::{Table, TableMeta};
+use crate::version::context::{Doomed, Environment, Shelf};
+use crate::version::manifest::{self, BlobInfo, Listed};
+
+/// Levels: with ten times the bytes on each, enough for some 2.5 PB.
+pub(crate) const LEVELS: usize = 7;
+
+/// A table of a tree, opened when it is first read.
+#[derive(Debug)]
+pub(crate) struct TableFile {
+    pub(crate) meta: TableMeta,
+    /// Heap offset of its record.
+    pub(crate) record: u64,
+    environment: Arc<Environment>,
+    table: OnceLock<Arc<Table>>,
+    is_buried: AtomicBool,
+}
+
+impl TableFile {
+    pub(crate) fn new(environment: &Arc<Environment>, meta: TableMeta, record: u64) -> Arc<Self> {
+        let (table, is_buried) = (OnceLock::new(), AtomicBool::new(false));
+        Arc::new(Self { meta, record, environment: Arc::clone(environment), table, is_buried })
+    }
+
+    /// The table.
+    pub(crate) fn open(&self) -> Result<&Arc<Table>> {
+        if let Some(table) = self.table.get() {
+            return Ok(table);
+        }
+        let identity = self.environment.identity(self.meta.number);
+        let directory = self.environment.directory(Shelf::Tables);
+        let table = Table::open(directory, identity, self.environment.cache())?;
+        Ok(self.table.get_or_init(|| Arc::new(table)))
+    }
+
+    /// Whether keys of the table lie within bounds.
+    pub(crate) fn overlaps(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
+        let begins = match upper {
+            Bound::Unbounded => true,
+            Bound::Included(key) => self.meta.key_min[..] <= *key,
+            Bound::Excluded(key) => self.meta.key_min[..] < *key,
+        };
+        begins && !self.ends_below(lower)
+    }
+
+    /// Whether all keys of the table lie below a lower bound.
+    pub(crate) fn ends_below(&self, lower: Bound<&[u8]>) -> bool {
+        let last = &self.meta.key_max[..];
+        match lower {
+            Bound::Unbounded => false,
+            Bound::Included(key) if self.meta.key_max_is_exclusive => last <= key,
+            Bound::Included(key) => last < key,
+            Bound::Excluded(key) => last <= key,
+        }
+    }
+
+    /// Bounds that hold all of its keys.
+    pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        let last = &self.meta.key_max[..];
+        let upper = if self.meta.key_max_is_exclusive { Bound::Excluded } else { Bound::Included };
+        (Bound::Included(&self.meta.key_min[..]), upper(last))
+    }
+}
+
+impl Doomed for TableFile {
+    fn bury(&self) {
+        if is_planted("R9.files-go-beside-a-reader") {
+            self.environment.remove(Shelf::Tables, self.meta.number);
+        }
+        self.is_buried.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for TableFile {
+    fn drop(&mut self) {
+        if self.is_buried.load(Ordering::Acquire) {
+            if let Some(table) = self.table.get() {
+                table.forget_file();
+            }
+            self.environment.remove(Shelf::Tables, self.meta.number);
+        }
+    }
+}
+
+/// A blob file of a tree, opened when it is first read.
+#[derive(Debug)]
+pub(crate) struct Blob {
+    pub(crate) number: u64,
+    /// Heap offset of its record.
+    pub(crate) record: u64,
+    environment: Arc<Environment>,
+    file: OnceLock<BlobFile>,
+    is_buried: AtomicBool,
+}
+
+impl Blob {
+    pub(crate) fn new(environment: &Arc<Environment>, number: u64, record: u64) -> Arc<Self> {
+        let (file, is_buried) = (OnceLock::new(), AtomicBool::new(false));
+        Arc::new(Self { number, record, environment: Arc::clone(environment), file, is_buried })
+    }
+
+    /// The file.
+    pub(crate) fn open(&self) -> Result<&BlobFile> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let identity = self.environment.identity(self.number);
+        let directory = self.environment.directory(Shelf::Blobs);
+        let file = BlobFile::open(directory, identity, self.environment.cache())?;
+        Ok(self.file.get_or_init(|| file))
+    }
+}
+
+impl Doomed for Blob {
+    fn bury(&self) {
+        self.is_buried.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for Blob {
+    fn drop(&mut self) {
+        if self.is_buried.load(Ordering::Acquire) {
+            if let Some(file) = self.file.get() {
+                file.forget_file();
+            }
+            self.environment.remove(Shelf::Blobs, self.number);
+        }
+    }
+}
+
+/// The value of a key in a blob file, which is listed or not.
+pub(crate) fn read_blob(blob: Option<&Blob>, key: &[u8], pointer: &BlobPointer) -> Result<Slice> {
+    let missing = || Error::Missing { file: Shelf::Blobs.name(pointer.file).into() };
+    blob.ok_or_else(missing)?.open()?.get(pointer, key)
+}
+
+/// A blob file, and what of it is stale.
+#[derive(Clone, Debug)]
+pub(crate) struct ListedBlob {
+    pub(crate) blob: Arc<Blob>,
+    pub(crate) info: BlobInfo,
+}
+
+/// The layers.
+#[derive(Clone, Debug)]
+pub(crate) struct Layers {
+    pub(crate) active: Arc<Memtable>,
+    pub(crate) frozen: Vec<Arc<Memtable>>,
+    pub(crate) levels: [Vec<Arc<TableFile>>; LEVELS],
+    pub(crate) blobs: BTreeMap<u64, ListedBlob>,
+    /// Those of the tables that say something of whole ranges.
+    pub(crate) ranged: [Vec<Arc<TableFile>>; LEVELS],
+    /// Entries of all tables, however old.
+    pub(crate) table_entries: u64,
+    /// Of all tables there ever were.
+    pub(crate) sequence_max: u64,
+    /// Heap offset of the manifest.
+    pub(crate) manifest: u64,
+}
+
+/// Opens the memtables of a buffer and of all that come before it, one after the other.
+fn open_memtables<R: Read>(
+    heap: &R,
+    mut buffer: u64,
+    memtables: &mut Vec<Arc<Memtable>>,
+    mut open: impl FnMut(u64) -> Result<Memtable>,
+) -> Result<()> {
+    while buffer != 0 {
+        if memtables.iter().any(|known| known.buffer() == buffer) {
+            return Err(damaged(buffer, "is a buffer that comes before itself"));
+        }
+        memtables.push(Arc::new(open(buffer)?));
+        buffer = open_buffer(heap, buffer)?.older.get();
+    }
+    Ok(())
+}
+
+/// Those of the tables of a level, which ascend, that have keys within bounds.
+pub(crate) fn within<'l>(
+    files: &'l [Arc<TableFile>],
+    (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+) -> &'l [Arc<TableFile>] {
+    let rest = &files[files.partition_point(|file| file.ends_below(lower))..];
+    &rest[..rest.partition_point(|file| file.overlaps(Bound::Unbounded, upper))]
+}
+
+impl Layers {
+    /// Those of a tree that was destroyed.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            active: Arc::new(Memtable::empty(0)),
+            frozen: Vec::new(),
+            levels: Default::default(),
+            blobs: BTreeMap::new(),
+            ranged: Default::default(),
+            table_entries: 0,
+            sequence_max: 0,
+            manifest: 0,
+        }
+    }
+
+    /// What a head names.
+    pub(crate) fn open<R: Read>(
+        heap: &R,
+        head: &Head,
+        environment: &Arc<Environment>,
+    ) -> Result<Self> {
+        let (sequences, mut memtables) = (environment.sequences(), Vec::new());
+        let open = |buffer| Memtable::open(heap, buffer, sequences);
+        open_memtables(heap, head.buffer.get(), &mut memtables, open)?;
+        Self::over(memtables, heap, head, environment)
+    }
+
+    /// As [`Layers::open`], with what is left of memtables.
+    pub(crate) fn salvage(
+        heap: &Salvage,
+        head: &Head,
+        environment: &Arc<Environment>,
+        lost: &mut dyn FnMut(LostRecords),
+    ) -> Result<Self> {
+        let (sequences, mut memtables) = (environment.sequences(), Vec::new());
+        let mut at = head.buffer.get();
+        let salvage = |buffer| {
+            at = buffer;
+            Memtable::salvage(heap, buffer, sequences, lost)
+        };
+        if open_memtables(heap, head.buffer.get(), &mut memtables, salvage).is_err() {
+            // Nothing else names the buffers before it.
+            lost(LostRecords { offset: at, bytes: 0 });
+        }
+        if memtables.is_empty() {
+            memtables.push(Arc::new(Memtable::empty(at)));
+        }
+        Self::over(memtables, heap, head, environment)
+    }
+
+    /// These memtables, the newest first, over the files that a head names.
+    fn over<R: Read>(
+        mut memtables: Vec<Arc<Memtable>>,
+        heap: &R,
+        head: &Head,
+        environment: &Arc<Environment>,
+    ) -> Result<Self> {
+        let frozen = memtables.split_off(memtables.len().min(1));
+        let Some(active) = memtables.pop() else {
+            return Err(damaged(0, "is where a tree's buffer should be"));
+        };
+        let Listed { sequence_max, tables, blobs } = manifest::read(heap, head.manifest.get())?;
+        environment.sequences().note(sequence_max);
+        let mut layers = Self {
+            active,
+            frozen,
+            levels: Default::default(),
+            blobs: BTreeMap::new(),
+            ranged: Default::default(),
+            table_entries: 0,
+            sequence_max,
+            manifest: head.manifest.get(),
+        };
+        for (level, record) in tables {
+            let meta = manifest::read_table(heap, record)?;
+            let Some(files) = layers.levels.get_mut(level as usize) else {
+                return Err(damaged(
+                    layers.manifest,
+                    "is a manifest with a level that no tree has",
+                ));
+            };
+            files.push(TableFile::new(environment, meta, record));
+        }
+        for record in blobs {
+            let info = manifest::read_blob(heap, record)?;
+            let blob = Blob::new(environment, info.file, record);
+            layers.blobs.insert(info.file, ListedBlob { blob, info });
+        }
+        layers.finish();
+        Ok(layers)
+    }
+
+    /// Puts the tables in order. To be called when tables have changed.
+    pub(crate) fn finish(&mut self) {
+        let (first, others) = self.levels.split_at_mut(1);
+        // Flushes come in order; what was loaded at once has no key in common with its like.
+        first[0].sort_by_key(|file| std::cmp::Reverse((file.meta.sequence_max, file.meta.number)));
+        for level in others {
+            level.sort_by(|one, other| one.meta.key_min.cmp(&other.meta.key_min));
+        }
+        self.table_entries = self.levels.iter().flatten().map(|file| file.meta.entries).sum();
+        let says_ranges = |file: &&Arc<TableFile>| file.meta.range_tombstones > 0;
+        for (ranged, level) in self.ranged.iter_mut().zip(&self.levels) {
+            *ranged = level.iter().filter(says_ranges).cloned().collect();
+        }
+    }
+
+    /// All memtables, the newest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.active).chain(&self.frozen)
+    }
+
+    /// The tables of a level that have keys within bounds.
+    pub(crate) fn overlapping(
+        &self,
+        level: usize,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> impl DoubleEndedIterator<Item = &Arc<TableFile>> {
+        let files = &self.levels[level][..];
+        let files = if level == 0 { files } else { within(files, (lower, upper)) };
+        files.iter().filter(move |file| file.overlaps(lower, upper))
+    }
+
+    /// Whether memtables have a key between bounds.
+    pub(crate) fn are_in_memtables(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
+        self.memtables().any(|memtable| memtable.has_changed_within(bounds, 0))
+    }
+
+    /// Whether tables may have a key between bounds.
+    pub(crate) fn are_in_tables(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
+        (0..LEVELS).any(|level| self.overlapping(level, bounds).next().is_some())
+    }
+
+    /// A value of a blob file.
+    pub(crate) fn blob_value(&self, key: &[u8], pointer: &BlobPointer) -> Result<Slice> {
+        let listed = self.blobs.get(&pointer.file);
+        read_blob(listed.map(|listed| &*listed.blob), key, pointer)
+    }
+
+    /// Bytes of the tables of a level.
+    pub(crate) fn level_bytes(&self, level: usize) -> u64 {
+        self.levels[level].iter().map(|file| file.meta.file_bytes).sum()
+    }
+
+    /// What the manifest lists.
+    pub(crate) fn listed(&self) -> Listed {
+        let level_of = |(level, files): (usize, &Vec<Arc<TableFile>>)| {
+            files.iter().map(|file| (level as u32, file.record)).collect::<Vec<_>>()
+        };
+        Listed {
+            sequence_max: self.sequence_max,
+            tables: self.levels.iter().enumerate().flat_map(level_of).collect(),
+            blobs: self.blobs.values().map(|listed| listed.blob.record).collect(),
+        }
+    }
+
+    /// Numbers of all files, tables and blob files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = u64> + '_ {
+        let tables = self.levels.iter().flatten().map(|file| file.meta.number);
+        tables.chain(self.blobs.keys().copied())
+    }
+}

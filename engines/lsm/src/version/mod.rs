@@ -1,0 +1,8 @@
+//! Versions: which memtables, tables and blob files a tree consists of at one moment, and how that\n//! changes. Used by reads, compactions and the tree.
+
+pub(crate) mod gaps;
+pub(crate) mod manifest;
+pub(crate) mod context;
+pub(crate) mod layers;
+pub(crate) mod later;
+pub(crate) mod edit;

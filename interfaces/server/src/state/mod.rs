@@ -1,0 +1,8 @@
+//! What the commands work on: keyspaces, cursors, watched keys, and the call they are of.
+
+pub(crate) mod clock;
+pub(crate) mod cursors;
+pub(crate) mod fences;
+pub(crate) mod watch;
+pub(crate) mod data;
+pub(crate) mod call;

@@ -1,0 +1,273 @@
+//! Batches: many changes that become one commit.
+//!
+//! Purpose: collects operations on any keyspaces of a store.
+//! Invariants: a batch holds only keys and values that can be stored, and only keyspaces of its
+//! store; nothing of it is in the store before `commit`.
+//! Thread safety: a batch belongs to one thread at a time; it holds no lock.
+
+use std::fmt;
+use std::sync::Arc;
+
+use adamant_heap::durability::Durability;
+
+use crate::common::content::{Content, MoveKind};
+use crate::common::shared::Shared;
+use crate::common::state::KeyspaceState;
+use crate::error::{Error, Result};
+use crate::keyspace::handle::Keyspace;
+use crate::limits::{check_key, check_value};
+
+/// Changes to any number of keyspaces of one store, to be committed as one: after a crash all of
+/// them are there or none.
+///
+/// Inserts and removes may come in any order. Of several on the same key the last one holds. Moves
+/// take effect between those that come before them and those that come after. A batch takes memory
+/// for its keys and values until it is committed or dropped.
+///
+/// ```
+/// let store = adamant::Store::in_memory()?;
+/// let (accounts, log) = (store.keyspace("accounts")?, store.keyspace("log")?);
+///
+/// let mut batch = store.batch();
+/// batch.insert(&accounts, "ada", "90")?;
+/// batch.insert(&accounts, "bob", "110")?;
+/// batch.insert(&log, "0001", "ada gave bob 10")?;
+/// batch.commit()?;
+///
+/// assert_eq!(accounts.len()?, 2);
+/// assert_eq!(log.len()?, 1);
+/// # Ok::<(), adamant::Error>(())
+/// ```
+#[must_use = "a batch does nothing until it is committed"]
+pub struct Batch {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) keyspaces: Vec<Arc<KeyspaceState>>,
+    pub(crate) content: Content,
+    pub(crate) durability: Durability,
+}
+
+impl Batch {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let durability = shared.durability();
+        let content = shared.take_spare_content();
+        Self { shared, keyspaces: Vec::new(), content, durability }
+    }
+
+    /// Will set the value of a key.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// let mut batch = store.batch();
+    /// batch.insert(&towns, "Bern", "134,000")?;
+    /// assert!(batch.insert(&towns, vec![b'x'; 70_000], "too long a key").is_err());
+    /// assert_eq!(batch.len(), 1, "what failed is not in it");
+    /// batch.commit()?;
+    /// assert_eq!(towns.get("Bern")?, Some("134,000".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The key or value has no length that is allowed, or the keyspace belongs to another store;
+    /// the batch stays as it was.
+    pub fn insert(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check_key(key)?;
+        check_value(value)?;
+        let keyspace = self.index_of(keyspace)?;
+        self.content.push(keyspace, key, Some(value));
+        Ok(())
+    }
+
+    /// Will remove a key, if it is there.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// towns.insert("Bern", "134,000")?;
+    /// let mut batch = store.batch();
+    /// batch.remove(&towns, "Bern")?;
+    /// batch.insert(&towns, "Bienne", "56,000")?;
+    /// batch.commit()?;
+    /// assert_eq!(towns.len()?, 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Batch::insert`].
+    pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        check_key(key)?;
+        let keyspace = self.index_of(keyspace)?;
+        self.content.push(keyspace, key, None);
+        Ok(())
+    }
+
+    /// Will move the value of a key to another key, where it replaces what is there; a key that is
+    /// not there then does nothing. See [`Keyspace::rename`].
+    ///
+    /// Moves and the operations around them take effect in the order in which they are given: what
+    /// was inserted before moves along, what is inserted after stays.
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// let logs = store.keyspace("logs")?;
+    /// logs.insert("today", "...")?;
+    ///
+    /// let mut batch = store.batch();
+    /// batch.rename(&logs, "today", "yesterday")?;
+    /// batch.insert(&logs, "today", "")?;
+    /// batch.commit()?;
+    ///
+    /// assert_eq!(logs.get("yesterday")?, Some("...".into()));
+    /// assert_eq!(logs.get("today")?, Some("".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Batch::insert`].
+    pub fn rename(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        new_key: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.push_move(MoveKind::Move, (keyspace, key.as_ref()), (keyspace, new_key.as_ref()))
+    }
+
+    /// Will move the value of a key to a key of another keyspace, by the rules of
+    /// [`Batch::rename`]. See [`Keyspace::move_to`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// let (waiting, done) = (store.keyspace("waiting")?, store.keyspace("done")?);
+    /// waiting.insert("job 1", "sweep")?;
+    /// let mut batch = store.batch();
+    /// batch.move_to(&waiting, "job 1", &done, "job 1")?;
+    /// batch.insert(&done, "last", "job 1")?;
+    /// batch.commit()?;
+    /// assert!(waiting.is_empty()?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Batch::insert`].
+    pub fn move_to(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        target: &Keyspace,
+        new_key: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.push_move(MoveKind::Move, (keyspace, key.as_ref()), (target, new_key.as_ref()))
+    }
+
+    /// Will swap the values of two keys, if both are there then. See [`Keyspace::swap`].
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// let slots = store.keyspace("slots")?;
+    /// slots.extend([("live", "blue"), ("idle", "green")])?;
+    /// let mut batch = store.batch();
+    /// batch.swap(&slots, "live", &slots, "idle")?;
+    /// batch.commit()?;
+    /// assert_eq!(slots.get("live")?, Some("green".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Batch::insert`].
+    pub fn swap(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        other: &Keyspace,
+        other_key: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.push_move(MoveKind::Swap, (keyspace, key.as_ref()), (other, other_key.as_ref()))
+    }
+
+    fn push_move(
+        &mut self,
+        kind: MoveKind,
+        (source, key): (&Keyspace, &[u8]),
+        (target, new_key): (&Keyspace, &[u8]),
+    ) -> Result<()> {
+        check_key(key)?;
+        check_key(new_key)?;
+        let source = self.index_of(source)?;
+        let target = self.index_of(target)?;
+        self.content.push_move(kind, (source, key), (target, new_key));
+        Ok(())
+    }
+
+    /// Operations so far, all of those on the same key counted.
+    pub fn len(&self) -> usize {
+        self.content.len()
+    }
+
+    /// Whether there is no operation yet.
+    pub fn is_empty(&self) -> bool {
+        self.content.len() == 0
+    }
+
+    /// What the commit waits for. Default: that of the store.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// use adamant::Durability;
+    ///
+    /// let mut batch = store.batch();
+    /// batch.durability(Durability::Buffered);
+    /// batch.insert(&store.keyspace("visits")?, "today", "1")?;
+    /// batch.commit()?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn durability(&mut self, durability: Durability) -> &mut Self {
+        self.durability = durability;
+        self
+    }
+
+    fn index_of(&mut self, keyspace: &Keyspace) -> Result<u32> {
+        if !Arc::ptr_eq(&self.shared, &keyspace.shared) {
+            return Err(Error::OtherStore { name: keyspace.name().into() });
+        }
+        keyspace.check_writes()?;
+        let state = &keyspace.state;
+        // Few keyspaces, and mostly the same one as last time: from the end, one by one.
+        let index = match self.keyspaces.iter().rposition(|known| known.id == state.id) {
+            Some(index) => index,
+            None => {
+                self.keyspaces.push(Arc::clone(state));
+                self.keyspaces.len() - 1
+            }
+        };
+        Ok(u32::try_from(index).expect("fewer than 2^32 keyspaces fit into memory"))
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        let mut content = std::mem::take(&mut self.content);
+        content.clear();
+        self.shared.keep_spare_content(content);
+    }
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("operations", &self.len())
+            .field("keyspaces", &self.keyspaces.iter().map(|state| &state.name).collect::<Vec<_>>())
+            .field("durability", &self.durability)
+            .finish_non_exhaustive()
+    }
+}

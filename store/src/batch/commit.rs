@@ -1,0 +1,167 @@
+//! Committing a batch.
+//!
+//! Purpose: the flow of a commit: sort outside all locks, apply under the writer's lock at memory
+//! speed, wait for the device with no lock held. A large batch is applied in pieces, between which
+//! readers come in that see nothing of it.
+//! Invariants: all of a batch is one heap transaction, hence one record of the log; an `Err` means
+//! that none of it is there, unless the store says that it is poisoned.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+use adamant_heap::Transaction;
+use adamant_trees::Operation;
+
+use crate::batch::builder::Batch;
+use crate::common::chunked::{Progress, is_large, split_piece};
+use crate::common::content::{MoveKind, Step};
+use crate::common::shared::KeyVisitor;
+use crate::common::state::KeyspaceState;
+use crate::engine::map::Map;
+use crate::engine::tree::Engine;
+use crate::error::Result;
+
+impl Batch {
+    /// Makes all changes in one commit, and returns when it is as durable as asked.
+    /// O(n log n) in the operations, O(log of the keyspace) for each.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// let mut batch = store.batch();
+    /// for number in 0..100 {
+    ///     batch.insert(&towns, format!("Village {number}"), "100")?;
+    /// }
+    /// assert!(towns.is_empty()?, "nothing happens before the commit");
+    /// batch.commit()?;
+    /// assert_eq!(towns.len()?, 100);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A keyspace of the batch was dropped, the store is closed, or there is no space: see
+    /// [`Error::is_out_of_space`](crate::Error::is_out_of_space). None of the changes was made.
+    pub fn commit(mut self) -> Result<()> {
+        self.content.sort();
+        // Gathered before the lock is taken, one allocation for all keyspaces.
+        let mut operations: Vec<Operation<'_>> = Vec::with_capacity(self.len());
+        let steps = self.content.steps(&mut operations);
+        let mut present = Vec::with_capacity(operations.len());
+        let is_lsm = || self.keyspaces.iter().any(|state| state.engine() == Engine::Lsm);
+        let removes = || operations.iter().all(|operation| operation.value.is_none());
+        match self.commit_steps(&steps, &operations, &mut present) {
+            Err(error) if is_lsm() && self.shared.makes_room_for(&error, removes()) => {
+                self.commit_steps(&steps, &operations, &mut present)
+            }
+            done => done,
+        }
+    }
+
+    fn commit_steps(
+        &self,
+        steps: &[Step<'_>],
+        operations: &[Operation<'_>],
+        present: &mut Vec<bool>,
+    ) -> Result<()> {
+        if is_large(operations.len(), self.content.bytes()) {
+            return self.commit_in_pieces(steps, operations, present);
+        }
+        let keys = |each: &mut KeyVisitor<'_>| {
+            self.keys(steps, operations).try_for_each(|(state, key)| each(state, key))
+        };
+        self.shared.change(self.durability, keys, |transaction| {
+            for step in steps {
+                match step {
+                    Step::Apply { keyspace, operations: range } => {
+                        let map = self.map(transaction, *keyspace)?;
+                        map.apply(transaction, &operations[range.clone()], present)?;
+                    }
+                    Step::Move { kind, source, target } => {
+                        self.move_one(transaction, *kind, *source, *target)?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn commit_in_pieces(
+        &self,
+        steps: &[Step<'_>],
+        operations: &[Operation<'_>],
+        present: &mut Vec<bool>,
+    ) -> Result<()> {
+        let progress = RefCell::new(Progress::new(&self.shared, || self.keys(steps, operations)));
+        let body = |transaction: &mut Transaction<'_>| {
+            let mut keys = 0;
+            for step in steps {
+                match step {
+                    Step::Apply { keyspace, operations: range } => {
+                        let map = self.map(transaction, *keyspace)?;
+                        let mut rest = &operations[range.clone()];
+                        while !rest.is_empty() {
+                            let (piece, behind) = split_piece(rest);
+                            keys += piece.len();
+                            progress.borrow_mut().advance(transaction, keys)?;
+                            map.apply(transaction, piece, present)?;
+                            rest = behind;
+                        }
+                    }
+                    Step::Move { kind, source, target } => {
+                        keys += 2;
+                        progress.borrow_mut().advance(transaction, keys)?;
+                        self.move_one(transaction, *kind, *source, *target)?;
+                    }
+                }
+            }
+            Ok(())
+        };
+        self.shared.transaction_in_pieces(None, self.durability, body, |ending| {
+            progress.borrow_mut().finish(ending);
+        })
+    }
+
+    fn move_one(
+        &self,
+        transaction: &mut Transaction<'_>,
+        kind: MoveKind,
+        (source, key): (usize, &[u8]),
+        (target, new_key): (usize, &[u8]),
+    ) -> Result<()> {
+        let source = self.map(transaction, source)?;
+        let target = self.map(transaction, target)?;
+        match kind {
+            MoveKind::Move => {
+                source.move_to(transaction, key, &target, new_key)?;
+            }
+            MoveKind::Swap => {
+                source.swap(transaction, key, &target, new_key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All keys that the steps change, each as often as they do: one for an operation, two for a move.
+    fn keys<'k>(
+        &'k self,
+        steps: &'k [Step<'k>],
+        operations: &'k [Operation<'k>],
+    ) -> impl Iterator<Item = (&'k KeyspaceState, &'k [u8])> {
+        steps.iter().flat_map(move |step| {
+            let (keyspace, operations, ends) = match step {
+                Step::Apply { keyspace, operations: range } => {
+                    (*keyspace, &operations[range.clone()], None)
+                }
+                Step::Move { source, target, .. } => (0, &operations[..0], Some([source, target])),
+            };
+            let applied = operations.iter().map(move |operation| (keyspace, operation.key));
+            let moved = ends.into_iter().flatten().copied();
+            let all = applied.chain(moved);
+            all.map(|(keyspace, key)| (&*self.keyspaces[keyspace], key))
+        })
+    }
+
+    fn map(&self, transaction: &Transaction<'_>, keyspace: usize) -> Result<Cow<'_, Map>> {
+        self.keyspaces[keyspace].map(transaction, self.shared.catalogue())
+    }
+}

@@ -1,0 +1,10 @@
+//! Backup, restore, compaction, repair and rescue of whole stores.
+
+pub(crate) mod unfinished;
+pub(crate) mod rebuild;
+pub(crate) mod backup;
+pub(crate) mod restore;
+pub(crate) mod compact;
+pub(crate) mod rescue_ending;
+pub(crate) mod rescue;
+pub(crate) mod repair;

@@ -1,0 +1,59 @@
+//! A store made anew from what another one holds.
+//!
+//! Purpose: a copy by content, keyspace by keyspace, which leaves behind the space that nothing uses.
+//! Invariants: the copy is the source at one moment, that of a snapshot. Its keyspaces have the
+//! engines, kinds and types of the source's. Memory is bounded: some entries at a time, and what
+//! the snapshot keeps.
+//! Thread safety: the source is used as by any reader; nobody else has the copy.
+
+use std::sync::Arc;
+
+use adamant_heap::durability::Durability;
+
+use crate::common::catalogue::has_other_objects;
+use crate::common::shared::Shared;
+use crate::error::{Error, Result};
+use crate::keyspace::handle::Keyspace;
+use crate::keyspace::snapshot::Snapshot;
+use crate::store::handle::Store;
+
+/// Copies all entries of the source, as they are at one moment, to an empty store, and makes them
+/// durable there. O(n).
+///
+/// # Errors
+/// [`Error::OtherObjects`] when the heap of the source holds more than keyspaces,
+/// [`Error::SnapshotExpired`] when too much changes meanwhile; those of reading the one and writing the
+/// other.
+pub(crate) fn rebuild(source: &Arc<Shared>, target: &Store) -> Result<()> {
+    refuse_others(source)?;
+    let (states, snapshot) = source.all_keyspaces(|| Snapshot::open(source))?;
+    for state in states {
+        let keyspace = Keyspace::new(source, state);
+        let (name, engine) = (keyspace.name(), keyspace.engine());
+        let copy = target.shared.create_keyspace(name, engine, keyspace.state.kind_number)?;
+        let copy = copy.ok_or_else(|| Error::KeyspaceExists { name: name.into() })?;
+        if let Some(types) = source.recorded_types(&keyspace.state)? {
+            target.shared.record_types(&copy, &types)?;
+        }
+        let copy = Keyspace::new(&target.shared, copy);
+        let mut failed = None;
+        let entries = snapshot
+            .iter(&keyspace)
+            .map_while(|entry| entry.map_err(|error| failed = Some(error)).ok());
+        copy.with_durability(Durability::Deferred).load_sorted(entries)?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+    }
+    target.sync()
+}
+
+/// Fails if the heap holds what is in no keyspace.
+fn refuse_others(source: &Shared) -> Result<()> {
+    let view = source.view()?;
+    if !has_other_objects(|index| view.root(index)) {
+        return Ok(());
+    }
+    drop(view);
+    Err(Error::OtherObjects { store: source.heap()?.path().into() })
+}

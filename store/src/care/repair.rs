@@ -1,0 +1,180 @@
+//! Saving what is left of a damaged store.
+//!
+//! Purpose: a new store that holds every pair which can still be read and proved, and a report of
+//! what is gone. The damaged store is only read, and kept beside the new one.
+//! Invariants: nothing is taken from a page that is not what was written, as far as pages prove it.
+//! The new store takes the place of the old one in one step, where the file system has such a step,
+//! after everything in it is durable.
+//! Thread safety: holds the lock of the damaged store throughout.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use adamant_heap::Salvage;
+use adamant_medium::names::name_of;
+use adamant_medium::storage::Directory;
+use adamant_wire::mutants::is_planted;
+
+use crate::care::rescue::{RepairReport, rescue};
+use crate::care::unfinished::{LOCK_NAME, Unfinished, parent_of};
+use crate::engine::lsm_trees::Forest;
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::Result;
+use crate::options::Options;
+use crate::store::handle::Store;
+use crate::store::inspect::{Finding, check_salvage};
+use crate::store::open::{directory_at, forest_in, resolved};
+
+/// What is appended to a store's name while its successor is written.
+const UNFINISHED_SUFFIX: &str = ".repairing";
+/// What is appended to a damaged store's name when its successor takes its place.
+const DAMAGED_SUFFIX: &str = ".damaged";
+
+/// Saves what can be read of a damaged store into a new one, which takes its place; the damaged
+/// one is kept as `NAME.damaged`. A store that is whole is left alone.
+///
+/// Takes as much space as the store's contents. O(n).
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("app.adamant");
+///
+/// adamant::Store::open(&path)?.close()?;
+/// let report = adamant::repair(&path)?;
+/// assert!(report.findings.is_empty(), "it is whole, and was left alone");
+/// assert_eq!(report.damaged_path, None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Missing`] or [`Error::NotAStore`] for what is no store, [`Error::Locked`] if it is open,
+/// [`Error::Damaged`] when not even the pool's identity can be told; no space, and the like: the
+/// damaged store is then as it was.
+pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
+    let path = resolved(path.as_ref())?;
+    let source = directory_at(&path, &Options::new().create(false))?;
+    let salvage = Salvage::open(&source)?;
+    let is_readable =
+        salvage.findings().is_empty() && check_salvage(&salvage, &forest_at(&source)).is_empty();
+    drop(salvage);
+    // Only files that are whole are opened as a store, which recovers: damaged ones are kept as
+    // they are.
+    let findings = if is_readable { findings_of(&path)? } else { Vec::new() };
+    if is_readable && findings.is_empty() {
+        return Ok(RepairReport::default());
+    }
+    let (parent, name) = parent_of(&path)?;
+    let mut report = save(&source, &parent, &name, Options::new())?;
+    report.findings.extend(findings);
+    Ok(report)
+}
+
+/// Saves what can be read of a store into an empty directory, both of any medium, whether anything
+/// is wrong or not. This is how the simulator of `testing/sim` stands in for a file system;
+/// programs use [`repair`].
+///
+/// # Errors
+/// As [`repair`].
+pub fn repair_into(
+    source: &Arc<dyn Directory>,
+    target: Arc<dyn Directory>,
+    options: Options,
+) -> Result<RepairReport> {
+    let salvage = Salvage::open(source)?;
+    let target = Store::open_directory(target, options)?;
+    let report = rescue(&salvage, &forest_at(source), &target)?;
+    target.close()?;
+    Ok(report)
+}
+
+/// Saves what can be read of the damaged store of a name in a directory into a new one, opened with
+/// `options`, which takes its place.
+pub(crate) fn save(
+    source: &Arc<dyn Directory>,
+    parent: &Arc<dyn Directory>,
+    name: &str,
+    options: Options,
+) -> Result<RepairReport> {
+    let damaged = free_name(&parent.list()?, &format!("{name}{DAMAGED_SUFFIX}"));
+    let salvage = Salvage::open(source)?;
+    // What has that name already is never the damaged one: names change so that only a successor has it.
+    let unfinished = Unfinished::beside(Arc::clone(parent), name, UNFINISHED_SUFFIX)?;
+    let directory = unfinished.directory()?;
+    let is_early = is_planted("rename.a-repaired-store-before-it-is-durable");
+    let target = Store::open_directory(Arc::clone(&directory), options)?;
+    let mut report = rescue(&salvage, &forest_at(source), &target)?;
+    if is_early {
+        take_place(parent.as_ref(), unfinished.name(), name, &damaged)?;
+    }
+    target.close()?;
+    // Nobody commits to it before its name is durable: else it could not be taken back.
+    let _lock = directory.lock(LOCK_NAME)?;
+    let new = unfinished.keep();
+    if !is_early {
+        take_place(parent.as_ref(), &new, name, &damaged)?;
+    }
+    report.damaged_path = Some(parent.path().join(name_of(&damaged)));
+    Ok(report)
+}
+
+/// The log-structured merge trees of the damaged store.
+fn forest_at(source: &Arc<dyn Directory>) -> Arc<Forest> {
+    Arc::new(forest_in(Arc::clone(source), &Options::default()))
+}
+
+/// Gives the new store the name of the damaged one, which gets another. Where two names can be
+/// exchanged in one step, there is a store under the name throughout.
+fn take_place(parent: &dyn Directory, new: &str, name: &str, damaged: &str) -> Result<()> {
+    parent.rename(new, damaged)?;
+    let is_exchanged = match parent.exchange(name, damaged) {
+        Ok(()) => true,
+        Err(error) if error.is_unsupported() => {
+            parent.rename(damaged, new)?;
+            parent.rename(name, damaged)?;
+            parent.rename(new, name)?;
+            false
+        }
+        Err(error) => {
+            // Best effort: whatever it is called, the damaged store is as it was.
+            let _ = parent.rename(damaged, new);
+            return Err(error.into());
+        }
+    };
+    if is_planted("rename.a-repaired-store-is-not-synced") {
+        return Ok(());
+    }
+    let Err(error) = parent.sync() else { return Ok(()) };
+    if !is_planted("rename.a-doubtful-repair-stays") {
+        // As above, and durably: what is committed from now on must not be in the one that a power cut
+        // gives the other name.
+        let taken_back = match is_exchanged {
+            true => parent.exchange(name, damaged).and_then(|()| parent.rename(damaged, new)),
+            false => parent.rename(name, new).and_then(|()| parent.rename(damaged, name)),
+        };
+        let _ = taken_back.and_then(|()| parent.sync());
+    }
+    Err(error.into())
+}
+
+/// What opening and checking a store say whose pages are whole; nothing if it is whole.
+fn findings_of(path: &Path) -> Result<Vec<Finding>> {
+    let outcome = Store::open_with(path, Options::new().create(false)).and_then(|store| {
+        let report = store.check()?;
+        store.close()?;
+        Ok(report.findings)
+    });
+    match outcome {
+        Err(error) if error.is_damaged() || error.is_poisoned() => {
+            Ok(vec![Finding::of("the store", &error)])
+        }
+        outcome => outcome,
+    }
+}
+
+/// The name, or the name with the first number that makes it free.
+fn free_name(names: &[String], name: &str) -> String {
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let mut free = std::iter::once(name.to_owned()).chain(numbered);
+    free.find(|name| !names.contains(name)).unwrap_or_default()
+}

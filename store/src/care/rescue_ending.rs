@@ -1,0 +1,129 @@
+//! Entries that end, and their deadlines, in a store that is made of a damaged one.
+//!
+//! Purpose: the two halves of such a keyspace are saved one by one, and each may have lost what the
+//! other one has.
+//! Invariants: in the new store each entry that has a deadline has its row, and no other row is
+//! there.
+
+use std::collections::HashMap;
+
+use adamant_heap::durability::Durability;
+use adamant_slice::Slice;
+
+use crate::engine::tree::Engine;
+use crate::error::{Error, Result};
+use crate::expiring::{DEADLINE_BYTES, deadline_of, row};
+use crate::keyspace::handle::Keyspace;
+use crate::kind::{deadlines_of, entries_of};
+use crate::layout::{KIND_DEADLINES, KIND_EXPIRING};
+use crate::store::handle::Store;
+
+/// Changes that are committed at once.
+const BATCH_ENTRIES: usize = 1000;
+
+/// A keyspace of the new store, made if there is none: of a kind of which the catalogue has the
+/// number.
+pub(crate) fn keyspace_in(
+    target: &Store,
+    name: &str,
+    engine: Engine,
+    kind: u16,
+) -> Result<Keyspace> {
+    let state = match target.shared.open_keyspace(name)? {
+        Some(state) => Some(state),
+        None => target.shared.create_keyspace(name, engine, kind)?,
+    };
+    let state = state.ok_or_else(|| Error::KeyspaceExists { name: name.into() })?;
+    Ok(Keyspace::new(&target.shared, state))
+}
+
+/// Both halves of a keyspace of entries that end, to be written to.
+fn halves_in(target: &Store, name: &str) -> Result<(Keyspace, Keyspace)> {
+    let beside = deadlines_of(name);
+    Ok((
+        keyspace_in(target, name, Engine::default(), KIND_EXPIRING)?,
+        keyspace_in(target, &beside, Engine::default(), KIND_DEADLINES)?,
+    ))
+}
+
+/// Whether pairs are all those of a half of such a keyspace, of which the other half knows, as far
+/// as that was saved or is among what was lost.
+pub(crate) fn are_halves(
+    target: &Store,
+    name: &str,
+    pairs: &[(Slice, Slice)],
+    lost: &HashMap<Slice, Slice>,
+) -> Result<bool> {
+    let (entries, deadlines) = halves_in(target, entries_of(name))?;
+    for (key, value) in pairs {
+        let is_known = if name == deadlines.name() {
+            has_entry(key, value, |key| match entries.get(key)? {
+                Some(stored) => Ok(Some(stored)),
+                None => Ok(lost.get(key).cloned()),
+            })?
+        } else {
+            match deadline_of(name, value) {
+                Ok(None) => true,
+                Ok(Some(deadline)) => {
+                    let row = row(deadline, key);
+                    lost.get(&row[..]).is_some_and(|value| value.is_empty())
+                        || deadlines.contains(&row)?
+                }
+                Err(_) => false,
+            }
+        };
+        if !is_known {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a pair is the row of an entry that has that deadline.
+fn has_entry(
+    key: &[u8],
+    value: &[u8],
+    stored: impl FnOnce(&[u8]) -> Result<Option<Slice>>,
+) -> Result<bool> {
+    let Some((_, of_entry)) = key.split_first_chunk::<DEADLINE_BYTES>() else { return Ok(false) };
+    if !value.is_empty() || of_entry.is_empty() {
+        return Ok(false);
+    }
+    let Ok(Some(deadline)) = deadline_of("", key) else { return Ok(false) };
+    let Some(stored) = stored(of_entry)? else { return Ok(false) };
+    Ok(matches!(deadline_of("", &stored), Ok(Some(found)) if found == deadline))
+}
+
+/// Takes rows away whose entries were lost, and makes those that entries lack; how many of each.
+pub(crate) fn match_deadlines(target: &Store, name: &str) -> Result<(u64, u64)> {
+    let (entries, deadlines) = halves_in(target, name)?;
+    let (mut removed, mut added) = (0, 0);
+    let mut batch = target.batch();
+    for pair in deadlines.iter() {
+        let (key, value) = pair?;
+        if !has_entry(&key, &value, |key| entries.get(key))? {
+            batch.remove(&deadlines, &key)?;
+            removed += 1;
+        }
+        if batch.len() >= BATCH_ENTRIES {
+            batch.durability(Durability::Deferred);
+            std::mem::replace(&mut batch, target.batch()).commit()?;
+        }
+    }
+    for pair in entries.iter() {
+        let (key, stored) = pair?;
+        let Ok(Some(deadline)) = deadline_of(name, &stored) else { continue };
+        let row = row(deadline, &key);
+        if !deadlines.contains(&row)? {
+            batch.insert(&deadlines, &row, [])?;
+            added += 1;
+        }
+        if batch.len() >= BATCH_ENTRIES {
+            batch.durability(Durability::Deferred);
+            std::mem::replace(&mut batch, target.batch()).commit()?;
+        }
+    }
+    batch.durability(Durability::Deferred);
+    batch.commit()?;
+    Ok((removed, added))
+}

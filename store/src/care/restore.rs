@@ -1,0 +1,55 @@
+//! Making a store of a backup.
+//!
+//! Purpose: the way back, with a check before it.
+//! Invariants: nothing is taken from a backup that is not whole; the store appears under its name whole
+//! and durable, or not at all.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::store::handle::Store;
+
+/// What is added to the name of a store while it is restored.
+const UNFINISHED_SUFFIX: &str = ".restoring";
+
+/// Verifies a backup, every checksum and every structure, and copies it to a path where nothing is, or
+/// an empty directory. The backup stays as it is: it is opened for reading only. The copy has an identity of
+/// its own; until it is whole and durable it is called `NAME.restoring`. O(pool).
+///
+/// ```
+/// use adamant::Store;
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let (path, backup) = (directory.path().join("a"), directory.path().join("b"));
+/// let store = Store::open(&path)?;
+/// store.keyspace("settings")?.insert("colour", "green")?;
+/// store.backup(&backup)?;
+/// # drop(store);
+/// std::fs::remove_dir_all(&path)?;
+///
+/// adamant::restore(&backup, &path)?;
+/// let store = Store::open(&path)?;
+/// assert_eq!(store.keyspace("settings")?.get("colour")?, Some("green".into()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Missing`] or [`Error::NotAStore`] for a backup that is none, [`Error::NotWhole`] for one
+/// that is damaged; as [`Store::backup`](crate::Store::backup) for the copy.
+pub fn restore(backup: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<()> {
+    let (backup, path) = (backup.as_ref(), path.as_ref());
+    let store = Store::open_read_only(backup)?;
+    let report = store.check()?;
+    if let Some(first) = report.findings.first() {
+        return Err(Error::NotWhole {
+            path: backup.into(),
+            findings: report.findings.len() as u64,
+            first: first.to_string(),
+        });
+    }
+    store.refuse_inside(path)?;
+    // Only an empty one can be removed so; what is left is refused by the copy.
+    let _ = std::fs::remove_dir(path);
+    store.copy_to(path, UNFINISHED_SUFFIX)?;
+    store.close()
+}

@@ -1,0 +1,483 @@
+//! What happens to log-structured merge trees behind those who write: full memtables are written to tables,
+//! tables are merged.
+//!
+//! Purpose: the work of two threads, one of which flushes and one merges, so that a long merge holds no
+//! flush up; or, without threads, of the commits that fill a memtable. When nobody commits any more, the
+//! first one gives back the room of the pool that memtables had.
+//! Invariants: what fails is tried again when there is a new reason, or after a while; the trees are as they
+//! were. Threads end before the heap is closed.
+//! Thread safety: any thread that has no turn to write.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use adamant_heap::{Heap, events};
+use adamant_lsm::{Error as LsmError, Lsm};
+use adamant_medium::error::Error as MediumError;
+use parking_lot::Mutex;
+use tracing::{debug, warn};
+
+use crate::common::versions::Versions;
+use crate::engine::lsm_trees::Forest;
+use crate::engine::write_stall::Pulse;
+use crate::error::{Error, Result};
+
+/// How long threads wait before they try again what failed.
+const RETRY: Duration = Duration::from_millis(500);
+/// How long nothing was committed when free room of the pool is given back: that holds everybody up for
+/// some syncs of the pool file, some 10 ms.
+const FLUSH_REST: Duration = Duration::from_millis(250);
+/// And when tables are merged that would wait for more of them: that holds nobody up.
+const COMPACT_REST: Duration = Duration::from_millis(50);
+/// Bytes of a pool that is left as it is: what an empty store may take.
+const POOL_BYTES_MIN: u64 = 4 << 20;
+
+/// Which of the two kinds of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Flush,
+    Compact,
+}
+
+/// Is told of the bytes that a merge has read; an error ends it.
+type MergeProgress<'p> = dyn Fn(u64) -> adamant_lsm::Result<()> + Sync + 'p;
+
+/// Since when nothing was committed.
+#[derive(Debug)]
+struct Rest {
+    sequence: u64,
+    since: Instant,
+}
+
+impl Rest {
+    fn new() -> Self {
+        Self { sequence: 0, since: Instant::now() }
+    }
+
+    /// How long to wait yet until there was a rest of that time; `None`: there was one. Whoever asks is woken
+    /// for other reasons meanwhile, so that nothing was committed since it was asked before says nothing. Nor
+    /// does it where who writes is `held_up`: a wait may last longer than a rest.
+    fn wait_for(
+        &mut self,
+        rest: Duration,
+        sequence: u64,
+        held_up: bool,
+        now: Instant,
+    ) -> Option<Duration> {
+        if sequence != self.sequence || held_up {
+            *self = Self { sequence, since: now };
+        }
+        let rested = now.saturating_duration_since(self.since);
+        rest.checked_sub(rested).filter(|wait| !wait.is_zero())
+    }
+}
+
+/// What looks after the trees.
+#[derive(Debug)]
+pub(crate) struct Caretaker {
+    heap: Arc<Heap>,
+    versions: Arc<Versions>,
+    forest: Arc<Forest>,
+    /// Whether threads are wanted.
+    background: bool,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    has_threads: AtomicBool,
+    /// Whether memtables were flushed whose room in the pool was not given back.
+    has_room: AtomicBool,
+    /// How often room was made on a device that was full; held by who does.
+    rooms: AtomicU64,
+    making_room: Mutex<()>,
+    /// Whether merges are to give up for that; held by one that runs.
+    wants_room: AtomicBool,
+    merging: Mutex<()>,
+}
+
+impl Caretaker {
+    /// Of the trees of a store, with threads if it is in the background.
+    pub(crate) fn new(
+        heap: Arc<Heap>,
+        versions: Arc<Versions>,
+        forest: Arc<Forest>,
+        background: bool,
+    ) -> Arc<Self> {
+        let (threads, has_threads) = (Mutex::default(), AtomicBool::new(false));
+        let has_room = AtomicBool::new(false);
+        let (rooms, making_room) = (AtomicU64::new(0), Mutex::default());
+        Arc::new(Self {
+            heap,
+            versions,
+            forest,
+            background,
+            threads,
+            has_threads,
+            has_room,
+            rooms,
+            making_room,
+            wants_room: AtomicBool::new(false),
+            merging: Mutex::default(),
+        })
+    }
+
+    /// Starts the threads, if there is work for them, and they did not start before.
+    pub(crate) fn start(self: &Arc<Self>) -> Result<()> {
+        if !self.background || !self.forest.all().iter().any(|tree| tree.has_work()) {
+            return Ok(());
+        }
+        let mut threads = self.threads.lock();
+        if threads.is_empty() && !self.pulse().is_stopped() {
+            for work in [Work::Flush, Work::Compact] {
+                let name = format!("adamant-{work:?}").to_lowercase();
+                // Whoever ends the threads waits for them, so that none is the last to have this.
+                let caretaker = Arc::clone(self);
+                let run = move || caretaker.run(work);
+                let thread = std::thread::Builder::new().name(name).spawn(run);
+                let path = self.heap.path();
+                let failed = |error| MediumError::io("start a thread for", path, None, 0, error);
+                threads.push(thread.map_err(failed)?);
+            }
+            self.has_threads.store(true, Ordering::Release);
+        }
+        drop(threads);
+        self.pulse().wake();
+        Ok(())
+    }
+
+    /// What a thread does.
+    fn run(&self, work: Work) {
+        let (mut last, mut time_max, mut rest) = (0, None, Rest::new());
+        while self.pulse().wait(&mut last, time_max) {
+            let has_failed = self.go(work);
+            time_max = has_failed.then_some(RETRY);
+            if !has_failed && self.wants_rest(work) {
+                let time = if work == Work::Flush { FLUSH_REST } else { COMPACT_REST };
+                time_max =
+                    rest.wait_for(time, self.sequence(), self.pulse().holds_up(), Instant::now());
+                if time_max.is_none() {
+                    self.use_rest(work);
+                }
+            }
+        }
+    }
+
+    /// Whether there is something that is done when nobody commits.
+    fn wants_rest(&self, work: Work) -> bool {
+        match work {
+            Work::Flush => {
+                let is_stepped_over = |tree: &Arc<Lsm>| tree.wants_flush_at_rest();
+                self.has_room.load(Ordering::Relaxed)
+                    || self.forest.all().iter().any(is_stepped_over)
+            }
+            Work::Compact => self.forest.all().iter().any(|tree| tree.wants_rest()),
+        }
+    }
+
+    /// Does it. What fails is left for the next rest.
+    fn use_rest(&self, work: Work) {
+        match work {
+            Work::Flush => {
+                if let Err(error) = self.flush_stepped_over() {
+                    warn!(target: events::STORE, %error, "flushing at rest failed");
+                }
+                self.give_back();
+            }
+            Work::Compact => {
+                let merged = self.each_tree(|tree| {
+                    self.merge(|progress| {
+                        tree.compact_at_rest(&self.heap, &|| self.oldest_seen(), progress)
+                    })
+                });
+                if let Err(error) = merged {
+                    warn!(target: events::STORE, %error, "merging at rest failed");
+                }
+            }
+        }
+    }
+
+    /// The number of the last commit, of whatever kind.
+    fn sequence(&self) -> u64 {
+        self.heap.stats().journal.last_sequence
+    }
+
+    /// Gives back what is free of the pool file.
+    fn give_back(&self) {
+        self.has_room.store(false, Ordering::Relaxed);
+        if self.heap.stats().pool_bytes <= POOL_BYTES_MIN {
+            return;
+        }
+        match self.heap.give_back() {
+            Ok(shrunk) => debug!(target: events::STORE, ?shrunk, "gave free room back"),
+            // The room is used again by what comes, or given back the next time.
+            Err(error) => warn!(target: events::STORE, %error, "giving free room back failed"),
+        }
+    }
+
+    /// Ends the threads and waits for them. Work that is not finished is left for the next opening.
+    pub(crate) fn end(&self) {
+        self.pulse().stop();
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            // A panic in there was reported by its own hook.
+            let _ = thread.join();
+        }
+    }
+
+    fn pulse(&self) -> &Pulse {
+        self.forest.pulse()
+    }
+
+    fn has_threads(&self) -> bool {
+        self.has_threads.load(Ordering::Acquire)
+    }
+
+    /// Does all work of a kind that there is; whether something failed.
+    fn go(&self, work: Work) -> bool {
+        let outcome = match work {
+            Work::Flush => self.flush(),
+            Work::Compact => self.compact(),
+        };
+        match outcome {
+            Ok(is_done) => {
+                if is_done && work == Work::Flush {
+                    // There are tables to be merged.
+                    self.pulse().wake();
+                }
+                false
+            }
+            Err(_) if self.pulse().is_stopped() => false,
+            Err(error) if error.is_out_of_space() && self.make_room(false) => {
+                warn!(target: events::STORE, %error, ?work, "the device is full; room was made");
+                true
+            }
+            Err(error) => {
+                warn!(target: events::STORE, %error, ?work, "failed; it will be tried again");
+                true
+            }
+        }
+    }
+
+    /// Has done what a commit left to do, and waits for a share of that. To be called under no lock.
+    #[inline]
+    pub(crate) fn settle(self: &Arc<Self>) {
+        if self.pulse().take_wanted() {
+            self.maintain();
+        }
+        self.pulse().pay();
+    }
+
+    #[cold]
+    fn maintain(self: &Arc<Self>) {
+        // Where the system has no thread to give, the caller that filled a memtable does the work.
+        if let Err(error) = self.start() {
+            warn!(target: events::STORE, %error, "a thread could not be started");
+        }
+        self.tell_debt(false);
+        if self.has_threads() {
+            return self.pulse().wake();
+        }
+        // Whoever is told of a failure here could do nothing about it: it is tried again.
+        let done = self.flush().and_then(|_| self.compact());
+        let done = match done {
+            Err(error) if error.is_out_of_space() && self.make_room(false) => Ok(true),
+            done => done,
+        };
+        if let Err(error) = done {
+            warn!(target: events::STORE, %error, "flushing or merging failed; it will be tried again");
+        }
+    }
+
+    fn tell_debt(&self, is_failing: bool) {
+        let trees = self.forest.all();
+        let debt = trees.iter().map(|tree| tree.debt()).fold(0.0, f64::max);
+        // Without threads whoever fills a memtable does the work.
+        let debt = if self.has_threads() { debt } else { 0.0 };
+        self.pulse().set_debt(debt, is_failing);
+    }
+
+    /// The oldest moment that anybody looks at, or will.
+    fn oldest_seen(&self) -> adamant_lsm::Result<u64> {
+        let _view = self.heap.brief_view()?;
+        Ok(self.versions.oldest_moment())
+    }
+
+    fn progress(&self) -> impl Fn(u64) -> adamant_lsm::Result<()> + Sync {
+        |bytes| match self.pulse().progress(bytes) || !self.has_threads() {
+            true => Ok(()),
+            false => Err(LsmError::Stopped),
+        }
+    }
+
+    /// Merges, unless room is being made: what that gains is for what comes before merges.
+    fn merge(
+        &self,
+        work: impl FnOnce(&MergeProgress<'_>) -> adamant_lsm::Result<bool>,
+    ) -> adamant_lsm::Result<bool> {
+        let _one = self.merging.lock();
+        let progress = self.progress();
+        let wants_room = || self.wants_room.load(Ordering::Acquire);
+        if wants_room() {
+            return Err(LsmError::Stopped);
+        }
+        work(&|bytes| if wants_room() { Err(LsmError::Stopped) } else { progress(bytes) })
+    }
+
+    /// Writes all memtables that are full to tables; whether there was one.
+    fn flush(&self) -> Result<bool> {
+        self.each_tree(|tree| {
+            if tree.is_full() {
+                tree.rotate(&self.heap)?;
+            }
+            let is_done = tree.flush(&self.heap, &|| self.oldest_seen(), &self.progress())?;
+            if is_done {
+                self.has_room.store(true, Ordering::Relaxed);
+            }
+            Ok(is_done)
+        })
+    }
+
+    /// Writes memtables to tables of which scans stepped over much that is removed, so that it is
+    /// merged.
+    fn flush_stepped_over(&self) -> Result<()> {
+        for tree in self.forest.all().iter().filter(|tree| tree.wants_flush_at_rest()) {
+            tree.rotate(&self.heap).map_err(Error::of_lsm(""))?;
+        }
+        self.flush()?;
+        self.pulse().wake();
+        Ok(())
+    }
+
+    /// Merges tables until all levels are as they should be; whether there was something to do.
+    fn compact(&self) -> Result<bool> {
+        self.each_tree(|tree| {
+            self.merge(|progress| tree.compact_once(&self.heap, &|| self.oldest_seen(), progress))
+        })
+    }
+
+    /// Does something to each tree for as long as there is something to do.
+    fn each_tree(&self, work: impl Fn(&Arc<Lsm>) -> adamant_lsm::Result<bool>) -> Result<bool> {
+        let (mut is_done, mut failed) = (false, None);
+        for tree in self.forest.all() {
+            loop {
+                match work(&tree) {
+                    Ok(true) => is_done = true,
+                    Ok(false) | Err(LsmError::Stopped) => break,
+                    Err(error) => {
+                        // The others are to go on.
+                        failed = Some(Error::of_lsm("")(error));
+                        break;
+                    }
+                }
+                self.tell_debt(false);
+            }
+        }
+        self.tell_debt(failed.is_some());
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(is_done),
+        }
+    }
+
+    /// Merges all that the tree of a keyspace holds to one ordered run. Where there is no room for
+    /// that, what is gained without it is gained first.
+    pub(crate) fn compact_all(&self, name: &str, tree: &Arc<Lsm>) -> Result<()> {
+        let compact = || {
+            let done = tree.compact_all(&self.heap, &|| self.oldest_seen(), &|_| Ok(()));
+            done.map_err(Error::of_lsm(name))
+        };
+        match compact() {
+            Err(error) if error.is_out_of_space() && self.make_room(true) => compact()?,
+            done => done?,
+        }
+        self.forest.bury(&self.heap)
+    }
+
+    /// Writes one memtable to tables and gives back what it had of the pool, which is room for the
+    /// next one; false if there is none.
+    fn flush_for_room(&self, tree: &Arc<Lsm>) -> adamant_lsm::Result<bool> {
+        let flush = || tree.flush_least(&self.heap, &|| self.oldest_seen(), &self.progress());
+        // A new memtable takes room as well: those that are frozen go first.
+        let is_done = flush()? || {
+            tree.rotate(&self.heap)?;
+            flush()?
+        };
+        if is_done {
+            // The log has given back all that it can.
+            self.heap.shrink_keeping(|| u64::MAX)?;
+        }
+        Ok(is_done)
+    }
+
+    /// Bytes of the log that memtables need on a device that is full.
+    pub(crate) fn log_bytes_kept(&self) -> u64 {
+        self.forest.all().iter().map(|tree| tree.log_bytes_kept()).max().unwrap_or(0)
+    }
+
+    /// Makes room on a device that is full: the log gives its own back, memtables are written
+    /// there, the pool gives back what they had, and tables that part of what nobody sees any more.
+    /// Without `removes` only where something was removed since this was done before: what is kept
+    /// for removes is not for more of what was written. Whether it was done. To be called under no
+    /// lock, and by nobody who has the turn to write.
+    pub(crate) fn make_room(&self, removes: bool) -> bool {
+        if self.forest.environment().is_none() || self.heap.has_turn() {
+            return false;
+        }
+        let before = self.rooms.load(Ordering::Acquire);
+        let _one = self.making_room.lock();
+        if self.rooms.load(Ordering::Acquire) > before {
+            // Somebody else did, while this one waited.
+            return true;
+        }
+        if !self.pulse().take_removed() && !removes {
+            // There may be room again by others' doing.
+            let is_short = self.forest.all().iter().any(|tree| tree.is_short());
+            return is_short && self.flush().is_ok();
+        }
+        debug!(target: events::STORE, "the device is full: making room");
+        self.wants_room.store(true, Ordering::Release);
+        // A merge that runs gives up and what it has written.
+        drop(self.merging.lock());
+        // What fails here is met again by who asked.
+        let made = self.heap.give_back_log(|| {
+            let flushed = self.each_tree(|tree| self.flush_for_room(tree));
+            let reclaimed = self.each_tree(|tree| {
+                tree.reclaim(&self.heap, &|| self.oldest_seen(), &self.progress())?;
+                Ok(false)
+            });
+            flushed.and(reclaimed)
+        });
+        let made = made.map_err(Error::from).flatten();
+        if let Err(error) = made {
+            warn!(target: events::STORE, %error, "making room on a full device failed in part");
+        }
+        self.wants_room.store(false, Ordering::Release);
+        // Nobody is to wait for merges that find no room.
+        self.tell_debt(true);
+        self.rooms.fetch_add(1, Ordering::AcqRel);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_is_a_time_without_commits_however_often_somebody_looks() {
+        let mut rest = Rest::new();
+        let start = Instant::now();
+        let mut look = |millis, sequence, held_up| {
+            let now = start + Duration::from_millis(millis);
+            let wait = rest.wait_for(FLUSH_REST, sequence, held_up, now);
+            wait.map(|wait| wait.as_millis())
+        };
+        assert_eq!(look(1_000, 7, false), Some(250));
+        assert_eq!(look(1_000, 7, false), Some(250), "woken at once");
+        assert_eq!(look(1_249, 7, false), Some(1));
+        assert_eq!(look(1_249, 8, false), Some(250));
+        assert_eq!(look(1_498, 8, false), Some(1));
+        assert_eq!(look(1_499, 8, false), None);
+        assert_eq!(look(1_600, 8, true), Some(250), "who writes waits for merges");
+        assert_eq!(look(1_849, 8, false), Some(1));
+        assert_eq!(look(1_850, 8, false), None);
+    }
+}

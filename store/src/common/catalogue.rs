@@ -1,0 +1,434 @@
+//! The catalogue: which keyspaces there are, and where their trees begin.
+//!
+//! Purpose: the store's head and the tree of keyspace entries behind it, see
+//! `docs/format/store.md`.
+//! Invariants: every keyspace has a number that no other keyspace of the store ever had; an entry
+//! stands in the catalogue exactly while the keyspace's tree exists.
+//! Thread safety: as of the tree: a view reads, a transaction writes.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use adamant_heap::Transaction;
+use adamant_heap::access::{Read, Write};
+use adamant_heap::layout::{DIRECTORY_ROOT, ROOT_COUNT};
+use adamant_heap::ptr::Ptr;
+use adamant_wire::mutants::is_planted;
+
+use crate::bounds::Direction;
+use crate::common::catalogue_entry::CatalogueEntry;
+use crate::engine::lsm_trees::Forest;
+use crate::engine::map::Map;
+use crate::engine::tree::{Engine, Tree};
+use crate::error::{Error, Result};
+use crate::kind::KeyspaceKind;
+use crate::layout::{
+    KeyspaceEntry, STORE_FORMAT, STORE_FORMAT_MIN, STORE_MAGIC, STORE_ROOT, StoreHead,
+};
+use crate::limits::NAME_BYTES_MAX;
+use crate::types::KeyspaceTypes;
+
+/// Where the catalogue is.
+#[derive(Clone, Debug)]
+pub(crate) struct Catalogue {
+    head: Ptr<StoreHead>,
+    tree: Tree,
+    forest: Arc<Forest>,
+    /// How often an entry was looked for.
+    #[cfg(test)]
+    pub(crate) looks: Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl Catalogue {
+    /// Makes an empty catalogue and returns the heap offset of its head, for the heap's root.
+    pub(crate) fn create<W: Write>(heap: &mut W) -> Result<u64> {
+        let tree = Tree::create(Engine::Bplus, heap)?;
+        let block = heap.reserve(size_of::<StoreHead>() as u64)?;
+        *heap.write_as(Ptr::<StoreHead>::new(block))? = StoreHead {
+            magic: STORE_MAGIC,
+            format: STORE_FORMAT.into(),
+            next_file: 0.into(),
+            next_keyspace: 1.into(),
+            catalogue: tree.head().into(),
+        };
+        Ok(block)
+    }
+
+    /// The catalogue whose head the heap's root names.
+    pub(crate) fn open<R: Read>(heap: &R, root: u64, forest: Arc<Forest>) -> Result<Self> {
+        let pointer = Ptr::<StoreHead>::new(root);
+        let head = heap.read(pointer)?;
+        if head.magic != STORE_MAGIC && !is_planted("checksum.store-head") {
+            return Err(Error::Damaged {
+                what: format!(
+                    "the heap's root {root:#x} names no store: expected {STORE_MAGIC:?} there, \
+                     found {:?}",
+                    head.magic
+                ),
+            });
+        }
+        let is_known = (STORE_FORMAT_MIN..=STORE_FORMAT).contains(&head.format.get());
+        if !is_known && !is_planted("checksum.store-format") {
+            return Err(Error::Damaged {
+                what: format!(
+                    "the store's head has format {}, this version knows {STORE_FORMAT_MIN} to \
+                     {STORE_FORMAT}",
+                    head.format
+                ),
+            });
+        }
+        let tree = Tree::open_as(heap, Engine::Bplus, head.catalogue.get())?;
+        Ok(Self {
+            head: pointer,
+            tree,
+            forest,
+            #[cfg(test)]
+            looks: Arc::default(),
+        })
+    }
+
+    /// What keeps the keyspace of an entry.
+    pub(crate) fn map<R: Read>(&self, heap: &R, name: &str, entry: &KeyspaceEntry) -> Result<Map> {
+        Map::open((&self.forest, self.head.offset()), heap, name, entry)
+    }
+
+    /// The log-structured merge trees.
+    pub(crate) fn forest(&self) -> &Arc<Forest> {
+        &self.forest
+    }
+
+    /// The tree of entries.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The entry of a keyspace.
+    pub(crate) fn find<R: Read>(&self, heap: &R, name: &str) -> Result<Option<CatalogueEntry>> {
+        #[cfg(test)]
+        self.looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        match self.tree.find(heap, name.as_bytes())? {
+            Some(bytes) => Ok(Some(CatalogueEntry::parse(name, bytes)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// All keyspaces, by name.
+    pub(crate) fn list<R: Read>(&self, heap: &R) -> Result<Vec<(String, CatalogueEntry)>> {
+        self.list_within(heap, (Bound::Unbounded, Bound::Unbounded))
+    }
+
+    /// Those whose names are within bounds.
+    fn list_within<R: Read>(
+        &self,
+        heap: &R,
+        names: (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> Result<Vec<(String, CatalogueEntry)>> {
+        #[cfg(test)]
+        self.looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let mut entries = Vec::new();
+        let mut outcome = Ok(());
+        self.tree.scan(
+            heap,
+            Direction::Up,
+            names,
+            usize::MAX,
+            |(name, bytes)| match parse_both(name, bytes) {
+                Ok(entry) => {
+                    entries.push(entry);
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    outcome = Err(error);
+                    ControlFlow::Break(())
+                }
+            },
+        )?;
+        outcome.map(|()| entries)
+    }
+
+    /// Makes a keyspace; there is none of that name.
+    pub(crate) fn add(
+        &self,
+        heap: &mut Transaction<'_>,
+        name: &str,
+        (engine, kind): (Engine, u16),
+    ) -> Result<CatalogueEntry> {
+        let head = heap.write_as(self.head)?;
+        let id = head.next_keyspace.get();
+        head.next_keyspace = (id + 1).into();
+        head.format = STORE_FORMAT.into();
+        let fixed = Map::create(&self.forest, name, engine, heap)?.entry(id);
+        let entry = CatalogueEntry::new(KeyspaceEntry { kind: kind.into(), ..fixed });
+        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
+        assert!(!replaced, "a keyspace is added where none was found under the same lock");
+        Ok(entry)
+    }
+
+    /// Says of a keyspace of what kind it is, of which none was said.
+    pub(crate) fn mark<W: Write>(
+        &self,
+        heap: &mut W,
+        name: &str,
+        entry: &CatalogueEntry,
+        kind: KeyspaceKind,
+    ) -> Result<()> {
+        heap.write_as(self.head)?.format = STORE_FORMAT.into();
+        let entry = entry.with_kind(kind);
+        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
+        assert!(replaced, "a keyspace gets a kind that was found under the same lock");
+        Ok(())
+    }
+
+    /// Says of a keyspace of which types its keys and values are.
+    pub(crate) fn record<W: Write>(
+        &self,
+        heap: &mut W,
+        (name, entry): (&str, &CatalogueEntry),
+        types: &KeyspaceTypes,
+    ) -> Result<()> {
+        heap.write_as(self.head)?.format = STORE_FORMAT.into();
+        let entry = entry.with_types(types)?;
+        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
+        assert!(replaced, "a keyspace gets types that was found under the same lock");
+        Ok(())
+    }
+
+    /// Makes a keyspace one of another engine, with the same number and entries. Of two trees on the heap
+    /// the old one is freed; else it is kept, as `retire` does, and returned: old versions may be in it,
+    /// and its bytes are copied.
+    pub(crate) fn convert(
+        &self,
+        heap: &mut Transaction<'_>,
+        name: &str,
+        entry: &CatalogueEntry,
+        engine: Engine,
+    ) -> Result<Option<Map>> {
+        let source = self.map(heap, name, entry)?;
+        if source.lsm().is_some() || engine == Engine::Lsm {
+            self.clear(heap, name, entry, engine)?.fill(heap, &source)?;
+            return Ok(Some(source));
+        }
+        let target = Map::create(&self.forest, name, engine, heap)?;
+        target.fill(heap, &source)?;
+        source.destroy(&self.forest, heap)?;
+        let replaced =
+            self.tree.insert(heap, name.as_bytes(), &entry.with_map(&target).to_bytes())?;
+        assert!(replaced, "a keyspace is converted that was found under the same lock");
+        Ok(None)
+    }
+
+    /// Gives a keyspace another name, which none has. O(log keyspaces).
+    pub(crate) fn rename<W: Write>(
+        &self,
+        heap: &mut W,
+        name: &str,
+        new_name: &str,
+        entry: &CatalogueEntry,
+    ) -> Result<()> {
+        let replaced = self.tree.insert(heap, new_name.as_bytes(), &entry.to_bytes())?;
+        assert!(!replaced, "a keyspace gets a name that was free under the same lock");
+        if is_planted("rename.a-keyspace-keeps-its-old-name") {
+            return Ok(());
+        }
+        let removed = self.tree.remove(heap, name.as_bytes())?;
+        assert!(removed, "a keyspace is renamed that was found under the same lock");
+        Ok(())
+    }
+
+    /// Lets two keyspaces exchange their names. O(log keyspaces).
+    pub(crate) fn exchange<W: Write>(
+        &self,
+        heap: &mut W,
+        (name, entry): (&str, &CatalogueEntry),
+        (other_name, other_entry): (&str, &CatalogueEntry),
+    ) -> Result<()> {
+        for (name, entry) in [(name, other_entry), (other_name, entry)] {
+            let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
+            assert!(replaced, "keyspaces exchange names that were found under the same lock");
+        }
+        Ok(())
+    }
+
+    /// The entry of the keyspace with a number, and the name that it has now. O(keyspaces).
+    pub(crate) fn find_by_id<R: Read>(
+        &self,
+        heap: &R,
+        id: u64,
+    ) -> Result<Option<(String, CatalogueEntry)>> {
+        let list = self.list(heap)?.into_iter();
+        Ok(list.filter(|(name, _)| is_visible(name)).find(|(_, entry)| entry.id.get() == id))
+    }
+
+    /// Takes a keyspace out, but keeps its tree, for snapshots: under a name that no keyspace can
+    /// have. O(log keyspaces).
+    pub(crate) fn retire<W: Write>(
+        &self,
+        heap: &mut W,
+        name: &str,
+        entry: &CatalogueEntry,
+    ) -> Result<()> {
+        let hidden = hidden_name(entry.head.get());
+        let replaced = self.tree.insert(heap, hidden.as_bytes(), &entry.to_bytes())?;
+        assert!(!replaced, "a keyspace is dropped once");
+        let removed = self.tree.remove(heap, name.as_bytes())?;
+        assert!(removed, "a keyspace is dropped that was found under the same lock");
+        Ok(())
+    }
+
+    /// Gives a keyspace an empty tree of the same engine, and keeps the one that it had, as `retire`
+    /// does. O(log keyspaces).
+    pub(crate) fn clear(
+        &self,
+        heap: &mut Transaction<'_>,
+        name: &str,
+        entry: &CatalogueEntry,
+        engine: Engine,
+    ) -> Result<Map> {
+        self.retire(heap, name, entry)?;
+        let map = Map::create(&self.forest, name, engine, heap)?;
+        let replaced = self.tree.insert(heap, name.as_bytes(), &entry.with_map(&map).to_bytes())?;
+        assert!(!replaced, "its entry was just taken away");
+        Ok(map)
+    }
+
+    /// Takes some entries out of a tree that was kept for snapshots; whether there may be more.
+    pub(crate) fn thin_retired(
+        &self,
+        heap: &mut Transaction<'_>,
+        head: u64,
+        entries_max: usize,
+    ) -> Result<bool> {
+        let hidden = hidden_name(head);
+        let Some(entry) = self.find(heap, &hidden)? else { return Ok(false) };
+        // A log-structured tree goes at once.
+        let Map::Tree(tree) = self.map(heap, &hidden, &entry)? else { return Ok(false) };
+        if tree.len(heap)? <= entries_max as u64 {
+            return Ok(false);
+        }
+        for key in tree.keys(heap, (Bound::Unbounded, Bound::Unbounded), entries_max)? {
+            tree.remove(heap, &key)?;
+        }
+        Ok(true)
+    }
+
+    /// Whether a tree of a keyspace is kept for snapshots only.
+    pub(crate) fn is_retired<R: Read>(&self, heap: &R, id: u64, map: &Map) -> Result<bool> {
+        let entry = self.find(heap, &hidden_name(map.head()))?;
+        Ok(entry.is_some_and(|entry| entry.id.get() == id))
+    }
+
+    /// Frees a tree that was kept for snapshots, if it is one.
+    pub(crate) fn destroy_retired(&self, heap: &mut Transaction<'_>, head: u64) -> Result<()> {
+        let hidden = hidden_name(head);
+        match self.find(heap, &hidden)? {
+            Some(entry) => self.drop(heap, &hidden, &entry),
+            None => Ok(()),
+        }
+    }
+
+    /// Heads of the trees that were kept for snapshots of a process that is gone.
+    /// O(log keyspaces), and of those trees.
+    pub(crate) fn list_retired<R: Read>(&self, heap: &R) -> Result<Vec<u64>> {
+        let (first, last) = (hidden_name(0), hidden_name(u64::MAX));
+        let hidden = (Bound::Included(first.as_bytes()), Bound::Included(last.as_bytes()));
+        let list = self.list_within(heap, hidden)?.into_iter();
+        Ok(list.map(|(_, entry)| entry.head.get()).collect())
+    }
+
+    /// Takes a keyspace out and frees all it holds.
+    pub(crate) fn drop(
+        &self,
+        heap: &mut Transaction<'_>,
+        name: &str,
+        entry: &CatalogueEntry,
+    ) -> Result<()> {
+        self.map(heap, name, entry)?.destroy(&self.forest, heap)?;
+        let removed = self.tree.remove(heap, name.as_bytes())?;
+        assert!(removed, "a keyspace is dropped that was found under the same lock");
+        Ok(())
+    }
+}
+
+/// The kind that an entry says.
+pub(crate) fn kind_of(name: &str, entry: &KeyspaceEntry) -> Result<KeyspaceKind> {
+    let kind = entry.kind.get();
+    let known = KeyspaceKind::numbered(kind);
+    known.ok_or_else(|| Error::UnknownKind { name: name.into(), kind })
+}
+
+/// Under which a tree is kept that was a keyspace's: longer than any name.
+pub(crate) fn hidden_name(head: u64) -> String {
+    format!("{:NAME_BYTES_MAX$} {head:016x}", "dropped")
+}
+
+/// Whether this is the name of a keyspace, and not of a tree that is kept for snapshots.
+pub(crate) fn is_visible(name: &str) -> bool {
+    name.len() <= NAME_BYTES_MAX
+}
+
+// Objects that have names are others', too.
+const _: () = assert!(DIRECTORY_ROOT != STORE_ROOT);
+
+/// Whether a heap with these root words holds objects beside the store's.
+pub(crate) fn has_other_objects(root: impl FnMut(usize) -> u64) -> bool {
+    let others = (0..ROOT_COUNT).filter(|&index| index != STORE_ROOT);
+    others.map(root).any(|word| word != 0)
+}
+
+fn parse_both(name: &[u8], bytes: &[u8]) -> Result<(String, CatalogueEntry)> {
+    let Ok(name) = str::from_utf8(name) else {
+        return Err(Error::Damaged {
+            what: format!("the catalogue has a name that is no UTF-8: {name:?}"),
+        });
+    };
+    Ok((name.into(), CatalogueEntry::parse(name, bytes)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use adamant_heap::{Durability, Heap, MemoryDirectory};
+
+    use super::*;
+    use crate::options::Options;
+    use crate::store::handle::Store;
+
+    /// A heap may be whole and hold no store, or one of a later version: nothing of it is read then.
+    #[test]
+    fn a_head_that_is_none_or_of_another_version_is_refused() {
+        let directory: Arc<MemoryDirectory> = Arc::new(MemoryDirectory::new());
+        let open = || Store::open_directory(directory.clone(), Options::new().background(false));
+        let store = open().unwrap();
+        store.keyspace("main").unwrap().insert("key", "value").unwrap();
+        store.close().unwrap();
+        let change = |change: fn(&mut StoreHead)| {
+            let heap = Heap::open(directory.clone(), adamant_heap::Options::default()).unwrap().0;
+            let changed = heap.transaction(Durability::Sync, |tx| {
+                let head = Ptr::<StoreHead>::new(tx.root(STORE_ROOT));
+                tx.write_as(head).map(change)
+            });
+            changed.unwrap();
+            heap.close().unwrap();
+        };
+        for (spoil, mend, expected) in [
+            (
+                (|head| head.magic[0] ^= 1) as fn(&mut StoreHead),
+                (|head| head.magic[0] ^= 1) as fn(&mut StoreHead),
+                "names no store",
+            ),
+            (
+                |head| head.format = (STORE_FORMAT + 1).into(),
+                |head| head.format = STORE_FORMAT.into(),
+                "has format 3",
+            ),
+        ] {
+            change(spoil);
+            let error = open().expect_err("refused").to_string();
+            assert!(error.contains(expected), "{error}");
+            change(mend);
+            let store = open().unwrap();
+            let value = store.open_keyspace("main").unwrap().get("key").unwrap();
+            assert_eq!(value, Some("value".into()));
+            store.close().unwrap();
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! What all handles of one open store share: the catalog, versions for snapshots, background work.
+
+pub(crate) mod spans;
+pub(crate) mod content;
+pub(crate) mod catalogue_entry;
+pub(crate) mod catalogue;
+pub(crate) mod kept;
+pub(crate) mod lent_values;
+pub(crate) mod seen;
+pub(crate) mod versions;
+pub(crate) mod background;
+pub(crate) mod state;
+pub(crate) mod keyspace_options;
+pub(crate) mod shared;
+pub(crate) mod chunked;

@@ -1,0 +1,172 @@
+//! One keyspace, as handles have it.
+//!
+//! Purpose: which tree is a keyspace's, without asking the catalogue at each operation.
+//! Invariants: a tree is a keyspace's until a transaction gives it another one or drops it, and
+//! that transaction counts `version` up before. It may yet fail: so the first who comes after it
+//! asks the catalogue, which is right under every lock, and what it says is good until the next
+//! such transaction. Another name changes nothing of all this.
+//! Thread safety: `version` changes under the exclusive lock, everybody else looks under the heap's
+//! lock.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use adamant_heap::access::Read;
+use parking_lot::RwLock;
+
+use crate::common::catalogue::{Catalogue, kind_of};
+use crate::common::catalogue_entry::CatalogueEntry;
+use crate::engine::map::Map;
+use crate::engine::tree::Engine;
+use crate::error::{Error, Result};
+use crate::kind::KeyspaceKind;
+use crate::limits::check_plain;
+
+/// One keyspace under a name and with a tree that it had when it was opened, whatever the number of
+/// its handles.
+#[derive(Debug)]
+pub(crate) struct KeyspaceState {
+    pub(crate) name: Box<str>,
+    pub(crate) id: u64,
+    pub(crate) kind: KeyspaceKind,
+    /// The number of its kind: of old keyspaces it is not known whether they are plain.
+    pub(crate) kind_number: u16,
+    map: Map,
+    /// The version at which `map` was its tree.
+    version: u64,
+    place: Arc<Place>,
+}
+
+impl KeyspaceState {
+    /// Of an entry that was found under the lock that `heap` stands for.
+    pub(crate) fn new<R: Read>(
+        heap: &R,
+        catalogue: &Catalogue,
+        (name, entry): (&str, &CatalogueEntry),
+        place: &Arc<Place>,
+    ) -> Result<Arc<Self>> {
+        let version = place.version.load(Ordering::Acquire);
+        let (id, kind) = (entry.id.get(), kind_of(name, entry)?);
+        let map = catalogue.map(heap, name, entry)?;
+        let (kind_number, place) = (entry.kind.get(), Arc::clone(place));
+        Ok(Arc::new(Self { name: name.into(), id, kind, kind_number, map, version, place }))
+    }
+
+    /// The engine that kept the keyspace when it was opened.
+    pub(crate) fn engine(&self) -> Engine {
+        self.map.engine()
+    }
+
+    /// Whether its tree is still the keyspace's.
+    #[inline]
+    pub(crate) fn is_current(&self) -> bool {
+        self.place.version.load(Ordering::Acquire) == self.version
+    }
+
+    /// What keeps the keyspace, unless it was dropped. To be called under the lock that `heap`
+    /// stands for.
+    #[inline]
+    pub(crate) fn map<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<Cow<'_, Map>> {
+        if self.is_current() {
+            return Ok(Cow::Borrowed(&self.map));
+        }
+        self.map_now(heap, catalogue).map(Cow::Owned)
+    }
+
+    fn map_now<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<Map> {
+        self.place.learn(heap, catalogue)?;
+        match &self.place.now.read().tree {
+            Tree::Of(map, kind) if *kind == self.kind => Ok(map.clone()),
+            Tree::Of(_, kind) => Err(check_plain(&self.name, *kind)
+                .err()
+                .unwrap_or_else(|| Error::KeyspaceDropped { name: self.name.to_string() })),
+            Tree::Dropped | Tree::Unknown => {
+                Err(Error::KeyspaceDropped { name: self.name.to_string() })
+            }
+        }
+    }
+
+    /// The name and the entry that the keyspace has now, unless it was dropped.
+    pub(crate) fn find<R: Read>(
+        &self,
+        heap: &R,
+        catalogue: &Catalogue,
+    ) -> Result<(String, CatalogueEntry)> {
+        let name = self.place.now.read().name.clone();
+        let found = find(heap, catalogue, &name, self.id)?;
+        found.ok_or_else(|| Error::KeyspaceDropped { name: self.name.to_string() })
+    }
+}
+
+/// What all states of one keyspace share.
+#[derive(Debug)]
+pub(crate) struct Place {
+    id: u64,
+    /// Counts the transactions that may have given it another tree.
+    version: AtomicU64,
+    /// What the catalogue said since the last of them.
+    now: RwLock<Now>,
+}
+
+#[derive(Debug)]
+struct Now {
+    /// Its name when it was last looked for: where to look first.
+    name: Box<str>,
+    tree: Tree,
+}
+
+#[derive(Debug)]
+enum Tree {
+    Unknown,
+    Of(Map, KeyspaceKind),
+    Dropped,
+}
+
+impl Place {
+    pub(crate) fn new(id: u64, name: &str) -> Arc<Self> {
+        let now = Now { name: name.into(), tree: Tree::Unknown };
+        Arc::new(Self { id, version: AtomicU64::new(0), now: RwLock::new(now) })
+    }
+
+    /// Within a transaction that gives the keyspace another tree or kind, or drops it.
+    pub(crate) fn doubt(&self) {
+        self.version.fetch_add(1, Ordering::AcqRel);
+        self.now.write().tree = Tree::Unknown;
+    }
+
+    /// It was found under that name.
+    pub(crate) fn is_called(&self, name: &str) {
+        self.now.write().name = name.into();
+    }
+
+    /// Asks the catalogue what became of the keyspace, unless somebody did so since it changed.
+    fn learn<R: Read>(&self, heap: &R, catalogue: &Catalogue) -> Result<()> {
+        if !matches!(self.now.read().tree, Tree::Unknown) {
+            return Ok(());
+        }
+        let mut now = self.now.write();
+        match find(heap, catalogue, &now.name, self.id)? {
+            Some((name, entry)) => {
+                let map = catalogue.map(heap, &name, &entry)?;
+                now.tree = Tree::Of(map, kind_of(&name, &entry)?);
+                now.name = name.into();
+            }
+            None => now.tree = Tree::Dropped,
+        }
+        Ok(())
+    }
+}
+
+/// The keyspace with a number, which most likely has that name.
+fn find<R: Read>(
+    heap: &R,
+    catalogue: &Catalogue,
+    name: &str,
+    id: u64,
+) -> Result<Option<(String, CatalogueEntry)>> {
+    match catalogue.find(heap, name)? {
+        Some(entry) if entry.id.get() == id => Ok(Some((name.into(), entry))),
+        _ => catalogue.find_by_id(heap, id),
+    }
+}

@@ -1,0 +1,299 @@
+//! The log-structured merge trees of a store: what they share, and which are open.
+//!
+//! Purpose: a tree has skip lists and a cache in memory, so there is one of it whatever the number of
+//! handles. What the trees share is made with the first of them: a store without them has neither their
+//! directories nor their cache.
+//! Invariants: a tree is listed from the transaction that makes it, unless that is undone, to the one
+//! that destroys it.
+//! Thread safety: `trees` is held for itself, while a tree is opened.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use adamant_heap::access::Read;
+use adamant_heap::{Heap, Ptr, Salvage, Transaction};
+use adamant_lsm::{
+    Cache, CacheOptions, Environment, FileCounter, LostRecords, Lsm, Options as LsmOptions,
+    Sequences, number_of,
+};
+use adamant_medium::storage::Directory;
+use adamant_wire::mutants::is_planted;
+use parking_lot::Mutex;
+
+use crate::engine::write_stall::Pulse;
+use crate::error::{Error, Result};
+use crate::layout::{HEAD_NEXT_FILE_AT, STORE_ROOT, StoreHead};
+
+/// Where tables and blob files are, in the directory of the store.
+const TABLES_NAME: &str = "tables";
+const BLOBS_NAME: &str = "blobs";
+/// Bytes of a file that are copied at once.
+const COPY_BYTES: usize = 1 << 20;
+
+/// The trees.
+pub(crate) struct Forest {
+    directory: Arc<dyn Directory>,
+    options: LsmOptions,
+    cache_options: CacheOptions,
+    sequences: Arc<Sequences>,
+    environment: OnceLock<Arc<Environment>>,
+    trees: Mutex<HashMap<u64, Arc<Lsm>>>,
+    pulse: Arc<Pulse>,
+    /// Backups that are being made.
+    pins: Mutex<usize>,
+}
+
+impl fmt::Debug for Forest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Forest").field("sequences", &self.sequences).finish_non_exhaustive()
+    }
+}
+
+impl Forest {
+    /// Of a store in a directory.
+    pub(crate) fn new(
+        directory: Arc<dyn Directory>,
+        options: LsmOptions,
+        cache_options: CacheOptions,
+    ) -> Self {
+        Self {
+            directory,
+            options,
+            cache_options,
+            sequences: Arc::default(),
+            environment: OnceLock::new(),
+            trees: Mutex::default(),
+            pulse: Arc::default(),
+            pins: Mutex::default(),
+        }
+    }
+
+    /// What the background is told by.
+    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
+        &self.pulse
+    }
+
+    /// The clock of all trees.
+    pub(crate) fn sequences(&self) -> &Arc<Sequences> {
+        &self.sequences
+    }
+
+    /// What the trees share, if there is or was one.
+    pub(crate) fn environment(&self) -> Option<&Arc<Environment>> {
+        self.environment.get()
+    }
+
+    /// All trees that are open.
+    pub(crate) fn all(&self) -> Vec<Arc<Lsm>> {
+        self.trees.lock().values().cloned().collect()
+    }
+
+    /// What the trees share, made if need be: with the identity of the store's files, and the head of the
+    /// store, which keeps the number of the next one. `is_first`: no tree is there yet.
+    fn environment_or_new<R: Read>(
+        &self,
+        heap: &R,
+        (head, is_first): (u64, bool),
+        uuid: impl FnOnce() -> Result<[u8; 16]>,
+    ) -> Result<&Arc<Environment>> {
+        if let Some(environment) = self.environment.get() {
+            return Ok(environment);
+        }
+        let next_file = heap.read(Ptr::<StoreHead>::new(head))?.next_file.get();
+        let tables = self.subdirectory(TABLES_NAME, is_first)?;
+        let blobs = self.subdirectory(BLOBS_NAME, is_first)?;
+        if !is_planted("rename.shelves-have-no-durable-names") {
+            self.directory.sync()?;
+        }
+        let environment = Environment::new(
+            (tables, blobs),
+            uuid()?,
+            Arc::new(Cache::new(self.cache_options)),
+            (self.options.clone(), Arc::clone(&self.sequences)),
+            (FileCounter { block: head, at: HEAD_NEXT_FILE_AT }, next_file),
+        );
+        // A backup that began before there was anything to keep keeps all of it from the start.
+        let pins = self.pins.lock();
+        Ok(self.environment.get_or_init(|| {
+            (0..*pins).for_each(|_| environment.pin_files());
+            Arc::new(environment)
+        }))
+    }
+
+    /// The directory of a name, made if need be; durable when the directory of the store was synced.
+    /// `is_first`: nothing was ever kept in it.
+    fn subdirectory(&self, name: &str, is_first: bool) -> Result<Arc<dyn Directory>> {
+        let may_be_doubtful = is_first && !is_planted("rename.a-left-shelf-keeps-its-name");
+        if may_be_doubtful && self.directory.list()?.iter().any(|known| known == name) {
+            // Left by an attempt whose sync failed: it may look as if its name was durable. A name that is
+            // given again is written again.
+            let again = format!("{name}.new");
+            self.directory.rename(name, &again)?;
+            self.directory.rename(&again, name)?;
+        }
+        Ok(self.directory.subdirectory(name)?)
+    }
+
+    /// Keeps all files that are there, or come to be, until the pin is dropped: for a backup.
+    pub(crate) fn pin_files(&self) -> FilePin<'_> {
+        let mut pins = self.pins.lock();
+        *pins += 1;
+        if let Some(environment) = self.environment.get() {
+            environment.pin_files();
+        }
+        FilePin(self)
+    }
+
+    /// Makes a tree. It is in the list unless the transaction is undone.
+    pub(crate) fn create(self: &Arc<Self>, heap: &mut Transaction<'_>) -> Result<Arc<Lsm>> {
+        let random = || {
+            let mut uuid = [0; 16];
+            self.directory.random(&mut uuid)?;
+            Ok(uuid)
+        };
+        let store = heap.root(STORE_ROOT);
+        let environment = self.environment_or_new(heap, (store, true), random)?;
+        let head = Lsm::create(heap, environment).map_err(Error::of_lsm(""))?;
+        let tree = Lsm::open(heap, head, environment).map_err(Error::of_lsm(""))?;
+        self.trees.lock().insert(head, Arc::clone(&tree));
+        let listing = Listing { forest: Arc::clone(self), head, is_kept: false };
+        heap.on_commit(move |_| listing.keep());
+        Ok(tree)
+    }
+
+    /// The tree with a head, of the store with a head.
+    pub(crate) fn tree<R: Read>(
+        &self,
+        heap: &R,
+        store: u64,
+        name: &str,
+        head: u64,
+    ) -> Result<Arc<Lsm>> {
+        let mut trees = self.trees.lock();
+        if let Some(tree) = trees.get(&head) {
+            return Ok(Arc::clone(tree));
+        }
+        let uuid = || Lsm::identity(heap, head).map_err(Error::of_lsm(name));
+        let environment = self.environment_or_new(heap, (store, false), uuid)?;
+        let tree = Lsm::open(heap, head, environment).map_err(Error::of_lsm(name))?;
+        trees.insert(head, Arc::clone(&tree));
+        Ok(tree)
+    }
+
+    /// What is left of the tree with a head, whose memtables are damaged; `lost` is told what is not.
+    pub(crate) fn salvage(
+        &self,
+        heap: &Salvage,
+        store: u64,
+        (name, head): (&str, u64),
+        lost: &mut dyn FnMut(LostRecords),
+    ) -> Result<Arc<Lsm>> {
+        let uuid = || Lsm::identity(heap, head).map_err(Error::of_lsm(name));
+        let environment = self.environment_or_new(heap, (store, false), uuid)?;
+        Lsm::salvage(heap, head, environment, lost).map_err(Error::of_lsm(name))
+    }
+
+    /// Destroys a tree, which leaves the list with the commit.
+    pub(crate) fn destroy(
+        self: &Arc<Self>,
+        heap: &mut Transaction<'_>,
+        tree: &Arc<Lsm>,
+    ) -> Result<()> {
+        tree.destroy(heap).map_err(Error::of_lsm(""))?;
+        let (forest, head) = (Arc::clone(self), tree.head());
+        heap.on_commit(move |_| {
+            forest.trees.lock().remove(&head);
+        });
+        Ok(())
+    }
+
+    /// Copies all finished files to the directory of another store, and makes them durable there.
+    pub(crate) fn copy_files(&self, target: &dyn Directory) -> Result<()> {
+        let mut piece = vec![0; COPY_BYTES];
+        for name in [TABLES_NAME, BLOBS_NAME] {
+            let from = self.directory.subdirectory(name)?;
+            let to = target.subdirectory(name)?;
+            let is_finished = |name: &String| number_of(name).is_some_and(|(_, finished)| finished);
+            for file in from.list()?.into_iter().filter(is_finished) {
+                let Some(source) = from.open(&file)? else { continue };
+                let copy = to.create(&file)?;
+                let (len, mut at) = (source.len()?, 0);
+                while at < len {
+                    let bytes = (len - at).min(COPY_BYTES as u64) as usize;
+                    source.read_at(&mut piece[..bytes], at)?;
+                    copy.write_at(&piece[..bytes], at)?;
+                    at += bytes as u64;
+                }
+                if !is_planted("rename.a-copied-table-is-not-synced") {
+                    copy.sync()?;
+                }
+            }
+            if !is_planted("rename.copied-tables-have-no-durable-names") {
+                to.sync()?;
+            }
+        }
+        if is_planted("rename.copied-shelves-have-no-durable-names") {
+            return Ok(());
+        }
+        Ok(target.sync()?)
+    }
+
+    /// Removes files that no tree has. To be called when all trees are open.
+    pub(crate) fn remove_orphans(&self) -> Result<()> {
+        let Some(environment) = self.environment.get() else { return Ok(()) };
+        let trees = self.all();
+        let is_listed = |file| trees.iter().any(|tree| tree.has_file(file));
+        environment.remove_orphans(is_listed).map_err(Error::of_lsm(""))?;
+        Ok(())
+    }
+
+    /// Removes no file any more: the store is being closed.
+    pub(crate) fn end(&self) {
+        if let Some(environment) = self.environment.get() {
+            environment.end();
+        }
+    }
+
+    /// Removes files that commits let go, which become durable now.
+    pub(crate) fn bury(&self, heap: &Heap) -> Result<()> {
+        match self.environment.get() {
+            Some(environment) => environment.bury(heap).map_err(Error::of_lsm("")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Keeps files.
+pub(crate) struct FilePin<'f>(&'f Forest);
+
+impl Drop for FilePin<'_> {
+    fn drop(&mut self) {
+        let mut pins = self.0.pins.lock();
+        *pins -= 1;
+        if let Some(environment) = self.0.environment.get() {
+            environment.unpin_files();
+        }
+    }
+}
+
+/// A tree in the list that is there only if its transaction commits.
+struct Listing {
+    forest: Arc<Forest>,
+    head: u64,
+    is_kept: bool,
+}
+
+impl Listing {
+    fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.forest.trees.lock().remove(&self.head);
+        }
+    }
+}

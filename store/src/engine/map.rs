@@ -1,0 +1,301 @@
+//! What keeps a keyspace: a tree on the heap, or a log-structured merge tree.
+//!
+//! Purpose: the difference between the two. A tree on the heap lends what it holds, under the heap's
+//! lock; a log-structured one looks at memtables under that lock and at tables without it, for that may
+//! wait for the device. The first keeps one version of each key, and old ones are kept beside it for
+//! snapshots (`versions.rs`); the second keeps versions itself, by the sequence numbers of all such trees.
+//! Invariants: a view looks at a moment that is complete; a transaction sees its own writes.
+//! Thread safety: reading takes a view (shared lock), writing a transaction (exclusive lock).
+
+use std::ops::{Bound, ControlFlow, Deref};
+use std::sync::Arc;
+
+use adamant_heap::access::Read;
+use adamant_heap::{Transaction, View};
+use adamant_lsm::{CopyLimits, Lsm, NEWEST, Scanned};
+use adamant_slice::Slice;
+use adamant_trees::Pair;
+
+use crate::bounds::Direction;
+use crate::engine::lsm_keyspace::{COPIED_BYTES, Log};
+use crate::engine::lsm_trees::Forest;
+use crate::engine::scan::{Met, Reach};
+use crate::engine::tree::{Engine, Tree};
+use crate::error::{Error, Result};
+use crate::layout::KeyspaceEntry;
+
+/// What keeps a keyspace.
+#[derive(Clone, Debug)]
+pub(crate) enum Map {
+    Tree(Tree),
+    Lsm(Log),
+}
+
+/// A value that was found.
+#[derive(Debug)]
+pub(crate) enum Found<'a> {
+    Lent(&'a [u8]),
+    Own(Slice),
+}
+
+impl Deref for Found<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Lent(bytes) => bytes,
+            Self::Own(slice) => slice,
+        }
+    }
+}
+
+impl Found<'_> {
+    /// The value by itself.
+    pub(crate) fn into_slice(self) -> Slice {
+        match self {
+            Self::Lent(bytes) => Slice::from(bytes),
+            Self::Own(slice) => slice,
+        }
+    }
+}
+
+impl Map {
+    /// Makes an empty one.
+    pub(crate) fn create(
+        forest: &Arc<Forest>,
+        name: &str,
+        engine: Engine,
+        heap: &mut Transaction<'_>,
+    ) -> Result<Self> {
+        match engine {
+            Engine::Lsm => Ok(Self::Lsm(Log::new(forest, forest.create(heap)?, name))),
+            engine => Ok(Self::Tree(Tree::create(engine, heap)?)),
+        }
+    }
+
+    /// The one that an entry of the catalogue names, of the store with a head.
+    pub(crate) fn open<R: Read>(
+        (forest, store): (&Forest, u64),
+        heap: &R,
+        name: &str,
+        entry: &KeyspaceEntry,
+    ) -> Result<Self> {
+        let (engine, format) = (entry.engine.get(), entry.format.get());
+        match Engine::numbered(engine, format) {
+            Some(Engine::Lsm) => {
+                let tree = forest.tree(heap, store, name, entry.head.get())?;
+                Ok(Self::Lsm(Log::new(forest, tree, name)))
+            }
+            Some(engine) => Ok(Self::Tree(Tree::open_as(heap, engine, entry.head.get())?)),
+            None => Err(Error::UnknownEngine { name: name.into(), engine, format }),
+        }
+    }
+
+    /// Heap offset of the head.
+    pub(crate) fn head(&self) -> u64 {
+        match self {
+            Self::Tree(tree) => tree.head(),
+            Self::Lsm(log) => log.tree.head(),
+        }
+    }
+
+    /// Which engine this is.
+    pub(crate) fn engine(&self) -> Engine {
+        match self {
+            Self::Tree(tree) => tree.engine(),
+            Self::Lsm(_) => Engine::Lsm,
+        }
+    }
+
+    /// What the catalogue says of it.
+    pub(crate) fn entry(&self, id: u64) -> KeyspaceEntry {
+        self.engine().entry(id, self.head())
+    }
+
+    /// The tree of which versions are kept beside it; `None` if it keeps them itself.
+    pub(crate) fn tree(&self) -> Option<&Tree> {
+        match self {
+            Self::Tree(tree) => Some(tree),
+            Self::Lsm(_) => None,
+        }
+    }
+
+    /// The log-structured tree, if it is one.
+    pub(crate) fn lsm(&self) -> Option<&Arc<Lsm>> {
+        match self {
+            Self::Tree(_) => None,
+            Self::Lsm(log) => Some(&log.tree),
+        }
+    }
+
+    /// The value of a key, as of a moment; `None`: the last one that is complete. The lock is given back
+    /// before the device is waited for.
+    #[inline]
+    pub(crate) fn get(&self, view: View<'_>, key: &[u8], at: Option<u64>) -> Result<Option<Slice>> {
+        match self {
+            Self::Tree(tree) => tree.get(&view, key),
+            Self::Lsm(log) => {
+                let at = at.unwrap_or_else(|| log.visible());
+                let look = log.tree.look(&view, key, at);
+                drop(view);
+                look.and_then(|look| look.finish(key)).map_err(log.wrong())
+            }
+        }
+    }
+
+    /// As [`Map::get`], lent to a closure where that can be.
+    pub(crate) fn get_with<T>(
+        &self,
+        view: View<'_>,
+        key: &[u8],
+        at: Option<u64>,
+        reader: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        match self {
+            Self::Tree(tree) => Ok(tree.find(&view, key)?.map(reader)),
+            Self::Lsm(_) => Ok(self.get(view, key, at)?.map(|value| reader(&value))),
+        }
+    }
+
+    /// Whether the key has a value. As [`Map::get`].
+    pub(crate) fn contains(&self, view: View<'_>, key: &[u8], at: Option<u64>) -> Result<bool> {
+        match self {
+            Self::Tree(tree) => Ok(tree.find(&view, key)?.is_some()),
+            Self::Lsm(log) => {
+                let at = at.unwrap_or_else(|| log.visible());
+                let look = log.tree.look(&view, key, at);
+                drop(view);
+                look.and_then(|look| look.is_there(key)).map_err(log.wrong())
+            }
+        }
+    }
+
+    /// As [`Tree::scan`], as of a moment; the lock is given back before the device is waited for, and blob
+    /// files are not looked at.
+    pub(crate) fn scan(
+        &self,
+        view: View<'_>,
+        reach: &Reach<'_>,
+        at: Option<u64>,
+        mut each: impl FnMut(&[u8], Met<'_, '_>) -> ControlFlow<()>,
+    ) -> Result<Option<Bound<Slice>>> {
+        let Reach { direction, bounds, entries_min, with_values } = *reach;
+        match self {
+            Self::Tree(tree) => {
+                let each =
+                    |(key, value): Pair<'_>| each(key, Met::Tree { value, tree, view: &view });
+                let rest = tree.scan(&view, direction, bounds, entries_min, each)?;
+                Ok(rest.map(|bound| bound.map(Slice::from)))
+            }
+            Self::Lsm(log) => {
+                let at = at.unwrap_or_else(|| log.visible());
+                let forward = direction == Direction::Up;
+                let (entries_max, bytes_max) = (entries_min, COPIED_BYTES);
+                let limits = CopyLimits { entries_max, bytes_max, with_values };
+                let scan = log.tree.scan(&view, bounds, forward, at, limits);
+                drop(view);
+                let each =
+                    |key: &[u8], value: Scanned<'_>| each(key, Met::Log { value, name: &log.name });
+                scan.and_then(|scan| scan.finish(entries_min, each)).map_err(log.wrong())
+            }
+        }
+    }
+
+    /// Entries, counted if need be, without the lock.
+    pub(crate) fn count(&self, view: View<'_>) -> Result<u64> {
+        match self {
+            Self::Tree(tree) => tree.len(&view),
+            Self::Lsm(log) => {
+                let count = log.tree.count();
+                drop(view);
+                count.finish().map_err(log.wrong())
+            }
+        }
+    }
+
+    /// Entries, if that is known without counting them.
+    pub(crate) fn len<R: Read>(&self, heap: &R) -> Result<Option<u64>> {
+        match self {
+            Self::Tree(tree) => tree.len(heap).map(Some),
+            Self::Lsm(_) => Ok(None),
+        }
+    }
+
+    /// Whether there is no entry, as a transaction sees it.
+    pub(crate) fn is_empty(&self, heap: &Transaction<'_>) -> Result<bool> {
+        match self {
+            Self::Tree(tree) => Ok(tree.len(heap)? == 0),
+            Self::Lsm(log) => {
+                Ok(log.keys(heap, NEWEST, (Bound::Unbounded, Bound::Unbounded), 1)?.is_empty())
+            }
+        }
+    }
+
+    /// The value of a key, as a transaction sees it.
+    pub(crate) fn find<'a>(
+        &self,
+        heap: &'a Transaction<'_>,
+        key: &[u8],
+    ) -> Result<Option<Found<'a>>> {
+        match self {
+            Self::Tree(tree) => Ok(tree.find(heap, key)?.map(Found::Lent)),
+            Self::Lsm(log) => Ok(log.find(heap, key, NEWEST)?.map(Found::Own)),
+        }
+    }
+
+    /// The first keys of a range, at most so many.
+    pub(crate) fn keys<R: Read>(
+        &self,
+        heap: &R,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        entries_max: usize,
+    ) -> Result<Vec<Slice>> {
+        match self {
+            Self::Tree(tree) => tree.keys(heap, range, entries_max),
+            Self::Lsm(log) => log.keys(heap, log.visible(), range, entries_max),
+        }
+    }
+
+    /// The first entries of a range, at most so many, as a transaction sees them.
+    pub(crate) fn entries(
+        &self,
+        heap: &Transaction<'_>,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        entries_max: usize,
+    ) -> Result<Vec<(Slice, Slice)>> {
+        let tree = match self {
+            Self::Lsm(log) => return log.entries(heap, NEWEST, range, entries_max),
+            Self::Tree(tree) => tree,
+        };
+        let mut found = Vec::new();
+        tree.scan(heap, Direction::Up, range, entries_max, |(key, value)| {
+            if found.len() == entries_max {
+                return ControlFlow::Break(());
+            }
+            found.push((Slice::from(key), Slice::from(value)));
+            ControlFlow::Continue(())
+        })?;
+        Ok(found)
+    }
+
+    /// Whether a commit after a moment changed a key between bounds; what is kept beside the map is not
+    /// looked at.
+    pub(crate) fn has_changed(
+        &self,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        since: u64,
+    ) -> Result<bool> {
+        match self {
+            Self::Tree(_) => Ok(false),
+            Self::Lsm(log) => log.tree.has_changed(bounds, since).map_err(log.wrong()),
+        }
+    }
+
+    /// Frees all that it holds, and its head.
+    pub(crate) fn destroy(self, forest: &Arc<Forest>, heap: &mut Transaction<'_>) -> Result<()> {
+        match self {
+            Self::Tree(tree) => tree.destroy(heap),
+            Self::Lsm(log) => forest.destroy(heap, &log.tree),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Changes of what keeps a keyspace.
+//!
+//! Purpose: single changes, moves, batches and loads, by whichever engine; between two trees on the heap
+//! entries move, else they are copied.
+//! Invariants: what says whether a key was there has looked for it; what does not say has not.
+//! Thread safety: all in a transaction (exclusive lock), but for what is foreseen before it.
+
+use std::ops::Bound;
+
+use adamant_heap::{Transaction, View};
+use adamant_slice::Slice;
+use adamant_trees::slot::VALUE_INLINE_BYTES_MAX;
+use adamant_trees::{Moved, Operation, Pair, Piece};
+
+use crate::engine::lsm_keyspace::Foreseen;
+use crate::engine::map::{Found, Map};
+use crate::engine::tree::FILL_PAIRS;
+use crate::error::Result;
+use crate::reserved::ReservedValue;
+
+impl Map {
+    /// Looks before the turn to write for what a change of a key will ask for; `with_value`: not only
+    /// whether it is there. Nothing for a tree on the heap, which finds it there.
+    pub(crate) fn foresee(
+        &self,
+        view: View<'_>,
+        key: &[u8],
+        with_value: bool,
+    ) -> Result<Option<Foreseen>> {
+        match self {
+            Self::Tree(_) => Ok(None),
+            Self::Lsm(log) => log.foresee(view, key, with_value).map(Some),
+        }
+    }
+
+    /// Sets the value of a key; true if the key had one, which a log-structured tree has to look for, if it
+    /// was not foreseen.
+    pub(crate) fn insert(
+        &self,
+        heap: &mut Transaction<'_>,
+        key: &[u8],
+        value: &[u8],
+        foreseen: Option<Foreseen>,
+    ) -> Result<bool> {
+        match self {
+            Self::Tree(tree) => tree.insert(heap, key, value),
+            Self::Lsm(log) => {
+                let was_there = log.find_foreseen(heap, key, foreseen)?.is_some();
+                log.write(heap, [(key, Some(value))])?;
+                Ok(was_there)
+            }
+        }
+    }
+
+    /// Takes a key out; true if it was there. As [`Map::insert`].
+    pub(crate) fn remove(
+        &self,
+        heap: &mut Transaction<'_>,
+        key: &[u8],
+        foreseen: Option<Foreseen>,
+    ) -> Result<bool> {
+        match self {
+            Self::Tree(tree) => tree.remove(heap, key),
+            Self::Lsm(log) => {
+                let was_there = log.find_foreseen(heap, key, foreseen)?.is_some();
+                if was_there {
+                    log.write(heap, [(key, None)])?;
+                }
+                Ok(was_there)
+            }
+        }
+    }
+
+    /// Takes a key out; its value if it was there, which is to be foreseen with its value or not at all.
+    pub(crate) fn take(
+        &self,
+        heap: &mut Transaction<'_>,
+        key: &[u8],
+        foreseen: Option<Foreseen>,
+    ) -> Result<Option<Slice>> {
+        let found = match self {
+            Self::Tree(tree) => tree.find(heap, key)?.map(Slice::from),
+            Self::Lsm(log) => log.find_foreseen(heap, key, foreseen)?,
+        };
+        if found.is_some() {
+            self.write(heap, key, None)?;
+        }
+        Ok(found)
+    }
+
+    /// Sets the value of a key, or takes it out, whatever it was.
+    pub(crate) fn write(
+        &self,
+        heap: &mut Transaction<'_>,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<()> {
+        match (self, value) {
+            (Self::Tree(tree), Some(value)) => tree.insert(heap, key, value).map(|_| ()),
+            (Self::Tree(tree), None) => tree.remove(heap, key).map(|_| ()),
+            (Self::Lsm(log), value) => log.write(heap, [(key, value)]),
+        }
+    }
+
+    /// Sets the value of a key to one that lies where it will be. In a tree it stays there, unless it is so
+    /// short that its entry holds it.
+    pub(crate) fn insert_reserved(
+        &self,
+        heap: &mut Transaction<'_>,
+        key: &[u8],
+        value: ReservedValue,
+    ) -> Result<()> {
+        match self {
+            Self::Tree(tree) if value.len() > VALUE_INLINE_BYTES_MAX => {
+                let bytes = value.len();
+                let block = heap.publish(value.into_reservation())?;
+                tree.insert_block(heap, key, block, bytes)
+            }
+            _ => self.write(heap, key, Some(&value)),
+        }
+    }
+
+    /// Moves the entry of a key to a key of a map of the same heap, which may be this one.
+    pub(crate) fn move_to(
+        &self,
+        heap: &mut Transaction<'_>,
+        key: &[u8],
+        target: &Self,
+        new_key: &[u8],
+    ) -> Result<Moved> {
+        if let (Self::Tree(source), Self::Tree(target)) = (self, target) {
+            return source.move_to(heap, key, target, new_key);
+        }
+        let Some(value) = self.find(heap, key)?.map(Found::into_slice) else {
+            return Ok(Moved::Absent);
+        };
+        let is_same = self.head() == target.head() && key == new_key;
+        if !is_same {
+            self.write(heap, key, None)?;
+        }
+        let replaced = target.insert(heap, new_key, &value, None)?;
+        Ok(if replaced && !is_same { Moved::Replaced } else { Moved::Placed })
+    }
+
+    /// Swaps the values of two keys; false if one of them is not there.
+    pub(crate) fn swap(
+        &self,
+        heap: &mut Transaction<'_>,
+        key: &[u8],
+        other: &Self,
+        other_key: &[u8],
+    ) -> Result<bool> {
+        if let (Self::Tree(one), Self::Tree(other)) = (self, other) {
+            return one.swap(heap, key, other, other_key);
+        }
+        let Some(value) = self.find(heap, key)?.map(Found::into_slice) else { return Ok(false) };
+        let Some(other_value) = other.find(heap, other_key)?.map(Found::into_slice) else {
+            return Ok(false);
+        };
+        self.write(heap, key, Some(&other_value))?;
+        other.write(heap, other_key, Some(&value))?;
+        Ok(true)
+    }
+
+    /// Moves the first entries of a range, about so many of them, to another map of the same heap.
+    pub(crate) fn move_range(
+        &self,
+        heap: &mut Transaction<'_>,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        target: &Self,
+        entries_max: usize,
+    ) -> Result<Piece> {
+        if let (Self::Tree(source), Self::Tree(target)) = (self, target) {
+            return source.move_range(heap, range, target, entries_max);
+        }
+        if self.head() == target.head() {
+            return Ok(Piece::default());
+        }
+        let entries = self.entries(heap, range, entries_max)?;
+        let mut piece = Piece::default();
+        for (key, value) in &entries {
+            self.write(heap, key, None)?;
+            piece.replaced += u64::from(target.insert(heap, key, value, None)?);
+            piece.moved += 1;
+        }
+        let is_full = entries.len() >= entries_max;
+        piece.last = entries.last().filter(|_| is_full).map(|(key, _)| key.to_vec());
+        Ok(piece)
+    }
+
+    /// Copies all entries of another map to this one, which is empty; from tree to tree they are moved, their
+    /// blocks stay where they are. O(n log n).
+    pub(crate) fn fill(&self, heap: &mut Transaction<'_>, source: &Self) -> Result<()> {
+        if let (Self::Tree(target), Self::Tree(source)) = (self, source) {
+            return target.fill(heap, source);
+        }
+        let mut lower = Bound::Unbounded;
+        loop {
+            let range = (lower.as_ref().map(|key: &Slice| &key[..]), Bound::Unbounded);
+            let entries = source.entries(heap, range, FILL_PAIRS)?;
+            let Some((last, _)) = entries.last() else { return Ok(()) };
+            let pairs: Vec<Pair<'_>> =
+                entries.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+            self.load_sorted(heap, &pairs)?;
+            lower = Bound::Excluded(last.clone());
+        }
+    }
+
+    /// Makes the changes of a batch, whose keys ascend strictly. `present` is room to work in.
+    pub(crate) fn apply(
+        &self,
+        heap: &mut Transaction<'_>,
+        operations: &[Operation<'_>],
+        present: &mut Vec<bool>,
+    ) -> Result<()> {
+        match self {
+            Self::Tree(tree) => tree.apply(heap, operations, present),
+            Self::Lsm(log) => {
+                let changes = operations.iter().map(|operation| (operation.key, operation.value));
+                log.write(heap, changes)
+            }
+        }
+    }
+
+    /// Inserts pairs whose keys ascend strictly; how many replaced one.
+    pub(crate) fn load_sorted(
+        &self,
+        heap: &mut Transaction<'_>,
+        pairs: &[Pair<'_>],
+    ) -> Result<u64> {
+        match self {
+            Self::Tree(tree) => tree.load_sorted(heap, pairs),
+            Self::Lsm(log) => {
+                let replaced = log.count_there(heap, pairs)?;
+                log.write(heap, pairs.iter().map(|&(key, value)| (key, Some(value))))?;
+                Ok(replaced)
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What iterators yield: pairs, keys, or entries whose values are read when they are asked for.
+//!
+//! Purpose: what the three have of each entry that a scan meets, and what they make of it later.
+//! Invariants: an entry has the value that its key had when it was met, whatever is written beside it: a
+//! value in a blob file stays there, a lent one in its block, while the entry is kept.
+//! Thread safety: entries may be sent to and shared with other threads.
+
+use std::fmt;
+use std::sync::Arc;
+
+use adamant_lsm::LaterValue;
+use adamant_slice::Slice;
+
+use crate::engine::scan::{Keep, Met};
+use crate::engine::scan_batch::{Bunch, Filler, Place, Value};
+use crate::error::{Error, Result};
+use crate::keyspace::handle::Keyspace;
+
+/// A key, and its value when it is asked for: what [`Entries`](crate::Entries) yields.
+///
+/// It has the value that the key had when the iterator came by, however late it is asked for. A value in a
+/// blob file of the engine `lsm` is read then, and each time; the file stays meanwhile. One of 2 KiB or more
+/// of another engine is lent, as [`Keyspace::get`] lends it; a shorter one was copied. An entry keeps the
+/// store open, as every handle does, and while it is kept the disk may keep files that nothing else needs.
+#[derive(Clone)]
+pub struct Entry {
+    key: Slice,
+    value: EntryValue,
+}
+
+#[derive(Clone)]
+enum EntryValue {
+    Here(Slice),
+    /// One of the values of a bunch that are in blob files. The keyspace keeps the store open: it is
+    /// let go last.
+    Later(Arc<Vec<LaterValue>>, u32, Keyspace),
+}
+
+impl Entry {
+    /// The key.
+    pub fn key(&self) -> &Slice {
+        &self.key
+    }
+
+    /// The key alone.
+    pub fn into_key(self) -> Slice {
+        self.key
+    }
+
+    /// The value. O(1) but for one in a blob file, which is read, or found in the cache.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let scans = store.keyspace("scans")?;
+    /// scans.insert("page 1", vec![7; 100_000])?;
+    /// let page = scans.iter().entries().next().transpose()?.expect("there is one");
+    /// scans.clear()?;
+    /// assert_eq!(page.value()?.len(), 100_000);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Of a value in a blob file: damage, a device that fails, [`Error::Closed`] if the store was closed.
+    pub fn value(&self) -> Result<Slice> {
+        match &self.value {
+            EntryValue::Here(value) => Ok(value.clone()),
+            EntryValue::Later(values, index, keyspace) => {
+                read_later(keyspace, &self.key, values.get(*index as usize))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut entry = f.debug_struct("Entry");
+        entry.field("key", &self.key);
+        match &self.value {
+            EntryValue::Here(value) => entry.field("value", value).finish(),
+            EntryValue::Later(..) => entry.finish_non_exhaustive(),
+        }
+    }
+}
+
+fn read_later(keyspace: &Keyspace, key: &[u8], value: Option<&LaterValue>) -> Result<Slice> {
+    // Files of a store that was closed may be another's by now; the child of a fork has no store.
+    drop(keyspace.shared.view()?);
+    match value {
+        Some(value) => value.read(key).map_err(Error::of_lsm(keyspace.name())),
+        None => Ok(Slice::EMPTY),
+    }
+}
+
+/// What an iterator yields; nobody else is one.
+pub(crate) trait Shape: Clone + Sized {
+    /// Whether it wants values.
+    const WITH_VALUES: bool;
+
+    /// Adds what it wants of an entry.
+    fn add(filler: &mut Filler, key: &[u8], met: Met<'_, '_>) -> Result<()>;
+
+    /// What it is of an entry that was added, of whatever shape.
+    fn of(bunch: &Bunch, place: Place, keyspace: &Keyspace) -> Result<Self>;
+
+    /// What it is of a pair.
+    fn of_pair(key: Slice, value: Slice) -> Self;
+
+    /// The key.
+    fn key(&self) -> &Slice;
+}
+
+impl Shape for (Slice, Slice) {
+    const WITH_VALUES: bool = true;
+
+    #[inline]
+    fn add(filler: &mut Filler, key: &[u8], met: Met<'_, '_>) -> Result<()> {
+        met.with(key, |value| filler.add(key, value))
+    }
+
+    #[inline]
+    fn of(bunch: &Bunch, place: Place, keyspace: &Keyspace) -> Result<Self> {
+        let key = bunch.key(place);
+        let value = match bunch.value(place) {
+            Value::Here(value) => value,
+            Value::Later(values, index) => read_later(keyspace, &key, values.get(index as usize))?,
+        };
+        Ok((key, value))
+    }
+
+    fn of_pair(key: Slice, value: Slice) -> Self {
+        (key, value)
+    }
+
+    fn key(&self) -> &Slice {
+        &self.0
+    }
+}
+
+impl Shape for Slice {
+    const WITH_VALUES: bool = false;
+
+    #[inline]
+    fn add(filler: &mut Filler, key: &[u8], _: Met<'_, '_>) -> Result<()> {
+        filler.add(key, &[]);
+        Ok(())
+    }
+
+    #[inline]
+    fn of(bunch: &Bunch, place: Place, _: &Keyspace) -> Result<Self> {
+        Ok(bunch.key(place))
+    }
+
+    fn of_pair(key: Slice, _: Slice) -> Self {
+        key
+    }
+
+    fn key(&self) -> &Slice {
+        self
+    }
+}
+
+impl Shape for Entry {
+    const WITH_VALUES: bool = true;
+
+    fn add(filler: &mut Filler, key: &[u8], met: Met<'_, '_>) -> Result<()> {
+        match met.keep(key)? {
+            Keep::Copy(value) => filler.add(key, value),
+            Keep::Share(value) => filler.add_shared(key, value),
+            Keep::Later(value) => filler.add_later(key, value),
+        }
+        Ok(())
+    }
+
+    fn of(bunch: &Bunch, place: Place, keyspace: &Keyspace) -> Result<Self> {
+        let value = match bunch.value(place) {
+            Value::Here(value) => EntryValue::Here(value),
+            Value::Later(values, index) => EntryValue::Later(values, index, keyspace.clone()),
+        };
+        Ok(Self { key: bunch.key(place), value })
+    }
+
+    fn of_pair(key: Slice, value: Slice) -> Self {
+        Self { key, value: EntryValue::Here(value) }
+    }
+
+    fn key(&self) -> &Slice {
+        &self.key
+    }
+}

@@ -1,0 +1,180 @@
+//! A keyspace: a named, ordered map of the store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use adamant_heap::durability::Durability;
+use adamant_lsm::{LsmStats, TableMeta as LsmTable};
+use adamant_wire::mutants::is_planted;
+
+use crate::common::shared::Shared;
+use crate::common::state::KeyspaceState;
+use crate::engine::map::Map;
+use crate::engine::tree::Engine;
+use crate::error::Result;
+use crate::kind::KeyspaceKind;
+use crate::limits::check_plain;
+
+/// A handle to one keyspace of a store: cheap to clone, to be shared between threads.
+///
+/// Any number of threads may read beside one that writes. When the keyspace is dropped its
+/// handles get [`Error::KeyspaceDropped`](crate::Error::KeyspaceDropped), also when another
+/// keyspace takes its name.
+///
+/// ```
+/// let store = adamant::Store::in_memory()?;
+/// let towns = store.keyspace("towns")?;
+/// towns.insert("Bern", "134,000")?;
+/// assert_eq!(towns.get("Bern")?.as_deref(), Some(&b"134,000"[..]));
+/// assert_eq!(towns.get("Rome")?, None);
+/// # Ok::<(), adamant::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Keyspace {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) state: Arc<KeyspaceState>,
+    pub(crate) durability: Durability,
+    /// Whether it is there to look at what another door writes.
+    is_lent: bool,
+}
+
+impl Keyspace {
+    pub(crate) fn new(shared: &Arc<Shared>, state: Arc<KeyspaceState>) -> Self {
+        Self { shared: Arc::clone(shared), state, durability: shared.durability(), is_lent: false }
+    }
+
+    /// To look at: it is refused to write by this handle, unless its entries are those that anybody
+    /// writes.
+    pub(crate) fn lent(shared: &Arc<Shared>, state: Arc<KeyspaceState>) -> Self {
+        Self { is_lent: true, ..Self::new(shared, state) }
+    }
+
+    /// Fails unless this handle may write.
+    pub(crate) fn check_writes(&self) -> Result<()> {
+        if self.is_lent && !is_planted("expiring.everybody-writes-what-is-lent") {
+            return check_plain(self.name(), self.state.kind);
+        }
+        Ok(())
+    }
+
+    /// What kind of entries it holds.
+    pub fn kind(&self) -> KeyspaceKind {
+        self.state.kind
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// The engine that kept it when this handle was opened.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let towns = store.keyspace("towns")?;
+    /// assert_eq!((towns.name(), towns.engine()), ("towns", adamant::Engine::Bplus));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn engine(&self) -> Engine {
+        self.state.engine()
+    }
+
+    /// Merges all that a keyspace of the engine `lsm` holds to one ordered run, without what nobody sees any
+    /// more: the smallest that it can be, and the fastest to read. Does nothing for other engines. O(n);
+    /// readers and writers go on.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// use adamant::{Engine, KeyspaceOptions};
+    ///
+    /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
+    /// visits.put("today", "1")?;
+    /// visits.compact()?;
+    /// assert_eq!(visits.lsm_stats()?.map(|stats| stats.memtables[0].entries), Some(0));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No space, damage, a store that is closed, poisoned or read-only.
+    pub fn compact(&self) -> Result<()> {
+        match self.map()?.lsm() {
+            Some(tree) => self.shared.caretaker().compact_all(self.name(), tree),
+            None => Ok(()),
+        }
+    }
+
+    /// What a keyspace of the engine `lsm` is made of, and what was done to it since the store was opened;
+    /// `None` of other engines. O(tables), reads no file.
+    ///
+    /// ```
+    /// use adamant::{Engine, KeyspaceOptions, Store};
+    ///
+    /// let store = Store::in_memory()?;
+    /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
+    /// visits.insert("today", "1")?;
+    /// let stats = visits.lsm_stats()?.expect("it is of that engine");
+    /// assert_eq!(stats.memtables[0].entries, 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Damage, a keyspace that was dropped, a store that is closed.
+    pub fn lsm_stats(&self) -> Result<Option<LsmStats>> {
+        Ok(self.map()?.lsm().map(|tree| tree.stats()))
+    }
+
+    /// The tables of a keyspace of the engine `lsm` by level: those of level 0 from the newest to the
+    /// oldest, the others by key; `None` of other engines. O(tables), reads no file.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    ///
+    /// use adamant::{Engine, KeyspaceOptions};
+    ///
+    /// let visits = store.keyspace_with("visits", KeyspaceOptions::new().engine(Engine::Lsm))?;
+    /// visits.put("today", "1")?;
+    /// visits.compact()?;
+    /// let levels = visits.lsm_levels()?.expect("it is of that engine");
+    /// assert_eq!(levels.iter().map(Vec::len).sum::<usize>(), 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Damage, a keyspace that was dropped, a store that is closed.
+    pub fn lsm_levels(&self) -> Result<Option<Vec<Vec<LsmTable>>>> {
+        Ok(self.map()?.lsm().map(|tree| tree.levels()))
+    }
+
+    /// What keeps it now.
+    pub(crate) fn map(&self) -> Result<Map> {
+        let view = self.shared.view()?;
+        Ok(self.state.map(&view, self.shared.catalogue())?.into_owned())
+    }
+
+    /// This keyspace by another handle, whose writes wait for `durability`.
+    ///
+    /// ```
+    /// use adamant::{Durability, Store};
+    ///
+    /// let store = Store::in_memory()?;
+    /// let quick = store.keyspace("visits")?.with_durability(Durability::Deferred);
+    /// quick.insert("today", "1")?;
+    /// store.sync()?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_durability(&self, durability: Durability) -> Self {
+        Self { durability, ..self.clone() }
+    }
+}
+
+impl fmt::Debug for Keyspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyspace")
+            .field("name", &self.name())
+            .field("engine", &self.engine())
+            .field("durability", &self.durability)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,468 @@
+//! Which keyspaces there are: opening, creating, renaming, converting, dropping them.
+//!
+//! Purpose: each change of the catalogue is one transaction, and what handles know follows it.
+//! Invariants: entries that end and their deadlines are two keyspaces that are made, renamed,
+//! exchanged and dropped together, in one transaction: there is never one without the other. A
+//! keyspace of deadlines is not touched by its own name.
+//! Thread safety: the turn to write comes before the list, since who has it may wait for the list
+//! to open a keyspace.
+
+use std::sync::Arc;
+
+use adamant_heap::access::Read;
+use adamant_heap::durability::Durability;
+use adamant_heap::{HeldTurn, Transaction};
+use adamant_wire::mutants::is_planted;
+
+use crate::common::catalogue::{Catalogue, is_visible, kind_of};
+use crate::common::catalogue_entry::CatalogueEntry;
+use crate::common::shared::{List, Shared};
+use crate::common::state::{KeyspaceState, Place};
+use crate::engine::map::Map;
+use crate::engine::tree::Engine;
+use crate::error::{Error, Result};
+use crate::kind::{KeyspaceKind, deadlines_of};
+use crate::layout::{KIND_DEADLINES, KIND_EXPIRING, KIND_UNSAID};
+use crate::limits::{check_name, check_plain};
+
+/// Fails unless a keyspace is of the kind that it is to be changed as: asked within the commit,
+/// before which the name may have been another one's.
+fn check_kind(name: &str, expected: Option<KeyspaceKind>, found: KeyspaceKind) -> Result<()> {
+    match expected {
+        Some(expected) if expected != found && !is_planted("expiring.any-kind-is-dropped") => {
+            Err(Error::NotExpiring { name: name.into() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Entries that end, and their deadlines.
+pub(crate) type Halves = (Arc<KeyspaceState>, Arc<KeyspaceState>);
+
+/// What there is of a keyspace of entries that end.
+pub(crate) enum Ending {
+    /// Both halves.
+    Both(Halves),
+    /// Nothing.
+    Absent,
+    /// One or both, from before the catalogue said of keyspaces what they hold.
+    Unsaid(Option<Arc<KeyspaceState>>, Option<Arc<KeyspaceState>>),
+}
+
+impl List {
+    fn place(&mut self, name: &str, entry: &CatalogueEntry) -> Arc<Place> {
+        let id = entry.id.get();
+        Arc::clone(self.places.entry(id).or_insert_with(|| Place::new(id, name)))
+    }
+
+    /// What all handles of a keyspace share, given its entry.
+    fn state<R: Read>(
+        &mut self,
+        heap: &R,
+        catalogue: &Catalogue,
+        name: &str,
+        entry: &CatalogueEntry,
+    ) -> Result<Arc<KeyspaceState>> {
+        let known = self.states.get(name).filter(|state| state.is_current());
+        if let Some(state) = known.filter(|state| state.id == entry.id.get()) {
+            return Ok(Arc::clone(state));
+        }
+        let place = self.place(name, entry);
+        let state = KeyspaceState::new(heap, catalogue, (name, entry), &place)?;
+        self.states.insert(name.into(), Arc::clone(&state));
+        Ok(state)
+    }
+
+    /// Whoever has a keyspace asks the catalogue what became of it.
+    fn doubt(&self, entry: &CatalogueEntry) {
+        if let Some(place) = self.places.get(&entry.id.get()) {
+            place.doubt();
+        }
+    }
+}
+
+impl Shared {
+    /// The keyspace of that name, if there is one.
+    pub(crate) fn open_keyspace(&self, name: &str) -> Result<Option<Arc<KeyspaceState>>> {
+        check_name(name)?;
+        let mut list = self.lock_list()?;
+        let view = self.view()?;
+        if let Some(state) = list.states.get(name)
+            && state.is_current()
+        {
+            return Ok(Some(Arc::clone(state)));
+        }
+        let Some(entry) = self.catalogue().find(&view, name)? else {
+            return Ok(None);
+        };
+        list.state(&view, self.catalogue(), name, &entry).map(Some)
+    }
+
+    /// Both halves of a keyspace of entries that end.
+    ///
+    /// # Errors
+    /// [`Error::NotExpiring`] for what holds other entries; [`Error::WrongKind`] for deadlines.
+    pub(crate) fn open_ending(&self, name: &str) -> Result<Ending> {
+        let beside = deadlines_of(name);
+        check_name(name)?;
+        check_name(&beside)?;
+        let mut list = self.lock_list()?;
+        let view = self.view()?;
+        let entries = self.catalogue().find(&view, name)?;
+        let deadlines = self.catalogue().find(&view, &beside)?;
+        let kinds =
+            [&entries, &deadlines].map(|found| found.as_ref().map(|entry| entry.kind.get()));
+        let mut state = |name: &str, entry: Option<CatalogueEntry>| {
+            entry.map(|entry| list.state(&view, self.catalogue(), name, &entry)).transpose()
+        };
+        match kinds {
+            [None, None] => Ok(Ending::Absent),
+            [Some(KIND_DEADLINES), _] => {
+                Err(Error::WrongKind { name: name.into(), found: KeyspaceKind::Deadlines })
+            }
+            [Some(KIND_EXPIRING), Some(KIND_DEADLINES)] => {
+                match (state(name, entries)?, state(&beside, deadlines)?) {
+                    (Some(entries), Some(deadlines)) => Ok(Ending::Both((entries, deadlines))),
+                    _ => Ok(Ending::Absent),
+                }
+            }
+            [Some(KIND_EXPIRING), _] => Err(Error::Damaged {
+                what: format!("the catalogue has entries that end in {name:?}, but no {beside:?}"),
+            }),
+            [None | Some(KIND_UNSAID), None | Some(KIND_UNSAID)] => {
+                Ok(Ending::Unsaid(state(name, entries)?, state(&beside, deadlines)?))
+            }
+            [None | Some(KIND_UNSAID), Some(_)] => Err(Error::NotExpiring { name: beside }),
+            [Some(_), _] => Err(Error::NotExpiring { name: name.into() }),
+        }
+    }
+
+    /// All keyspaces, and a moment at which they are just these: none is made, dropped or renamed
+    /// while `moment` runs.
+    pub(crate) fn all_keyspaces<T>(
+        &self,
+        moment: impl FnOnce() -> Result<T>,
+    ) -> Result<(Vec<Arc<KeyspaceState>>, T)> {
+        let mut list = self.lock_list()?;
+        let found = moment()?;
+        let view = self.view()?;
+        let mut states = Vec::new();
+        for (name, entry) in self.catalogue().list(&view)? {
+            if is_visible(&name) {
+                states.push(list.state(&view, self.catalogue(), &name, &entry)?);
+            }
+        }
+        Ok((states, found))
+    }
+
+    fn lock_list(&self) -> Result<parking_lot::MutexGuard<'_, List>> {
+        self.admit()?;
+        Ok(self.list.lock())
+    }
+
+    /// Changes which keyspaces there are, by one transaction, in a turn that may have been taken
+    /// before. New handles under `names` look for them anew, whatever came of it.
+    pub(crate) fn change_list<'s, T>(
+        &'s self,
+        turn: Option<HeldTurn<'s>>,
+        durability: Durability,
+        names: &[&str],
+        body: impl FnOnce(&mut Transaction<'_>, &mut List) -> Result<T>,
+    ) -> Result<T> {
+        let turn = match turn {
+            Some(turn) => turn,
+            None => self.take_turn()?,
+        };
+        let mut list = self.list.lock();
+        let body = |transaction: &mut Transaction<'_>| body(transaction, &mut list);
+        let changed = self.transaction_in(Some(turn), durability, body);
+        for name in names {
+            list.states.remove(*name);
+        }
+        changed
+    }
+
+    /// Makes a keyspace of a kind that the catalogue has a number for; `None` if there is one of
+    /// that name.
+    pub(crate) fn create_keyspace(
+        &self,
+        name: &str,
+        engine: Engine,
+        kind: u16,
+    ) -> Result<Option<Arc<KeyspaceState>>> {
+        check_name(name)?;
+        self.change_list(None, Durability::Sync, &[name], |transaction, list| {
+            if self.catalogue().find(transaction, name)?.is_some() {
+                return Ok(None);
+            }
+            let entry = self.catalogue().add(transaction, name, (engine, kind))?;
+            list.state(transaction, self.catalogue(), name, &entry).map(Some)
+        })
+    }
+
+    /// Makes both halves of a keyspace of entries that end, or says of those that are there what
+    /// they are, which `turn` was taken to look at. Does nothing where somebody else was first.
+    pub(crate) fn create_ending<'s>(
+        &'s self,
+        turn: Option<HeldTurn<'s>>,
+        name: &str,
+        engine: Engine,
+    ) -> Result<()> {
+        let beside = deadlines_of(name);
+        let may_adopt = turn.is_some();
+        let halves = [
+            (name, engine, KeyspaceKind::Expiring),
+            (&*beside, Engine::default(), KeyspaceKind::Deadlines),
+        ];
+        self.change_list(turn, Durability::Sync, &[name, &beside], |transaction, list| {
+            let catalogue = self.catalogue();
+            for (name, engine, kind) in halves {
+                match catalogue.find(transaction, name)? {
+                    None => drop(catalogue.add(transaction, name, (engine, kind.number()))?),
+                    Some(entry) if may_adopt && entry.kind.get() == KIND_UNSAID => {
+                        list.doubt(&entry);
+                        catalogue.mark(transaction, name, &entry, kind)?;
+                    }
+                    Some(entry) if kind_of(name, &entry)? == kind => {}
+                    Some(_) => return Err(Error::NotExpiring { name: name.into() }),
+                }
+                if is_planted("expiring.the-deadlines-come-later") {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes a keyspace one of another engine; false if it is one already.
+    pub(crate) fn convert_keyspace(&self, name: &str, engine: Engine) -> Result<bool> {
+        check_name(name)?;
+        let convert = |transaction: &mut Transaction<'_>, list: &mut List| {
+            let (entry, _) = self.known(transaction, name)?;
+            if self.catalogue().map(transaction, name, &entry)?.engine() == engine {
+                return Ok((false, None));
+            }
+            list.doubt(&entry);
+            let kept = self.catalogue().convert(transaction, name, &entry, engine)?;
+            let unseen = kept.as_ref().map(Map::head);
+            match kept {
+                Some(kept) if self.versions().any() => {
+                    self.versions().drop_keyspace(entry.id.get(), kept);
+                    Ok((true, None))
+                }
+                _ => Ok((true, unseen)),
+            }
+        };
+        let (converted, unseen) = self.change_list(None, Durability::Sync, &[], convert)?;
+        self.destroy_retired(unseen.into_iter().collect());
+        Ok(converted)
+    }
+
+    /// The entry of a keyspace that is to be changed by its name, and of what kind it is.
+    fn known(
+        &self,
+        transaction: &Transaction<'_>,
+        name: &str,
+    ) -> Result<(CatalogueEntry, KeyspaceKind)> {
+        let Some(entry) = self.catalogue().find(transaction, name)? else {
+            return Err(Error::UnknownKeyspace { name: name.into() });
+        };
+        match kind_of(name, &entry)? {
+            KeyspaceKind::Deadlines => check_plain(name, KeyspaceKind::Deadlines)?,
+            kind => return Ok((entry, kind)),
+        }
+        Ok((entry, KeyspaceKind::Deadlines))
+    }
+
+    /// Gives a keyspace another name, which none has; its deadlines too, if it has such.
+    pub(crate) fn rename_keyspace(&self, name: &str, new_name: &str) -> Result<()> {
+        let (beside, new_beside) = (deadlines_of(name), deadlines_of(new_name));
+        check_name(name)?;
+        check_name(new_name)?;
+        let names = [name, new_name, &*beside, &*new_beside];
+        self.change_list(None, Durability::Sync, &names, |transaction, list| {
+            let (entry, kind) = self.known(transaction, name)?;
+            self.rename_one(transaction, list, (name, &entry), new_name)?;
+            if kind == KeyspaceKind::Expiring && !is_planted("expiring.one-half-keeps-its-name") {
+                self.rename_deadlines(transaction, list, &beside, &new_beside)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn rename_deadlines(
+        &self,
+        transaction: &mut Transaction<'_>,
+        list: &List,
+        beside: &str,
+        new_beside: &str,
+    ) -> Result<()> {
+        check_name(new_beside)?;
+        let entry = self.deadlines(transaction, beside)?;
+        self.rename_one(transaction, list, (beside, &entry), new_beside)
+    }
+
+    /// The entry of a keyspace of deadlines, whose entries are there.
+    fn deadlines(&self, transaction: &Transaction<'_>, beside: &str) -> Result<CatalogueEntry> {
+        let found = self.catalogue().find(transaction, beside)?;
+        found.ok_or_else(|| Error::Damaged {
+            what: format!("the catalogue has entries that end, but no {beside:?} beside them"),
+        })
+    }
+
+    fn rename_one(
+        &self,
+        transaction: &mut Transaction<'_>,
+        list: &List,
+        (name, entry): (&str, &CatalogueEntry),
+        new_name: &str,
+    ) -> Result<()> {
+        if self.catalogue().find(transaction, new_name)?.is_some() {
+            return Err(Error::KeyspaceExists { name: new_name.into() });
+        }
+        if let Some(place) = list.places.get(&entry.id.get()) {
+            place.is_called(new_name);
+        }
+        self.catalogue().rename(transaction, name, new_name, entry)
+    }
+
+    /// Lets two keyspaces exchange their names, and those of their deadlines, in one commit.
+    /// `expected`: which kind both must be of.
+    pub(crate) fn exchange_keyspaces(
+        &self,
+        one: &str,
+        other: &str,
+        expected: Option<KeyspaceKind>,
+    ) -> Result<()> {
+        check_name(one)?;
+        check_name(other)?;
+        let (beside, beside_other) = (deadlines_of(one), deadlines_of(other));
+        let names = [one, other, &*beside, &*beside_other];
+        self.change_list(None, Durability::Sync, &names, |transaction, list| {
+            let (first, first_kind) = self.known(transaction, one)?;
+            let (second, second_kind) = self.known(transaction, other)?;
+            check_kind(one, expected, first_kind)?;
+            check_kind(other, expected, second_kind)?;
+            if one == other {
+                return Ok(());
+            }
+            self.exchange_two(transaction, list, (one, &first), (other, &second))?;
+            let is_ending = |kind| kind == KeyspaceKind::Expiring;
+            match (is_ending(first_kind), is_ending(second_kind)) {
+                (false, false) => Ok(()),
+                _ if is_planted("expiring.one-half-keeps-its-name") => Ok(()),
+                (true, true) => {
+                    let first = self.deadlines(transaction, &beside)?;
+                    let second = self.deadlines(transaction, &beside_other)?;
+                    let (one, other) = ((&*beside, &first), (&*beside_other, &second));
+                    self.exchange_two(transaction, list, one, other)
+                }
+                (true, false) => self.rename_deadlines(transaction, list, &beside, &beside_other),
+                (false, true) => self.rename_deadlines(transaction, list, &beside_other, &beside),
+            }
+        })
+    }
+
+    fn exchange_two(
+        &self,
+        transaction: &mut Transaction<'_>,
+        list: &List,
+        (one, first): (&str, &CatalogueEntry),
+        (other, second): (&str, &CatalogueEntry),
+    ) -> Result<()> {
+        for (entry, name) in [(first, other), (second, one)] {
+            if let Some(place) = list.places.get(&entry.id.get()) {
+                place.is_called(name);
+            }
+        }
+        self.catalogue().exchange(transaction, (one, first), (other, second))
+    }
+
+    /// Takes all entries out of keyspaces, whatever they are called now, in one commit.
+    pub(crate) fn clear_keyspaces(
+        &self,
+        states: &[&KeyspaceState],
+        durability: Durability,
+    ) -> Result<()> {
+        let clear = |transaction: &mut Transaction<'_>, list: &mut List| {
+            let mut unseen = Vec::new();
+            for state in states {
+                unseen.extend(self.clear_one(transaction, list, state)?);
+            }
+            Ok(unseen)
+        };
+        let unseen = self.change_list(None, durability, &[], clear)?;
+        self.destroy_retired(unseen);
+        Ok(())
+    }
+
+    /// Gives a keyspace an empty tree; the head of the one that it had, if nobody sees that any
+    /// more.
+    fn clear_one(
+        &self,
+        transaction: &mut Transaction<'_>,
+        list: &List,
+        state: &KeyspaceState,
+    ) -> Result<Option<u64>> {
+        let (name, entry) = state.find(transaction, self.catalogue())?;
+        let map = self.catalogue().map(transaction, &name, &entry)?;
+        if map.is_empty(transaction)? {
+            return Ok(None);
+        }
+        list.doubt(&entry);
+        self.catalogue().clear(transaction, &name, &entry, map.engine())?;
+        if self.versions().any() {
+            self.versions().drop_keyspace(entry.id.get(), map);
+            return Ok(None);
+        }
+        Ok(Some(map.head()))
+    }
+
+    /// Drops a keyspace, and its deadlines if it has such, and frees what it held; false if there
+    /// is none of that name. `expected`: which kind it must be of.
+    pub(crate) fn drop_keyspace(&self, name: &str, expected: Option<KeyspaceKind>) -> Result<bool> {
+        check_name(name)?;
+        let beside = deadlines_of(name);
+        let drop = |transaction: &mut Transaction<'_>, list: &mut List| {
+            let (entry, kind) = match self.known(transaction, name) {
+                Err(Error::UnknownKeyspace { .. }) => return Ok(Vec::new()),
+                known => known?,
+            };
+            check_kind(name, expected, kind)?;
+            self.drop_one(transaction, list, name, &entry)?;
+            let mut dropped = vec![entry.id.get()];
+            if kind == KeyspaceKind::Expiring && !is_planted("expiring.deadlines-are-not-dropped") {
+                let entry = self.deadlines(transaction, &beside)?;
+                self.drop_one(transaction, list, &beside, &entry)?;
+                dropped.push(entry.id.get());
+            }
+            Ok(dropped)
+        };
+        let dropped = self.change_list(None, Durability::Sync, &[name, &beside], drop)?;
+        let mut list = self.list.lock();
+        for id in &dropped {
+            // Who has it keeps what says that it is gone.
+            list.places.remove(id);
+        }
+        std::mem::drop(list);
+        self.catalogue().forest().bury(self.heap()?)?;
+        Ok(!dropped.is_empty())
+    }
+
+    fn drop_one(
+        &self,
+        transaction: &mut Transaction<'_>,
+        list: &List,
+        name: &str,
+        entry: &CatalogueEntry,
+    ) -> Result<()> {
+        list.doubt(entry);
+        if !self.versions().any() {
+            return self.catalogue().drop(transaction, name, entry);
+        }
+        let map = self.catalogue().map(transaction, name, entry)?;
+        self.catalogue().retire(transaction, name, entry)?;
+        self.versions().drop_keyspace(entry.id.get(), map);
+        Ok(())
+    }
+}

@@ -1,0 +1,14 @@
+//! A keyspace: reads, writes, iteration, moves.
+
+pub(crate) mod list;
+pub(crate) mod handle;
+pub(crate) mod entry;
+pub(crate) mod snapshot;
+pub(crate) mod iterate;
+pub(crate) mod lend;
+pub(crate) mod load;
+pub(crate) mod moves;
+pub(crate) mod remove_range;
+pub(crate) mod read;
+pub(crate) mod write;
+pub(crate) mod atomic;

@@ -1,0 +1,423 @@
+//! Looking at a whole store: figures, and a check of everything in it.
+//!
+//! Purpose: what an operator asks for; nothing here changes anything.
+//! Thread safety: each part is looked at under the shared lock, and may be a commit older than
+//! the next part. A tree is looked at in one part as long as nobody wants to write; a writer waits
+//! for some 2,000 entries.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use adamant_heap::Salvage;
+use adamant_heap::access::Read;
+use adamant_lsm::{LsmCheck, LsmChecking};
+use adamant_trees::{Checking, Report};
+
+use crate::common::catalogue::{Catalogue, has_other_objects, is_visible, kind_of};
+use crate::common::catalogue_entry::CatalogueEntry;
+use crate::common::shared::Shared;
+use crate::common::versions::SnapshotStats;
+use crate::engine::lsm_trees::Forest;
+use crate::engine::map::Map;
+use crate::engine::tree::{Engine, Tree};
+use crate::error::{Error, Result};
+use crate::keyspace::handle::Keyspace;
+use crate::keyspace::snapshot::Snapshot;
+use crate::kind::{KeyspaceKind, deadlines_of, entries_of};
+use crate::layout::STORE_ROOT;
+use crate::metrics::CommitStats;
+use crate::types::KeyspaceTypes;
+
+/// The place of what is wrong with the list of keyspaces.
+pub(crate) const CATALOGUE: &str = "the catalogue";
+
+/// A keyspace in a list of them.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// store.keyspace("towns")?.insert("Bern", "134,000")?;
+/// let all = store.keyspaces()?;
+/// assert_eq!((all[0].name.as_str(), all[0].entries), ("towns", 1));
+/// # Ok::<(), adamant::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyspaceInfo {
+    /// The name.
+    pub name: String,
+    /// The engine that keeps it.
+    pub engine: Engine,
+    /// What kind of entries it holds.
+    pub kind: KeyspaceKind,
+    /// The types of its keys and values, if such are recorded:
+    /// [`Keyspace::typed`](crate::Keyspace::typed).
+    pub types: Option<KeyspaceTypes>,
+    /// Entries in it; of the engine `lsm` about, since versions that were not merged yet count one by one.
+    pub entries: u64,
+}
+
+/// Figures of a store at one moment.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// store.keyspace("towns")?.insert("Bern", "134,000")?;
+/// let stats = store.stats()?;
+/// assert_eq!((stats.keyspaces, stats.entries), (1, 1));
+/// assert!(stats.heap.pool_bytes > 0 && stats.commits.commits >= 1);
+/// # Ok::<(), adamant::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Keyspaces.
+    pub keyspaces: u64,
+    /// Entries in all keyspaces.
+    pub entries: u64,
+    /// Snapshots that are open, and what is kept for them.
+    pub snapshots: SnapshotStats,
+    /// Commits: how many, and how long they took.
+    pub commits: CommitStats,
+    /// Figures of the heap: bytes of the pool, of the log, sequence numbers and so on.
+    pub heap: adamant_heap::Stats,
+}
+
+/// What a check found.
+///
+/// ```
+/// # let store = adamant::Store::in_memory()?;
+/// store.keyspace("towns")?.insert("Bern", "134,000")?;
+/// let report = store.check()?;
+/// for finding in &report.findings {
+///     eprintln!("{finding}");
+/// }
+/// assert!(report.is_clean());
+/// assert_eq!(report.keyspaces[0].entries, 1);
+/// # Ok::<(), adamant::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CheckReport {
+    /// All that is wrong; empty if the store is whole.
+    pub findings: Vec<Finding>,
+    /// What each keyspace holds that could be walked to its end.
+    pub keyspaces: Vec<KeyspaceCheck>,
+    /// What the heap's check counted.
+    pub heap: adamant_heap::CheckReport,
+}
+
+impl CheckReport {
+    /// Whether nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Whether all that was found is what the system refused to read: nothing need be wrong with the store. Look at
+    /// what the system says of the device, and check again.
+    pub fn is_unread(&self) -> bool {
+        !self.is_clean() && self.findings.iter().all(|finding| finding.is_unread)
+    }
+
+    /// What a check of a log-structured merge tree and its files finds.
+    fn take_all(&mut self, name: &str, check: LsmCheck) {
+        let place = format!("keyspace {name:?}");
+        let found = check.finish().findings.into_iter();
+        self.findings.extend(found.map(|error| {
+            // In the tree's own words: the place names the keyspace already.
+            let what = error.to_string();
+            Finding { what, ..Finding::of(&place, &Error::of_lsm(name)(error)) }
+        }));
+    }
+
+    /// What came of looking at a place; a failure becomes a finding.
+    fn take<T>(&mut self, place: &str, outcome: Result<T>) -> Option<T> {
+        match outcome {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.findings.push(Finding::of(place, &error));
+                None
+            }
+        }
+    }
+}
+
+/// A keyspace that was walked to its end.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct KeyspaceCheck {
+    /// The name.
+    pub name: String,
+    /// Entries in it.
+    pub entries: u64,
+    /// What its tree is made of.
+    pub tree: Report,
+}
+
+/// Something that is wrong in a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// Where: the heap, the catalogue, or a keyspace.
+    pub place: String,
+    /// What is wrong there.
+    pub what: String,
+    /// Whether the system refused to read it: nothing need be wrong with what lies there.
+    pub is_unread: bool,
+}
+
+impl Finding {
+    pub(crate) fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { place: place.into(), what: what.into(), is_unread: false }
+    }
+
+    pub(crate) fn of(place: &str, error: &Error) -> Self {
+        let is_unread = matches!(error, Error::Medium(error) if error.is_refusal());
+        Self { is_unread, ..Self::new(place, error.to_string()) }
+    }
+
+    pub(crate) fn of_heap(finding: &adamant_heap::Finding) -> Self {
+        let place = format!("{} at byte {}", finding.file.display(), finding.offset);
+        Self { is_unread: finding.is_unread, ..Self::new(place, &finding.what) }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}
+
+/// All keyspaces, by name.
+pub(crate) fn keyspaces(shared: &Shared) -> Result<Vec<KeyspaceInfo>> {
+    let view = shared.long_view()?;
+    let mut found = Vec::new();
+    let list = shared.catalogue().list(&view)?.into_iter();
+    for (name, entry) in list.filter(|(name, _)| is_visible(name)) {
+        let map = shared.catalogue().map(&view, &name, &entry)?;
+        let entries = match map.len(&view)? {
+            Some(entries) => entries,
+            None => map.lsm().map_or(0, |tree| tree.entries_about()),
+        };
+        let (kind, types) = (kind_of(&name, &entry)?, entry.types(&name)?);
+        found.push(KeyspaceInfo { name, engine: map.engine(), kind, types, entries });
+    }
+    Ok(found)
+}
+
+/// The figures.
+pub(crate) fn stats(shared: &Shared) -> Result<Stats> {
+    let keyspaces = keyspaces(shared)?;
+    Ok(Stats {
+        keyspaces: keyspaces.len() as u64,
+        entries: keyspaces.iter().map(|keyspace| keyspace.entries).sum(),
+        snapshots: shared.versions().stats(),
+        commits: shared.metrics().stats((shared.versions().opened(), shared.versions().walked())),
+        heap: shared.heap()?.stats(),
+    })
+}
+
+/// Checks the heap, the catalogue and every keyspace. Goes on after what it finds, so that the
+/// report names all of it and not only the first.
+pub(crate) fn check(shared: &Arc<Shared>) -> Result<CheckReport> {
+    let sequence = shared.heap()?.stats().journal.last_sequence;
+    let heap = shared.heap()?.check()?;
+    let mut report = CheckReport {
+        findings: heap.findings.iter().map(Finding::of_heap).collect(),
+        keyspaces: Vec::new(),
+        heap,
+    };
+    // The store's head is a block too.
+    let (mut blocks, mut is_whole) = (1, true);
+    let mut entries = Vec::new();
+    {
+        let view = shared.long_view()?;
+        let catalogue = shared.catalogue();
+        let walked = catalogue.tree().check(&view).and_then(|tree| {
+            blocks += catalogue.tree().blocks(&tree);
+            catalogue.list(&view)
+        });
+        if let Some(list) = report.take(CATALOGUE, walked) {
+            report.findings.extend(wrong_entries(&list));
+            entries = list;
+        }
+    }
+    for (name, entry) in entries {
+        let walked = check_keyspace(shared, &name, entry.id.get(), &mut report);
+        let walked = report.take(&format!("keyspace {name:?}"), walked);
+        let Some((of_keyspace, check)) = walked.flatten() else { continue };
+        match of_keyspace {
+            Some(of_keyspace) => blocks += of_keyspace,
+            None => is_whole = false,
+        }
+        if is_visible(&name) {
+            report.keyspaces.push(check);
+        }
+    }
+    // Only a state that nobody changed between the parts can be compared as a whole; and what is
+    // damaged has been said already.
+    let is_still = shared.heap()?.stats().journal.last_sequence == sequence;
+    if is_still && is_whole && report.is_clean() {
+        let view = shared.view()?;
+        let others = has_other_objects(|index| view.root(index));
+        report.findings.extend(wrong_blocks(blocks, report.heap.blocks, others));
+    }
+    Ok(report)
+}
+
+/// Checks a keyspace: how many blocks it takes, if it was looked at in one hold of the lock, and
+/// what is in it; `None` if it was dropped meanwhile.
+fn check_keyspace(
+    shared: &Arc<Shared>,
+    name: &str,
+    id: u64,
+    report: &mut CheckReport,
+) -> Result<Option<(Option<u64>, KeyspaceCheck)>> {
+    let (mut checking, mut begun) = (Checking::default(), None);
+    let mut of_memtables = LsmChecking::default();
+    loop {
+        let view = shared.long_view()?;
+        let now = match shared.catalogue().find(&view, name) {
+            Ok(Some(now)) if now.id.get() == id => now,
+            _ => return Ok(None),
+        };
+        // It may have another tree meanwhile.
+        let (blocks, entries, tree) = match shared.catalogue().map(&view, name, &now)? {
+            Map::Lsm(log) => {
+                let Some(check) = log.check_part(&view, &mut of_memtables)? else { continue };
+                let count = log.tree.count();
+                drop(view);
+                let blocks = check.blocks();
+                report.take_all(name, check);
+                let mut tree = Report::default();
+                tree.pairs = count.finish().map_err(Error::of_lsm(name))?;
+                (Some(blocks), tree.pairs, tree)
+            }
+            Map::Tree(tree) => {
+                if begun.replace(tree.engine()) != Some(tree.engine()) {
+                    // What is left of a tree is said in the terms of its kind.
+                    checking = Checking::default();
+                }
+                if !tree.check_part(&view, &mut checking)? {
+                    continue;
+                }
+                let mut found = checking.report();
+                if checking.is_whole() {
+                    (Some(tree.blocks(&found)), tree.len(&view)?, found)
+                } else {
+                    drop(view);
+                    let Some(entries) = count_beside_writers(shared, name)? else {
+                        return Ok(None);
+                    };
+                    found.pairs = entries;
+                    (None, entries, found)
+                }
+            }
+        };
+        return Ok(Some((blocks, KeyspaceCheck { name: name.into(), entries, tree })));
+    }
+}
+
+/// Entries of a keyspace at one moment, which its tree must count as many of; `None` if it was
+/// dropped. For where commits came between the parts of a check, so that these cannot be added up.
+fn count_beside_writers(shared: &Arc<Shared>, name: &str) -> Result<Option<u64>> {
+    let snapshot = Snapshot::open(shared)?;
+    let Some(state) = shared.open_keyspace(name)? else { return Ok(None) };
+    let keyspace = Keyspace::new(shared, state);
+    let entries = match snapshot.len(&keyspace) {
+        Ok(entries) => entries,
+        Err(Error::KeyspaceDropped { .. }) => return Ok(None),
+        Err(Error::SnapshotExpired { .. }) => return keyspace.len().map(Some),
+        Err(error) => return Err(error),
+    };
+    match snapshot.iter(&keyspace).keys().count_all() {
+        Ok(found) if found != entries => {
+            let what = format!("expected {entries} entries, as the tree counts, found {found}");
+            Err(Error::Damaged { what })
+        }
+        // So much is written that it cannot be told.
+        Ok(_) | Err(Error::SnapshotExpired { .. }) => Ok(Some(entries)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Blocks that nothing leads to, or that are missing; not how many when other objects have some.
+fn wrong_blocks(expected: u64, found: u64, others: bool) -> Option<Finding> {
+    let is_right = if others { found >= expected } else { found == expected };
+    let what = format!(
+        "expected {expected} allocated blocks, those that keyspaces refer to, found {found}"
+    );
+    (!is_right).then(|| Finding::new("the heap", what))
+}
+
+/// What is wrong with the catalogue and the keyspaces of a heap that is only read, beside what its
+/// own findings say.
+pub(crate) fn check_salvage(salvage: &Salvage, forest: &Arc<Forest>) -> Vec<Finding> {
+    let heap = adamant_heap::CheckReport::default();
+    let mut report = CheckReport { findings: Vec::new(), keyspaces: Vec::new(), heap };
+    let opened = match salvage.root(STORE_ROOT) {
+        // Its first user died before there was anything.
+        Ok(0) => return Vec::new(),
+        Ok(root) => Catalogue::open(salvage, root, Arc::clone(forest)),
+        Err(error) => Err(error.into()),
+    };
+    let Some(catalogue) = report.take(CATALOGUE, opened) else { return report.findings };
+    let mut blocks = 1;
+    let walked = catalogue.tree().check(salvage).and_then(|tree| {
+        blocks += catalogue.tree().blocks(&tree);
+        catalogue.list(salvage)
+    });
+    let list = report.take(CATALOGUE, walked).unwrap_or_default();
+    report.findings.extend(wrong_entries(&list));
+    for (name, entry) in list {
+        let walked = match catalogue.map(salvage, &name, &entry) {
+            Ok(Map::Lsm(log)) => log.check(salvage).map(|check| {
+                let blocks = check.blocks();
+                report.take_all(&name, check);
+                blocks
+            }),
+            Ok(Map::Tree(tree)) => walk(salvage, &name, &tree).map(|(blocks, _)| blocks),
+            Err(error) => Err(error),
+        };
+        blocks += report.take(&format!("keyspace {name:?}"), walked).unwrap_or(0);
+    }
+    if let (true, Some(found)) = (report.is_clean(), salvage.allocated_blocks()) {
+        let others = has_other_objects(|index| salvage.root(index).unwrap_or(0));
+        report.findings.extend(wrong_blocks(blocks, found, others));
+    }
+    report.findings
+}
+
+/// Keyspaces of entries that end without their deadlines, and the other way round, kinds that
+/// nobody knows, and types that say nothing.
+fn wrong_entries(list: &[(String, CatalogueEntry)]) -> Vec<Finding> {
+    let visible = || list.iter().filter(|(name, _)| is_visible(name));
+    let kinds: HashMap<&str, u16> =
+        visible().map(|(name, entry)| (&**name, entry.kind.get())).collect();
+    let mut findings = Vec::new();
+    for (name, entry) in visible() {
+        if let Err(error) = entry.types(name) {
+            findings.push(Finding::of(CATALOGUE, &error));
+        }
+        let (half, kind) = match kind_of(name, entry) {
+            Ok(KeyspaceKind::Plain) => continue,
+            Ok(KeyspaceKind::Expiring) => (deadlines_of(name), KeyspaceKind::Deadlines),
+            Ok(KeyspaceKind::Deadlines) => (entries_of(name).to_owned(), KeyspaceKind::Expiring),
+            Err(error) => {
+                findings.push(Finding::of(CATALOGUE, &error));
+                continue;
+            }
+        };
+        if kinds.get(&*half) != Some(&kind.number()) {
+            let what = format!("expected the keyspace {half:?} of kind {kind} beside {name:?}");
+            findings.push(Finding::new(CATALOGUE, what));
+        }
+    }
+    findings
+}
+
+/// Walks a tree to its end: blocks of the heap that it takes, and what is in it.
+fn walk<R: Read>(heap: &R, name: &str, tree: &Tree) -> Result<(u64, KeyspaceCheck)> {
+    let check =
+        KeyspaceCheck { name: name.into(), entries: tree.len(heap)?, tree: tree.check(heap)? };
+    Ok((tree.blocks(&check.tree), check))
+}

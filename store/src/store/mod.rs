@@ -1,0 +1,9 @@
+//! The store: opening, options, sync points, figures.
+
+pub(crate) mod inspect;
+pub(crate) mod open;
+pub(crate) mod sync_point;
+pub(crate) mod handle;
+pub(crate) mod exclusive;
+pub(crate) mod attempts;
+pub(crate) mod objects;

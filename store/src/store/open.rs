@@ -1,0 +1,163 @@
+//! Finding out whether a path is a store, and opening its heap.
+//!
+//! Purpose: a clear answer for every path: a store, room for a new one, or what it is instead.
+//! Invariants: a directory that holds anything that is not ours is never written to.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use adamant_heap::{Heap, Recovery};
+use adamant_lsm::CacheOptions;
+use adamant_medium::error::Error as MediumError;
+use adamant_medium::names::name_of;
+use adamant_medium::os::OsDirectory;
+use adamant_medium::storage::Directory;
+
+use crate::engine::lsm_trees::Forest;
+use crate::error::{Error, Result};
+use crate::options::Options;
+
+/// The file that makes a directory a store.
+const POOL_NAME: &str = "pool";
+/// What may be in a directory whose store was not created to the end.
+const UNFINISHED_NAMES: [&str; 4] = ["lock", "log", "log.new", "pool.new"];
+/// What is said of paths where no store is.
+const NOTHING: &str = "expected a store, found nothing; check the path, or let one be created";
+const DANGLING: &str =
+    "expected a store, found a link to where nothing is; mend the link, or remove it";
+const EMPTY: &str =
+    "expected a store, found an empty directory; check the path, or let one be created in it";
+const BEGUN: &str = "expected a store, found what is left of one whose making did not come to its \
+                     end; let it be created anew";
+pub(crate) const NO_FOLDER: &str =
+    "expected the folder that it is to be made in, found nothing; make that first";
+/// Bytes that the limit of a log is at least; it always keeps half of them, and a flush takes some
+/// beside its table.
+const LOG_BYTES_MIN: u64 = 4 << 20;
+/// How many names of a foreign directory an error lists.
+const FOREIGN_NAMES_MAX: usize = 3;
+
+/// The directory at a path, created if it is missing and the options say so.
+pub(crate) fn directory_at(path: &Path, options: &Options) -> Result<Arc<dyn Directory>> {
+    let create = options.create && !options.read_only;
+    let opened = match options.read_only {
+        true => OsDirectory::open_read_only(path),
+        false => OsDirectory::open(path),
+    };
+    let error = match opened {
+        Ok(directory) => return Ok(Arc::new(directory)),
+        Err(error) => error,
+    };
+    match io_kind(&error) {
+        Some(io::ErrorKind::NotFound) if create && !is_link(path) => create_at(path),
+        Some(kind) => Err(no_store(path, kind).unwrap_or_else(|| error.into())),
+        None => Err(error.into()),
+    }
+}
+
+/// A new directory for a store.
+fn create_at(path: &Path) -> Result<Arc<dyn Directory>> {
+    OsDirectory::create(path).map_or_else(
+        |error| match io_kind(&error) {
+            Some(io::ErrorKind::NotFound) => {
+                Err(Error::Missing { path: path.into(), what: NO_FOLDER })
+            }
+            _ => Err(error.into()),
+        },
+        |directory| Ok(Arc::new(directory) as Arc<dyn Directory>),
+    )
+}
+
+/// The path of a store that is there, without links and dots.
+///
+/// # Errors
+/// [`Error::Missing`], [`Error::NotAStore`]; those of the system.
+pub(crate) fn resolved(path: &Path) -> Result<PathBuf> {
+    path.canonicalize().map_err(|error| {
+        no_store(path, error.kind())
+            .unwrap_or_else(|| MediumError::io("find", path, None, 0, error).into())
+    })
+}
+
+/// What is wrong with a path that the system does not find a directory at.
+fn no_store(path: &Path, kind: io::ErrorKind) -> Option<Error> {
+    match kind {
+        io::ErrorKind::NotFound => {
+            let what = if is_link(path) { DANGLING } else { NOTHING };
+            Some(Error::Missing { path: path.into(), what })
+        }
+        io::ErrorKind::NotADirectory => {
+            Some(Error::NotAStore { path: path.into(), found: "a file".into() })
+        }
+        _ => None,
+    }
+}
+
+fn is_link(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_symlink())
+}
+
+/// The heap in a directory, created if the directory is empty and the options say so.
+pub(crate) fn heap_in(
+    directory: Arc<dyn Directory>,
+    options: &Options,
+) -> Result<(Heap, Recovery)> {
+    let names = directory.list()?;
+    if !names.iter().any(|name| name == POOL_NAME) {
+        refuse_foreign(directory.path(), &names)?;
+        if !options.create || options.read_only {
+            let what = if names.is_empty() { EMPTY } else { BEGUN };
+            return Err(Error::Missing { path: directory.path().into(), what });
+        }
+    }
+    let mut heap_options = adamant_heap::Options::default();
+    heap_options.create = options.create;
+    heap_options.read_only = options.read_only;
+    heap_options.flushing = options.flushing;
+    heap_options.log_bytes_max = options.log_bytes_max;
+    heap_options.deferred_ms_max = options.deferred_ms_max;
+    heap_options.deferred_bytes_max = options.deferred_bytes_max;
+    heap_options.background = options.background;
+    heap_options.verify_first_touch = options.verify_first_touch;
+    heap_options.memory_bytes_max = options.memory_bytes_max;
+    heap_options.address_bytes_max = options.address_bytes_max;
+    heap_options.huge_bytes_max = options.huge_bytes_max;
+    Ok(Heap::open(directory, heap_options)?)
+}
+
+/// The log-structured merge trees in a directory.
+pub(crate) fn forest_in(directory: Arc<dyn Directory>, options: &Options) -> Forest {
+    let cache =
+        CacheOptions { block_bytes: options.cache_bytes_max, file_count: options.open_files_max };
+    let mut lsm = options.lsm.clone();
+    // The log's room is where a memtable is written to on a device that is full.
+    let room = options.log_bytes_max.max(LOG_BYTES_MIN) - LOG_BYTES_MIN / 4 * 3;
+    lsm.memtable_bytes_max = lsm.memtable_bytes_max.min(room / 4 * 3);
+    Forest::new(directory, lsm, cache)
+}
+
+/// Fails if a directory without a pool holds things that no store puts there.
+fn refuse_foreign(path: &Path, names: &[String]) -> Result<()> {
+    let foreign: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| !UNFINISHED_NAMES.contains(name)).collect();
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    let shown = foreign.iter().take(FOREIGN_NAMES_MAX);
+    let shown: Vec<_> = shown.map(|name| name_of(name).to_string_lossy().into_owned()).collect();
+    let listed = shown.join(", ");
+    let more = foreign.len().saturating_sub(FOREIGN_NAMES_MAX);
+    let found = match more {
+        0 => format!("a directory without one that holds {listed}"),
+        _ => format!("a directory without one that holds {listed} and {more} more"),
+    };
+    Err(Error::NotAStore { path: path.into(), found })
+}
+
+fn io_kind(error: &MediumError) -> Option<io::ErrorKind> {
+    match error {
+        MediumError::Io { source, .. } => Some(source.kind()),
+        _ => None,
+    }
+}

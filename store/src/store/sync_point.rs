@@ -1,0 +1,41 @@
+//! Waiting for the device apart from committing.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::common::shared::Shared;
+use crate::error::Result;
+
+/// What a store had committed at some moment: [`Store::sync_point`](crate::Store::sync_point). It keeps nothing
+/// from being closed or removed.
+#[must_use = "nothing is promised until it was waited for"]
+pub struct SyncPoint {
+    shared: Arc<Shared>,
+    commit: u64,
+    start: Instant,
+}
+
+impl SyncPoint {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Result<Self> {
+        let commit = shared.heap()?.last_commit();
+        Ok(Self { shared: Arc::clone(shared), commit, start: Instant::now() })
+    }
+
+    /// Returns when the device has all of it: at once if it does. Those who wait at the same time share a flush. In
+    /// [`CommitStats::synced`](crate::CommitStats::synced) it counts from the moment at which it was made.
+    ///
+    /// # Errors
+    /// As [`Store::sync`](crate::Store::sync).
+    pub fn wait(self) -> Result<()> {
+        self.shared.heap()?.sync_to(self.commit)?;
+        self.shared.metrics().waited(self.start.elapsed());
+        Ok(())
+    }
+}
+
+impl fmt::Debug for SyncPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SyncPoint").field("commit", &self.commit).finish()
+    }
+}

@@ -1,0 +1,307 @@
+//! Stores that take their names by a rename, on a medium that fails and loses its power: backups, stores made
+//! smaller, repaired ones, and the directories that log-structured trees keep their files in.
+//!
+//! What is made out of a store has its name whole and durable, or not at all; what had the name stays whole
+//! under it until then; and what is committed under a name after the call is found under it, whether
+//! the call said that it failed or not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use adamant_lsm::Options as LsmOptions;
+use adamant_medium::storage::Directory;
+use adamant_sim::{Call, Choice, Fault, SimDirectory, SimDisk, Tally};
+use adamant_slice::Slice;
+
+use crate::care::compact::rebuild_beside;
+use crate::care::repair::save;
+use crate::common::keyspace_options::KeyspaceOptions;
+use crate::engine::tree::Engine;
+use crate::error::Result;
+use crate::options::Options;
+use crate::store::handle::Store;
+
+/// The store that others are made of, and its backup.
+const APP: &str = "app";
+const COPY: &str = "copy";
+/// A key that is written when all is done.
+const LATER: &str = "later";
+/// Marks in a history: the work is done; `LATER` is being written; it is durable.
+const DONE: u64 = 1;
+const BEGUN: u64 = 2;
+const DURABLE: u64 = 3;
+/// States that are tried at each crash point.
+const STATES: u64 = 6;
+/// Calls that change names, or make something durable.
+const CALLS: [Call; 5] =
+    [Call::Create, Call::Rename, Call::Remove, Call::Sync, Call::SyncDirectory];
+
+/// Entries by keyspace.
+type Content = BTreeMap<String, Vec<(Slice, Slice)>>;
+
+/// What gives a store a name, and that name.
+struct Work {
+    run: fn(&SimDisk) -> Result<()>,
+    name: &'static str,
+    /// The first operation by which names change begins so.
+    begins: &'static str,
+}
+
+const BACKUP: Work = Work {
+    run: |disk| {
+        let store = open(disk, APP)?;
+        store.copy_in(root(disk), COPY, ".backing-up")
+    },
+    name: COPY,
+    begins: "rename copy.backing-up",
+};
+
+const COMPACT: Work = Work {
+    run: |disk| {
+        let store = open(disk, APP)?;
+        rebuild_beside(&store, root(disk), APP, options())?.replace()
+    },
+    name: APP,
+    begins: "exchange app.compacting",
+};
+
+const REPAIR: Work = Work {
+    run: |disk| {
+        let source = root(disk).subdirectory(APP)?;
+        save(&source, &root(disk), APP, options()).map(drop)
+    },
+    name: APP,
+    begins: "rename app.repairing",
+};
+
+fn root(disk: &SimDisk) -> Arc<dyn Directory> {
+    Arc::new(SimDirectory::root(disk))
+}
+
+/// Everything within the calls, and tables of a few entries.
+fn options() -> Options {
+    let mut lsm = LsmOptions::default();
+    lsm.memtable_bytes_max = 1 << 10;
+    lsm.table_bytes_max = 2 << 10;
+    lsm.blob_bytes_min = Some(200);
+    Options::new().log_bytes_max(4 << 20).lsm(lsm).background(false)
+}
+
+fn open(disk: &SimDisk, name: &str) -> Result<Store> {
+    Store::open_directory(root(disk).subdirectory(name)?, options())
+}
+
+fn fill(store: &Store) -> Result<()> {
+    for (name, engine) in [("tree", Engine::Bplus), ("log", Engine::Lsm)] {
+        let keyspace = store.keyspace_with(name, KeyspaceOptions::new().engine(engine))?;
+        for number in 0..30_u8 {
+            let len = if number % 10 == 0 { 300 } else { 60 };
+            keyspace.insert([number], vec![number; len])?;
+        }
+    }
+    store.sync()
+}
+
+/// A disk with a store on it, closed, and all of it durable.
+fn disk_with_store() -> (SimDisk, Content) {
+    let disk = SimDisk::new(5);
+    let store = open(&disk, APP).unwrap();
+    fill(&store).unwrap();
+    let content = content_of(&store);
+    store.close().unwrap();
+    disk.begin_history();
+    (disk, content)
+}
+
+fn content_of(store: &Store) -> Content {
+    let entries = |name: String| {
+        let keyspace = store.open_keyspace(&name).unwrap();
+        let entries = keyspace.iter().map(|entry| entry.unwrap()).collect();
+        (name, entries)
+    };
+    store.keyspaces().unwrap().into_iter().map(|info| entries(info.name)).collect()
+}
+
+fn is_there(disk: &SimDisk, name: &str) -> bool {
+    root(disk).list().unwrap().iter().any(|known| known == name)
+}
+
+/// Commits under a name, durably.
+fn write_later(disk: &SimDisk, name: &str) {
+    let store = open(disk, name).unwrap();
+    disk.mark(BEGUN);
+    store.open_keyspace("tree").unwrap().insert(LATER, "").unwrap();
+    disk.mark(DURABLE);
+}
+
+/// Opens what has a name, and panics unless that is the content, whole, with what was written later if
+/// `mark` says that it has to be there, or may.
+fn judge(disk: &SimDisk, name: &str, content: &Content, mark: u64) {
+    assert!(is_there(disk, name), "{name} is gone");
+    let store = open(disk, name).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut found = content_of(&store);
+    let tree = found.get_mut("tree").unwrap_or_else(|| panic!("{name} has no such keyspace"));
+    let later = tree.iter().position(|(key, _)| key == LATER.as_bytes());
+    later.map(|at| tree.remove(at));
+    assert!(later.is_some() || mark < DURABLE, "{name}: what was committed under it is gone");
+    assert!(later.is_none() || mark >= BEGUN, "{name}: what nobody has written");
+    assert!(found == *content, "{name}: other content");
+    assert!(store.check().unwrap().is_clean(), "{name}: a check finds something");
+}
+
+/// Power cuts from where the names change to the end of what is done then.
+fn try_power_cuts(work: &Work, can_exchange: bool) {
+    let (disk, content) = disk_with_store();
+    let disk = if can_exchange { disk } else { disk.without_exchange() };
+    (work.run)(&disk).unwrap();
+    disk.mark(DONE);
+    write_later(&disk, work.name);
+    let (mut cursor, mut tally) = (disk.cursor(), Tally::new());
+    let is_first = |number: &u64| {
+        disk.describe(*number).is_some_and(|operation| operation.starts_with(work.begins))
+    };
+    let first = (cursor.point()..disk.operation_count()).find(is_first).expect("names that change");
+    for point in first..=disk.operation_count() {
+        cursor.advance_to(point);
+        if cursor.is_covered() {
+            continue;
+        }
+        tally.points += 1;
+        let mark = disk.marks(point).last().copied().unwrap_or(0);
+        for choice in cursor.choices(STATES, point) {
+            tally.state(&disk, point, &choice, || {
+                let crashed = cursor.crash(&mut choice.clone()).without_history();
+                if work.name == APP {
+                    let is_between = !can_exchange && mark < DONE && !is_there(&crashed, APP);
+                    let at = |name| is_there(&crashed, name);
+                    assert!(!is_between || at("app.damaged"), "the only store has no name");
+                    if is_between {
+                        return judge(&crashed, "app.damaged", &content, mark);
+                    }
+                } else {
+                    judge(&crashed, APP, &content, 0);
+                }
+                if work.name == APP || mark >= DONE || is_there(&crashed, work.name) {
+                    judge(&crashed, work.name, &content, mark);
+                }
+            });
+        }
+    }
+    tally.print(work.begins);
+    assert!(tally.states > 30, "few states");
+}
+
+/// Each call of each kind fails once; then somebody goes on, and the power is cut.
+fn try_faults(work: &Work) {
+    let mut failed = 0;
+    for call in CALLS {
+        for number in 1.. {
+            let (disk, content) = disk_with_store();
+            let before = disk.call_count(call);
+            disk.fail_call(call, before + number, Fault::Device);
+            let outcome = (work.run)(&disk);
+            let was_met = disk.call_count(call) >= before + number;
+            disk.repair();
+            if !was_met {
+                assert!(outcome.is_ok(), "{:?}, and nothing failed", outcome.err());
+                break;
+            }
+            println!("{} {}, number {number}: {outcome:?}", work.begins, call.name());
+            failed += u64::from(outcome.is_err());
+            let is_done = outcome.is_ok();
+            assert!(is_done || work.name == APP || !is_there(&disk, COPY), "a copy that failed");
+            let name = if is_done { work.name } else { APP };
+            write_later(&disk, name);
+            cut(&disk, |crashed| {
+                judge(crashed, name, &content, DURABLE);
+                if !is_done && is_there(crashed, COPY) {
+                    judge(crashed, COPY, &content, 0);
+                }
+            });
+            if !is_done {
+                // What the failure left is in nobody's way.
+                (work.run)(&disk).unwrap();
+                cut(&disk, |crashed| {
+                    judge(crashed, APP, &content, DURABLE);
+                    judge(crashed, work.name, &content, DURABLE);
+                });
+            }
+        }
+    }
+    assert!(failed > 5, "{failed} calls failed");
+}
+
+/// Power cuts at the end of what a disk has gone through.
+fn cut(disk: &SimDisk, judge: impl Fn(&SimDisk)) {
+    let end = disk.operation_count();
+    let random = (0..2).map(Choice::random);
+    for mut choice in [Choice::None, Choice::All].into_iter().chain(random) {
+        println!("then {choice:?}");
+        judge(&disk.crash(end, &mut choice).without_history());
+    }
+}
+
+#[test]
+fn a_backup_has_its_name_whole_or_not_at_all() {
+    try_power_cuts(&BACKUP, true);
+}
+
+#[test]
+fn a_store_made_smaller_takes_its_place_in_one_step() {
+    try_power_cuts(&COMPACT, true);
+}
+
+#[test]
+fn a_repaired_store_takes_its_place_in_one_step() {
+    try_power_cuts(&REPAIR, true);
+}
+
+#[test]
+fn a_repaired_store_takes_its_place_in_three_steps_where_there_is_no_other_way() {
+    try_power_cuts(&REPAIR, false);
+}
+
+#[test]
+fn a_backup_that_fails_says_so_and_leaves_no_name() {
+    try_faults(&BACKUP);
+}
+
+#[test]
+fn a_store_that_could_not_be_made_smaller_is_as_it_was() {
+    try_faults(&COMPACT);
+}
+
+#[test]
+fn a_store_that_could_not_be_repaired_is_as_it_was() {
+    try_faults(&REPAIR);
+}
+
+/// The directories of tables and blob files are made with the first log-structured tree. Where their
+/// names could not be synced, the call fails; the next one gives them again.
+#[test]
+fn directories_of_trees_are_durable_before_a_tree_is() {
+    for number in 0.. {
+        let disk = SimDisk::new(6);
+        let mut store = open(&disk, APP).unwrap();
+        root(&disk).sync().unwrap();
+        let before = disk.call_count(Call::SyncDirectory);
+        disk.fail_call(Call::SyncDirectory, before + number, Fault::Device);
+        let outcome = fill(&store);
+        let was_met = disk.call_count(Call::SyncDirectory) >= before + number;
+        disk.repair();
+        println!("sync {number} of a directory: {outcome:?}");
+        if let Err(error) = outcome {
+            if error.is_poisoned() {
+                drop(store);
+                store = open(&disk, APP).unwrap();
+            }
+            fill(&store).unwrap();
+        }
+        let content = content_of(&store);
+        drop(store);
+        cut(&disk, |crashed| judge(crashed, APP, &content, 0));
+        if !was_met {
+            break;
+        }
+    }
+}

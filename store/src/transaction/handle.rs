@@ -1,0 +1,568 @@
+//! Serializable transactions.
+//!
+//! Purpose: a snapshot to read from, an overlay of own writes, and at the commit a look whether
+//! anything that was read has changed since: so it is as if all of it had happened at the commit.
+//! After H. T. Kung and J. T. Robinson, "On Optimistic Methods for Concurrency Control" (1981).
+//! Invariants: what was handed out of a keyspace is covered by its read set, absent keys and the gaps
+//! of ranges too. Nothing of a transaction is in the store before its commit.
+//! Thread safety: a transaction belongs to one thread at a time; it holds no lock. Nobody waits for it.
+
+mod commit;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use adamant_heap::Transaction as HeapTransaction;
+use adamant_heap::durability::Durability;
+use adamant_heap::error::Result as HeapResult;
+use adamant_slice::Slice;
+
+use crate::bounds::KeyRange;
+use crate::common::shared::Shared;
+use crate::common::spans::Spans;
+use crate::common::versions::ReadSet;
+use crate::error::{Error, Result};
+use crate::keyspace::handle::Keyspace;
+use crate::keyspace::iterate::Iter;
+use crate::keyspace::snapshot::Snapshot;
+use crate::limits::{check_key, check_value};
+use crate::reserved::{ReservedValue, Written};
+
+/// Reads and writes of any keyspaces of one store that happen as one, at the commit: or not at all,
+/// if another commit changed meanwhile what was read, which is [`Error::Conflict`].
+///
+/// Reads see the store as it was when the transaction began, and its own writes. Transactions are
+/// serializable: every set of them that were committed leaves what they leave one after the other, in
+/// the order of their commits. A transaction that writes nothing never conflicts.
+///
+/// Dropped without a commit, it was never there. [`Store::transaction`](crate::Store::transaction)
+/// runs a closure again after a conflict.
+///
+/// ```
+/// let store = adamant::Store::in_memory()?;
+/// let stock = store.keyspace("stock")?;
+/// stock.insert("apples", "1")?;
+///
+/// let mut one = store.begin()?;
+/// let mut other = store.begin()?;
+/// for transaction in [&mut one, &mut other] {
+///     if transaction.get(&stock, "apples")?.is_some() {
+///         transaction.remove(&stock, "apples")?;
+///     }
+/// }
+/// one.commit()?;
+/// assert!(other.commit().unwrap_err().is_conflict(), "there was only one apple");
+/// # Ok::<(), adamant::Error>(())
+/// ```
+#[must_use = "a transaction does nothing until it is committed"]
+pub struct Transaction {
+    snapshot: Snapshot,
+    /// Whether it began in a turn to write, to whose end nobody else changes anything.
+    is_alone: bool,
+    durability: Durability,
+    /// How often the closure was run that it is given to.
+    attempt: u32,
+    tables: Vec<Table>,
+    /// How to undo writes, while there is a savepoint to go back to.
+    undo: Vec<Undo>,
+    savepoints: Vec<Savepoint>,
+    /// Savepoints of closures that are running, and those set before them: only their own end ends these.
+    savepoints_min: usize,
+    /// What the commit does to objects beside the keyspaces.
+    works: Vec<ObjectWork>,
+}
+
+/// What a transaction does to objects when it is committed, see `objects.rs`.
+pub(crate) type ObjectWork = Box<dyn FnOnce(&mut HeapTransaction<'_>) -> HeapResult<()> + Send>;
+
+/// Own writes of a keyspace.
+pub(crate) type Writes = BTreeMap<Slice, Written>;
+
+/// What a transaction has to do with one keyspace.
+struct Table {
+    keyspace: Keyspace,
+    writes: Writes,
+    notes: RefCell<Notes>,
+    /// What was fetched at the low end of it, and at the high one.
+    ahead: [Option<Ahead>; 2],
+}
+
+/// What is noted while somebody looks at a keyspace.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) read: ReadSet,
+    /// Keys under which the transaction sees nothing: not all of them. One is taken out when it is
+    /// written, and when its write is undone.
+    pub(crate) empty: Spans,
+    /// Entries and own writes that iterators looked at.
+    #[cfg(test)]
+    pub(crate) steps: u64,
+    /// How often it was begun to look at the snapshot.
+    #[cfg(test)]
+    pub(crate) begun: u64,
+}
+
+/// Where the snapshot is looked at for an end of a range.
+#[derive(Debug)]
+pub(crate) struct Ahead<T = (Slice, Slice)> {
+    range: KeyRange,
+    pub(crate) inner: Iter<T>,
+    /// Taken from it, and not passed yet.
+    pub(crate) near: Option<T>,
+    /// Whether all that is before that in the range has an own write.
+    pub(crate) is_at_end: bool,
+}
+
+impl<T> Ahead<T> {
+    /// Of a range that is begun with.
+    pub(crate) fn new(range: KeyRange, inner: Iter<T>) -> Self {
+        Self { range, inner, near: None, is_at_end: false }
+    }
+
+    /// Whether it is where the range is begun with.
+    pub(crate) fn is_for(&self, range: &KeyRange) -> bool {
+        self.is_at_end && self.range == *range
+    }
+}
+
+/// What an iterator needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'t> {
+    pub(crate) keyspace: &'t Keyspace,
+    pub(crate) snapshot: &'t Snapshot,
+    pub(crate) writes: &'t Writes,
+    pub(crate) notes: &'t RefCell<Notes>,
+}
+
+impl Parts<'_> {
+    /// What the snapshot sees of a range.
+    pub(crate) fn iterate<T>(&self, range: &KeyRange) -> Iter<T> {
+        #[cfg(test)]
+        {
+            self.notes.borrow_mut().begun += 1;
+        }
+        Iter::new(self.keyspace.clone(), Some(range.clone()), Some(self.snapshot.clone()))
+    }
+}
+
+/// How much there was when it was set.
+#[derive(Clone, Copy)]
+struct Savepoint {
+    undo: usize,
+    works: usize,
+}
+
+/// A key of a table, and what the table said of it before.
+struct Undo {
+    table: usize,
+    key: Slice,
+    before: Option<Written>,
+}
+
+impl Transaction {
+    /// Begins. `is_alone`: it is committed in a turn to write that was taken before this.
+    pub(crate) fn begin(shared: &Arc<Shared>, is_alone: bool) -> Result<Self> {
+        let snapshot = Snapshot::open(shared)?;
+        let durability = shared.durability();
+        Ok(Self {
+            snapshot,
+            is_alone,
+            durability,
+            attempt: 1,
+            tables: Vec::new(),
+            undo: Vec::new(),
+            savepoints: Vec::new(),
+            savepoints_min: 0,
+            works: Vec::new(),
+        })
+    }
+
+    /// What its commit waits for. Default: what the store was opened with.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// let mut transaction = store.begin()?;
+    /// transaction.durability(adamant::Durability::Buffered);
+    /// transaction.insert(&stock, "apples", "7")?;
+    /// transaction.commit()?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn durability(&mut self, durability: Durability) {
+        self.durability = durability;
+    }
+
+    /// How often the closure was run that [`Store::transaction`](crate::Store::transaction) gave it
+    /// to, this time among them; 1 of all others.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let counts = store.keyspace("counts")?;
+    /// store.transaction(|tx| {
+    ///     if tx.attempt() > 1 {
+    ///         println!("somebody else was faster");
+    ///     }
+    ///     tx.insert(&counts, "visits", "1")
+    /// })?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    pub(crate) fn set_attempt(&mut self, attempt: u32) {
+        self.attempt = attempt;
+    }
+
+    /// The value of a key: its own write, or what was there when it began. O(log n).
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// let mut transaction = store.begin()?;
+    /// transaction.insert(&stock, "apples", "7")?;
+    /// assert_eq!(transaction.get(&stock, "apples")?, Some("7".into()));
+    /// assert_eq!(stock.get("apples")?, None, "it is not committed");
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn get(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let key = key.as_ref();
+        let table = self.table(keyspace)?;
+        let table = &self.tables[table];
+        if let Some(own) = table.writes.get(key) {
+            return Ok(own.value());
+        }
+        let value = self.snapshot.get(keyspace, key)?;
+        table.notes.borrow_mut().read.note(key);
+        Ok(value)
+    }
+
+    /// What a closure makes of the value of a key, where it lies. As [`Transaction::get`].
+    pub(crate) fn get_briefly<T>(
+        &mut self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        reader: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        let table = self.table(keyspace)?;
+        let table = &self.tables[table];
+        if let Some(own) = table.writes.get(key) {
+            return Ok(own.value().as_deref().map(reader));
+        }
+        let made = self.snapshot.get_briefly(keyspace, key, reader)?;
+        table.notes.borrow_mut().read.note(key);
+        Ok(made)
+    }
+
+    /// Whether a key has a value. As [`Transaction::get`]; a value in a blob file is not read.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let names = store.keyspace("names")?;
+    /// let mut transaction = store.begin()?;
+    /// if !transaction.contains(&names, "ada")? {
+    ///     transaction.insert(&names, "ada", "mine")?;
+    /// }
+    /// names.insert("ada", "somebody's")?;
+    /// assert!(transaction.commit().unwrap_err().is_conflict());
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn contains(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
+        let key = key.as_ref();
+        let table = self.table(keyspace)?;
+        let table = &self.tables[table];
+        if let Some(own) = table.writes.get(key) {
+            return Ok(own.is_value());
+        }
+        let is_there = self.snapshot.contains(keyspace, key)?;
+        table.notes.borrow_mut().read.note(key);
+        Ok(is_there)
+    }
+
+    /// Sets the value of a key. Reads nothing: it conflicts with nobody.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let (users, log) = (store.keyspace("users")?, store.keyspace("log")?);
+    /// let mut transaction = store.begin()?;
+    /// transaction.insert(&users, "7", "Ada")?;
+    /// transaction.insert(&log, "0001", "7 is new")?;
+    /// assert_eq!(transaction.get(&users, "7")?, Some("Ada".into()));
+    /// assert_eq!(users.get("7")?, None, "nobody else sees it yet");
+    /// transaction.commit()?;
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The key or value has no length that is allowed, or the keyspace is of another store.
+    pub fn insert(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        keyspace.check_writes()?;
+        self.insert_slice(keyspace, key.as_ref(), value.as_ref().into())
+    }
+
+    /// Sets the value of a key to one that lies where it will be: O(1) in its size, but for the record of the
+    /// commit, of one above 4,096 bytes in a tree. As [`Transaction::insert`]; to look at it before the
+    /// commit copies it.
+    ///
+    /// ```
+    /// let store = adamant::Store::in_memory()?;
+    /// let (pictures, sizes) = (store.keyspace("pictures")?, store.keyspace("sizes")?);
+    /// let mut picture = store.reserve(1 << 20)?;
+    /// picture.fill(0xff);
+    /// let mut transaction = store.begin()?;
+    /// transaction.insert_reserved(&pictures, "white", picture)?;
+    /// transaction.insert(&sizes, "white", "1 MiB")?;
+    /// transaction.commit()?;
+    /// assert_eq!(pictures.get("white")?.map(|value| value.len()), Some(1 << 20));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`]. The commit fails if it is of another store.
+    pub fn insert_reserved(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: ReservedValue,
+    ) -> Result<()> {
+        keyspace.check_writes()?;
+        self.insert_placed(keyspace, key.as_ref(), value)
+    }
+
+    /// As [`Transaction::insert_reserved`], by whose keyspace it is.
+    pub(crate) fn insert_placed(
+        &mut self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        value: ReservedValue,
+    ) -> Result<()> {
+        self.write(keyspace, key, Written::reserved(value))
+    }
+
+    /// As [`Transaction::insert`], of a value that is kept as it is, by whose keyspace it is.
+    pub(crate) fn insert_slice(
+        &mut self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        value: Slice,
+    ) -> Result<()> {
+        check_value(&value)?;
+        self.write(keyspace, key, Written::Value(value))
+    }
+
+    /// Takes a key out. Reads nothing: it conflicts with nobody.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let users = store.keyspace("users")?;
+    /// users.insert("7", "Ada")?;
+    /// store.transaction(|tx| tx.remove(&users, "7"))?;
+    /// assert!(users.is_empty()?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`].
+    pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        keyspace.check_writes()?;
+        self.remove_own(keyspace, key.as_ref())
+    }
+
+    /// As [`Transaction::remove`], by whose keyspace it is.
+    pub(crate) fn remove_own(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<()> {
+        self.write(keyspace, key, Written::Removed)
+    }
+
+    /// Takes a key out and returns its value.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// stock.insert("apples", "7")?;
+    /// let mut transaction = store.begin()?;
+    /// assert_eq!(transaction.take(&stock, "apples")?, Some("7".into()));
+    /// transaction.commit()?;
+    /// assert!(stock.is_empty()?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn take(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let value = self.get(keyspace, key.as_ref())?;
+        if value.is_some() {
+            self.remove(keyspace, key)?;
+        }
+        Ok(value)
+    }
+
+    /// Runs `work`; if it fails, what it wrote is undone, and the transaction goes on as if it had
+    /// not been called. What it read counts as read.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// let mut transaction = store.begin()?;
+    /// transaction.insert(&stock, "apples", "7")?;
+    /// let refused = transaction.savepoint(|part| {
+    ///     part.insert(&stock, "pears", "3").map_err(|error| error.to_string())?;
+    ///     Err::<(), _>("no pears today".to_string())
+    /// });
+    /// assert!(refused.is_err());
+    /// transaction.commit()?;
+    /// assert!(stock.contains("apples")? && !stock.contains("pears")?);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What `work` returns.
+    pub fn savepoint<T, E>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        self.set_savepoint();
+        let depth = self.savepoints.len();
+        let outer = std::mem::replace(&mut self.savepoints_min, depth);
+        let result = work(self);
+        self.savepoints_min = outer;
+        // Those that it has set and not ended end with it.
+        self.savepoints.truncate(depth);
+        self.end_savepoint(result.is_ok());
+        result
+    }
+
+    /// Sets a savepoint, to which [`Transaction::undo_savepoint`] goes back: as [`Transaction::savepoint`],
+    /// for who has no closure to run. Savepoints lie within one another; the last one set is ended first.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// let mut transaction = store.begin()?;
+    /// transaction.insert(&stock, "apples", "7")?;
+    /// transaction.set_savepoint();
+    /// transaction.insert(&stock, "pears", "3")?;
+    /// assert!(transaction.undo_savepoint());
+    /// assert!(!transaction.undo_savepoint(), "there was one");
+    /// transaction.commit()?;
+    /// assert_eq!(stock.len()?, 1);
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    pub fn set_savepoint(&mut self) {
+        let (undo, works) = (self.undo.len(), self.works.len());
+        self.savepoints.push(Savepoint { undo, works });
+    }
+
+    /// Undoes what was written since the last savepoint, which is ended; false, and nothing is done, if there
+    /// is none that was set by [`Transaction::set_savepoint`] where this is called. What was read counts as
+    /// read.
+    pub fn undo_savepoint(&mut self) -> bool {
+        self.end_savepoint(false)
+    }
+
+    /// Ends the last savepoint and keeps what was written since; false as of
+    /// [`Transaction::undo_savepoint`].
+    pub fn keep_savepoint(&mut self) -> bool {
+        self.end_savepoint(true)
+    }
+
+    fn end_savepoint(&mut self, keeps: bool) -> bool {
+        if self.savepoints.len() <= self.savepoints_min {
+            return false;
+        }
+        let Some(Savepoint { undo, works }) = self.savepoints.pop() else { return false };
+        if !keeps {
+            self.works.truncate(works);
+            for Undo { table, key, before } in self.undo.drain(undo..).rev() {
+                let table = &mut self.tables[table];
+                table.notes.get_mut().empty.remove(&key);
+                match before {
+                    Some(value) => table.writes.insert(key, value),
+                    // What the snapshot sees there was passed, perhaps.
+                    None => {
+                        table.ahead = [None, None];
+                        table.writes.remove(&key[..])
+                    }
+                };
+            }
+        }
+        if self.savepoints.is_empty() {
+            self.undo.clear();
+        }
+        true
+    }
+
+    fn write(&mut self, keyspace: &Keyspace, key: &[u8], written: Written) -> Result<()> {
+        check_key(key)?;
+        let table = self.table(keyspace)?;
+        let key = Slice::from(key);
+        let Table { writes, notes, .. } = &mut self.tables[table];
+        let empty = &mut notes.get_mut().empty;
+        if written.is_value() && !empty.is_empty() {
+            empty.remove(&key);
+        }
+        let before = writes.insert(key.clone(), written);
+        if !self.savepoints.is_empty() {
+            self.undo.push(Undo { table, key, before });
+        }
+        Ok(())
+    }
+
+    /// What it has to do with a keyspace, by number.
+    fn table(&mut self, keyspace: &Keyspace) -> Result<usize> {
+        if !Arc::ptr_eq(&keyspace.shared, self.snapshot.shared()) {
+            return Err(Error::OtherStore { name: keyspace.name().into() });
+        }
+        // Its own writes may lie in the store's memory.
+        keyspace.shared.refuse_child()?;
+        let id = keyspace.state.id;
+        if let Some(found) = self.tables.iter().position(|table| table.keyspace.state.id == id) {
+            return Ok(found);
+        }
+        let keyspace = keyspace.clone();
+        let mut notes = Notes::default();
+        notes.read.is_needless = self.is_alone;
+        let (writes, notes, ahead) = (Writes::new(), RefCell::new(notes), [None, None]);
+        self.tables.push(Table { keyspace, writes, notes, ahead });
+        Ok(self.tables.len() - 1)
+    }
+
+    /// Will be done at the commit, behind what was to be done before.
+    pub(crate) fn push_work(&mut self, work: ObjectWork) {
+        self.works.push(work);
+    }
+
+    /// What an iterator needs, and what was fetched at the ends.
+    pub(crate) fn parts(
+        &mut self,
+        keyspace: &Keyspace,
+    ) -> Result<(Parts<'_>, &mut [Option<Ahead>; 2])> {
+        let table = self.table(keyspace)?;
+        let Table { keyspace, writes, notes, ahead } = &mut self.tables[table];
+        Ok((Parts { keyspace, snapshot: &self.snapshot, writes, notes }, ahead))
+    }
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("snapshot", &self.snapshot)
+            .field("durability", &self.durability)
+            .field("keyspaces", &self.tables.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,210 @@
+//! Committing a transaction.
+//!
+//! Purpose: looks whether what was read is still so, and makes the writes, in pieces if they are many, between
+//! which readers come in that see nothing of it.
+//! Invariants: keys are told of in the order in which they are written; an `Err` means that nothing was
+//! written, unless the store says that it is poisoned.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use adamant_heap::{HeldTurn, Transaction as HeapTransaction, events};
+use adamant_slice::Slice;
+use adamant_trees::Operation;
+use tracing::debug;
+
+use super::{Table, Transaction};
+use crate::common::chunked::{Progress, is_large, split_piece};
+use crate::common::shared::{KeyVisitor, Shared};
+use crate::common::state::KeyspaceState;
+use crate::error::{Error, Result};
+use crate::guard::Guard;
+use crate::reserved::{ReservedValue, Written};
+
+impl Transaction {
+    /// Makes all writes in one commit, unless something that was read has changed, and returns when
+    /// it is as durable as asked. Without writes there is no conflict, and it returns when what it
+    /// has read is as durable: at once, unless others have committed with less.
+    ///
+    /// ```
+    /// # let store = adamant::Store::in_memory()?;
+    /// let stock = store.keyspace("stock")?;
+    /// let mut transaction = store.begin()?;
+    /// transaction.insert(&stock, "apples", "7")?;
+    /// transaction.commit()?;
+    /// assert_eq!(stock.get("apples")?, Some("7".into()));
+    /// # Ok::<(), adamant::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Conflict`], [`Error::SnapshotExpired`]; else as [`Batch::commit`](crate::Batch::commit).
+    /// None of the writes was made.
+    pub fn commit(self) -> Result<()> {
+        self.commit_or_make_room(None)
+    }
+
+    /// Where there is no room for what only removes, some is made: what it would read is another
+    /// state by then, so it is up to the caller to do it all again.
+    pub(crate) fn commit_or_make_room(self, turn: Option<HeldTurn<'_>>) -> Result<()> {
+        let (shared, removes) = (Arc::clone(self.snapshot.shared()), self.removes_only());
+        let done = self.commit_in(turn);
+        if let (Err(error), true) = (&done, removes) {
+            shared.makes_room_for(error, true);
+        }
+        done
+    }
+
+    /// Whether all that it writes is that keys are absent.
+    pub(crate) fn removes_only(&self) -> bool {
+        let mut writes = self.tables.iter().flat_map(|table| &table.writes);
+        self.works.is_empty() && writes.all(|(_, written)| matches!(written, Written::Removed))
+    }
+
+    /// The same, in a turn to write that was taken before the transaction began: then nothing can have
+    /// changed.
+    pub(crate) fn commit_in(mut self, turn: Option<HeldTurn<'_>>) -> Result<()> {
+        let works = std::mem::take(&mut self.works);
+        if works.is_empty() && self.tables.iter().all(|table| table.writes.is_empty()) {
+            // Others that write need not wait for the device with it.
+            drop(turn);
+            return self.snapshot.shared().settle(self.durability);
+        }
+        // Its reads were not noted. Somebody has swapped it out of the turn that it began in.
+        if let (true, None, Some(table)) = (self.is_alone, &turn, self.tables.first()) {
+            return Err(Error::Conflict { keyspace: table.keyspace.name().into() });
+        }
+        let number = self.snapshot.shared().number();
+        let work = |transaction: &mut HeapTransaction<'_>| {
+            // Whatever uses the store in there is told so, where it would wait for itself.
+            let _guard = Guard::new(number);
+            works.into_iter().try_for_each(|work| work(transaction)).map_err(Error::from)
+        };
+        let shared = self.snapshot.shared();
+        let check = |transaction: &mut HeapTransaction<'_>| self.validate(shared, transaction);
+        if self.is_large() {
+            return self.commit_in_pieces(shared, turn, check, work);
+        }
+        let keys =
+            |each: &mut KeyVisitor<'_>| self.keys().try_for_each(|(state, key)| each(state, key));
+        // Its own snapshot keeps nothing of what it writes.
+        let lends = shared.versions().are_several();
+        shared.change_after(turn, self.durability, lends, keys, check, |transaction| {
+            self.apply(shared, transaction, |_, operations| {
+                Ok(operations.split_at(operations.len()))
+            })?;
+            work(transaction)
+        })
+    }
+
+    fn is_large(&self) -> bool {
+        let operations = self.tables.iter().map(|table| table.writes.len()).sum();
+        let writes = self.tables.iter().flat_map(|table| &table.writes);
+        let bytes = |(key, written): (&Slice, &Written)| key.len() + written.copied_bytes();
+        is_large(operations, writes.map(bytes).sum())
+    }
+
+    fn commit_in_pieces(
+        &self,
+        shared: &Shared,
+        turn: Option<HeldTurn<'_>>,
+        check: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
+        work: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let progress = RefCell::new(Progress::new(shared, || self.keys()));
+        let body = |transaction: &mut HeapTransaction<'_>| {
+            check(transaction)?;
+            let mut keys = 0;
+            self.apply(shared, transaction, |transaction, operations| {
+                let (piece, behind) = split_piece(operations);
+                keys += piece.len();
+                progress.borrow_mut().advance(transaction, keys)?;
+                Ok((piece, behind))
+            })?;
+            work(transaction)
+        };
+        shared.transaction_in_pieces(turn, self.durability, body, |ending| {
+            progress.borrow_mut().finish(ending);
+        })
+    }
+
+    /// All keys that it writes, in the order in which `apply` does.
+    fn keys(&self) -> impl Iterator<Item = (&KeyspaceState, &[u8])> {
+        self.tables.iter().flat_map(|table| {
+            let operations = table.operations().map(|operation| operation.key);
+            let keys = operations.chain(table.reserved().map(|(key, _)| &key[..]));
+            keys.map(|key| (&*table.keyspace.state, key))
+        })
+    }
+
+    /// Looks whether another commit changed what was read, and closes the snapshot: from here on
+    /// nothing is to be kept for it.
+    fn validate(&self, shared: &Shared, transaction: &HeapTransaction<'_>) -> Result<()> {
+        for table in &self.tables {
+            let (id, notes) = (table.keyspace.state.id, table.notes.borrow());
+            let read = &notes.read;
+            let number = self.snapshot.number();
+            let mut changed = shared.versions().has_changed(number, id, read)?;
+            // One that was dropped since cannot be what it was.
+            let map = table.keyspace.state.map(transaction, shared.catalogue())?;
+            if !changed && map.lsm().is_some() {
+                changed = read.has_changed(&map, shared.versions().moment_of(number))?;
+            }
+            if changed {
+                shared.metrics().conflict();
+                debug!(target: events::TRANSACTION, keyspace = table.keyspace.name(), "conflict");
+                return Err(Error::Conflict { keyspace: table.keyspace.name().into() });
+            }
+        }
+        self.snapshot.close();
+        Ok(())
+    }
+
+    /// Applies the writes; `split` says how many of some operations are next.
+    fn apply(
+        &self,
+        shared: &Shared,
+        transaction: &mut HeapTransaction<'_>,
+        mut split: impl for<'o, 'b> FnMut(
+            &mut HeapTransaction<'_>,
+            &'o [Operation<'b>],
+        ) -> Result<(&'o [Operation<'b>], &'o [Operation<'b>])>,
+    ) -> Result<()> {
+        let mut present = Vec::new();
+        for table in &self.tables {
+            let operations: Vec<Operation<'_>> = table.operations().collect();
+            let map = table.keyspace.state.map(transaction, shared.catalogue())?;
+            let mut rest = &operations[..];
+            while !rest.is_empty() {
+                let (piece, behind) = split(transaction, rest)?;
+                map.apply(transaction, piece, &mut present)?;
+                rest = behind;
+            }
+            for (key, value) in table.reserved() {
+                split(transaction, &[Operation { key, value: None }])?;
+                if let Some(value) = value.take() {
+                    map.insert_reserved(transaction, key, value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    /// What the trees are told all at once.
+    fn operations(&self) -> impl Iterator<Item = Operation<'_>> {
+        self.writes.iter().filter_map(|(key, written)| match written {
+            Written::Removed => Some(Operation { key, value: None }),
+            Written::Value(value) => Some(Operation { key, value: Some(value) }),
+            Written::Reserved(_) => None,
+        })
+    }
+
+    /// Values that lie where they will be.
+    fn reserved(&self) -> impl Iterator<Item = (&Slice, &RefCell<Option<ReservedValue>>)> {
+        self.writes.iter().filter_map(|(key, written)| match written {
+            Written::Reserved(value) => Some((key, value)),
+            Written::Removed | Written::Value(_) => None,
+        })
+    }
+}

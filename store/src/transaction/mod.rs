@@ -1,0 +1,4 @@
+//! Serializable transactions.
+
+pub(crate) mod handle;
+pub(crate) mod iterate;

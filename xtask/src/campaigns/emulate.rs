@@ -1,0 +1,96 @@
+//! `cargo xtask emulate`: tests on a machine with another processor, emulated.
+//!
+//! Purpose: what is written for one processor alone (flushes and fences, prefetches, what a crate below
+//! chooses by processor) runs on aarch64, too, and stores that were written here are read there.
+//! It needs Rust's standard library for that machine (`rustup target add`), a linker for it and QEMU's
+//! emulation of programs (Debian: `gcc-aarch64-linux-gnu`, `qemu-user`, and `qemu-user-binfmt` for the tests that start
+//! programs); what is missing is named.
+//! Thread safety: none needed.
+//!
+//! Not seen by it: orders of memory that a real aarch64 allows and this machine does not, for its threads are
+//! threads here (loom and the thread sanitizer look for those); whether lines reach a persistent memory.
+
+use std::path::Path;
+
+use crate::source::workspace::Workspace;
+use crate::testing::parts;
+use crate::testing::tools::{self, Tool};
+
+const TARGET: &str = "aarch64-unknown-linux-gnu";
+const LINKER: &str = "aarch64-linux-gnu-gcc";
+/// The emulator, and its first version that knows DC CVAP outside of whole machines, and takes no memory for
+/// addresses that are only reserved: one before it took 24 GB for a terabyte of them.
+const EMULATOR: &str = "qemu-aarch64";
+const VERSION_MIN: (u32, u32) = (8, 1);
+/// Where the machine's libraries are.
+const LIBRARIES: &str = "/usr/aarch64-linux-gnu";
+/// Where the system says that it runs programs of that machine, as tests start them.
+const REGISTERED: &str = "/proc/sys/fs/binfmt_misc/qemu-aarch64";
+/// It limits the memory of its process, and so the emulator's.
+const LIMITED: &str = "a_region_takes_what_the_limits_allow";
+
+/// From the bytes up to the store, with the golden files of format 1.
+const TESTS: &str = "-p adamant-wire -p adamant-slice -p adamant-medium -p adamant-heap -p adamant-trees \
+                     -p adamant-lsm -p adamant -p adamant-golden";
+const TESTS_SMOKE: &str = "-p adamant-wire -p adamant-slice -p adamant-medium -p adamant-golden";
+
+/// Runs the tests, with the option `--smoke` a few. True if nothing failed.
+pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
+    let tests = match options {
+        [] => TESTS,
+        ["--smoke"] => TESTS_SMOKE,
+        other => return Err(format!("expected --smoke or nothing, found {other:?}")),
+    };
+    let variables = [
+        ("CARGO_TARGET_DIR", "target/emulate".to_owned()),
+        ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER.to_owned()),
+        ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", EMULATOR.to_owned()),
+        // For those that tests start, too.
+        ("QEMU_LD_PREFIX", LIBRARIES.to_owned()),
+    ];
+    let tool = Tool {
+        name: TARGET.to_owned(),
+        nightly: false,
+        arguments: format!(
+            "test --target {TARGET} --no-fail-fast {tests} --lib --tests -- --show-output --skip {LIMITED}"
+        ),
+        variables: variables.into(),
+        missing: missing(),
+    };
+    Ok(parts::summarise(&tools::run_all(&[tool], &Workspace::load()?.root)))
+}
+
+/// What it needs and this machine does not have.
+fn missing() -> Option<String> {
+    let words = tools::output(EMULATOR, &["--version"]);
+    if version(&words).is_none_or(|version| version < VERSION_MIN) {
+        let ((major, minor), found) = (VERSION_MIN, words.lines().next().unwrap_or("none"));
+        return Some(format!("expected {EMULATOR} {major}.{minor} or later, found {found}"));
+    }
+    tools::missing_program(LINKER)
+        .or_else(|| (!tools::has_target(TARGET)).then(|| format!("rustup target add {TARGET}")))
+        .or_else(|| {
+            let is_there = Path::new(REGISTERED).exists();
+            (!is_there).then(|| format!("the system does not run programs for it: no {REGISTERED}"))
+        })
+}
+
+/// The numbers in a line such as `qemu-aarch64 version 8.2.1 (package)`.
+fn version(words: &str) -> Option<(u32, u32)> {
+    let mut numbers = words.split("version ").nth(1)?.split(['.', ' ']);
+    let mut next = || numbers.next()?.parse().ok();
+    Some((next()?, next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        let read = version("qemu-aarch64 version 10.0.2 (a package)\nCopyright");
+        assert_eq!(read, Some((10, 0)));
+        assert!(read > Some(VERSION_MIN) && version("version 7.2.22") < Some(VERSION_MIN));
+        assert_eq!(version("no version"), None);
+    }
+}

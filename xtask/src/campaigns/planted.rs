@@ -1,0 +1,435 @@
+//! The mistakes that `cargo xtask mutants` plants, and the tests that are to notice each.
+//!
+//! Purpose: one line for every place in the sources that asks `mutants::is_planted`, which that
+//! command checks: none is missing here, none is listed in vain. The order within a rule is that
+//! of the design; the tests of a line are tried one after the other until one notices.
+//! Thread safety: constants.
+
+/// A program of tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Suite {
+    /// The package.
+    pub(crate) package: &'static str,
+    /// The file of tests in it; empty for those beside the code.
+    pub(crate) target: &'static str,
+}
+
+/// A test by its name in its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Test {
+    pub(crate) suite: Suite,
+    pub(crate) name: &'static str,
+}
+
+/// A mistake that is planted by its name.
+#[derive(Debug)]
+pub(crate) struct Mutant {
+    /// The rule that it breaks, a point, and how.
+    pub(crate) name: &'static str,
+    /// Those that are to notice it.
+    pub(crate) tests: &'static [Test],
+}
+
+impl Suite {
+    const fn test(self, name: &'static str) -> Test {
+        Test { suite: self, name }
+    }
+}
+
+const fn suite(package: &'static str, target: &'static str) -> Suite {
+    Suite { package, target }
+}
+
+const fn mutant(name: &'static str, tests: &'static [Test]) -> Mutant {
+    Mutant { name, tests }
+}
+
+const WIRE: Suite = suite("adamant-wire", "frame");
+const HEAP: Suite = suite("adamant-heap", "");
+const HEAP_WHOLE: Suite = suite("adamant-heap", "heap");
+const REOPENED_POOL: Suite = suite("adamant-heap", "reopened");
+const UNDER_CHANGES: Suite = suite("adamant-heap", "damage_under_changes");
+const CHECKPOINTS: Suite = suite("adamant-heap", "checkpoints");
+const SIMULATOR: Suite = suite("adamant-sim", "mapped");
+const HEAP_CRASHES: Suite = suite("adamant-sim", "heap_crashes");
+const LSM_DAMAGE: Suite = suite("adamant-lsm", "damage");
+const LSM_TREE: Suite = suite("adamant-lsm", "tree");
+const STORE: Suite = suite("adamant", "");
+const STORE_WHOLE: Suite = suite("adamant", "store");
+const LENT_BLOCKS: Suite = suite("adamant-heap", "lent");
+const ENGINES: Suite = suite("adamant-scenarios", "engines");
+const STORE_CRASHES: Suite = suite("adamant-scenarios", "store_crashes");
+const MAPS: Suite = suite("adamant-scenarios", "map_crashes");
+const REPAIR: Suite = suite("adamant-scenarios", "repair");
+const SCENARIO_OF_NOTHING: Suite = suite("adamant-scenarios", "nothing_changed");
+
+const REOPENED: Test =
+    REOPENED_POOL.test("what_is_stored_to_pages_of_the_file_stays_and_all_else_is_as_it_was");
+const SMALL: Test = HEAP_CRASHES.test("every_crash_point_of_small_commits");
+const LARGE: Test = HEAP_CRASHES.test("large_records_fill_and_recycle_the_log");
+const BEYOND: Test =
+    HEAP_CRASHES.test("beyond::a_log_beyond_its_limit_is_kept_until_nobody_needs_it");
+const UNSYNCED: Test = HEAP_CRASHES.test("many_unsynced_commits");
+const NOTHING_CHANGED: Test =
+    SCENARIO_OF_NOTHING.test("what_a_sync_operation_found_survives_though_it_changed_nothing");
+const COMMIT_SYNC: Test = HEAP.test("journal::tests::commit::a_failed_sync_ends_writing");
+const FAILED_RECOVERY: Test =
+    HEAP_CRASHES.test("recovery_faults::a_call_that_fails_within_recovery_loses_nothing");
+const FAILED_SYNC: Test = HEAP_CRASHES.test("a_failing_sync_poisons_and_reopening_recovers");
+const FORGED_PARTS: Test =
+    HEAP.test("journal::tests::forged::a_commit_frame_that_does_not_fit_its_parts_is_damage");
+const OTHER_HISTORY: Test =
+    HEAP.test("journal::tests::forged::records_of_another_history_do_not_follow");
+const OTHER_NUMBER: Test =
+    HEAP.test("journal::tests::forged::a_record_of_another_number_does_not_follow");
+const FRAME_OTHERS: Test = WIRE.test("a_frame_of_another_pool_or_generation_is_refused");
+const LOG_DAMAGE: Test =
+    HEAP.test("journal::tests::recovery::damage_in_what_was_durable_is_an_error");
+const LOST_HEADER: Test = HEAP.test("journal::tests::space::a_lost_header_of_a_log_file_is_damage");
+const LOG_TORN: Test =
+    HEAP.test("journal::tests::recovery::a_torn_record_before_a_whole_one_is_a_tail");
+const BATCHES: Test = HEAP.test("journal::tests::batches::pages_of_two_batches_may_be_torn");
+const BESIDE_BATCHES: Test = HEAP.test("journal::tests::batches::damage_beside_batches_is_told");
+const COPIED: Test =
+    HEAP.test("journal::tests::copied::the_log_that_a_copy_needs_is_not_used_again");
+const NAMED_HOLE: Test = HEAP_CRASHES.test("shrink::pages_that_the_log_names_may_become_a_hole");
+const BETWEEN: Test = CHECKPOINTS.test("what_is_clean_between_dirty_pages_is_not_written");
+const CIRCLES: Test = HEAP_WHOLE.test("circles::nobody_waits_in_a_circle");
+const COPIES_STAY: Test =
+    HEAP.test("memory::evictor::tests::what_is_copied_stays_until_its_batch_is_written");
+const SHORTER: Test =
+    HEAP.test("journal::tests::recovery::a_log_shorter_than_its_checkpoint_knew_is_damage");
+const LOST_LOG: Test =
+    HEAP.test("journal::tests::recovery::both_checkpoints_or_the_log_lost_is_damage");
+const UNMAPPED: Test = HEAP_CRASHES.test("direct::what_is_not_mapped_is_durable_when_it_is_synced");
+const FAILED_UNMAPPED: Test =
+    HEAP_CRASHES.test("direct::a_failing_write_of_what_is_not_mapped_is_undone_or_poisons");
+const DIRECT_CHECKPOINTS: Test =
+    HEAP_CRASHES.test("direct::a_checkpoint_in_the_caches_is_not_trusted");
+const DIRECT_HEADERS: Test = HEAP_CRASHES.test("direct::headers_of_many_generations");
+const FAILING_READS: Test = HEAP_CRASHES.test("reads::a_read_that_fails_leaves_nothing_half_done");
+const DURING_RECOVERY: Test = HEAP_CRASHES.test("crashes_during_recovery");
+const KILLED: Test = HEAP_CRASHES.test("a_killed_process_loses_no_buffered_commit");
+const CLOSING: Test = HEAP_CRASHES.test("closing::a_close_that_failed_is_not_built_upon");
+const LOST_CHECKPOINTS: Test =
+    HEAP.test("journal::tests::recovery::lost_checkpoints_are_noticed_or_harmless");
+const MIXTURES: Test = HEAP
+    .test("journal::tests::mixtures::a_pool_beside_another_log_is_an_error_or_the_newest_state");
+const OLDER_POOL: Test =
+    HEAP.test("journal::tests::mixtures::a_closed_pool_of_an_earlier_moment_is_found");
+const SHORTER_LOG: Test =
+    HEAP.test("journal::tests::mixtures::a_log_that_is_made_shorter_keeps_its_newest_header");
+const GIVEN_LOG: Test = HEAP
+    .test("journal::tests::mixtures::a_log_that_is_given_back_has_a_newest_header_at_each_moment");
+const LOST_CHECKPOINT: Test =
+    REPAIR.test("moments::nothing_older_is_opened_in_silence_and_what_follows_is_saved");
+const LEFT_BLOCK: Test = REPAIR.test("moments::a_block_that_nothing_leads_to_is_a_finding");
+const FULL: Test = HEAP_CRASHES.test("a_full_disk_refuses_and_loses_nothing");
+const FULL_LOG: Test =
+    HEAP.test("journal::tests::space::a_full_disk_stops_large_records_and_not_small_ones");
+const NO_GROWTH: Test = HEAP.test("journal::tests::space::a_pool_that_cannot_grow_stays_as_it_was");
+const HOLE: Test = HEAP_CRASHES.test("shrink::a_hole_is_backed_before_it_is_used_or_refused");
+const RESTORES: Test = HEAP_WHOLE.test("transactions::an_error_or_a_panic_restores_every_byte");
+const COMMIT_WRITE: Test =
+    HEAP.test("journal::tests::commit::a_failed_write_ends_writing_for_all_who_wait");
+const FAILED_OTHERS: Test = HEAP_CRASHES.test("any_other_failing_operation_is_undone_or_poisons");
+const DROPPED: Test = HEAP_CRASHES.test("bounded::crashes_while_pages_are_dropped");
+const MISSED: Test = HEAP.test("memory::evictor::tests::nobody_sees_a_byte_change");
+const RESERVED: Test =
+    HEAP_CRASHES.test("bounded::a_reservation_that_is_filled_meanwhile_keeps_its_bytes");
+const LENT: Test = HEAP_CRASHES.test("bounded::what_is_lent_keeps_bytes_that_no_record_has");
+const FORK: Test = HEAP_WHOLE.test("fork::a_child_is_refused_and_the_parent_goes_on");
+const RECOVERY_JUDGES: Test =
+    UNDER_CHANGES.test("recovery_judges_what_no_checkpoint_was_at_work_on");
+const STORE_JUDGES: Test =
+    UNDER_CHANGES.test("a_store_to_a_damaged_page_is_refused_and_nothing_else_ends");
+const EVICTED: Test = CHECKPOINTS.test("damage_below_an_evicted_page_is_told");
+const UNPUBLISHED: Test = CHECKPOINTS.test("what_nobody_published_is_not_in_the_file");
+const FREE_PAGES: Test =
+    CHECKPOINTS.test("pages_that_became_free_are_not_copied_whoever_fills_them");
+const RUNNING: Test = CHECKPOINTS.test("a_checkpoint_takes_nothing_of_a_transaction_that_runs");
+const TOLD: Test = CHECKPOINTS.test("a_panic_of_who_is_told_of_a_commit_ends_writing");
+const WAITING: Test =
+    CHECKPOINTS.test("a_checkpoint_that_waited_for_who_ended_writing_takes_nothing");
+const PINNED: Test = CHECKPOINTS.test("what_a_pin_looks_at_stays_readable_when_threads_reserve");
+const ALLOCATOR: Test =
+    HEAP.test("memory::copier::tests::a_checkpoint_waits_for_who_has_the_allocator");
+const BEHIND: Test =
+    HEAP.test("journal::tests::beside::a_caller_that_writes_waits_while_a_checkpoint_is_behind");
+const BESIDE: Test = HEAP
+    .test("journal::tests::beside::what_is_appended_beside_a_checkpoint_is_there_after_a_crash");
+const STORE_SYNC: Test = STORE_CRASHES.test("a_failing_sync_poisons_and_reopening_recovers");
+const LEFT_OUT: Test =
+    HEAP.test("journal::tests::beside::a_checkpoint_passes_durable_records_only");
+const FINISHED_TABLE: Test = UNDER_CHANGES.test("what_a_finished_table_names_may_not_be_torn");
+const TORN_NAMED: Test = UNDER_CHANGES.test("a_torn_page_that_a_table_names_is_mended");
+const TORN_EARLIER: Test =
+    HEAP.test("journal::tests::recovery::a_pool_torn_by_an_earlier_version_is_made_whole");
+const COPY_DAMAGE: Test = HEAP_CRASHES.test("backup::a_damaged_page_is_named_and_not_copied");
+const FIRST_TOUCH: Test =
+    HEAP_WHOLE.test("first_touch::a_flipped_bit_is_an_error_at_first_touch_when_asked_for");
+const LSM_CRASHES: Test = LSM_TREE.test("crashes::crashes");
+const LSM_THREADS: Test = LSM_TREE.test("threads::each_moment_is_seen_whole_beside_all_work");
+const LSM_MODEL: Test = LSM_TREE.test("model::it_agrees_with_maps");
+const EMPTIED: Test = LSM_TREE.test("emptied::what_is_removed_stays_away_at_each_moment");
+const BACKUP_LSM: Test =
+    STORE_WHOLE.test("backup_lsm::files_that_are_let_go_while_they_are_copied_are_in_the_copy");
+const ORPHANS: Test =
+    LSM_TREE.test("orphans::orphans_of_this_store_go_and_their_numbers_with_them");
+const FRAME_BITS: Test = WIRE.test("every_flipped_bit_is_found");
+const LOOK_ALIKE: Test =
+    HEAP.test("journal::tests::forged::a_torn_record_that_looks_like_frames_is_a_tail");
+const FRAME_PADDING: Test = WIRE.test("padding_must_be_zero");
+const HEADERS: Test = HEAP
+    .test("journal::tests::recovery::every_flipped_bit_of_the_header_and_other_files_are_errors");
+const LSM_CHANGED: Test =
+    LSM_TREE.test("heap_damage::a_changed_byte_is_an_error_or_changes_nothing");
+const LSM_FLUSH_PROVES: Test = LSM_TREE.test("heap_damage::a_flush_proves_what_it_writes");
+const TABLE_BITS: Test = LSM_DAMAGE.test("a_flipped_bit_of_a_table_never_shows_other_data");
+const FILES_OF_OTHERS: Test = LSM_DAMAGE.test("files_of_others_and_none_are_refused");
+const BLOB_BITS: Test = LSM_DAMAGE.test("a_flipped_bit_of_a_blob_file_never_shows_another_value");
+const BLOB_CUT: Test = LSM_DAMAGE.test("a_blob_file_that_is_cut_or_longer_is_refused");
+const STORE_HEAD: Test =
+    STORE.test("common::catalogue::tests::a_head_that_is_none_or_of_another_version_is_refused");
+const BOTH_HALVES: Test =
+    STORE_WHOLE.test("kinds::both_halves_are_made_renamed_exchanged_and_dropped_as_one");
+const KIND_WITHIN: Test =
+    STORE.test("expiring::tests::the_kind_is_asked_within_the_commit_that_drops");
+const TYPES_DAMAGED: Test =
+    STORE.test("tests::kinds::types_that_say_nothing_are_damage_and_keep_nobody_from_the_bytes");
+const OTHER_TYPES: Test = STORE_WHOLE.test("types::other_types_are_refused_and_bytes_never");
+const TYPES_GO: Test = STORE_WHOLE.test("types::types_go_where_the_keyspace_goes");
+const ONLY_LOOKED_AT: Test = STORE_WHOLE.test("kinds::what_is_stored_is_only_looked_at");
+const RENAMED: Test = STORE_WHOLE.test("rename::a_renamed_keyspace_is_the_same_to_all_who_have_it");
+const COPY_CRASHES: Test = HEAP_CRASHES.test("backup::a_copy_is_some_commit_whole_or_nothing");
+const SYNC_BESIDE: Test = LSM_TREE.test("faults::a_sync_that_fails_beside_a_merge_fails_the_merge");
+const BACKED_UP: Test = STORE.test("tests::renames::a_backup_has_its_name_whole_or_not_at_all");
+const BACKUP_FAILS: Test =
+    STORE.test("tests::renames::a_backup_that_fails_says_so_and_leaves_no_name");
+const MADE_SMALLER: Test =
+    STORE.test("tests::renames::a_store_made_smaller_takes_its_place_in_one_step");
+const COMPACT_FAILS: Test =
+    STORE.test("tests::renames::a_store_that_could_not_be_made_smaller_is_as_it_was");
+const REPAIRED: Test = STORE.test("tests::renames::a_repaired_store_takes_its_place_in_one_step");
+const REPAIR_FAILS: Test =
+    STORE.test("tests::renames::a_store_that_could_not_be_repaired_is_as_it_was");
+const SHELVES: Test =
+    STORE.test("tests::renames::directories_of_trees_are_durable_before_a_tree_is");
+
+const LENT_BLOCK: Test = LENT_BLOCKS.test("a_lent_block_cannot_be_overwritten");
+const SAVEPOINTS: Test =
+    HEAP_WHOLE.test("savepoints::each_savepoint_takes_back_exactly_what_it_did");
+const GIVEN_BACK: Test = HEAP_WHOLE.test("savepoints::what_was_given_back_is_not_put_back");
+const PUT_BACK: Test = HEAP_WHOLE.test("ranges::are_put_back_and_recorded_byte_by_byte");
+const SNAPSHOTS: Test = ENGINES.test("snapshots::see_one_moment::in_memory");
+const LET_IN: Test =
+    STORE_WHOLE.test("pieces::who_reads_beside_large_commits_sees_all_of_them_or_nothing");
+const MAP_CRASHES: Test = MAPS.test("bplus::changes");
+
+const SHARED_RECORD: Test = HEAP.test("actions::tests::all_that_wait_share_a_record");
+const OWN_OUTCOMES: Test =
+    HEAP.test("actions::tests::what_cannot_be_done_is_told_to_who_asked_and_hurts_nobody");
+const COMBINED_RESULTS: Test =
+    HEAP.test("combined::tests::all_that_wait_share_a_record_and_each_has_its_result");
+const COMBINED_ERRORS: Test =
+    HEAP.test("combined::tests::an_error_is_told_to_its_owner_and_hurts_nobody");
+const COMBINED_UNWRITTEN: Test =
+    HEAP.test("combined::tests::who_waits_for_what_is_not_written_is_told");
+const NOT_WRITTEN: Test = HEAP.test("actions::tests::who_waits_for_what_is_not_written_is_told");
+
+/// Every mistake that can be planted.
+pub(crate) const PLANTED: &[Mutant] = &[
+    mutant("R1.applies-before-the-log-is-durable", &[SMALL]),
+    mutant("R1.position-before-the-pool-is-durable", &[SMALL, LARGE]),
+    mutant("R1.reuses-the-log-before-the-position", &[BEYOND]),
+    mutant("R1.syncs-the-newest-file-only", &[LARGE, UNSYNCED]),
+    mutant("R1.goes-on-after-a-failed-sync", &[COMMIT_SYNC, FAILED_SYNC]),
+    mutant("R1.recovery-goes-on-after-a-failed-sync", &[FAILED_RECOVERY]),
+    mutant("R1.what-memory-is-written-to-by-calls-is-not-synced", &[UNMAPPED]),
+    mutant("R1.what-changes-nothing-waits-for-nothing", &[NOTHING_CHANGED]),
+    mutant("R2.counts-before-its-commit-frame", &[LARGE]),
+    mutant("R2.commit-covers-no-parts", &[FORGED_PARTS]),
+    mutant("R2.frames-need-no-chain", &[OTHER_HISTORY]),
+    mutant("R2.frames-of-any-record", &[OTHER_NUMBER]),
+    mutant("R2.generations-are-alike", &[FRAME_OTHERS, LARGE, SMALL]),
+    mutant("R2.logs-of-all-pools-are-alike", &[FRAME_OTHERS]),
+    mutant("R3.ends-without-looking-on", &[LOG_DAMAGE, LOST_HEADER]),
+    mutant("R3.every-later-record-is-proof", &[LOG_TORN, UNSYNCED]),
+    mutant("R3.forgets-what-the-checkpoint-knew", &[SHORTER]),
+    mutant("R3.a-log-may-be-missing", &[LOST_LOG]),
+    mutant("R3.files-without-header-are-passed-over", &[LOST_HEADER]),
+    mutant("R3.the-log-may-be-of-an-earlier-moment", &[MIXTURES]),
+    mutant("R4.trims-beside-a-checkpoint-in-the-cache", &[STORE_SYNC]),
+    mutant("R4.replays-what-is-not-durable", &[DURING_RECOVERY, KILLED]),
+    mutant("R4.trusts-the-page-cache", &[FAILED_SYNC, DURING_RECOVERY]),
+    mutant("R4.goes-on-in-the-same-generation", &[SMALL, LARGE, LOG_TORN]),
+    mutant("R4.appends-before-the-generation-is-durable", &[SMALL]),
+    mutant("R4.goes-on-from-a-checkpoint-in-the-cache", &[CLOSING]),
+    mutant("R4.trusts-a-checkpoint-in-the-cache", &[DIRECT_CHECKPOINTS]),
+    mutant("R4.a-header-over-a-header", &[DIRECT_HEADERS]),
+    mutant("R4.later-generations-are-forgotten", &[LOST_CHECKPOINTS]),
+    mutant("R4.readers-pass-over-findings", &[LOST_CHECKPOINT]),
+    mutant("R4.a-repair-passes-over-findings", &[LOST_CHECKPOINT]),
+    mutant("R4.generations-may-be-skipped", &[OLDER_POOL]),
+    mutant("R4.a-file-that-went-on-is-taken-for-a-new-one", &[SHORTER_LOG]),
+    mutant("R4.removes-the-newest-header", &[SHORTER_LOG]),
+    mutant("R4.gives-the-newest-header-back", &[GIVEN_LOG]),
+    mutant("R4.gaps-in-the-log-look-like-its-end", &[GIVEN_LOG]),
+    mutant("R5.log-files-have-no-space", &[FULL, FULL_LOG]),
+    mutant("R5.a-pool-has-no-space", &[FULL, NO_GROWTH]),
+    mutant("R5.holes-are-used-without-space", &[HOLE]),
+    mutant("R5.a-refused-commit-stays", &[RESTORES, FULL]),
+    mutant("R5.what-was-saved-last-is-put-back-last", &[PUT_BACK]),
+    mutant("R5.goes-on-after-a-failed-write", &[COMMIT_WRITE, FAILED_OTHERS]),
+    mutant("R5.goes-on-after-a-failed-write-to-memory", &[FAILED_UNMAPPED]),
+    mutant("R6.stores-are-not-marked", &[DROPPED, MISSED]),
+    mutant("R6.drops-what-is-reserved", &[MISSED, RESERVED]),
+    mutant("R6.drops-what-is-lent", &[LENT]),
+    mutant("R6.drops-what-no-sync-covers", &[DROPPED, MISSED]),
+    mutant("R6.copies-over-what-was-stored", &[REOPENED]),
+    mutant("R6.copies-are-not-stamped", &[COPIES_STAY]),
+    mutant("R6.a-child-goes-on", &[FORK]),
+    mutant("R7.recovery-judges-no-page", &[RECOVERY_JUDGES]),
+    mutant("R7.torn-pages-are-damage", &[TORN_EARLIER]),
+    mutant("R7.a-repair-trusts-checksums", &[LEFT_BLOCK]),
+    mutant("R7.check-and-copy-judge-no-page", &[COPY_DAMAGE]),
+    mutant("R7.no-page-is-judged-when-first-loaded", &[FIRST_TOUCH]),
+    mutant("R7.sums-are-not-kept", &[SMALL]),
+    mutant("R9.files-go-before-their-commit-is-durable", &[LSM_CRASHES]),
+    mutant("R9.files-go-beside-a-reader", &[LSM_THREADS, LSM_MODEL]),
+    mutant("R9.files-go-beside-a-backup", &[BACKUP_LSM]),
+    mutant("R9.orphans-of-others-go", &[ORPHANS]),
+    mutant("R9.numbers-are-used-again", &[ORPHANS]),
+    mutant("R9.numbers-of-orphans-are-used-again", &[ORPHANS]),
+    mutant("R9.memtables-flush-in-any-order", &[LSM_MODEL, LSM_CRASHES]),
+    mutant("R9.ranges-forget-what-snapshots-see", &[EMPTIED]),
+    mutant("R9.gaps-hide-what-is-written", &[EMPTIED]),
+    mutant("R9.an-undone-transaction-leaves-entries", &[LSM_MODEL, LSM_CRASHES]),
+    mutant("checksum.log-frame", &[FRAME_BITS, LOG_DAMAGE]),
+    mutant("checksum.log-frame-beyond", &[LOOK_ALIKE]),
+    mutant("checksum.log-padding", &[FRAME_PADDING]),
+    mutant("checksum.log-header", &[LOST_LOG]),
+    mutant("checksum.checkpoint", &[LOST_CHECKPOINTS, HEADERS, SMALL]),
+    mutant("checksum.pool-header", &[HEADERS]),
+    mutant("checksum.page", &[STORE_JUDGES]),
+    mutant("checksum.tree-head", &[LSM_CHANGED]),
+    mutant("checksum.manifest", &[LSM_CHANGED]),
+    mutant("checksum.memtable-record", &[LSM_CHANGED]),
+    mutant("checksum.memtable-value", &[LSM_FLUSH_PROVES]),
+    mutant("checksum.memtable-end", &[LSM_CHANGED]),
+    mutant("checksum.memtable-buffer", &[LSM_CHANGED]),
+    mutant("checksum.table-header", &[TABLE_BITS, FILES_OF_OTHERS]),
+    mutant("checksum.table-block", &[TABLE_BITS]),
+    mutant("checksum.table-index", &[TABLE_BITS]),
+    mutant("checksum.table-filter", &[TABLE_BITS]),
+    mutant("checksum.table-ranges", &[TABLE_BITS]),
+    mutant("checksum.table-top", &[TABLE_BITS]),
+    mutant("checksum.table-meta", &[TABLE_BITS]),
+    mutant("checksum.table-footer", &[TABLE_BITS]),
+    mutant("checksum.blob-record", &[BLOB_BITS]),
+    mutant("checksum.blob-footer", &[BLOB_BITS, BLOB_CUT]),
+    mutant("checksum.store-head", &[STORE_HEAD]),
+    mutant("checksum.store-format", &[STORE_HEAD]),
+    mutant("checksum.types", &[TYPES_DAMAGED]),
+    mutant("rename.a-keyspace-keeps-its-old-name", &[RENAMED]),
+    mutant("expiring.the-deadlines-come-later", &[BOTH_HALVES]),
+    mutant("expiring.one-half-keeps-its-name", &[BOTH_HALVES]),
+    mutant("expiring.deadlines-are-not-dropped", &[BOTH_HALVES]),
+    mutant("expiring.any-kind-is-dropped", &[KIND_WITHIN]),
+    mutant("types.any-are-taken", &[OTHER_TYPES]),
+    mutant("types.another-tree-has-none", &[TYPES_GO]),
+    mutant("expiring.everybody-writes-what-is-lent", &[ONLY_LOOKED_AT]),
+    mutant("rename.a-pool-before-it-is-durable", &[SMALL]),
+    mutant("rename.a-copy-before-it-is-durable", &[COPY_CRASHES]),
+    mutant("rename.a-table-before-it-is-durable", &[LSM_CRASHES]),
+    mutant("rename.names-lost-beside-others-are-durable", &[SYNC_BESIDE]),
+    mutant("rename.a-finished-store-is-not-synced", &[BACKED_UP]),
+    mutant("rename.a-doubtful-name-stays", &[BACKUP_FAILS]),
+    mutant("rename.a-copied-table-is-not-synced", &[BACKED_UP]),
+    mutant("rename.copied-tables-have-no-durable-names", &[BACKED_UP]),
+    mutant("rename.copied-shelves-have-no-durable-names", &[BACKED_UP]),
+    mutant("rename.a-successor-is-not-synced", &[MADE_SMALLER]),
+    mutant("rename.a-doubtful-successor-stays", &[COMPACT_FAILS]),
+    mutant("rename.a-repaired-store-before-it-is-durable", &[REPAIRED]),
+    mutant("rename.a-repaired-store-is-not-synced", &[REPAIRED]),
+    mutant("rename.a-doubtful-repair-stays", &[REPAIR_FAILS]),
+    mutant("rename.shelves-have-no-durable-names", &[SHELVES]),
+    mutant("rename.a-left-shelf-keeps-its-name", &[SHELVES]),
+    mutant("S1.what-was-given-back-is-put-back", &[GIVEN_BACK]),
+    mutant("S2.an-overwrite-changes-what-is-lent", &[LENT_BLOCK]),
+    mutant("S2.snapshots-see-an-overwrite", &[SNAPSHOTS]),
+    mutant("S2.who-is-let-in-sees-an-overwrite", &[LET_IN]),
+    mutant("S2.an-overwrite-is-not-put-back", &[SAVEPOINTS]),
+    mutant("S2.an-overwrite-is-in-no-record", &[MAP_CRASHES, SAVEPOINTS]),
+    mutant("C1.begins-outside-the-turn", &[RUNNING]),
+    mutant("C1.copies-without-the-allocator", &[ALLOCATOR]),
+    mutant("C2.a-panic-behind-the-append-is-undone", &[TOLD]),
+    mutant("C2.a-checkpoint-follows-what-ended-writing", &[WAITING]),
+    mutant("C3.copies-what-is-reserved", &[UNPUBLISHED]),
+    mutant("C3.writes-the-flag-of-open-runs", &[UNPUBLISHED]),
+    mutant("C3.free-pages-stay-dirty", &[FREE_PAGES]),
+    mutant("C3.a-run-is-opened-over-retired-blocks", &[PINNED]),
+    mutant("C4.what-is-left-out-waits-for-nothing", &[LEFT_OUT]),
+    mutant("C6.runs-go-over-clean-pages", &[BETWEEN]),
+    mutant("C7.stores-judge-no-page", &[STORE_JUDGES]),
+    mutant("C7.evicted-pages-stay-verified", &[EVICTED]),
+    mutant("C7.half-of-a-run-is-stored", &[FAILING_READS]),
+    mutant("C8.room-is-waited-for-in-the-turn", &[CIRCLES]),
+    mutant("C8.shrinking-takes-the-checkpoint-last", &[CIRCLES]),
+    mutant("C9.publishes-the-end", &[BESIDE]),
+    mutant("C9.pins-are-forgotten", &[COPIED]),
+    mutant("C10.a-put-waits-for-all-of-it", &[BEHIND]),
+    mutant("R3.tables-prove-nothing", &[SHORTER]),
+    mutant("C5.pages-before-their-names-are-durable", &[DURING_RECOVERY]),
+    mutant("C5.only-the-newest-table-counts", &[BATCHES]),
+    mutant("C5.a-torn-page-is-damage", &[TORN_NAMED]),
+    mutant("C5.whatever-the-tail-names-may-be-torn", &[BESIDE_BATCHES]),
+    mutant("C5.a-hole-in-the-tail-of-its-pages", &[NAMED_HOLE]),
+    mutant("C5.a-name-of-a-finished-checkpoint-counts", &[FINISHED_TABLE]),
+    mutant("C1.a-request-is-acknowledged-without-a-record", &[NOT_WRITTEN]),
+    mutant("C1.what-was-taken-along-is-done-again", &[SHARED_RECORD]),
+    mutant("C1.a-block-is-freed-twice-at-once", &[OWN_OUTCOMES]),
+    mutant("C1.what-shares-a-record-is-done-before-it-is-appended", &[COMBINED_UNWRITTEN]),
+    mutant("C1.an-error-of-one-change-reaches-the-others", &[COMBINED_ERRORS]),
+    mutant("C1.what-was-changed-for-another-is-changed-again", &[COMBINED_RESULTS]),
+];
+
+/// Mistakes that tests plant by themselves, and the tests, which pass if that is noticed.
+pub(crate) const MISTAKES_OF_TESTS: &[(&str, Test)] = &[
+    (
+        "R6.a-page-that-no-sync-covers",
+        HEAP.test("memory::evictor::tests::a_page_that_no_sync_covers_is_missed"),
+    ),
+    (
+        "R6.a-page-with-a-reservation",
+        HEAP.test("memory::evictor::tests::a_page_with_a_reservation_is_missed"),
+    ),
+    (
+        "R1.a-checkpoint-passes-what-is-held-back",
+        HEAP.test("journal::tests::holds::a_checkpoint_that_passes_what_is_held_back_is_noticed"),
+    ),
+    (
+        "R1.a-place-is-looked-for-behind-the-last-hold",
+        HEAP.test("journal::tests::holds::a_place_looked_for_behind_the_last_hold_is_noticed"),
+    ),
+    (
+        "R9.inputs-go-before-their-commit-is-durable",
+        LSM_TREE.test("crashes::inputs_that_are_removed_too_early_are_noticed"),
+    ),
+    (
+        "S.transactions-read-ranges-unseen",
+        STORE.test("serializability::a_planted_mistake_is_noticed"),
+    ),
+    (
+        "simulator.a-flush-or-fence-of-a-toy",
+        SIMULATOR.test("a_missing_flush_or_fence_of_a_toy_is_noticed"),
+    ),
+];
+
+/// Tests that have the simulator leave out calls one by one: flushes, fences, syncs.
+pub(crate) const SITES: &[Test] = &[
+    HEAP_CRASHES.test("left_out::a_missing_sync_is_noticed"),
+    HEAP_CRASHES.test("buffers::a_missing_sync_beside_held_buffers_is_noticed"),
+    HEAP_CRASHES.test("left_out::a_missing_flush_or_fence_of_memory_is_noticed"),
+    LSM_TREE.test("crashes::a_sync_of_a_file_or_a_directory_that_is_left_out_is_noticed"),
+];

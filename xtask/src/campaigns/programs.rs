@@ -1,0 +1,147 @@
+//! Programs of tests: built once, then run test by test.
+//!
+//! Purpose: what `cargo xtask mutants` runs again and again, with another variable of the
+//! environment each time. Invariants: a test that does not end is ended. Thread safety: none needed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::campaigns::planted::{Suite, Test};
+use crate::source::workspace::Workspace;
+use crate::testing::parts;
+use crate::testing::together;
+
+/// Longer than any of the tests takes on a slow machine, by far.
+const TEST_TIME_MAX: Duration = Duration::from_secs(600);
+/// Between two looks whether a test has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// Programs that were built: each with the folder that it is run in.
+pub(crate) struct Programs(BTreeMap<(String, String), (PathBuf, PathBuf)>);
+
+/// What became of a test.
+pub(crate) struct Ran {
+    /// Whether it is one test, and passed.
+    pub(crate) has_passed: bool,
+    /// Whether it had to be ended.
+    pub(crate) is_endless: bool,
+    /// What it printed.
+    pub(crate) lines: Vec<String>,
+    /// How long it took.
+    pub(crate) time: Duration,
+}
+
+impl Programs {
+    /// Builds programs of tests, in which mistakes can be planted.
+    ///
+    /// # Errors
+    /// In words, when cargo fails.
+    pub(crate) fn build(workspace: &Workspace, suites: &BTreeSet<Suite>) -> Result<Self, String> {
+        let packages: BTreeSet<&str> = suites.iter().map(|suite| suite.package).collect();
+        let targets: BTreeSet<&str> = suites.iter().map(|suite| suite.target).collect();
+        let mut command = Command::new(env!("CARGO"));
+        // Among what is tested together are the packages that turn the feature on.
+        command.args(together::words("test TOGETHER --no-run --lib"));
+        command.arg("--message-format=json-render-diagnostics");
+        for target in targets.iter().filter(|target| !target.is_empty()) {
+            command.args(["--test", target]);
+        }
+        let output = command
+            .current_dir(&workspace.root)
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|error| format!("could not run cargo: {error}"))?;
+        if !output.status.success() {
+            return Err("the tests could not be built".into());
+        }
+        let mut programs = BTreeMap::new();
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
+            let (Some(program), Some(manifest)) =
+                (message["executable"].as_str(), message["manifest_path"].as_str())
+            else {
+                continue;
+            };
+            let Some(folder) = PathBuf::from(manifest).parent().map(PathBuf::from) else {
+                continue;
+            };
+            let is_its = |folder: &PathBuf| {
+                let of = |name: &&str| workspace.package(name).map(|package| &package.folder);
+                packages
+                    .iter()
+                    .find(|name| of(name).is_some_and(|its| workspace.root.join(its) == *folder))
+            };
+            let Some(package) = is_its(&folder) else { continue };
+            let kinds = message["target"]["kind"].as_array();
+            let is_test = kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "test"));
+            let target =
+                if is_test { message["target"]["name"].as_str().unwrap_or("") } else { "" };
+            programs.insert(((*package).into(), target.into()), (program.into(), folder));
+        }
+        Ok(Self(programs))
+    }
+
+    /// Runs a test, with a mistake planted or none.
+    ///
+    /// # Errors
+    /// In words, when there is no such program or it cannot be run.
+    pub(crate) fn run(&self, test: &Test, mutant: Option<&str>) -> Result<Ran, String> {
+        let Suite { package, target } = test.suite;
+        let (program, folder) = self
+            .0
+            .get(&(package.to_owned(), target.to_owned()))
+            .ok_or_else(|| format!("package {package} has no program of tests {target:?}"))?;
+        let start = Instant::now();
+        let mut command = Command::new(program);
+        command.args([test.name, "--exact", "--nocapture", "--test-threads=1"]);
+        command.current_dir(folder).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove("ADAMANT_MUTANT");
+        if let Some(mutant) = mutant {
+            command.env("ADAMANT_MUTANT", mutant);
+        }
+        let child = parts::without_stacks(&mut command)
+            .spawn()
+            .map_err(|error| format!("could not run {}: {error}", program.display()))?;
+        let (has_succeeded, is_endless, lines) = watch(child)?;
+        let is_one = lines.iter().any(|line| line.starts_with("test result: ok. 1 passed"));
+        let time = start.elapsed();
+        Ok(Ran { has_passed: has_succeeded && is_one, is_endless, lines, time })
+    }
+}
+
+/// Waits for a program: whether it succeeded, whether it had to be ended, and what it printed.
+fn watch(mut child: Child) -> Result<(bool, bool, Vec<String>), String> {
+    let printed = child.stdout.take().map(|pipe| thread::spawn(|| all_of(pipe)));
+    let said = child.stderr.take().map(|pipe| thread::spawn(|| all_of(pipe)));
+    let start = Instant::now();
+    let waiting = |error| format!("could not wait for a test: {error}");
+    let mut is_endless = false;
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(waiting)? {
+            break status;
+        }
+        if !is_endless && start.elapsed() > TEST_TIME_MAX {
+            is_endless = true;
+            child.kill().map_err(waiting)?;
+        }
+        thread::sleep(LOOK_AGAIN);
+    };
+    let mut lines = Vec::new();
+    for text in [said, printed].into_iter().flatten().filter_map(|thread| thread.join().ok()) {
+        lines.extend(text.lines().map(str::to_owned));
+    }
+    Ok((status.success(), is_endless, lines))
+}
+
+fn all_of(mut pipe: impl Read) -> String {
+    let mut bytes = Vec::new();
+    // What was read until a pipe broke is worth reading, too.
+    let _ = pipe.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,53 @@
+//! `cargo xtask soundness`: the tools that look for undefined behaviour, on the crate that owes its
+//! speed to unsafe code, and loom on what threads of the heap meet in: the gate of the image, the order of
+//! entries.
+//!
+//! Purpose: one command that runs what can run on this machine, and says what it left out and why.
+//! Loom needs nothing; Miri needs a nightly toolchain with the components `miri` and `rust-src`. What runs as
+//! machine code is `cargo xtask sanitize`'s.
+
+use crate::source::workspace::Workspace;
+use crate::testing::parts;
+use crate::testing::tools::{self, Tool};
+
+const PACKAGE: &str = "adamant-slice";
+const MIRI_FLAGS: &str = "-Zmiri-strict-provenance -Zmiri-symbolic-alignment-check";
+/// Without the symbolic check of alignment: on a machine for which it has no vector instructions,
+/// `memchr` (of `serde_json`, in the tests) aligns pointers by arithmetic, which that check cannot
+/// follow.
+const BIG_ENDIAN_FLAGS: &str = "-Zmiri-strict-provenance";
+/// Tests that Miri can run in reasonable time: all but the long one against a model.
+const MIRI_TESTS: &str = "--all-features --lib --test soundness --test owners --test features \
+                          --test text --test operations";
+/// A machine with the other order of bytes, for Miri.
+const BIG_ENDIAN: &str = "s390x-unknown-linux-gnu";
+
+/// Runs all of them. True if nothing failed.
+pub(crate) fn run() -> Result<bool, String> {
+    let root = Workspace::load()?.root;
+    let variables = |name: &str, key: &'static str, flags: &str| {
+        vec![("CARGO_TARGET_DIR", format!("target/soundness/{name}")), (key, flags.to_owned())]
+    };
+    let loom = |name: &str, arguments: String| Tool {
+        name: name.to_owned(),
+        nightly: false,
+        arguments,
+        variables: variables("loom", "RUSTFLAGS", "--cfg loom"),
+        missing: None,
+    };
+    let missing = tools::missing_nightly("miri");
+    let miri = |name: &str, target: &str, flags: &str| Tool {
+        name: name.to_owned(),
+        nightly: true,
+        arguments: format!("miri test --quiet -p {PACKAGE} {target} {MIRI_TESTS}"),
+        variables: variables("miri", "MIRIFLAGS", flags),
+        missing: missing.clone(),
+    };
+    let tools = [
+        loom("loom", format!("test --quiet -p {PACKAGE} --test loom")),
+        loom("loom, heap", "test --quiet -p adamant-heap --lib every_order".to_owned()),
+        miri("Miri", "", MIRI_FLAGS),
+        miri("Miri, big-endian", &format!("--target {BIG_ENDIAN}"), BIG_ENDIAN_FLAGS),
+    ];
+    Ok(parts::summarise(&tools::run_all(&tools, &root)))
+}

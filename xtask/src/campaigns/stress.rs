@@ -1,0 +1,58 @@
+//! `cargo xtask stress lsm`, `cargo xtask stress cluster`: kills at random moments for as long as is asked for.
+//!
+//! The work is done by tests whose short form is part of every run of the tests; the seed of a longer
+//! one is another each time, and printed first, so that what fails can be run again.
+
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::campaigns::numbers::numbers;
+use crate::source::workspace::Workspace;
+
+/// Half an hour.
+const SECONDS: u64 = 1800;
+/// Kills of a leader, and a tenth of the rounds of a simulation; some minutes.
+const ROUNDS: u64 = 50;
+
+/// Kills a store of the engine `lsm`, with the options `--seconds N` and `--seed N`. True if nothing was lost.
+pub(crate) fn lsm(options: &[&str]) -> Result<bool, String> {
+    let [seconds, seed] = numbers(["--seconds", "--seed"], [SECONDS, clock()], options)?;
+    println!("kills for {seconds} s; seed {seed}");
+    let test = ["test", "-p", "adamant-scenarios", "--test", "lsm_kills", "--", "--nocapture"];
+    run(&test, [("ADAMANT_STRESS_SECONDS", seconds), ("ADAMANT_STRESS_SEED", seed)])
+}
+
+/// Kills, restarts and leaves out nodes of a cluster, and plays with those on a simulated network, with the options
+/// `--rounds N` and `--seed N`. True if nothing was lost, and all that clients saw could have happened one after the other.
+pub(crate) fn cluster(options: &[&str]) -> Result<bool, String> {
+    let [rounds, seed] = numbers(["--rounds", "--seed"], [ROUNDS, clock()], options)?;
+    println!("{rounds} rounds; seed {seed}");
+    let network = ["-p", "adamant-replica", "--test", "network", "chaos::"];
+    let processes = ["-p", "adamant-server", "--test", "server", "failover::"];
+    // Simulated rounds take some tenths of a second each.
+    let parts = [
+        (network, ("ADAMANT_CLUSTER_ROUNDS", rounds * 10), ("ADAMANT_REPLICA_SEED", seed)),
+        (processes, ("ADAMANT_CLUSTER_ROUNDS", rounds), ("ADAMANT_SERVER_SEED", seed)),
+    ];
+    for (test, rounds, seed) in parts {
+        let output = ["--", "--nocapture", "--test-threads", "1"];
+        if !run(&[&["test"], &test[..], &output].concat(), [rounds, seed])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn clock() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+fn run(arguments: &[&str], variables: [(&str, u64); 2]) -> Result<bool, String> {
+    let status = Command::new(env!("CARGO"))
+        .args(arguments)
+        .envs(variables.map(|(name, value)| (name, value.to_string())))
+        .current_dir(Workspace::load()?.root)
+        .status()
+        .map_err(|error| format!("could not run cargo: {error}"))?;
+    Ok(status.success())
+}

@@ -1,0 +1,6 @@
+//! The workspace and its source: packages, modules, imports.
+
+pub(crate) mod workspace;
+pub(crate) mod sources;
+pub(crate) mod imports;
+pub(crate) mod modules;

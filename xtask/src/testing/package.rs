@@ -1,0 +1,153 @@
+//! `cargo xtask package`: the crates that users need, as a registry would get them.
+//!
+//! Purpose: each is packed, and built from what was packed and nothing else, the others among its
+//! dependencies taken from their packages too: cargo (1.90 or later) lets the packages of one call stand
+//! in for a registry. Then the command is installed from its folder, and asked for its version.
+//! With `--quick` they are packed and looked at only: seconds instead of minutes.
+//!
+//! Nothing is published by it, so the tree may have changes that are not committed.
+
+use std::path::{Component, Path};
+use std::process::Command;
+
+use crate::source::sources;
+use crate::source::workspace::{Package, Workspace};
+
+/// What every package holds beside its sources.
+const REQUIRED: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
+/// What takes a file by its path, up to the quotation mark before that.
+const INCLUDES: [&str; 3] = ["include_str!(\"", "include_bytes!(\"", "#[path = \""];
+/// Where the command is installed for a try, below the folder of the build.
+const INSTALLED: &str = "package/installed";
+
+/// Packs all; builds and installs them too unless it is to be quick. True if nothing is wrong.
+pub(crate) fn run(quick: bool) -> Result<bool, String> {
+    let workspace = Workspace::load()?;
+    let packages: Vec<&Package> = workspace.published().collect();
+    let mut problems = Vec::new();
+    for package in &packages {
+        problems.extend(check(&workspace, package)?);
+    }
+    for problem in &problems {
+        eprintln!("package: {problem}");
+    }
+    if !problems.is_empty() {
+        return Ok(false);
+    }
+    // What the lock file names may not be here yet; from then on nothing is asked of a registry.
+    succeeds(&workspace.root, &["fetch", "--quiet", "--locked"])?;
+    let mut arguments = vec!["package", "--quiet", "--offline", "--allow-dirty"];
+    if quick {
+        arguments.push("--no-verify");
+    }
+    for package in &packages {
+        arguments.extend(["-p", &package.name]);
+    }
+    succeeds(&workspace.root, &arguments)?;
+    if !quick {
+        for command in packages.iter().filter(|package| !package.programs.is_empty()) {
+            install(&workspace, command)?;
+        }
+    }
+    let done = if quick { "packed" } else { "packed and built, the command installed" };
+    println!("package: {} {done}", packages.len());
+    Ok(true)
+}
+
+/// Installs a package's programs as its users do, but without optimisation, and asks each for its version.
+fn install(workspace: &Workspace, package: &Package) -> Result<(), String> {
+    let root = workspace.target.join(INSTALLED);
+    let root = root.to_str().ok_or_else(|| format!("{} is no UTF-8", root.display()))?;
+    let arguments = ["install", "--quiet", "--offline", "--locked", "--force", "--debug", "--path"];
+    let arguments: Vec<&str> =
+        arguments.into_iter().chain([package.folder.as_str(), "--root", root]).collect();
+    succeeds(&workspace.root, &arguments)?;
+    for program in &package.programs {
+        let path = Path::new(root).join("bin").join(program);
+        let output = Command::new(&path).arg("--version").output();
+        let output =
+            output.map_err(|error| format!("could not run {}: {error}", path.display()))?;
+        let words = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() || words.trim().is_empty() {
+            return Err(format!("{} --version said {words:?}", path.display()));
+        }
+        println!("package: installed {}", words.trim());
+    }
+    Ok(())
+}
+
+/// What a package lacks, and what it takes from outside of its folder.
+fn check(workspace: &Workspace, package: &Package) -> Result<Vec<String>, String> {
+    let list = ["package", "--list", "--offline", "--allow-dirty", "-p", &package.name];
+    let listed = output(&workspace.root, &list)?;
+    let mut problems: Vec<String> = REQUIRED
+        .iter()
+        .filter(|required| !listed.lines().any(|line| line == **required))
+        .map(|required| format!("{} holds no {required}", package.name))
+        .collect();
+    let folder = workspace.root.join(&package.folder);
+    for file in sources::rust_files(&folder.join("src"))? {
+        for path in included(&sources::read(&file)?) {
+            let parent = file.parent().unwrap_or(&folder).strip_prefix(&folder).unwrap_or(&folder);
+            if leaves(&parent.join(path)) {
+                problems.push(format!("{}: {path} is outside of the package", file.display()));
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// The paths that a source takes files by.
+fn included(text: &str) -> impl Iterator<Item = &str> {
+    INCLUDES.into_iter().flat_map(move |include| {
+        let starts = text.match_indices(include).map(move |(at, _)| at + include.len());
+        starts.filter_map(move |start| Some(text[start..].split_once('"')?.0))
+    })
+}
+
+/// Whether a relative path leads out of the folder that it begins in.
+fn leaves(path: &Path) -> bool {
+    let mut depth = 0_i32;
+    path.components().any(|component| {
+        match component {
+            Component::ParentDir => depth -= 1,
+            Component::Normal(_) => depth += 1,
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => depth = i32::MIN,
+        }
+        depth < 0
+    })
+}
+
+/// Runs cargo; what it says is passed on.
+fn succeeds(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    println!("== cargo {}", arguments.join(" "));
+    let status = Command::new(env!("CARGO")).args(arguments).current_dir(root).status();
+    let status = status.map_err(|error| format!("could not run cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments[0])) }
+}
+
+/// What cargo prints.
+fn output(root: &Path, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(env!("CARGO")).args(arguments).current_dir(root).output();
+    let output = output.map_err(|error| format!("could not run cargo: {error}"))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("cargo {} failed: {words}", arguments.join(" ")));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_is_taken_from_outside() {
+        let text = "const A: &str = include_str!(\"../../data/a\");\n#[path = \"b.rs\"]\nmod b;";
+        assert_eq!(included(text).collect::<Vec<_>>(), ["../../data/a", "b.rs"]);
+        assert!(!leaves(Path::new("src/cmd/../../data/a")));
+        assert!(leaves(Path::new("src/../../data/a")));
+        assert!(leaves(Path::new("/a")));
+    }
+}

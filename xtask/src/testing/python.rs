@@ -1,0 +1,183 @@
+//! The part "Python" of `cargo xtask test`: the Python package, built, installed and tested.
+//!
+//! Purpose: all of it happens in `target/python`: a virtual environment, with what the tests need from the
+//! package index, and a wheel by maturin in it, as a user would install it. Where there is no Python
+//! that could do that, or no index to be reached, the part is skipped and says why.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::testing::parts::{self, Clock, Counts, Part};
+
+const NAME: &str = "Python";
+/// Its folder, below the root.
+const PACKAGE: &str = "interfaces/python";
+/// Says nothing if the interpreter will do, else why not.
+const SUITS: &str = "import sys, venv, ensurepip\n\
+                     if sys.version_info < (3, 11): print('Python', sys.version, 'is older than 3.11')";
+
+/// Why the tests did not run to their end.
+pub(crate) enum Halt {
+    /// Something that this machine does not have.
+    Skipped(String),
+    /// Something of ours.
+    Failed(String),
+}
+
+/// Builds, installs and tests.
+pub(crate) fn run(root: &Path) -> Part {
+    part(NAME, "a wheel by maturin, and pytest, in target/python", || install_and_test(root))
+}
+
+/// A part of tests in Python.
+pub(crate) fn part(name: &str, what: &str, work: impl FnOnce() -> Result<Counts, Halt>) -> Part {
+    let clock = Clock::start();
+    println!("== {name}: {what}");
+    let (mut counts, mut skipped, mut failed) = (Counts::default(), Vec::new(), Vec::new());
+    match work() {
+        Ok(found) => {
+            counts = found;
+            if counts.failed > 0 {
+                failed.push(format!("{} tests, as pytest says above", counts.failed));
+            }
+            if counts.skipped > 0 {
+                skipped.push(format!("{} tests, for reasons that pytest gives", counts.skipped));
+            }
+        }
+        Err(Halt::Skipped(why)) => {
+            println!("   skipped: {why}");
+            counts.skipped = 1;
+            skipped.push(why);
+        }
+        Err(Halt::Failed(words)) => {
+            println!("{words}");
+            counts.failed = 1;
+            failed = parts::last(&words.lines().map(str::to_owned).collect::<Vec<_>>());
+        }
+    }
+    Part { name: name.to_owned(), took: clock.took(), counts, is_command: false, skipped, failed }
+}
+
+fn install_and_test(root: &Path) -> Result<Counts, Halt> {
+    let (package, home) = (root.join(PACKAGE), root.join("target/python"));
+    let (venv, wheels) = (home.join("venv"), home.join("wheels"));
+    let python = environment(&venv, &package.join("tests/requirements.txt"))?;
+
+    let _ = fs::remove_dir_all(&wheels);
+    let mut maturin = Command::new(venv.join("bin/maturin"));
+    maturin.args(["build", "--quiet", "--locked", "--profile", "dev"]);
+    maturin.arg("--manifest-path").arg(package.join("Cargo.toml"));
+    maturin.arg("--interpreter").arg(&python).arg("--out").arg(&wheels);
+    succeeds(&mut maturin, |said| Halt::Failed(format!("maturin built no wheel: {said}")))?;
+    let wheel = fs::read_dir(&wheels).ok().and_then(|mut files| files.next()?.ok());
+    let wheel = wheel.ok_or_else(|| Halt::Failed("maturin left no wheel".to_owned()))?.path();
+    let mut install = pip(&python);
+    install.args(["--force-reinstall", "--no-deps"]).arg(&wheel);
+    succeeds(&mut install, |said| Halt::Failed(format!("pip did not install the wheel: {said}")))?;
+
+    let mut tests = tests(&python, &package.join("tests"));
+    tests.env("HYPOTHESIS_STORAGE_DIRECTORY", home.join("hypothesis"));
+    count(&mut tests)
+}
+
+/// A virtual environment with what a file of requirements names: its interpreter.
+pub(crate) fn environment(venv: &Path, requirements: &Path) -> Result<PathBuf, Halt> {
+    let python = venv.join("bin/python");
+    if !python.exists() {
+        make_environment(venv)?;
+    }
+    succeeds(pip(&python).arg("--requirement").arg(requirements), |said| {
+        Halt::Skipped(format!(
+            "could not install what the tests need from the package index: {said}"
+        ))
+    })?;
+    Ok(python)
+}
+
+fn pip(python: &Path) -> Command {
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    pip
+}
+
+/// Runs the tests of a folder, from the one that it is in.
+pub(crate) fn tests(python: &Path, folder: &Path) -> Command {
+    let mut tests = Command::new(python);
+    tests.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]);
+    tests.args(folder.file_name()).current_dir(folder.parent().unwrap_or(folder));
+    tests.env("PYTHONDONTWRITEBYTECODE", "1");
+    tests
+}
+
+/// Runs tests and counts them.
+pub(crate) fn count(tests: &mut Command) -> Result<Counts, Halt> {
+    let (lines, succeeded) = parts::output(tests).map_err(Halt::Failed)?;
+    let mut counts = lines.last().and_then(|line| summary(line)).unwrap_or_default();
+    if !succeeded {
+        println!("{}", lines.join("\n"));
+        counts.failed = counts.failed.max(1);
+    }
+    Ok(counts)
+}
+
+/// Makes a virtual environment with the first interpreter of the path that will do.
+fn make_environment(venv: &Path) -> Result<(), Halt> {
+    let mut reason = "there is no python3".to_owned();
+    for name in ["python3", "python3.15", "python3.14", "python3.13", "python3.12", "python3.11"] {
+        let Ok(found) = Command::new(name).args(["-c", SUITS]).output() else { continue };
+        let said =
+            String::from_utf8_lossy(&[found.stdout, found.stderr].concat()).trim().to_owned();
+        if !found.status.success() || !said.is_empty() {
+            reason = said.lines().last().unwrap_or("it does not start").to_owned();
+            continue;
+        }
+        return succeeds(Command::new(name).args(["-m", "venv"]).arg(venv), |said| {
+            Halt::Skipped(format!("could not make a virtual environment: {said}"))
+        });
+    }
+    Err(Halt::Skipped(format!("a Python of 3.11 or later with venv is needed: {reason}")))
+}
+
+/// Runs a command; what it said, made to a reason, if it fails.
+pub(crate) fn succeeds(command: &mut Command, halt: impl Fn(String) -> Halt) -> Result<(), Halt> {
+    match command.output() {
+        Ok(done) if done.status.success() => Ok(()),
+        Ok(done) => {
+            let said = [done.stdout, done.stderr].concat();
+            Err(halt(String::from_utf8_lossy(&said).trim().to_owned()))
+        }
+        Err(error) => Err(halt(error.to_string())),
+    }
+}
+
+/// The counts of pytest's last line, such as `1 failed, 203 passed, 2 skipped in 54.12s`.
+fn summary(line: &str) -> Option<Counts> {
+    let (fields, _) = line.rsplit_once(" in ")?;
+    let mut counts = Counts::default();
+    for field in fields.trim_start_matches("= ").split(", ") {
+        let (number, word) = field.split_once(' ')?;
+        let number: u64 = number.parse().ok()?;
+        match word {
+            "passed" | "xfailed" => counts.passed += number,
+            "failed" | "error" | "errors" | "xpassed" => counts.failed += number,
+            "skipped" => counts.skipped += number,
+            _ => {}
+        }
+    }
+    Some(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_last_line() {
+        let counts = |passed, failed, skipped| Some(Counts { passed, failed, skipped });
+        assert_eq!(summary("203 passed in 54.12s"), counts(203, 0, 0));
+        let line = "1 failed, 203 passed, 2 skipped, 1 warning, 3 errors in 61.00s (0:01:01)";
+        assert_eq!(summary(line), counts(203, 4, 2));
+        assert_eq!(summary("no tests ran"), None);
+    }
+}
