@@ -14,7 +14,7 @@ use super::handshake::{self, Identity};
 use super::member::Member;
 use super::messages::{Answer, Ask, Ran};
 use super::reads::Told;
-use crate::serving::sockets;
+use crate::protocol::sockets;
 
 /// Connections of other nodes at once.
 const CONNECTIONS_MAX: usize = 4096;

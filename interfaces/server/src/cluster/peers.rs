@@ -21,7 +21,7 @@ use super::address::Address;
 use super::frames::{Frames, encode};
 use super::handshake::{self, Identity, Secret};
 use super::messages::{Answer, Ask};
-use crate::serving::sockets;
+use crate::protocol::sockets;
 
 /// How long a node may take to be connected to, and to say who it is.
 const CONNECT_WAIT: Duration = Duration::from_secs(2);

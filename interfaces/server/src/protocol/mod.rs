@@ -5,3 +5,4 @@ pub(crate) mod pattern;
 pub(crate) mod reply;
 pub(crate) mod request;
 pub(crate) mod tls;
+pub(crate) mod sockets;

@@ -1,6 +1,5 @@
 //! Connections and sessions, and what they tell of the server.
 
-pub(crate) mod sockets;
 pub(crate) mod clients;
 pub(crate) mod shared;
 pub(crate) mod figures;
