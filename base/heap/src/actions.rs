@@ -13,7 +13,7 @@ use adamant_wire::mutants::is_planted;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
-use crate::image::block_location::Place;
+use crate::image::block_location::BlockLocation;
 use crate::image::class::{ClassId, ClassShape, HEADER_BYTES};
 use crate::latch::thread::thread_number;
 use crate::space::arena::Arena;
@@ -21,7 +21,7 @@ use crate::space::batch::{Batch, POSTED_BYTES_MAX, Request};
 use crate::space::block_bits::Word;
 use crate::space::reservation::{Reservation, hand_over};
 use crate::space::shard::Shard;
-use crate::space::supply::Supply;
+use crate::space::supply::BlockAllocator;
 use crate::transaction::commit::Unwound;
 use crate::transaction::requests::Refusal;
 use crate::transaction::scratch::Writer;
@@ -76,7 +76,7 @@ impl Heap {
 
     fn reserve_with(
         &self,
-        reserve: impl FnOnce(Supply<'_>, &mut Shard) -> Result<((u64, Place), u64)>,
+        reserve: impl FnOnce(BlockAllocator<'_>, &mut Shard) -> Result<((u64, BlockLocation), u64)>,
     ) -> Result<Reservation> {
         self.refuse_child()?;
         let mut desk = self.desks.sit_down(thread_number());
@@ -172,7 +172,7 @@ impl Heap {
             match self.requests.outcome(ticket) {
                 Ok(sequence) => return Ok(Some(sequence)),
                 Err(Refusal::Wrong(error)) => return Err(error),
-                Err(Refusal::Alone) => {}
+                Err(Refusal::ExclusiveLatch) => {}
             }
         }
         self.act_now(&mut self.turns.wait(), Some(request))
@@ -267,7 +267,7 @@ impl Heap {
 
     /// Where a block lies that can be freed.
     #[inline]
-    fn judge(&self, arena: &mut Arena, block: u64) -> Result<Place> {
+    fn judge(&self, arena: &mut Arena, block: u64) -> Result<BlockLocation> {
         let image = &self.space.image;
         let place = self.blocks().locate(image, block)?;
         if !image.is_allocated(&self.space.classes, place)? {

@@ -16,7 +16,7 @@ use adamant_wire::mutants::is_planted;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
-use crate::latch::writer_queue::Turn;
+use crate::latch::writer_queue::WritePermit;
 use crate::transaction::calls::{Along, CALLS_BYTES_MAX, Calls, Change};
 use crate::transaction::scratch::Writer;
 use crate::transaction::tx::Transaction;
@@ -26,9 +26,9 @@ use crate::write_guard::WriteGuard;
 const CHANGE_BYTES_MAX: usize = CALLS_BYTES_MAX / 4;
 
 /// Ends the process if it is dropped: somebody may be using what is about to go.
-struct Lent;
+struct AbortGuard;
 
-impl Drop for Lent {
+impl Drop for AbortGuard {
     fn drop(&mut self) {
         std::process::abort();
     }
@@ -72,7 +72,7 @@ impl Heap {
     #[inline]
     fn lead<T, E: From<Error>>(
         &self,
-        turn: Turn<'_, Writer>,
+        turn: WritePermit<'_, Writer>,
         work: &mut impl FnMut(&mut Transaction<'_>) -> std::result::Result<T, E>,
     ) -> std::result::Result<(T, Option<u64>), E> {
         let mut write = self.begin(turn, None)?;
@@ -147,7 +147,7 @@ impl Heap {
     /// Lends a change until somebody has tried to make it; the record that it is in, or one after that,
     /// if it was made.
     fn lend(&self, change: &mut Change<'_>, (bytes, leaves): (usize, bool)) -> Option<u64> {
-        let lent = Lent;
+        let lent = AbortGuard;
         // SAFETY: until `lent` is forgotten this does not return, nor unwind. By then it was made or
         // given up, as its ticket says, or nobody but this thread has the batch that it is in, which
         // `begin`, or its guard, drops before it returns or unwinds.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use crate::latch::image_latch::Gate;
+use crate::latch::image_latch::ImageLatch;
 use crate::space::pin::Pins;
 use crate::sync::{AtomicBool, Mutex, Ordering};
 
@@ -37,7 +37,7 @@ fn explore<S: Send + Sync + 'static>(make: fn() -> S, threads: &'static [fn(&S)]
 
 /// Two blocks, one of which the root names; what readers see of it is what the commit said.
 struct Pinned {
-    gate: Gate,
+    gate: ImageLatch,
     pins: Arc<Pins>,
     /// Number of the last commit, and the block that it named: behind the gate.
     root: UnsafeCell<(u64, usize)>,
@@ -52,7 +52,7 @@ unsafe impl Send for Pinned {}
 impl Pinned {
     fn new() -> Self {
         Self {
-            gate: Gate::default(),
+            gate: ImageLatch::default(),
             pins: Arc::default(),
             root: UnsafeCell::new((0, 0)),
             blocks: [UnsafeCell::new(0), UnsafeCell::new(1)],
@@ -115,7 +115,7 @@ struct State {
 
 /// A value that commits count up, and its versions.
 struct Versioned {
-    gate: Gate,
+    gate: ImageLatch,
     value: UnsafeCell<u32>,
     any: AtomicBool,
     is_changed: AtomicBool,
@@ -130,7 +130,7 @@ unsafe impl Send for Versioned {}
 impl Versioned {
     fn new() -> Self {
         Self {
-            gate: Gate::default(),
+            gate: ImageLatch::default(),
             value: UnsafeCell::new(0),
             any: AtomicBool::new(false),
             is_changed: AtomicBool::new(false),

@@ -28,24 +28,24 @@ use crate::inspect::occupancy::{Occupancy, occupancy};
 use crate::journal::{
     Journal, JournalOptions, JournalStats, Opened, RECOVERY_BYTES, ReadOnly, Recovery,
 };
-use crate::latch::writer_queue::Turns;
+use crate::latch::writer_queue::WriterQueue;
 use crate::layout::{
     CLASS_TABLE_OFFSET, Descriptor, FIRST_PAGE, HeapRoot, KIND_SYSTEM, LOG_NAME, LOG_NEW_NAME,
     PAGE_BYTES, POOL_NAME, POOL_NEW_NAME, ROOT_COUNT, ROOT_MAGIC, ROOT_OFFSET, descriptor_offset,
     file_offset,
 };
 use crate::memory::copier::Copier;
-use crate::memory::evictor::{Bounds, Estate, Keeper, MemoryStats};
+use crate::memory::evictor::{Bounds, EvictionContext, Evictor, MemoryStats};
 use crate::space::arena::CHUNK_PAGES;
 use crate::space::batch::Batch;
 use crate::space::blocks::Blocks;
-use crate::space::borrowed::Lent;
+use crate::space::borrowed::BorrowedBlocks;
 use crate::space::pin::{Pin, Pins};
-use crate::space::reclaim::{Ground, Recyclers};
+use crate::space::reclaim::{ReclaimContext, Recyclers};
 use crate::space::reservation::{HeldLock, Holder, Shares};
 use crate::space::state::Space;
-use crate::space::supply::Supply;
-use crate::space::thread_cache::Desks;
+use crate::space::supply::BlockAllocator;
+use crate::space::thread_cache::ThreadCaches;
 use crate::transaction::calls::Calls;
 use crate::transaction::requests::Requests;
 use crate::transaction::scratch::Writer;
@@ -159,17 +159,17 @@ pub struct Heap {
     // Field order is drop order: all threads end before the lock is released, and those that need the
     // journal before it.
     recyclers: Recyclers,
-    pub(crate) keeper: Keeper,
+    pub(crate) keeper: Evictor,
     pub(crate) journal: Arc<Opened>,
-    pub(crate) turns: Arc<Turns<Writer>>,
+    pub(crate) turns: Arc<WriterQueue<Writer>>,
     pub(crate) space: Arc<Space>,
-    pub(crate) desks: Desks,
+    pub(crate) desks: ThreadCaches,
     /// What waits to be published or freed without a transaction.
     pub(crate) requests: Requests<Batch>,
     /// Changes that wait to be made in a transaction that they share, and memory for a batch of them.
     pub(crate) calls: Requests<Calls>,
     pub(crate) calls_spare: Mutex<Option<Box<Calls>>>,
-    pub(crate) lent: Arc<Lent>,
+    pub(crate) lent: Arc<BorrowedBlocks>,
     pins: Arc<Pins>,
     verify_first_touch: bool,
     closed: AtomicBool,
@@ -212,16 +212,17 @@ impl Heap {
         let holds = holds.unwrap_or_default();
         let space = Arc::new(Space::new(image, classes, holds, pages_end));
         let lock = Arc::new(Mutex::new(Some(lock)));
-        let lent = Arc::new(Lent::new(Holder::new(Arc::clone(&space), Arc::clone(&lock))));
+        let lent =
+            Arc::new(BorrowedBlocks::new(Holder::new(Arc::clone(&space), Arc::clone(&lock))));
         let count = options.post_commit_workers.into();
-        let ground = || Ground::new(&space, &journal, &lent, &pins);
+        let ground = || ReclaimContext::new(&space, &journal, &lent, &pins);
         let recyclers = Recyclers::new(count, ground);
-        let turns = Arc::new(Turns::new(Writer::new()));
+        let turns = Arc::new(WriterQueue::new(Writer::new()));
         if let Opened::Writable(journal) = &*journal {
             journal.set_source(Arc::new(Copier::new(&space, &turns)));
         }
-        let estate = Estate::new(&space, &journal, &lent, &turns, bounds);
-        let keeper = Keeper::spawn(estate, options.background).map_err(|source| {
+        let estate = EvictionContext::new(&space, &journal, &lent, &turns, bounds);
+        let keeper = Evictor::spawn(estate, options.background).map_err(|source| {
             MediumError::io("start a thread for", directory.path(), None, 0, source)
         })?;
         let heap = Self {
@@ -232,7 +233,7 @@ impl Heap {
             requests: Requests::new(Batch::new()),
             calls: Requests::new(Box::default()),
             calls_spare: Mutex::default(),
-            desks: Desks::new(|| Holder::new(Arc::clone(&space), Arc::clone(&lock))),
+            desks: ThreadCaches::new(|| Holder::new(Arc::clone(&space), Arc::clone(&lock))),
             space,
             journal: Arc::clone(&journal),
             pins,
@@ -338,8 +339,8 @@ impl Heap {
     }
 
     #[inline]
-    pub(crate) fn supply(&self) -> Supply<'_> {
-        Supply { space: &self.space, journal: &self.journal, lent: &self.lent }
+    pub(crate) fn supply(&self) -> BlockAllocator<'_> {
+        BlockAllocator { space: &self.space, journal: &self.journal, lent: &self.lent }
     }
 
     /// Whether this thread has the turn to write: runs a transaction, or [holds

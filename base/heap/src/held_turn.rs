@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::heap::Heap;
-use crate::latch::writer_queue::Turn;
+use crate::latch::writer_queue::WritePermit;
 use crate::transaction::scratch::Writer;
 use crate::write_guard::WriteGuard;
 
 /// The turn to write, until it is dropped.
 #[derive(Debug)]
 #[must_use = "others that write wait until it is dropped"]
-pub struct HeldTurn<'h> {
+pub struct HeldWritePermit<'h> {
     heap: &'h Heap,
     /// `None` once a transaction has it.
-    turn: Option<Turn<'h, Writer>>,
+    turn: Option<WritePermit<'h, Writer>>,
 }
 
 impl Heap {
@@ -29,10 +29,10 @@ impl Heap {
     ///
     /// # Errors
     /// As [`Heap::transaction`].
-    pub fn take_turn(&self) -> Result<HeldTurn<'_>> {
+    pub fn take_turn(&self) -> Result<HeldWritePermit<'_>> {
         let turn = self.wait_for_turn()?;
         self.set_within(true);
-        Ok(HeldTurn { heap: self, turn: Some(turn) })
+        Ok(HeldWritePermit { heap: self, turn: Some(turn) })
     }
 }
 
@@ -42,15 +42,15 @@ impl Heap {
     ///
     /// # Errors
     /// As [`Heap::transaction`].
-    pub fn take_turn_within(&self, longest: Duration) -> Result<Option<HeldTurn<'_>>> {
+    pub fn take_turn_within(&self, longest: Duration) -> Result<Option<HeldWritePermit<'_>>> {
         self.prepare_turn()?;
         let Some(turn) = self.turns.wait_within(longest) else { return Ok(None) };
         self.set_within(true);
-        Ok(Some(HeldTurn { heap: self, turn: Some(turn) }))
+        Ok(Some(HeldWritePermit { heap: self, turn: Some(turn) }))
     }
 }
 
-impl<'h> HeldTurn<'h> {
+impl<'h> HeldWritePermit<'h> {
     /// Begins a transaction in this turn, as [`Heap::begin_write`].
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl<'h> HeldTurn<'h> {
     }
 }
 
-impl Drop for HeldTurn<'_> {
+impl Drop for HeldWritePermit<'_> {
     fn drop(&mut self) {
         if self.heap.is_child() {
             // Ending it would wake threads that are not here.

@@ -13,7 +13,7 @@ use std::ops::{Deref, DerefMut};
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
-use crate::latch::writer_queue::Turn;
+use crate::latch::writer_queue::WritePermit;
 use crate::transaction::calls::Along;
 use crate::transaction::chunked::{Ending, Last};
 use crate::transaction::scratch::Writer;
@@ -91,7 +91,7 @@ impl Heap {
 
     /// Waits for this thread's turn to write.
     #[inline]
-    pub(crate) fn wait_for_turn(&self) -> Result<Turn<'_, Writer>> {
+    pub(crate) fn wait_for_turn(&self) -> Result<WritePermit<'_, Writer>> {
         self.prepare_turn()?;
         Ok(self.turns.wait())
     }
@@ -114,7 +114,7 @@ impl Heap {
     /// `along`, too.
     pub(crate) fn begin<'h>(
         &'h self,
-        turn: Turn<'h, Writer>,
+        turn: WritePermit<'h, Writer>,
         along: Along<'h>,
     ) -> Result<WriteGuard<'h>> {
         if let Err(error) = self.refuse_child() {

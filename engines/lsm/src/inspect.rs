@@ -19,7 +19,7 @@ use crate::head;
 use crate::memtable::{BufferWalk, Memtable, buffer_chunks, open_buffer, read_buffer_on};
 use crate::table::{TableMeta, check_table};
 use crate::tree::Lsm;
-use crate::version::context::{Environment, Shelf};
+use crate::version::context::{Shelf, TreeContext};
 use crate::version::layers::{LEVELS, Layers, TableFile};
 use crate::version::manifest::{self, BlobInfo};
 
@@ -278,7 +278,7 @@ impl LsmChecking {
 /// A check of which the first part is done.
 #[derive(Debug)]
 pub struct LsmCheck {
-    environment: Arc<Environment>,
+    environment: Arc<TreeContext>,
     layers: Arc<Layers>,
     blocks: u64,
     findings: Vec<Error>,
@@ -363,7 +363,7 @@ impl LsmCheck {
 }
 
 fn wrong_file(
-    environment: &Environment,
+    environment: &TreeContext,
     shelf: Shelf,
     number: u64,
     what: impl Into<String>,
@@ -373,7 +373,7 @@ fn wrong_file(
 }
 
 /// Looks whether the tables are where they belong.
-fn check_levels(environment: &Environment, layers: &Layers, findings: &mut Vec<Error>) {
+fn check_levels(environment: &TreeContext, layers: &Layers, findings: &mut Vec<Error>) {
     let next_file = environment.next_file();
     for number in layers.blobs.keys().filter(|number| **number >= next_file) {
         let what = format!("expected the number of a blob file below {next_file}");
@@ -418,7 +418,7 @@ fn check_levels(environment: &Environment, layers: &Layers, findings: &mut Vec<E
 }
 
 /// Looks whether counters of blob files say what tables point to.
-fn check_counters(environment: &Environment, layers: &Layers, findings: &mut Vec<Error>) {
+fn check_counters(environment: &TreeContext, layers: &Layers, findings: &mut Vec<Error>) {
     let mut used: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for file in layers.levels.iter().flatten() {
         for reference in &file.meta.blob_references {

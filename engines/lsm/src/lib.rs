@@ -3,7 +3,7 @@
 //! An [`Entry`] is one version of one key. What is written goes to a memtable, whose bytes lie on the
 //! heap and are durable as everything there is; full ones are written to sorted, immutable files, the
 //! tables, and these merged with one another in the background. Large values lie in files of their own,
-//! which entries point into. [`Lsm`] is one such tree, [`Environment`] what all trees of a store share.
+//! which entries point into. [`Lsm`] is one such tree, [`TreeContext`] what all trees of a store share.
 //!
 //! A tree has no journal of its own: its writes, and which files it has, are changes of the heap.
 #![forbid(unsafe_code)]
@@ -43,7 +43,7 @@ pub use key::{
 };
 pub use memtable::{CopyLimits, LostRecords};
 pub use options::Options;
-pub use read::lookup::{Glance, Look, TableLook};
+pub use read::lookup::{Glance, MemtableLookup, TableLookup};
 pub use read::scan::{Count, TableScan};
 pub use sequence::Sequences;
 pub use table::{
@@ -51,5 +51,5 @@ pub use table::{
     check_table,
 };
 pub use tree::{Load, Lsm, NEWEST};
-pub use version::context::{Environment, FileCounter};
+pub use version::context::{FileCounter, TreeContext};
 pub use version::later::{LaterValue, Scanned, ScannedBlob};

@@ -28,9 +28,9 @@ use crate::key::{Entry, EntryKind, RangeTombstone, Version, check_key};
 use crate::memtable::{
     CopyLimits, LostRecords, Memtable, Said, Undo, create_buffer, destroy_buffer,
 };
-use crate::read::lookup::{Glance, Look, look};
+use crate::read::lookup::{Glance, MemtableLookup, look};
 use crate::read::scan::{Count, TableScan, scan};
-use crate::version::context::{Doomed, Environment, Shelf};
+use crate::version::context::{ObsoleteFile, Shelf, TreeContext};
 use crate::version::edit::Edit;
 use crate::version::gaps::Gaps;
 use crate::version::layers::{Blob, LEVELS, Layers, TableFile};
@@ -85,7 +85,7 @@ impl Work {
 #[derive(Debug)]
 pub struct Lsm {
     head: u64,
-    environment: Arc<Environment>,
+    environment: Arc<TreeContext>,
     current: ArcSwap<Layers>,
     gaps: Arc<Gaps>,
     /// Held by who flushes.
@@ -108,7 +108,7 @@ impl Lsm {
     ///
     /// # Errors
     /// Those of the heap.
-    pub fn create<W: Write>(heap: &mut W, environment: &Environment) -> Result<u64> {
+    pub fn create<W: Write>(heap: &mut W, environment: &TreeContext) -> Result<u64> {
         let buffer = create_buffer(heap, 0)?;
         head::create(heap, environment.uuid(), buffer)
     }
@@ -125,7 +125,7 @@ impl Lsm {
     ///
     /// # Errors
     /// Those of the heap, also when there is no head, or what it names is damaged.
-    pub fn open<R: Read>(heap: &R, head: u64, environment: &Arc<Environment>) -> Result<Arc<Self>> {
+    pub fn open<R: Read>(heap: &R, head: u64, environment: &Arc<TreeContext>) -> Result<Arc<Self>> {
         let layers = Layers::open(heap, head::read(heap, head)?, environment)?;
         Ok(Self::of(head, layers, environment))
     }
@@ -138,14 +138,14 @@ impl Lsm {
     pub fn salvage(
         heap: &Salvage,
         head: u64,
-        environment: &Arc<Environment>,
+        environment: &Arc<TreeContext>,
         lost: &mut dyn FnMut(LostRecords),
     ) -> Result<Arc<Self>> {
         let layers = Layers::salvage(heap, head::read(heap, head)?, environment, lost)?;
         Ok(Self::of(head, layers, environment))
     }
 
-    fn of(head: u64, layers: Layers, environment: &Arc<Environment>) -> Arc<Self> {
+    fn of(head: u64, layers: Layers, environment: &Arc<TreeContext>) -> Arc<Self> {
         Arc::new(Self {
             head,
             environment: Arc::clone(environment),
@@ -167,7 +167,7 @@ impl Lsm {
     }
 
     /// What it shares with other trees.
-    pub fn environment(&self) -> &Arc<Environment> {
+    pub fn environment(&self) -> &Arc<TreeContext> {
         &self.environment
     }
 
@@ -283,7 +283,7 @@ impl Lsm {
     /// # Errors
     /// Those of the heap.
     #[inline]
-    pub fn look<R: Read>(&self, heap: &R, key: &[u8], sequence: u64) -> Result<Look> {
+    pub fn look<R: Read>(&self, heap: &R, key: &[u8], sequence: u64) -> Result<MemtableLookup> {
         look(&self.current.load(), heap, key, sequence)
     }
 
@@ -381,7 +381,7 @@ impl Lsm {
         for memtable in layers.memtables() {
             destroy_buffer(heap, memtable.buffer())?;
         }
-        let mut gone: Vec<Arc<dyn Doomed>> = Vec::new();
+        let mut gone: Vec<Arc<dyn ObsoleteFile>> = Vec::new();
         for file in layers.levels.iter().flatten() {
             heap.free(file.record)?;
             gone.push(Arc::<TableFile>::clone(file));
@@ -756,7 +756,7 @@ impl Lsm {
     /// Writes pairs whose keys ascend strictly straight to tables, as part of a transaction. They replace
     /// what is there. False, and nothing is done, where memtables have a key between the first and the
     /// last of them: what is in tables is older than what is in memtables. If the transaction is undone
-    /// the files are removed by the next [`Environment::bury`].
+    /// the files are removed by the next [`TreeContext::bury`].
     ///
     /// # Errors
     /// `NotAscending`; those of keys, the medium and the heap. Then the transaction is to be undone.

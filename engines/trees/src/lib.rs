@@ -33,7 +33,7 @@ pub use cursor::PairCursor;
 pub use error::{Error, Result};
 pub use kind::{Kind, Label, Link, Trail};
 pub use layout::Head;
-pub use loose::LooseEntry;
+pub use loose::DetachedEntry;
 pub use map::Tree;
 pub use moves::{Moved, Moves, Piece};
 pub use parts::Part;

@@ -15,7 +15,7 @@ use crate::slot::{Entry, free_entry, write_body, write_entry};
 /// a pair of words, and good for the transaction and the heap that it comes from only.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "an entry that no tree adopts and nobody frees is lost"]
-pub struct LooseEntry(Place);
+pub struct DetachedEntry(Place);
 
 /// Where a loose entry is.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ enum Place {
     Words { key: [u8; 8], value: [u8; 8] },
 }
 
-impl LooseEntry {
+impl DetachedEntry {
     /// The entry in a block.
     pub(crate) fn at(block: u64) -> Self {
         Self(Place::Block(block))

@@ -16,7 +16,7 @@ use crate::cursor::PairCursor;
 use crate::error::Result;
 use crate::kind::{Kind, head};
 use crate::layout::{HEAD_BYTES, HEAD_HEIGHT_AT, HEAD_PAIRS_AT, HEAD_ROOT_AT, Head};
-use crate::loose::LooseEntry;
+use crate::loose::DetachedEntry;
 use crate::parts::Part;
 use crate::slot::{Entry, free_entry};
 use crate::tree::{Operation, OrderedMap};
@@ -134,13 +134,13 @@ impl<K: Kind> OrderedMap for Tree<K> {
         Ok(present)
     }
 
-    fn take<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<Option<LooseEntry>> {
+    fn take<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<Option<DetachedEntry>> {
         let Some(item) = K::take(tx, self.head, key)? else { return Ok(None) };
         self.add(tx, -1)?;
         Ok(Some(item.loose(key)))
     }
 
-    fn adopt<W: Write>(&self, tx: &mut W, entry: LooseEntry) -> Result<Option<LooseEntry>> {
+    fn adopt<W: Write>(&self, tx: &mut W, entry: DetachedEntry) -> Result<Option<DetachedEntry>> {
         let key = entry.read(tx)?.key.to_vec();
         let item = match form::<K, W>(tx, self.head)? {
             Form::Entries => Item::Entry(entry.into_block(tx)?),

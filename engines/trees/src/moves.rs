@@ -13,7 +13,7 @@ use std::ops::{Bound, ControlFlow};
 use adamant_heap::access::{Read, Write};
 
 use crate::error::Result;
-use crate::loose::LooseEntry;
+use crate::loose::DetachedEntry;
 use crate::slot::{Body, validate_key, write_body};
 use crate::tree::{Cursor, OrderedMap, Seek, Walk};
 
@@ -98,7 +98,7 @@ pub trait Moves: OrderedMap {
         len: usize,
     ) -> Result<Moved> {
         let entry = write_body(tx, key, &Body::External { block, len })?;
-        adopt(tx, self, LooseEntry::at(entry))
+        adopt(tx, self, DetachedEntry::at(entry))
     }
 
     /// Swaps the values of two keys, the other of which may be of another tree on the same heap;
@@ -121,8 +121,8 @@ pub trait Moves: OrderedMap {
             return Ok(true);
         }
         let (left, right) = (left.body(), right.body());
-        let new_left = LooseEntry::at(write_body(tx, key, &right)?);
-        let new_right = LooseEntry::at(write_body(tx, other_key, &left)?);
+        let new_left = DetachedEntry::at(write_body(tx, key, &right)?);
+        let new_right = DetachedEntry::at(write_body(tx, other_key, &left)?);
         let olds = [self.adopt(tx, new_left)?, other.adopt(tx, new_right)?];
         for old in olds.into_iter().flatten() {
             old.free_without_value(tx)?;
@@ -194,7 +194,7 @@ fn keys_of<R: Read>(
 }
 
 /// Puts an entry into a tree, and frees what had its key there.
-fn adopt<W: Write>(tx: &mut W, target: &impl OrderedMap, entry: LooseEntry) -> Result<Moved> {
+fn adopt<W: Write>(tx: &mut W, target: &impl OrderedMap, entry: DetachedEntry) -> Result<Moved> {
     match target.adopt(tx, entry)? {
         None => Ok(Moved::Placed),
         Some(old) => {

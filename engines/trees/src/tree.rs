@@ -10,7 +10,7 @@ use adamant_heap::access::{Read, Write};
 
 use crate::checking::{Checking, Report};
 use crate::error::{Error, Result};
-use crate::loose::LooseEntry;
+use crate::loose::DetachedEntry;
 use crate::parts::Part;
 use crate::slot::Entry;
 
@@ -247,14 +247,14 @@ pub trait OrderedMap: Copy {
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's.
-    fn take<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<Option<LooseEntry>>;
+    fn take<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<Option<DetachedEntry>>;
 
     /// Puts an entry into the tree under its key, as it is; returns the one that it replaced, which
     /// is then the caller's to free. O(log n + key).
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's, out of space among them.
-    fn adopt<W: Write>(&self, tx: &mut W, entry: LooseEntry) -> Result<Option<LooseEntry>>;
+    fn adopt<W: Write>(&self, tx: &mut W, entry: DetachedEntry) -> Result<Option<DetachedEntry>>;
 
     /// Makes many changes, one after the other; fastest when sorted by key. Appends to `present`
     /// for each whether its key was there before it.

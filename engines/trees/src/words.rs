@@ -13,7 +13,7 @@ use zerocopy::little_endian::U64;
 
 use crate::error::{Error, Result};
 use crate::layout::{Head, MAGIC_FORM_AT, MAGIC_WORDS};
-use crate::loose::LooseEntry;
+use crate::loose::DetachedEntry;
 use crate::slot::{Entry, KeyHash, Slot, overwrite, write_entry};
 
 /// Bytes of a key, and of a value, that a node can hold.
@@ -100,10 +100,10 @@ impl Item {
     }
 
     /// The pair by itself.
-    pub(crate) fn loose(self, key: &[u8]) -> LooseEntry {
+    pub(crate) fn loose(self, key: &[u8]) -> DetachedEntry {
         match self {
-            Self::Entry(block) => LooseEntry::at(block),
-            Self::Word(value) => LooseEntry::of_words(
+            Self::Entry(block) => DetachedEntry::at(block),
+            Self::Word(value) => DetachedEntry::of_words(
                 head_of(key, 0).swap_bytes().to_le_bytes(),
                 value.to_le_bytes(),
             ),

@@ -17,7 +17,7 @@ use adamant_wire::mutants::is_planted;
 
 use crate::care::rescue::{RepairReport, rescue};
 use crate::care::unfinished::{LOCK_NAME, Unfinished, parent_of};
-use crate::engine::lsm_trees::Forest;
+use crate::engine::lsm_trees::LsmTrees;
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
@@ -119,7 +119,7 @@ pub(crate) fn save(
 }
 
 /// The log-structured merge trees of the damaged store.
-fn forest_at(source: &Arc<dyn Directory>) -> Arc<Forest> {
+fn forest_at(source: &Arc<dyn Directory>) -> Arc<LsmTrees> {
     Arc::new(forest_in(Arc::clone(source), &Options::default()))
 }
 

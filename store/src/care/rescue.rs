@@ -25,7 +25,7 @@ use zerocopy::FromBytes;
 use crate::batch::builder::Batch;
 use crate::care::rescue_ending::{are_halves, keyspace_in, match_deadlines};
 use crate::common::catalogue::{hidden_name, is_visible};
-use crate::engine::lsm_trees::Forest;
+use crate::engine::lsm_trees::LsmTrees;
 use crate::engine::tree::{Engine, Tree};
 use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
@@ -100,7 +100,7 @@ impl KeyspaceRepair {
 /// Those of the target.
 pub(crate) fn rescue(
     salvage: &Salvage,
-    forest: &Arc<Forest>,
+    forest: &Arc<LsmTrees>,
     target: &Store,
 ) -> Result<RepairReport> {
     let mut findings: Vec<_> = salvage.findings().iter().map(Finding::of_heap).collect();
@@ -164,7 +164,7 @@ impl LostRange {
 
 struct Rescue<'s> {
     salvage: &'s Salvage,
-    forest: &'s Arc<Forest>,
+    forest: &'s Arc<LsmTrees>,
     target: &'s Store,
     /// Leaves that a tree referred to.
     leaves: HashSet<u64>,
@@ -178,7 +178,7 @@ struct Rescue<'s> {
 }
 
 impl<'s> Rescue<'s> {
-    fn new(salvage: &'s Salvage, forest: &'s Arc<Forest>, target: &'s Store) -> Self {
+    fn new(salvage: &'s Salvage, forest: &'s Arc<LsmTrees>, target: &'s Store) -> Self {
         let (leaves, lost, ending) = (HashSet::new(), Vec::new(), Vec::new());
         let types = BTreeMap::new();
         Self { salvage, forest, target, leaves, lost, ending, types, lost_trees: false }

@@ -20,8 +20,8 @@ use parking_lot::Mutex;
 use tracing::{debug, warn};
 
 use crate::common::versions::Versions;
-use crate::engine::lsm_trees::Forest;
-use crate::engine::write_stall::Pulse;
+use crate::engine::lsm_trees::LsmTrees;
+use crate::engine::write_stall::WriteStall;
 use crate::error::{Error, Result};
 
 /// How long threads wait before they try again what failed.
@@ -76,10 +76,10 @@ impl Rest {
 
 /// What looks after the trees.
 #[derive(Debug)]
-pub(crate) struct Caretaker {
+pub(crate) struct BackgroundWorkers {
     heap: Arc<Heap>,
     versions: Arc<Versions>,
-    forest: Arc<Forest>,
+    forest: Arc<LsmTrees>,
     /// Whether threads are wanted.
     background: bool,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -94,12 +94,12 @@ pub(crate) struct Caretaker {
     merging: Mutex<()>,
 }
 
-impl Caretaker {
+impl BackgroundWorkers {
     /// Of the trees of a store, with threads if it is in the background.
     pub(crate) fn new(
         heap: Arc<Heap>,
         versions: Arc<Versions>,
-        forest: Arc<Forest>,
+        forest: Arc<LsmTrees>,
         background: bool,
     ) -> Arc<Self> {
         let (threads, has_threads) = (Mutex::default(), AtomicBool::new(false));
@@ -222,7 +222,7 @@ impl Caretaker {
         }
     }
 
-    fn pulse(&self) -> &Pulse {
+    fn pulse(&self) -> &WriteStall {
         self.forest.pulse()
     }
 

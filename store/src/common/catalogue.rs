@@ -17,7 +17,7 @@ use adamant_wire::mutants::is_planted;
 
 use crate::bounds::Direction;
 use crate::common::catalogue_entry::CatalogueEntry;
-use crate::engine::lsm_trees::Forest;
+use crate::engine::lsm_trees::LsmTrees;
 use crate::engine::map::Map;
 use crate::engine::tree::{Engine, Tree};
 use crate::error::{Error, Result};
@@ -33,7 +33,7 @@ use crate::types::KeyspaceTypes;
 pub(crate) struct Catalogue {
     head: Ptr<StoreHead>,
     tree: Tree,
-    forest: Arc<Forest>,
+    forest: Arc<LsmTrees>,
     /// How often an entry was looked for.
     #[cfg(test)]
     pub(crate) looks: Arc<std::sync::atomic::AtomicU64>,
@@ -55,7 +55,7 @@ impl Catalogue {
     }
 
     /// The catalogue whose head the heap's root names.
-    pub(crate) fn open<R: Read>(heap: &R, root: u64, forest: Arc<Forest>) -> Result<Self> {
+    pub(crate) fn open<R: Read>(heap: &R, root: u64, forest: Arc<LsmTrees>) -> Result<Self> {
         let pointer = Ptr::<StoreHead>::new(root);
         let head = heap.read(pointer)?;
         if head.magic != STORE_MAGIC && !is_planted("checksum.store-head") {
@@ -93,7 +93,7 @@ impl Catalogue {
     }
 
     /// The log-structured merge trees.
-    pub(crate) fn forest(&self) -> &Arc<Forest> {
+    pub(crate) fn forest(&self) -> &Arc<LsmTrees> {
         &self.forest
     }
 

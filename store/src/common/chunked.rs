@@ -9,7 +9,7 @@
 //! Thread safety: everything happens under the heap's exclusive lock.
 
 use adamant_heap::access::Read;
-use adamant_heap::{Earlier, Ending, Transaction};
+use adamant_heap::{BeforeView, Ending, Transaction};
 use adamant_slice::Slice;
 use adamant_trees::Operation;
 
@@ -152,7 +152,7 @@ where
         *self.number.get_or_insert_with(|| self.shared.versions().begin_pieces())
     }
 
-    fn keep_earlier(&mut self, earlier: &Earlier<'_>, keys: usize) -> Result<bool> {
+    fn keep_earlier(&mut self, earlier: &BeforeView<'_>, keys: usize) -> Result<bool> {
         self.keep(earlier, keys, KEPT_KEYS, |value, block| match block {
             Some(block) => Ok(earlier.lend(block, value.len())?),
             None => Ok(value.into()),

@@ -16,16 +16,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adamant_heap::durability::Durability;
-use adamant_heap::{Ending, Heap, HeldTurn, Transaction, View, WriteGuard};
+use adamant_heap::{Ending, Heap, HeldWritePermit, Transaction, View, WriteGuard};
 use parking_lot::Mutex;
 
-use crate::common::background::Caretaker;
+use crate::common::background::BackgroundWorkers;
 use crate::common::catalogue::Catalogue;
 use crate::common::content::Content;
 use crate::common::lent_values::Lent;
 use crate::common::state::{KeyspaceState, Place};
 use crate::common::versions::Versions;
-use crate::engine::lsm_trees::Forest;
+use crate::engine::lsm_trees::LsmTrees;
 use crate::engine::map::Map;
 use crate::engine::tree::Engine;
 use crate::error::{Error, Result};
@@ -62,17 +62,17 @@ pub(crate) struct Shared {
     /// Bytes of blocks that a commit in pieces copies at most.
     copied_bytes_max: u64,
     metrics: Metrics,
-    caretaker: Arc<Caretaker>,
+    caretaker: Arc<BackgroundWorkers>,
 }
 
 impl Shared {
     /// The store on a heap; its head is created if there is none.
-    pub(crate) fn new(heap: Heap, forest: Forest, options: &Options) -> Result<Self> {
+    pub(crate) fn new(heap: Heap, forest: LsmTrees, options: &Options) -> Result<Self> {
         let forest = Arc::new(forest);
         let sequences = Arc::clone(forest.sequences());
         let heap = Arc::new(heap);
         let versions = Arc::new(Versions::new(options.snapshot_bytes_max, sequences));
-        let caretaker = Caretaker::new(
+        let caretaker = BackgroundWorkers::new(
             Arc::clone(&heap),
             Arc::clone(&versions),
             Arc::clone(&forest),
@@ -150,7 +150,7 @@ impl Shared {
     }
 
     /// What looks after log-structured merge trees.
-    pub(crate) fn caretaker(&self) -> &Arc<Caretaker> {
+    pub(crate) fn caretaker(&self) -> &Arc<BackgroundWorkers> {
         &self.caretaker
     }
 
@@ -209,7 +209,7 @@ impl Shared {
     /// for its turn unless that is given.
     pub(crate) fn change_after<'s, T>(
         &'s self,
-        turn: Option<HeldTurn<'s>>,
+        turn: Option<HeldWritePermit<'s>>,
         durability: Durability,
         lends: bool,
         keys: impl Fn(&mut KeyVisitor<'_>) -> Result<()>,
@@ -342,7 +342,7 @@ impl Shared {
     }
 
     /// Waits for this thread's turn to write, and keeps it.
-    pub(crate) fn take_turn(&self) -> Result<HeldTurn<'_>> {
+    pub(crate) fn take_turn(&self) -> Result<HeldWritePermit<'_>> {
         self.check_writes()?;
         let turn = self.heap.take_turn();
         self.check_not_closed()?;
@@ -350,7 +350,10 @@ impl Shared {
     }
 
     /// The same, unless that takes longer.
-    pub(crate) fn take_turn_within(&self, longest: Duration) -> Result<Option<HeldTurn<'_>>> {
+    pub(crate) fn take_turn_within(
+        &self,
+        longest: Duration,
+    ) -> Result<Option<HeldWritePermit<'_>>> {
         self.check_writes()?;
         let turn = self.heap.take_turn_within(longest);
         self.check_not_closed()?;
@@ -370,7 +373,7 @@ impl Shared {
     /// The same, in a turn that was taken before.
     pub(crate) fn transaction_in<'s, T>(
         &'s self,
-        turn: Option<HeldTurn<'s>>,
+        turn: Option<HeldWritePermit<'s>>,
         durability: Durability,
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
@@ -389,7 +392,7 @@ impl Shared {
     /// As [`Shared::transaction_in`], in pieces: `last` is called when it cannot fail any more.
     pub(crate) fn transaction_in_pieces<'s, T>(
         &'s self,
-        turn: Option<HeldTurn<'s>>,
+        turn: Option<HeldWritePermit<'s>>,
         durability: Durability,
         body: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
         last: impl FnOnce(&mut Ending<'_, '_>),
@@ -408,7 +411,7 @@ impl Shared {
     }
 
     /// Begins a transaction of the heap, in a turn that was taken before or in one that this waits for.
-    fn begin_write<'s>(&'s self, turn: Option<HeldTurn<'s>>) -> Result<WriteGuard<'s>> {
+    fn begin_write<'s>(&'s self, turn: Option<HeldWritePermit<'s>>) -> Result<WriteGuard<'s>> {
         let write = match turn {
             Some(turn) => turn.begin_write()?,
             None => self.heap.begin_write()?,

@@ -15,8 +15,8 @@ use adamant_slice::Slice;
 use adamant_trees::Pair;
 use adamant_wire::key::NEXT;
 
-use crate::engine::lsm_trees::Forest;
-use crate::engine::write_stall::Pulse;
+use crate::engine::lsm_trees::LsmTrees;
+use crate::engine::write_stall::WriteStall;
 use crate::error::{Error, Result};
 use crate::limits::KEY_BYTES_MAX;
 
@@ -28,11 +28,11 @@ pub(crate) const COPIED_BYTES: usize = 64 << 10;
 pub(crate) struct Log {
     pub(crate) tree: Arc<Lsm>,
     pub(crate) name: Arc<str>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<WriteStall>,
 }
 
 impl Log {
-    pub(crate) fn new(forest: &Forest, tree: Arc<Lsm>, name: &str) -> Self {
+    pub(crate) fn new(forest: &LsmTrees, tree: Arc<Lsm>, name: &str) -> Self {
         Self { tree, name: name.into(), pulse: Arc::clone(forest.pulse()) }
     }
 

@@ -14,14 +14,14 @@ use std::sync::{Arc, OnceLock};
 use adamant_heap::access::Read;
 use adamant_heap::{Heap, Ptr, Salvage, Transaction};
 use adamant_lsm::{
-    Cache, CacheOptions, Environment, FileCounter, LostRecords, Lsm, Options as LsmOptions,
-    Sequences, number_of,
+    Cache, CacheOptions, FileCounter, LostRecords, Lsm, Options as LsmOptions, Sequences,
+    TreeContext, number_of,
 };
 use adamant_medium::storage::Directory;
 use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
 
-use crate::engine::write_stall::Pulse;
+use crate::engine::write_stall::WriteStall;
 use crate::error::{Error, Result};
 use crate::layout::{HEAD_NEXT_FILE_AT, STORE_ROOT, StoreHead};
 
@@ -32,25 +32,25 @@ const BLOBS_NAME: &str = "blobs";
 const COPY_BYTES: usize = 1 << 20;
 
 /// The trees.
-pub(crate) struct Forest {
+pub(crate) struct LsmTrees {
     directory: Arc<dyn Directory>,
     options: LsmOptions,
     cache_options: CacheOptions,
     sequences: Arc<Sequences>,
-    environment: OnceLock<Arc<Environment>>,
+    environment: OnceLock<Arc<TreeContext>>,
     trees: Mutex<HashMap<u64, Arc<Lsm>>>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<WriteStall>,
     /// Backups that are being made.
     pins: Mutex<usize>,
 }
 
-impl fmt::Debug for Forest {
+impl fmt::Debug for LsmTrees {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Forest").field("sequences", &self.sequences).finish_non_exhaustive()
+        f.debug_struct("LsmTrees").field("sequences", &self.sequences).finish_non_exhaustive()
     }
 }
 
-impl Forest {
+impl LsmTrees {
     /// Of a store in a directory.
     pub(crate) fn new(
         directory: Arc<dyn Directory>,
@@ -70,7 +70,7 @@ impl Forest {
     }
 
     /// What the background is told by.
-    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
+    pub(crate) fn pulse(&self) -> &Arc<WriteStall> {
         &self.pulse
     }
 
@@ -80,7 +80,7 @@ impl Forest {
     }
 
     /// What the trees share, if there is or was one.
-    pub(crate) fn environment(&self) -> Option<&Arc<Environment>> {
+    pub(crate) fn environment(&self) -> Option<&Arc<TreeContext>> {
         self.environment.get()
     }
 
@@ -96,7 +96,7 @@ impl Forest {
         heap: &R,
         (head, is_first): (u64, bool),
         uuid: impl FnOnce() -> Result<[u8; 16]>,
-    ) -> Result<&Arc<Environment>> {
+    ) -> Result<&Arc<TreeContext>> {
         if let Some(environment) = self.environment.get() {
             return Ok(environment);
         }
@@ -106,7 +106,7 @@ impl Forest {
         if !is_planted("rename.shelves-have-no-durable-names") {
             self.directory.sync()?;
         }
-        let environment = Environment::new(
+        let environment = TreeContext::new(
             (tables, blobs),
             uuid()?,
             Arc::new(Cache::new(self.cache_options)),
@@ -265,7 +265,7 @@ impl Forest {
 }
 
 /// Keeps files.
-pub(crate) struct FilePin<'f>(&'f Forest);
+pub(crate) struct FilePin<'f>(&'f LsmTrees);
 
 impl Drop for FilePin<'_> {
     fn drop(&mut self) {
@@ -279,7 +279,7 @@ impl Drop for FilePin<'_> {
 
 /// A tree in the list that is there only if its transaction commits.
 struct Listing {
-    forest: Arc<Forest>,
+    forest: Arc<LsmTrees>,
     head: u64,
     is_kept: bool,
 }

@@ -18,8 +18,8 @@ use adamant_trees::Pair;
 
 use crate::bounds::Direction;
 use crate::engine::lsm_keyspace::{COPIED_BYTES, Log};
-use crate::engine::lsm_trees::Forest;
-use crate::engine::scan::{Met, Reach};
+use crate::engine::lsm_trees::LsmTrees;
+use crate::engine::scan::{ScanItem, ScanOptions};
 use crate::engine::tree::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::layout::KeyspaceEntry;
@@ -62,7 +62,7 @@ impl Found<'_> {
 impl Map {
     /// Makes an empty one.
     pub(crate) fn create(
-        forest: &Arc<Forest>,
+        forest: &Arc<LsmTrees>,
         name: &str,
         engine: Engine,
         heap: &mut Transaction<'_>,
@@ -75,7 +75,7 @@ impl Map {
 
     /// The one that an entry of the catalogue names, of the store with a head.
     pub(crate) fn open<R: Read>(
-        (forest, store): (&Forest, u64),
+        (forest, store): (&LsmTrees, u64),
         heap: &R,
         name: &str,
         entry: &KeyspaceEntry,
@@ -175,15 +175,15 @@ impl Map {
     pub(crate) fn scan(
         &self,
         view: View<'_>,
-        reach: &Reach<'_>,
+        reach: &ScanOptions<'_>,
         at: Option<u64>,
-        mut each: impl FnMut(&[u8], Met<'_, '_>) -> ControlFlow<()>,
+        mut each: impl FnMut(&[u8], ScanItem<'_, '_>) -> ControlFlow<()>,
     ) -> Result<Option<Bound<Slice>>> {
-        let Reach { direction, bounds, entries_min, with_values } = *reach;
+        let ScanOptions { direction, bounds, entries_min, with_values } = *reach;
         match self {
             Self::Tree(tree) => {
                 let each =
-                    |(key, value): Pair<'_>| each(key, Met::Tree { value, tree, view: &view });
+                    |(key, value): Pair<'_>| each(key, ScanItem::Tree { value, tree, view: &view });
                 let rest = tree.scan(&view, direction, bounds, entries_min, each)?;
                 Ok(rest.map(|bound| bound.map(Slice::from)))
             }
@@ -194,8 +194,9 @@ impl Map {
                 let limits = CopyLimits { entries_max, bytes_max, with_values };
                 let scan = log.tree.scan(&view, bounds, forward, at, limits);
                 drop(view);
-                let each =
-                    |key: &[u8], value: Scanned<'_>| each(key, Met::Log { value, name: &log.name });
+                let each = |key: &[u8], value: Scanned<'_>| {
+                    each(key, ScanItem::Log { value, name: &log.name })
+                };
                 scan.and_then(|scan| scan.finish(entries_min, each)).map_err(log.wrong())
             }
         }
@@ -292,7 +293,7 @@ impl Map {
     }
 
     /// Frees all that it holds, and its head.
-    pub(crate) fn destroy(self, forest: &Arc<Forest>, heap: &mut Transaction<'_>) -> Result<()> {
+    pub(crate) fn destroy(self, forest: &Arc<LsmTrees>, heap: &mut Transaction<'_>) -> Result<()> {
         match self {
             Self::Tree(tree) => tree.destroy(heap),
             Self::Lsm(log) => forest.destroy(heap, &log.tree),

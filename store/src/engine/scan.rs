@@ -20,7 +20,7 @@ const LENT_BYTES_MIN: usize = 2048;
 
 /// What a scan is to look at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reach<'r> {
+pub(crate) struct ScanOptions<'r> {
     pub(crate) direction: Direction,
     pub(crate) bounds: (Bound<&'r [u8]>, Bound<&'r [u8]>),
     /// Entries after which it ends, with the end of a node.
@@ -30,7 +30,7 @@ pub(crate) struct Reach<'r> {
 }
 
 /// The value of an entry that a scan came by.
-pub(crate) enum Met<'m, 'v> {
+pub(crate) enum ScanItem<'m, 'v> {
     /// In a tree on the heap.
     Tree { value: &'m [u8], tree: &'m Tree, view: &'m View<'v> },
     /// Kept for a snapshot.
@@ -49,7 +49,7 @@ pub(crate) enum Keep<'m> {
     Later(LaterValue),
 }
 
-impl<'m> Met<'m, '_> {
+impl<'m> ScanItem<'m, '_> {
     /// What a closure makes of the value of a key; one in a blob file is read.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ const OWN_BYTES_MIN: usize = 2048;
 
 /// Where an entry lies.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct EntryLocation {
     /// First byte of the key in the shared bytes; the value follows.
     start: u32,
     key_len: u32,
@@ -43,17 +43,17 @@ pub(crate) enum Value {
 
 /// Entries fetched and not yielded.
 #[derive(Debug, Default)]
-pub(crate) struct Bunch {
+pub(crate) struct ScanBatch {
     shared: Slice,
     owned: Vec<Slice>,
     /// Values that are to be read later; `None`: there are none, as mostly.
     later: Option<Arc<Vec<LaterValue>>>,
-    places: Vec<Place>,
+    places: Vec<EntryLocation>,
     /// Places before it were yielded.
     first: usize,
 }
 
-impl Bunch {
+impl ScanBatch {
     /// How many entries are left.
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.first
@@ -66,7 +66,7 @@ impl Bunch {
 
     /// Takes the entry that was fetched first.
     #[inline]
-    pub(crate) fn take_first(&mut self) -> Option<Place> {
+    pub(crate) fn take_first(&mut self) -> Option<EntryLocation> {
         let place = self.places.get(self.first).copied()?;
         self.first += 1;
         Some(place)
@@ -74,7 +74,7 @@ impl Bunch {
 
     /// Takes the entry that was fetched last.
     #[inline]
-    pub(crate) fn take_last(&mut self) -> Option<Place> {
+    pub(crate) fn take_last(&mut self) -> Option<EntryLocation> {
         if self.is_empty() {
             return None;
         }
@@ -88,14 +88,14 @@ impl Bunch {
 
     /// The key of an entry that was taken.
     #[inline]
-    pub(crate) fn key(&self, place: Place) -> Slice {
+    pub(crate) fn key(&self, place: EntryLocation) -> Slice {
         let start = place.start as usize;
         self.shared.slice(start..start + place.key_len as usize)
     }
 
     /// The value of an entry that was taken.
     #[inline]
-    pub(crate) fn value(&self, place: Place) -> Value {
+    pub(crate) fn value(&self, place: EntryLocation) -> Value {
         match place.value {
             ValuePlace::Shared(len) => {
                 let key_end = place.start as usize + place.key_len as usize;
@@ -113,14 +113,14 @@ impl Bunch {
 #[derive(Debug)]
 pub(crate) struct Filler {
     bytes: Vec<u8>,
-    bunch: Bunch,
+    bunch: ScanBatch,
     later: Vec<LaterValue>,
     owned_bytes: usize,
 }
 
 impl Filler {
     /// Refills an empty bunch with about so many entries, which have about so many bytes in all.
-    pub(crate) fn new(mut bunch: Bunch, entries: usize, bytes: usize) -> Self {
+    pub(crate) fn new(mut bunch: ScanBatch, entries: usize, bytes: usize) -> Self {
         debug_assert!(bunch.is_empty(), "what was fetched is yielded first");
         bunch.shared = Slice::default();
         bunch.owned.clear();
@@ -142,7 +142,7 @@ impl Filler {
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         let value = ValuePlace::Shared(value.len() as u32);
-        self.bunch.places.push(Place { start, key_len: key.len() as u32, value });
+        self.bunch.places.push(EntryLocation { start, key_len: key.len() as u32, value });
     }
 
     /// Takes an entry whose value is shared with others.
@@ -167,7 +167,7 @@ impl Filler {
     fn add_key(&mut self, key: &[u8], value: ValuePlace) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(key);
-        self.bunch.places.push(Place { start, key_len: key.len() as u32, value });
+        self.bunch.places.push(EntryLocation { start, key_len: key.len() as u32, value });
     }
 
     /// Entries copied.
@@ -181,7 +181,7 @@ impl Filler {
     }
 
     /// The bunch, filled.
-    pub(crate) fn finish(mut self) -> Bunch {
+    pub(crate) fn finish(mut self) -> ScanBatch {
         // Taken over as it is: a copy would cost as much as filling it did.
         self.bunch.shared = Slice::from_owner(self.bytes, ..).unwrap_or_default();
         self.bunch.later = (!self.later.is_empty()).then(|| Arc::new(self.later));

@@ -35,7 +35,7 @@ struct State {
 
 /// The pulse.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
+pub(crate) struct WriteStall {
     /// Whether there is work that nobody was woken for.
     is_wanted: AtomicBool,
     /// Bytes of changes that are not paid for.
@@ -49,7 +49,7 @@ pub(crate) struct Pulse {
     changed: Condvar,
 }
 
-impl Pulse {
+impl WriteStall {
     /// Takes note of a change that was committed; `is_full`: of a memtable that is full now. Waits for
     /// nothing.
     pub(crate) fn note(&self, bytes: u64, is_full: bool) {
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn who_writes_waits_for_progress_and_no_longer_than_said() {
-        let pulse = Arc::new(Pulse::default());
+        let pulse = Arc::new(WriteStall::default());
         pulse.note(1000, false);
         pulse.pay();
         assert!(!pulse.take_wanted());
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_reason_is_seen_once_by_each_thread() {
-        let pulse = Pulse::default();
+        let pulse = WriteStall::default();
         let mut last = 0;
         pulse.wake();
         assert!(pulse.wait(&mut last, None));

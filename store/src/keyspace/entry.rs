@@ -11,8 +11,8 @@ use std::sync::Arc;
 use adamant_lsm::LaterValue;
 use adamant_slice::Slice;
 
-use crate::engine::scan::{Keep, Met};
-use crate::engine::scan_batch::{Bunch, Filler, Place, Value};
+use crate::engine::scan::{Keep, ScanItem};
+use crate::engine::scan_batch::{EntryLocation, Filler, ScanBatch, Value};
 use crate::error::{Error, Result};
 use crate::keyspace::handle::Keyspace;
 
@@ -97,10 +97,10 @@ pub(crate) trait Shape: Clone + Sized {
     const WITH_VALUES: bool;
 
     /// Adds what it wants of an entry.
-    fn add(filler: &mut Filler, key: &[u8], met: Met<'_, '_>) -> Result<()>;
+    fn add(filler: &mut Filler, key: &[u8], met: ScanItem<'_, '_>) -> Result<()>;
 
     /// What it is of an entry that was added, of whatever shape.
-    fn of(bunch: &Bunch, place: Place, keyspace: &Keyspace) -> Result<Self>;
+    fn of(bunch: &ScanBatch, place: EntryLocation, keyspace: &Keyspace) -> Result<Self>;
 
     /// What it is of a pair.
     fn of_pair(key: Slice, value: Slice) -> Self;
@@ -113,12 +113,12 @@ impl Shape for (Slice, Slice) {
     const WITH_VALUES: bool = true;
 
     #[inline]
-    fn add(filler: &mut Filler, key: &[u8], met: Met<'_, '_>) -> Result<()> {
+    fn add(filler: &mut Filler, key: &[u8], met: ScanItem<'_, '_>) -> Result<()> {
         met.with(key, |value| filler.add(key, value))
     }
 
     #[inline]
-    fn of(bunch: &Bunch, place: Place, keyspace: &Keyspace) -> Result<Self> {
+    fn of(bunch: &ScanBatch, place: EntryLocation, keyspace: &Keyspace) -> Result<Self> {
         let key = bunch.key(place);
         let value = match bunch.value(place) {
             Value::Here(value) => value,
@@ -140,13 +140,13 @@ impl Shape for Slice {
     const WITH_VALUES: bool = false;
 
     #[inline]
-    fn add(filler: &mut Filler, key: &[u8], _: Met<'_, '_>) -> Result<()> {
+    fn add(filler: &mut Filler, key: &[u8], _: ScanItem<'_, '_>) -> Result<()> {
         filler.add(key, &[]);
         Ok(())
     }
 
     #[inline]
-    fn of(bunch: &Bunch, place: Place, _: &Keyspace) -> Result<Self> {
+    fn of(bunch: &ScanBatch, place: EntryLocation, _: &Keyspace) -> Result<Self> {
         Ok(bunch.key(place))
     }
 
@@ -162,7 +162,7 @@ impl Shape for Slice {
 impl Shape for Entry {
     const WITH_VALUES: bool = true;
 
-    fn add(filler: &mut Filler, key: &[u8], met: Met<'_, '_>) -> Result<()> {
+    fn add(filler: &mut Filler, key: &[u8], met: ScanItem<'_, '_>) -> Result<()> {
         match met.keep(key)? {
             Keep::Copy(value) => filler.add(key, value),
             Keep::Share(value) => filler.add_shared(key, value),
@@ -171,7 +171,7 @@ impl Shape for Entry {
         Ok(())
     }
 
-    fn of(bunch: &Bunch, place: Place, keyspace: &Keyspace) -> Result<Self> {
+    fn of(bunch: &ScanBatch, place: EntryLocation, keyspace: &Keyspace) -> Result<Self> {
         let value = match bunch.value(place) {
             Value::Here(value) => EntryValue::Here(value),
             Value::Later(values, index) => EntryValue::Later(values, index, keyspace.clone()),

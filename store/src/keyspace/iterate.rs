@@ -17,8 +17,8 @@ use adamant_slice::Slice;
 
 use crate::bounds::{Direction, KeyBounds, KeyRange};
 use crate::common::shared::Shared;
-use crate::engine::scan::{Met, Reach};
-use crate::engine::scan_batch::{Bunch, Filler, Place};
+use crate::engine::scan::{ScanItem, ScanOptions};
+use crate::engine::scan_batch::{EntryLocation, Filler, ScanBatch};
 use crate::error::{Error, Result};
 use crate::keyspace::entry::{Entry, Shape};
 use crate::keyspace::handle::Keyspace;
@@ -70,9 +70,9 @@ pub struct Iter<T = (Slice, Slice)> {
     /// What was not fetched yet; `None` when nothing is left there.
     pub(crate) middle: Option<KeyRange>,
     /// Fetched from the low end, ascending.
-    pub(crate) front: Bunch,
+    pub(crate) front: ScanBatch,
     /// Fetched from the high end, descending.
-    pub(crate) back: Bunch,
+    pub(crate) back: ScanBatch,
     bunch_entries: usize,
     /// Bytes of an entry, about, with some to spare.
     entry_bytes: usize,
@@ -264,8 +264,8 @@ impl<T> Iter<T> {
             keyspace,
             snapshot,
             middle,
-            front: Bunch::default(),
-            back: Bunch::default(),
+            front: ScanBatch::default(),
+            back: ScanBatch::default(),
             bunch_entries: BUNCH_ENTRIES_MIN,
             entry_bytes: ENTRY_BYTES,
             yields: PhantomData,
@@ -287,7 +287,7 @@ impl<T> Iter<T> {
         let bytes = (entries_min * self.entry_bytes).clamp(BUNCH_BYTES_MIN, BUNCH_BYTES_MAX);
         let mut filler = Filler::new(std::mem::take(bunch), entries_min, bytes);
         let mut failed = None;
-        let mut each = |key: &[u8], met: Met<'_, '_>| {
+        let mut each = |key: &[u8], met: ScanItem<'_, '_>| {
             if let Err(error) = T::add(&mut filler, key, met) {
                 failed = Some(error);
                 return ControlFlow::Break(());
@@ -296,7 +296,7 @@ impl<T> Iter<T> {
             if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let (keyspace, bounds) = (&self.keyspace, middle.bounds());
-        let reach = Reach { direction, bounds, entries_min, with_values: T::WITH_VALUES };
+        let reach = ScanOptions { direction, bounds, entries_min, with_values: T::WITH_VALUES };
         let rest = match &self.snapshot {
             Some(snapshot) => snapshot.scan(Shared::view, keyspace, &reach, &mut each)?,
             None => {
@@ -329,7 +329,7 @@ impl<T> Iter<T> {
     }
 
     /// What it yields of an entry that was taken from the bunch of an end.
-    fn yielded(&mut self, taken: Option<(Place, bool)>) -> Option<Result<T>>
+    fn yielded(&mut self, taken: Option<(EntryLocation, bool)>) -> Option<Result<T>>
     where
         T: Shape,
     {

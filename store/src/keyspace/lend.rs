@@ -11,8 +11,8 @@ use adamant_slice::Slice;
 
 use crate::bounds::{Direction, KeyRange};
 use crate::common::shared::Shared;
-use crate::engine::scan::{Met, Reach};
-use crate::engine::scan_batch::{Bunch, Place};
+use crate::engine::scan::{ScanItem, ScanOptions};
+use crate::engine::scan_batch::{EntryLocation, ScanBatch};
 use crate::engine::tree::Engine;
 use crate::error::Result;
 use crate::guard::Guard;
@@ -104,7 +104,7 @@ impl Iter {
     ) -> Result<Option<B>> {
         let forward = direction == Direction::Up;
         let near = if forward { &mut self.front } else { &mut self.back };
-        match self.keyspace.lend_bunch(near, Bunch::take_first, &mut reader) {
+        match self.keyspace.lend_bunch(near, ScanBatch::take_first, &mut reader) {
             Ok(None) => {}
             Ok(broken) => return Ok(broken),
             Err(error) => return Err(self.fuse(error)),
@@ -127,7 +127,7 @@ impl Iter {
             }
         }
         let far = if forward { &mut self.back } else { &mut self.front };
-        let lent = self.keyspace.lend_bunch(far, Bunch::take_last, &mut reader);
+        let lent = self.keyspace.lend_bunch(far, ScanBatch::take_last, &mut reader);
         lent.map_err(|error| self.fuse(error))
     }
 
@@ -142,7 +142,7 @@ impl Iter {
         let keyspace = &self.keyspace;
         let (mut broken, mut failed) = (None, Ok(()));
         let mut each =
-            |key: &[u8], met: Met<'_, '_>| match met.with(key, |value| reader(key, value)) {
+            |key: &[u8], met: ScanItem<'_, '_>| match met.with(key, |value| reader(key, value)) {
                 Ok(ControlFlow::Continue(())) => ControlFlow::Continue(()),
                 Ok(ControlFlow::Break(with)) => {
                     broken = Some(with);
@@ -154,7 +154,7 @@ impl Iter {
                 }
             };
         let bounds = range.bounds();
-        let reach = Reach { direction, bounds, entries_min: hold, with_values: true };
+        let reach = ScanOptions { direction, bounds, entries_min: hold, with_values: true };
         let rest = match &self.snapshot {
             Some(snapshot) => {
                 snapshot.scan(Shared::long_view, keyspace, &reach, &mut |key, met| {
@@ -179,8 +179,8 @@ impl Keyspace {
     /// on that.
     fn lend_bunch<B>(
         &self,
-        bunch: &mut Bunch,
-        take: fn(&mut Bunch) -> Option<Place>,
+        bunch: &mut ScanBatch,
+        take: fn(&mut ScanBatch) -> Option<EntryLocation>,
         reader: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<Option<B>> {
         while let Some(place) = take(bunch) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use adamant_heap::access::Read;
 use adamant_heap::durability::Durability;
-use adamant_heap::{HeldTurn, Transaction};
+use adamant_heap::{HeldWritePermit, Transaction};
 use adamant_wire::mutants::is_planted;
 
 use crate::common::catalogue::{Catalogue, is_visible, kind_of};
@@ -164,7 +164,7 @@ impl Shared {
     /// before. New handles under `names` look for them anew, whatever came of it.
     pub(crate) fn change_list<'s, T>(
         &'s self,
-        turn: Option<HeldTurn<'s>>,
+        turn: Option<HeldWritePermit<'s>>,
         durability: Durability,
         names: &[&str],
         body: impl FnOnce(&mut Transaction<'_>, &mut List) -> Result<T>,
@@ -204,7 +204,7 @@ impl Shared {
     /// they are, which `turn` was taken to look at. Does nothing where somebody else was first.
     pub(crate) fn create_ending<'s>(
         &'s self,
-        turn: Option<HeldTurn<'s>>,
+        turn: Option<HeldWritePermit<'s>>,
         name: &str,
         engine: Engine,
     ) -> Result<()> {

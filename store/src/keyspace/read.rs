@@ -10,7 +10,7 @@ use adamant_slice::Slice;
 
 use crate::bounds::{Direction, KeyRange};
 use crate::common::shared::Shared;
-use crate::engine::scan::{Met, Reach};
+use crate::engine::scan::{ScanItem, ScanOptions};
 use crate::error::Result;
 use crate::guard::Guard;
 use crate::keyspace::handle::Keyspace;
@@ -190,7 +190,7 @@ impl Keyspace {
     }
 
     fn end(&self, direction: Direction) -> Result<Option<(Slice, Slice)>> {
-        let copied = |key: &[u8], met: Met<'_, '_>| {
+        let copied = |key: &[u8], met: ScanItem<'_, '_>| {
             met.with(key, |value| (Slice::from(key), Slice::from(value)))
         };
         self.first_of(direction, KeyRange::all(), None, true, copied)
@@ -204,7 +204,7 @@ impl Keyspace {
         range: KeyRange,
         at: Option<u64>,
         with_values: bool,
-        reader: impl Fn(&[u8], Met<'_, '_>) -> Result<T>,
+        reader: impl Fn(&[u8], ScanItem<'_, '_>) -> Result<T>,
     ) -> Result<Option<T>> {
         let (mut found, mut rest, mut entries_min) = (None, Some(range), 1);
         // More than once where the engine `lsm` has tombstones only.
@@ -212,7 +212,7 @@ impl Keyspace {
             let view = self.shared.view()?;
             let map = self.state.map(&view, self.shared.catalogue())?;
             let bounds = range.bounds();
-            let reach = Reach { direction, bounds, entries_min, with_values };
+            let reach = ScanOptions { direction, bounds, entries_min, with_values };
             let bound = map.scan(view, &reach, at, |key, met| {
                 found = Some(reader(key, met));
                 ControlFlow::Break(())

@@ -8,7 +8,7 @@
 
 use std::ops::Bound;
 
-use adamant_heap::HeldTurn;
+use adamant_heap::HeldWritePermit;
 use adamant_lsm::NEWEST;
 use adamant_slice::Slice;
 
@@ -16,7 +16,7 @@ use crate::bounds::{Direction, KeyBounds, KeyRange};
 use crate::common::lent_values::Lent;
 use crate::common::versions::Recorder;
 use crate::engine::map::Map;
-use crate::engine::scan::Met;
+use crate::engine::scan::ScanItem;
 use crate::engine::tree::Engine;
 use crate::error::Result;
 use crate::keyspace::handle::Keyspace;
@@ -65,12 +65,15 @@ impl Keyspace {
 
     /// The last key of a range without an upper bound, of a keyspace that notes ranges, and the turn to write,
     /// so that none comes behind it. It may lie on the device: readers do not wait for that, writers do.
-    fn last_to_remove(&self, range: &KeyRange) -> Result<(Option<HeldTurn<'_>>, Option<Slice>)> {
+    fn last_to_remove(
+        &self,
+        range: &KeyRange,
+    ) -> Result<(Option<HeldWritePermit<'_>>, Option<Slice>)> {
         if range.bounds().1 != Bound::Unbounded || self.engine() != Engine::Lsm {
             return Ok((None, None));
         }
         let turn = self.shared.take_turn()?;
-        let key = |key: &[u8], _: Met<'_, '_>| Ok(key.into());
+        let key = |key: &[u8], _: ScanItem<'_, '_>| Ok(key.into());
         let last = self.first_of(Direction::Down, range.clone(), Some(NEWEST), false, key)?;
         Ok((Some(turn), last))
     }

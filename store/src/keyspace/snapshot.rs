@@ -20,7 +20,7 @@ use crate::bounds::Direction;
 use crate::common::seen::{SeenKeyspace, SeenVersions};
 use crate::common::shared::Shared;
 use crate::engine::map::Map;
-use crate::engine::scan::{Met, Reach};
+use crate::engine::scan::{ScanItem, ScanOptions};
 use crate::error::{Error, Result};
 use crate::guard::{self, Guard};
 use crate::keyspace::handle::Keyspace;
@@ -29,7 +29,7 @@ use crate::keyspace::handle::Keyspace;
 const VERSIONS_MAX: usize = 1024;
 
 /// Is told of an entry, and whether it wants more.
-type Each<'e> = dyn FnMut(&[u8], Met<'_, '_>) -> ControlFlow<()> + 'e;
+type Each<'e> = dyn FnMut(&[u8], ScanItem<'_, '_>) -> ControlFlow<()> + 'e;
 
 /// All keyspaces of a store as one commit left them. Reads through it see nothing of later commits,
 /// and nobody waits: neither who reads for those who write, nor the other way round.
@@ -304,10 +304,10 @@ impl Snapshot {
         &self,
         view: ViewOf,
         keyspace: &Keyspace,
-        reach: &Reach<'_>,
+        reach: &ScanOptions<'_>,
         each: &mut Each<'_>,
     ) -> Result<Option<Bound<Slice>>> {
-        let Reach { direction, bounds, entries_min, .. } = *reach;
+        let ScanOptions { direction, bounds, entries_min, .. } = *reach;
         let keys_max = entries_min.saturating_mul(2).min(VERSIONS_MAX);
         let look = |seen: &SeenKeyspace<'_>| seen.versions(direction, bounds, keys_max);
         self.with(view, keyspace, look, |view, map, at, (versions, stop): SeenVersions| {
@@ -318,8 +318,8 @@ impl Snapshot {
                 (Direction::Down, Some(stop)) => (Bound::Included(&stop[..]), bounds.1),
             };
             let mut merge = Merge { direction, versions, broken: None, each };
-            let each = |key: &[u8], met: Met<'_, '_>| merge.entry(key, met);
-            let rest = map.scan(view, &Reach { bounds, ..*reach }, Some(at), each)?;
+            let each = |key: &[u8], met: ScanItem<'_, '_>| merge.entry(key, met);
+            let rest = map.scan(view, &ScanOptions { bounds, ..*reach }, Some(at), each)?;
             let rest = nearest(direction, rest, stop);
             let _ = merge.up_to(rest.as_ref());
             Ok(merge.broken.map(Bound::Excluded).or(rest))
@@ -361,7 +361,7 @@ struct Merge<'e> {
 impl Merge<'_> {
     /// Hands on the versions that come before the key of an entry, and then the entry, or the
     /// version in its place.
-    fn entry(&mut self, key: &[u8], met: Met<'_, '_>) -> ControlFlow<()> {
+    fn entry(&mut self, key: &[u8], met: ScanItem<'_, '_>) -> ControlFlow<()> {
         while let Some((at, _)) = self.versions.front() {
             let order = match self.direction {
                 Direction::Up => at[..].cmp(key),
@@ -373,7 +373,7 @@ impl Merge<'_> {
             let Some((at, version)) = self.versions.pop_front() else { break };
             if order.is_eq() {
                 return match version {
-                    Some(value) => (self.each)(key, Met::Version(&value)),
+                    Some(value) => (self.each)(key, ScanItem::Version(&value)),
                     None => ControlFlow::Continue(()),
                 };
             }
@@ -384,7 +384,7 @@ impl Merge<'_> {
 
     fn version(&mut self, key: Slice, version: Option<Slice>) -> ControlFlow<()> {
         let Some(value) = version else { return ControlFlow::Continue(()) };
-        let flow = (self.each)(&key, Met::Version(&value));
+        let flow = (self.each)(&key, ScanItem::Version(&value));
         if flow.is_break() {
             self.broken = Some(key);
         }

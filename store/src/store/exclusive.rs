@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use adamant_heap::HeldTurn;
+use adamant_heap::HeldWritePermit;
 
 use crate::error::Result;
 use crate::store::handle::Store;
@@ -36,7 +36,7 @@ use crate::transaction::handle::Transaction;
 pub struct ExclusiveTransaction<'s> {
     // Before the turn ends, its snapshot is closed: nothing is kept for it.
     transaction: Transaction,
-    turn: HeldTurn<'s>,
+    turn: HeldWritePermit<'s>,
 }
 
 impl Store {

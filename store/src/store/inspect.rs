@@ -18,7 +18,7 @@ use crate::common::catalogue::{Catalogue, has_other_objects, is_visible, kind_of
 use crate::common::catalogue_entry::CatalogueEntry;
 use crate::common::shared::Shared;
 use crate::common::versions::SnapshotStats;
-use crate::engine::lsm_trees::Forest;
+use crate::engine::lsm_trees::LsmTrees;
 use crate::engine::map::Map;
 use crate::engine::tree::{Engine, Tree};
 use crate::error::{Error, Result};
@@ -351,7 +351,7 @@ fn wrong_blocks(expected: u64, found: u64, others: bool) -> Option<Finding> {
 
 /// What is wrong with the catalogue and the keyspaces of a heap that is only read, beside what its
 /// own findings say.
-pub(crate) fn check_salvage(salvage: &Salvage, forest: &Arc<Forest>) -> Vec<Finding> {
+pub(crate) fn check_salvage(salvage: &Salvage, forest: &Arc<LsmTrees>) -> Vec<Finding> {
     let heap = adamant_heap::CheckReport::default();
     let mut report = CheckReport { findings: Vec::new(), keyspaces: Vec::new(), heap };
     let opened = match salvage.root(STORE_ROOT) {

@@ -14,7 +14,7 @@ use adamant_medium::names::name_of;
 use adamant_medium::os::OsDirectory;
 use adamant_medium::storage::Directory;
 
-use crate::engine::lsm_trees::Forest;
+use crate::engine::lsm_trees::LsmTrees;
 use crate::error::{Error, Result};
 use crate::options::Options;
 
@@ -127,14 +127,14 @@ pub(crate) fn heap_in(
 }
 
 /// The log-structured merge trees in a directory.
-pub(crate) fn forest_in(directory: Arc<dyn Directory>, options: &Options) -> Forest {
+pub(crate) fn forest_in(directory: Arc<dyn Directory>, options: &Options) -> LsmTrees {
     let cache =
         CacheOptions { block_bytes: options.cache_bytes_max, file_count: options.open_files_max };
     let mut lsm = options.lsm.clone();
     // The log's room is where a memtable is written to on a device that is full.
     let room = options.log_bytes_max.max(LOG_BYTES_MIN) - LOG_BYTES_MIN / 4 * 3;
     lsm.memtable_bytes_max = lsm.memtable_bytes_max.min(room / 4 * 3);
-    Forest::new(directory, lsm, cache)
+    LsmTrees::new(directory, lsm, cache)
 }
 
 /// Fails if a directory without a pool holds things that no store puts there.

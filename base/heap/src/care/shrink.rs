@@ -21,7 +21,7 @@ use crate::image::mapping::Exclusive;
 use crate::journal::Checkpoints;
 use crate::layout::{FIRST_PAGE, PAGE_BYTES, ROOT_PAGES_END};
 use crate::space::arena::{Arena, CHUNK_PAGES};
-use crate::space::supply::Supply;
+use crate::space::supply::BlockAllocator;
 use crate::transaction::scratch::Writer;
 
 /// Bytes that a log has at least, which `keep_log` counts apart.
@@ -150,7 +150,7 @@ impl Heap {
     }
 }
 
-impl Supply<'_> {
+impl BlockAllocator<'_> {
     /// Gives back what is free and can be. Waits for the medium with nobody else at work.
     ///
     /// # Errors

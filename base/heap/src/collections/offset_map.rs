@@ -42,18 +42,18 @@ pub(crate) type OffsetMap<V> = HashMap<u64, V, BuildHasherDefault<OffsetHasher>>
 
 /// The map.
 #[derive(Debug)]
-pub(crate) struct Keyed<V> {
+pub(crate) struct InsertionMap<V> {
     entries: Vec<(u64, V)>,
     index: OffsetMap<u32>,
 }
 
-impl<V> Default for Keyed<V> {
+impl<V> Default for InsertionMap<V> {
     fn default() -> Self {
         Self { entries: Vec::new(), index: OffsetMap::default() }
     }
 }
 
-impl<V> Keyed<V> {
+impl<V> InsertionMap<V> {
     /// The place of a key among the entries.
     #[inline]
     pub(crate) fn position(&self, key: u64) -> Option<usize> {
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn behaves_like_a_map_while_it_grows() {
         let mut random = fastrand::Rng::with_seed(7);
-        let mut keyed = Keyed::default();
+        let mut keyed = InsertionMap::default();
         let mut model = BTreeMap::new();
         for step in 0..20_000u64 {
             let key = random.u64(..64) * 64;

@@ -40,7 +40,7 @@ impl Copied {
 
 /// What was there before.
 #[derive(Debug, Default)]
-pub(crate) struct Before {
+pub(crate) struct BeforeImages {
     blocks: OffsetMap<Copied>,
     /// The words of the roots.
     roots: Option<[u64; ROOT_COUNT]>,
@@ -54,7 +54,7 @@ pub(crate) struct Before {
     is_whole: bool,
 }
 
-impl Before {
+impl BeforeImages {
     /// Nothing is copied yet; readers may be let in.
     pub(crate) fn begin(&mut self, bytes_max: u64) {
         debug_assert!(self.blocks.is_empty() && !self.is_whole, "one transaction at a time");
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_first_copy_of_a_block_stays_and_lies_as_the_block_does() {
-        let mut before = Before::default();
+        let mut before = BeforeImages::default();
         before.begin(1 << 20);
         for offset in [4096_u64, 4096 + 72, 8192 + 8] {
             let old: Vec<u8> = (0..200).map(|at| (offset + at) as u8).collect();
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn beyond_its_bytes_nobody_is_let_in() {
-        let mut before = Before::default();
+        let mut before = BeforeImages::default();
         before.begin(300);
         before.keep(8, &[1; 200]);
         assert!(before.is_whole());

@@ -7,7 +7,7 @@ use crate::layout::PAGE_BYTES;
 
 /// Where a block lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum BlockLocation {
     /// Block `index` of the run that starts at page `run`.
     Run {
         /// First page of the run.
@@ -30,7 +30,7 @@ pub(crate) enum Place {
     },
 }
 
-impl Place {
+impl BlockLocation {
     /// Bytes that the block can hold.
     #[inline]
     pub(crate) fn bytes(&self) -> u64 {
@@ -41,7 +41,7 @@ impl Place {
     }
 }
 
-/// A block of a run that is not open, in plain numbers: a [`Place`] that was just made and is
+/// A block of a run that is not open, in plain numbers: a [`BlockLocation`] that was just made and is
 /// handed on costs some 10 ns, as parts of it are written that are then read as one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InRun {
@@ -57,8 +57,8 @@ pub(crate) struct InRun {
 impl InRun {
     /// The same as a place.
     #[inline]
-    pub(crate) fn place(self) -> Place {
+    pub(crate) fn place(self) -> BlockLocation {
         let Self { run, class, index, bytes } = self;
-        Place::Run { run, class, index, bytes, is_open: false }
+        BlockLocation::Run { run, class, index, bytes, is_open: false }
     }
 }

@@ -25,13 +25,13 @@ use adamant_medium::storage::File;
 use zerocopy::FromBytes;
 
 use crate::error::{Error, Result};
-use crate::image::before_images::Before;
-use crate::image::block_location::{InRun, Place};
+use crate::image::before_images::BeforeImages;
+use crate::image::block_location::{BlockLocation, InRun};
 use crate::image::class::{Class, ClassTable};
 use crate::image::page_state::{Memory, Pages};
 use crate::image::pool_file::verify_pages;
-use crate::latch::image_latch::{Alone, Gate};
-use crate::latch::reader_slots::Reading;
+use crate::latch::image_latch::{ExclusiveLatch, ImageLatch};
+use crate::latch::reader_slots::ReaderGuard;
 use crate::latch::thread::thread_number;
 use crate::layout::{
     DESCRIPTOR_BYTES, Descriptor, FIRST_PAGE, FLAG_OPEN, HEAP_BYTES_MAX, KIND_EXTENT, KIND_RUN,
@@ -59,7 +59,7 @@ pub(crate) struct Image {
     /// Whether more addresses are taken when these are used up.
     is_extended: bool,
     pages: AtomicU64,
-    gate: Gate,
+    gate: ImageLatch,
     before: Guarded,
     states: Arc<Pages>,
     /// Whether memory that was stored to is given back.
@@ -70,7 +70,7 @@ pub(crate) struct Image {
 
 /// What was there before the transaction that runs, behind the gate.
 #[derive(Debug, Default)]
-struct Guarded(UnsafeCell<Before>);
+struct Guarded(UnsafeCell<BeforeImages>);
 
 // SAFETY: it is reached through `Shared` and `Exclusive` alone: changed by who has the image
 // exclusively and has let no reader in, read by that one and by readers that were let in.
@@ -78,20 +78,20 @@ unsafe impl Sync for Guarded {}
 
 const _: () = {
     const fn is_send_and_sync<T: Send + Sync>() {}
-    is_send_and_sync::<Before>();
+    is_send_and_sync::<BeforeImages>();
 };
 
 /// The image, which nobody has exclusively, or whoever has it lets readers in.
 #[derive(Debug)]
 pub(crate) struct Shared<'h> {
     image: &'h Image,
-    gate: Reading<'h>,
+    gate: ReaderGuard<'h>,
 }
 
 impl Shared<'_> {
     /// What was there before, if a transaction is in the midst of changing things.
     #[inline]
-    pub(crate) fn before(&self) -> Option<&Before> {
+    pub(crate) fn before(&self) -> Option<&BeforeImages> {
         if !self.gate.is_early() {
             return None;
         }
@@ -122,7 +122,7 @@ impl Deref for Shared<'_> {
 #[derive(Debug)]
 pub(crate) struct Exclusive<'h> {
     image: &'h Image,
-    gate: Alone<'h>,
+    gate: ExclusiveLatch<'h>,
 }
 
 impl Deref for Exclusive<'_> {
@@ -167,14 +167,14 @@ impl Exclusive<'_> {
 
     /// What was there before the transaction that runs.
     #[inline]
-    pub(crate) fn before(&self) -> &Before {
+    pub(crate) fn before(&self) -> &BeforeImages {
         // SAFETY: nobody changes it but who has `self` exclusively.
         unsafe { &*self.image.before.0.get() }
     }
 
     /// The same, for changing; shuts readers out.
     #[inline]
-    pub(crate) fn before_mut(&mut self) -> &mut Before {
+    pub(crate) fn before_mut(&mut self) -> &mut BeforeImages {
         self.gate.shut_out();
         // SAFETY: nobody is inside the gate, and `self` is borrowed exclusively.
         unsafe { &mut *self.image.before.0.get() }
@@ -329,7 +329,8 @@ impl Image {
         // Where memory is bounded, no more is copied than has to be.
         let copied = if is_bounded { 0 } else { pages };
         let states = Arc::new(Pages::new(data.bytes() / PAGE_BYTES, copied));
-        let (pages, gate, before) = (AtomicU64::new(pages), Gate::default(), Guarded::default());
+        let (pages, gate, before) =
+            (AtomicU64::new(pages), ImageLatch::default(), Guarded::default());
         let file = Arc::clone(pool);
         let image =
             Self { data, tables, is_extended, pages, gate, before, states, is_bounded, file };
@@ -381,7 +382,7 @@ impl Image {
         Shared { image: self, gate: self.gate.read(thread_number()) }
     }
 
-    /// The same, for as long as the caller wants: see [`Gate::read_long`].
+    /// The same, for as long as the caller wants: see [`ImageLatch::read_long`].
     #[inline]
     pub(crate) fn read_long(&self) -> Shared<'_> {
         Shared { image: self, gate: self.gate.read_long(thread_number()) }
@@ -649,7 +650,7 @@ impl Image {
 
     /// Where the block that starts at `offset` lies: its capacity in bytes and its place.
     /// O(1): one load from the descriptor table, no division.
-    pub(crate) fn locate(&self, classes: &ClassTable, offset: u64) -> Result<Place> {
+    pub(crate) fn locate(&self, classes: &ClassTable, offset: u64) -> Result<BlockLocation> {
         let invalid = |what| Error::InvalidPointer { offset, what };
         let page = offset / PAGE_BYTES;
         let pages = self.pages();
@@ -679,13 +680,13 @@ impl Image {
                 };
                 let is_open = descriptor.flags & FLAG_OPEN != 0;
                 let bytes = shape.block_bytes;
-                Ok(Place::Run { run, class: class as u8, index, bytes, is_open })
+                Ok(BlockLocation::Run { run, class: class as u8, index, bytes, is_open })
             }
             KIND_EXTENT if argument == 0 || page + argument > pages => {
                 Err(invalid("is in an extent that is cut off"))
             }
             KIND_EXTENT if offset.is_multiple_of(PAGE_BYTES) => {
-                Ok(Place::Extent { page, pages: argument })
+                Ok(BlockLocation::Extent { page, pages: argument })
             }
             KIND_EXTENT => Err(invalid("is not the start of an extent")),
             _ => Err(invalid("is not in use")),
@@ -700,10 +701,10 @@ impl Image {
     }
 
     /// Whether the medium says that a block is allocated.
-    pub(crate) fn is_allocated(&self, classes: &ClassTable, place: Place) -> Result<bool> {
+    pub(crate) fn is_allocated(&self, classes: &ClassTable, place: BlockLocation) -> Result<bool> {
         match place {
-            Place::Extent { .. } => Ok(true),
-            Place::Run { run, class, index, bytes, .. } => {
+            BlockLocation::Extent { .. } => Ok(true),
+            BlockLocation::Run { run, class, index, bytes, .. } => {
                 self.is_allocated_in(classes, InRun { run, class, index, bytes })
             }
         }

@@ -17,7 +17,7 @@ use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::error::{Error, Result};
-use crate::image::block_location::Place;
+use crate::image::block_location::BlockLocation;
 use crate::image::class::{ClassTable, initial_classes};
 use crate::image::mapping::Image;
 use crate::image::pool_file::{PoolFile, find_pool};
@@ -151,7 +151,7 @@ impl Salvage {
     }
 
     /// Where a block lies, whatever of it is lost; `None` where its descriptor is.
-    fn place(&self, block: u64) -> Result<Option<Place>> {
+    fn place(&self, block: u64) -> Result<Option<BlockLocation>> {
         let page = block / PAGE_BYTES;
         if page >= self.image.pages() || page < FIRST_PAGE {
             return Err(Error::InvalidPointer { offset: block, what: "lies beyond the heap" });

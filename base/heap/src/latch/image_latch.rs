@@ -6,28 +6,28 @@
 //! Invariants: while somebody has the image alone nobody is inside, and the lock is held.
 //! Thread safety: any thread.
 
-use crate::latch::reader_slots::{OPEN, READERS, Readers, Reading};
+use crate::latch::reader_slots::{OPEN, READERS, ReaderGuard, ReaderSlots};
 use crate::sync::{Mutex, MutexGuard};
 
 /// The gate.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct ImageLatch {
     /// Held by who has the image alone.
     lock: Mutex<()>,
     /// Where views go through.
-    readers: Readers,
+    readers: ReaderSlots,
 }
 
 /// The image, nobody else's in any way.
 #[derive(Debug)]
-pub(crate) struct Alone<'g> {
-    gate: &'g Gate,
+pub(crate) struct ExclusiveLatch<'g> {
+    gate: &'g ImageLatch,
     _lock: MutexGuard<'g, ()>,
     /// Whether readers may be inside.
     has_let_in: bool,
 }
 
-impl Alone<'_> {
+impl ExclusiveLatch<'_> {
     /// Whether readers wait.
     #[inline]
     pub(crate) fn are_readers_waiting(&self) -> bool {
@@ -60,40 +60,40 @@ impl Alone<'_> {
     }
 }
 
-impl Drop for Alone<'_> {
+impl Drop for ExclusiveLatch<'_> {
     #[inline]
     fn drop(&mut self) {
         self.gate.readers.open(OPEN);
     }
 }
 
-impl Gate {
+impl ImageLatch {
     /// Waits until nobody has the image alone, or whoever has it lets readers in, and keeps it so,
     /// for a bounded time. `thread` is the caller's number.
     #[inline]
-    pub(crate) fn read(&self, thread: usize) -> Reading<'_> {
+    pub(crate) fn read(&self, thread: usize) -> ReaderGuard<'_> {
         self.readers.enter(thread)
     }
 
     /// The same, for as long as the caller wants: also waits while somebody waits to have it alone.
     #[inline]
-    pub(crate) fn read_long(&self, thread: usize) -> Reading<'_> {
+    pub(crate) fn read_long(&self, thread: usize) -> ReaderGuard<'_> {
         self.readers.enter_long(thread)
     }
 
     /// Waits until nobody has the image in any way.
     #[inline]
-    pub(crate) fn write(&self) -> Alone<'_> {
-        let alone = Alone { gate: self, _lock: self.lock.lock(), has_let_in: false };
+    pub(crate) fn write(&self) -> ExclusiveLatch<'_> {
+        let alone = ExclusiveLatch { gate: self, _lock: self.lock.lock(), has_let_in: false };
         self.readers.shut(OPEN);
         alone
     }
 
     /// The same, if nobody has the image in any way now. Never waits.
-    pub(crate) fn try_write(&self) -> Option<Alone<'_>> {
+    pub(crate) fn try_write(&self) -> Option<ExclusiveLatch<'_>> {
         let lock = self.lock.try_lock()?;
         let is_shut = self.readers.try_shut();
-        is_shut.then(|| Alone { gate: self, _lock: lock, has_let_in: false })
+        is_shut.then(|| ExclusiveLatch { gate: self, _lock: lock, has_let_in: false })
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
 
     /// Numbers that only whoever is alone changes, and others read.
     struct Shared {
-        gate: Gate,
+        gate: ImageLatch,
         counts: UnsafeCell<[u64; 2]>,
     }
 
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn nobody_is_inside_while_somebody_is_alone() {
-        let shared = Shared { gate: Gate::default(), counts: UnsafeCell::new([0; 2]) };
+        let shared = Shared { gate: ImageLatch::default(), counts: UnsafeCell::new([0; 2]) };
         let shared = &shared;
         let look = || {
             // SAFETY: nobody is alone, which is what is tested.
@@ -169,7 +169,7 @@ mod every_order {
 
     /// What is behind the gate: loom tells when somebody looks at it while somebody changes it.
     struct Behind {
-        gate: Gate,
+        gate: ImageLatch,
         value: UnsafeCell<u32>,
     }
 
@@ -195,7 +195,8 @@ mod every_order {
         // Waiting for each other has too many orders for all of them.
         builder.preemption_bound = Some(3);
         builder.check(move || {
-            let behind = Arc::new(Behind { gate: Gate::default(), value: UnsafeCell::new(0) });
+            let behind =
+                Arc::new(Behind { gate: ImageLatch::default(), value: UnsafeCell::new(0) });
             let threads = threads.map(|work| {
                 let behind = Arc::clone(&behind);
                 thread::spawn(move || work(&behind))

@@ -124,7 +124,7 @@ struct Crowd {
 
 /// The lock.
 #[derive(Debug, Default)]
-pub(crate) struct Readers {
+pub(crate) struct ReaderSlots {
     sign: Padded<Sign>,
     slots: [Padded<AtomicU32>; SLOT_COUNT],
     brief: Padded<Crowd>,
@@ -136,8 +136,8 @@ pub(crate) struct Readers {
 
 /// A reader inside; dropping this leaves. As the guard of a mutex it stays on its thread.
 #[derive(Debug)]
-pub(crate) struct Reading<'r> {
-    readers: &'r Readers,
+pub(crate) struct ReaderGuard<'r> {
+    readers: &'r ReaderSlots,
     /// By number; `None`: one of the crowd.
     slot: Option<usize>,
     stay: Stay,
@@ -145,7 +145,7 @@ pub(crate) struct Reading<'r> {
     stays: PhantomData<MutexGuard<'r, ()>>,
 }
 
-impl Reading<'_> {
+impl ReaderGuard<'_> {
     /// Whether somebody is in the midst of changing things, and readers see what was before.
     #[inline]
     pub(crate) fn is_early(&self) -> bool {
@@ -159,7 +159,7 @@ impl Reading<'_> {
     }
 }
 
-impl Drop for Reading<'_> {
+impl Drop for ReaderGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         let readers = self.readers;
@@ -176,22 +176,22 @@ impl Drop for Reading<'_> {
     }
 }
 
-impl Readers {
+impl ReaderSlots {
     /// Waits until the lock is open, and keeps it from being shut, for a bounded time. `thread` is
     /// the caller's number.
     #[inline]
-    pub(crate) fn enter(&self, thread: usize) -> Reading<'_> {
+    pub(crate) fn enter(&self, thread: usize) -> ReaderGuard<'_> {
         self.enter_for(Stay::Brief, thread)
     }
 
     /// The same, for as long as the caller wants.
     #[inline]
-    pub(crate) fn enter_long(&self, thread: usize) -> Reading<'_> {
+    pub(crate) fn enter_long(&self, thread: usize) -> ReaderGuard<'_> {
         self.enter_for(Stay::Long, thread)
     }
 
     #[inline]
-    fn enter_for(&self, stay: Stay, thread: usize) -> Reading<'_> {
+    fn enter_for(&self, stay: Stay, thread: usize) -> ReaderGuard<'_> {
         let slot = thread % SLOT_COUNT;
         if self.take(slot, stay) {
             in_total_order();
@@ -215,8 +215,8 @@ impl Readers {
     }
 
     #[inline]
-    fn reading(&self, stay: Stay, slot: Option<usize>, is_early: bool) -> Reading<'_> {
-        Reading { readers: self, slot, stay, is_early, stays: PhantomData }
+    fn reading(&self, stay: Stay, slot: Option<usize>, is_early: bool) -> ReaderGuard<'_> {
+        ReaderGuard { readers: self, slot, stay, is_early, stays: PhantomData }
     }
 
     #[inline]
@@ -232,7 +232,7 @@ impl Readers {
     }
 
     #[cold]
-    fn enter_later(&self, stay: Stay) -> Reading<'_> {
+    fn enter_later(&self, stay: Stay) -> ReaderGuard<'_> {
         loop {
             self.crowd(stay).inside.fetch_add(1, Ordering::SeqCst);
             in_total_order();
@@ -249,7 +249,7 @@ impl Readers {
     }
 
     /// Waits to be let in; `None` when the lock is open already.
-    fn wait_for_opening(&self, stay: Stay) -> Option<Reading<'_>> {
+    fn wait_for_opening(&self, stay: Stay) -> Option<ReaderGuard<'_>> {
         let crowd = self.crowd(stay);
         let before = {
             let _room = self.room.lock();
@@ -415,7 +415,7 @@ mod tests {
 
     /// Numbers that only whoever has shut the lock changes, and others read.
     struct Shared {
-        readers: Readers,
+        readers: ReaderSlots,
         /// Who shuts, one at a time.
         writer: Mutex<()>,
         counts: UnsafeCell<[u64; 2]>,
@@ -426,7 +426,7 @@ mod tests {
 
     impl Shared {
         fn new() -> Self {
-            let (readers, writer) = (Readers::default(), Mutex::default());
+            let (readers, writer) = (ReaderSlots::default(), Mutex::default());
             Self { readers, writer, counts: UnsafeCell::new([0; 2]) }
         }
 
@@ -494,7 +494,7 @@ mod tests {
 
     #[test]
     fn readers_of_one_slot_go_with_the_crowd_and_the_nested_too() {
-        let readers = Readers::default();
+        let readers = ReaderSlots::default();
         let (one, other) = (readers.enter(3), readers.enter(3));
         assert_eq!((one.slot, other.slot), (Some(3), None));
         assert!(!readers.try_shut());
@@ -506,7 +506,7 @@ mod tests {
 
     #[test]
     fn a_panic_and_the_end_of_a_thread_leave_nothing_inside() {
-        let readers = Readers::default();
+        let readers = ReaderSlots::default();
         let readers = &readers;
         let panicked = std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
@@ -521,7 +521,7 @@ mod tests {
 
     #[test]
     fn a_writer_sleeps_until_the_last_reader_leaves_and_is_woken() {
-        let (readers, barrier) = (Readers::default(), Barrier::new(2));
+        let (readers, barrier) = (ReaderSlots::default(), Barrier::new(2));
         let (readers, barrier) = (&readers, &barrier);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -576,7 +576,7 @@ mod tests {
                     assert!(!brief.is_early());
                     assert_eq!(shared.look(), 0, "the writer waits");
                 }
-                assert!(left.as_ref().is_none_or(Reading::is_waited_for));
+                assert!(left.as_ref().is_none_or(ReaderGuard::is_waited_for));
                 drop(left);
             }
             assert_eq!(later.join().expect("no panic"), 1, "what was there when it was let in");
@@ -631,7 +631,7 @@ mod every_order {
 
     /// What is behind the lock: loom tells when somebody looks at it while somebody changes it.
     struct Behind {
-        readers: Readers,
+        readers: ReaderSlots,
         value: UnsafeCell<u32>,
     }
 
@@ -657,7 +657,7 @@ mod every_order {
         // Waiting for each other has too many orders for all of them.
         builder.preemption_bound = Some(2);
         builder.check(move || {
-            let behind = Behind { readers: Readers::default(), value: UnsafeCell::new(0) };
+            let behind = Behind { readers: ReaderSlots::default(), value: UnsafeCell::new(0) };
             let behind = Arc::new(behind);
             let threads = threads.map(|work| {
                 let behind = Arc::clone(&behind);

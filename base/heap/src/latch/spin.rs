@@ -17,16 +17,16 @@ use crate::sync::wait;
 
 /// The lock, and what it guards.
 #[derive(Debug, Default)]
-pub(crate) struct Seat<T> {
+pub(crate) struct SpinLock<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: the value is reached through `Taken` alone, of which there is one at a time; so sharing
 // the seat sends the value from thread to thread, and no more.
-unsafe impl<T: Send> Sync for Seat<T> {}
+unsafe impl<T: Send> Sync for SpinLock<T> {}
 
-impl<T> Seat<T> {
+impl<T> SpinLock<T> {
     pub(crate) fn new(value: T) -> Self {
         Self { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
@@ -56,7 +56,7 @@ impl<T> Seat<T> {
 /// The seat, held; dropping this lets go of it. As the guard of a mutex it stays on its thread, and can
 /// be shared if what is guarded can.
 #[derive(Debug)]
-pub(crate) struct Taken<'s, T>(&'s Seat<T>, PhantomData<MutexGuard<'s, T>>);
+pub(crate) struct Taken<'s, T>(&'s SpinLock<T>, PhantomData<MutexGuard<'s, T>>);
 
 impl<T> Deref for Taken<'_, T> {
     type Target = T;
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn one_thread_at_a_time() {
-        let seat = Seat::<[u64; 2]>::default();
+        let seat = SpinLock::<[u64; 2]>::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_panic_lets_go() {
-        let seat = Seat::<u8>::default();
+        let seat = SpinLock::<u8>::default();
         let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let _taken = seat.take();
             panic!("while seated");

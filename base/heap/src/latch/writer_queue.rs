@@ -44,7 +44,7 @@ const TURNS_FAIR: u32 = if cfg!(loom) { u32::MAX } else { 256 };
 
 /// The queue, and what only whoever has a turn touches.
 #[derive(Debug)]
-pub(crate) struct Turns<T> {
+pub(crate) struct WriterQueue<T> {
     taken: AtomicBool,
     /// Threads that will try for the next turn by themselves, those on their way out of sleep
     /// among them.
@@ -62,14 +62,14 @@ pub(crate) struct Turns<T> {
 
 // SAFETY: the value is reached through a turn alone, of which there is one at a time; so sharing
 // the queue sends the value from thread to thread, and no more.
-unsafe impl<T: Send> Sync for Turns<T> {}
+unsafe impl<T: Send> Sync for WriterQueue<T> {}
 
 /// A turn, ended by dropping it. As the guard of a mutex it stays on its thread, and can be shared if
 /// what it gives access to can.
 #[derive(Debug)]
-pub(crate) struct Turn<'t, T>(&'t Turns<T>, PhantomData<MutexGuard<'t, T>>);
+pub(crate) struct WritePermit<'t, T>(&'t WriterQueue<T>, PhantomData<MutexGuard<'t, T>>);
 
-impl<T> Deref for Turn<'_, T> {
+impl<T> Deref for WritePermit<'_, T> {
     type Target = T;
 
     #[inline]
@@ -79,7 +79,7 @@ impl<T> Deref for Turn<'_, T> {
     }
 }
 
-impl<T> DerefMut for Turn<'_, T> {
+impl<T> DerefMut for WritePermit<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: there is one turn at a time, and it is borrowed exclusively.
@@ -98,7 +98,7 @@ enum Slept {
     Late,
 }
 
-impl<T> Turns<T> {
+impl<T> WriterQueue<T> {
     pub(crate) fn new(value: T) -> Self {
         Self {
             taken: AtomicBool::new(false),
@@ -114,31 +114,31 @@ impl<T> Turns<T> {
 
     /// Waits for a turn.
     #[inline]
-    pub(crate) fn wait(&self) -> Turn<'_, T> {
+    pub(crate) fn wait(&self) -> WritePermit<'_, T> {
         if !self.take() {
             self.wait_long(None, || false);
         }
-        Turn(self, PhantomData)
+        WritePermit(self, PhantomData)
     }
 
     /// A turn, if nobody has one.
     #[inline]
-    pub(crate) fn try_wait(&self) -> Option<Turn<'_, T>> {
-        self.take().then(|| Turn(self, PhantomData))
+    pub(crate) fn try_wait(&self) -> Option<WritePermit<'_, T>> {
+        self.take().then(|| WritePermit(self, PhantomData))
     }
 
     /// Waits for a turn, but not for longer; `None` if others have had it so long.
-    pub(crate) fn wait_within(&self, longest: Duration) -> Option<Turn<'_, T>> {
+    pub(crate) fn wait_within(&self, longest: Duration) -> Option<WritePermit<'_, T>> {
         let end = |longest| Some(Instant::now() + longest);
         if self.take() || !longest.is_zero() && self.wait_long(end(longest), || false) {
-            return Some(Turn(self, PhantomData));
+            return Some(WritePermit(self, PhantomData));
         }
         None
     }
 
     /// Waits for a turn, or until others have done what it was wanted for; `None` then. It may be done
     /// by the time that this has one: who sleeps is not woken for that.
-    pub(crate) fn wait_unless(&self, is_done: impl Fn() -> bool) -> Option<Turn<'_, T>> {
+    pub(crate) fn wait_unless(&self, is_done: impl Fn() -> bool) -> Option<WritePermit<'_, T>> {
         // Whoever has the turn mostly comes back at once: then two are done for little more than one.
         for _ in 0..PATIENCE {
             if is_done() {
@@ -147,12 +147,12 @@ impl<T> Turns<T> {
             std::hint::spin_loop();
         }
         if self.take() || self.wait_long(None, is_done) {
-            return Some(Turn(self, PhantomData));
+            return Some(WritePermit(self, PhantomData));
         }
         None
     }
 
-    /// As [`Turns::wait_unless`], for what whoever has the turn does for all that wait: while there are
+    /// As [`WriterQueue::wait_unless`], for what whoever has the turn does for all that wait: while there are
     /// more than this one they run, so that they are done together. With `leaves` a turn that is free is
     /// left for a moment to the thread that had it and mostly comes back: it has in its cache what a turn
     /// gives access to.
@@ -161,7 +161,7 @@ impl<T> Turns<T> {
         is_done: impl Fn() -> bool,
         is_alone: impl Fn() -> bool,
         leaves: bool,
-    ) -> Option<Turn<'_, T>> {
+    ) -> Option<WritePermit<'_, T>> {
         for _ in 0..PATIENCE_ALONE {
             if is_done() {
                 return None;
@@ -176,11 +176,11 @@ impl<T> Turns<T> {
                 return None;
             }
             if !(leaves && look < LOOKS_LEAVING) && self.take() {
-                return Some(Turn(self, PhantomData));
+                return Some(WritePermit(self, PhantomData));
             }
             yield_now();
         }
-        self.wait_long(None, is_done).then(|| Turn(self, PhantomData))
+        self.wait_long(None, is_done).then(|| WritePermit(self, PhantomData))
     }
 
     /// For one who was awake and gives up: the end of a turn may have counted on it to take the
@@ -298,7 +298,7 @@ impl<T> Turns<T> {
     }
 }
 
-impl<T> Drop for Turn<'_, T> {
+impl<T> Drop for WritePermit<'_, T> {
     #[inline]
     fn drop(&mut self) {
         let turns = self.0;
@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     fn count_on(threads: u64, turns_each: u64, work: impl Fn(u64) + Sync) {
-        let turns = Turns::new([0; 2]);
+        let turns = WriterQueue::new([0; 2]);
         let barrier = Barrier::new(threads as usize);
         std::thread::scope(|scope| {
             for thread in 0..threads {
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn who_gives_up_waiting_leaves_nobody_asleep() {
-        let turns = Turns::new(0_u64);
+        let turns = WriterQueue::new(0_u64);
         let (turns, given_up) = (&turns, &AtomicU32::new(0));
         std::thread::scope(|scope| {
             for thread in 0..6 {
@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     fn a_panic_ends_the_turn() {
-        let turns = Turns::new(());
+        let turns = WriterQueue::new(());
         let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let _turn = turns.wait();
             panic!("within a turn");
@@ -416,7 +416,7 @@ mod every_order {
     use super::*;
 
     /// What whoever has a turn changes: loom tells when two do so at once, and when all sleep.
-    type Counted = Turns<UnsafeCell<u32>>;
+    type Counted = WriterQueue<UnsafeCell<u32>>;
 
     fn explore<const N: usize>(threads: [fn(&Counted) -> bool; N], last: fn(&Counted) -> bool) {
         let mut builder = loom::model::Builder::new();
@@ -440,7 +440,7 @@ mod every_order {
         });
     }
 
-    fn change(turn: &Turn<'_, UnsafeCell<u32>>) {
+    fn change(turn: &WritePermit<'_, UnsafeCell<u32>>) {
         // SAFETY: there is one turn at a time, which is what is tested.
         turn.with_mut(|count| unsafe { *count += 1 });
     }

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::image::class::Class;
 use crate::image::mapping::Image;
 use crate::journal::{Copies, PageBytes, PageSource, RecordBuilder};
-use crate::latch::writer_queue::Turns;
+use crate::latch::writer_queue::WriterQueue;
 use crate::layout::{
     Descriptor, FIRST_PAGE, FLAG_OPEN, KIND_RUN, KIND_RUN_CONTINUED, PAGE_BYTES, TABLE_BASE,
 };
@@ -30,12 +30,12 @@ const HOLD_PAGES_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Copier {
     space: Arc<Space>,
-    turns: Arc<Turns<Writer>>,
+    turns: Arc<WriterQueue<Writer>>,
 }
 
 impl Copier {
     /// Of a heap.
-    pub(crate) fn new(space: &Arc<Space>, turns: &Arc<Turns<Writer>>) -> Self {
+    pub(crate) fn new(space: &Arc<Space>, turns: &Arc<WriterQueue<Writer>>) -> Self {
         Self { space: Arc::clone(space), turns: Arc::clone(turns) }
     }
 

@@ -26,10 +26,10 @@ use crate::error::Result;
 use crate::image::mapping::Exclusive;
 use crate::image::page_state::{PIECE_PAGES, Pages};
 use crate::journal::{Opened, Signal, Worker};
-use crate::latch::writer_queue::Turns;
+use crate::latch::writer_queue::WriterQueue;
 use crate::layout::{PAGE_BYTES, ZONE_PAGES};
 use crate::memory::huge::Promoter;
-use crate::space::borrowed::Lent;
+use crate::space::borrowed::BorrowedBlocks;
 use crate::space::state::Space;
 use crate::transaction::scratch::Writer;
 
@@ -94,11 +94,11 @@ impl Bounds {
 
 /// What a round works on.
 #[derive(Debug)]
-pub(crate) struct Estate {
+pub(crate) struct EvictionContext {
     space: Arc<Space>,
     journal: Arc<Opened>,
-    lent: Arc<Lent>,
-    turns: Arc<Turns<Writer>>,
+    lent: Arc<BorrowedBlocks>,
+    turns: Arc<WriterQueue<Writer>>,
     bytes_max: u64,
     huge_bytes_max: u64,
     /// Rounds that ended. The lock is that of `ended`.
@@ -127,10 +127,10 @@ struct Tools {
 
 /// The threads, and what others need of it.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct Evictor {
     signal: Arc<Signal>,
     workers: Mutex<Vec<Worker>>,
-    estate: Arc<Estate>,
+    estate: Arc<EvictionContext>,
 }
 
 /// What one hold may still do.
@@ -146,13 +146,13 @@ impl Quota {
     }
 }
 
-impl Estate {
+impl EvictionContext {
     /// Nothing is dropped yet.
     pub(crate) fn new(
         space: &Arc<Space>,
         journal: &Arc<Opened>,
-        lent: &Arc<Lent>,
-        turns: &Arc<Turns<Writer>>,
+        lent: &Arc<BorrowedBlocks>,
+        turns: &Arc<WriterQueue<Writer>>,
         bounds: Bounds,
     ) -> Self {
         Self {
@@ -446,12 +446,12 @@ impl Tools {
     }
 }
 
-impl Keeper {
+impl Evictor {
     /// Starts the threads, if memory is bounded and `has_thread` asks for them.
     ///
     /// # Errors
     /// What the system says.
-    pub(crate) fn spawn(estate: Estate, has_thread: bool) -> std::io::Result<Self> {
+    pub(crate) fn spawn(estate: EvictionContext, has_thread: bool) -> std::io::Result<Self> {
         let (signal, estate) = (Arc::new(Signal::default()), Arc::new(estate));
         let mut workers = Vec::new();
         if has_thread && estate.huge_bytes_max > 0 && estate.space.image.bounded().is_some() {

@@ -7,14 +7,14 @@
 //! Thread safety: any thread; the arena's lock is held only while the image grows.
 
 use crate::layout::PAGE_BYTES;
-use crate::space::supply::Supply;
+use crate::space::supply::BlockAllocator;
 
 /// Pages that are touched at once: those of a huge page.
 const STEP_PAGES: u64 = 512;
 /// Pages that a piece of a transaction takes at most, about.
 const PIECE_PAGES: u64 = 128;
 
-impl Supply<'_> {
+impl BlockAllocator<'_> {
     /// Whether the next piece may reach pages beyond `touched` that were never used.
     pub(crate) fn is_short_of_touched(self, touched: u64) -> bool {
         self.space.image.can_touch() && self.space.arena().tail() + PIECE_PAGES > touched

@@ -10,8 +10,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::collections::offset_map::Keyed;
-use crate::image::block_location::Place;
+use crate::collections::offset_map::InsertionMap;
+use crate::image::block_location::BlockLocation;
 use crate::image::class::ClassTable;
 use crate::layout::PAGE_BYTES;
 
@@ -24,7 +24,7 @@ const TABLES_KEEP_MAX: usize = 1 << 14;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word {
     /// Where one of the blocks lies.
-    pub(crate) place: Place,
+    pub(crate) place: BlockLocation,
     /// Which blocks of the word; an extent is 1.
     pub(crate) mask: u64,
 }
@@ -32,15 +32,18 @@ pub(crate) struct Word {
 impl Word {
     /// The block at a place alone.
     #[inline]
-    pub(crate) fn of(place: Place) -> Self {
+    pub(crate) fn of(place: BlockLocation) -> Self {
         Self { place, mask: 1 << bit_of(place) }
     }
 
     /// The blocks: heap offset and place of each.
-    pub(crate) fn blocks(self, classes: &ClassTable) -> impl Iterator<Item = (u64, Place)> + '_ {
+    pub(crate) fn blocks(
+        self,
+        classes: &ClassTable,
+    ) -> impl Iterator<Item = (u64, BlockLocation)> + '_ {
         let shape = match self.place {
-            Place::Extent { .. } => None,
-            Place::Run { class, .. } => classes.get(class.into()),
+            BlockLocation::Extent { .. } => None,
+            BlockLocation::Run { class, .. } => classes.get(class.into()),
         };
         let mut left = self.mask;
         std::iter::from_fn(move || {
@@ -50,11 +53,11 @@ impl Word {
             let bit = u64::from(left.trailing_zeros());
             left &= left - 1;
             match self.place {
-                Place::Extent { page, .. } => Some((page * PAGE_BYTES, self.place)),
-                Place::Run { run, class, index, bytes, is_open } => {
+                BlockLocation::Extent { page, .. } => Some((page * PAGE_BYTES, self.place)),
+                BlockLocation::Run { run, class, index, bytes, is_open } => {
                     let index = index / 64 * 64 + bit;
                     let block = run * PAGE_BYTES + shape?.blocks_start + index * bytes;
-                    Some((block, Place::Run { run, class, index, bytes, is_open }))
+                    Some((block, BlockLocation::Run { run, class, index, bytes, is_open }))
                 }
             }
         })
@@ -63,20 +66,20 @@ impl Word {
 
 /// Which bit of its word a block is.
 #[inline]
-fn bit_of(place: Place) -> u32 {
+fn bit_of(place: BlockLocation) -> u32 {
     match place {
-        Place::Extent { .. } => 0,
-        Place::Run { index, .. } => (index % 64) as u32,
+        BlockLocation::Extent { .. } => 0,
+        BlockLocation::Run { index, .. } => (index % 64) as u32,
     }
 }
 
 /// What stands for the word that a block is in. A run has fewer words than bytes, so no other run
 /// or extent has the same.
 #[inline]
-fn key_of(place: Place) -> u64 {
+fn key_of(place: BlockLocation) -> u64 {
     match place {
-        Place::Extent { page, .. } => page * PAGE_BYTES,
-        Place::Run { run, index, .. } => run * PAGE_BYTES + index / 64 * 8,
+        BlockLocation::Extent { page, .. } => page * PAGE_BYTES,
+        BlockLocation::Run { run, index, .. } => run * PAGE_BYTES + index / 64 * 8,
     }
 }
 
@@ -116,17 +119,17 @@ struct Entry {
 
 /// Blocks, each with a number.
 #[derive(Debug, Default)]
-pub(crate) struct Marked {
-    words: Keyed<Entry>,
+pub(crate) struct BlockBits {
+    words: InsertionMap<Entry>,
     tables: Vec<[u32; 64]>,
     /// Where the word lies that was found last: mostly the one that is asked for next. No more than a
     /// hint, so that a transaction can be read by several threads.
     last: AtomicUsize,
 }
 
-impl Marked {
+impl BlockBits {
     #[inline]
-    fn position(&self, place: Place) -> Option<usize> {
+    fn position(&self, place: BlockLocation) -> Option<usize> {
         self.position_of(key_of(place))
     }
 
@@ -144,7 +147,7 @@ impl Marked {
     }
 
     #[inline]
-    fn entry(&self, place: Place) -> Option<&Entry> {
+    fn entry(&self, place: BlockLocation) -> Option<&Entry> {
         let position = self.position(place)?;
         let (_, entry) = self.words.entries().get(position)?;
         (entry.word.mask >> bit_of(place) & 1 != 0).then_some(entry)
@@ -152,7 +155,7 @@ impl Marked {
 
     /// Whether the block at a place is among them.
     #[inline]
-    pub(crate) fn contains(&self, place: Place) -> bool {
+    pub(crate) fn contains(&self, place: BlockLocation) -> bool {
         self.entry(place).is_some()
     }
 
@@ -165,15 +168,15 @@ impl Marked {
     }
 
     /// The extent that starts at a heap offset, if it is among them.
-    pub(crate) fn extent(&self, offset: u64) -> Option<Place> {
+    pub(crate) fn extent(&self, offset: u64) -> Option<BlockLocation> {
         let place = self.words.get(offset)?.word.place;
-        let is_extent = matches!(place, Place::Extent { .. });
+        let is_extent = matches!(place, BlockLocation::Extent { .. });
         (is_extent && self.contains(place)).then_some(place)
     }
 
     /// Adds the block at a place, which is not among them, or is without a number.
     #[inline]
-    pub(crate) fn insert(&mut self, place: Place) {
+    pub(crate) fn insert(&mut self, place: BlockLocation) {
         let added = Word::of(place);
         if let Some(position) = self.position(place)
             && let Some((_, entry)) = self.words.entry_mut(position)
@@ -191,7 +194,7 @@ impl Marked {
 
     /// Raises the number of a block that is among them.
     #[inline]
-    pub(crate) fn raise(&mut self, place: Place, number: u64) {
+    pub(crate) fn raise(&mut self, place: BlockLocation, number: u64) {
         let Some(position) = self.position(place) else { return };
         let Some((_, entry)) = self.words.entry_mut(position) else { return };
         let bit = 1 << bit_of(place);
@@ -221,7 +224,7 @@ impl Marked {
 
     /// Removes a block; whether it was among them.
     #[inline]
-    pub(crate) fn remove(&mut self, place: Place) -> bool {
+    pub(crate) fn remove(&mut self, place: BlockLocation) -> bool {
         let Some(position) = self.position(place) else { return false };
         let Some((_, entry)) = self.words.entry_mut(position) else { return false };
         let bit = 1 << bit_of(place);
@@ -268,7 +271,7 @@ impl Marked {
         let (word, number) = match entry {
             Some(entry) if table.is_some() => (entry.word, 0),
             Some(entry) => (Word { mask: entry.numbered, ..entry.word }, entry.number),
-            None => (Word { place: Place::Extent { page: 0, pages: 0 }, mask: 0 }, 0),
+            None => (Word { place: BlockLocation::Extent { page: 0, pages: 0 }, mask: 0 }, 0),
         };
         word.blocks(classes).filter_map(move |(block, place)| {
             let found = table.map_or(number, |table| table[bit_of(place) as usize].into());
@@ -311,7 +314,7 @@ impl Marked {
     }
 
     /// The number of a block; 0 if it has none.
-    fn number(&self, place: Place) -> u64 {
+    fn number(&self, place: BlockLocation) -> u64 {
         let Some(entry) = self.entry(place) else { return 0 };
         match self.tables.get(entry.table as usize) {
             Some(table) => table[bit_of(place) as usize].into(),
@@ -356,29 +359,29 @@ mod tests {
     use crate::image::class::initial_table;
 
     /// A block of the class of that size, of a run of its own.
-    fn place(classes: &ClassTable, bytes: u64, index: u64) -> Place {
+    fn place(classes: &ClassTable, bytes: u64, index: u64) -> BlockLocation {
         let class = classes.for_bytes(bytes).expect("a class");
         let shape = classes.get(class.into()).expect("it exists");
         let (run, bytes) = (1000 * u64::from(class), shape.block_bytes);
-        Place::Run { run, class, index: index % shape.block_count, bytes, is_open: false }
+        BlockLocation::Run { run, class, index: index % shape.block_count, bytes, is_open: false }
     }
 
     #[test]
     fn behaves_like_a_map_from_blocks_to_numbers() {
         let classes = initial_table();
         let mut random = fastrand::Rng::with_seed(31);
-        let mut marked = Marked::default();
-        let mut outer = Marked::default();
+        let mut marked = BlockBits::default();
+        let mut outer = BlockBits::default();
         let mut model: BTreeMap<u64, u64> = BTreeMap::new();
         for step in 0..60_000 {
             let place = match random.u64(..10) {
-                0 => Place::Extent { page: 1_000_000 + random.u64(..9) * 50, pages: 50 },
+                0 => BlockLocation::Extent { page: 1_000_000 + random.u64(..9) * 50, pages: 50 },
                 _ => place(&classes, [8, 64, 5000][random.usize(..3)], random.u64(..300)),
             };
             let (block, _) = Word::of(place).blocks(&classes).next().expect("one block");
             let known = model.get(&block).copied();
             assert_eq!(marked.contains(place), known.is_some(), "step {step}");
-            if let Place::Run { run, index, .. } = place {
+            if let BlockLocation::Run { run, index, .. } = place {
                 assert_eq!(marked.contains_at(run, index), known.is_some(), "step {step}");
             }
             assert_eq!(marked.number(place), known.unwrap_or(0), "step {step}");
@@ -422,7 +425,7 @@ mod tests {
     fn stretches_are_joined_and_found() {
         let classes = initial_table();
         let mut random = fastrand::Rng::with_seed(32);
-        let (mut marked, mut model) = (Marked::default(), std::collections::BTreeSet::new());
+        let (mut marked, mut model) = (BlockBits::default(), std::collections::BTreeSet::new());
         for _ in 0..700 {
             let place = place(&classes, [8, 64][random.usize(..2)], random.u64(..1000));
             let (block, _) = Word::of(place).blocks(&classes).next().expect("one block");
@@ -447,8 +450,8 @@ mod tests {
     #[test]
     fn an_extent_is_found_by_its_start() {
         let classes = initial_table();
-        let mut marked = Marked::default();
-        let extent = Place::Extent { page: 5000, pages: 7 };
+        let mut marked = BlockBits::default();
+        let extent = BlockLocation::Extent { page: 5000, pages: 7 };
         marked.insert(extent);
         assert_eq!(marked.extent(5000 * PAGE_BYTES), Some(extent));
         assert_eq!(marked.extent(5001 * PAGE_BYTES), None);
@@ -456,8 +459,8 @@ mod tests {
         assert_eq!(marked.extent(5000 * PAGE_BYTES), None);
         // The pages may become a run within the same transaction.
         let run = place(&classes, 64, 1);
-        let Place::Run { class, bytes, .. } = run else { panic!("a run") };
-        marked.insert(Place::Run { run: 5000, class, index: 1, bytes, is_open: true });
+        let BlockLocation::Run { class, bytes, .. } = run else { panic!("a run") };
+        marked.insert(BlockLocation::Run { run: 5000, class, index: 1, bytes, is_open: true });
         assert_eq!(marked.extent(5000 * PAGE_BYTES), None);
         assert_eq!(marked.words().count(), 1);
     }

@@ -7,7 +7,7 @@
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::error::{Error, Result};
-use crate::image::block_location::Place;
+use crate::image::block_location::BlockLocation;
 use crate::image::class::ClassTable;
 use crate::image::mapping::Image;
 
@@ -21,7 +21,7 @@ pub(crate) struct Blocks<'h> {
 
 impl Blocks<'_> {
     /// Where the block at `offset` lies. O(1).
-    pub(crate) fn locate(&self, image: &Image, offset: u64) -> Result<Place> {
+    pub(crate) fn locate(&self, image: &Image, offset: u64) -> Result<BlockLocation> {
         let place = self.place(image, offset)?;
         self.judge(image, offset, place)?;
         Ok(place)
@@ -29,7 +29,7 @@ impl Blocks<'_> {
 
     /// Where the block at `offset` lies, allocated or not: somebody may be filling it right now.
     #[inline]
-    pub(crate) fn place(&self, image: &Image, offset: u64) -> Result<Place> {
+    pub(crate) fn place(&self, image: &Image, offset: u64) -> Result<BlockLocation> {
         if self.verifies_first_touch {
             image.verify_descriptor(offset)?;
         } else if let Some(block) = image.in_run(self.classes, offset) {
@@ -40,8 +40,8 @@ impl Blocks<'_> {
 
     /// Refuses a block that must not be looked at.
     #[inline]
-    pub(crate) fn judge(&self, image: &Image, offset: u64, place: Place) -> Result<()> {
-        if matches!(place, Place::Run { is_open: true, .. })
+    pub(crate) fn judge(&self, image: &Image, offset: u64, place: BlockLocation) -> Result<()> {
+        if matches!(place, BlockLocation::Run { is_open: true, .. })
             && !image.is_allocated(self.classes, place)?
         {
             return Err(Error::InvalidPointer { offset, what: "is not allocated" });

@@ -21,7 +21,7 @@ use adamant_wire::mutants::is_planted;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use crate::image::block_location::Place;
+use crate::image::block_location::BlockLocation;
 use crate::space::reservation::Holder;
 
 /// Lenders without a loan that are kept for the next: a get of a large value then allocates nothing.
@@ -33,15 +33,15 @@ const SETTLED_MAX: usize = 64;
 /// A block: the first page of its run or extent, and its number in the run.
 type Key = (u64, u64);
 
-fn key_of(place: Place) -> Key {
+fn key_of(place: BlockLocation) -> Key {
     match place {
-        Place::Run { run, index, .. } => (run, index),
-        Place::Extent { page, .. } => (page, 0),
+        BlockLocation::Run { run, index, .. } => (run, index),
+        BlockLocation::Extent { page, .. } => (page, 0),
     }
 }
 
 /// All loans of a heap.
-pub(crate) struct Lent {
+pub(crate) struct BorrowedBlocks {
     books: Mutex<Books>,
     /// Whether there may be a loan. Spares those who write the lock.
     any: AtomicBool,
@@ -77,7 +77,7 @@ impl Books {
     }
 }
 
-impl Lent {
+impl BorrowedBlocks {
     /// No loans yet, of memory that `holder` keeps.
     pub(crate) fn new(holder: Arc<Holder>) -> Self {
         let books = Books {
@@ -101,7 +101,7 @@ impl Lent {
     pub(crate) unsafe fn lend(
         &self,
         start: u64,
-        place: Place,
+        place: BlockLocation,
         bytes: NonNull<[u8]>,
     ) -> Result<Slice> {
         let mut books = self.books.lock();
@@ -138,7 +138,7 @@ impl Lent {
     /// # Errors
     /// `Error::Misuse`.
     #[inline]
-    pub(crate) fn refuse(&self, place: Place) -> Result<()> {
+    pub(crate) fn refuse(&self, place: BlockLocation) -> Result<()> {
         if self.is_lent(place) {
             return Err(Error::Misuse {
                 what: "a block that is lent as a slice cannot be overwritten; write a new block, \
@@ -148,9 +148,9 @@ impl Lent {
         Ok(())
     }
 
-    /// Whether somebody has a slice of a block. As [`Lent::refuse`].
+    /// Whether somebody has a slice of a block. As [`BorrowedBlocks::refuse`].
     #[inline]
-    pub(crate) fn is_lent(&self, place: Place) -> bool {
+    pub(crate) fn is_lent(&self, place: BlockLocation) -> bool {
         let is_lent = self.has_any() && self.is_on_loan(key_of(place));
         is_lent && !is_planted("S2.an-overwrite-changes-what-is-lent")
     }
@@ -161,7 +161,7 @@ impl Lent {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Whether a slice of a block is left; of an extent the number is 0. As [`Lent::refuse`].
+    /// Whether a slice of a block is left; of an extent the number is 0. As [`BorrowedBlocks::refuse`].
     #[cold]
     pub(crate) fn is_on_loan(&self, key: (u64, u64)) -> bool {
         let mut books = self.books.lock();
@@ -177,7 +177,7 @@ impl Lent {
         false
     }
 
-    /// The heap ranges of the blocks of which a slice may be left, in order. As [`Lent::refuse`].
+    /// The heap ranges of the blocks of which a slice may be left, in order. As [`BorrowedBlocks::refuse`].
     /// O(loans).
     pub(crate) fn ranges(&self, found: &mut Vec<(u64, u64)>) {
         found.clear();
@@ -208,8 +208,8 @@ impl Lent {
     }
 }
 
-impl fmt::Debug for Lent {
+impl fmt::Debug for BorrowedBlocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lent").field("any", &self.any).finish_non_exhaustive()
+        f.debug_struct("BorrowedBlocks").field("any", &self.any).finish_non_exhaustive()
     }
 }

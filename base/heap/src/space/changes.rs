@@ -8,7 +8,7 @@ use zerocopy::little_endian::{U16, U32};
 
 use crate::collections::offset_map::trim;
 use crate::error::Result;
-use crate::image::block_location::Place;
+use crate::image::block_location::BlockLocation;
 use crate::image::class::ClassTable;
 use crate::journal::RecordBuilder;
 use crate::layout::{
@@ -76,10 +76,10 @@ impl Changes {
     /// Adds blocks that become allocated.
     pub(crate) fn add(&mut self, classes: &ClassTable, word: Word) {
         match word.place {
-            Place::Extent { page, pages } => {
+            BlockLocation::Extent { page, pages } => {
                 self.descriptors.extend(extent_descriptors(page, pages, true));
             }
-            Place::Run { run, class, index, .. } => {
+            BlockLocation::Run { run, class, index, .. } => {
                 self.add_bits(classes, run, class, index / 64, (word.mask, 0));
             }
         }
@@ -88,11 +88,11 @@ impl Changes {
     /// Adds blocks that become free.
     pub(crate) fn free(&mut self, classes: &ClassTable, word: Word) {
         match word.place {
-            Place::Extent { page, pages } => {
+            BlockLocation::Extent { page, pages } => {
                 self.descriptors.extend(extent_descriptors(page, pages, false));
                 self.freed_extents.push((page, pages));
             }
-            Place::Run { run, class, index, .. } => {
+            BlockLocation::Run { run, class, index, .. } => {
                 self.add_bits(classes, run, class, index / 64, (0, word.mask));
             }
         }

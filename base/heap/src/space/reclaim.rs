@@ -15,10 +15,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::journal::{Opened, Signal, Worker};
-use crate::space::borrowed::Lent;
+use crate::space::borrowed::BorrowedBlocks;
 use crate::space::pin::Pins;
 use crate::space::state::Space;
-use crate::space::supply::Supply;
+use crate::space::supply::BlockAllocator;
 
 /// A commit that leaves fewer words of bitmaps and extents than this does the work itself: some
 /// 20 us, what it costs to wake a thread.
@@ -41,16 +41,16 @@ pub(crate) struct Recyclers {
 
 /// What a thread works on.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct ReclaimContext {
     space: Arc<Space>,
     journal: Arc<Opened>,
-    lent: Arc<Lent>,
+    lent: Arc<BorrowedBlocks>,
     pins: Arc<Pins>,
 }
 
 impl Recyclers {
     /// So many threads, which start when there is work.
-    pub(crate) fn new(count: usize, ground: impl Fn() -> Ground) -> Self {
+    pub(crate) fn new(count: usize, ground: impl Fn() -> ReclaimContext) -> Self {
         let signal = Arc::new(Signal::default());
         let mut workers = Vec::with_capacity(count);
         for _ in 0..count {
@@ -88,11 +88,11 @@ impl Recyclers {
     }
 }
 
-impl Ground {
+impl ReclaimContext {
     pub(crate) fn new(
         space: &Arc<Space>,
         journal: &Arc<Opened>,
-        lent: &Arc<Lent>,
+        lent: &Arc<BorrowedBlocks>,
         pins: &Arc<Pins>,
     ) -> Self {
         Self {
@@ -104,7 +104,8 @@ impl Ground {
     }
 
     fn work(&self, signal: &Signal) {
-        let supply = Supply { space: &self.space, journal: &self.journal, lent: &self.lent };
+        let supply =
+            BlockAllocator { space: &self.space, journal: &self.journal, lent: &self.lent };
         let mut looks = 0;
         while looks < LOOKS && self.space.has_waiting() && !signal.is_stopped() {
             if let Some(image) = self.space.image.try_write() {

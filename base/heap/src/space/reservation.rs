@@ -18,7 +18,7 @@ use adamant_medium::storage::Lock;
 use parking_lot::Mutex;
 
 use crate::error::Result;
-use crate::image::block_location::Place;
+use crate::image::block_location::BlockLocation;
 use crate::space::block_bits::Word;
 use crate::space::state::Space;
 
@@ -144,26 +144,26 @@ struct Spot {
 
 impl Spot {
     #[inline]
-    fn new(place: Place) -> Self {
+    fn new(place: BlockLocation) -> Self {
         // A heap has at most 2^28 pages.
         match place {
-            Place::Run { run, class, index, bytes, .. } => {
+            BlockLocation::Run { run, class, index, bytes, .. } => {
                 Self { page: run as u32, number: index as u32, bytes: bytes as u32, class }
             }
-            Place::Extent { page, pages } => {
+            BlockLocation::Extent { page, pages } => {
                 Self { page: page as u32, number: pages as u32, bytes: 0, class: 0 }
             }
         }
     }
 
     #[inline]
-    fn place(self) -> Place {
+    fn place(self) -> BlockLocation {
         let Self { page, number, bytes, class } = self;
         let (page, number) = (u64::from(page), u64::from(number));
         if bytes == 0 {
-            return Place::Extent { page, pages: number };
+            return BlockLocation::Extent { page, pages: number };
         }
-        Place::Run { run: page, class, index: number, bytes: bytes.into(), is_open: false }
+        BlockLocation::Run { run: page, class, index: number, bytes: bytes.into(), is_open: false }
     }
 }
 
@@ -204,7 +204,7 @@ impl Reservation {
     pub(crate) unsafe fn new(
         share: Share,
         block: u64,
-        place: Place,
+        place: BlockLocation,
         bytes: NonNull<u8>,
         len: usize,
     ) -> Result<Self> {
@@ -228,7 +228,7 @@ impl Reservation {
         self.block
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> BlockLocation {
         self.spot.place()
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::image::block_location::Place;
+use crate::image::block_location::BlockLocation;
 use crate::image::class::ClassTable;
 use crate::image::mapping::Image;
 use crate::journal::Holds;
@@ -61,8 +61,10 @@ impl Space {
     /// Takes reserved blocks back that were not published.
     pub(crate) fn take_back(&self, word: Word) {
         match word.place {
-            Place::Run { run, index, .. } => self.arena().give_back(run, index / 64, word.mask),
-            Place::Extent { page, pages } => {
+            BlockLocation::Run { run, index, .. } => {
+                self.arena().give_back(run, index / 64, word.mask)
+            }
+            BlockLocation::Extent { page, pages } => {
                 self.holds.cancel(page);
                 self.arena().give_pages(page, pages);
             }

@@ -17,7 +17,7 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32};
 
 use crate::error::{Error, Result};
-use crate::image::block_location::Place;
+use crate::image::block_location::BlockLocation;
 use crate::image::class::{Class, ClassId};
 use crate::image::mapping::Exclusive;
 use crate::journal::{Opened, RecordBuilder};
@@ -27,7 +27,7 @@ use crate::layout::{
     ROOT_CLASS_COUNT, ROOT_PAGES_END, ZONE_PAGES, descriptor_offset,
 };
 use crate::space::arena::{Arena, CHUNK_PAGES};
-use crate::space::borrowed::Lent;
+use crate::space::borrowed::BorrowedBlocks;
 use crate::space::shard::Shard;
 use crate::space::state::Space;
 
@@ -48,13 +48,13 @@ fn growth_step(pages: u64) -> u64 {
 
 /// The source of blocks and pages of a heap.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Supply<'h> {
+pub(crate) struct BlockAllocator<'h> {
     pub(crate) space: &'h Space,
     pub(crate) journal: &'h Opened,
-    pub(crate) lent: &'h Lent,
+    pub(crate) lent: &'h BorrowedBlocks,
 }
 
-impl Supply<'_> {
+impl BlockAllocator<'_> {
     /// Reserves a block of at least `bytes` bytes with a shard: its heap offset and its place.
     /// O(1) from a run with free blocks.
     ///
@@ -62,7 +62,7 @@ impl Supply<'_> {
     /// `Error::TooLarge`, `Error::AddressesExhausted`; those of growing and of appending a record.
     /// Then nothing changed.
     #[inline]
-    pub(crate) fn reserve(self, shard: &mut Shard, bytes: u64) -> Result<(u64, Place)> {
+    pub(crate) fn reserve(self, shard: &mut Shard, bytes: u64) -> Result<(u64, BlockLocation)> {
         if bytes > HEAP_BYTES_MAX {
             return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
         }
@@ -70,7 +70,7 @@ impl Supply<'_> {
         let Some(class) = classes.for_bytes(bytes.max(1)) else {
             let pages = bytes.div_ceil(PAGE_BYTES);
             let page = self.take_extent(pages)?;
-            return Ok((page * PAGE_BYTES, Place::Extent { page, pages }));
+            return Ok((page * PAGE_BYTES, BlockLocation::Extent { page, pages }));
         };
         let Some(shape) = classes.get(class.into()) else {
             return Err(Error::TooLarge { bytes, bytes_max: HEAP_BYTES_MAX });
@@ -88,7 +88,7 @@ impl Supply<'_> {
         shard: &mut Shard,
         class: u8,
         shape: &Class,
-    ) -> Result<(u64, Place)> {
+    ) -> Result<(u64, BlockLocation)> {
         if refuses_reservation() {
             return Err(self.refusal(shape.block_bytes));
         }
@@ -102,7 +102,8 @@ impl Supply<'_> {
         };
         let block = run * PAGE_BYTES + shape.blocks_start + index * shape.block_bytes;
         // Of an open run or not: to who reserved it that makes no difference.
-        let place = Place::Run { run, class, index, bytes: shape.block_bytes, is_open: false };
+        let place =
+            BlockLocation::Run { run, class, index, bytes: shape.block_bytes, is_open: false };
         Ok((block, place))
     }
 
@@ -232,12 +233,12 @@ impl Supply<'_> {
     /// Prepares for the block at a place to be freed: what is about to change was looked at before.
     ///
     /// # Errors
-    /// As [`Supply::load_run`]; `Error::InvalidPointer` for an extent that covers what is not its
+    /// As [`BlockAllocator::load_run`]; `Error::InvalidPointer` for an extent that covers what is not its
     /// own: what a damaged descriptor says would be given away twice. O(pages), 8 bytes each.
-    pub(crate) fn judge_freed(self, arena: &mut Arena, place: Place) -> Result<()> {
+    pub(crate) fn judge_freed(self, arena: &mut Arena, place: BlockLocation) -> Result<()> {
         let (page, pages) = match place {
-            Place::Run { run, class, .. } => return self.load_run(arena, run, class),
-            Place::Extent { page, pages } => (page, pages),
+            BlockLocation::Run { run, class, .. } => return self.load_run(arena, run, class),
+            BlockLocation::Extent { page, pages } => (page, pages),
         };
         self.boot_zones(arena, page, pages)?;
         let mut is_whole = !arena.has_free(page, pages);

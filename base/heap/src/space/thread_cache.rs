@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::latch::spin::{Seat, Taken};
+use crate::latch::spin::{SpinLock, Taken};
 use crate::space::reservation::{Holder, Shares};
 use crate::space::shard::Shard;
 use crate::sync::wait;
@@ -17,7 +17,7 @@ const DESK_COUNT: usize = 32;
 
 /// What one thread at a time works with.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct ThreadCache {
     pub(crate) shard: Shard,
     /// `None` once the heap is closed.
     pub(crate) shares: Option<Shares>,
@@ -30,18 +30,18 @@ struct Padded<T>(T);
 
 /// All desks of a heap.
 #[derive(Debug)]
-pub(crate) struct Desks(Box<[Padded<Seat<Desk>>]>);
+pub(crate) struct ThreadCaches(Box<[Padded<SpinLock<ThreadCache>>]>);
 
-impl Desks {
+impl ThreadCaches {
     /// Desks whose reservations keep what `holder` makes alive.
     pub(crate) fn new(holder: impl Fn() -> Arc<Holder>) -> Self {
-        let desk = || Desk { shard: Shard::new(true), shares: Some(Shares::new(holder())) };
-        Self((0..DESK_COUNT).map(|_| Padded(Seat::new(desk()))).collect())
+        let desk = || ThreadCache { shard: Shard::new(true), shares: Some(Shares::new(holder())) };
+        Self((0..DESK_COUNT).map(|_| Padded(SpinLock::new(desk()))).collect())
     }
 
     /// A desk for the thread with that number.
     #[inline]
-    pub(crate) fn sit_down(&self, thread: usize) -> Taken<'_, Desk> {
+    pub(crate) fn sit_down(&self, thread: usize) -> Taken<'_, ThreadCache> {
         match self.0[thread % DESK_COUNT].0.try_take() {
             Some(desk) => desk,
             None => self.sit_anywhere(thread),
@@ -49,10 +49,10 @@ impl Desks {
     }
 
     #[cold]
-    fn sit_anywhere(&self, thread: usize) -> Taken<'_, Desk> {
+    fn sit_anywhere(&self, thread: usize) -> Taken<'_, ThreadCache> {
         loop {
             let mut others = (1..=DESK_COUNT).map(|step| &self.0[(thread + step) % DESK_COUNT].0);
-            if let Some(desk) = others.find_map(Seat::try_take) {
+            if let Some(desk) = others.find_map(SpinLock::try_take) {
                 return desk;
             }
             wait(|| false);
@@ -60,7 +60,7 @@ impl Desks {
     }
 
     /// All desks, in order.
-    pub(crate) fn all(&self) -> impl Iterator<Item = Taken<'_, Desk>> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = Taken<'_, ThreadCache>> {
         self.0.iter().map(|desk| desk.0.take())
     }
 }
@@ -71,9 +71,9 @@ mod tests {
 
     #[test]
     fn a_desk_is_one_threads_and_others_are_given_when_it_is_taken() {
-        let desk = |_| Padded(Seat::new(Desk { shard: Shard::new(true), shares: None }));
-        let desks = Desks((0..DESK_COUNT).map(desk).collect());
-        let address = |desk: Taken<'_, Desk>| std::ptr::from_ref(&*desk).addr();
+        let desk = |_| Padded(SpinLock::new(ThreadCache { shard: Shard::new(true), shares: None }));
+        let desks = ThreadCaches((0..DESK_COUNT).map(desk).collect());
+        let address = |desk: Taken<'_, ThreadCache>| std::ptr::from_ref(&*desk).addr();
         let all: Vec<usize> = desks.all().map(address).collect();
         assert_eq!(address(desks.sit_down(7 + DESK_COUNT)), all[7]);
         let taken: Vec<_> = (0..DESK_COUNT).map(|_| desks.sit_down(7)).collect();

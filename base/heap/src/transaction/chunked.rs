@@ -19,7 +19,7 @@ use crate::layout::ROOT_COUNT;
 use crate::objects::access::Read;
 use crate::ptr::Ptr;
 use crate::space::blocks::{Blocks, object};
-use crate::space::borrowed::Lent;
+use crate::space::borrowed::BorrowedBlocks;
 use crate::transaction::scratch::Writer;
 use crate::transaction::tx::Transaction;
 use crate::transaction::view::lend;
@@ -115,14 +115,14 @@ impl Transaction<'_> {
 
     /// The heap as it was before the transaction, if that can be told: see
     /// [`Transaction::can_give_way`].
-    pub fn earlier(&mut self) -> Option<Earlier<'_>> {
+    pub fn earlier(&mut self) -> Option<BeforeView<'_>> {
         // It may lend what was written last.
         self.last = (0, 0);
         if self.can_give_way() {
             self.keep_changed();
         }
         let (blocks, image, lent) = (self.blocks, &self.image, self.supply.lent);
-        self.can_give_way().then_some(Earlier { blocks, image, lent })
+        self.can_give_way().then_some(BeforeView { blocks, image, lent })
     }
 
     /// From here on nothing changes until the record is appended: readers that are let in may stay.
@@ -209,13 +209,13 @@ impl Transaction<'_> {
 
 /// The heap as it was before a transaction in pieces, for whoever runs it.
 #[derive(Debug)]
-pub struct Earlier<'t> {
+pub struct BeforeView<'t> {
     blocks: Blocks<'t>,
     image: &'t Exclusive<'t>,
-    lent: &'t Lent,
+    lent: &'t BorrowedBlocks,
 }
 
-impl Earlier<'_> {
+impl BeforeView<'_> {
     /// As [`View::lend`](crate::View::lend).
     ///
     /// # Errors
@@ -226,7 +226,7 @@ impl Earlier<'_> {
     }
 }
 
-impl Read for Earlier<'_> {
+impl Read for BeforeView<'_> {
     fn block(&self, block: u64) -> Result<&[u8]> {
         match self.image.before().block(block) {
             Some(copy) => Ok(copy),
@@ -266,7 +266,7 @@ impl<'t, 'h> Ending<'t, 'h> {
     }
 
     /// As [`Transaction::earlier`].
-    pub fn earlier(&mut self) -> Option<Earlier<'_>> {
+    pub fn earlier(&mut self) -> Option<BeforeView<'_>> {
         self.0.earlier()
     }
 }

@@ -48,7 +48,7 @@ pub(crate) enum Refusal {
     /// It cannot be done.
     Wrong(Error),
     /// The batch that it was in was not: by itself it may be.
-    Alone,
+    ExclusiveLatch,
 }
 
 /// A batch that somebody works on. Dropping this tells each that it is done, if it is, or else to go
@@ -168,7 +168,7 @@ impl<B> Drop for Taken<'_, B> {
         }
         let is_told = !is_planted("C1.a-request-is-acknowledged-without-a-record");
         let alone = (self.first..=self.last).filter(|_| is_told);
-        self.requests.end(self.last, alone.map(|ticket| (ticket, Refusal::Alone)));
+        self.requests.end(self.last, alone.map(|ticket| (ticket, Refusal::ExclusiveLatch)));
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
         drop(requests.take(&mut batch).expect("one waits"));
         assert_eq!(*batch, [8]);
         assert!(requests.is_done(later) && !requests.are_waiting());
-        assert!(matches!(requests.outcome(later), Err(Refusal::Alone)));
+        assert!(matches!(requests.outcome(later), Err(Refusal::ExclusiveLatch)));
         assert_eq!(requests.refusals.into_inner(), 0);
     }
 
@@ -227,12 +227,12 @@ mod every_order {
     use loom::thread;
 
     use super::*;
-    use crate::latch::writer_queue::Turns;
+    use crate::latch::writer_queue::WriterQueue;
 
     /// How often each request was done: changed in a turn, looked at by who asked when it is told
     /// that it was done. Loom tells if it was not, or when all sleep.
     struct World {
-        turns: Turns<()>,
+        turns: WriterQueue<()>,
         requests: Requests<Vec<usize>>,
         counts: [UnsafeCell<u32>; 3],
         /// The batch that fails, counted from 0.
@@ -313,7 +313,7 @@ mod every_order {
         builder.preemption_bound = Some(2);
         builder.check(move || {
             let world = Arc::new(World {
-                turns: Turns::new(()),
+                turns: WriterQueue::new(()),
                 requests: Requests::new(Box::default()),
                 counts: std::array::from_fn(|_| UnsafeCell::new(0)),
                 fails,

@@ -8,7 +8,7 @@ use std::fmt;
 use crate::collections::offset_map::trim;
 use crate::journal::RecordBuilder;
 use crate::space::batch::Batch;
-use crate::space::block_bits::Marked;
+use crate::space::block_bits::BlockBits;
 use crate::space::changes::Changes;
 use crate::space::shard::Shard;
 use crate::transaction::ranges::Ranges;
@@ -27,8 +27,8 @@ impl fmt::Debug for Hook {
 pub(crate) struct Level {
     pub(crate) ranges: Ranges,
     /// What it reserved; numbers are the bytes from a block's start that go into the record.
-    pub(crate) fresh: Marked,
-    pub(crate) freed: Marked,
+    pub(crate) fresh: BlockBits,
+    pub(crate) freed: BlockBits,
     /// To be called by the commit.
     pub(crate) hooks: Vec<Hook>,
 }

@@ -12,18 +12,18 @@ use adamant_wire::mutants::is_planted;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::error::{Error, Result};
-use crate::image::before_images::Before;
-use crate::image::block_location::{InRun, Place};
+use crate::image::before_images::BeforeImages;
+use crate::image::block_location::{BlockLocation, InRun};
 use crate::image::class::{ClassId, HEADER_BYTES};
 use crate::image::mapping::{Exclusive, root_offset};
-use crate::latch::writer_queue::Turn;
+use crate::latch::writer_queue::WritePermit;
 use crate::layout::DIRECTORY_ROOT;
 use crate::objects::access::{Read, Write};
 use crate::ptr::Ptr;
 use crate::space::block_bits::Word;
 use crate::space::blocks::{Blocks, object};
 use crate::space::reservation::{Reservation, hand_over};
-use crate::space::supply::Supply;
+use crate::space::supply::BlockAllocator;
 use crate::transaction::ranges::Kind;
 use crate::transaction::scratch::{Hook, Level, Writer};
 
@@ -31,28 +31,28 @@ use crate::transaction::scratch::{Hook, Level, Writer};
 #[derive(Debug)]
 pub struct Transaction<'h> {
     pub(crate) blocks: Blocks<'h>,
-    pub(crate) supply: Supply<'h>,
+    pub(crate) supply: BlockAllocator<'h>,
     /// Let go of before the turn ends: who has the next one would wait for it.
     pub(crate) image: Exclusive<'h>,
-    pub(crate) writer: Turn<'h, Writer>,
+    pub(crate) writer: WritePermit<'h, Writer>,
     pub(crate) depth: usize,
     pub(crate) done: bool,
     /// The block that was written last and its bytes, unless this transaction reserved it: a node
     /// is mostly written several times in a row. It stays a block until the transaction has ended.
     pub(crate) last: (u64, u64),
     /// The block that was reserved last, which is mostly written next.
-    newest: (u64, Place),
+    newest: (u64, BlockLocation),
     /// Whether it lets readers in: then what it changes is copied before.
     pub(crate) lets_in: bool,
     /// What it copied for them, when it has ended. Behind the turn: it may take a while to free.
-    pub(crate) copied: Before,
+    pub(crate) copied: BeforeImages,
 }
 
 impl<'h> Transaction<'h> {
     pub(crate) fn new(
         blocks: Blocks<'h>,
-        supply: Supply<'h>,
-        writer: Turn<'h, Writer>,
+        supply: BlockAllocator<'h>,
+        writer: WritePermit<'h, Writer>,
         image: Exclusive<'h>,
     ) -> Self {
         Self {
@@ -63,9 +63,9 @@ impl<'h> Transaction<'h> {
             depth: 0,
             done: false,
             last: (0, 0),
-            newest: (0, Place::Extent { page: 0, pages: 0 }),
+            newest: (0, BlockLocation::Extent { page: 0, pages: 0 }),
             lets_in: false,
-            copied: Before::default(),
+            copied: BeforeImages::default(),
         }
     }
 
@@ -173,7 +173,7 @@ impl<'h> Transaction<'h> {
     }
 
     /// Notes a reserved block.
-    fn add_fresh(&mut self, block: u64, place: Place) {
+    fn add_fresh(&mut self, block: u64, place: BlockLocation) {
         let depth = self.depth;
         self.writer.levels[depth].fresh.insert(place);
         self.newest = (block, place);
@@ -181,7 +181,7 @@ impl<'h> Transaction<'h> {
 
     /// Takes fresh blocks back; the caller removed them from their level.
     fn cancel(&mut self, word: Word) {
-        if let Place::Run { run, class, index, .. } = word.place
+        if let BlockLocation::Run { run, class, index, .. } = word.place
             && self.writer.shard.give_back(class, run, index / 64, word.mask)
         {
             return;
@@ -251,7 +251,7 @@ impl<'h> Transaction<'h> {
 
     /// Where the block at `block` lies, and which level reserved it, if one did. O(1).
     #[inline]
-    pub(crate) fn find(&self, block: u64) -> Result<(Place, Option<usize>)> {
+    pub(crate) fn find(&self, block: u64) -> Result<(BlockLocation, Option<usize>)> {
         let (newest, place) = self.newest;
         if block == newest && self.writer.levels[self.depth].fresh.contains(place) {
             return Ok((place, Some(self.depth)));
@@ -270,7 +270,7 @@ impl<'h> Transaction<'h> {
     }
 
     #[cold]
-    fn fresh_extent(&self, block: u64) -> Option<(Place, Option<usize>)> {
+    fn fresh_extent(&self, block: u64) -> Option<(BlockLocation, Option<usize>)> {
         let levels = self.writer.levels[..=self.depth].iter().enumerate();
         levels.rev().find_map(|(level, known)| Some((known.fresh.extent(block)?, Some(level))))
     }

@@ -4,7 +4,7 @@
 //! bytes in memory, no copy for readers that are let in.
 
 use crate::error::Result;
-use crate::image::block_location::Place;
+use crate::image::block_location::BlockLocation;
 use crate::objects::access::Write;
 use crate::transaction::tx::{Transaction, too_short};
 
@@ -12,7 +12,7 @@ impl Transaction<'_> {
     /// See [`crate::Write::reserve_held`].
     pub(crate) fn reserve_and_hold(&mut self, bytes: u64) -> Result<u64> {
         let block = self.reserve(bytes)?;
-        if let (Place::Extent { page, pages }, _) = self.find(block)? {
+        if let (BlockLocation::Extent { page, pages }, _) = self.find(block)? {
             self.supply.space.hold(page, pages);
         }
         Ok(block)

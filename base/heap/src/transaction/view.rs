@@ -6,12 +6,12 @@ use adamant_slice::Slice;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::error::{Error, Result};
-use crate::image::before_images::Before;
+use crate::image::before_images::BeforeImages;
 use crate::image::mapping::{Image, Shared};
 use crate::objects::access::Read;
 use crate::ptr::Ptr;
 use crate::space::blocks::{Blocks, object};
-use crate::space::borrowed::Lent;
+use crate::space::borrowed::BorrowedBlocks;
 
 /// The heap as the last commit left it. While it lives no commit becomes visible, so it should not
 /// live long: a transaction waits for it, and other [views](crate::Heap::view) wait behind that,
@@ -23,11 +23,11 @@ use crate::space::borrowed::Lent;
 pub struct View<'h> {
     blocks: Blocks<'h>,
     image: Shared<'h>,
-    lent: &'h Lent,
+    lent: &'h BorrowedBlocks,
 }
 
 impl<'h> View<'h> {
-    pub(crate) fn new(blocks: Blocks<'h>, image: Shared<'h>, lent: &'h Lent) -> Self {
+    pub(crate) fn new(blocks: Blocks<'h>, image: Shared<'h>, lent: &'h BorrowedBlocks) -> Self {
         Self { blocks, image, lent }
     }
 
@@ -81,8 +81,8 @@ impl<'h> View<'h> {
 pub(crate) unsafe fn lend(
     blocks: Blocks<'_>,
     image: &Image,
-    before: Option<&Before>,
-    lent: &Lent,
+    before: Option<&BeforeImages>,
+    lent: &BorrowedBlocks,
     (block, len): (u64, usize),
 ) -> Result<Slice> {
     let place = blocks.locate(image, block)?;

@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use adamant_slice::Slice;
 
-use super::survivors::Survivors;
+use super::survivors::VisibilityFilter;
 use crate::blob::{BlobOptions, BlobWriter};
 use crate::block::Compression;
 use crate::error::{Error, Result};
 use crate::key::{BlobPointer, Entry, EntryKind, VALUE_BYTES_MAX};
 use crate::table::{TableMeta, TableOptions, TableWriter};
-use crate::version::context::{Doomed, Environment, Shelf};
+use crate::version::context::{ObsoleteFile, Shelf, TreeContext};
 use crate::version::edit::Edit;
 use crate::version::layers::Layers;
 use crate::version::manifest::BlobInfo;
@@ -25,7 +25,7 @@ use crate::version::manifest::BlobInfo;
 /// What was written.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    environment: Arc<Environment>,
+    environment: Arc<TreeContext>,
     pub(crate) tables: Vec<TableMeta>,
     pub(crate) blobs: Vec<BlobInfo>,
     /// Values of blob files that were left out: how many, and their bytes.
@@ -36,7 +36,7 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// Nothing yet.
-    pub(crate) fn none(environment: &Arc<Environment>) -> Self {
+    pub(crate) fn none(environment: &Arc<TreeContext>) -> Self {
         Self {
             environment: Arc::clone(environment),
             tables: Vec::new(),
@@ -76,7 +76,7 @@ impl Outcome {
     }
 }
 
-impl Doomed for Outcome {
+impl ObsoleteFile for Outcome {
     fn bury(&self) {
         self.is_taken.store(false, Ordering::Relaxed);
     }
@@ -98,11 +98,11 @@ impl Drop for Outcome {
 
 /// Writes tables.
 pub(crate) struct Output<'o> {
-    environment: &'o Arc<Environment>,
+    environment: &'o Arc<TreeContext>,
     /// Where values are read that are moved from one blob file to another.
     layers: &'o Layers,
     level: usize,
-    survivors: Survivors,
+    survivors: VisibilityFilter,
     /// Blob files whose values are moved.
     moved: BTreeSet<u64>,
     table: Option<TableWriter>,
@@ -116,10 +116,10 @@ pub(crate) struct Output<'o> {
 
 impl<'o> Output<'o> {
     pub(crate) fn new(
-        environment: &'o Arc<Environment>,
+        environment: &'o Arc<TreeContext>,
         layers: &'o Layers,
         level: usize,
-        survivors: Survivors,
+        survivors: VisibilityFilter,
         moved: BTreeSet<u64>,
     ) -> Self {
         let outcome = Outcome::none(environment);
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn a_store_that_ends_with_files_that_wait_gives_its_cache_back() {
         for is_late in [false, true] {
-            let environment = Environment::in_memory(Options::default());
+            let environment = TreeContext::in_memory(Options::default());
             let remains = Arc::downgrade(&environment);
             if is_late {
                 environment.end();

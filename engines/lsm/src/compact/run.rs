@@ -12,14 +12,14 @@ use adamant_heap::Heap;
 
 use super::output::{Outcome, Output};
 use super::pick::Job;
-use super::survivors::Survivors;
+use super::survivors::VisibilityFilter;
 use crate::error::{Error, Result};
 use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version};
 use crate::memtable::Memtable;
 use crate::read::merge::{Merge, Run};
 use crate::table::TableStream;
-use crate::tombstones::range_tombstones::Cover;
-use crate::version::context::{Environment, Shelf};
+use crate::tombstones::range_tombstones::RangeTombstones;
+use crate::version::context::{Shelf, TreeContext};
 use crate::version::layers::{Layers, TableFile};
 
 /// Bytes that are copied out of a memtable under one hold of the heap's lock: some 50 us.
@@ -34,7 +34,7 @@ pub(crate) type Progress<'p> = dyn Fn(u64) -> Result<()> + Sync + 'p;
 /// memtables say is gone, which is to be looked for: what says so is durable whenever this is.
 pub(crate) fn flush(
     heap: &Heap,
-    environment: &Arc<Environment>,
+    environment: &Arc<TreeContext>,
     layers: &Layers,
     memtable: &Memtable,
     (oldest_seen, is_least): (u64, bool),
@@ -48,7 +48,7 @@ pub(crate) fn flush(
     let is_bottom = layers.levels.iter().all(Vec::is_empty)
         && layers.frozen.last().is_some_and(|oldest| std::ptr::eq(&**oldest, memtable));
     let cover = cover(environment, memtable.emptied().all(), oldest_seen);
-    let survivors = Survivors::new(oldest_seen, cover, is_bottom);
+    let survivors = VisibilityFilter::new(oldest_seen, cover, is_bottom);
     let mut output = Output::new(environment, layers, 0, survivors, BTreeSet::new());
     let mut last: Option<Entry> = None;
     loop {
@@ -72,7 +72,7 @@ pub(crate) fn flush(
 
 /// Merges the inputs of a job.
 pub(crate) fn compact(
-    environment: &Arc<Environment>,
+    environment: &Arc<TreeContext>,
     layers: &Layers,
     job: &Job,
     oldest_seen: u64,
@@ -88,7 +88,7 @@ pub(crate) fn compact(
         runs.push(Box::new(stream));
     }
     let cover = cover(environment, ranges, oldest_seen);
-    let survivors = Survivors::new(oldest_seen, cover, job.is_bottom);
+    let survivors = VisibilityFilter::new(oldest_seen, cover, job.is_bottom);
     let moved = job.moved_blobs.clone();
     let mut output = Output::new(environment, layers, job.target, survivors, moved);
     let (mut entries, mut bytes) = (0_u64, 0_u64);
@@ -107,17 +107,21 @@ pub(crate) fn compact(
 
 /// These ranges, as far as somebody can tell them apart who looks at `oldest_seen` or later.
 /// Snapshots that are opened from now on see all of them.
-fn cover(environment: &Environment, ranges: Vec<RangeTombstone>, oldest_seen: u64) -> Cover {
+fn cover(
+    environment: &TreeContext,
+    ranges: Vec<RangeTombstone>,
+    oldest_seen: u64,
+) -> RangeTombstones {
     let mut moments = environment.sequences().seen();
     moments.insert(moments.partition_point(|moment| *moment <= oldest_seen), oldest_seen);
-    Cover::new(ranges, &moments)
+    RangeTombstones::new(ranges, &moments)
 }
 
 /// What is left of a table when what nobody sees any more is left out of it, as all tables say;
 /// `None` where too little would be. It is no merge: whatever covers something here stays where it
 /// is, so it takes no more room than the rest of one table. For a device that is full.
 pub(crate) fn reclaim(
-    environment: &Arc<Environment>,
+    environment: &Arc<TreeContext>,
     layers: &Layers,
     (level, file): (usize, &Arc<TableFile>),
     (oldest_seen, is_bottom): (u64, bool),
@@ -145,7 +149,7 @@ pub(crate) fn reclaim(
         return Ok(None);
     }
     let cover = cover(environment, file.open()?.range_tombstones().to_vec(), oldest_seen);
-    let survivors = Survivors::new(oldest_seen, cover, is_bottom);
+    let survivors = VisibilityFilter::new(oldest_seen, cover, is_bottom);
     let mut output = Output::new(environment, layers, level, survivors, BTreeSet::new());
     // Of a table that goes as a whole only what it points to is looked at once more.
     let is_read = !goes_as_a_whole || !file.meta.blob_references.is_empty();
@@ -185,7 +189,7 @@ fn runs_of(layers: &Layers, inputs: &[Arc<TableFile>]) -> Vec<Vec<Arc<TableFile>
 }
 
 /// The entries of a table, through a descriptor of its own.
-fn stream_of(environment: &Arc<Environment>, file: &TableFile) -> Run<'static> {
+fn stream_of(environment: &Arc<TreeContext>, file: &TableFile) -> Run<'static> {
     let identity = environment.identity(file.meta.number);
     match TableStream::open(environment.directory(Shelf::Tables), identity) {
         Ok(stream) => Box::new(stream),
@@ -195,12 +199,12 @@ fn stream_of(environment: &Arc<Environment>, file: &TableFile) -> Run<'static> {
 
 /// Writes entries that ascend, all of them of one commit, to tables of the last level or of level 0.
 pub(crate) fn load(
-    environment: &Arc<Environment>,
+    environment: &Arc<TreeContext>,
     layers: &Layers,
     level: usize,
     entries: impl Iterator<Item = Result<Entry>>,
 ) -> Result<Outcome> {
-    let survivors = Survivors::new(0, Cover::default(), false);
+    let survivors = VisibilityFilter::new(0, RangeTombstones::default(), false);
     let mut output = Output::new(environment, layers, level, survivors, BTreeSet::new());
     for entry in entries {
         output.add(entry?)?;

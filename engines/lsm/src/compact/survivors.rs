@@ -9,15 +9,15 @@
 use adamant_slice::Slice;
 
 use crate::key::{Entry, EntryKind};
-use crate::tombstones::range_tombstones::Cover;
+use crate::tombstones::range_tombstones::RangeTombstones;
 
 /// Judges entries that come in order.
 #[derive(Debug)]
-pub(crate) struct Survivors {
+pub(crate) struct VisibilityFilter {
     /// The oldest moment that anybody looks at, or will.
     oldest_seen: u64,
     /// Ranges of the inputs that were made empty.
-    cover: Cover,
+    cover: RangeTombstones,
     /// Whether no older version of any of the keys lies in a table that is no input.
     is_bottom: bool,
     /// The key of the entry before, and whether the versions behind it are seen by nobody.
@@ -25,8 +25,8 @@ pub(crate) struct Survivors {
     is_shadowed: bool,
 }
 
-impl Survivors {
-    pub(crate) fn new(oldest_seen: u64, cover: Cover, is_bottom: bool) -> Self {
+impl VisibilityFilter {
+    pub(crate) fn new(oldest_seen: u64, cover: RangeTombstones, is_bottom: bool) -> Self {
         Self { oldest_seen, cover, is_bottom, key: None, is_shadowed: false }
     }
 
@@ -100,8 +100,8 @@ mod tests {
             entries.sort_by(Entry::order);
             let (oldest_seen, is_bottom) = (random.u64(0..70), random.bool());
             let moments: Vec<u64> = (oldest_seen..70).collect();
-            let cover = Cover::new(ranges.clone(), &moments);
-            let mut survivors = Survivors::new(oldest_seen, cover, is_bottom);
+            let cover = RangeTombstones::new(ranges.clone(), &moments);
+            let mut survivors = VisibilityFilter::new(oldest_seen, cover, is_bottom);
             let kept: Vec<Entry> =
                 entries.iter().filter(|entry| survivors.keeps(entry)).cloned().collect();
             let kept_ranges = survivors.ranges(None, None);

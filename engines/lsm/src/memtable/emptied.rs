@@ -1,6 +1,6 @@
 //! The ranges that commits made empty while a memtable took what they wrote.
 //!
-//! Purpose: as [`Cover`], beside somebody who adds to it, and may take back what was added.
+//! Purpose: as [`RangeTombstones`], beside somebody who adds to it, and may take back what was added.
 //! Invariants: what a transaction adds is in the newest state at once, under a number that no
 //! reader sees; the state that readers see stays until the commit.
 //! Thread safety: added to by who has the turn to write; read by anybody.
@@ -14,7 +14,7 @@ use parking_lot::RwLock;
 use crate::key::RangeTombstone;
 use crate::sequence::Sequences;
 use crate::tombstones::fragments::Fragments;
-use crate::tombstones::range_tombstones::Cover;
+use crate::tombstones::range_tombstones::RangeTombstones;
 
 /// The ranges.
 #[derive(Debug, Default)]
@@ -26,14 +26,14 @@ pub(crate) struct Emptied {
 
 #[derive(Debug, Default)]
 struct State {
-    cover: Cover,
+    cover: RangeTombstones,
     /// What may yet be taken back.
     uncommitted: Vec<RangeTombstone>,
 }
 
 impl Emptied {
     /// Puts what was read back in its place.
-    pub(super) fn fill(&self, cover: Cover) {
+    pub(super) fn fill(&self, cover: RangeTombstones) {
         self.is_used.store(!cover.is_empty(), Ordering::Release);
         self.state.write().cover = cover;
     }

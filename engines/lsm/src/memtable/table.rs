@@ -29,7 +29,7 @@ use crate::key::{Entry, EntryKind, Lookup, RangeTombstone, Version};
 use crate::layout::BUFFER_CHUNKS;
 use crate::sequence::{Keeper, Sequences};
 use crate::tombstones::fragments::Fragments;
-use crate::tombstones::range_tombstones::Cover;
+use crate::tombstones::range_tombstones::RangeTombstones;
 
 /// Chunks whose places each memtable has room for: some KiB.
 const CHUNKS_NEAR: usize = 6;
@@ -87,7 +87,7 @@ impl Memtable {
     /// Puts what was read back in its place. Nobody looks at a moment of before.
     fn fill(&self, gathered: Gathered, ranges: Vec<RangeTombstone>) -> Result<()> {
         gathered.fill(&self.list)?;
-        self.emptied.fill(Cover::new(ranges, &[]));
+        self.emptied.fill(RangeTombstones::new(ranges, &[]));
         Ok(())
     }
 

@@ -17,14 +17,14 @@ use crate::key::{BlobPointer, Entry, EntryKind, Lookup, RangeTombstone, Version}
 use crate::version::layers::{LEVELS, Layers, within};
 
 /// What memtables say of a key.
-pub enum Look {
+pub enum MemtableLookup {
     /// All there is to say: its value, or that it is absent.
     Known(Option<Slice>),
     /// Nothing: the tables are to be asked.
-    Tables(TableLook),
+    Tables(TableLookup),
 }
 
-impl Look {
+impl MemtableLookup {
     /// The value of the key, if it has one: asks the tables if need be.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl Look {
         }
     }
 
-    /// Whether the key has a value. As [`Look::finish`], but values in blob files are not looked at.
+    /// Whether the key has a value. As [`MemtableLookup::finish`], but values in blob files are not looked at.
     ///
     /// # Errors
     /// Those of tables.
@@ -49,7 +49,7 @@ impl Look {
 }
 
 /// The second part of looking for a key.
-pub struct TableLook {
+pub struct TableLookup {
     layers: Arc<Layers>,
     sequence: u64,
     /// Of the key.
@@ -64,21 +64,21 @@ pub(crate) fn look<R: Read>(
     heap: &R,
     key: &[u8],
     sequence: u64,
-) -> Result<Look> {
+) -> Result<MemtableLookup> {
     let lookup = Lookup::new(key, sequence);
     let mut covered = 0;
     for memtable in layers.memtables() {
         covered = covered.max(memtable.emptied().over(key, sequence));
         if let Some(version) = memtable.find(heap, &lookup)? {
             let is_there = version.kind == EntryKind::Value && version.sequence > covered;
-            return Ok(Look::Known(is_there.then_some(version.value)));
+            return Ok(MemtableLookup::Known(is_there.then_some(version.value)));
         }
     }
     let hash = lookup.hash;
-    Ok(Look::Tables(TableLook { layers: Arc::clone(layers), sequence, hash, covered }))
+    Ok(MemtableLookup::Tables(TableLookup { layers: Arc::clone(layers), sequence, hash, covered }))
 }
 
-impl TableLook {
+impl TableLookup {
     fn finish(&self, key: &[u8]) -> Result<Option<Slice>> {
         let Some(version) = self.version(key)? else { return Ok(None) };
         match version.kind {
@@ -232,7 +232,7 @@ impl Glance {
     ///
     /// # Errors
     /// Those of the heap.
-    pub fn look<R: Read>(&self, heap: &R, key: &[u8]) -> Result<Look> {
+    pub fn look<R: Read>(&self, heap: &R, key: &[u8]) -> Result<MemtableLookup> {
         look(&self.layers, heap, key, self.sequence)
     }
 

@@ -17,7 +17,7 @@ use crate::tombstones::fragments::Fragments;
 
 /// Range tombstones, cut into those that are the newest over their keys, for each of some moments.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cover {
+pub(crate) struct RangeTombstones {
     states: Vec<State>,
 }
 
@@ -30,7 +30,7 @@ struct State {
     unshared: usize,
 }
 
-impl Cover {
+impl RangeTombstones {
     /// Of these tombstones, as these moments see them, which ascend, and all later ones. O(n log
     /// n).
     pub(crate) fn new(mut tombstones: Vec<RangeTombstone>, moments: &[u64]) -> Self {
@@ -214,12 +214,12 @@ mod tests {
                 (0..random.usize(0..4)).map(|_| random.u64(0..30)).collect();
             moments.push(40);
             moments.sort_unstable();
-            let mut cover = Cover::new(tombstones.clone(), &moments);
+            let mut cover = RangeTombstones::new(tombstones.clone(), &moments);
             for _ in 0..2 {
                 let cut = (Slice::new(b"d"), Slice::new(b"j"));
                 let between = cover.between(Some(&cut.0), Some(&cut.1));
                 let all = cover.between(None, None);
-                let again = Cover::new(all.clone(), &moments);
+                let again = RangeTombstones::new(all.clone(), &moments);
                 for byte in b'a'..=b'q' {
                     for sequence in &moments {
                         let (key, sequence) = ([byte], *sequence);
@@ -249,9 +249,9 @@ mod tests {
             sequence,
         };
         let ranges = |count: u64| (1..=count).map(|number| range((number as u32) << 8, number));
-        let cover = Cover::new(ranges(1_000).collect(), &[]);
+        let cover = RangeTombstones::new(ranges(1_000).collect(), &[]);
         assert_eq!((cover.states.len(), cover.len()), (1, 1));
-        let cover = Cover::new(ranges(1_000).collect(), &[300, 500, 501]);
+        let cover = RangeTombstones::new(ranges(1_000).collect(), &[300, 500, 501]);
         assert_eq!((cover.states.len(), cover.len()), (4, 1));
         assert_eq!(cover.between(None, None).len(), 4);
 
@@ -261,7 +261,7 @@ mod tests {
             end: Slice::new(&(number as u32 + 1).swap_bytes().to_le_bytes()),
             sequence: number,
         };
-        let mut cover = Cover::new((0..1_000).map(disjoint).collect(), &[2_000]);
+        let mut cover = RangeTombstones::new((0..1_000).map(disjoint).collect(), &[2_000]);
         assert_eq!(cover.kept_bytes(), 0);
         let bytes = cover.bytes();
         (3_000..4_000).for_each(|number| cover.put(range(1_000, number), &[2_000]));

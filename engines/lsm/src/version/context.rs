@@ -41,7 +41,7 @@ impl Shelf {
 }
 
 /// A file that a commit let go, and that somebody may read yet.
-pub(crate) trait Doomed: Send + Sync + Debug {
+pub(crate) trait ObsoleteFile: Send + Sync + Debug {
     /// The commit is durable: the file is removed when nobody reads it any more.
     fn bury(&self);
 }
@@ -58,7 +58,7 @@ pub struct FileCounter {
 
 /// What all trees of a store share.
 #[derive(Debug)]
-pub struct Environment {
+pub struct TreeContext {
     tables: Arc<dyn Directory>,
     blobs: Arc<dyn Directory>,
     /// What all files carry.
@@ -71,7 +71,7 @@ pub struct Environment {
     counter: FileCounter,
     /// Files that commits let go which may not be durable yet; `None` when the store was closed. They refer to
     /// this environment: whoever is left here at the end would keep it, its cache and its descriptors for ever.
-    doomed: Mutex<Option<Vec<Arc<dyn Doomed>>>>,
+    doomed: Mutex<Option<Vec<Arc<dyn ObsoleteFile>>>>,
     removals: Mutex<Removals>,
     /// How often a sync of one of the directories has failed; held while one is synced.
     failed_syncs: Mutex<u64>,
@@ -87,7 +87,7 @@ struct Removals {
     is_ended: bool,
 }
 
-impl Environment {
+impl TreeContext {
     /// Of a store: the directories of its tables and blob files, what its files carry, and what
     /// on its heap keeps the number of the next file, with what that holds. The names of the
     /// directories themselves are to be durable before: files in them are synced, they are not.
@@ -231,7 +231,7 @@ impl Environment {
 
     /// Takes files that a commit let go, to be removed when it is durable; when the store was closed, by the next
     /// opening.
-    pub(crate) fn doom(&self, files: Vec<Arc<dyn Doomed>>) {
+    pub(crate) fn doom(&self, files: Vec<Arc<dyn ObsoleteFile>>) {
         if let Some(doomed) = &mut *self.doomed.lock() {
             doomed.extend(files);
         }
@@ -279,7 +279,7 @@ impl Environment {
     }
 
     /// Keeps all files that are there, for a backup that copies them, until as many calls of
-    /// [`Environment::unpin_files`].
+    /// [`TreeContext::unpin_files`].
     pub fn pin_files(&self) {
         self.removals.lock().pins += 1;
     }

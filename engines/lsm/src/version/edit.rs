@@ -16,7 +16,7 @@ use crate::head;
 use crate::layout::HEAD_BUFFER_AT;
 use crate::memtable::{Memtable, create_buffer, destroy_buffer, forget_older};
 use crate::table::TableMeta;
-use crate::version::context::{Doomed, Environment, FileCounter};
+use crate::version::context::{FileCounter, ObsoleteFile, TreeContext};
 use crate::version::layers::{Blob, Layers, ListedBlob, TableFile};
 use crate::version::manifest::{self, BlobInfo};
 
@@ -46,10 +46,10 @@ impl Edit {
         heap: &mut Transaction<'_>,
         head: u64,
         layers: &Layers,
-        environment: &Arc<Environment>,
-    ) -> Result<(Layers, Vec<Arc<dyn Doomed>>)> {
+        environment: &Arc<TreeContext>,
+    ) -> Result<(Layers, Vec<Arc<dyn ObsoleteFile>>)> {
         let mut next = layers.clone();
-        let mut gone: Vec<Arc<dyn Doomed>> = Vec::new();
+        let mut gone: Vec<Arc<dyn ObsoleteFile>> = Vec::new();
         if self.rotates {
             rotate(heap, head, &mut next, environment)?;
         }
@@ -78,8 +78,8 @@ impl Edit {
         &self,
         heap: &mut Transaction<'_>,
         next: &mut Layers,
-        environment: &Arc<Environment>,
-        gone: &mut Vec<Arc<dyn Doomed>>,
+        environment: &Arc<TreeContext>,
+        gone: &mut Vec<Arc<dyn ObsoleteFile>>,
     ) -> Result<()> {
         let mut moved = Vec::new();
         for files in &mut next.levels {
@@ -122,8 +122,8 @@ impl Edit {
         &self,
         heap: &mut Transaction<'_>,
         next: &mut Layers,
-        environment: &Arc<Environment>,
-        gone: &mut Vec<Arc<dyn Doomed>>,
+        environment: &Arc<TreeContext>,
+        gone: &mut Vec<Arc<dyn ObsoleteFile>>,
     ) -> Result<()> {
         for info in &self.blobs {
             let record = manifest::put_blob(heap, info)?;
@@ -146,7 +146,7 @@ impl Edit {
 }
 
 /// Writes down the number of the next file, if it has changed.
-fn keep_next_file(heap: &mut Transaction<'_>, environment: &Environment) -> Result<()> {
+fn keep_next_file(heap: &mut Transaction<'_>, environment: &TreeContext) -> Result<()> {
     if is_planted("R9.numbers-are-used-again") {
         return Ok(());
     }
@@ -162,7 +162,7 @@ fn rotate(
     heap: &mut Transaction<'_>,
     head: u64,
     next: &mut Layers,
-    environment: &Arc<Environment>,
+    environment: &Arc<TreeContext>,
 ) -> Result<()> {
     let block = create_buffer(heap, next.active.buffer())?;
     head::set(heap, head, HEAD_BUFFER_AT, block)?;

@@ -22,7 +22,7 @@ use crate::layout::Head;
 use crate::memtable::{LostRecords, Memtable, open_buffer};
 use crate::sum::damaged;
 use crate::table::{Table, TableMeta};
-use crate::version::context::{Doomed, Environment, Shelf};
+use crate::version::context::{ObsoleteFile, Shelf, TreeContext};
 use crate::version::manifest::{self, BlobInfo, Listed};
 
 /// Levels: with ten times the bytes on each, enough for some 2.5 PB.
@@ -34,13 +34,13 @@ pub(crate) struct TableFile {
     pub(crate) meta: TableMeta,
     /// Heap offset of its record.
     pub(crate) record: u64,
-    environment: Arc<Environment>,
+    environment: Arc<TreeContext>,
     table: OnceLock<Arc<Table>>,
     is_buried: AtomicBool,
 }
 
 impl TableFile {
-    pub(crate) fn new(environment: &Arc<Environment>, meta: TableMeta, record: u64) -> Arc<Self> {
+    pub(crate) fn new(environment: &Arc<TreeContext>, meta: TableMeta, record: u64) -> Arc<Self> {
         let (table, is_buried) = (OnceLock::new(), AtomicBool::new(false));
         Arc::new(Self { meta, record, environment: Arc::clone(environment), table, is_buried })
     }
@@ -85,7 +85,7 @@ impl TableFile {
     }
 }
 
-impl Doomed for TableFile {
+impl ObsoleteFile for TableFile {
     fn bury(&self) {
         if is_planted("R9.files-go-beside-a-reader") {
             self.environment.remove(Shelf::Tables, self.meta.number);
@@ -111,13 +111,13 @@ pub(crate) struct Blob {
     pub(crate) number: u64,
     /// Heap offset of its record.
     pub(crate) record: u64,
-    environment: Arc<Environment>,
+    environment: Arc<TreeContext>,
     file: OnceLock<BlobFile>,
     is_buried: AtomicBool,
 }
 
 impl Blob {
-    pub(crate) fn new(environment: &Arc<Environment>, number: u64, record: u64) -> Arc<Self> {
+    pub(crate) fn new(environment: &Arc<TreeContext>, number: u64, record: u64) -> Arc<Self> {
         let (file, is_buried) = (OnceLock::new(), AtomicBool::new(false));
         Arc::new(Self { number, record, environment: Arc::clone(environment), file, is_buried })
     }
@@ -134,7 +134,7 @@ impl Blob {
     }
 }
 
-impl Doomed for Blob {
+impl ObsoleteFile for Blob {
     fn bury(&self) {
         self.is_buried.store(true, Ordering::Release);
     }
@@ -226,7 +226,7 @@ impl Layers {
     pub(crate) fn open<R: Read>(
         heap: &R,
         head: &Head,
-        environment: &Arc<Environment>,
+        environment: &Arc<TreeContext>,
     ) -> Result<Self> {
         let (sequences, mut memtables) = (environment.sequences(), Vec::new());
         let open = |buffer| Memtable::open(heap, buffer, sequences);
@@ -238,7 +238,7 @@ impl Layers {
     pub(crate) fn salvage(
         heap: &Salvage,
         head: &Head,
-        environment: &Arc<Environment>,
+        environment: &Arc<TreeContext>,
         lost: &mut dyn FnMut(LostRecords),
     ) -> Result<Self> {
         let (sequences, mut memtables) = (environment.sequences(), Vec::new());
@@ -262,7 +262,7 @@ impl Layers {
         mut memtables: Vec<Arc<Memtable>>,
         heap: &R,
         head: &Head,
-        environment: &Arc<Environment>,
+        environment: &Arc<TreeContext>,
     ) -> Result<Self> {
         let frozen = memtables.split_off(memtables.len().min(1));
         let Some(active) = memtables.pop() else {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use adamant_heap::access::{Read, Write};
 use adamant_heap::{Directory, Durability, Heap, Options as HeapOptions};
 use adamant_lsm::{
-    Cache, CacheOptions, CopyLimits, Environment, Error, FileCounter, Lsm, LsmReport, Options,
-    Scanned,
+    Cache, CacheOptions, CopyLimits, Error, FileCounter, Lsm, LsmReport, Options, Scanned,
+    TreeContext,
 };
 use adamant_sim::{SimDirectory, SimDisk};
 use adamant_slice::Slice;
@@ -37,7 +37,7 @@ pub(crate) fn small_options() -> Options {
 
 pub(crate) struct Store {
     pub(crate) heap: Heap,
-    pub(crate) environment: Arc<Environment>,
+    pub(crate) environment: Arc<TreeContext>,
     pub(crate) tree: Arc<Lsm>,
 }
 
@@ -87,7 +87,7 @@ impl Store {
         // Before anything in them is named.
         directory.sync()?;
         let cache = Arc::new(Cache::new(CacheOptions { block_bytes: 4_000, file_count: 3 }));
-        let environment = Arc::new(Environment::new(
+        let environment = Arc::new(TreeContext::new(
             directories,
             [7; 16],
             cache,

@@ -20,7 +20,7 @@ use super::salvage::{ORPHAN_BYTES, Salvaged, orphan_keys, salvage, salvage_orpha
 use super::write::{add, new_leaf};
 use crate::checking::Checking;
 use crate::error::Result;
-use crate::loose::LooseEntry;
+use crate::loose::DetachedEntry;
 use crate::parts::Part;
 use crate::slot::{Entry, KeyHash};
 use crate::tree::{Operation, OrderedMap, Pair, check_ascending};
@@ -142,20 +142,20 @@ impl OrderedMap for Bplus {
         Ok(true)
     }
 
-    fn take<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<Option<LooseEntry>> {
+    fn take<W: Write>(&self, tx: &mut W, key: &[u8]) -> Result<Option<DetachedEntry>> {
         let path = path(tx, self.head, Target::Key(key))?;
         let old = take(tx, self.head, &path, KeyHash::of(key), key)?.old;
         if old.is_some() {
             add(tx, self.head, HEAD_PAIRS_AT, -1)?;
         }
-        Ok(old.map(LooseEntry::at))
+        Ok(old.map(DetachedEntry::at))
     }
 
-    fn adopt<W: Write>(&self, tx: &mut W, entry: LooseEntry) -> Result<Option<LooseEntry>> {
+    fn adopt<W: Write>(&self, tx: &mut W, entry: DetachedEntry) -> Result<Option<DetachedEntry>> {
         let key = entry.read(tx)?.key.to_vec();
         let path = path(tx, self.head, Target::Key(&key))?;
         let block = entry.into_block(tx)?;
-        Ok(self.adopt_at(tx, &path, &key, block)?.map(LooseEntry::at))
+        Ok(self.adopt_at(tx, &path, &key, block)?.map(DetachedEntry::at))
     }
 
     fn apply_sorted<W: Write>(

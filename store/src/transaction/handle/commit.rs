@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use adamant_heap::{HeldTurn, Transaction as HeapTransaction, events};
+use adamant_heap::{HeldWritePermit, Transaction as HeapTransaction, events};
 use adamant_slice::Slice;
 use adamant_trees::Operation;
 use tracing::debug;
@@ -45,7 +45,7 @@ impl Transaction {
 
     /// Where there is no room for what only removes, some is made: what it would read is another
     /// state by then, so it is up to the caller to do it all again.
-    pub(crate) fn commit_or_make_room(self, turn: Option<HeldTurn<'_>>) -> Result<()> {
+    pub(crate) fn commit_or_make_room(self, turn: Option<HeldWritePermit<'_>>) -> Result<()> {
         let (shared, removes) = (Arc::clone(self.snapshot.shared()), self.removes_only());
         let done = self.commit_in(turn);
         if let (Err(error), true) = (&done, removes) {
@@ -62,7 +62,7 @@ impl Transaction {
 
     /// The same, in a turn to write that was taken before the transaction began: then nothing can have
     /// changed.
-    pub(crate) fn commit_in(mut self, turn: Option<HeldTurn<'_>>) -> Result<()> {
+    pub(crate) fn commit_in(mut self, turn: Option<HeldWritePermit<'_>>) -> Result<()> {
         let works = std::mem::take(&mut self.works);
         if works.is_empty() && self.tables.iter().all(|table| table.writes.is_empty()) {
             // Others that write need not wait for the device with it.
@@ -106,7 +106,7 @@ impl Transaction {
     fn commit_in_pieces(
         &self,
         shared: &Shared,
-        turn: Option<HeldTurn<'_>>,
+        turn: Option<HeldWritePermit<'_>>,
         check: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
         work: impl FnOnce(&mut HeapTransaction<'_>) -> Result<()>,
     ) -> Result<()> {

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::image::pool_file::{PoolFile, pages_end_of};
 use crate::journal::checkpoints::batch::{BATCH_PAGES_MAX, BatchWriter, PageBytes, PageCopy};
 use crate::journal::records::record::Entry;
-use crate::journal::recovery::overlay::{Ground, Under, each_allocated, pages_named};
+use crate::journal::recovery::overlay::{OverlayTarget, Under, each_allocated, pages_named};
 use crate::journal::recovery::tail::Tail;
 use crate::layout::{PAGE_BYTES, ROOT_OFFSET, TABLE_BASE, ZONE_PAGES, file_offset};
 
@@ -221,7 +221,7 @@ impl<'p> DirtyPages<'p> {
     }
 }
 
-impl Ground for DirtyPages<'_> {
+impl OverlayTarget for DirtyPages<'_> {
     fn grow(&mut self, pages: u64) -> Result<()> {
         self.pages_end = self.pages_end.max(pages);
         Ok(())

@@ -34,7 +34,7 @@ pub(in crate::journal) enum Under {
 }
 
 /// What records are laid over.
-pub(in crate::journal) trait Ground {
+pub(in crate::journal) trait OverlayTarget {
     /// Sees to it that there are so many data pages.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ pub(in crate::journal) trait Ground {
 /// Those of `on_finding`, of the ground and of the medium.
 pub(in crate::journal) fn lay_over(
     tail: &Tail,
-    ground: &mut impl Ground,
+    ground: &mut impl OverlayTarget,
     on_finding: OnFinding<'_>,
 ) -> Result<()> {
     let mut free = RangeSet::default();
@@ -220,7 +220,7 @@ struct Laid<'p, 'i> {
     is_torn: bool,
 }
 
-impl Ground for Laid<'_, '_> {
+impl OverlayTarget for Laid<'_, '_> {
     fn grow(&mut self, pages: u64) -> Result<()> {
         if pages > self.private.image.pages() {
             // Growth that was not durable yet: what the log does not name there was never written.

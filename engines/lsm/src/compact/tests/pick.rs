@@ -10,7 +10,7 @@ use crate::compact::pick::{Job, Pace, Parked, Picker, pick, pick_all, targets, w
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::table::{BlobReference, TableMeta};
-use crate::version::context::Environment;
+use crate::version::context::TreeContext;
 use crate::version::layers::{Blob, LEVELS, Layers, ListedBlob, TableFile};
 use crate::version::manifest::BlobInfo;
 
@@ -35,7 +35,7 @@ fn key(number: u32) -> Slice {
 }
 
 struct Tree {
-    environment: Arc<Environment>,
+    environment: Arc<TreeContext>,
     layers: Layers,
     picker: Picker,
     parked: Parked,
@@ -61,7 +61,7 @@ impl Tree {
             sequence_max: 0,
             manifest: 0,
         };
-        let (environment, picker) = (Environment::in_memory(options.clone()), Picker::default());
+        let (environment, picker) = (TreeContext::in_memory(options.clone()), Picker::default());
         let parked = Parked::default();
         let (next, sequence, pinned, jobs) = (1, 0, u64::MAX, 0);
         let tables = Default::default();
