@@ -16,12 +16,12 @@ use crate::heap::Heap;
 use crate::image::block_location::BlockLocation;
 use crate::image::class::{ClassId, ClassShape, HEADER_BYTES};
 use crate::latch::thread::thread_number;
+use crate::space::allocator::BlockAllocator;
 use crate::space::arena::Arena;
 use crate::space::batch::{Batch, POSTED_BYTES_MAX, Request};
 use crate::space::block_bits::Word;
 use crate::space::reservation::{Reservation, hand_over};
 use crate::space::shard::Shard;
-use crate::space::supply::BlockAllocator;
 use crate::transaction::commit::Unwound;
 use crate::transaction::requests::Refusal;
 use crate::transaction::scratch::Writer;
@@ -43,7 +43,7 @@ impl Heap {
     /// `Error::TooLarge`; those of the medium when the pool cannot grow. `Error::Misuse` after
     /// [`Heap::close`] and in the child of a fork.
     pub fn reserve(&self, bytes: u64) -> Result<Reservation> {
-        self.reserve_with(|supply, shard| Ok((supply.reserve(shard, bytes)?, bytes)))
+        self.reserve_with(|allocator, shard| Ok((allocator.reserve(shard, bytes)?, bytes)))
     }
 
     /// As [`Heap::reserve`], a block of a registered class: the header, if it has one, is zero.
@@ -54,8 +54,8 @@ impl Heap {
         let Some((class, shape)) = self.space.classes.registered(class) else {
             return Err(Error::Misuse { what: "a class is registered before it is reserved in" });
         };
-        let mut reservation = self.reserve_with(|supply, shard| {
-            Ok((supply.reserve_in(shard, class, shape)?, shape.block_bytes))
+        let mut reservation = self.reserve_with(|allocator, shard| {
+            Ok((allocator.reserve_in(shard, class, shape)?, shape.block_bytes))
         })?;
         if shape.has_header() {
             reservation[..HEADER_BYTES as usize].fill(0);
@@ -71,7 +71,7 @@ impl Heap {
     /// `Error::TooLarge`; `Error::Poisoned`; those of the medium.
     pub fn register_class(&self, shape: ClassShape) -> Result<ClassId> {
         self.refuse_child()?;
-        self.supply().register(&shape.entry()?)
+        self.allocator().register(&shape.entry()?)
     }
 
     fn reserve_with(
@@ -79,13 +79,13 @@ impl Heap {
         reserve: impl FnOnce(BlockAllocator<'_>, &mut Shard) -> Result<((u64, BlockLocation), u64)>,
     ) -> Result<Reservation> {
         self.refuse_child()?;
-        let mut desk = self.desks.sit_down(thread_number());
-        let desk = &mut *desk;
-        let Some(shares) = &mut desk.shares else {
+        let mut thread_cache = self.thread_caches.sit_down(thread_number());
+        let thread_cache = &mut *thread_cache;
+        let Some(shares) = &mut thread_cache.shares else {
             self.journal.writable()?;
             return Err(Error::Misuse { what: "the heap was closed; open it again" });
         };
-        let ((block, place), bytes) = reserve(self.supply(), &mut desk.shard)?;
+        let ((block, place), bytes) = reserve(self.allocator(), &mut thread_cache.shard)?;
         let share = shares.take();
         match self.space.image.pointer(block, bytes) {
             Ok(start) => {
@@ -149,9 +149,9 @@ impl Heap {
     /// there was anything to do.
     #[inline]
     fn act(&self, request: Request<'_>) -> Result<Option<u64>> {
-        self.prepare_turn()?;
-        if let Some(mut turn) = self.turns.try_wait() {
-            return self.act_now(&mut turn, Some(request));
+        self.prepare_write()?;
+        if let Some(mut permit) = self.writer_queue.try_wait() {
+            return self.act_now(&mut permit, Some(request));
         }
         self.act_later(request)
     }
@@ -163,11 +163,11 @@ impl Heap {
         let ticket = self.requests.post(|batch, ticket| batch.post(classes, request, ticket));
         if let Some(ticket) = ticket {
             let is_done = || self.requests.is_done(ticket);
-            if let Some(mut turn) = self.turns.wait_unless(is_done)
+            if let Some(mut permit) = self.writer_queue.wait_unless(is_done)
                 && (!is_done() || is_planted("C1.what-was-taken-along-is-done-again"))
             {
                 let again = is_done().then_some(request);
-                self.act_now(&mut turn, again)?;
+                self.act_now(&mut permit, again)?;
             }
             match self.requests.outcome(ticket) {
                 Ok(sequence) => return Ok(Some(sequence)),
@@ -175,7 +175,7 @@ impl Heap {
                 Err(Refusal::ExclusiveLatch) => {}
             }
         }
-        self.act_now(&mut self.turns.wait(), Some(request))
+        self.act_now(&mut self.writer_queue.wait(), Some(request))
     }
 
     /// The same in a turn to write, together with all that waits.
@@ -273,7 +273,7 @@ impl Heap {
         if !image.is_allocated(&self.space.classes, place)? {
             return Err(freed(block));
         }
-        self.supply().judge_freed(arena, place)?;
+        self.allocator().judge_freed(arena, place)?;
         Ok(place)
     }
 

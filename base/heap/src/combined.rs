@@ -56,12 +56,12 @@ impl Heap {
         bytes: usize,
         mut work: impl FnMut(&mut Transaction<'_>) -> std::result::Result<T, E> + Send,
     ) -> std::result::Result<T, E> {
-        self.prepare_turn()?;
+        self.prepare_write()?;
         // Who waits for the device does not come back at once.
         let leaves = WAS_SERVED.get() && durability != Durability::Sync;
-        let turn = if leaves { None } else { self.turns.try_wait() };
-        let (result, sequence) = match turn {
-            Some(turn) => self.lead(turn, &mut work)?,
+        let permit = if leaves { None } else { self.writer_queue.try_wait() };
+        let (result, sequence) = match permit {
+            Some(permit) => self.lead(permit, &mut work)?,
             None => self.follow((bytes, leaves), &mut work)?,
         };
         self.finish(sequence, durability)?;
@@ -72,10 +72,10 @@ impl Heap {
     #[inline]
     fn lead<T, E: From<Error>>(
         &self,
-        turn: WritePermit<'_, Writer>,
+        permit: WritePermit<'_, Writer>,
         work: &mut impl FnMut(&mut Transaction<'_>) -> std::result::Result<T, E>,
     ) -> std::result::Result<(T, Option<u64>), E> {
-        let mut write = self.begin(turn, None)?;
+        let mut write = self.begin(permit, None)?;
         let result = work(&mut write)?;
         if !self.calls.are_waiting() {
             return Ok((result, write.show(None)?));
@@ -147,20 +147,20 @@ impl Heap {
     /// Lends a change until somebody has tried to make it; the record that it is in, or one after that,
     /// if it was made.
     fn lend(&self, change: &mut Change<'_>, (bytes, leaves): (usize, bool)) -> Option<u64> {
-        let lent = AbortGuard;
-        // SAFETY: until `lent` is forgotten this does not return, nor unwind. By then it was made or
+        let borrowed = AbortGuard;
+        // SAFETY: until `borrowed` is forgotten this does not return, nor unwind. By then it was made or
         // given up, as its ticket says, or nobody but this thread has the batch that it is in, which
         // `begin`, or its guard, drops before it returns or unwinds.
         let ticket = self.calls.post(|calls, _| unsafe { calls.add(change, bytes) });
         let is_done = || ticket.is_none_or(|ticket| self.calls.is_done(ticket));
         let is_alone = || self.calls.waiting() <= 1;
-        let turn = ticket.and_then(|_| self.turns.wait_served(is_done, is_alone, leaves));
-        let own = turn.filter(|_| !is_done()).map(|turn| (turn, self.take_calls()));
-        forget(lent);
+        let permit = ticket.and_then(|_| self.writer_queue.wait_served(is_done, is_alone, leaves));
+        let own = permit.filter(|_| !is_done()).map(|permit| (permit, self.take_calls()));
+        forget(borrowed);
         WAS_SERVED.set(own.is_none());
-        if let Some((turn, (calls, along))) = own {
+        if let Some((permit, (calls, along))) = own {
             // Each is told by its ticket, this one, too.
-            let _ = self.begin(turn, along).and_then(|write| self.run_calls(write, calls));
+            let _ = self.begin(permit, along).and_then(|write| self.run_calls(write, calls));
         }
         // Not so in the child of a fork.
         let ticket = ticket.filter(|_| is_done())?;

@@ -37,7 +37,7 @@ fn explore<S: Send + Sync + 'static>(make: fn() -> S, threads: &'static [fn(&S)]
 
 /// Two blocks, one of which the root names; what readers see of it is what the commit said.
 struct Pinned {
-    gate: ImageLatch,
+    latch: ImageLatch,
     pins: Arc<Pins>,
     /// Number of the last commit, and the block that it named: behind the gate.
     root: UnsafeCell<(u64, usize)>,
@@ -52,7 +52,7 @@ unsafe impl Send for Pinned {}
 impl Pinned {
     fn new() -> Self {
         Self {
-            gate: ImageLatch::default(),
+            latch: ImageLatch::default(),
             pins: Arc::default(),
             root: UnsafeCell::new((0, 0)),
             blocks: [UnsafeCell::new(0), UnsafeCell::new(1)],
@@ -62,7 +62,7 @@ impl Pinned {
     /// Looks at the block that the root named when it was pinned, after the gate.
     fn look(&self) {
         let (pin, block) = {
-            let _reading = self.gate.read(0);
+            let _reading = self.latch.read(0);
             // SAFETY: as above.
             let (sequence, block) = self.root.with(|root| unsafe { *root });
             (self.pins.pin(sequence), block)
@@ -75,14 +75,14 @@ impl Pinned {
 
     /// A commit that names the other block, and frees the first one.
     fn replace(&self) {
-        let _alone = self.gate.write();
+        let _alone = self.latch.write();
         // SAFETY: as above.
         self.root.with_mut(|root| unsafe { *root = (1, 1) });
     }
 
     /// What the next commit does first: the freed block is used again if nobody looks at it.
     fn reuse(&self) {
-        let _alone = self.gate.write();
+        let _alone = self.latch.write();
         if self.pins.released() >= 1 {
             // SAFETY: as above.
             self.blocks[0].with_mut(|value| unsafe { *value = 7 });
@@ -115,7 +115,7 @@ struct State {
 
 /// A value that commits count up, and its versions.
 struct Versioned {
-    gate: ImageLatch,
+    latch: ImageLatch,
     value: UnsafeCell<u32>,
     any: AtomicBool,
     is_changed: AtomicBool,
@@ -130,7 +130,7 @@ unsafe impl Send for Versioned {}
 impl Versioned {
     fn new() -> Self {
         Self {
-            gate: ImageLatch::default(),
+            latch: ImageLatch::default(),
             value: UnsafeCell::new(0),
             any: AtomicBool::new(false),
             is_changed: AtomicBool::new(false),
@@ -139,7 +139,7 @@ impl Versioned {
     }
 
     fn open(&self) -> u64 {
-        let reading = self.gate.read(0);
+        let reading = self.latch.read(0);
         let mut state = self.state.lock();
         let number = state.number - u64::from(reading.is_early());
         state.open.push(number);
@@ -148,7 +148,7 @@ impl Versioned {
     }
 
     fn read_at(&self, number: u64) -> u32 {
-        let _reading = self.gate.read(0);
+        let _reading = self.latch.read(0);
         if self.is_changed.load(Ordering::Acquire) {
             let state = self.state.lock();
             if let Some((_, value)) = state.kept.iter().find(|(at, _)| *at > number) {
@@ -171,7 +171,7 @@ impl Versioned {
     }
 
     fn commit(&self) {
-        let _alone = self.gate.write();
+        let _alone = self.latch.write();
         // SAFETY: as above.
         let before = self.value.with(|value| unsafe { *value });
         if self.any.load(Ordering::Acquire) {
@@ -189,15 +189,15 @@ impl Versioned {
 
     /// A commit in pieces: it has its number from the beginning, and lets readers in before it changes what
     /// they see.
-    fn commit_in_pieces(&self) {
-        let mut alone = self.gate.write();
+    fn commit_chunked(&self) {
+        let mut alone = self.latch.write();
         let number = {
             let mut state = self.state.lock();
             state.number += 1;
             state.number
         };
-        alone.let_in();
-        alone.shut_out();
+        alone.admit_readers();
+        alone.drain_readers();
         // SAFETY: as above.
         let before = self.value.with(|value| unsafe { *value });
         if self.any.load(Ordering::Acquire) {
@@ -237,5 +237,5 @@ fn one_that_is_closed_takes_nothing_from_another() {
 
 #[test]
 fn one_that_is_opened_within_a_commit_sees_what_was_before_it() {
-    explore(Versioned::new, &[Versioned::look], Versioned::commit_in_pieces);
+    explore(Versioned::new, &[Versioned::look], Versioned::commit_chunked);
 }

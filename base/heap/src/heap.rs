@@ -36,6 +36,7 @@ use crate::layout::{
 };
 use crate::memory::copier::Copier;
 use crate::memory::evictor::{Bounds, EvictionContext, Evictor, MemoryStats};
+use crate::space::allocator::BlockAllocator;
 use crate::space::arena::CHUNK_PAGES;
 use crate::space::batch::Batch;
 use crate::space::blocks::Blocks;
@@ -44,7 +45,6 @@ use crate::space::pin::{Pin, Pins};
 use crate::space::reclaim::{ReclaimContext, Recyclers};
 use crate::space::reservation::{HeldLock, Holder, Shares};
 use crate::space::state::Space;
-use crate::space::supply::BlockAllocator;
 use crate::space::thread_cache::ThreadCaches;
 use crate::transaction::calls::Calls;
 use crate::transaction::requests::Requests;
@@ -159,17 +159,17 @@ pub struct Heap {
     // Field order is drop order: all threads end before the lock is released, and those that need the
     // journal before it.
     recyclers: Recyclers,
-    pub(crate) keeper: Evictor,
+    pub(crate) evictor: Evictor,
     pub(crate) journal: Arc<Opened>,
-    pub(crate) turns: Arc<WriterQueue<Writer>>,
+    pub(crate) writer_queue: Arc<WriterQueue<Writer>>,
     pub(crate) space: Arc<Space>,
-    pub(crate) desks: ThreadCaches,
+    pub(crate) thread_caches: ThreadCaches,
     /// What waits to be published or freed without a transaction.
     pub(crate) requests: Requests<Batch>,
     /// Changes that wait to be made in a transaction that they share, and memory for a batch of them.
     pub(crate) calls: Requests<Calls>,
     pub(crate) calls_spare: Mutex<Option<Box<Calls>>>,
-    pub(crate) lent: Arc<BorrowedBlocks>,
+    pub(crate) borrowed: Arc<BorrowedBlocks>,
     pins: Arc<Pins>,
     verify_first_touch: bool,
     closed: AtomicBool,
@@ -212,28 +212,28 @@ impl Heap {
         let holds = holds.unwrap_or_default();
         let space = Arc::new(Space::new(image, classes, holds, pages_end));
         let lock = Arc::new(Mutex::new(Some(lock)));
-        let lent =
+        let borrowed =
             Arc::new(BorrowedBlocks::new(Holder::new(Arc::clone(&space), Arc::clone(&lock))));
         let count = options.post_commit_workers.into();
-        let ground = || ReclaimContext::new(&space, &journal, &lent, &pins);
+        let ground = || ReclaimContext::new(&space, &journal, &borrowed, &pins);
         let recyclers = Recyclers::new(count, ground);
-        let turns = Arc::new(WriterQueue::new(Writer::new()));
+        let writer_queue = Arc::new(WriterQueue::new(Writer::new()));
         if let Opened::Writable(journal) = &*journal {
-            journal.set_source(Arc::new(Copier::new(&space, &turns)));
+            journal.set_source(Arc::new(Copier::new(&space, &writer_queue)));
         }
-        let estate = EvictionContext::new(&space, &journal, &lent, &turns, bounds);
-        let keeper = Evictor::spawn(estate, options.background).map_err(|source| {
+        let estate = EvictionContext::new(&space, &journal, &borrowed, &writer_queue, bounds);
+        let evictor = Evictor::spawn(estate, options.background).map_err(|source| {
             MediumError::io("start a thread for", directory.path(), None, 0, source)
         })?;
         let heap = Self {
             recyclers,
-            keeper,
-            lent,
-            turns,
+            evictor,
+            borrowed,
+            writer_queue,
             requests: Requests::new(Batch::new()),
             calls: Requests::new(Box::default()),
             calls_spare: Mutex::default(),
-            desks: ThreadCaches::new(|| Holder::new(Arc::clone(&space), Arc::clone(&lock))),
+            thread_caches: ThreadCaches::new(|| Holder::new(Arc::clone(&space), Arc::clone(&lock))),
             space,
             journal: Arc::clone(&journal),
             pins,
@@ -247,7 +247,7 @@ impl Heap {
         };
         if options.read_only {
             // Nothing is reserved of what cannot be published.
-            heap.desks.all().for_each(|mut desk| drop(desk.shares.take()));
+            heap.thread_caches.all().for_each(|mut thread_cache| drop(thread_cache.shares.take()));
         }
         Ok((heap, recovery))
     }
@@ -262,7 +262,7 @@ impl Heap {
     #[inline]
     pub fn view(&self) -> Result<View<'_>> {
         self.refuse_child()?;
-        Ok(View::new(self.blocks(), self.read_image_long()?, &self.lent))
+        Ok(View::new(self.blocks(), self.read_image_long()?, &self.borrowed))
     }
 
     /// As [`Heap::view`], for a caller that drops it within some microseconds, and meanwhile calls
@@ -275,15 +275,15 @@ impl Heap {
     #[inline]
     pub fn brief_view(&self) -> Result<View<'_>> {
         self.refuse_child()?;
-        Ok(View::new(self.blocks(), self.read_image()?, &self.lent))
+        Ok(View::new(self.blocks(), self.read_image()?, &self.borrowed))
     }
 
     /// Makes reusable what was freed and nobody can look at any more. Pins may have gone since the
     /// last commit, and one that is made after this needs none of it.
     #[inline]
     pub(crate) fn recycle(&self, image: &Exclusive<'_>) {
-        if self.lent.has_any() {
-            self.lent.settle();
+        if self.borrowed.has_any() {
+            self.borrowed.settle();
         }
         if self.space.has_waiting() {
             self.recycle_waiting(image);
@@ -294,7 +294,7 @@ impl Heap {
     /// that it takes.
     pub(crate) fn recycle_all(&self, image: &Exclusive<'_>) {
         self.recycle(image);
-        while self.supply().recycle_part(image, self.pins.released(), RECYCLED_PART) {}
+        while self.allocator().recycle_part(image, self.pins.released(), RECYCLED_PART) {}
     }
 
     /// Has those who reserve give up the runs that they take blocks from: one that is empty is
@@ -302,7 +302,7 @@ impl Heap {
     pub(crate) fn give_up_runs(&self, writer: &mut Writer) {
         let take_back = |run, words: &[u64]| self.space.arena().take_back(run, words);
         writer.shard.give_up(take_back);
-        self.desks.all().for_each(|mut desk| desk.shard.give_up(take_back));
+        self.thread_caches.all().for_each(|mut thread_cache| thread_cache.shard.give_up(take_back));
     }
 
     /// Looks at the bitmaps of all runs: those that are empty are known to be, then. A few at a
@@ -310,7 +310,7 @@ impl Heap {
     pub(crate) fn look_at_runs(&self) -> Result<()> {
         loop {
             let _image = self.read_image()?;
-            if !self.supply().load_runs()? {
+            if !self.allocator().load_runs()? {
                 return Ok(());
             }
         }
@@ -319,34 +319,34 @@ impl Heap {
     /// Large frees are for the threads, if there are any.
     fn recycle_waiting(&self, image: &Exclusive<'_>) {
         if self.space.is_short() || !self.recyclers.take(self.space.waiting()) {
-            self.supply().recycle(image, self.pins.released());
+            self.allocator().recycle(image, self.pins.released());
         }
     }
 
     /// Makes reusable what a transaction freed. One in pieces may have freed a lot: others come in
     /// between.
-    pub(crate) fn recycle_after(&self, image: &mut Exclusive<'_>, in_pieces: bool) {
-        if !in_pieces {
+    pub(crate) fn recycle_after(&self, image: &mut Exclusive<'_>, chunked: bool) {
+        if !chunked {
             return self.recycle_waiting(image);
         }
         if self.recyclers.take(self.space.waiting()) {
             return;
         }
-        image.shut_out();
-        while self.supply().recycle_part(image, self.pins.released(), RECYCLED_PART) {
+        image.drain_readers();
+        while self.allocator().recycle_part(image, self.pins.released(), RECYCLED_PART) {
             image.pause();
         }
     }
 
     #[inline]
-    pub(crate) fn supply(&self) -> BlockAllocator<'_> {
-        BlockAllocator { space: &self.space, journal: &self.journal, lent: &self.lent }
+    pub(crate) fn allocator(&self) -> BlockAllocator<'_> {
+        BlockAllocator { space: &self.space, journal: &self.journal, borrowed: &self.borrowed }
     }
 
     /// Whether this thread has the turn to write: runs a transaction, or [holds
     /// it](Heap::take_turn).
     #[inline]
-    pub fn has_turn(&self) -> bool {
+    pub fn has_writer(&self) -> bool {
         self.owner.load(Ordering::Relaxed) == thread_token()
     }
 
@@ -357,7 +357,7 @@ impl Heap {
 
     /// Refuses what would wait for the turn that this thread has.
     pub(crate) fn refuse_within(&self) -> Result<()> {
-        if self.has_turn() {
+        if self.has_writer() {
             return Err(Error::Misuse {
                 what: "not while this thread has the turn to write: it would wait for itself",
             });
@@ -509,7 +509,7 @@ impl Heap {
         let mut reached = Reached::default();
         loop {
             // Nobody is within a commit, and no run is made.
-            let _turn = self.turns.wait();
+            let _turn = self.writer_queue.wait();
             let image = self.read_image_long()?;
             let _arena = self.space.arena();
             let classes = &self.space.classes;
@@ -529,10 +529,10 @@ impl Heap {
     ) -> Result<T> {
         self.refuse_child()?;
         self.refuse_within()?;
-        let mut turn = self.turns.wait();
+        let mut permit = self.writer_queue.wait();
         let mut image = self.space.image.write();
         self.refuse_closed()?;
-        work(self.blocks(), &mut image, &mut turn)
+        work(self.blocks(), &mut image, &mut permit)
     }
 
     /// What each page is used for. O(pages): every descriptor and every bitmap is looked at.
@@ -570,7 +570,7 @@ impl Heap {
             address_bytes: image.pages_max() * PAGE_BYTES,
             quarantined,
             pins: self.pins.count(),
-            memory: self.keeper.stats(),
+            memory: self.evictor.stats(),
             journal,
         }
     }
@@ -590,17 +590,20 @@ impl Heap {
         let _no_copy = self.copying.lock();
         self.refuse_within()?;
         self.recyclers.stop();
-        self.keeper.stop();
+        self.evictor.stop();
         // Before: the last checkpoint waits for who has the turn, and nobody is to begin meanwhile.
         self.closed.store(true, Ordering::Release);
         let outcome = self.journal.writable().map_or(Ok(()), Journal::close);
-        let _seat = self.turns.wait();
+        let _seat = self.writer_queue.wait();
         let mut image = self.space.image.write();
-        let shares = self.desks.all().map(|mut desk| desk.shares.take().is_none_or(Shares::end));
+        let shares = self
+            .thread_caches
+            .all()
+            .map(|mut thread_cache| thread_cache.shares.take().is_none_or(Shares::end));
         let is_all_there = shares.fold(true, |all, ended| all & ended);
         let mut kept = Vec::new();
-        self.lent.ranges(&mut kept);
-        self.lent.close();
+        self.borrowed.ranges(&mut kept);
+        self.borrowed.close();
         self.directory.close();
         if let Some(lock) = self.lock.lock().take() {
             // SAFETY: there are no views, no transactions and no reservations, and there will be
@@ -618,10 +621,10 @@ impl Drop for Heap {
     fn drop(&mut self) {
         if self.is_child() {
             self.recyclers.forget();
-            self.keeper.forget();
+            self.evictor.forget();
         } else {
             self.recyclers.stop();
-            self.keeper.stop();
+            self.evictor.stop();
         }
     }
 }

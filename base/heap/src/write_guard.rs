@@ -49,7 +49,7 @@ impl Heap {
     /// `Error::Misuse` within another transaction of the same thread, and when the heap is closed;
     /// `Error::Poisoned` after a failed write.
     pub fn begin_write(&self) -> Result<WriteGuard<'_>> {
-        self.begin(self.wait_for_turn()?, None)
+        self.begin(self.wait_for_write_permit()?, None)
     }
 
     /// Runs a transaction and waits for what `durability` promises. `Err` or a panic of `work`
@@ -75,7 +75,7 @@ impl Heap {
     ///
     /// # Errors
     /// As [`Heap::transaction`].
-    pub fn transaction_in_pieces<T, E: From<Error>>(
+    pub fn chunked_transaction<T, E: From<Error>>(
         &self,
         durability: Durability,
         copied_bytes_max: u64,
@@ -83,30 +83,30 @@ impl Heap {
         last: impl FnOnce(&mut Ending<'_, '_>),
     ) -> std::result::Result<T, E> {
         let mut write = self.begin_write()?;
-        write.in_pieces(copied_bytes_max);
+        write.chunked(copied_bytes_max);
         let result = work(&mut write)?;
-        write.commit_in_pieces(durability, last)?;
+        write.commit_chunked(durability, last)?;
         Ok(result)
     }
 
     /// Waits for this thread's turn to write.
     #[inline]
-    pub(crate) fn wait_for_turn(&self) -> Result<WritePermit<'_, Writer>> {
-        self.prepare_turn()?;
-        Ok(self.turns.wait())
+    pub(crate) fn wait_for_write_permit(&self) -> Result<WritePermit<'_, Writer>> {
+        self.prepare_write()?;
+        Ok(self.writer_queue.wait())
     }
 
     /// What comes before waiting for a turn.
-    pub(crate) fn prepare_turn(&self) -> Result<()> {
+    pub(crate) fn prepare_write(&self) -> Result<()> {
         self.refuse_child()?;
-        if self.has_turn() {
+        if self.has_writer() {
             return Err(Error::Misuse {
                 what: "not within a transaction, which it would wait for: use that one, or a \
                        savepoint",
             });
         }
         self.journal.writable()?.wait_for_space()?;
-        self.keeper.wait();
+        self.evictor.wait();
         Ok(())
     }
 
@@ -114,12 +114,12 @@ impl Heap {
     /// `along`, too.
     pub(crate) fn begin<'h>(
         &'h self,
-        turn: WritePermit<'h, Writer>,
+        permit: WritePermit<'h, Writer>,
         along: Along<'h>,
     ) -> Result<WriteGuard<'h>> {
         if let Err(error) = self.refuse_child() {
             // Ending it would wake threads that are not here.
-            forget((turn, along));
+            forget((permit, along));
             return Err(error);
         }
         let image = self.space.image.write();
@@ -128,7 +128,7 @@ impl Heap {
         self.refuse_closed()?;
         self.set_within(true);
         self.recycle(&image);
-        let transaction = Transaction::new(self.blocks(), self.supply(), turn, image);
+        let transaction = Transaction::new(self.blocks(), self.allocator(), permit, image);
         Ok(WriteGuard { heap: self, along, transaction })
     }
 
@@ -139,7 +139,7 @@ impl Heap {
             Some(sequence) => self.journal.finish(sequence, durability)?,
             None => self.settle(durability)?,
         }
-        self.keeper.remind();
+        self.evictor.remind();
         Ok(())
     }
 }
@@ -156,10 +156,10 @@ impl<'h> WriteGuard<'h> {
         heap.finish(sequence, durability)
     }
 
-    /// Has the transaction let views in, as [`Heap::transaction_in_pieces`] says. To be called before it
+    /// Has the transaction let views in, as [`Heap::chunked_transaction`] says. To be called before it
     /// changes anything.
-    pub fn in_pieces(&mut self, copied_bytes_max: u64) {
-        self.transaction.begin_pieces(copied_bytes_max);
+    pub fn chunked(&mut self, copied_bytes_max: u64) {
+        self.transaction.begin_chunks(copied_bytes_max);
     }
 
     /// As [`WriteGuard::commit`], of a transaction in pieces: `last` is called when it cannot fail any
@@ -167,7 +167,7 @@ impl<'h> WriteGuard<'h> {
     ///
     /// # Errors
     /// As [`WriteGuard::commit`].
-    pub fn commit_in_pieces(
+    pub fn commit_chunked(
         self,
         durability: Durability,
         last: impl FnOnce(&mut Ending<'_, '_>),
@@ -184,10 +184,10 @@ impl<'h> WriteGuard<'h> {
         heap.set_within(false);
         // It may have forked.
         heap.refuse_child()?;
-        let in_pieces = transaction.lets_in;
+        let chunked = transaction.admits_readers;
         let sequence = transaction.commit(last, self.along.take())?;
         if heap.space.has_waiting() {
-            heap.recycle_after(&mut transaction.image, in_pieces);
+            heap.recycle_after(&mut transaction.image, chunked);
         }
         Ok(sequence)
     }

@@ -157,7 +157,7 @@ fn a_panic_of_who_is_told_of_a_commit_ends_writing() {
     let heap = open(&directory);
     let block = put(&heap, 3000, 1);
     let told = std::panic::AssertUnwindSafe(|| {
-        heap.transaction_in_pieces(
+        heap.chunked_transaction(
             Durability::Sync,
             1 << 20,
             |tx| {
@@ -185,7 +185,7 @@ fn a_checkpoint_that_waited_for_who_ended_writing_takes_nothing() {
     let block = put(&heap, 3000, 1);
     std::thread::scope(|scope| {
         let told = std::panic::AssertUnwindSafe(|| {
-            heap.transaction_in_pieces(
+            heap.chunked_transaction(
                 Durability::Sync,
                 1 << 20,
                 |tx| {

@@ -192,13 +192,13 @@ impl Lsm {
         let Some(records) = checking.count_records(heap, &layers, is_wanted)? else {
             return Ok(None);
         };
-        let environment = Arc::clone(self.environment());
+        let context = Arc::clone(self.context());
         let head = head::read(heap, self.head())?;
         let mut findings = Vec::new();
         let mut wrong = |offset, what| {
             findings.push(Error::Heap(adamant_heap::Error::InvalidPointer { offset, what }));
         };
-        if head.identity != environment.uuid() {
+        if head.identity != context.uuid() {
             wrong(self.head(), "is the head of a tree whose files have another identity");
         }
         if head.manifest.get() != layers.manifest {
@@ -235,7 +235,7 @@ impl Lsm {
                 wrong(listed.blob.record, "is the record of a blob file other than the one in use");
             }
         }
-        Ok(Some(LsmCheck { environment, layers, blocks, findings }))
+        Ok(Some(LsmCheck { context, layers, blocks, findings }))
     }
 }
 
@@ -278,7 +278,7 @@ impl LsmChecking {
 /// A check of which the first part is done.
 #[derive(Debug)]
 pub struct LsmCheck {
-    environment: Arc<TreeContext>,
+    context: Arc<TreeContext>,
     layers: Arc<Layers>,
     blocks: u64,
     findings: Vec<Error>,
@@ -317,22 +317,17 @@ impl LsmCheck {
 
     /// The second part: reads all files. They stay as long as it runs, whatever else is done.
     pub fn finish(self) -> LsmReport {
-        let Self { environment, layers, blocks, findings } = self;
+        let Self { context, layers, blocks, findings } = self;
         let entries = layers.memtables().map(|memtable| memtable.entries()).sum();
         let mut report = LsmReport { blocks, entries, findings, ..LsmReport::default() };
-        check_levels(&environment, &layers, &mut report.findings);
-        check_counters(&environment, &layers, &mut report.findings);
+        check_levels(&context, &layers, &mut report.findings);
+        check_counters(&context, &layers, &mut report.findings);
         for file in layers.levels.iter().flatten() {
-            let identity = environment.identity(file.meta.number);
-            match check_table(environment.directory(Shelf::Tables), identity) {
+            let identity = context.identity(file.meta.number);
+            match check_table(context.directory(Shelf::Tables), identity) {
                 Ok(meta) if meta != file.meta => {
                     let what = "expected the counts, keys and references that the manifest has";
-                    report.findings.push(wrong_file(
-                        &environment,
-                        Shelf::Tables,
-                        meta.number,
-                        what,
-                    ));
+                    report.findings.push(wrong_file(&context, Shelf::Tables, meta.number, what));
                 }
                 Ok(_) => {}
                 Err(error) => report.findings.push(error),
@@ -343,14 +338,14 @@ impl LsmCheck {
         }
         for listed in layers.blobs.values() {
             let info = listed.info;
-            let identity = environment.identity(info.file);
-            match check_blob_file(environment.directory(Shelf::Blobs), identity) {
+            let identity = context.identity(info.file);
+            match check_blob_file(context.directory(Shelf::Blobs), identity) {
                 Ok(meta)
                     if (meta.file_bytes, meta.values, meta.stored_bytes)
                         != (info.file_bytes, info.values, info.stored_bytes) =>
                 {
                     let what = "expected the bytes and values that the manifest has";
-                    report.findings.push(wrong_file(&environment, Shelf::Blobs, info.file, what));
+                    report.findings.push(wrong_file(&context, Shelf::Blobs, info.file, what));
                 }
                 Ok(_) => {}
                 Err(error) => report.findings.push(error),
@@ -362,25 +357,20 @@ impl LsmCheck {
     }
 }
 
-fn wrong_file(
-    environment: &TreeContext,
-    shelf: Shelf,
-    number: u64,
-    what: impl Into<String>,
-) -> Error {
-    let name = environment.identity(number).name();
-    Error::damaged(&environment.directory(shelf).path().join(name), 0, what)
+fn wrong_file(context: &TreeContext, shelf: Shelf, number: u64, what: impl Into<String>) -> Error {
+    let name = context.identity(number).name();
+    Error::damaged(&context.directory(shelf).path().join(name), 0, what)
 }
 
 /// Looks whether the tables are where they belong.
-fn check_levels(environment: &TreeContext, layers: &Layers, findings: &mut Vec<Error>) {
-    let next_file = environment.next_file();
+fn check_levels(context: &TreeContext, layers: &Layers, findings: &mut Vec<Error>) {
+    let next_file = context.next_file();
     for number in layers.blobs.keys().filter(|number| **number >= next_file) {
         let what = format!("expected the number of a blob file below {next_file}");
-        findings.push(wrong_file(environment, Shelf::Blobs, *number, what));
+        findings.push(wrong_file(context, Shelf::Blobs, *number, what));
     }
     let mut wrong = |number, what: String| {
-        findings.push(wrong_file(environment, Shelf::Tables, number, what));
+        findings.push(wrong_file(context, Shelf::Tables, number, what));
     };
     let mut numbers = BTreeSet::new();
     for TableFile { meta, .. } in layers.levels.iter().flatten().map(|file| &**file) {
@@ -418,7 +408,7 @@ fn check_levels(environment: &TreeContext, layers: &Layers, findings: &mut Vec<E
 }
 
 /// Looks whether counters of blob files say what tables point to.
-fn check_counters(environment: &TreeContext, layers: &Layers, findings: &mut Vec<Error>) {
+fn check_counters(context: &TreeContext, layers: &Layers, findings: &mut Vec<Error>) {
     let mut used: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for file in layers.levels.iter().flatten() {
         for reference in &file.meta.blob_references {
@@ -427,7 +417,7 @@ fn check_counters(environment: &TreeContext, layers: &Layers, findings: &mut Vec
             *bytes += reference.stored_bytes;
             if !layers.blobs.contains_key(&reference.file) {
                 let what = format!("points into blob file {}, which is not listed", reference.file);
-                findings.push(wrong_file(environment, Shelf::Tables, file.meta.number, what));
+                findings.push(wrong_file(context, Shelf::Tables, file.meta.number, what));
             }
         }
     }
@@ -444,7 +434,7 @@ fn check_counters(environment: &TreeContext, layers: &Layers, findings: &mut Vec
                  point to, found {} less {} of {} less {} bytes",
                 info.values, info.stale_values, info.stored_bytes, info.stale_bytes
             );
-            findings.push(wrong_file(environment, Shelf::Blobs, info.file, what));
+            findings.push(wrong_file(context, Shelf::Blobs, info.file, what));
         }
     }
 }

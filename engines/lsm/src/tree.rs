@@ -85,7 +85,7 @@ impl Work {
 #[derive(Debug)]
 pub struct Lsm {
     head: u64,
-    environment: Arc<TreeContext>,
+    context: Arc<TreeContext>,
     current: ArcSwap<Layers>,
     gaps: Arc<Gaps>,
     /// Held by who flushes.
@@ -108,9 +108,9 @@ impl Lsm {
     ///
     /// # Errors
     /// Those of the heap.
-    pub fn create<W: Write>(heap: &mut W, environment: &TreeContext) -> Result<u64> {
+    pub fn create<W: Write>(heap: &mut W, context: &TreeContext) -> Result<u64> {
         let buffer = create_buffer(heap, 0)?;
-        head::create(heap, environment.uuid(), buffer)
+        head::create(heap, context.uuid(), buffer)
     }
 
     /// What all files of the tree with this head carry.
@@ -125,9 +125,9 @@ impl Lsm {
     ///
     /// # Errors
     /// Those of the heap, also when there is no head, or what it names is damaged.
-    pub fn open<R: Read>(heap: &R, head: u64, environment: &Arc<TreeContext>) -> Result<Arc<Self>> {
-        let layers = Layers::open(heap, head::read(heap, head)?, environment)?;
-        Ok(Self::of(head, layers, environment))
+    pub fn open<R: Read>(heap: &R, head: u64, context: &Arc<TreeContext>) -> Result<Arc<Self>> {
+        let layers = Layers::open(heap, head::read(heap, head)?, context)?;
+        Ok(Self::of(head, layers, context))
     }
 
     /// As [`Lsm::open`], for reading only, with what is left of memtables that are damaged; `lost` is told
@@ -138,17 +138,17 @@ impl Lsm {
     pub fn salvage(
         heap: &Salvage,
         head: u64,
-        environment: &Arc<TreeContext>,
+        context: &Arc<TreeContext>,
         lost: &mut dyn FnMut(LostRecords),
     ) -> Result<Arc<Self>> {
-        let layers = Layers::salvage(heap, head::read(heap, head)?, environment, lost)?;
-        Ok(Self::of(head, layers, environment))
+        let layers = Layers::salvage(heap, head::read(heap, head)?, context, lost)?;
+        Ok(Self::of(head, layers, context))
     }
 
-    fn of(head: u64, layers: Layers, environment: &Arc<TreeContext>) -> Arc<Self> {
+    fn of(head: u64, layers: Layers, context: &Arc<TreeContext>) -> Arc<Self> {
         Arc::new(Self {
             head,
-            environment: Arc::clone(environment),
+            context: Arc::clone(context),
             current: ArcSwap::from_pointee(layers),
             gaps: Arc::default(),
             flushing: Mutex::default(),
@@ -167,8 +167,8 @@ impl Lsm {
     }
 
     /// What it shares with other trees.
-    pub fn environment(&self) -> &Arc<TreeContext> {
-        &self.environment
+    pub fn context(&self) -> &Arc<TreeContext> {
+        &self.context
     }
 
     /// The layers as they are now.
@@ -238,7 +238,7 @@ impl Lsm {
     fn no_room(&self, active: &Memtable) -> Error {
         Error::Medium(MediumError::OutOfSpace {
             operation: "write to tables what memtables hold in",
-            path: self.environment.directory(Shelf::Tables).path().into(),
+            path: self.context.directory(Shelf::Tables).path().into(),
             bytes: active.bytes(),
             source: std::io::ErrorKind::StorageFull.into(),
         })
@@ -272,7 +272,7 @@ impl Lsm {
         work: impl FnOnce(&mut Transaction<'_>, &Memtable, &mut Undo) -> Result<()>,
     ) -> Result<()> {
         let active = Arc::clone(&self.current.load().active);
-        let mut undo = Undo::new(&active, self.environment.sequences());
+        let mut undo = Undo::new(&active, self.context.sequences());
         work(heap, &active, &mut undo)?;
         heap.on_commit(move |_| undo.commit());
         Ok(())
@@ -291,7 +291,7 @@ impl Lsm {
     /// there, so that nobody waits for the device meanwhile; [`Lsm::is_as_seen`] says whether that holds.
     /// To be called under the heap's lock.
     pub fn glance(&self) -> Glance {
-        Glance::new(self.layers(), self.environment.sequences().visible())
+        Glance::new(self.layers(), self.context.sequences().visible())
     }
 
     /// Whether what was seen of keys between bounds is what a transaction that has done nothing yet would
@@ -302,7 +302,7 @@ impl Lsm {
 
     /// Begins to count the entries as they are now. To be called under the heap's lock.
     pub fn count(&self) -> Count {
-        Count::new(self.layers(), self.environment.sequences().visible())
+        Count::new(self.layers(), self.context.sequences().visible())
     }
 
     /// Copies what memtables have of a range, as of a moment, for about so many entries and bytes.
@@ -317,7 +317,7 @@ impl Lsm {
         sequence: u64,
         limits: CopyLimits,
     ) -> Result<TableScan> {
-        let sequences = self.environment.sequences();
+        let sequences = self.context.sequences();
         let gaps = (&self.gaps, self.gaps.seen(sequence, sequences));
         scan(&self.current.load(), heap, bounds, forward, (sequence, limits), gaps)
     }
@@ -399,7 +399,7 @@ impl Lsm {
             tree.is_destroyed.store(true, Ordering::Release);
             // Whoever has the tree keeps no file, and no memory of a memtable, for as long.
             tree.current.store(Arc::new(Layers::nothing()));
-            tree.environment.doom(gone);
+            tree.context.doom(gone);
         });
         Ok(())
     }
@@ -411,14 +411,14 @@ impl Lsm {
             return Ok(false);
         }
         let layers = self.layers_now();
-        let (next, gone) = edit.apply(heap, self.head, &layers, &self.environment)?;
+        let (next, gone) = edit.apply(heap, self.head, &layers, &self.context)?;
         let (tree, next) = (Arc::clone(self), Arc::new(next));
         self.pending.lock().push(Arc::downgrade(&next));
         heap.on_commit(move |_| {
             tree.pending.lock().clear();
             tree.current.store(next);
             tree.gaps.next_epoch();
-            tree.environment.doom(gone);
+            tree.context.doom(gone);
         });
         Ok(true)
     }
@@ -440,7 +440,7 @@ impl Lsm {
     /// Whether the active memtable is full.
     pub fn is_full(&self) -> bool {
         let layers = self.current.load();
-        let bytes_max = self.environment.options().memtable_bytes_max;
+        let bytes_max = self.context.options().memtable_bytes_max;
         layers.active.bytes() >= bytes_max
             || layers.active.emptied().bytes() >= bytes_max / MEMTABLE_RANGES_PART
             || self.gaps.stepped() >= STEPPED_MAX
@@ -467,7 +467,7 @@ impl Lsm {
     /// once.
     pub fn debt(&self) -> f64 {
         let layers = self.current.load();
-        let options = self.environment.options();
+        let options = self.context.options();
         let bytes: u64 = layers.memtables().map(|memtable| memtable.bytes()).sum();
         let held = bytes as f64 / options.memtable_bytes_max.max(1) as f64;
         let held = held + (held - HELD_SOFT).max(0.0);
@@ -532,7 +532,7 @@ impl Lsm {
         let Some(oldest) = layers.frozen.last() else { return Ok(false) };
         let seen = oldest_seen()?;
         let seen = (seen, is_least);
-        let written = flush(heap, &self.environment, &layers, oldest, seen, progress);
+        let written = flush(heap, &self.context, &layers, oldest, seen, progress);
         let is_short = written.as_ref().is_err_and(Error::is_out_of_space);
         self.is_short.store(is_short, Ordering::Release);
         if written.is_err() && self.is_destroyed.load(Ordering::Acquire) {
@@ -582,7 +582,7 @@ impl Lsm {
     /// Whether there is a memtable to be written, or tables to be merged.
     pub fn has_work(&self) -> bool {
         let layers = self.current.load();
-        let options = (self.environment.options(), Pace::Rest);
+        let options = (self.context.options(), Pace::Rest);
         self.is_full()
             || !layers.frozen.is_empty()
             || pick(&layers, options, &mut Picker::default(), &self.parked.lock()).is_some()
@@ -590,7 +590,7 @@ impl Lsm {
 
     /// Whether [`Lsm::compact_at_rest`] may have something to do that [`Lsm::compact_once`] has not.
     pub fn wants_rest(&self) -> bool {
-        wants_rest(&self.current.load(), self.environment.options())
+        wants_rest(&self.current.load(), self.context.options())
     }
 
     /// As [`Lsm::compact_once`], when nobody writes: also what is worth it only then.
@@ -617,7 +617,7 @@ impl Lsm {
         picker.is_stepped_over |= self.gaps.take_stepped_over();
         let layers = self.layers();
         let parked = self.parked.lock().clone();
-        let options = (self.environment.options(), pace);
+        let options = (self.context.options(), pace);
         let Some(job) = pick(&layers, options, &mut picker, &parked) else { return Ok(false) };
         let done = self.run(heap, &layers, &job, oldest_seen()?, progress);
         if let Some(file) = done.as_ref().err().and_then(Error::damaged_file) {
@@ -629,8 +629,8 @@ impl Lsm {
     /// Has a file of a job left alone.
     fn park(&self, job: &Job, file: &Path) {
         let is_it = |shelf: Shelf, number: u64| {
-            let name = self.environment.identity(number).name();
-            file.ends_with(&name) && file == self.environment.directory(shelf).path().join(name)
+            let name = self.context.identity(number).name();
+            file.ends_with(&name) && file == self.context.directory(shelf).path().join(name)
         };
         let mut parked = self.parked.lock();
         let tables = job.inputs.iter().map(|input| input.meta.number);
@@ -711,7 +711,7 @@ impl Lsm {
         let layers = self.layers();
         let is_bottom = is_bottom(&layers, std::slice::from_ref(file), level);
         let of = (oldest_seen, is_bottom);
-        let written = reclaim(&self.environment, &layers, (level, file), of, progress)?;
+        let written = reclaim(&self.context, &layers, (level, file), of, progress)?;
         let Some(outcome) = written else { return Ok(false) };
         let (tables, blobs) = outcome.bytes();
         let removed = [file.meta.number].into();
@@ -719,7 +719,7 @@ impl Lsm {
         let is_done = self.commit(heap, outcome, edit)?;
         if is_done {
             self.work.note_compaction(level, tables, blobs);
-            self.environment.bury(heap)?;
+            self.context.bury(heap)?;
         }
         Ok(is_done)
     }
@@ -741,14 +741,14 @@ impl Lsm {
             self.work.moves.fetch_add(is_done.into(), Ordering::Relaxed);
             return Ok(is_done);
         }
-        let outcome = compact(&self.environment, layers, job, oldest_seen, progress)?;
+        let outcome = compact(&self.context, layers, job, oldest_seen, progress)?;
         let (tables, blobs) = outcome.bytes();
         let removed = numbers.collect();
         let edit = Edit { removed, ..outcome.edit(job.target) };
         let is_done = self.commit(heap, outcome, edit)?;
         if is_done {
             self.work.note_compaction(job.target, tables, blobs);
-            self.environment.bury(heap)?;
+            self.context.bury(heap)?;
         }
         Ok(is_done)
     }
@@ -796,12 +796,12 @@ impl Lsm {
             return Ok(None);
         }
         let level = if layers.are_in_tables(bounds) { 0 } else { LEVELS - 1 };
-        let sequence = self.environment.sequences().assign();
+        let sequence = self.context.sequences().assign();
         let entries = pairs.iter().map(|(key, value)| {
             let version = Version { sequence, kind: EntryKind::Value, value: value.clone() };
             Ok(Entry { key: key.clone(), version })
         });
-        let outcome = load(&self.environment, layers, level, entries)?;
+        let outcome = load(&self.context, layers, level, entries)?;
         let keys = (first.clone(), last.clone());
         Ok(Some(Load { tree: Arc::clone(self), outcome, level, sequence, keys }))
     }
@@ -846,7 +846,7 @@ impl Load {
         if !tree.edit(heap, outcome.edit(level))? {
             return Ok(());
         }
-        let sequences = Arc::clone(tree.environment.sequences());
+        let sequences = Arc::clone(tree.context.sequences());
         let unnamed = Unnamed(Some(outcome));
         heap.on_commit(move |_| {
             unnamed.keep();

@@ -113,7 +113,7 @@ pub trait Kind: Copy + 'static {
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's.
-    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old>;
+    fn insert_entry<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old>;
 
     /// Takes the item of a key out of the tree. O(log n).
     ///

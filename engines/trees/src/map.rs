@@ -140,7 +140,11 @@ impl<K: Kind> OrderedMap for Tree<K> {
         Ok(Some(item.loose(key)))
     }
 
-    fn adopt<W: Write>(&self, tx: &mut W, entry: DetachedEntry) -> Result<Option<DetachedEntry>> {
+    fn insert_entry<W: Write>(
+        &self,
+        tx: &mut W,
+        entry: DetachedEntry,
+    ) -> Result<Option<DetachedEntry>> {
         let key = entry.read(tx)?.key.to_vec();
         let item = match form::<K, W>(tx, self.head)? {
             Form::Entries => Item::Entry(entry.into_block(tx)?),
@@ -150,7 +154,7 @@ impl<K: Kind> OrderedMap for Tree<K> {
                 item
             }
         };
-        match K::adopt(tx, self.head, &key, New::Item(item))? {
+        match K::insert_entry(tx, self.head, &key, New::Item(item))? {
             Old::Replaced(old) => return Ok(Some(old.loose(&key))),
             Old::Overwritten => {}
             Old::None => self.add(tx, 1)?,
@@ -212,7 +216,7 @@ fn insert<K: Kind, W: Write>(tx: &mut W, tree: u64, key: &[u8], value: &[u8]) ->
         Form::Entries => New::Value(value),
         Form::Words => New::Item(Item::word(key, value)?),
     };
-    let old = K::adopt(tx, tree, key, new)?;
+    let old = K::insert_entry(tx, tree, key, new)?;
     if let Old::Replaced(item) = old {
         free(tx, Some(item))?;
     }

@@ -81,7 +81,7 @@ pub trait Moves: OrderedMap {
         }
         let Some(entry) = self.take(tx, key)? else { return Ok(Moved::Absent) };
         let entry = entry.with_key(tx, new_key)?;
-        adopt(tx, target, entry)
+        insert_entry(tx, target, entry)
     }
 
     /// Sets the value of a key to the first `len` bytes of a block that belongs to nobody, and to this tree
@@ -98,7 +98,7 @@ pub trait Moves: OrderedMap {
         len: usize,
     ) -> Result<Moved> {
         let entry = write_body(tx, key, &Body::External { block, len })?;
-        adopt(tx, self, DetachedEntry::at(entry))
+        insert_entry(tx, self, DetachedEntry::at(entry))
     }
 
     /// Swaps the values of two keys, the other of which may be of another tree on the same heap;
@@ -123,7 +123,7 @@ pub trait Moves: OrderedMap {
         let (left, right) = (left.body(), right.body());
         let new_left = DetachedEntry::at(write_body(tx, key, &right)?);
         let new_right = DetachedEntry::at(write_body(tx, other_key, &left)?);
-        let olds = [self.adopt(tx, new_left)?, other.adopt(tx, new_right)?];
+        let olds = [self.insert_entry(tx, new_left)?, other.insert_entry(tx, new_right)?];
         for old in olds.into_iter().flatten() {
             old.free_without_value(tx)?;
         }
@@ -153,7 +153,7 @@ pub trait Moves: OrderedMap {
         for end in ends {
             let key = &keys[std::mem::replace(&mut start, end)..end];
             let moved = match self.take(tx, key)? {
-                Some(entry) => adopt(tx, target, entry)?,
+                Some(entry) => insert_entry(tx, target, entry)?,
                 None => Moved::Absent,
             };
             piece.moved += u64::from(moved.is_moved());
@@ -194,8 +194,12 @@ fn keys_of<R: Read>(
 }
 
 /// Puts an entry into a tree, and frees what had its key there.
-fn adopt<W: Write>(tx: &mut W, target: &impl OrderedMap, entry: DetachedEntry) -> Result<Moved> {
-    match target.adopt(tx, entry)? {
+fn insert_entry<W: Write>(
+    tx: &mut W,
+    target: &impl OrderedMap,
+    entry: DetachedEntry,
+) -> Result<Moved> {
+    match target.insert_entry(tx, entry)? {
         None => Ok(Moved::Placed),
         Some(old) => {
             old.free(tx)?;

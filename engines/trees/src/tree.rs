@@ -254,7 +254,11 @@ pub trait OrderedMap: Copy {
     ///
     /// # Errors
     /// `Error::Damaged`, or the heap's, out of space among them.
-    fn adopt<W: Write>(&self, tx: &mut W, entry: DetachedEntry) -> Result<Option<DetachedEntry>>;
+    fn insert_entry<W: Write>(
+        &self,
+        tx: &mut W,
+        entry: DetachedEntry,
+    ) -> Result<Option<DetachedEntry>>;
 
     /// Makes many changes, one after the other; fastest when sorted by key. Appends to `present`
     /// for each whether its key was there before it.

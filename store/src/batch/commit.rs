@@ -64,7 +64,7 @@ impl Batch {
         present: &mut Vec<bool>,
     ) -> Result<()> {
         if is_large(operations.len(), self.content.bytes()) {
-            return self.commit_in_pieces(steps, operations, present);
+            return self.commit_chunked(steps, operations, present);
         }
         let keys = |each: &mut KeyVisitor<'_>| {
             self.keys(steps, operations).try_for_each(|(state, key)| each(state, key))
@@ -85,7 +85,7 @@ impl Batch {
         })
     }
 
-    fn commit_in_pieces(
+    fn commit_chunked(
         &self,
         steps: &[Step<'_>],
         operations: &[Operation<'_>],
@@ -116,7 +116,7 @@ impl Batch {
             }
             Ok(())
         };
-        self.shared.transaction_in_pieces(None, self.durability, body, |ending| {
+        self.shared.chunked_transaction(None, self.durability, body, |ending| {
             progress.borrow_mut().finish(ending);
         })
     }

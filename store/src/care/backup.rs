@@ -77,12 +77,12 @@ impl Store {
     /// As [`Store::backup`]; the directory holds no store then, but maybe a part of one.
     pub fn backup_into(&self, directory: &Arc<dyn Directory>) -> Result<()> {
         let heap = self.shared.heap()?;
-        let forest = self.shared.catalogue().forest();
+        let lsm_trees = self.shared.catalogue().lsm_trees();
         // From before the copy of the heap on, so that no file goes which that names.
-        let _pin = forest.pin_files();
+        let _pin = lsm_trees.pin_files();
         heap.back_up(directory.as_ref())?;
-        if forest.environment().is_some() {
-            forest.copy_files(directory.as_ref())?;
+        if lsm_trees.environment().is_some() {
+            lsm_trees.copy_files(directory.as_ref())?;
         }
         Ok(())
     }

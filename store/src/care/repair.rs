@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::options::Options;
 use crate::store::handle::Store;
 use crate::store::inspect::{Finding, check_salvage};
-use crate::store::open::{directory_at, forest_in, resolved};
+use crate::store::open::{directory_at, lsm_trees_in, resolved};
 
 /// What is appended to a store's name while its successor is written.
 const UNFINISHED_SUFFIX: &str = ".repairing";
@@ -56,7 +56,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     let source = directory_at(&path, &Options::new().create(false))?;
     let salvage = Salvage::open(&source)?;
     let is_readable =
-        salvage.findings().is_empty() && check_salvage(&salvage, &forest_at(&source)).is_empty();
+        salvage.findings().is_empty() && check_salvage(&salvage, &lsm_trees_at(&source)).is_empty();
     drop(salvage);
     // Only files that are whole are opened as a store, which recovers: damaged ones are kept as
     // they are.
@@ -83,7 +83,7 @@ pub fn repair_into(
 ) -> Result<RepairReport> {
     let salvage = Salvage::open(source)?;
     let target = Store::open_directory(target, options)?;
-    let report = rescue(&salvage, &forest_at(source), &target)?;
+    let report = rescue(&salvage, &lsm_trees_at(source), &target)?;
     target.close()?;
     Ok(report)
 }
@@ -103,7 +103,7 @@ pub(crate) fn save(
     let directory = unfinished.directory()?;
     let is_early = is_planted("rename.a-repaired-store-before-it-is-durable");
     let target = Store::open_directory(Arc::clone(&directory), options)?;
-    let mut report = rescue(&salvage, &forest_at(source), &target)?;
+    let mut report = rescue(&salvage, &lsm_trees_at(source), &target)?;
     if is_early {
         take_place(parent.as_ref(), unfinished.name(), name, &damaged)?;
     }
@@ -119,8 +119,8 @@ pub(crate) fn save(
 }
 
 /// The log-structured merge trees of the damaged store.
-fn forest_at(source: &Arc<dyn Directory>) -> Arc<LsmTrees> {
-    Arc::new(forest_in(Arc::clone(source), &Options::default()))
+fn lsm_trees_at(source: &Arc<dyn Directory>) -> Arc<LsmTrees> {
+    Arc::new(lsm_trees_in(Arc::clone(source), &Options::default()))
 }
 
 /// Gives the new store the name of the damaged one, which gets another. Where two names can be

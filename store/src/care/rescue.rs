@@ -100,14 +100,14 @@ impl KeyspaceRepair {
 /// Those of the target.
 pub(crate) fn rescue(
     salvage: &Salvage,
-    forest: &Arc<LsmTrees>,
+    lsm_trees: &Arc<LsmTrees>,
     target: &Store,
 ) -> Result<RepairReport> {
     let mut findings: Vec<_> = salvage.findings().iter().map(Finding::of_heap).collect();
     if findings.is_empty() {
-        findings = check_salvage(salvage, forest);
+        findings = check_salvage(salvage, lsm_trees);
     }
-    let mut work = Rescue::new(salvage, forest, target);
+    let mut work = Rescue::new(salvage, lsm_trees, target);
     let mut report = RepairReport {
         findings,
         last_sequence: salvage.last_sequence(),
@@ -164,7 +164,7 @@ impl LostRange {
 
 struct Rescue<'s> {
     salvage: &'s Salvage,
-    forest: &'s Arc<LsmTrees>,
+    lsm_trees: &'s Arc<LsmTrees>,
     target: &'s Store,
     /// Leaves that a tree referred to.
     leaves: HashSet<u64>,
@@ -178,10 +178,10 @@ struct Rescue<'s> {
 }
 
 impl<'s> Rescue<'s> {
-    fn new(salvage: &'s Salvage, forest: &'s Arc<LsmTrees>, target: &'s Store) -> Self {
+    fn new(salvage: &'s Salvage, lsm_trees: &'s Arc<LsmTrees>, target: &'s Store) -> Self {
         let (leaves, lost, ending) = (HashSet::new(), Vec::new(), Vec::new());
         let types = BTreeMap::new();
-        Self { salvage, forest, target, leaves, lost, ending, types, lost_trees: false }
+        Self { salvage, lsm_trees, target, leaves, lost, ending, types, lost_trees: false }
     }
 
     /// Name and place of every tree: by the catalogue, and those that nothing names.
@@ -348,9 +348,9 @@ impl<'s> Rescue<'s> {
     fn log(&self, name: &str, head: u64, kind: u16) -> Result<KeyspaceRepair> {
         let mut writer = Writer::new(keyspace_in(self.target, name, Engine::Lsm, kind)?, None);
         let store = self.salvage.root(STORE_ROOT).unwrap_or(0);
-        let tree = self.forest.tree(self.salvage, store, name, head).or_else(|_| {
+        let tree = self.lsm_trees.tree(self.salvage, store, name, head).or_else(|_| {
             let mut lost = |records| writer.note(Some(lost_records(&records)));
-            self.forest.salvage(self.salvage, store, (name, head), &mut lost)
+            self.lsm_trees.salvage(self.salvage, store, (name, head), &mut lost)
         });
         match tree {
             Err(error) => writer.note(Some(format!("all pairs: {error}"))),
@@ -416,7 +416,7 @@ impl<'s> Rescue<'s> {
             owned.entry(owner).or_default().push(leaf);
         }
         for (owner, leaves) in owned {
-            self.adopt(owner, &leaves, keyspaces)?;
+            self.insert_entry(owner, &leaves, keyspaces)?;
         }
         Ok(())
     }
@@ -468,7 +468,7 @@ impl<'s> Rescue<'s> {
         is_whole && are_names
     }
 
-    fn adopt(
+    fn insert_entry(
         &self,
         owner: Option<usize>,
         leaves: &[u64],

@@ -79,7 +79,7 @@ impl Rest {
 pub(crate) struct BackgroundWorkers {
     heap: Arc<Heap>,
     versions: Arc<Versions>,
-    forest: Arc<LsmTrees>,
+    lsm_trees: Arc<LsmTrees>,
     /// Whether threads are wanted.
     background: bool,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -99,7 +99,7 @@ impl BackgroundWorkers {
     pub(crate) fn new(
         heap: Arc<Heap>,
         versions: Arc<Versions>,
-        forest: Arc<LsmTrees>,
+        lsm_trees: Arc<LsmTrees>,
         background: bool,
     ) -> Arc<Self> {
         let (threads, has_threads) = (Mutex::default(), AtomicBool::new(false));
@@ -108,7 +108,7 @@ impl BackgroundWorkers {
         Arc::new(Self {
             heap,
             versions,
-            forest,
+            lsm_trees,
             background,
             threads,
             has_threads,
@@ -122,16 +122,16 @@ impl BackgroundWorkers {
 
     /// Starts the threads, if there is work for them, and they did not start before.
     pub(crate) fn start(self: &Arc<Self>) -> Result<()> {
-        if !self.background || !self.forest.all().iter().any(|tree| tree.has_work()) {
+        if !self.background || !self.lsm_trees.all().iter().any(|tree| tree.has_work()) {
             return Ok(());
         }
         let mut threads = self.threads.lock();
-        if threads.is_empty() && !self.pulse().is_stopped() {
+        if threads.is_empty() && !self.write_stall().is_stopped() {
             for work in [Work::Flush, Work::Compact] {
                 let name = format!("adamant-{work:?}").to_lowercase();
                 // Whoever ends the threads waits for them, so that none is the last to have this.
-                let caretaker = Arc::clone(self);
-                let run = move || caretaker.run(work);
+                let workers = Arc::clone(self);
+                let run = move || workers.run(work);
                 let thread = std::thread::Builder::new().name(name).spawn(run);
                 let path = self.heap.path();
                 let failed = |error| MediumError::io("start a thread for", path, None, 0, error);
@@ -140,20 +140,24 @@ impl BackgroundWorkers {
             self.has_threads.store(true, Ordering::Release);
         }
         drop(threads);
-        self.pulse().wake();
+        self.write_stall().wake();
         Ok(())
     }
 
     /// What a thread does.
     fn run(&self, work: Work) {
         let (mut last, mut time_max, mut rest) = (0, None, Rest::new());
-        while self.pulse().wait(&mut last, time_max) {
+        while self.write_stall().wait(&mut last, time_max) {
             let has_failed = self.go(work);
             time_max = has_failed.then_some(RETRY);
             if !has_failed && self.wants_rest(work) {
                 let time = if work == Work::Flush { FLUSH_REST } else { COMPACT_REST };
-                time_max =
-                    rest.wait_for(time, self.sequence(), self.pulse().holds_up(), Instant::now());
+                time_max = rest.wait_for(
+                    time,
+                    self.sequence(),
+                    self.write_stall().holds_up(),
+                    Instant::now(),
+                );
                 if time_max.is_none() {
                     self.use_rest(work);
                 }
@@ -167,9 +171,9 @@ impl BackgroundWorkers {
             Work::Flush => {
                 let is_stepped_over = |tree: &Arc<Lsm>| tree.wants_flush_at_rest();
                 self.has_room.load(Ordering::Relaxed)
-                    || self.forest.all().iter().any(is_stepped_over)
+                    || self.lsm_trees.all().iter().any(is_stepped_over)
             }
-            Work::Compact => self.forest.all().iter().any(|tree| tree.wants_rest()),
+            Work::Compact => self.lsm_trees.all().iter().any(|tree| tree.wants_rest()),
         }
     }
 
@@ -215,15 +219,15 @@ impl BackgroundWorkers {
 
     /// Ends the threads and waits for them. Work that is not finished is left for the next opening.
     pub(crate) fn end(&self) {
-        self.pulse().stop();
+        self.write_stall().stop();
         for thread in std::mem::take(&mut *self.threads.lock()) {
             // A panic in there was reported by its own hook.
             let _ = thread.join();
         }
     }
 
-    fn pulse(&self) -> &WriteStall {
-        self.forest.pulse()
+    fn write_stall(&self) -> &WriteStall {
+        self.lsm_trees.write_stall()
     }
 
     fn has_threads(&self) -> bool {
@@ -240,11 +244,11 @@ impl BackgroundWorkers {
             Ok(is_done) => {
                 if is_done && work == Work::Flush {
                     // There are tables to be merged.
-                    self.pulse().wake();
+                    self.write_stall().wake();
                 }
                 false
             }
-            Err(_) if self.pulse().is_stopped() => false,
+            Err(_) if self.write_stall().is_stopped() => false,
             Err(error) if error.is_out_of_space() && self.make_room(false) => {
                 warn!(target: events::STORE, %error, ?work, "the device is full; room was made");
                 true
@@ -259,10 +263,10 @@ impl BackgroundWorkers {
     /// Has done what a commit left to do, and waits for a share of that. To be called under no lock.
     #[inline]
     pub(crate) fn settle(self: &Arc<Self>) {
-        if self.pulse().take_wanted() {
+        if self.write_stall().take_wanted() {
             self.maintain();
         }
-        self.pulse().pay();
+        self.write_stall().pay();
     }
 
     #[cold]
@@ -273,7 +277,7 @@ impl BackgroundWorkers {
         }
         self.tell_debt(false);
         if self.has_threads() {
-            return self.pulse().wake();
+            return self.write_stall().wake();
         }
         // Whoever is told of a failure here could do nothing about it: it is tried again.
         let done = self.flush().and_then(|_| self.compact());
@@ -287,11 +291,11 @@ impl BackgroundWorkers {
     }
 
     fn tell_debt(&self, is_failing: bool) {
-        let trees = self.forest.all();
+        let trees = self.lsm_trees.all();
         let debt = trees.iter().map(|tree| tree.debt()).fold(0.0, f64::max);
         // Without threads whoever fills a memtable does the work.
         let debt = if self.has_threads() { debt } else { 0.0 };
-        self.pulse().set_debt(debt, is_failing);
+        self.write_stall().set_debt(debt, is_failing);
     }
 
     /// The oldest moment that anybody looks at, or will.
@@ -301,7 +305,7 @@ impl BackgroundWorkers {
     }
 
     fn progress(&self) -> impl Fn(u64) -> adamant_lsm::Result<()> + Sync {
-        |bytes| match self.pulse().progress(bytes) || !self.has_threads() {
+        |bytes| match self.write_stall().progress(bytes) || !self.has_threads() {
             true => Ok(()),
             false => Err(LsmError::Stopped),
         }
@@ -338,11 +342,11 @@ impl BackgroundWorkers {
     /// Writes memtables to tables of which scans stepped over much that is removed, so that it is
     /// merged.
     fn flush_stepped_over(&self) -> Result<()> {
-        for tree in self.forest.all().iter().filter(|tree| tree.wants_flush_at_rest()) {
+        for tree in self.lsm_trees.all().iter().filter(|tree| tree.wants_flush_at_rest()) {
             tree.rotate(&self.heap).map_err(Error::of_lsm(""))?;
         }
         self.flush()?;
-        self.pulse().wake();
+        self.write_stall().wake();
         Ok(())
     }
 
@@ -356,7 +360,7 @@ impl BackgroundWorkers {
     /// Does something to each tree for as long as there is something to do.
     fn each_tree(&self, work: impl Fn(&Arc<Lsm>) -> adamant_lsm::Result<bool>) -> Result<bool> {
         let (mut is_done, mut failed) = (false, None);
-        for tree in self.forest.all() {
+        for tree in self.lsm_trees.all() {
             loop {
                 match work(&tree) {
                     Ok(true) => is_done = true,
@@ -388,7 +392,7 @@ impl BackgroundWorkers {
             Err(error) if error.is_out_of_space() && self.make_room(true) => compact()?,
             done => done?,
         }
-        self.forest.bury(&self.heap)
+        self.lsm_trees.bury(&self.heap)
     }
 
     /// Writes one memtable to tables and gives back what it had of the pool, which is room for the
@@ -409,7 +413,7 @@ impl BackgroundWorkers {
 
     /// Bytes of the log that memtables need on a device that is full.
     pub(crate) fn log_bytes_kept(&self) -> u64 {
-        self.forest.all().iter().map(|tree| tree.log_bytes_kept()).max().unwrap_or(0)
+        self.lsm_trees.all().iter().map(|tree| tree.log_bytes_kept()).max().unwrap_or(0)
     }
 
     /// Makes room on a device that is full: the log gives its own back, memtables are written
@@ -418,7 +422,7 @@ impl BackgroundWorkers {
     /// for removes is not for more of what was written. Whether it was done. To be called under no
     /// lock, and by nobody who has the turn to write.
     pub(crate) fn make_room(&self, removes: bool) -> bool {
-        if self.forest.environment().is_none() || self.heap.has_turn() {
+        if self.lsm_trees.environment().is_none() || self.heap.has_writer() {
             return false;
         }
         let before = self.rooms.load(Ordering::Acquire);
@@ -427,9 +431,9 @@ impl BackgroundWorkers {
             // Somebody else did, while this one waited.
             return true;
         }
-        if !self.pulse().take_removed() && !removes {
+        if !self.write_stall().take_removed() && !removes {
             // There may be room again by others' doing.
-            let is_short = self.forest.all().iter().any(|tree| tree.is_short());
+            let is_short = self.lsm_trees.all().iter().any(|tree| tree.is_short());
             return is_short && self.flush().is_ok();
         }
         debug!(target: events::STORE, "the device is full: making room");

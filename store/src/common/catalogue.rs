@@ -33,7 +33,7 @@ use crate::types::KeyspaceTypes;
 pub(crate) struct Catalogue {
     head: Ptr<StoreHead>,
     tree: Tree,
-    forest: Arc<LsmTrees>,
+    lsm_trees: Arc<LsmTrees>,
     /// How often an entry was looked for.
     #[cfg(test)]
     pub(crate) looks: Arc<std::sync::atomic::AtomicU64>,
@@ -55,7 +55,7 @@ impl Catalogue {
     }
 
     /// The catalogue whose head the heap's root names.
-    pub(crate) fn open<R: Read>(heap: &R, root: u64, forest: Arc<LsmTrees>) -> Result<Self> {
+    pub(crate) fn open<R: Read>(heap: &R, root: u64, lsm_trees: Arc<LsmTrees>) -> Result<Self> {
         let pointer = Ptr::<StoreHead>::new(root);
         let head = heap.read(pointer)?;
         if head.magic != STORE_MAGIC && !is_planted("checksum.store-head") {
@@ -81,7 +81,7 @@ impl Catalogue {
         Ok(Self {
             head: pointer,
             tree,
-            forest,
+            lsm_trees,
             #[cfg(test)]
             looks: Arc::default(),
         })
@@ -89,12 +89,12 @@ impl Catalogue {
 
     /// What keeps the keyspace of an entry.
     pub(crate) fn map<R: Read>(&self, heap: &R, name: &str, entry: &KeyspaceEntry) -> Result<Map> {
-        Map::open((&self.forest, self.head.offset()), heap, name, entry)
+        Map::open((&self.lsm_trees, self.head.offset()), heap, name, entry)
     }
 
     /// The log-structured merge trees.
-    pub(crate) fn forest(&self) -> &Arc<LsmTrees> {
-        &self.forest
+    pub(crate) fn lsm_trees(&self) -> &Arc<LsmTrees> {
+        &self.lsm_trees
     }
 
     /// The tree of entries.
@@ -157,7 +157,7 @@ impl Catalogue {
         let id = head.next_keyspace.get();
         head.next_keyspace = (id + 1).into();
         head.format = STORE_FORMAT.into();
-        let fixed = Map::create(&self.forest, name, engine, heap)?.entry(id);
+        let fixed = Map::create(&self.lsm_trees, name, engine, heap)?.entry(id);
         let entry = CatalogueEntry::new(KeyspaceEntry { kind: kind.into(), ..fixed });
         let replaced = self.tree.insert(heap, name.as_bytes(), &entry.to_bytes())?;
         assert!(!replaced, "a keyspace is added where none was found under the same lock");
@@ -208,9 +208,9 @@ impl Catalogue {
             self.clear(heap, name, entry, engine)?.fill(heap, &source)?;
             return Ok(Some(source));
         }
-        let target = Map::create(&self.forest, name, engine, heap)?;
+        let target = Map::create(&self.lsm_trees, name, engine, heap)?;
         target.fill(heap, &source)?;
-        source.destroy(&self.forest, heap)?;
+        source.destroy(&self.lsm_trees, heap)?;
         let replaced =
             self.tree.insert(heap, name.as_bytes(), &entry.with_map(&target).to_bytes())?;
         assert!(replaced, "a keyspace is converted that was found under the same lock");
@@ -285,7 +285,7 @@ impl Catalogue {
         engine: Engine,
     ) -> Result<Map> {
         self.retire(heap, name, entry)?;
-        let map = Map::create(&self.forest, name, engine, heap)?;
+        let map = Map::create(&self.lsm_trees, name, engine, heap)?;
         let replaced = self.tree.insert(heap, name.as_bytes(), &entry.with_map(&map).to_bytes())?;
         assert!(!replaced, "its entry was just taken away");
         Ok(map)
@@ -342,7 +342,7 @@ impl Catalogue {
         name: &str,
         entry: &CatalogueEntry,
     ) -> Result<()> {
-        self.map(heap, name, entry)?.destroy(&self.forest, heap)?;
+        self.map(heap, name, entry)?.destroy(&self.lsm_trees, heap)?;
         let removed = self.tree.remove(heap, name.as_bytes())?;
         assert!(removed, "a keyspace is dropped that was found under the same lock");
         Ok(())

@@ -102,7 +102,7 @@ where
     pub(crate) fn advance(&mut self, transaction: &mut Transaction<'_>, keys: usize) -> Result<()> {
         // From now on: snapshots that are opened when readers are let in are of the commit before.
         self.begin();
-        transaction.give_way();
+        transaction.yield_to_readers();
         while self.shared.versions().any() {
             let is_done = match transaction.earlier() {
                 Some(earlier) => self.keep_earlier(&earlier, keys)?,
@@ -114,12 +114,12 @@ where
                 break;
             }
             if !self.is_full {
-                transaction.give_way();
+                transaction.yield_to_readers();
             }
         }
         if self.is_full {
             // From now on nothing shall be kept for snapshots that are not open yet.
-            transaction.keep_out();
+            transaction.refuse_readers();
         }
         Ok(())
     }
@@ -128,7 +128,7 @@ where
     pub(crate) fn finish(&mut self, ending: &mut Ending<'_, '_>) {
         loop {
             // Snapshots were opened while the record was made.
-            ending.shut_out();
+            ending.drain_readers();
             if !self.shared.versions().any() {
                 return;
             }
@@ -140,7 +140,7 @@ where
                 Ok(true) => return,
                 Ok(false) if self.is_full => {}
                 Ok(false) => {
-                    ending.give_way();
+                    ending.yield_to_readers();
                 }
                 // What a damaged tree does not say cannot be seen. The commit is not to be undone.
                 Err(_) => return self.shared.versions().expire_all(),
@@ -149,7 +149,7 @@ where
     }
 
     fn begin(&mut self) -> u64 {
-        *self.number.get_or_insert_with(|| self.shared.versions().begin_pieces())
+        *self.number.get_or_insert_with(|| self.shared.versions().begin_chunks())
     }
 
     fn keep_earlier(&mut self, earlier: &BeforeView<'_>, keys: usize) -> Result<bool> {

@@ -62,20 +62,20 @@ pub(crate) struct Shared {
     /// Bytes of blocks that a commit in pieces copies at most.
     copied_bytes_max: u64,
     metrics: Metrics,
-    caretaker: Arc<BackgroundWorkers>,
+    workers: Arc<BackgroundWorkers>,
 }
 
 impl Shared {
     /// The store on a heap; its head is created if there is none.
-    pub(crate) fn new(heap: Heap, forest: LsmTrees, options: &Options) -> Result<Self> {
-        let forest = Arc::new(forest);
-        let sequences = Arc::clone(forest.sequences());
+    pub(crate) fn new(heap: Heap, lsm_trees: LsmTrees, options: &Options) -> Result<Self> {
+        let lsm_trees = Arc::new(lsm_trees);
+        let sequences = Arc::clone(lsm_trees.sequences());
         let heap = Arc::new(heap);
         let versions = Arc::new(Versions::new(options.snapshot_bytes_max, sequences));
-        let caretaker = BackgroundWorkers::new(
+        let workers = BackgroundWorkers::new(
             Arc::clone(&heap),
             Arc::clone(&versions),
-            Arc::clone(&forest),
+            Arc::clone(&lsm_trees),
             options.background && !options.read_only,
         );
         let root = heap.brief_view()?.root(STORE_ROOT);
@@ -89,7 +89,7 @@ impl Shared {
         let catalogue = {
             let view = heap.brief_view()?;
             let root = view.root(STORE_ROOT);
-            Catalogue::open(&view, root, forest)?
+            Catalogue::open(&view, root, lsm_trees)?
         };
         let shared = Self {
             heap,
@@ -101,12 +101,12 @@ impl Shared {
             versions,
             copied_bytes_max: options.snapshot_bytes_max,
             metrics: Metrics::new(),
-            caretaker,
+            workers,
         };
         let are_all_open = shared.open_trees()?;
         if !options.read_only {
             if are_all_open {
-                shared.catalogue.forest().remove_orphans()?;
+                shared.catalogue.lsm_trees().remove_orphans()?;
             }
             let retired = shared.catalogue.list_retired(&shared.view()?);
             // What is damaged there keeps nobody from the rest.
@@ -150,8 +150,8 @@ impl Shared {
     }
 
     /// What looks after log-structured merge trees.
-    pub(crate) fn caretaker(&self) -> &Arc<BackgroundWorkers> {
-        &self.caretaker
+    pub(crate) fn workers(&self) -> &Arc<BackgroundWorkers> {
+        &self.workers
     }
 
     /// What is counted and timed.
@@ -171,7 +171,7 @@ impl Shared {
     #[cold]
     fn destroy_unseen_now(&self) {
         // Else they are freed after a later commit.
-        if !guard::is_held(self.number()) && !self.heap.has_turn() {
+        if !guard::is_held(self.number()) && !self.heap.has_writer() {
             let trees = self.versions.take_unseen();
             self.destroy_retired(trees.iter().map(Map::head).collect());
         }
@@ -190,7 +190,7 @@ impl Shared {
             });
         }
         // Files of trees that went are removed now, or by the next opening.
-        let _ = self.catalogue.forest().bury(&self.heap);
+        let _ = self.catalogue.lsm_trees().bury(&self.heap);
     }
 
     /// As [`Shared::transaction`], for one that changes keys: `keys` names them all, to each closure
@@ -342,20 +342,20 @@ impl Shared {
     }
 
     /// Waits for this thread's turn to write, and keeps it.
-    pub(crate) fn take_turn(&self) -> Result<HeldWritePermit<'_>> {
+    pub(crate) fn take_write_permit(&self) -> Result<HeldWritePermit<'_>> {
         self.check_writes()?;
-        let turn = self.heap.take_turn();
+        let turn = self.heap.take_write_permit();
         self.check_not_closed()?;
         Ok(turn?)
     }
 
     /// The same, unless that takes longer.
-    pub(crate) fn take_turn_within(
+    pub(crate) fn take_write_permit_within(
         &self,
         longest: Duration,
     ) -> Result<Option<HeldWritePermit<'_>>> {
         self.check_writes()?;
-        let turn = self.heap.take_turn_within(longest);
+        let turn = self.heap.take_write_permit_within(longest);
         self.check_not_closed()?;
         Ok(turn?)
     }
@@ -390,7 +390,7 @@ impl Shared {
     }
 
     /// As [`Shared::transaction_in`], in pieces: `last` is called when it cannot fail any more.
-    pub(crate) fn transaction_in_pieces<'s, T>(
+    pub(crate) fn chunked_transaction<'s, T>(
         &'s self,
         turn: Option<HeldWritePermit<'s>>,
         durability: Durability,
@@ -402,9 +402,9 @@ impl Shared {
         }
         let begun = self.metrics.begin(durability);
         let done = self.begin_write(turn).and_then(|mut write| {
-            write.in_pieces(self.copied_bytes_max);
+            write.chunked(self.copied_bytes_max);
             let result = body(&mut write)?;
-            write.commit_in_pieces(durability, last)?;
+            write.commit_chunked(durability, last)?;
             Ok(result)
         });
         self.end(&begun, done)
@@ -435,8 +435,8 @@ impl Shared {
         }
         // It may have closed snapshots that were dropped within a closure, or ended some.
         self.destroy_unseen();
-        if !self.heap.has_turn() {
-            self.caretaker.settle();
+        if !self.heap.has_writer() {
+            self.workers.settle();
         }
         done
     }
@@ -446,7 +446,7 @@ impl Shared {
     #[cold]
     pub(crate) fn makes_room_for(&self, error: &Error, removes: bool) -> bool {
         let may_succeed = error.is_out_of_space() && !error.is_poisoned();
-        may_succeed && self.caretaker.make_room(removes)
+        may_succeed && self.workers.make_room(removes)
     }
 
     /// Refuses later operations and closes the heap.
@@ -456,8 +456,8 @@ impl Shared {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Err(Error::Closed);
         }
-        self.caretaker.end();
-        self.catalogue.forest().end();
+        self.workers.end();
+        self.catalogue.lsm_trees().end();
         let closed = self.heap.close();
         self.versions.end();
         Ok(closed?)
@@ -478,7 +478,7 @@ impl Shared {
 
     #[inline]
     fn check_not_exclusive(&self) -> Result<()> {
-        if self.heap.has_turn() { Err(Error::WithinExclusive) } else { Ok(()) }
+        if self.heap.has_writer() { Err(Error::WithinExclusive) } else { Ok(()) }
     }
 
     /// What every call asks first, before it takes a lock: not in the child of a fork, where there
@@ -496,12 +496,12 @@ impl Drop for Shared {
             // Threads stayed with the parent, and so did the right to remove files. What they share
             // is left where it is.
             std::mem::forget((Arc::clone(&self.heap), Arc::clone(&self.versions)));
-            let forest = Arc::clone(self.catalogue.forest());
-            return std::mem::forget((Arc::clone(&self.caretaker), forest));
+            let lsm_trees = Arc::clone(self.catalogue.lsm_trees());
+            return std::mem::forget((Arc::clone(&self.workers), lsm_trees));
         }
         if !self.closed.load(Ordering::Acquire) {
-            self.caretaker.end();
-            self.catalogue.forest().end();
+            self.workers.end();
+            self.catalogue.lsm_trees().end();
             // Nobody is left to be told of a failure; what it kept from the pool is recovered
             // from the log by the next open.
             let _ = self.heap.close();

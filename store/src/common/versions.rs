@@ -268,7 +268,7 @@ impl Versions {
     }
 
     /// The number of a commit in pieces that begins. To be called under the heap's exclusive lock.
-    pub(crate) fn begin_pieces(&self) -> u64 {
+    pub(crate) fn begin_chunks(&self) -> u64 {
         self.close_late();
         let mut state = self.state.write();
         state.advance(self.sequences.visible());

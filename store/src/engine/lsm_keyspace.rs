@@ -28,12 +28,12 @@ pub(crate) const COPIED_BYTES: usize = 64 << 10;
 pub(crate) struct Log {
     pub(crate) tree: Arc<Lsm>,
     pub(crate) name: Arc<str>,
-    pulse: Arc<WriteStall>,
+    write_stall: Arc<WriteStall>,
 }
 
 impl Log {
-    pub(crate) fn new(forest: &LsmTrees, tree: Arc<Lsm>, name: &str) -> Self {
-        Self { tree, name: name.into(), pulse: Arc::clone(forest.pulse()) }
+    pub(crate) fn new(lsm_trees: &LsmTrees, tree: Arc<Lsm>, name: &str) -> Self {
+        Self { tree, name: name.into(), write_stall: Arc::clone(lsm_trees.write_stall()) }
     }
 
     pub(crate) fn wrong(&self) -> impl Fn(LsmError) -> Error {
@@ -42,7 +42,7 @@ impl Log {
 
     /// The last moment that is complete.
     pub(crate) fn visible(&self) -> u64 {
-        self.tree.environment().sequences().visible()
+        self.tree.context().sequences().visible()
     }
 
     pub(crate) fn find<R: Read>(&self, heap: &R, key: &[u8], at: u64) -> Result<Option<Slice>> {
@@ -96,11 +96,11 @@ impl Log {
 
     /// Has the background told of so many bytes, with the commit.
     fn note(&self, heap: &mut Transaction<'_>, bytes: u64, removes: bool) {
-        let (tree, pulse) = (Arc::clone(&self.tree), Arc::clone(&self.pulse));
+        let (tree, write_stall) = (Arc::clone(&self.tree), Arc::clone(&self.write_stall));
         heap.on_commit(move |_| {
-            pulse.note(bytes, tree.is_full());
+            write_stall.note(bytes, tree.is_full());
             if removes {
-                pulse.note_removal();
+                write_stall.note_removal();
             }
         });
     }

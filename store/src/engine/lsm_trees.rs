@@ -39,7 +39,7 @@ pub(crate) struct LsmTrees {
     sequences: Arc<Sequences>,
     environment: OnceLock<Arc<TreeContext>>,
     trees: Mutex<HashMap<u64, Arc<Lsm>>>,
-    pulse: Arc<WriteStall>,
+    write_stall: Arc<WriteStall>,
     /// Backups that are being made.
     pins: Mutex<usize>,
 }
@@ -64,14 +64,14 @@ impl LsmTrees {
             sequences: Arc::default(),
             environment: OnceLock::new(),
             trees: Mutex::default(),
-            pulse: Arc::default(),
+            write_stall: Arc::default(),
             pins: Mutex::default(),
         }
     }
 
     /// What the background is told by.
-    pub(crate) fn pulse(&self) -> &Arc<WriteStall> {
-        &self.pulse
+    pub(crate) fn write_stall(&self) -> &Arc<WriteStall> {
+        &self.write_stall
     }
 
     /// The clock of all trees.
@@ -157,7 +157,7 @@ impl LsmTrees {
         let head = Lsm::create(heap, environment).map_err(Error::of_lsm(""))?;
         let tree = Lsm::open(heap, head, environment).map_err(Error::of_lsm(""))?;
         self.trees.lock().insert(head, Arc::clone(&tree));
-        let listing = Listing { forest: Arc::clone(self), head, is_kept: false };
+        let listing = Listing { lsm_trees: Arc::clone(self), head, is_kept: false };
         heap.on_commit(move |_| listing.keep());
         Ok(tree)
     }
@@ -201,9 +201,9 @@ impl LsmTrees {
         tree: &Arc<Lsm>,
     ) -> Result<()> {
         tree.destroy(heap).map_err(Error::of_lsm(""))?;
-        let (forest, head) = (Arc::clone(self), tree.head());
+        let (lsm_trees, head) = (Arc::clone(self), tree.head());
         heap.on_commit(move |_| {
-            forest.trees.lock().remove(&head);
+            lsm_trees.trees.lock().remove(&head);
         });
         Ok(())
     }
@@ -279,7 +279,7 @@ impl Drop for FilePin<'_> {
 
 /// A tree in the list that is there only if its transaction commits.
 struct Listing {
-    forest: Arc<LsmTrees>,
+    lsm_trees: Arc<LsmTrees>,
     head: u64,
     is_kept: bool,
 }
@@ -293,7 +293,7 @@ impl Listing {
 impl Drop for Listing {
     fn drop(&mut self) {
         if !self.is_kept {
-            self.forest.trees.lock().remove(&self.head);
+            self.lsm_trees.trees.lock().remove(&self.head);
         }
     }
 }

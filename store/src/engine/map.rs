@@ -62,20 +62,20 @@ impl Found<'_> {
 impl Map {
     /// Makes an empty one.
     pub(crate) fn create(
-        forest: &Arc<LsmTrees>,
+        lsm_trees: &Arc<LsmTrees>,
         name: &str,
         engine: Engine,
         heap: &mut Transaction<'_>,
     ) -> Result<Self> {
         match engine {
-            Engine::Lsm => Ok(Self::Lsm(Log::new(forest, forest.create(heap)?, name))),
+            Engine::Lsm => Ok(Self::Lsm(Log::new(lsm_trees, lsm_trees.create(heap)?, name))),
             engine => Ok(Self::Tree(Tree::create(engine, heap)?)),
         }
     }
 
     /// The one that an entry of the catalogue names, of the store with a head.
     pub(crate) fn open<R: Read>(
-        (forest, store): (&LsmTrees, u64),
+        (lsm_trees, store): (&LsmTrees, u64),
         heap: &R,
         name: &str,
         entry: &KeyspaceEntry,
@@ -83,8 +83,8 @@ impl Map {
         let (engine, format) = (entry.engine.get(), entry.format.get());
         match Engine::numbered(engine, format) {
             Some(Engine::Lsm) => {
-                let tree = forest.tree(heap, store, name, entry.head.get())?;
-                Ok(Self::Lsm(Log::new(forest, tree, name)))
+                let tree = lsm_trees.tree(heap, store, name, entry.head.get())?;
+                Ok(Self::Lsm(Log::new(lsm_trees, tree, name)))
             }
             Some(engine) => Ok(Self::Tree(Tree::open_as(heap, engine, entry.head.get())?)),
             None => Err(Error::UnknownEngine { name: name.into(), engine, format }),
@@ -293,10 +293,14 @@ impl Map {
     }
 
     /// Frees all that it holds, and its head.
-    pub(crate) fn destroy(self, forest: &Arc<LsmTrees>, heap: &mut Transaction<'_>) -> Result<()> {
+    pub(crate) fn destroy(
+        self,
+        lsm_trees: &Arc<LsmTrees>,
+        heap: &mut Transaction<'_>,
+    ) -> Result<()> {
         match self {
             Self::Tree(tree) => tree.destroy(heap),
-            Self::Lsm(log) => forest.destroy(heap, &log.tree),
+            Self::Lsm(log) => lsm_trees.destroy(heap, &log.tree),
         }
     }
 }

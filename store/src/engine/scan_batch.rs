@@ -113,22 +113,22 @@ impl ScanBatch {
 #[derive(Debug)]
 pub(crate) struct Filler {
     bytes: Vec<u8>,
-    bunch: ScanBatch,
+    scan_batch: ScanBatch,
     later: Vec<LaterValue>,
     owned_bytes: usize,
 }
 
 impl Filler {
     /// Refills an empty bunch with about so many entries, which have about so many bytes in all.
-    pub(crate) fn new(mut bunch: ScanBatch, entries: usize, bytes: usize) -> Self {
-        debug_assert!(bunch.is_empty(), "what was fetched is yielded first");
-        bunch.shared = Slice::default();
-        bunch.owned.clear();
-        bunch.later = None;
-        bunch.places.clear();
-        bunch.places.reserve(entries);
-        bunch.first = 0;
-        Self { bytes: Vec::with_capacity(bytes), bunch, later: Vec::new(), owned_bytes: 0 }
+    pub(crate) fn new(mut scan_batch: ScanBatch, entries: usize, bytes: usize) -> Self {
+        debug_assert!(scan_batch.is_empty(), "what was fetched is yielded first");
+        scan_batch.shared = Slice::default();
+        scan_batch.owned.clear();
+        scan_batch.later = None;
+        scan_batch.places.clear();
+        scan_batch.places.reserve(entries);
+        scan_batch.first = 0;
+        Self { bytes: Vec::with_capacity(bytes), scan_batch, later: Vec::new(), owned_bytes: 0 }
     }
 
     /// Copies an entry.
@@ -142,7 +142,7 @@ impl Filler {
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         let value = ValuePlace::Shared(value.len() as u32);
-        self.bunch.places.push(EntryLocation { start, key_len: key.len() as u32, value });
+        self.scan_batch.places.push(EntryLocation { start, key_len: key.len() as u32, value });
     }
 
     /// Takes an entry whose value is shared with others.
@@ -160,19 +160,19 @@ impl Filler {
     }
 
     fn add_owned(&mut self, key: &[u8], value: Slice) {
-        self.bunch.owned.push(value);
-        self.add_key(key, ValuePlace::Owned(self.bunch.owned.len() as u32 - 1));
+        self.scan_batch.owned.push(value);
+        self.add_key(key, ValuePlace::Owned(self.scan_batch.owned.len() as u32 - 1));
     }
 
     fn add_key(&mut self, key: &[u8], value: ValuePlace) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(key);
-        self.bunch.places.push(EntryLocation { start, key_len: key.len() as u32, value });
+        self.scan_batch.places.push(EntryLocation { start, key_len: key.len() as u32, value });
     }
 
     /// Entries copied.
     pub(crate) fn len(&self) -> usize {
-        self.bunch.places.len()
+        self.scan_batch.places.len()
     }
 
     /// Bytes copied.
@@ -183,8 +183,8 @@ impl Filler {
     /// The bunch, filled.
     pub(crate) fn finish(mut self) -> ScanBatch {
         // Taken over as it is: a copy would cost as much as filling it did.
-        self.bunch.shared = Slice::from_owner(self.bytes, ..).unwrap_or_default();
-        self.bunch.later = (!self.later.is_empty()).then(|| Arc::new(self.later));
-        self.bunch
+        self.scan_batch.shared = Slice::from_owner(self.bytes, ..).unwrap_or_default();
+        self.scan_batch.later = (!self.later.is_empty()).then(|| Arc::new(self.later));
+        self.scan_batch
     }
 }

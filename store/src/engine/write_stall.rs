@@ -178,47 +178,47 @@ mod tests {
 
     #[test]
     fn who_writes_waits_for_progress_and_no_longer_than_said() {
-        let pulse = Arc::new(WriteStall::default());
-        pulse.note(1000, false);
-        pulse.pay();
-        assert!(!pulse.take_wanted());
-        pulse.note(1000, true);
-        assert!(pulse.take_wanted() && !pulse.take_wanted());
-        pulse.set_debt(5.0, false);
+        let write_stall = Arc::new(WriteStall::default());
+        write_stall.note(1000, false);
+        write_stall.pay();
+        assert!(!write_stall.take_wanted());
+        write_stall.note(1000, true);
+        assert!(write_stall.take_wanted() && !write_stall.take_wanted());
+        write_stall.set_debt(5.0, false);
         let started = Instant::now();
-        pulse.pay();
+        write_stall.pay();
         assert!(started.elapsed() >= WAIT_MAX, "nobody made progress");
-        pulse.note(1000, false);
-        pulse.set_debt(10.5, false);
+        write_stall.note(1000, false);
+        write_stall.set_debt(10.5, false);
         let started = Instant::now();
-        pulse.pay();
+        write_stall.pay();
         assert!(started.elapsed() >= 4 * WAIT_MAX, "far behind");
-        pulse.note(1 << 30, false);
-        let other = Arc::clone(&pulse);
+        write_stall.note(1 << 30, false);
+        let other = Arc::clone(&write_stall);
         let worker = std::thread::spawn(move || {
             while !other.holds_up() {
                 std::thread::yield_now();
             }
             while other.progress(64 << 20) {}
         });
-        pulse.pay();
-        assert!(!pulse.holds_up());
-        pulse.stop();
+        write_stall.pay();
+        assert!(!write_stall.holds_up());
+        write_stall.stop();
         worker.join().unwrap();
-        pulse.set_debt(9.0, true);
-        pulse.note(1 << 30, false);
-        pulse.pay();
+        write_stall.set_debt(9.0, true);
+        write_stall.note(1 << 30, false);
+        write_stall.pay();
     }
 
     #[test]
     fn a_reason_is_seen_once_by_each_thread() {
-        let pulse = WriteStall::default();
+        let write_stall = WriteStall::default();
         let mut last = 0;
-        pulse.wake();
-        assert!(pulse.wait(&mut last, None));
+        write_stall.wake();
+        assert!(write_stall.wait(&mut last, None));
         let some = Some(Duration::from_millis(5));
-        assert!(pulse.wait(&mut last, some), "after a while");
-        pulse.stop();
-        assert!(!pulse.wait(&mut last, None));
+        assert!(write_stall.wait(&mut last, some), "after a while");
+        write_stall.stop();
+        assert!(!write_stall.wait(&mut last, None));
     }
 }

@@ -87,7 +87,7 @@ impl Store {
                 Ending::Absent => {
                     let engine = options.engine.unwrap_or_default();
                     self.shared.create_ending(None, name, engine)?;
-                    self.shared.caretaker().start()?;
+                    self.shared.workers().start()?;
                 }
                 found => {
                     if let Some(expiring) = self.expiring_of(found, name, options)? {
@@ -133,7 +133,7 @@ impl Store {
     ) -> Result<Option<Expiring>> {
         let halves = match found {
             Ending::Both(halves) => Some(halves),
-            Ending::Unsaid(..) => self.adopt(name, options)?,
+            Ending::Unsaid(..) => self.insert_entry(name, options)?,
             Ending::Absent => None,
         };
         let Some((entries, deadlines)) = halves else { return Ok(None) };
@@ -147,10 +147,10 @@ impl Store {
     /// Finds out whether keyspaces from before kinds were kept hold entries that end and their
     /// deadlines, and has the catalogue say so. Where nothing may be written the halves are used as
     /// they are.
-    fn adopt(&self, name: &str, options: KeyspaceOptions) -> Result<Option<Halves>> {
+    fn insert_entry(&self, name: &str, options: KeyspaceOptions) -> Result<Option<Halves>> {
         let is_read_only = self.check_writable().is_err_and(|error| error.is_read_only());
         // Nobody else writes while they are looked at.
-        let turn = if is_read_only { None } else { Some(self.shared.take_turn()?) };
+        let turn = if is_read_only { None } else { Some(self.shared.take_write_permit()?) };
         let Ending::Unsaid(entries, deadlines) = self.shared.open_ending(name)? else {
             return Ok(None);
         };

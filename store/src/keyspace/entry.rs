@@ -100,7 +100,7 @@ pub(crate) trait Shape: Clone + Sized {
     fn add(filler: &mut Filler, key: &[u8], met: ScanItem<'_, '_>) -> Result<()>;
 
     /// What it is of an entry that was added, of whatever shape.
-    fn of(bunch: &ScanBatch, place: EntryLocation, keyspace: &Keyspace) -> Result<Self>;
+    fn of(scan_batch: &ScanBatch, place: EntryLocation, keyspace: &Keyspace) -> Result<Self>;
 
     /// What it is of a pair.
     fn of_pair(key: Slice, value: Slice) -> Self;
@@ -118,9 +118,9 @@ impl Shape for (Slice, Slice) {
     }
 
     #[inline]
-    fn of(bunch: &ScanBatch, place: EntryLocation, keyspace: &Keyspace) -> Result<Self> {
-        let key = bunch.key(place);
-        let value = match bunch.value(place) {
+    fn of(scan_batch: &ScanBatch, place: EntryLocation, keyspace: &Keyspace) -> Result<Self> {
+        let key = scan_batch.key(place);
+        let value = match scan_batch.value(place) {
             Value::Here(value) => value,
             Value::Later(values, index) => read_later(keyspace, &key, values.get(index as usize))?,
         };
@@ -146,8 +146,8 @@ impl Shape for Slice {
     }
 
     #[inline]
-    fn of(bunch: &ScanBatch, place: EntryLocation, _: &Keyspace) -> Result<Self> {
-        Ok(bunch.key(place))
+    fn of(scan_batch: &ScanBatch, place: EntryLocation, _: &Keyspace) -> Result<Self> {
+        Ok(scan_batch.key(place))
     }
 
     fn of_pair(key: Slice, _: Slice) -> Self {
@@ -171,12 +171,12 @@ impl Shape for Entry {
         Ok(())
     }
 
-    fn of(bunch: &ScanBatch, place: EntryLocation, keyspace: &Keyspace) -> Result<Self> {
-        let value = match bunch.value(place) {
+    fn of(scan_batch: &ScanBatch, place: EntryLocation, keyspace: &Keyspace) -> Result<Self> {
+        let value = match scan_batch.value(place) {
             Value::Here(value) => EntryValue::Here(value),
             Value::Later(values, index) => EntryValue::Later(values, index, keyspace.clone()),
         };
-        Ok(Self { key: bunch.key(place), value })
+        Ok(Self { key: scan_batch.key(place), value })
     }
 
     fn of_pair(key: Slice, value: Slice) -> Self {

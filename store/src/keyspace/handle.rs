@@ -99,7 +99,7 @@ impl Keyspace {
     /// No space, damage, a store that is closed, poisoned or read-only.
     pub fn compact(&self) -> Result<()> {
         match self.map()?.lsm() {
-            Some(tree) => self.shared.caretaker().compact_all(self.name(), tree),
+            Some(tree) => self.shared.workers().compact_all(self.name(), tree),
             None => Ok(()),
         }
     }

@@ -73,7 +73,7 @@ pub struct Iter<T = (Slice, Slice)> {
     pub(crate) front: ScanBatch,
     /// Fetched from the high end, descending.
     pub(crate) back: ScanBatch,
-    bunch_entries: usize,
+    batch_entries: usize,
     /// Bytes of an entry, about, with some to spare.
     entry_bytes: usize,
     yields: PhantomData<fn() -> T>,
@@ -248,9 +248,9 @@ impl Iter {
     }
 
     fn shaped<T>(self) -> Iter<T> {
-        let Self { keyspace, snapshot, middle, front, back, bunch_entries, entry_bytes, .. } = self;
+        let Self { keyspace, snapshot, middle, front, back, batch_entries, entry_bytes, .. } = self;
         let yields = PhantomData;
-        Iter { keyspace, snapshot, middle, front, back, bunch_entries, entry_bytes, yields }
+        Iter { keyspace, snapshot, middle, front, back, batch_entries, entry_bytes, yields }
     }
 }
 
@@ -266,7 +266,7 @@ impl<T> Iter<T> {
             middle,
             front: ScanBatch::default(),
             back: ScanBatch::default(),
-            bunch_entries: BUNCH_ENTRIES_MIN,
+            batch_entries: BUNCH_ENTRIES_MIN,
             entry_bytes: ENTRY_BYTES,
             yields: PhantomData,
         }
@@ -278,14 +278,14 @@ impl<T> Iter<T> {
         T: Shape,
     {
         let Some(middle) = self.middle.take() else { return Ok(()) };
-        let entries_min = self.bunch_entries;
-        self.bunch_entries = (entries_min * 4).min(BUNCH_ENTRIES_MAX);
-        let bunch = match direction {
+        let entries_min = self.batch_entries;
+        self.batch_entries = (entries_min * 4).min(BUNCH_ENTRIES_MAX);
+        let scan_batch = match direction {
             Direction::Up => &mut self.front,
             Direction::Down => &mut self.back,
         };
         let bytes = (entries_min * self.entry_bytes).clamp(BUNCH_BYTES_MIN, BUNCH_BYTES_MAX);
-        let mut filler = Filler::new(std::mem::take(bunch), entries_min, bytes);
+        let mut filler = Filler::new(std::mem::take(scan_batch), entries_min, bytes);
         let mut failed = None;
         let mut each = |key: &[u8], met: ScanItem<'_, '_>| {
             if let Err(error) = T::add(&mut filler, key, met) {
@@ -311,7 +311,7 @@ impl<T> Iter<T> {
         self.middle = rest.and_then(|bound| middle.rest(direction, bound));
         // A quarter more than the average: growing would copy all of the next bunch.
         self.entry_bytes = filler.bytes() * 5 / 4 / filler.len().max(1);
-        *bunch = filler.finish();
+        *scan_batch = filler.finish();
         Ok(())
     }
 
@@ -334,8 +334,8 @@ impl<T> Iter<T> {
         T: Shape,
     {
         let (place, is_front) = taken?;
-        let bunch = if is_front { &self.front } else { &self.back };
-        let yielded = T::of(bunch, place, &self.keyspace);
+        let scan_batch = if is_front { &self.front } else { &self.back };
+        let yielded = T::of(scan_batch, place, &self.keyspace);
         Some(yielded.map_err(|error| self.fuse(error)))
     }
 

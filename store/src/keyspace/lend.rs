@@ -104,7 +104,7 @@ impl Iter {
     ) -> Result<Option<B>> {
         let forward = direction == Direction::Up;
         let near = if forward { &mut self.front } else { &mut self.back };
-        match self.keyspace.lend_bunch(near, ScanBatch::take_first, &mut reader) {
+        match self.keyspace.lend_batch(near, ScanBatch::take_first, &mut reader) {
             Ok(None) => {}
             Ok(broken) => return Ok(broken),
             Err(error) => return Err(self.fuse(error)),
@@ -127,7 +127,7 @@ impl Iter {
             }
         }
         let far = if forward { &mut self.back } else { &mut self.front };
-        let lent = self.keyspace.lend_bunch(far, ScanBatch::take_last, &mut reader);
+        let lent = self.keyspace.lend_batch(far, ScanBatch::take_last, &mut reader);
         lent.map_err(|error| self.fuse(error))
     }
 
@@ -177,14 +177,14 @@ impl Iter {
 impl Keyspace {
     /// Lends what an iterator had fetched before. No lock is held, but a closure shall not depend
     /// on that.
-    fn lend_bunch<B>(
+    fn lend_batch<B>(
         &self,
-        bunch: &mut ScanBatch,
+        scan_batch: &mut ScanBatch,
         take: fn(&mut ScanBatch) -> Option<EntryLocation>,
         reader: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<Option<B>> {
-        while let Some(place) = take(bunch) {
-            let (key, value) = <(Slice, Slice)>::of(bunch, place, self)?;
+        while let Some(place) = take(scan_batch) {
+            let (key, value) = <(Slice, Slice)>::of(scan_batch, place, self)?;
             let _guard = Guard::new(self.shared.number());
             if let ControlFlow::Break(broken) = reader(&key, &value) {
                 return Ok(Some(broken));

@@ -171,7 +171,7 @@ impl Shared {
     ) -> Result<T> {
         let turn = match turn {
             Some(turn) => turn,
-            None => self.take_turn()?,
+            None => self.take_write_permit()?,
         };
         let mut list = self.list.lock();
         let body = |transaction: &mut Transaction<'_>| body(transaction, &mut list);
@@ -445,7 +445,7 @@ impl Shared {
             list.places.remove(id);
         }
         std::mem::drop(list);
-        self.catalogue().forest().bury(self.heap()?)?;
+        self.catalogue().lsm_trees().bury(self.heap()?)?;
         Ok(!dropped.is_empty())
     }
 

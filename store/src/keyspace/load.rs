@@ -196,7 +196,7 @@ impl Keyspace {
         if bytes < TABLE_BYTES_MIN || self.engine() != Engine::Lsm {
             return Ok(false);
         }
-        let turn = self.shared.take_turn()?;
+        let turn = self.shared.take_write_permit()?;
         let map = self.map()?;
         let bounds = (Bound::Included(*first), Bound::Included(*last));
         let Some(tree) = map.lsm().filter(|tree| !tree.may_hold(bounds)) else {
@@ -215,7 +215,7 @@ impl Keyspace {
             self.shared.change_after(Some(turn), durability, false, no_keys, no_check, commit);
         if done.is_err() {
             // Its files go at once, unless it cannot be told whether the commit is in the log.
-            let _ = self.shared.catalogue().forest().bury(self.shared.heap()?);
+            let _ = self.shared.catalogue().lsm_trees().bury(self.shared.heap()?);
         }
         done.map(|()| true)
     }

@@ -72,7 +72,7 @@ impl Keyspace {
         if range.bounds().1 != Bound::Unbounded || self.engine() != Engine::Lsm {
             return Ok((None, None));
         }
-        let turn = self.shared.take_turn()?;
+        let turn = self.shared.take_write_permit()?;
         let key = |key: &[u8], _: ScanItem<'_, '_>| Ok(key.into());
         let last = self.first_of(Direction::Down, range.clone(), Some(NEWEST), false, key)?;
         Ok((Some(turn), last))

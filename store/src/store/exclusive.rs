@@ -47,7 +47,7 @@ impl Store {
     /// The store is closed; [`Error::WithinExclusive`](crate::Error::WithinExclusive) if this thread has
     /// one already.
     pub fn begin_exclusive(&self) -> Result<ExclusiveTransaction<'_>> {
-        let turn = self.shared.take_turn()?;
+        let turn = self.shared.take_write_permit()?;
         let transaction = Transaction::begin(&self.shared, true)?;
         Ok(ExclusiveTransaction { transaction, turn })
     }
@@ -95,7 +95,7 @@ impl Store {
         &self,
         longest: Duration,
     ) -> Result<Option<ExclusiveTransaction<'_>>> {
-        let Some(turn) = self.shared.take_turn_within(longest)? else { return Ok(None) };
+        let Some(turn) = self.shared.take_write_permit_within(longest)? else { return Ok(None) };
         let transaction = Transaction::begin(&self.shared, true)?;
         Ok(Some(ExclusiveTransaction { transaction, turn }))
     }

@@ -136,9 +136,9 @@ impl Store {
     pub fn open_directory(directory: Arc<dyn Directory>, options: Options) -> Result<Self> {
         let path = directory.path().to_path_buf();
         let (heap, recovery) = open::heap_in(directory, &options)?;
-        let forest = open::forest_in(Arc::clone(heap.directory()), &options);
-        let shared = Arc::new(Shared::new(heap, forest, &options)?);
-        shared.caretaker().start()?;
+        let lsm_trees = open::lsm_trees_in(Arc::clone(heap.directory()), &options);
+        let shared = Arc::new(Shared::new(heap, lsm_trees, &options)?);
+        shared.workers().start()?;
         info!(
             target: events::STORE,
             path = %path.display(),
@@ -387,7 +387,7 @@ impl Store {
     /// then nothing was changed.
     pub fn convert_keyspace(&self, name: &str, engine: Engine) -> Result<bool> {
         let converted = self.shared.convert_keyspace(name, engine)?;
-        self.shared.caretaker().start()?;
+        self.shared.workers().start()?;
         Ok(converted)
     }
 
@@ -609,7 +609,7 @@ impl Store {
     /// # Errors
     /// The store is closed or poisoned, the medium failed, or a page of the allocator is damaged.
     pub fn shrink(&self) -> Result<Shrunk> {
-        Ok(self.shared.heap()?.shrink_keeping(|| self.shared.caretaker().log_bytes_kept())?)
+        Ok(self.shared.heap()?.shrink_keeping(|| self.shared.workers().log_bytes_kept())?)
     }
 
     /// Figures of the store. O(keyspaces).

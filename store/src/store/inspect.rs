@@ -351,13 +351,13 @@ fn wrong_blocks(expected: u64, found: u64, others: bool) -> Option<Finding> {
 
 /// What is wrong with the catalogue and the keyspaces of a heap that is only read, beside what its
 /// own findings say.
-pub(crate) fn check_salvage(salvage: &Salvage, forest: &Arc<LsmTrees>) -> Vec<Finding> {
+pub(crate) fn check_salvage(salvage: &Salvage, lsm_trees: &Arc<LsmTrees>) -> Vec<Finding> {
     let heap = adamant_heap::CheckReport::default();
     let mut report = CheckReport { findings: Vec::new(), keyspaces: Vec::new(), heap };
     let opened = match salvage.root(STORE_ROOT) {
         // Its first user died before there was anything.
         Ok(0) => return Vec::new(),
-        Ok(root) => Catalogue::open(salvage, root, Arc::clone(forest)),
+        Ok(root) => Catalogue::open(salvage, root, Arc::clone(lsm_trees)),
         Err(error) => Err(error.into()),
     };
     let Some(catalogue) = report.take(CATALOGUE, opened) else { return report.findings };

@@ -127,7 +127,7 @@ pub(crate) fn heap_in(
 }
 
 /// The log-structured merge trees in a directory.
-pub(crate) fn forest_in(directory: Arc<dyn Directory>, options: &Options) -> LsmTrees {
+pub(crate) fn lsm_trees_in(directory: Arc<dyn Directory>, options: &Options) -> LsmTrees {
     let cache =
         CacheOptions { block_bytes: options.cache_bytes_max, file_count: options.open_files_max };
     let mut lsm = options.lsm.clone();

@@ -37,7 +37,7 @@ fn at_once(
 ) -> (Vec<Result<()>>, u64) {
     let waiting = published.len() + freed.len();
     let before = heap.last_commit();
-    let turn = heap.take_turn().unwrap();
+    let permit = heap.take_write_permit().unwrap();
     let outcomes = scope(|scope| {
         let published: Vec<_> = published
             .into_iter()
@@ -50,7 +50,7 @@ fn at_once(
         }
         std::thread::sleep(Duration::from_millis(5));
         then();
-        drop(turn);
+        drop(permit);
         let threads = published.into_iter().chain(freed);
         threads.map(ScopedJoinHandle::join).map(|outcome| outcome.expect("no panic")).collect()
     });
@@ -126,7 +126,7 @@ fn who_waits_when_the_heap_is_closed_is_refused() {
     let heap = open();
     let freed = [block(&heap, 64), block(&heap, 64)];
     let before = heap.last_commit();
-    let turn = heap.take_turn().unwrap();
+    let permit = heap.take_write_permit().unwrap();
     scope(|scope| {
         let threads = freed.map(|block| {
             let heap = &heap;
@@ -139,7 +139,7 @@ fn who_waits_when_the_heap_is_closed_is_refused() {
         while heap.refuse_closed().is_ok() {
             std::thread::yield_now();
         }
-        drop(turn);
+        drop(permit);
         for thread in threads {
             assert!(matches!(thread.join().unwrap(), Err(Error::Misuse { .. })));
         }
@@ -152,7 +152,7 @@ fn who_waits_when_the_heap_is_closed_is_refused() {
 fn a_large_publish_needs_a_turn_of_its_own() {
     let heap = open();
     let published: Vec<_> = (0..3).map(|_| reserve(&heap, 100_000)).collect();
-    let turn = heap.take_turn().unwrap();
+    let permit = heap.take_write_permit().unwrap();
     scope(|scope| {
         let threads: Vec<_> = published
             .into_iter()
@@ -160,7 +160,7 @@ fn a_large_publish_needs_a_turn_of_its_own() {
             .collect();
         std::thread::sleep(Duration::from_millis(5));
         assert_eq!(heap.requests.waiting(), 0);
-        drop(turn);
+        drop(permit);
         threads.into_iter().for_each(|thread| thread.join().unwrap().unwrap());
     });
     assert_eq!(heap.check().unwrap().blocks, 3);

@@ -5,7 +5,7 @@
 //! Invariants: the pages are free, so nothing in memory or on the medium refers to them: no block,
 //! no reservation, nothing that a pin keeps (that is retired, not free). A record
 //! says so, durably, before the medium changes, and the checkpoint that changes it passes that record
-//! only afterwards. A hole is backed again before it is handed out (`supply.rs`).
+//! only afterwards. A hole is backed again before it is handed out (`allocator.rs`).
 //! Thread safety: whoever shrinks has the image to itself, and holds the arena's lock throughout, so
 //! nobody reserves, grows or commits.
 //!
@@ -20,8 +20,8 @@ use crate::heap::Heap;
 use crate::image::mapping::Exclusive;
 use crate::journal::Checkpoints;
 use crate::layout::{FIRST_PAGE, PAGE_BYTES, ROOT_PAGES_END};
+use crate::space::allocator::BlockAllocator;
 use crate::space::arena::{Arena, CHUNK_PAGES};
-use crate::space::supply::BlockAllocator;
 use crate::transaction::scratch::Writer;
 
 /// Bytes that a log has at least, which `keep_log` counts apart.
@@ -110,7 +110,7 @@ impl Heap {
             let mut checkpoints = held.map_or_else(|| journal.hold_checkpoints(), Ok)?;
             prepare(writer);
             self.recycle_all(image);
-            self.supply().shrink(image, &mut checkpoints)
+            self.allocator().shrink(image, &mut checkpoints)
         })
     }
 }

@@ -46,7 +46,7 @@ fn at_once(
     then: impl FnOnce(),
 ) -> (Vec<Joined<Result<u64>>>, u64) {
     let before = heap.last_commit();
-    let turn = heap.take_turn().unwrap();
+    let permit = heap.take_write_permit().unwrap();
     let work = &work;
     let outcomes = scope(|scope| {
         let change = |thread: usize| {
@@ -58,7 +58,7 @@ fn at_once(
         }
         std::thread::sleep(Duration::from_millis(5));
         then();
-        drop(turn);
+        drop(permit);
         running.into_iter().map(ScopedJoinHandle::join).collect()
     });
     (outcomes, heap.last_commit() - before)
@@ -163,7 +163,7 @@ fn who_waits_when_the_heap_is_closed_is_refused() {
 #[test]
 fn what_does_not_fit_a_batch_has_a_turn_of_its_own() {
     let (heap, block) = open();
-    let turn = heap.take_turn().unwrap();
+    let permit = heap.take_write_permit().unwrap();
     scope(|scope| {
         let change = |(thread, bytes)| {
             let heap = &heap;
@@ -177,7 +177,7 @@ fn what_does_not_fit_a_batch_has_a_turn_of_its_own() {
         }
         std::thread::sleep(Duration::from_millis(5));
         assert!((4..=5).contains(&heap.calls.waiting()));
-        drop(turn);
+        drop(permit);
         threads.into_iter().for_each(|thread| assert!(thread.join().unwrap().is_ok()));
     });
     check(&heap, block, &[1; 6]);

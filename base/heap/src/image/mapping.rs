@@ -59,7 +59,7 @@ pub(crate) struct Image {
     /// Whether more addresses are taken when these are used up.
     is_extended: bool,
     pages: AtomicU64,
-    gate: ImageLatch,
+    latch: ImageLatch,
     before: Guarded,
     states: Arc<Pages>,
     /// Whether memory that was stored to is given back.
@@ -85,14 +85,14 @@ const _: () = {
 #[derive(Debug)]
 pub(crate) struct Shared<'h> {
     image: &'h Image,
-    gate: ReaderGuard<'h>,
+    latch: ReaderGuard<'h>,
 }
 
 impl Shared<'_> {
     /// What was there before, if a transaction is in the midst of changing things.
     #[inline]
     pub(crate) fn before(&self) -> Option<&BeforeImages> {
-        if !self.gate.is_early() {
+        if !self.latch.is_early() {
             return None;
         }
         // SAFETY: readers were let in by who has the image exclusively, and who changes nothing of it
@@ -105,7 +105,7 @@ impl Shared<'_> {
     /// Whether somebody waits for this one to leave, as far as is known by now.
     #[inline]
     pub(crate) fn is_waited_for(&self) -> bool {
-        self.gate.is_waited_for()
+        self.latch.is_waited_for()
     }
 }
 
@@ -122,7 +122,7 @@ impl Deref for Shared<'_> {
 #[derive(Debug)]
 pub(crate) struct Exclusive<'h> {
     image: &'h Image,
-    gate: ExclusiveLatch<'h>,
+    latch: ExclusiveLatch<'h>,
 }
 
 impl Deref for Exclusive<'_> {
@@ -138,31 +138,31 @@ impl Exclusive<'_> {
     /// Whether readers wait.
     #[inline]
     pub(crate) fn are_readers_waiting(&self) -> bool {
-        self.gate.are_readers_waiting()
+        self.latch.are_readers_waiting()
     }
 
-    /// Lets readers in, until `shut_out` or the next change. What was there before must be whole.
-    pub(crate) fn let_in(&mut self) {
+    /// Lets readers in, until `drain_readers` or the next change. What was there before must be whole.
+    pub(crate) fn admit_readers(&mut self) {
         debug_assert!(self.before().is_whole(), "readers see what was there before");
-        self.gate.let_in();
+        self.latch.admit_readers();
     }
 
-    /// Lets readers in, until `shut_out`: they see all that was changed, and nothing of what they see is
+    /// Lets readers in, until `drain_readers`: they see all that was changed, and nothing of what they see is
     /// changed any more.
-    pub(crate) fn let_in_afterwards(&mut self) {
+    pub(crate) fn admit_after_commit(&mut self) {
         debug_assert!(!self.before().is_whole(), "readers see what is there");
-        self.gate.let_in();
+        self.latch.admit_readers();
     }
 
     /// Lets all in that wait, and waits until they have left. To be called when nothing is half done.
     pub(crate) fn pause(&mut self) {
-        self.gate.pause();
+        self.latch.pause();
     }
 
     /// Waits until the readers that were let in have left.
     #[inline]
-    pub(crate) fn shut_out(&mut self) {
-        self.gate.shut_out();
+    pub(crate) fn drain_readers(&mut self) {
+        self.latch.drain_readers();
     }
 
     /// What was there before the transaction that runs.
@@ -175,7 +175,7 @@ impl Exclusive<'_> {
     /// The same, for changing; shuts readers out.
     #[inline]
     pub(crate) fn before_mut(&mut self) -> &mut BeforeImages {
-        self.gate.shut_out();
+        self.latch.drain_readers();
         // SAFETY: nobody is inside the gate, and `self` is borrowed exclusively.
         unsafe { &mut *self.image.before.0.get() }
     }
@@ -184,7 +184,7 @@ impl Exclusive<'_> {
     /// has reserved.
     #[inline]
     pub(crate) fn bytes_mut(&mut self, offset: u64, len: u64) -> Result<&mut [u8]> {
-        self.gate.shut_out();
+        self.latch.drain_readers();
         let pointer = self.image.pointer(offset, len)?;
         self.image.touch(offset, len)?;
         // SAFETY: the range is committed, initialised memory. Of blocks and roots nobody else
@@ -196,7 +196,7 @@ impl Exclusive<'_> {
 
     /// Copies a block to what was there before, if it has no copy; whether it did.
     pub(crate) fn keep_before(&mut self, block: u64, bytes: u64) -> bool {
-        self.gate.shut_out();
+        self.latch.drain_readers();
         let found = self.image.bytes(block, bytes);
         // SAFETY: nobody is inside the gate, and `self` is borrowed exclusively.
         let before = unsafe { &mut *self.image.before.0.get() };
@@ -216,7 +216,7 @@ impl Exclusive<'_> {
     /// # Safety
     /// Nobody has a reference to anything else of it, and those to these ranges are shared ones.
     pub(crate) unsafe fn give_up(&mut self, kept: &[(u64, u64)]) -> Result<()> {
-        self.gate.shut_out();
+        self.latch.drain_readers();
         let image = self.image;
         let mut pages: Vec<(u64, u64)> = Vec::with_capacity(kept.len());
         for &(start, end) in kept {
@@ -245,7 +245,7 @@ impl Exclusive<'_> {
     /// off the file then: before, it would be a signal at the next touch, for a private image of the
     /// file, too, written to or not.
     pub(crate) fn cut(&mut self, pages: u64) -> Result<()> {
-        self.gate.shut_out();
+        self.latch.drain_readers();
         let image = self.image;
         let before = image.pages();
         if pages >= before {
@@ -278,7 +278,7 @@ impl Exclusive<'_> {
         (start, end): (u64, u64),
         is_mapped: bool,
     ) -> Result<()> {
-        self.gate.shut_out();
+        self.latch.drain_readers();
         debug_assert!(start < end && end <= self.pages(), "they exist");
         debug_assert_eq!(
             start / ZONE_PAGES,
@@ -297,7 +297,7 @@ impl Exclusive<'_> {
     /// # Safety
     /// As [`Exclusive::drop_pages`], with the huge page for the file.
     pub(crate) unsafe fn put_huge(&mut self, huge: &mut HugePage, start: u64) -> Result<()> {
-        self.gate.shut_out();
+        self.latch.drain_readers();
         // SAFETY: our caller promises it.
         Ok(unsafe { huge.put(&self.image.data, start * PAGE_BYTES) }?)
     }
@@ -329,11 +329,11 @@ impl Image {
         // Where memory is bounded, no more is copied than has to be.
         let copied = if is_bounded { 0 } else { pages };
         let states = Arc::new(Pages::new(data.bytes() / PAGE_BYTES, copied));
-        let (pages, gate, before) =
+        let (pages, latch, before) =
             (AtomicU64::new(pages), ImageLatch::default(), Guarded::default());
         let file = Arc::clone(pool);
         let image =
-            Self { data, tables, is_extended, pages, gate, before, states, is_bounded, file };
+            Self { data, tables, is_extended, pages, latch, before, states, is_bounded, file };
         // SAFETY: the regions were reserved above, no reference into them exists yet.
         unsafe { image.map_pages(pool, image.pages())? };
         Ok(image)
@@ -379,24 +379,24 @@ impl Image {
     /// Waits until nobody has the image exclusively, for a bounded look.
     #[inline]
     pub(crate) fn read(&self) -> Shared<'_> {
-        Shared { image: self, gate: self.gate.read(thread_number()) }
+        Shared { image: self, latch: self.latch.read(thread_number()) }
     }
 
     /// The same, for as long as the caller wants: see [`ImageLatch::read_long`].
     #[inline]
     pub(crate) fn read_long(&self) -> Shared<'_> {
-        Shared { image: self, gate: self.gate.read_long(thread_number()) }
+        Shared { image: self, latch: self.latch.read_long(thread_number()) }
     }
 
     /// Waits until nobody has the image in any way.
     #[inline]
     pub(crate) fn write(&self) -> Exclusive<'_> {
-        Exclusive { image: self, gate: self.gate.write() }
+        Exclusive { image: self, latch: self.latch.write() }
     }
 
     /// The image exclusively, if nobody has it in any way. Never waits.
     pub(crate) fn try_write(&self) -> Option<Exclusive<'_>> {
-        Some(Exclusive { image: self, gate: self.gate.try_write()? })
+        Some(Exclusive { image: self, latch: self.latch.try_write()? })
     }
 
     /// Data pages that the reserved address range can hold by now.

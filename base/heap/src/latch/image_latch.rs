@@ -21,41 +21,41 @@ pub(crate) struct ImageLatch {
 /// The image, nobody else's in any way.
 #[derive(Debug)]
 pub(crate) struct ExclusiveLatch<'g> {
-    gate: &'g ImageLatch,
+    latch: &'g ImageLatch,
     _lock: MutexGuard<'g, ()>,
     /// Whether readers may be inside.
-    has_let_in: bool,
+    has_admitted: bool,
 }
 
 impl ExclusiveLatch<'_> {
     /// Whether readers wait.
     #[inline]
     pub(crate) fn are_readers_waiting(&self) -> bool {
-        self.gate.readers.are_waiting()
+        self.latch.readers.are_waiting()
     }
 
-    /// Lets readers in, and nobody else, until `shut_out`.
-    pub(crate) fn let_in(&mut self) {
-        if !self.has_let_in {
-            self.has_let_in = true;
-            self.gate.readers.open(READERS);
+    /// Lets readers in, and nobody else, until `drain_readers`.
+    pub(crate) fn admit_readers(&mut self) {
+        if !self.has_admitted {
+            self.has_admitted = true;
+            self.latch.readers.open(READERS);
         }
     }
 
     /// Lets all in that wait, and waits until they have left: for who has changed nothing that
     /// others are not to see.
     pub(crate) fn pause(&mut self) {
-        self.gate.readers.open(OPEN);
-        self.gate.readers.shut(OPEN);
-        self.has_let_in = false;
+        self.latch.readers.open(OPEN);
+        self.latch.readers.shut(OPEN);
+        self.has_admitted = false;
     }
 
     /// Waits until those that were let in have left.
     #[inline]
-    pub(crate) fn shut_out(&mut self) {
-        if self.has_let_in {
-            self.gate.readers.shut(READERS);
-            self.has_let_in = false;
+    pub(crate) fn drain_readers(&mut self) {
+        if self.has_admitted {
+            self.latch.readers.shut(READERS);
+            self.has_admitted = false;
         }
     }
 }
@@ -63,7 +63,7 @@ impl ExclusiveLatch<'_> {
 impl Drop for ExclusiveLatch<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.gate.readers.open(OPEN);
+        self.latch.readers.open(OPEN);
     }
 }
 
@@ -84,7 +84,7 @@ impl ImageLatch {
     /// Waits until nobody has the image in any way.
     #[inline]
     pub(crate) fn write(&self) -> ExclusiveLatch<'_> {
-        let alone = ExclusiveLatch { gate: self, _lock: self.lock.lock(), has_let_in: false };
+        let alone = ExclusiveLatch { latch: self, _lock: self.lock.lock(), has_admitted: false };
         self.readers.shut(OPEN);
         alone
     }
@@ -93,7 +93,7 @@ impl ImageLatch {
     pub(crate) fn try_write(&self) -> Option<ExclusiveLatch<'_>> {
         let lock = self.lock.try_lock()?;
         let is_shut = self.readers.try_shut();
-        is_shut.then(|| ExclusiveLatch { gate: self, _lock: lock, has_let_in: false })
+        is_shut.then(|| ExclusiveLatch { latch: self, _lock: lock, has_admitted: false })
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
 
     /// Numbers that only whoever is alone changes, and others read.
     struct Shared {
-        gate: ImageLatch,
+        latch: ImageLatch,
         counts: UnsafeCell<[u64; 2]>,
     }
 
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn nobody_is_inside_while_somebody_is_alone() {
-        let shared = Shared { gate: ImageLatch::default(), counts: UnsafeCell::new([0; 2]) };
+        let shared = Shared { latch: ImageLatch::default(), counts: UnsafeCell::new([0; 2]) };
         let shared = &shared;
         let look = || {
             // SAFETY: nobody is alone, which is what is tested.
@@ -133,8 +133,8 @@ mod tests {
                 scope.spawn(move || {
                     for step in 0..20_000 {
                         let _view = match step % 64 {
-                            0 => shared.gate.read_long(thread),
-                            _ => shared.gate.read(thread),
+                            0 => shared.latch.read_long(thread),
+                            _ => shared.latch.read(thread),
                         };
                         look();
                     }
@@ -143,8 +143,8 @@ mod tests {
             scope.spawn(move || {
                 for step in 0..5_000 {
                     let alone = match step % 2 {
-                        0 => Some(shared.gate.write()),
-                        _ => shared.gate.try_write(),
+                        0 => Some(shared.latch.write()),
+                        _ => shared.latch.try_write(),
                     };
                     if alone.is_some() {
                         change();
@@ -153,7 +153,7 @@ mod tests {
             });
         });
         look();
-        assert!(shared.gate.try_write().is_some());
+        assert!(shared.latch.try_write().is_some());
     }
 }
 
@@ -169,7 +169,7 @@ mod every_order {
 
     /// What is behind the gate: loom tells when somebody looks at it while somebody changes it.
     struct Behind {
-        gate: ImageLatch,
+        latch: ImageLatch,
         value: UnsafeCell<u32>,
     }
 
@@ -196,7 +196,7 @@ mod every_order {
         builder.preemption_bound = Some(3);
         builder.check(move || {
             let behind =
-                Arc::new(Behind { gate: ImageLatch::default(), value: UnsafeCell::new(0) });
+                Arc::new(Behind { latch: ImageLatch::default(), value: UnsafeCell::new(0) });
             let threads = threads.map(|work| {
                 let behind = Arc::clone(&behind);
                 thread::spawn(move || work(&behind))
@@ -209,19 +209,19 @@ mod every_order {
     }
 
     fn write(behind: &Behind) {
-        let _alone = behind.gate.write();
+        let _alone = behind.latch.write();
         behind.change();
     }
 
     fn try_write(behind: &Behind) {
-        let alone = behind.gate.try_write();
+        let alone = behind.latch.try_write();
         if alone.is_some() {
             behind.change();
         }
     }
 
     fn read(behind: &Behind) {
-        let _shared = behind.gate.read(0);
+        let _shared = behind.latch.read(0);
         behind.look();
     }
 

@@ -263,12 +263,12 @@ impl ReaderSlots {
             crowd.opening.load(Ordering::Relaxed)
         };
         // An opening that comes before this reader, who was let in by one, has left is to the same.
-        let let_in = || {
+        let admit_readers = || {
             let opening = crowd.opening.load(Ordering::Acquire);
             (opening != before).then(|| self.reading(stay, None, opening & 1 != 0))
         };
         for _ in 0..READER_WAITS {
-            if let Some(reading) = let_in() {
+            if let Some(reading) = admit_readers() {
                 return Some(reading);
             }
             wait(|| crowd.opening.load(Ordering::Relaxed) != before);
@@ -276,7 +276,7 @@ impl ReaderSlots {
         let mut room = self.room.lock();
         room.sleepers += 1;
         loop {
-            if let Some(reading) = let_in() {
+            if let Some(reading) = admit_readers() {
                 room.sleepers -= 1;
                 return Some(reading);
             }
@@ -349,7 +349,7 @@ impl ReaderSlots {
             // soon after. Of long ones none comes, so that this ends.
             self.say(state | BRIEF_ONLY);
             if self.brief.0.waiting.load(Ordering::SeqCst) > 0 {
-                self.let_in(Stay::Brief, state);
+                self.admit_readers(Stay::Brief, state);
             }
             self.sleep_until(LONG_WATCHED, || !self.has_long());
             self.say(SHUT);
@@ -382,13 +382,13 @@ impl ReaderSlots {
         self.say(state);
         for stay in [Stay::Brief, Stay::Long] {
             if self.crowd(stay).waiting.load(Ordering::SeqCst) > 0 {
-                self.let_in(stay, state);
+                self.admit_readers(stay, state);
             }
         }
     }
 
     #[cold]
-    fn let_in(&self, stay: Stay, state: u8) {
+    fn admit_readers(&self, stay: Stay, state: u8) {
         let crowd = self.crowd(stay);
         let room = self.room.lock();
         let waiting = crowd.waiting.swap(0, Ordering::SeqCst);

@@ -207,13 +207,13 @@ impl<T> WriterQueue<T> {
         self.awake.fetch_add(1, Ordering::SeqCst);
         let mut is_late = false;
         loop {
-            let has_turn = self.look(&is_done);
-            if has_turn || is_late || is_done() || end.is_some_and(is_over) {
+            let has_writer = self.look(&is_done);
+            if has_writer || is_late || is_done() || end.is_some_and(is_over) {
                 self.awake.fetch_sub(1, Ordering::SeqCst);
-                if !has_turn {
+                if !has_writer {
                     self.wake_in_its_place();
                 }
-                return has_turn;
+                return has_writer;
             }
             match self.sleep(end) {
                 Slept::HasTurn => return true,
@@ -301,15 +301,15 @@ impl<T> WriterQueue<T> {
 impl<T> Drop for WritePermit<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        let turns = self.0;
-        turns.taken.store(false, Ordering::SeqCst);
+        let writer_queue = self.0;
+        writer_queue.taken.store(false, Ordering::SeqCst);
         in_total_order();
-        if turns.asleep.load(Ordering::SeqCst) == 0 {
+        if writer_queue.asleep.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let ended = turns.ended.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        if turns.awake.load(Ordering::SeqCst) == 0 || ended.is_multiple_of(TURNS_FAIR) {
-            turns.wake_one();
+        let ended = writer_queue.ended.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        if writer_queue.awake.load(Ordering::SeqCst) == 0 || ended.is_multiple_of(TURNS_FAIR) {
+            writer_queue.wake_one();
         }
     }
 }
@@ -321,15 +321,15 @@ mod tests {
     use super::*;
 
     fn count_on(threads: u64, turns_each: u64, work: impl Fn(u64) + Sync) {
-        let turns = WriterQueue::new([0; 2]);
+        let writer_queue = WriterQueue::new([0; 2]);
         let barrier = Barrier::new(threads as usize);
         std::thread::scope(|scope| {
             for thread in 0..threads {
-                let (turns, barrier, work) = (&turns, &barrier, &work);
+                let (writer_queue, barrier, work) = (&writer_queue, &barrier, &work);
                 scope.spawn(move || {
                     barrier.wait();
                     for number in 0..turns_each {
-                        let mut counts = turns.wait();
+                        let mut counts = writer_queue.wait();
                         counts[0] += 1;
                         work(thread + number);
                         counts[1] += 1;
@@ -338,10 +338,10 @@ mod tests {
                 });
             }
         });
-        assert_eq!(*turns.wait(), [threads * turns_each; 2]);
-        assert!(!turns.taken.into_inner());
-        assert_eq!(turns.asleep.into_inner(), 0);
-        assert_eq!(turns.awake.into_inner(), 0);
+        assert_eq!(*writer_queue.wait(), [threads * turns_each; 2]);
+        assert!(!writer_queue.taken.into_inner());
+        assert_eq!(writer_queue.asleep.into_inner(), 0);
+        assert_eq!(writer_queue.awake.into_inner(), 0);
     }
 
     #[test]
@@ -360,20 +360,20 @@ mod tests {
 
     #[test]
     fn who_gives_up_waiting_leaves_nobody_asleep() {
-        let turns = WriterQueue::new(0_u64);
-        let (turns, given_up) = (&turns, &AtomicU32::new(0));
+        let writer_queue = WriterQueue::new(0_u64);
+        let (writer_queue, given_up) = (&writer_queue, &AtomicU32::new(0));
         std::thread::scope(|scope| {
             for thread in 0..6 {
                 scope.spawn(move || {
                     for number in 0..60 {
                         let longest = Duration::from_micros(50 * (number % 5));
-                        let turn = match thread % 2 {
-                            0 => Some(turns.wait()),
-                            _ => turns.wait_within(longest),
+                        let permit = match thread % 2 {
+                            0 => Some(writer_queue.wait()),
+                            _ => writer_queue.wait_within(longest),
                         };
-                        match turn {
-                            Some(mut turn) => {
-                                *turn += 1;
+                        match permit {
+                            Some(mut permit) => {
+                                *permit += 1;
                                 std::thread::sleep(Duration::from_micros(100));
                             }
                             None => drop(given_up.fetch_add(1, Ordering::Relaxed)),
@@ -382,26 +382,29 @@ mod tests {
                 });
             }
         });
-        let held = turns.wait();
+        let held = writer_queue.wait();
         assert_eq!(*held + u64::from(given_up.load(Ordering::Relaxed)), 360);
         let begun = Instant::now();
-        assert!(turns.wait_within(Duration::ZERO).is_none());
-        assert!(turns.wait_within(Duration::from_millis(20)).is_none());
+        assert!(writer_queue.wait_within(Duration::ZERO).is_none());
+        assert!(writer_queue.wait_within(Duration::from_millis(20)).is_none());
         assert!(begun.elapsed() >= Duration::from_millis(20));
         drop(held);
-        assert!(turns.wait_within(Duration::ZERO).is_some());
-        assert_eq!(turns.asleep.load(Ordering::SeqCst) + turns.awake.load(Ordering::SeqCst), 0);
+        assert!(writer_queue.wait_within(Duration::ZERO).is_some());
+        assert_eq!(
+            writer_queue.asleep.load(Ordering::SeqCst) + writer_queue.awake.load(Ordering::SeqCst),
+            0
+        );
     }
 
     #[test]
     fn a_panic_ends_the_turn() {
-        let turns = WriterQueue::new(());
+        let writer_queue = WriterQueue::new(());
         let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _turn = turns.wait();
+            let _turn = writer_queue.wait();
             panic!("within a turn");
         }));
         assert!(panic.is_err());
-        drop(turns.wait());
+        drop(writer_queue.wait());
     }
 }
 
@@ -423,36 +426,36 @@ mod every_order {
         // Waiting for each other has too many orders for all of them.
         builder.preemption_bound = Some(2);
         builder.check(move || {
-            let turns = Arc::new(Counted::new(UnsafeCell::new(0)));
+            let writer_queue = Arc::new(Counted::new(UnsafeCell::new(0)));
             let threads = threads.map(|work| {
-                let turns = Arc::clone(&turns);
-                thread::spawn(move || work(&turns))
+                let writer_queue = Arc::clone(&writer_queue);
+                thread::spawn(move || work(&writer_queue))
             });
-            let mut had = u32::from(last(&turns));
+            let mut had = u32::from(last(&writer_queue));
             for thread in threads {
                 had += u32::from(thread.join().expect("no panic"));
             }
             // SAFETY: all others have ended.
-            turns.wait().with(|count| assert_eq!(unsafe { *count }, had, "turns"));
-            assert_eq!(turns.asleep.load(Ordering::SeqCst), 0, "asleep");
-            assert_eq!(turns.awake.load(Ordering::SeqCst), 0, "awake");
-            assert_eq!(*turns.woken.lock(), 0, "told to wake up");
+            writer_queue.wait().with(|count| assert_eq!(unsafe { *count }, had, "turns"));
+            assert_eq!(writer_queue.asleep.load(Ordering::SeqCst), 0, "asleep");
+            assert_eq!(writer_queue.awake.load(Ordering::SeqCst), 0, "awake");
+            assert_eq!(*writer_queue.woken.lock(), 0, "told to wake up");
         });
     }
 
-    fn change(turn: &WritePermit<'_, UnsafeCell<u32>>) {
+    fn change(permit: &WritePermit<'_, UnsafeCell<u32>>) {
         // SAFETY: there is one turn at a time, which is what is tested.
-        turn.with_mut(|count| unsafe { *count += 1 });
+        permit.with_mut(|count| unsafe { *count += 1 });
     }
 
-    fn wait(turns: &Counted) -> bool {
-        change(&turns.wait());
+    fn wait(writer_queue: &Counted) -> bool {
+        change(&writer_queue.wait());
         true
     }
 
-    fn wait_within(turns: &Counted) -> bool {
-        let turn = turns.wait_within(Duration::from_secs(1));
-        turn.as_ref().map(change).is_some()
+    fn wait_within(writer_queue: &Counted) -> bool {
+        let permit = writer_queue.wait_within(Duration::from_secs(1));
+        permit.as_ref().map(change).is_some()
     }
 
     #[test]
@@ -468,9 +471,9 @@ mod every_order {
 
     #[test]
     fn one_that_comes_back_leaves_nobody_asleep() {
-        explore([wait, wait], |turns| {
-            drop(turns.wait());
-            wait(turns)
+        explore([wait, wait], |writer_queue| {
+            drop(writer_queue.wait());
+            wait(writer_queue)
         });
     }
 }

@@ -30,13 +30,13 @@ const HOLD_PAGES_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Copier {
     space: Arc<Space>,
-    turns: Arc<WriterQueue<Writer>>,
+    writer_queue: Arc<WriterQueue<Writer>>,
 }
 
 impl Copier {
     /// Of a heap.
-    pub(crate) fn new(space: &Arc<Space>, turns: &Arc<WriterQueue<Writer>>) -> Self {
-        Self { space: Arc::clone(space), turns: Arc::clone(turns) }
+    pub(crate) fn new(space: &Arc<Space>, writer_queue: &Arc<WriterQueue<Writer>>) -> Self {
+        Self { space: Arc::clone(space), writer_queue: Arc::clone(writer_queue) }
     }
 
     fn copy_page(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
@@ -118,7 +118,7 @@ impl PageSource for Copier {
         if is_alone {
             return work();
         }
-        let _turn = (!is_planted("C1.begins-outside-the-turn")).then(|| self.turns.wait());
+        let _turn = (!is_planted("C1.begins-outside-the-turn")).then(|| self.writer_queue.wait());
         let _arena = (!is_planted("C1.copies-without-the-allocator")).then(|| self.space.arena());
         work();
     }

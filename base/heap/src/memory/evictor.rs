@@ -97,8 +97,8 @@ impl Bounds {
 pub(crate) struct EvictionContext {
     space: Arc<Space>,
     journal: Arc<Opened>,
-    lent: Arc<BorrowedBlocks>,
-    turns: Arc<WriterQueue<Writer>>,
+    borrowed: Arc<BorrowedBlocks>,
+    writer_queue: Arc<WriterQueue<Writer>>,
     bytes_max: u64,
     huge_bytes_max: u64,
     /// Rounds that ended. The lock is that of `ended`.
@@ -117,7 +117,7 @@ pub(crate) struct EvictionContext {
 #[derive(Debug, Default)]
 struct Tools {
     /// Heap ranges of blocks that are lent.
-    lent: Vec<(u64, u64)>,
+    borrowed: Vec<(u64, u64)>,
     /// Mappings that pieces added, at most.
     mappings: u64,
     /// Dirty bytes of this round that were old enough, but that something keeps.
@@ -151,15 +151,15 @@ impl EvictionContext {
     pub(crate) fn new(
         space: &Arc<Space>,
         journal: &Arc<Opened>,
-        lent: &Arc<BorrowedBlocks>,
-        turns: &Arc<WriterQueue<Writer>>,
+        borrowed: &Arc<BorrowedBlocks>,
+        writer_queue: &Arc<WriterQueue<Writer>>,
         bounds: Bounds,
     ) -> Self {
         Self {
             space: Arc::clone(space),
             journal: Arc::clone(journal),
-            lent: Arc::clone(lent),
-            turns: Arc::clone(turns),
+            borrowed: Arc::clone(borrowed),
+            writer_queue: Arc::clone(writer_queue),
             bytes_max: bounds.memory_bytes_max,
             huge_bytes_max: bounds.huge_bytes_max,
             rounds: Mutex::new(0),
@@ -236,7 +236,7 @@ impl EvictionContext {
     /// the image for long while there was no hurry.
     fn alone<T>(&self, work: impl FnOnce(&mut Exclusive<'_>) -> T) -> Option<T> {
         for _ in 0..LOOKS {
-            let turn = self.turns.wait();
+            let permit = self.writer_queue.wait();
             let image = match self.space.image.try_write() {
                 // A commit would wait for the image, too; and there is one that waits for this.
                 None if self.is_over() => Some(self.space.image.write()),
@@ -249,7 +249,7 @@ impl EvictionContext {
                 let _arena = self.space.arena();
                 return Some(work(&mut image));
             }
-            drop(turn);
+            drop(permit);
             std::thread::sleep(LOOK_AGAIN);
         }
         None
@@ -265,7 +265,7 @@ impl EvictionContext {
         epoch: u32,
     ) -> Result<Option<u64>> {
         let dropped = self.alone(|image| {
-            self.lent.ranges(&mut tools.lent);
+            self.borrowed.ranges(&mut tools.borrowed);
             let mut quota = Quota { calls: CALLS_MAX, pages: PAGES_MAX, pieces: PIECES_MAX };
             let mut page = page;
             while quota.is_left() {
@@ -441,8 +441,8 @@ impl Tools {
             return false;
         }
         let (start, end) = (start * PAGE_BYTES, end * PAGE_BYTES);
-        let after = self.lent.partition_point(|(_, lent_end)| *lent_end <= start);
-        self.lent.get(after).is_some_and(|(lent_start, _)| *lent_start < end)
+        let after = self.borrowed.partition_point(|(_, lent_end)| *lent_end <= start);
+        self.borrowed.get(after).is_some_and(|(lent_start, _)| *lent_start < end)
     }
 }
 

@@ -7,7 +7,7 @@
 //! Thread safety: any thread; the arena's lock is held only while the image grows.
 
 use crate::layout::PAGE_BYTES;
-use crate::space::supply::BlockAllocator;
+use crate::space::allocator::BlockAllocator;
 
 /// Pages that are touched at once: those of a huge page.
 const STEP_PAGES: u64 = 512;

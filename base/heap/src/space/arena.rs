@@ -344,15 +344,15 @@ impl Arena {
             self.retired.pop_front();
             match retired {
                 Retired::Blocks { run, word, mask } => {
-                    let lent = (0..64)
+                    let borrowed = (0..64)
                         .filter(|bit| mask >> bit & 1 == 1)
                         .filter(|bit| is_lent(run, u64::from(word) * 64 + bit))
-                        .fold(0, |lent, bit| lent | 1_u64 << bit);
-                    if lent != 0 {
-                        waiting.push((freed, Retired::Blocks { run, word, mask: lent }));
+                        .fold(0, |borrowed, bit| borrowed | 1_u64 << bit);
+                    if borrowed != 0 {
+                        waiting.push((freed, Retired::Blocks { run, word, mask: borrowed }));
                     }
-                    if mask != lent {
-                        self.make_available(run, word, mask & !lent);
+                    if mask != borrowed {
+                        self.make_available(run, word, mask & !borrowed);
                     }
                 }
                 Retired::Pages { start, .. } if is_lent(start, 0) => waiting.push((freed, retired)),

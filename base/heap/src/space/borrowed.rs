@@ -141,7 +141,7 @@ impl BorrowedBlocks {
     pub(crate) fn refuse(&self, place: BlockLocation) -> Result<()> {
         if self.is_lent(place) {
             return Err(Error::Misuse {
-                what: "a block that is lent as a slice cannot be overwritten; write a new block, \
+                what: "a block that is borrowed as a slice cannot be overwritten; write a new block, \
                        or drop the slice",
             });
         }

@@ -10,7 +10,7 @@ pub(crate) mod changes;
 pub(crate) mod reservation;
 pub(crate) mod batch;
 pub(crate) mod borrowed;
-pub(crate) mod supply;
+pub(crate) mod allocator;
 pub(crate) mod ahead;
 pub(crate) mod thread_cache;
 pub(crate) mod blocks;

@@ -15,10 +15,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::journal::{Opened, Signal, Worker};
+use crate::space::allocator::BlockAllocator;
 use crate::space::borrowed::BorrowedBlocks;
 use crate::space::pin::Pins;
 use crate::space::state::Space;
-use crate::space::supply::BlockAllocator;
 
 /// A commit that leaves fewer words of bitmaps and extents than this does the work itself: some
 /// 20 us, what it costs to wake a thread.
@@ -44,7 +44,7 @@ pub(crate) struct Recyclers {
 pub(crate) struct ReclaimContext {
     space: Arc<Space>,
     journal: Arc<Opened>,
-    lent: Arc<BorrowedBlocks>,
+    borrowed: Arc<BorrowedBlocks>,
     pins: Arc<Pins>,
 }
 
@@ -92,24 +92,24 @@ impl ReclaimContext {
     pub(crate) fn new(
         space: &Arc<Space>,
         journal: &Arc<Opened>,
-        lent: &Arc<BorrowedBlocks>,
+        borrowed: &Arc<BorrowedBlocks>,
         pins: &Arc<Pins>,
     ) -> Self {
         Self {
             space: Arc::clone(space),
             journal: Arc::clone(journal),
-            lent: Arc::clone(lent),
+            borrowed: Arc::clone(borrowed),
             pins: Arc::clone(pins),
         }
     }
 
     fn work(&self, signal: &Signal) {
-        let supply =
-            BlockAllocator { space: &self.space, journal: &self.journal, lent: &self.lent };
+        let allocator =
+            BlockAllocator { space: &self.space, journal: &self.journal, borrowed: &self.borrowed };
         let mut looks = 0;
         while looks < LOOKS && self.space.has_waiting() && !signal.is_stopped() {
             if let Some(image) = self.space.image.try_write() {
-                if !supply.recycle_part(&image, self.pins.released(), STEP) {
+                if !allocator.recycle_part(&image, self.pins.released(), STEP) {
                     return;
                 }
                 looks = 0;

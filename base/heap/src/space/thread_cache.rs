@@ -35,15 +35,16 @@ pub(crate) struct ThreadCaches(Box<[Padded<SpinLock<ThreadCache>>]>);
 impl ThreadCaches {
     /// Desks whose reservations keep what `holder` makes alive.
     pub(crate) fn new(holder: impl Fn() -> Arc<Holder>) -> Self {
-        let desk = || ThreadCache { shard: Shard::new(true), shares: Some(Shares::new(holder())) };
-        Self((0..DESK_COUNT).map(|_| Padded(SpinLock::new(desk()))).collect())
+        let thread_cache =
+            || ThreadCache { shard: Shard::new(true), shares: Some(Shares::new(holder())) };
+        Self((0..DESK_COUNT).map(|_| Padded(SpinLock::new(thread_cache()))).collect())
     }
 
     /// A desk for the thread with that number.
     #[inline]
     pub(crate) fn sit_down(&self, thread: usize) -> Taken<'_, ThreadCache> {
         match self.0[thread % DESK_COUNT].0.try_take() {
-            Some(desk) => desk,
+            Some(thread_cache) => thread_cache,
             None => self.sit_anywhere(thread),
         }
     }
@@ -52,8 +53,8 @@ impl ThreadCaches {
     fn sit_anywhere(&self, thread: usize) -> Taken<'_, ThreadCache> {
         loop {
             let mut others = (1..=DESK_COUNT).map(|step| &self.0[(thread + step) % DESK_COUNT].0);
-            if let Some(desk) = others.find_map(SpinLock::try_take) {
-                return desk;
+            if let Some(thread_cache) = others.find_map(SpinLock::try_take) {
+                return thread_cache;
             }
             wait(|| false);
         }
@@ -61,7 +62,7 @@ impl ThreadCaches {
 
     /// All desks, in order.
     pub(crate) fn all(&self) -> impl Iterator<Item = Taken<'_, ThreadCache>> {
-        self.0.iter().map(|desk| desk.0.take())
+        self.0.iter().map(|thread_cache| thread_cache.0.take())
     }
 }
 
@@ -71,14 +72,16 @@ mod tests {
 
     #[test]
     fn a_desk_is_one_threads_and_others_are_given_when_it_is_taken() {
-        let desk = |_| Padded(SpinLock::new(ThreadCache { shard: Shard::new(true), shares: None }));
-        let desks = ThreadCaches((0..DESK_COUNT).map(desk).collect());
-        let address = |desk: Taken<'_, ThreadCache>| std::ptr::from_ref(&*desk).addr();
-        let all: Vec<usize> = desks.all().map(address).collect();
-        assert_eq!(address(desks.sit_down(7 + DESK_COUNT)), all[7]);
-        let taken: Vec<_> = (0..DESK_COUNT).map(|_| desks.sit_down(7)).collect();
+        let thread_cache =
+            |_| Padded(SpinLock::new(ThreadCache { shard: Shard::new(true), shares: None }));
+        let thread_caches = ThreadCaches((0..DESK_COUNT).map(thread_cache).collect());
+        let address =
+            |thread_cache: Taken<'_, ThreadCache>| std::ptr::from_ref(&*thread_cache).addr();
+        let all: Vec<usize> = thread_caches.all().map(address).collect();
+        assert_eq!(address(thread_caches.sit_down(7 + DESK_COUNT)), all[7]);
+        let taken: Vec<_> = (0..DESK_COUNT).map(|_| thread_caches.sit_down(7)).collect();
         let mut places: Vec<usize> =
-            taken.iter().map(|desk| std::ptr::from_ref(&**desk).addr()).collect();
+            taken.iter().map(|thread_cache| std::ptr::from_ref(&**thread_cache).addr()).collect();
         assert_eq!(places[0], all[7]);
         places.sort_unstable();
         assert_eq!(places, all);

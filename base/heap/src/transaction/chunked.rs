@@ -37,47 +37,47 @@ const COPIED_AHEAD_MAX: usize = 128;
 impl Transaction<'_> {
     /// Remembers which blocks change from now on, so that readers can be let in: as long as their copies
     /// take no more than so many bytes.
-    pub(crate) fn begin_pieces(&mut self, bytes_max: u64) {
-        self.lets_in = true;
+    pub(crate) fn begin_chunks(&mut self, bytes_max: u64) {
+        self.admits_readers = true;
         self.image.before_mut().begin(bytes_max);
     }
 
     /// Whether views can be let in; where not, they wait until the transaction has ended: what it has
     /// changed by now takes more bytes than it may copy.
-    pub fn can_give_way(&self) -> bool {
-        self.lets_in && self.image.before().is_whole()
+    pub fn can_yield(&self) -> bool {
+        self.admits_readers && self.image.before().is_whole()
     }
 
     /// Lets the views in that wait, if any do; whether it did. They see the heap as it was before the
     /// transaction. To be called now and then in a [transaction in
     /// pieces](crate::Heap::transaction_in_pieces), when the data structures in the heap are whole; it
     /// does nothing in others. A load, and where somebody waits the time that their views live.
-    pub fn give_way(&mut self) -> bool {
-        if !self.can_give_way() {
+    pub fn yield_to_readers(&mut self) -> bool {
+        if !self.can_yield() {
             return false;
         }
         let (is_short, is_waited_for) =
             (self.is_short_of_memory(), self.image.are_readers_waiting());
         let copies_few = self.writer.changed.len() <= COPIED_AHEAD_MAX;
-        let lets_in = (is_waited_for || is_short && copies_few) && self.let_in();
+        let admits_readers = (is_waited_for || is_short && copies_few) && self.admit_readers();
         if is_short {
             self.take_memory();
         }
-        if lets_in {
+        if admits_readers {
             // What was written last may be lent by now.
             self.last = (0, 0);
-            self.image.shut_out();
+            self.image.drain_readers();
         }
-        lets_in
+        admits_readers
     }
 
     /// Lets readers in, who see the heap as it was before, until the next change; whether it did. To be
-    /// called where `can_give_way` says so.
-    fn let_in(&mut self) -> bool {
+    /// called where `can_yield` says so.
+    fn admit_readers(&mut self) -> bool {
         self.keep_changed();
         let is_whole = self.image.before().is_whole();
         if is_whole {
-            self.image.let_in();
+            self.image.admit_readers();
         }
         is_whole
     }
@@ -107,43 +107,43 @@ impl Transaction<'_> {
     }
 
     /// Lets no view in any more until the transaction has ended.
-    pub fn keep_out(&mut self) {
-        if self.lets_in {
+    pub fn refuse_readers(&mut self) {
+        if self.admits_readers {
             self.image.before_mut().give_up();
         }
     }
 
     /// The heap as it was before the transaction, if that can be told: see
-    /// [`Transaction::can_give_way`].
+    /// [`Transaction::can_yield`].
     pub fn earlier(&mut self) -> Option<BeforeView<'_>> {
         // It may lend what was written last.
         self.last = (0, 0);
-        if self.can_give_way() {
+        if self.can_yield() {
             self.keep_changed();
         }
-        let (blocks, image, lent) = (self.blocks, &self.image, self.supply.lent);
-        self.can_give_way().then_some(BeforeView { blocks, image, lent })
+        let (blocks, image, borrowed) = (self.blocks, &self.image, self.allocator.borrowed);
+        self.can_yield().then_some(BeforeView { blocks, image, borrowed })
     }
 
     /// From here on nothing changes until the record is appended: readers that are let in may stay.
     pub(crate) fn end_changes(&mut self) {
-        if self.can_give_way() {
-            self.image.before_mut().set_ceiling(self.supply.journal.last_sequence());
+        if self.can_yield() {
+            self.image.before_mut().set_ceiling(self.allocator.journal.last_sequence());
         }
     }
 
     /// Lets readers that wait in until the record is appended. Behind `end_changes`.
     #[inline]
-    pub(crate) fn let_in_to_the_end(&mut self) {
-        if self.can_give_way() && self.image.are_readers_waiting() {
-            self.let_in();
+    pub(crate) fn admit_until_appended(&mut self) {
+        if self.can_yield() && self.image.are_readers_waiting() {
+            self.admit_readers();
         }
     }
 
     /// Whether the next piece may have to wait for memory: for its own, or that of fresh blocks.
     fn is_short_of_memory(&self) -> bool {
         self.writer.levels[self.depth].is_short_of(PIECE_WORDS)
-            || self.supply.is_short_of_touched(self.writer.touched)
+            || self.allocator.is_short_of_touched(self.writer.touched)
     }
 
     /// Takes that memory, with readers in: to make an index of half a million lines twice as large takes
@@ -151,28 +151,28 @@ impl Transaction<'_> {
     fn take_memory(&mut self) {
         let depth = self.depth;
         self.writer.levels[depth].make_room(PIECE_WORDS);
-        if self.supply.is_short_of_touched(self.writer.touched) {
-            self.writer.touched = self.supply.touch_ahead(self.writer.touched);
+        if self.allocator.is_short_of_touched(self.writer.touched) {
+            self.writer.touched = self.allocator.touch_ahead(self.writer.touched);
         }
     }
 
     /// Shows what the transaction has changed, and lets readers in for the rest of the commit: words of
     /// blocks that it freed, to which nothing leads any more and which are not reusable yet, and
     /// memory of its own. A batch that replaced a million values has some 50 ms of that.
-    pub(crate) fn let_in_afterwards(&mut self) {
+    pub(crate) fn admit_after_commit(&mut self) {
         // Hooks come before anybody sees the commit.
         if self.writer.levels[0].hooks.is_empty() {
-            self.end_pieces();
-            self.image.let_in_afterwards();
+            self.end_chunks();
+            self.image.admit_after_commit();
         }
     }
 
     /// What was there before is of no interest any more.
-    pub(crate) fn end_pieces(&mut self) {
-        if self.lets_in {
+    pub(crate) fn end_chunks(&mut self) {
+        if self.admits_readers {
             self.copied = std::mem::take(self.image.before_mut());
             self.writer.changed.clear();
-            self.lets_in = false;
+            self.admits_readers = false;
         }
     }
 
@@ -189,18 +189,18 @@ impl Transaction<'_> {
     }
 
     /// Whether readers may come in while a level is undone: for those that wait, or where it is much.
-    pub(crate) fn gives_way_undone(&mut self) -> bool {
+    pub(crate) fn yields_undone(&mut self) -> bool {
         let is_much = self.writer.levels[self.depth].ranges.is_much();
-        if !self.can_give_way() || !is_much && !self.image.are_readers_waiting() {
+        if !self.can_yield() || !is_much && !self.image.are_readers_waiting() {
             return false;
         }
         self.keep_changed();
-        self.can_give_way()
+        self.can_yield()
     }
 
     /// Copies the words of the roots before one of them changes.
     pub(crate) fn keep_roots(&mut self) {
-        if self.lets_in {
+        if self.admits_readers {
             let roots = std::array::from_fn::<u64, ROOT_COUNT, _>(|index| self.image.root(index));
             self.image.before_mut().keep_roots(roots);
         }
@@ -212,7 +212,7 @@ impl Transaction<'_> {
 pub struct BeforeView<'t> {
     blocks: Blocks<'t>,
     image: &'t Exclusive<'t>,
-    lent: &'t BorrowedBlocks,
+    borrowed: &'t BorrowedBlocks,
 }
 
 impl BeforeView<'_> {
@@ -222,7 +222,9 @@ impl BeforeView<'_> {
     /// As [`View::lend`](crate::View::lend).
     pub fn lend(&self, block: u64, len: usize) -> Result<Slice> {
         // SAFETY: a transaction has the image exclusively.
-        unsafe { lend(self.blocks, self.image, Some(self.image.before()), self.lent, (block, len)) }
+        unsafe {
+            lend(self.blocks, self.image, Some(self.image.before()), self.borrowed, (block, len))
+        }
     }
 }
 
@@ -256,13 +258,13 @@ impl<'t, 'h> Ending<'t, 'h> {
     }
 
     /// Keeps views out from now on.
-    pub fn shut_out(&mut self) {
-        self.0.image.shut_out();
+    pub fn drain_readers(&mut self) {
+        self.0.image.drain_readers();
     }
 
-    /// As [`Transaction::give_way`].
-    pub fn give_way(&mut self) -> bool {
-        self.0.give_way()
+    /// As [`Transaction::yield_to_readers`].
+    pub fn yield_to_readers(&mut self) -> bool {
+        self.0.yield_to_readers()
     }
 
     /// As [`Transaction::earlier`].

@@ -41,13 +41,13 @@ impl Transaction<'_> {
         self.end_changes();
         self.judge_freed()?;
         self.collect_changes();
-        self.writer.changes.touch(self.supply.space)?;
+        self.writer.changes.touch(self.allocator.space)?;
         self.build_record()?;
-        let journal = self.supply.journal;
+        let journal = self.allocator.journal;
         let mut committed = None;
         if !self.writer.record.is_empty() {
             let journal = journal.writable()?;
-            self.let_in_to_the_end();
+            self.admit_until_appended();
             if let Some(along) = &mut along
                 && is_planted("C1.what-shares-a-record-is-done-before-it-is-appended")
             {
@@ -56,18 +56,18 @@ impl Transaction<'_> {
             let sequence = journal.append(&self.writer.record)?;
             let unwound = Unwound(journal);
             committed = Some(sequence);
-            if self.lets_in {
+            if self.admits_readers {
                 // Readers may be in: nothing that they see leads to these blocks.
-                self.writer.changes.apply_reserved(self.supply.space);
+                self.writer.changes.apply_reserved(self.allocator.space);
                 last.into_iter().for_each(|last| last(&mut Ending::of(self)));
-                self.image.shut_out();
+                self.image.drain_readers();
             }
             self.show(sequence);
             std::mem::forget(unwound);
             self.writer.record.trim();
         }
         self.done = true;
-        self.end_pieces();
+        self.end_chunks();
         let hooks = std::mem::take(&mut self.writer.levels[0].hooks);
         self.writer.levels[0].clear();
         self.writer.trim();
@@ -88,8 +88,8 @@ impl Transaction<'_> {
         if freed.is_empty() {
             return Ok(());
         }
-        let mut arena = self.supply.space.arena();
-        freed.words().try_for_each(|word| self.supply.judge_freed(&mut arena, word.place))
+        let mut arena = self.allocator.space.arena();
+        freed.words().try_for_each(|word| self.allocator.judge_freed(&mut arena, word.place))
     }
 
     /// The bits and descriptors of all blocks reserved and freed.
@@ -142,7 +142,7 @@ impl Transaction<'_> {
         // Ranges overlap, so what ends before this is in the record.
         let mut ranges_end = 0;
         while start < count {
-            self.let_in_to_the_end();
+            self.admit_until_appended();
             let end = count.min(start + PARTS_AT_ONCE);
             self.add_parts(start..end, &mut ranges_end)?;
             start = end;
@@ -193,15 +193,15 @@ impl Transaction<'_> {
 
     /// Applies to the image what the record says about the allocator, and retires what was freed.
     fn show(&mut self, sequence: u64) {
-        if self.lets_in {
-            self.let_in_afterwards();
-            self.writer.changes.apply_freed(self.supply.space);
+        if self.admits_readers {
+            self.admit_after_commit();
+            self.writer.changes.apply_freed(self.allocator.space);
         } else {
-            self.writer.changes.apply(self.supply.space);
+            self.writer.changes.apply(self.allocator.space);
         }
         let writer = &*self.writer;
         if !writer.levels[0].freed.is_empty() {
-            let space = self.supply.space;
+            let space = self.allocator.space;
             writer.changes.retire(space, &mut space.arena(), sequence);
         }
     }

@@ -19,7 +19,7 @@ impl Transaction<'_> {
         at: usize,
         len: usize,
     ) -> Result<Option<&mut [u8]>> {
-        if self.supply.lent.has_any() && self.is_lent(block)? {
+        if self.allocator.borrowed.has_any() && self.is_lent(block)? {
             return Ok(None);
         }
         if is_planted("S2.an-overwrite-is-not-put-back") {
@@ -30,9 +30,9 @@ impl Transaction<'_> {
             return self.track_in(block, 0, (at as u64, len as u64), kind).map(Some);
         }
         if is_planted("S2.who-is-let-in-sees-an-overwrite") {
-            let lets_in = std::mem::take(&mut self.lets_in);
+            let admits_readers = std::mem::take(&mut self.admits_readers);
             self.write(block, at, len)?;
-            self.lets_in = lets_in;
+            self.admits_readers = admits_readers;
             return self.image.bytes_mut(block + at as u64, len as u64).map(Some);
         }
         self.write(block, at, len).map(Some)
@@ -42,6 +42,6 @@ impl Transaction<'_> {
     #[cold]
     fn is_lent(&self, block: u64) -> Result<bool> {
         let (place, _) = self.find(block)?;
-        Ok(self.supply.lent.is_lent(place))
+        Ok(self.allocator.borrowed.is_lent(place))
     }
 }

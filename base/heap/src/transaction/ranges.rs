@@ -155,17 +155,17 @@ impl Ranges {
         self.shown = 0;
     }
 
-    /// Puts every saved byte back, what was saved last first. With `gives_way`, readers that wait are
+    /// Puts every saved byte back, what was saved last first. With `yields`, readers that wait are
     /// let in now and then.
-    pub(crate) fn restore(&mut self, image: &mut Exclusive<'_>, gives_way: bool) -> Result<()> {
+    pub(crate) fn restore(&mut self, image: &mut Exclusive<'_>, yields: bool) -> Result<()> {
         let mut bytes = 0;
         let mut put_back = |written: &Written| -> Result<()> {
             let parts = written.old(&self.old).chunks(RESTORED_BYTES_MAX as usize);
             for (old, offset) in parts.zip((written.start..).step_by(RESTORED_BYTES_MAX as usize)) {
                 bytes += old.len() as u64 + RESTORED_RANGE_BYTES;
-                if gives_way && bytes > RESTORED_BYTES_MAX && image.are_readers_waiting() {
+                if yields && bytes > RESTORED_BYTES_MAX && image.are_readers_waiting() {
                     // Until the next byte that is put back.
-                    image.let_in();
+                    image.admit_readers();
                     bytes = 0;
                 }
                 image.bytes_mut(offset, old.len() as u64)?.copy_from_slice(old);

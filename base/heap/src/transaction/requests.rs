@@ -232,7 +232,7 @@ mod every_order {
     /// How often each request was done: changed in a turn, looked at by who asked when it is told
     /// that it was done. Loom tells if it was not, or when all sleep.
     struct World {
-        turns: WriterQueue<()>,
+        writer_queue: WriterQueue<()>,
         requests: Requests<Vec<usize>>,
         counts: [UnsafeCell<u32>; 3],
         /// The batch that fails, counted from 0.
@@ -275,7 +275,7 @@ mod every_order {
 
         /// As `Heap::act`, and as `Heap::transaction_combined`.
         fn act(&self, request: usize) {
-            match self.turns.try_wait() {
+            match self.writer_queue.try_wait() {
                 Some(_turn) => self.combine(Some(request)),
                 None => self.act_later(request),
             }
@@ -291,17 +291,19 @@ mod every_order {
             });
             let ticket = ticket.expect("there is room");
             let is_done = || self.requests.is_done(ticket);
-            let turn = match self.serves {
-                true => self.turns.wait_served(is_done, || self.requests.waiting() <= 1, true),
-                false => self.turns.wait_unless(is_done),
+            let permit = match self.serves {
+                true => {
+                    self.writer_queue.wait_served(is_done, || self.requests.waiting() <= 1, true)
+                }
+                false => self.writer_queue.wait_unless(is_done),
             };
-            if let Some(_turn) = turn
+            if let Some(_turn) = permit
                 && !is_done()
             {
                 self.combine(None);
             }
             if self.requests.outcome(ticket).is_err() {
-                let _turn = self.turns.wait();
+                let _turn = self.writer_queue.wait();
                 self.combine(Some(request));
             }
         }
@@ -313,7 +315,7 @@ mod every_order {
         builder.preemption_bound = Some(2);
         builder.check(move || {
             let world = Arc::new(World {
-                turns: WriterQueue::new(()),
+                writer_queue: WriterQueue::new(()),
                 requests: Requests::new(Box::default()),
                 counts: std::array::from_fn(|_| UnsafeCell::new(0)),
                 fails,

@@ -20,10 +20,10 @@ use crate::latch::writer_queue::WritePermit;
 use crate::layout::DIRECTORY_ROOT;
 use crate::objects::access::{Read, Write};
 use crate::ptr::Ptr;
+use crate::space::allocator::BlockAllocator;
 use crate::space::block_bits::Word;
 use crate::space::blocks::{Blocks, object};
 use crate::space::reservation::{Reservation, hand_over};
-use crate::space::supply::BlockAllocator;
 use crate::transaction::ranges::Kind;
 use crate::transaction::scratch::{Hook, Level, Writer};
 
@@ -31,7 +31,7 @@ use crate::transaction::scratch::{Hook, Level, Writer};
 #[derive(Debug)]
 pub struct Transaction<'h> {
     pub(crate) blocks: Blocks<'h>,
-    pub(crate) supply: BlockAllocator<'h>,
+    pub(crate) allocator: BlockAllocator<'h>,
     /// Let go of before the turn ends: who has the next one would wait for it.
     pub(crate) image: Exclusive<'h>,
     pub(crate) writer: WritePermit<'h, Writer>,
@@ -43,7 +43,7 @@ pub struct Transaction<'h> {
     /// The block that was reserved last, which is mostly written next.
     newest: (u64, BlockLocation),
     /// Whether it lets readers in: then what it changes is copied before.
-    pub(crate) lets_in: bool,
+    pub(crate) admits_readers: bool,
     /// What it copied for them, when it has ended. Behind the turn: it may take a while to free.
     pub(crate) copied: BeforeImages,
 }
@@ -51,20 +51,20 @@ pub struct Transaction<'h> {
 impl<'h> Transaction<'h> {
     pub(crate) fn new(
         blocks: Blocks<'h>,
-        supply: BlockAllocator<'h>,
+        allocator: BlockAllocator<'h>,
         writer: WritePermit<'h, Writer>,
         image: Exclusive<'h>,
     ) -> Self {
         Self {
             blocks,
-            supply,
+            allocator,
             writer,
             image,
             depth: 0,
             done: false,
             last: (0, 0),
             newest: (0, BlockLocation::Extent { page: 0, pages: 0 }),
-            lets_in: false,
+            admits_readers: false,
             copied: BeforeImages::default(),
         }
     }
@@ -132,7 +132,7 @@ impl<'h> Transaction<'h> {
 
     /// Reserves a block of at least `bytes` bytes. O(1) from a run with free blocks.
     fn reserve_block(&mut self, bytes: u64) -> Result<u64> {
-        let (block, place) = self.supply.reserve(&mut self.writer.shard, bytes)?;
+        let (block, place) = self.allocator.reserve(&mut self.writer.shard, bytes)?;
         self.add_fresh(block, place);
         Ok(block)
     }
@@ -146,7 +146,7 @@ impl<'h> Transaction<'h> {
         let Some((class, shape)) = self.blocks.classes.registered(class) else {
             return Err(Error::Misuse { what: "a class is registered before it is reserved in" });
         };
-        let (block, place) = self.supply.reserve_in(&mut self.writer.shard, class, shape)?;
+        let (block, place) = self.allocator.reserve_in(&mut self.writer.shard, class, shape)?;
         self.add_fresh(block, place);
         if shape.has_header() {
             self.write(block, 0, HEADER_BYTES as usize)?.fill(0);
@@ -160,7 +160,7 @@ impl<'h> Transaction<'h> {
     /// # Errors
     /// `Error::Misuse` when it is of another heap; it is given back to that one.
     pub fn publish(&mut self, mut reservation: Reservation) -> Result<u64> {
-        if !reservation.is_of(self.supply.space) {
+        if !reservation.is_of(self.allocator.space) {
             return Err(Error::Misuse { what: "a reservation is published once, in its own heap" });
         }
         let (place, written) = (reservation.place(), reservation.written_len() as u64);
@@ -186,7 +186,7 @@ impl<'h> Transaction<'h> {
         {
             return;
         }
-        self.supply.space.take_back(word);
+        self.allocator.space.take_back(word);
     }
 
     /// Undoes the innermost level.
@@ -197,24 +197,24 @@ impl<'h> Transaction<'h> {
         }
         let depth = self.depth;
         // Readers see the copies.
-        let gives_way = self.gives_way_undone();
+        let yields = self.yields_undone();
         let level = &mut self.writer.levels[depth];
         let restored = if is_planted("R5.a-refused-commit-stays") {
             Ok(())
         } else {
-            level.ranges.restore(&mut self.image, gives_way)
+            level.ranges.restore(&mut self.image, yields)
         };
         if let Err(error) = restored {
             // Saved lines lie in pages that exist, and pages never go away; were it otherwise,
             // memory would no longer be what was committed.
-            if let Ok(journal) = self.supply.journal.writable() {
+            if let Ok(journal) = self.allocator.journal.writable() {
                 journal.poison(error);
             }
         }
-        if gives_way {
+        if yields {
             // What is left is of no interest to them: blocks that nothing leads to, and memory of
             // the writer's own.
-            self.image.let_in();
+            self.image.admit_readers();
         }
         let mut fresh = std::mem::take(&mut level.fresh);
         level.clear();
@@ -223,7 +223,7 @@ impl<'h> Transaction<'h> {
         }
         fresh.clear();
         self.writer.levels[depth].fresh = fresh;
-        self.image.shut_out();
+        self.image.drain_readers();
     }
 
     /// Hands what a savepoint did to the level around it.
@@ -297,7 +297,7 @@ impl<'h> Transaction<'h> {
             let kind = Kind::Reserved(level as u32);
             return self.track_in(block, place.bytes(), (at, len), kind);
         }
-        self.supply.lent.refuse(place)?;
+        self.allocator.borrowed.refuse(place)?;
         self.last = (block, place.bytes());
         self.track_in(block, place.bytes(), (at, len), Kind::Logged)
     }
@@ -309,7 +309,7 @@ impl<'h> Transaction<'h> {
     fn plain(&self, block: u64) -> Option<InRun> {
         let is_other = block == self.newest.0
             || self.blocks.verifies_first_touch
-            || self.supply.lent.has_any();
+            || self.allocator.borrowed.has_any();
         if is_other {
             return None;
         }
@@ -338,7 +338,7 @@ impl<'h> Transaction<'h> {
             self.last = (block, found.bytes);
             return Ok(true);
         }
-        if self.supply.lent.has_any() {
+        if self.allocator.borrowed.has_any() {
             return Ok(false);
         }
         let (place, reserved) = self.find(block)?;
@@ -359,7 +359,7 @@ impl<'h> Transaction<'h> {
         kind: Kind,
     ) -> Result<&mut [u8]> {
         let range = block + at..block + at + len;
-        if self.lets_in && !self.writer.levels[self.depth].ranges.has(&range, kind) {
+        if self.admits_readers && !self.writer.levels[self.depth].ranges.has(&range, kind) {
             self.note_changed(block, bytes);
         }
         self.save(range, kind)
@@ -397,7 +397,7 @@ impl Drop for Transaction<'_> {
             }
             self.depth -= 1;
         }
-        self.end_pieces();
+        self.end_chunks();
         self.writer.trim();
     }
 }
@@ -490,7 +490,7 @@ impl Write for Transaction<'_> {
     }
 
     fn keep_log(&mut self, bytes: u64) -> Result<()> {
-        self.supply.journal.writable()?.keep_log(bytes)
+        self.allocator.journal.writable()?.keep_log(bytes)
     }
 
     #[inline]

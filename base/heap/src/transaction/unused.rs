@@ -13,7 +13,7 @@ impl Transaction<'_> {
     pub(crate) fn reserve_and_hold(&mut self, bytes: u64) -> Result<u64> {
         let block = self.reserve(bytes)?;
         if let (BlockLocation::Extent { page, pages }, _) = self.find(block)? {
-            self.supply.space.hold(page, pages);
+            self.allocator.space.hold(page, pages);
         }
         Ok(block)
     }
@@ -47,7 +47,7 @@ impl Transaction<'_> {
         if reserved.is_some() {
             return self.write(block, at as usize, len as usize);
         }
-        self.supply.lent.refuse(place)?;
+        self.allocator.borrowed.refuse(place)?;
         self.last = (block, place.bytes());
         self.take_unused(block + at, len)
     }

@@ -23,12 +23,12 @@ use crate::space::borrowed::BorrowedBlocks;
 pub struct View<'h> {
     blocks: Blocks<'h>,
     image: Shared<'h>,
-    lent: &'h BorrowedBlocks,
+    borrowed: &'h BorrowedBlocks,
 }
 
 impl<'h> View<'h> {
-    pub(crate) fn new(blocks: Blocks<'h>, image: Shared<'h>, lent: &'h BorrowedBlocks) -> Self {
-        Self { blocks, image, lent }
+    pub(crate) fn new(blocks: Blocks<'h>, image: Shared<'h>, borrowed: &'h BorrowedBlocks) -> Self {
+        Self { blocks, image, borrowed }
     }
 
     /// The word of root `index`; 0 when it was never set.
@@ -65,7 +65,7 @@ impl<'h> View<'h> {
     /// `Error::TooLarge` when a slice cannot have as many.
     pub fn lend(&self, block: u64, len: usize) -> Result<Slice> {
         // SAFETY: a view holds the image shared.
-        unsafe { lend(self.blocks, &self.image, self.image.before(), self.lent, (block, len)) }
+        unsafe { lend(self.blocks, &self.image, self.image.before(), self.borrowed, (block, len)) }
     }
 }
 
@@ -77,12 +77,12 @@ impl<'h> View<'h> {
 ///
 /// # Safety
 /// The image is held, shared or exclusively, so that nobody writes published blocks meanwhile or makes
-/// freed ones reusable; `lent` is of the same heap.
+/// freed ones reusable; `borrowed` is of the same heap.
 pub(crate) unsafe fn lend(
     blocks: Blocks<'_>,
     image: &Image,
     before: Option<&BeforeImages>,
-    lent: &BorrowedBlocks,
+    borrowed: &BorrowedBlocks,
     (block, len): (u64, usize),
 ) -> Result<Slice> {
     let place = blocks.locate(image, block)?;
@@ -99,9 +99,9 @@ pub(crate) unsafe fn lend(
     }
     let start = image.pointer(block, len as u64)?;
     let bytes = NonNull::slice_from_raw_parts(start, len);
-    // SAFETY: the bytes were just found in the image, which the holder of `lent` keeps, in an allocated
+    // SAFETY: the bytes were just found in the image, which the holder of `borrowed` keeps, in an allocated
     // block at `place`. That the image is held is our caller's promise.
-    unsafe { lent.lend(block, place, bytes) }
+    unsafe { borrowed.lend(block, place, bytes) }
 }
 
 impl Read for View<'_> {

@@ -102,8 +102,8 @@ fn publish(heap: &Heap, rng: &mut Rng, blocks: &mut Blocks) -> Result<(), Error>
 
 fn hold_turn(heap: &Heap, rng: &mut Rng, blocks: &mut Blocks) -> Result<(), Error> {
     let turn = match rng.u8(..3) {
-        0 => heap.take_turn_within(Duration::from_millis(1))?,
-        _ => Some(heap.take_turn()?),
+        0 => heap.take_write_permit_within(Duration::from_millis(1))?,
+        _ => Some(heap.take_write_permit()?),
     };
     let Some(turn) = turn else { return Ok(()) };
     if rng.bool() {

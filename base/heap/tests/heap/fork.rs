@@ -31,7 +31,7 @@ fn a_child_is_refused_and_the_parent_goes_on() {
             && matches!(heap.check_writable(), Err(Error::Misuse { .. }))
             && matches!(heap.pin(), Err(Error::Misuse { .. }))
             && matches!(heap.reserve(100), Err(Error::Misuse { .. }))
-            && matches!(heap.take_turn(), Err(Error::Misuse { .. }))
+            && matches!(heap.take_write_permit(), Err(Error::Misuse { .. }))
             && heap.stats().pool_bytes == 0
             && heap.last_commit() == 0
             && matches!(heap.close(), Err(Error::Misuse { .. }));

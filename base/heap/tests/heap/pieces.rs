@@ -48,7 +48,7 @@ fn round_of(view: &View<'_>, blocks: &[u64]) -> u64 {
 fn views_see_all_of_a_transaction_or_nothing() {
     let heap = open();
     let blocks = fill(&heap);
-    let (is_over, let_in) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (is_over, admit_readers) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -63,7 +63,7 @@ fn views_see_all_of_a_transaction_or_nothing() {
         let (mut round, mut extra) = (0, Vec::new());
         for turn in 0..60 {
             let fails = turn % 3 == 2;
-            let done = heap.transaction_in_pieces(
+            let done = heap.chunked_transaction(
                 Durability::Buffered,
                 COPIED_BYTES_MAX,
                 |tx| {
@@ -71,11 +71,11 @@ fn views_see_all_of_a_transaction_or_nothing() {
                         blocks.iter().zip(SIZES.into_iter().cycle()).enumerate()
                     {
                         tx.write(*block, 0, bytes)?.fill(round as u8 + 1);
-                        while at == 4 && !tx.give_way() {
+                        while at == 4 && !tx.yield_to_readers() {
                             std::thread::yield_now();
                         }
-                        if at % 40 == 20 && tx.give_way() {
-                            let_in.fetch_add(1, Ordering::Relaxed);
+                        if at % 40 == 20 && tx.yield_to_readers() {
+                            admit_readers.fetch_add(1, Ordering::Relaxed);
                         }
                     }
                     tx.set_root(1, round + 1)?;
@@ -85,8 +85,8 @@ fn views_see_all_of_a_transaction_or_nothing() {
                     }
                     let block = tx.reserve(3000)?;
                     tx.write(block, 0, 3000)?.fill(7);
-                    if tx.give_way() {
-                        let_in.fetch_add(1, Ordering::Relaxed);
+                    if tx.yield_to_readers() {
+                        admit_readers.fetch_add(1, Ordering::Relaxed);
                     }
                     let earlier = tx.earlier();
                     if let Some(earlier) = earlier {
@@ -95,8 +95,8 @@ fn views_see_all_of_a_transaction_or_nothing() {
                     if fails { Err(Error::Misuse { what: "on purpose" }) } else { Ok(block) }
                 },
                 |ending| {
-                    ending.give_way();
-                    ending.shut_out();
+                    ending.yield_to_readers();
+                    ending.drain_readers();
                 },
             );
             match done {
@@ -110,7 +110,7 @@ fn views_see_all_of_a_transaction_or_nothing() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    assert!(let_in.into_inner() > 0, "later on, too");
+    assert!(admit_readers.into_inner() > 0, "later on, too");
     let report = heap.check().expect("can be checked");
     assert!(report.is_clean(), "{:?}", report.findings);
 }
@@ -132,14 +132,14 @@ fn what_is_lent_between_two_pieces_stays_as_it_was() {
             is_lent.store(true, Ordering::Release);
             lent
         });
-        heap.transaction_in_pieces(
+        heap.chunked_transaction(
             Durability::Buffered,
             COPIED_BYTES_MAX,
             |tx| {
                 tx.write(changed, 0, 1000)?.fill(1);
                 is_begun.store(true, Ordering::Release);
                 while !is_lent.load(Ordering::Acquire) {
-                    tx.give_way();
+                    tx.yield_to_readers();
                     std::thread::yield_now();
                 }
                 tx.write(changed, 0, 1000)?.fill(2);
@@ -159,11 +159,11 @@ fn what_is_lent_between_two_pieces_stays_as_it_was() {
 fn beyond_the_bytes_that_may_be_copied_views_wait_for_the_end() {
     let heap = open();
     let blocks = fill(&heap);
-    heap.transaction_in_pieces(
+    heap.chunked_transaction(
         Durability::Buffered,
         2000,
         |tx| {
-            assert!(tx.can_give_way() && tx.earlier().is_some());
+            assert!(tx.can_yield() && tx.earlier().is_some());
             for (block, bytes) in blocks.iter().zip(SIZES.into_iter().cycle()) {
                 tx.write(*block, 0, bytes)?.fill(1);
             }
@@ -180,13 +180,13 @@ fn a_panic_between_two_pieces_leaves_what_was_there() {
     let heap = open();
     let blocks = fill(&heap);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        heap.transaction_in_pieces(
+        heap.chunked_transaction(
             Durability::Buffered,
             COPIED_BYTES_MAX,
             |tx| {
                 tx.write(blocks[3], 0, 100)?.fill(9);
                 tx.set_root(1, 9)?;
-                tx.give_way();
+                tx.yield_to_readers();
                 panic!("on purpose");
                 #[expect(unreachable_code, reason = "says what the closure returns")]
                 Ok::<_, Error>(())
@@ -227,7 +227,7 @@ fn walk(heap: &Heap) -> u64 {
 fn what_is_replaced_is_seen_whole_until_its_commit_and_after_it() {
     let heap = open();
     let replace = |round: u64, fails: bool| {
-        heap.transaction_in_pieces(
+        heap.chunked_transaction(
             Durability::Buffered,
             COPIED_BYTES_MAX,
             |tx| {
@@ -242,7 +242,7 @@ fn what_is_replaced_is_seen_whole_until_its_commit_and_after_it() {
                     }
                     tx.write(table, 8 * at, 8)?.copy_from_slice(&block.to_le_bytes());
                     if at % 64 == 0 {
-                        tx.give_way();
+                        tx.yield_to_readers();
                     }
                 }
                 tx.set_root(2, table)?;

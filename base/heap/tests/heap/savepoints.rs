@@ -89,7 +89,7 @@ pub(crate) fn transact<M: Clone>(
         if fails { Err(PLANNED) } else { Ok(()) }
     };
     let outcome = match copied_bytes_max {
-        Some(bytes) => heap.transaction_in_pieces(Durability::Buffered, bytes, work, |_| ()),
+        Some(bytes) => heap.chunked_transaction(Durability::Buffered, bytes, work, |_| ()),
         None => heap.transaction(Durability::Buffered, work),
     };
     assert_eq!(outcome.is_err(), fails, "{outcome:?}");

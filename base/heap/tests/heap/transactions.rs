@@ -423,7 +423,7 @@ fn a_guard_commits_or_undoes() {
     write.commit(Durability::Sync).expect("commits");
     let undone = |change: &dyn Fn()| {
         change();
-        assert!(!heap.has_turn(), "the turn ended with the guard");
+        assert!(!heap.has_writer(), "the turn ended with the guard");
         let view = heap.view().expect("a view");
         assert_eq!(view.root(0), block);
         assert!(holds(&view, block, 1, 100));
@@ -443,7 +443,7 @@ fn a_guard_commits_or_undoes() {
         assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
     });
     undone(&|| {
-        let turn = heap.take_turn().expect("the turn");
+        let turn = heap.take_write_permit().expect("the turn");
         drop(turn.begin_write().expect("begins"));
     });
     std::thread::scope(|scope| {

@@ -217,7 +217,7 @@ fn readers_are_let_in_beside_appends() {
     let work = |tx: &mut Transaction<'_>| {
         for at in (100..len as usize - 1000).step_by(1000) {
             tx.write_unused(buffer, at, 1000)?.fill(2);
-            assert!(tx.can_give_way());
+            assert!(tx.can_yield());
             tx.update_u64(word, 0, at as u64 + 1000)?;
         }
         let earlier = tx.earlier().expect("it can be told");
@@ -225,7 +225,7 @@ fn readers_are_let_in_beside_appends() {
         assert_eq!(earlier.block(buffer)?[..100], [1; 100]);
         Ok::<_, Error>(())
     };
-    heap.transaction_in_pieces(Durability::Sync, 1000, work, |_| {}).expect("commits");
+    heap.chunked_transaction(Durability::Sync, 1000, work, |_| {}).expect("commits");
     let view = heap.view().expect("ours");
     assert_eq!(view.block(buffer).expect("a block")[99..1101], {
         let mut expected = [2; 1002];

@@ -25,7 +25,7 @@ use crate::version::manifest::BlobInfo;
 /// What was written.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    environment: Arc<TreeContext>,
+    context: Arc<TreeContext>,
     pub(crate) tables: Vec<TableMeta>,
     pub(crate) blobs: Vec<BlobInfo>,
     /// Values of blob files that were left out: how many, and their bytes.
@@ -36,9 +36,9 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// Nothing yet.
-    pub(crate) fn none(environment: &Arc<TreeContext>) -> Self {
+    pub(crate) fn none(context: &Arc<TreeContext>) -> Self {
         Self {
-            environment: Arc::clone(environment),
+            context: Arc::clone(context),
             tables: Vec::new(),
             blobs: Vec::new(),
             stale: BTreeMap::new(),
@@ -65,8 +65,8 @@ impl Outcome {
     /// says that it is not, else the next opening judges.
     pub(crate) fn doom(self) {
         self.is_taken.store(true, Ordering::Relaxed);
-        let environment = Arc::clone(&self.environment);
-        environment.doom(vec![Arc::new(self)]);
+        let context = Arc::clone(&self.context);
+        context.doom(vec![Arc::new(self)]);
     }
 
     /// Bytes of all tables, and of all blob files.
@@ -88,17 +88,17 @@ impl Drop for Outcome {
             return;
         }
         for meta in &self.tables {
-            self.environment.remove(Shelf::Tables, meta.number);
+            self.context.remove(Shelf::Tables, meta.number);
         }
         for info in &self.blobs {
-            self.environment.remove(Shelf::Blobs, info.file);
+            self.context.remove(Shelf::Blobs, info.file);
         }
     }
 }
 
 /// Writes tables.
 pub(crate) struct Output<'o> {
-    environment: &'o Arc<TreeContext>,
+    context: &'o Arc<TreeContext>,
     /// Where values are read that are moved from one blob file to another.
     layers: &'o Layers,
     level: usize,
@@ -116,15 +116,15 @@ pub(crate) struct Output<'o> {
 
 impl<'o> Output<'o> {
     pub(crate) fn new(
-        environment: &'o Arc<TreeContext>,
+        context: &'o Arc<TreeContext>,
         layers: &'o Layers,
         level: usize,
         survivors: VisibilityFilter,
         moved: BTreeSet<u64>,
     ) -> Self {
-        let outcome = Outcome::none(environment);
+        let outcome = Outcome::none(context);
         Self {
-            environment,
+            context,
             layers,
             level,
             survivors,
@@ -132,13 +132,13 @@ impl<'o> Output<'o> {
             table: None,
             blob: None,
             start: None,
-            failed_syncs: environment.failed_syncs(),
+            failed_syncs: context.failed_syncs(),
             outcome,
         }
     }
 
     fn table_options(&self) -> TableOptions {
-        let options = self.environment.options();
+        let options = self.context.options();
         let is_plain = self.level < options.plain_levels as usize;
         TableOptions {
             block_bytes: options.block_bytes,
@@ -152,8 +152,8 @@ impl<'o> Output<'o> {
     /// The table that entries are added to.
     fn table(&mut self) -> Result<&mut TableWriter> {
         if self.table.is_none() {
-            let directory = self.environment.directory(Shelf::Tables);
-            let identity = self.environment.new_identity();
+            let directory = self.context.directory(Shelf::Tables);
+            let identity = self.context.new_identity();
             let table = TableWriter::create(directory, identity, self.table_options())?;
             self.table = Some(table);
         }
@@ -163,7 +163,7 @@ impl<'o> Output<'o> {
     /// Adds the next entry, if anybody sees it.
     pub(crate) fn add(&mut self, mut entry: Entry) -> Result<()> {
         let is_full = self.table.as_ref().is_some_and(|table| {
-            table.file_bytes() >= self.environment.options().table_bytes_max
+            table.file_bytes() >= self.context.options().table_bytes_max
                 && *table.last_key() != entry.key[..]
         });
         if is_full {
@@ -182,7 +182,7 @@ impl<'o> Output<'o> {
 
     /// Puts a large value into a blob file.
     fn separate(&mut self, entry: &mut Entry) -> Result<()> {
-        let bytes_min = self.environment.options().blob_bytes_min.unwrap_or(u32::MAX) as usize;
+        let bytes_min = self.context.options().blob_bytes_min.unwrap_or(u32::MAX) as usize;
         if entry.version.value.len() < bytes_min.min(VALUE_BYTES_MAX) {
             return Ok(());
         }
@@ -206,13 +206,13 @@ impl<'o> Output<'o> {
     }
 
     fn add_blob(&mut self, key: &[u8], value: &[u8]) -> Result<BlobPointer> {
-        let options = self.environment.options();
+        let options = self.context.options();
         if self.blob.as_ref().is_some_and(|b| b.file_bytes() >= options.blob_file_bytes_max) {
             self.end_blob()?;
         }
         if self.blob.is_none() {
-            let directory = self.environment.directory(Shelf::Blobs);
-            let identity = self.environment.new_identity();
+            let directory = self.context.directory(Shelf::Blobs);
+            let identity = self.context.new_identity();
             let blob_options = BlobOptions { compression: options.compression };
             self.blob = Some(BlobWriter::create(directory, identity, blob_options)?);
         }
@@ -268,10 +268,10 @@ impl<'o> Output<'o> {
         self.end_table(None)?;
         self.end_blob()?;
         if !self.outcome.blobs.is_empty() {
-            self.environment.sync_names(Shelf::Blobs, self.failed_syncs)?;
+            self.context.sync_names(Shelf::Blobs, self.failed_syncs)?;
         }
         if !self.outcome.tables.is_empty() {
-            self.environment.sync_names(Shelf::Tables, self.failed_syncs)?;
+            self.context.sync_names(Shelf::Tables, self.failed_syncs)?;
         }
         Ok(self.outcome)
     }
@@ -287,14 +287,14 @@ mod tests {
     #[test]
     fn a_store_that_ends_with_files_that_wait_gives_its_cache_back() {
         for is_late in [false, true] {
-            let environment = TreeContext::in_memory(Options::default());
-            let remains = Arc::downgrade(&environment);
+            let context = TreeContext::in_memory(Options::default());
+            let remains = Arc::downgrade(&context);
             if is_late {
-                environment.end();
+                context.end();
             }
-            Outcome::none(&environment).doom();
-            environment.end();
-            drop(environment);
+            Outcome::none(&context).doom();
+            context.end();
+            drop(context);
             assert!(remains.upgrade().is_none(), "late: {is_late}");
         }
     }

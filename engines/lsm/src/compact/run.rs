@@ -34,7 +34,7 @@ pub(crate) type Progress<'p> = dyn Fn(u64) -> Result<()> + Sync + 'p;
 /// memtables say is gone, which is to be looked for: what says so is durable whenever this is.
 pub(crate) fn flush(
     heap: &Heap,
-    environment: &Arc<TreeContext>,
+    context: &Arc<TreeContext>,
     layers: &Layers,
     memtable: &Memtable,
     (oldest_seen, is_least): (u64, bool),
@@ -47,9 +47,9 @@ pub(crate) fn flush(
     };
     let is_bottom = layers.levels.iter().all(Vec::is_empty)
         && layers.frozen.last().is_some_and(|oldest| std::ptr::eq(&**oldest, memtable));
-    let cover = cover(environment, memtable.emptied().all(), oldest_seen);
+    let cover = cover(context, memtable.emptied().all(), oldest_seen);
     let survivors = VisibilityFilter::new(oldest_seen, cover, is_bottom);
-    let mut output = Output::new(environment, layers, 0, survivors, BTreeSet::new());
+    let mut output = Output::new(context, layers, 0, survivors, BTreeSet::new());
     let mut last: Option<Entry> = None;
     loop {
         let piece = {
@@ -72,7 +72,7 @@ pub(crate) fn flush(
 
 /// Merges the inputs of a job.
 pub(crate) fn compact(
-    environment: &Arc<TreeContext>,
+    context: &Arc<TreeContext>,
     layers: &Layers,
     job: &Job,
     oldest_seen: u64,
@@ -84,13 +84,13 @@ pub(crate) fn compact(
         ranges.extend_from_slice(file.open()?.range_tombstones());
     }
     for inputs in runs_of(layers, &job.inputs) {
-        let stream = inputs.into_iter().flat_map(|file| stream_of(environment, &file));
+        let stream = inputs.into_iter().flat_map(|file| stream_of(context, &file));
         runs.push(Box::new(stream));
     }
-    let cover = cover(environment, ranges, oldest_seen);
+    let cover = cover(context, ranges, oldest_seen);
     let survivors = VisibilityFilter::new(oldest_seen, cover, job.is_bottom);
     let moved = job.moved_blobs.clone();
-    let mut output = Output::new(environment, layers, job.target, survivors, moved);
+    let mut output = Output::new(context, layers, job.target, survivors, moved);
     let (mut entries, mut bytes) = (0_u64, 0_u64);
     for entry in Merge::new(runs, true)? {
         let entry = entry?;
@@ -107,12 +107,8 @@ pub(crate) fn compact(
 
 /// These ranges, as far as somebody can tell them apart who looks at `oldest_seen` or later.
 /// Snapshots that are opened from now on see all of them.
-fn cover(
-    environment: &TreeContext,
-    ranges: Vec<RangeTombstone>,
-    oldest_seen: u64,
-) -> RangeTombstones {
-    let mut moments = environment.sequences().seen();
+fn cover(context: &TreeContext, ranges: Vec<RangeTombstone>, oldest_seen: u64) -> RangeTombstones {
+    let mut moments = context.sequences().seen();
     moments.insert(moments.partition_point(|moment| *moment <= oldest_seen), oldest_seen);
     RangeTombstones::new(ranges, &moments)
 }
@@ -121,7 +117,7 @@ fn cover(
 /// `None` where too little would be. It is no merge: whatever covers something here stays where it
 /// is, so it takes no more room than the rest of one table. For a device that is full.
 pub(crate) fn reclaim(
-    environment: &Arc<TreeContext>,
+    context: &Arc<TreeContext>,
     layers: &Layers,
     (level, file): (usize, &Arc<TableFile>),
     (oldest_seen, is_bottom): (u64, bool),
@@ -134,7 +130,7 @@ pub(crate) fn reclaim(
     let goes =
         |entry: &Entry| Ok::<bool, Error>(is_absent(entry) || !layers.may_see(entry, oldest_seen)?);
     let (mut entries, mut all, mut gone) = (0_u64, 0, 0);
-    for entry in stream_of(environment, file) {
+    for entry in stream_of(context, file) {
         let entry = entry?;
         entries += 1;
         if entries.is_multiple_of(PROGRESS_ENTRIES) {
@@ -148,12 +144,12 @@ pub(crate) fn reclaim(
     if !goes_as_a_whole && (gone == 0 || gone * RECLAIMED_PART < all) {
         return Ok(None);
     }
-    let cover = cover(environment, file.open()?.range_tombstones().to_vec(), oldest_seen);
+    let cover = cover(context, file.open()?.range_tombstones().to_vec(), oldest_seen);
     let survivors = VisibilityFilter::new(oldest_seen, cover, is_bottom);
-    let mut output = Output::new(environment, layers, level, survivors, BTreeSet::new());
+    let mut output = Output::new(context, layers, level, survivors, BTreeSet::new());
     // Of a table that goes as a whole only what it points to is looked at once more.
     let is_read = !goes_as_a_whole || !file.meta.blob_references.is_empty();
-    for entry in stream_of(environment, file).take_while(|_| is_read) {
+    for entry in stream_of(context, file).take_while(|_| is_read) {
         let entry = entry?;
         if goes(&entry)? { output.note_stale(&entry)? } else { output.add(entry)? }
     }
@@ -189,9 +185,9 @@ fn runs_of(layers: &Layers, inputs: &[Arc<TableFile>]) -> Vec<Vec<Arc<TableFile>
 }
 
 /// The entries of a table, through a descriptor of its own.
-fn stream_of(environment: &Arc<TreeContext>, file: &TableFile) -> Run<'static> {
-    let identity = environment.identity(file.meta.number);
-    match TableStream::open(environment.directory(Shelf::Tables), identity) {
+fn stream_of(context: &Arc<TreeContext>, file: &TableFile) -> Run<'static> {
+    let identity = context.identity(file.meta.number);
+    match TableStream::open(context.directory(Shelf::Tables), identity) {
         Ok(stream) => Box::new(stream),
         Err(error) => Box::new(std::iter::once(Err(error))),
     }
@@ -199,13 +195,13 @@ fn stream_of(environment: &Arc<TreeContext>, file: &TableFile) -> Run<'static> {
 
 /// Writes entries that ascend, all of them of one commit, to tables of the last level or of level 0.
 pub(crate) fn load(
-    environment: &Arc<TreeContext>,
+    context: &Arc<TreeContext>,
     layers: &Layers,
     level: usize,
     entries: impl Iterator<Item = Result<Entry>>,
 ) -> Result<Outcome> {
     let survivors = VisibilityFilter::new(0, RangeTombstones::default(), false);
-    let mut output = Output::new(environment, layers, level, survivors, BTreeSet::new());
+    let mut output = Output::new(context, layers, level, survivors, BTreeSet::new());
     for entry in entries {
         output.add(entry?)?;
     }

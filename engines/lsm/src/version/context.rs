@@ -4,7 +4,7 @@
 //! Invariants (R9): a file is removed only when a durable commit says that no tree has it, nobody reads
 //! it, no backup copies files, and the store is open. Numbers of files are never used again. A sync of a
 //! directory that failed fails everybody who had named files then: no later sync makes these durable.
-//! Thread safety: shared freely. Lock order: `doomed`, `removals` and `failed_syncs` are held for themselves.
+//! Thread safety: shared freely. Lock order: `obsolete`, `removals` and `failed_syncs` are held for themselves.
 
 use std::fmt::Debug;
 use std::io;
@@ -71,7 +71,7 @@ pub struct TreeContext {
     counter: FileCounter,
     /// Files that commits let go which may not be durable yet; `None` when the store was closed. They refer to
     /// this environment: whoever is left here at the end would keep it, its cache and its descriptors for ever.
-    doomed: Mutex<Option<Vec<Arc<dyn ObsoleteFile>>>>,
+    obsolete: Mutex<Option<Vec<Arc<dyn ObsoleteFile>>>>,
     removals: Mutex<Removals>,
     /// How often a sync of one of the directories has failed; held while one is synced.
     failed_syncs: Mutex<u64>,
@@ -107,7 +107,7 @@ impl TreeContext {
             options,
             next_file: AtomicU64::new(u64::from(next_file.max(1))),
             counter,
-            doomed: Mutex::new(Some(Vec::new())),
+            obsolete: Mutex::new(Some(Vec::new())),
             removals: Mutex::default(),
             failed_syncs: Mutex::default(),
         }
@@ -232,8 +232,8 @@ impl TreeContext {
     /// Takes files that a commit let go, to be removed when it is durable; when the store was closed, by the next
     /// opening.
     pub(crate) fn doom(&self, files: Vec<Arc<dyn ObsoleteFile>>) {
-        if let Some(doomed) = &mut *self.doomed.lock() {
-            doomed.extend(files);
+        if let Some(obsolete) = &mut *self.obsolete.lock() {
+            obsolete.extend(files);
         }
     }
 
@@ -242,15 +242,15 @@ impl TreeContext {
     /// # Errors
     /// Those of making commits durable: then no file is removed.
     pub fn bury(&self, heap: &Heap) -> Result<()> {
-        let doomed = self.doomed.lock().as_mut().map(std::mem::take).unwrap_or_default();
-        if doomed.is_empty() {
+        let obsolete = self.obsolete.lock().as_mut().map(std::mem::take).unwrap_or_default();
+        if obsolete.is_empty() {
             return Ok(());
         }
         // If it fails the heap is poisoned; the next opening removes them.
         if !is_planted("R9.files-go-before-their-commit-is-durable") {
             heap.sync()?;
         }
-        doomed.iter().for_each(|file| file.bury());
+        obsolete.iter().for_each(|file| file.bury());
         Ok(())
     }
 
@@ -272,7 +272,7 @@ impl TreeContext {
     /// go, and be done with it when another store has taken its place.
     pub fn end(&self) {
         self.removals.lock().is_ended = true;
-        let waiting = self.doomed.lock().take();
+        let waiting = self.obsolete.lock().take();
         // Without the lock: what goes with the last of them may look here.
         drop(waiting);
         self.cache.clear();

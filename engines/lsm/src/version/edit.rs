@@ -46,21 +46,21 @@ impl Edit {
         heap: &mut Transaction<'_>,
         head: u64,
         layers: &Layers,
-        environment: &Arc<TreeContext>,
+        context: &Arc<TreeContext>,
     ) -> Result<(Layers, Vec<Arc<dyn ObsoleteFile>>)> {
         let mut next = layers.clone();
         let mut gone: Vec<Arc<dyn ObsoleteFile>> = Vec::new();
         if self.rotates {
-            rotate(heap, head, &mut next, environment)?;
+            rotate(heap, head, &mut next, context)?;
         }
         if self.flushes {
             drop_oldest(heap, &mut next)?;
         }
         if self.changes_files() {
-            self.change_tables(heap, &mut next, environment, &mut gone)?;
-            self.change_blobs(heap, &mut next, environment, &mut gone)?;
+            self.change_tables(heap, &mut next, context, &mut gone)?;
+            self.change_blobs(heap, &mut next, context, &mut gone)?;
             next.manifest = manifest::write(heap, head, layers.manifest, &next.listed())?;
-            keep_next_file(heap, environment)?;
+            keep_next_file(heap, context)?;
             next.finish();
         }
         Ok((next, gone))
@@ -78,7 +78,7 @@ impl Edit {
         &self,
         heap: &mut Transaction<'_>,
         next: &mut Layers,
-        environment: &Arc<TreeContext>,
+        context: &Arc<TreeContext>,
         gone: &mut Vec<Arc<dyn ObsoleteFile>>,
     ) -> Result<()> {
         let mut moved = Vec::new();
@@ -102,7 +102,7 @@ impl Edit {
         for (level, meta) in &self.added {
             let record = manifest::put_table(heap, meta)?;
             next.sequence_max = next.sequence_max.max(meta.sequence_max);
-            added.push((*level, TableFile::new(environment, meta.clone(), record)));
+            added.push((*level, TableFile::new(context, meta.clone(), record)));
         }
         // What was loaded between the inputs of a merge while it ran may lie within what came of them.
         // It is newer than all else that had its keys then, so it may be above all of that.
@@ -122,12 +122,12 @@ impl Edit {
         &self,
         heap: &mut Transaction<'_>,
         next: &mut Layers,
-        environment: &Arc<TreeContext>,
+        context: &Arc<TreeContext>,
         gone: &mut Vec<Arc<dyn ObsoleteFile>>,
     ) -> Result<()> {
         for info in &self.blobs {
             let record = manifest::put_blob(heap, info)?;
-            let blob = Blob::new(environment, info.file, record);
+            let blob = Blob::new(context, info.file, record);
             next.blobs.insert(info.file, ListedBlob { blob, info: *info });
         }
         for (file, (values, bytes)) in &self.stale {
@@ -146,12 +146,12 @@ impl Edit {
 }
 
 /// Writes down the number of the next file, if it has changed.
-fn keep_next_file(heap: &mut Transaction<'_>, environment: &TreeContext) -> Result<()> {
+fn keep_next_file(heap: &mut Transaction<'_>, context: &TreeContext) -> Result<()> {
     if is_planted("R9.numbers-are-used-again") {
         return Ok(());
     }
-    let FileCounter { block, at } = environment.counter();
-    let next_file = u32::try_from(environment.next_file()).map_err(|_| Error::FilesExhausted)?;
+    let FileCounter { block, at } = context.counter();
+    let next_file = u32::try_from(context.next_file()).map_err(|_| Error::FilesExhausted)?;
     let bytes = heap.write(block, at, size_of::<u32>())?;
     bytes.copy_from_slice(&next_file.to_le_bytes());
     Ok(())
@@ -162,11 +162,11 @@ fn rotate(
     heap: &mut Transaction<'_>,
     head: u64,
     next: &mut Layers,
-    environment: &Arc<TreeContext>,
+    context: &Arc<TreeContext>,
 ) -> Result<()> {
     let block = create_buffer(heap, next.active.buffer())?;
     head::set(heap, head, HEAD_BUFFER_AT, block)?;
-    let active = Arc::new(Memtable::open(heap, block, environment.sequences())?);
+    let active = Arc::new(Memtable::open(heap, block, context.sequences())?);
     next.frozen.insert(0, std::mem::replace(&mut next.active, active));
     Ok(())
 }

@@ -34,15 +34,15 @@ pub(crate) struct TableFile {
     pub(crate) meta: TableMeta,
     /// Heap offset of its record.
     pub(crate) record: u64,
-    environment: Arc<TreeContext>,
+    context: Arc<TreeContext>,
     table: OnceLock<Arc<Table>>,
     is_buried: AtomicBool,
 }
 
 impl TableFile {
-    pub(crate) fn new(environment: &Arc<TreeContext>, meta: TableMeta, record: u64) -> Arc<Self> {
+    pub(crate) fn new(context: &Arc<TreeContext>, meta: TableMeta, record: u64) -> Arc<Self> {
         let (table, is_buried) = (OnceLock::new(), AtomicBool::new(false));
-        Arc::new(Self { meta, record, environment: Arc::clone(environment), table, is_buried })
+        Arc::new(Self { meta, record, context: Arc::clone(context), table, is_buried })
     }
 
     /// The table.
@@ -50,9 +50,9 @@ impl TableFile {
         if let Some(table) = self.table.get() {
             return Ok(table);
         }
-        let identity = self.environment.identity(self.meta.number);
-        let directory = self.environment.directory(Shelf::Tables);
-        let table = Table::open(directory, identity, self.environment.cache())?;
+        let identity = self.context.identity(self.meta.number);
+        let directory = self.context.directory(Shelf::Tables);
+        let table = Table::open(directory, identity, self.context.cache())?;
         Ok(self.table.get_or_init(|| Arc::new(table)))
     }
 
@@ -88,7 +88,7 @@ impl TableFile {
 impl ObsoleteFile for TableFile {
     fn bury(&self) {
         if is_planted("R9.files-go-beside-a-reader") {
-            self.environment.remove(Shelf::Tables, self.meta.number);
+            self.context.remove(Shelf::Tables, self.meta.number);
         }
         self.is_buried.store(true, Ordering::Release);
     }
@@ -100,7 +100,7 @@ impl Drop for TableFile {
             if let Some(table) = self.table.get() {
                 table.forget_file();
             }
-            self.environment.remove(Shelf::Tables, self.meta.number);
+            self.context.remove(Shelf::Tables, self.meta.number);
         }
     }
 }
@@ -111,15 +111,15 @@ pub(crate) struct Blob {
     pub(crate) number: u64,
     /// Heap offset of its record.
     pub(crate) record: u64,
-    environment: Arc<TreeContext>,
+    context: Arc<TreeContext>,
     file: OnceLock<BlobFile>,
     is_buried: AtomicBool,
 }
 
 impl Blob {
-    pub(crate) fn new(environment: &Arc<TreeContext>, number: u64, record: u64) -> Arc<Self> {
+    pub(crate) fn new(context: &Arc<TreeContext>, number: u64, record: u64) -> Arc<Self> {
         let (file, is_buried) = (OnceLock::new(), AtomicBool::new(false));
-        Arc::new(Self { number, record, environment: Arc::clone(environment), file, is_buried })
+        Arc::new(Self { number, record, context: Arc::clone(context), file, is_buried })
     }
 
     /// The file.
@@ -127,9 +127,9 @@ impl Blob {
         if let Some(file) = self.file.get() {
             return Ok(file);
         }
-        let identity = self.environment.identity(self.number);
-        let directory = self.environment.directory(Shelf::Blobs);
-        let file = BlobFile::open(directory, identity, self.environment.cache())?;
+        let identity = self.context.identity(self.number);
+        let directory = self.context.directory(Shelf::Blobs);
+        let file = BlobFile::open(directory, identity, self.context.cache())?;
         Ok(self.file.get_or_init(|| file))
     }
 }
@@ -146,7 +146,7 @@ impl Drop for Blob {
             if let Some(file) = self.file.get() {
                 file.forget_file();
             }
-            self.environment.remove(Shelf::Blobs, self.number);
+            self.context.remove(Shelf::Blobs, self.number);
         }
     }
 }
@@ -223,25 +223,21 @@ impl Layers {
     }
 
     /// What a head names.
-    pub(crate) fn open<R: Read>(
-        heap: &R,
-        head: &Head,
-        environment: &Arc<TreeContext>,
-    ) -> Result<Self> {
-        let (sequences, mut memtables) = (environment.sequences(), Vec::new());
+    pub(crate) fn open<R: Read>(heap: &R, head: &Head, context: &Arc<TreeContext>) -> Result<Self> {
+        let (sequences, mut memtables) = (context.sequences(), Vec::new());
         let open = |buffer| Memtable::open(heap, buffer, sequences);
         open_memtables(heap, head.buffer.get(), &mut memtables, open)?;
-        Self::over(memtables, heap, head, environment)
+        Self::over(memtables, heap, head, context)
     }
 
     /// As [`Layers::open`], with what is left of memtables.
     pub(crate) fn salvage(
         heap: &Salvage,
         head: &Head,
-        environment: &Arc<TreeContext>,
+        context: &Arc<TreeContext>,
         lost: &mut dyn FnMut(LostRecords),
     ) -> Result<Self> {
-        let (sequences, mut memtables) = (environment.sequences(), Vec::new());
+        let (sequences, mut memtables) = (context.sequences(), Vec::new());
         let mut at = head.buffer.get();
         let salvage = |buffer| {
             at = buffer;
@@ -254,7 +250,7 @@ impl Layers {
         if memtables.is_empty() {
             memtables.push(Arc::new(Memtable::empty(at)));
         }
-        Self::over(memtables, heap, head, environment)
+        Self::over(memtables, heap, head, context)
     }
 
     /// These memtables, the newest first, over the files that a head names.
@@ -262,14 +258,14 @@ impl Layers {
         mut memtables: Vec<Arc<Memtable>>,
         heap: &R,
         head: &Head,
-        environment: &Arc<TreeContext>,
+        context: &Arc<TreeContext>,
     ) -> Result<Self> {
         let frozen = memtables.split_off(memtables.len().min(1));
         let Some(active) = memtables.pop() else {
             return Err(damaged(0, "is where a tree's buffer should be"));
         };
         let Listed { sequence_max, tables, blobs } = manifest::read(heap, head.manifest.get())?;
-        environment.sequences().note(sequence_max);
+        context.sequences().note(sequence_max);
         let mut layers = Self {
             active,
             frozen,
@@ -288,11 +284,11 @@ impl Layers {
                     "is a manifest with a level that no tree has",
                 ));
             };
-            files.push(TableFile::new(environment, meta, record));
+            files.push(TableFile::new(context, meta, record));
         }
         for record in blobs {
             let info = manifest::read_blob(heap, record)?;
-            let blob = Blob::new(environment, info.file, record);
+            let blob = Blob::new(context, info.file, record);
             layers.blobs.insert(info.file, ListedBlob { blob, info });
         }
         layers.finish();

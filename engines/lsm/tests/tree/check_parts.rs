@@ -46,7 +46,7 @@ fn others_come_in_between_and_are_no_damage() {
     let report = whole.finish();
     assert!(report.is_clean() && report.entries == u64::from(ENTRIES), "{report:?}");
 
-    let seen = || Ok(store.environment.sequences().visible());
+    let seen = || Ok(store.context.sequences().visible());
     for flushed_at in 1..=4 {
         let before = store.tree.stats();
         let (parts, whole) = check(&store, |part| {

@@ -51,7 +51,7 @@ impl User {
 
     fn step(&mut self) -> Result<(), Error> {
         let (heap, tree) = (&self.store.heap, &self.store.tree);
-        let seen = || Ok(self.store.environment.sequences().visible());
+        let seen = || Ok(self.store.context.sequences().visible());
         match self.random.u8(0..40) {
             0 => heap.checkpoint()?,
             1 => heap.sync()?,
@@ -151,16 +151,16 @@ impl User {
 
     /// Destroys the tree, and makes another one in the same transaction.
     fn replace(&mut self) -> Result<(), Error> {
-        let environment = Arc::clone(&self.store.environment);
+        let context = Arc::clone(&self.store.context);
         self.commit(|tree, transaction, model, _| {
             tree.destroy(transaction)?;
-            let head = Lsm::create(transaction, &environment)?;
+            let head = Lsm::create(transaction, &context)?;
             transaction.set_root(crate::store::TREE, head)?;
             model.clear();
             Ok(())
         })?;
         self.store.reopen_tree()?;
-        self.store.environment.bury(&self.store.heap)
+        self.store.context.bury(&self.store.heap)
     }
 }
 
@@ -246,7 +246,7 @@ fn crashes() {
 /// Commits, flushes and merges one behind the other, and power cuts of all of it.
 fn suite(disk: &SimDisk) {
     let mut user = User::new(disk, 5);
-    let seen = || Ok(user.store.environment.sequences().visible());
+    let seen = || Ok(user.store.context.sequences().visible());
     let mut model = Model::new();
     for round in 0..6_u8 {
         let number = u64::from(round) + 1;
@@ -305,13 +305,13 @@ fn inputs_that_are_removed_too_early_are_noticed() {
             Mark::Durable.put(&disk, user.last() + 1);
             user.models.push(model.clone());
             let (heap, tree) = (&user.store.heap, &user.store.tree);
-            let seen = || Ok(user.store.environment.sequences().visible());
+            let seen = || Ok(user.store.context.sequences().visible());
             tree.rotate(heap).unwrap();
             tree.flush(heap, &seen, &|_| Ok(())).unwrap();
             heap.sync().unwrap();
         }
         let (heap, tree) = (&user.store.heap, &user.store.tree);
-        let seen = || Ok(user.store.environment.sequences().visible());
+        let seen = || Ok(user.store.context.sequences().visible());
         disk.disable(left_out);
         tree.compact_all(heap, &seen, &|_| Ok(())).unwrap();
         disk.disable(None);

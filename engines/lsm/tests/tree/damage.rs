@@ -20,7 +20,7 @@ fn fill(directory: &Arc<dyn Directory>) -> Model {
     options.level0_tables_max = 100;
     let store = Store::open(directory, options).unwrap();
     let mut model = Model::new();
-    let seen = || Ok(store.environment.sequences().visible());
+    let seen = || Ok(store.context.sequences().visible());
     for round in 0..4_u32 {
         let done = store.heap.transaction(Durability::Sync, |transaction| {
             for at in (round..150).step_by(3) {
@@ -87,7 +87,7 @@ fn judge(
     let report = store.check();
     assert!(!report.is_clean(), "{of}: not found by the check");
     report.findings.iter().for_each(names_it);
-    let seen = || Ok(store.environment.sequences().visible());
+    let seen = || Ok(store.context.sequences().visible());
     if let Err(error) = store.tree.compact_all(&store.heap, &seen, &|_| Ok(())) {
         names_it(&error);
     }
@@ -193,7 +193,7 @@ fn what_is_absent_stays_absent_when_a_table_can_be_read_only_later() {
 fn a_damaged_table_holds_no_other_merge_up() {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let store = Store::open(&directory, small_options()).unwrap();
-    let seen = || Ok(store.environment.sequences().visible());
+    let seen = || Ok(store.context.sequences().visible());
     let mut model = Model::new();
     let write = |model: &mut Model, round: u32, numbers: std::ops::Range<u32>| {
         // Noise, which LZ4 leaves as long as it is.

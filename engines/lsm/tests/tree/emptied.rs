@@ -90,7 +90,7 @@ fn run(seed: u64) {
     for step in 0..150 {
         let of = format!("seed {seed}, step {step}");
         change(&store, &mut model, &mut random);
-        let sequences = Arc::clone(store.environment.sequences());
+        let sequences = Arc::clone(store.context.sequences());
         let oldest = moments.first().map_or(sequences.visible(), |(sequence, _)| *sequence);
         let seen = || Ok(oldest);
         match random.u8(0..24) {
@@ -112,7 +112,7 @@ fn run(seed: u64) {
             }
             _ => {}
         }
-        let sequences = store.environment.sequences();
+        let sequences = store.context.sequences();
         sequences.hold(moments.iter().map(|(sequence, _)| *sequence));
         compare(&store, &model, sequences.visible(), &mut random, &of);
         assert_eq!(store.tree.count().finish().unwrap(), model.len() as u64, "{of}");
@@ -133,7 +133,7 @@ fn what_is_removed_stays_away_at_each_moment() {
 
 fn first_of(store: &Store) -> Option<Vec<u8>> {
     let view = store.heap.view().unwrap();
-    let first = store.first(&view, true, store.environment.sequences().visible()).unwrap();
+    let first = store.first(&view, true, store.context.sequences().visible()).unwrap();
     first.map(|(key, _)| key)
 }
 
@@ -145,7 +145,7 @@ fn ranges_that_lie_over_one_another_take_the_memory_of_what_somebody_tells_apart
     let mut options = small_options();
     options.memtable_bytes_max = 64 << 20;
     let store = Store::open(&directory, options).unwrap();
-    let sequences = store.environment.sequences();
+    let sequences = store.context.sequences();
     let number = |number: u32| number.swap_bytes().to_le_bytes();
     let mut held = Vec::new();
     for step in 0..20_000_u32 {
@@ -195,7 +195,7 @@ fn a_queue_finds_its_ends_without_stepping_over_what_was_taken_out() {
         for step in 1_000..6_000 {
             write(&at(step), Some(b"item"));
             let view = store.heap.view().unwrap();
-            let sequence = store.environment.sequences().visible();
+            let sequence = store.context.sequences().visible();
             let (key, _) = store.first(&view, forward, sequence).unwrap().unwrap();
             assert_eq!(key, at(step - 1_000));
             drop(view);
@@ -204,7 +204,7 @@ fn a_queue_finds_its_ends_without_stepping_over_what_was_taken_out() {
         let stepped = store.tree.stepped() - before;
         assert!(stepped < 33 * 5_000, "{stepped} steps for 5,000 that were taken out");
         store.tree.rotate(&store.heap).unwrap();
-        let seen = || Ok(store.environment.sequences().visible());
+        let seen = || Ok(store.context.sequences().visible());
         store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap();
         let all = [0; 4];
         let done = store
@@ -232,7 +232,7 @@ fn gaps_side_by_side_become_one() {
     for forward in [true, false, true] {
         for _ in 0..3 {
             let view = store.heap.view().unwrap();
-            let sequence = store.environment.sequences().visible();
+            let sequence = store.context.sequences().visible();
             assert!(store.first(&view, forward, sequence).unwrap().is_none());
         }
         assert!(store.tree.gaps() <= 2, "{} gaps", store.tree.gaps());

@@ -106,7 +106,7 @@ fn read(
     // The writer says what it committed after the commit: what is newest is looked up before.
     let (scan, sequence) = {
         let view = store.heap.view().unwrap();
-        let sequence = store.environment.sequences().visible();
+        let sequence = store.context.sequences().visible();
         let bounds = (lower.as_ref().map(|key| &key[..]), upper.as_ref().map(|key| &key[..]));
         let limits = adamant_lsm::CopyLimits { entries_max, bytes_max: 4_000, with_values: true };
         (store.tree.scan(&view, bounds, forward, sequence, limits).unwrap(), sequence)
@@ -183,7 +183,7 @@ fn run(seed: u64, time: Duration) -> (u64, u64) {
                 }
                 // Readers look at no older moment than that of the commit before.
                 commits += 1;
-                let sequences = store.environment.sequences();
+                let sequences = store.context.sequences();
                 let before = models.read().unwrap().last().unwrap().0;
                 if sequences.visible() > before {
                     model = next;

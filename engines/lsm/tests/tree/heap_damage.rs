@@ -100,7 +100,7 @@ pub(crate) fn change(store: &Store, block: Block, at: usize, bytes: &[u8], fits:
 }
 
 fn fill(store: &Store) {
-    let seen = || Ok(store.environment.sequences().visible());
+    let seen = || Ok(store.context.sequences().visible());
     for round in 0..5_u8 {
         let done = store.heap.transaction(Durability::Buffered, |tx| {
             for at in 0..20_u8 {
@@ -155,7 +155,7 @@ fn any_bytes_end_in_an_error_or_in_something() {
         }
         let all = (Bound::Unbounded, Bound::Unbounded);
         let _ = store.scan(all, random.bool(), NEWEST, 10);
-        let seen = || Ok(store.environment.sequences().visible());
+        let seen = || Ok(store.context.sequences().visible());
         let _ = store.tree.flush(&store.heap, &seen, &|_| Ok(()));
         for _ in 0..20 {
             let done = store.tree.compact_once(&store.heap, &seen, &|_| Ok(()));
@@ -221,7 +221,7 @@ fn a_flush_proves_what_it_writes() {
     let chunks = blocks(&store).into_iter().filter(|block| block.kind == "chunk");
     // Those of the new buffer come first: it has one.
     let chunks: Vec<_> = chunks.skip(1).collect();
-    let seen = || Ok(store.environment.sequences().visible());
+    let seen = || Ok(store.context.sequences().visible());
     assert!(chunks.len() > 1);
     assert_eq!(chunks.iter().map(|chunk| chunk.len / 40).sum::<usize>(), 20);
     for chunk in chunks {

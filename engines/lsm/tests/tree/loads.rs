@@ -30,7 +30,7 @@ fn keys(store: &Store) -> Vec<String> {
 }
 
 fn flush(store: &Store) {
-    let seen = || Ok(store.environment.sequences().visible());
+    let seen = || Ok(store.context.sequences().visible());
     store.tree.rotate(&store.heap).unwrap();
     while store.tree.flush(&store.heap, &seen, &|_| Ok(())).unwrap() {}
 }
@@ -50,7 +50,7 @@ fn a_load_beside_a_merge_whose_inputs_are_around_it() {
         }
     }
     flush(&store);
-    let seen = || Ok(store.environment.sequences().visible());
+    let seen = || Ok(store.context.sequences().visible());
     // Progress is told before the merge commits.
     let is_loaded = AtomicBool::new(false);
     store
@@ -71,7 +71,7 @@ fn a_load_beside_a_merge_whose_inputs_are_around_it() {
         assert!(store.get(key.as_bytes(), NEWEST).unwrap().is_some(), "{key}");
     }
     assert_is_clean(&store);
-    let seen = || Ok(store.environment.sequences().visible());
+    let seen = || Ok(store.context.sequences().visible());
     store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap();
     assert_eq!(keys(&store).len(), 6);
     assert_is_clean(&store);
@@ -108,7 +108,7 @@ fn several_loads_in_one_transaction() {
         tx.set_root(crate::store::TREE, 0)?;
         Ok(())
     });
-    store.environment.bury(&store.heap).unwrap();
+    store.context.bury(&store.heap).unwrap();
     assert_eq!(
         store.heap.check().unwrap().blocks,
         1,
@@ -126,7 +126,7 @@ fn absences_go_when_nothing_is_below_them() {
     commit(&store, |tx| store.tree.load(tx, &pairs(&["zz"])).map(drop));
     commit(&store, |tx| store.tree.write(tx, keys.iter().map(|key| (&key[..], None))));
     flush(&store);
-    let seen = || Ok(store.environment.sequences().visible());
+    let seen = || Ok(store.context.sequences().visible());
     while store.tree.compact_once(&store.heap, &seen, &|_| Ok(())).unwrap() {}
     let tombstones: u64 = store.tree.stats().levels.iter().map(|level| level.tombstones).sum();
     assert_eq!(tombstones, 0);
@@ -182,7 +182,7 @@ fn files_of_a_load_that_is_undone_go_without_reopening() {
             assert!(store.heap.transaction(Durability::Buffered, undone).is_err());
         }
         assert_eq!(files(), 2, "that of the load, until a sync says that it was undone");
-        store.environment.bury(&store.heap).unwrap();
+        store.context.bury(&store.heap).unwrap();
         assert_eq!((files(), keys(&store)), (1, vec!["a".to_owned()]));
     }
     assert_is_clean(&store);

@@ -132,7 +132,7 @@ fn run(seed: u64) {
     for step in 0..400 {
         let of = format!("seed {seed}, step {step}");
         change(&store, &mut model, &mut random).unwrap();
-        let visible = store.environment.sequences().visible();
+        let visible = store.context.sequences().visible();
         let oldest = moments.first().map_or(visible, |(sequence, _)| *sequence);
         let seen = || Ok(oldest);
         match random.u8(0..40) {
@@ -175,8 +175,8 @@ fn run(seed: u64) {
             _ => {}
         }
         let held = moments.iter().map(|(sequence, _)| *sequence);
-        store.environment.sequences().hold(held);
-        compare(&store, &model, store.environment.sequences().visible(), &mut random, &of);
+        store.context.sequences().hold(held);
+        compare(&store, &model, store.context.sequences().visible(), &mut random, &of);
         if step % 20 == 0 {
             let report = store.check();
             assert!(report.is_clean(), "{of}: {:#?}", report.findings);

@@ -31,7 +31,7 @@ fn flush(store: &Store, key: &[u8]) {
         })
         .unwrap();
     store.tree.rotate(&store.heap).unwrap();
-    let seen = || Ok::<u64, Error>(store.environment.sequences().visible());
+    let seen = || Ok::<u64, Error>(store.context.sequences().visible());
     store.tree.flush(&store.heap, &seen, &|_| Ok(())).unwrap();
 }
 
@@ -59,7 +59,7 @@ fn orphans_of_this_store_go_and_their_numbers_with_them() {
     expected.sort();
     assert_eq!(tables.list().unwrap(), expected, "numbers go on behind all that were seen");
     for key in [&b"first"[..], b"second"] {
-        let found = store.get(key, store.environment.sequences().visible()).unwrap();
+        let found = store.get(key, store.context.sequences().visible()).unwrap();
         assert_eq!(found.as_deref(), Some(&b"value"[..]));
     }
 
@@ -72,7 +72,7 @@ fn orphans_of_this_store_go_and_their_numbers_with_them() {
         })
         .unwrap();
     store.tree.rotate(&store.heap).unwrap();
-    let seen = || Ok::<u64, Error>(store.environment.sequences().visible());
+    let seen = || Ok::<u64, Error>(store.context.sequences().visible());
     store.tree.flush(&store.heap, &seen, &|_| Ok(())).unwrap();
     store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap();
     assert_eq!(tables.list().unwrap(), [file_name(77)], "nothing is left of the tree");

@@ -37,13 +37,13 @@ pub(crate) fn small_options() -> Options {
 
 pub(crate) struct Store {
     pub(crate) heap: Heap,
-    pub(crate) environment: Arc<TreeContext>,
+    pub(crate) context: Arc<TreeContext>,
     pub(crate) tree: Arc<Lsm>,
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
-        self.environment.end();
+        self.context.end();
     }
 }
 
@@ -87,7 +87,7 @@ impl Store {
         // Before anything in them is named.
         directory.sync()?;
         let cache = Arc::new(Cache::new(CacheOptions { block_bytes: 4_000, file_count: 3 }));
-        let environment = Arc::new(TreeContext::new(
+        let context = Arc::new(TreeContext::new(
             directories,
             [7; 16],
             cache,
@@ -96,23 +96,23 @@ impl Store {
         ));
         if heap.view()?.root(TREE) == 0 {
             heap.transaction(Durability::Sync, |transaction| {
-                let head = Lsm::create(transaction, &environment)?;
+                let head = Lsm::create(transaction, &context)?;
                 transaction.set_root(TREE, head)?;
                 Ok::<(), Error>(())
             })?;
         }
         let tree = {
             let view = heap.view()?;
-            Lsm::open(&view, view.root(TREE), &environment)?
+            Lsm::open(&view, view.root(TREE), &context)?
         };
-        environment.remove_orphans(|file| tree.has_file(file))?;
-        Ok(Self { heap, environment, tree })
+        context.remove_orphans(|file| tree.has_file(file))?;
+        Ok(Self { heap, context, tree })
     }
 
     /// Opens the tree that the heap names now.
     pub(crate) fn reopen_tree(&mut self) -> Result<(), Error> {
         let view = self.heap.view()?;
-        self.tree = Lsm::open(&view, view.root(TREE), &self.environment)?;
+        self.tree = Lsm::open(&view, view.root(TREE), &self.context)?;
         Ok(())
     }
 

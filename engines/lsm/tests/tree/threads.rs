@@ -35,9 +35,9 @@ impl<'p> Moment<'p> {
         // that is looked up without the shared one may be half of a commit.
         let _view = store.heap.view().unwrap();
         let mut pinned = pins.lock().unwrap();
-        let sequence = store.environment.sequences().visible();
+        let sequence = store.context.sequences().visible();
         *pinned.entry(sequence).or_default() += 1;
-        let sequences = Arc::clone(store.environment.sequences());
+        let sequences = Arc::clone(store.context.sequences());
         hold(&sequences, &pinned);
         Self { sequence, model, pins, sequences }
     }
@@ -179,7 +179,7 @@ fn each_moment_is_seen_whole_beside_all_work() {
     let (is_over, commits) = (AtomicBool::new(false), AtomicU64::new(0));
     let seen = || {
         let pinned = pins.lock().unwrap();
-        let visible = store.environment.sequences().visible();
+        let visible = store.context.sequences().visible();
         Ok(pinned.keys().next().map_or(visible, |oldest| visible.min(*oldest)))
     };
     let files = || {
@@ -224,12 +224,12 @@ fn each_moment_is_seen_whole_beside_all_work() {
     assert!(most.0 < 400 && most.1 < 1 << 20, "{most:?} files and bytes of indexes");
     moments.lock().unwrap().clear();
     assert!(pins.lock().unwrap().is_empty());
-    assert!(scan(&store, true, store.environment.sequences().visible()) == model);
+    assert!(scan(&store, true, store.context.sequences().visible()) == model);
     while store.tree.flush(&store.heap, &seen, &|_| Ok(())).unwrap() {}
     while store.tree.compact_once(&store.heap, &seen, &|_| Ok(())).unwrap() {}
     store.tree.compact_all(&store.heap, &seen, &|_| Ok(())).unwrap();
-    store.environment.bury(&store.heap).unwrap();
-    assert!(scan(&store, false, store.environment.sequences().visible()) == model);
+    store.context.bury(&store.heap).unwrap();
+    assert!(scan(&store, false, store.context.sequences().visible()) == model);
     let report = store.check();
     assert!(report.is_clean(), "{:#?}", report.findings);
     assert_eq!(files() as u64, report.tables + report.blob_files, "nobody's files");

@@ -53,7 +53,7 @@ pub(super) fn put<W: Write>(
 }
 
 /// Puts the entry of a key into the leaf of its path. The count of pairs is the caller's.
-pub(super) fn adopt<W: Write>(
+pub(super) fn insert_entry<W: Write>(
     tx: &mut W,
     tree: u64,
     path: &Path,

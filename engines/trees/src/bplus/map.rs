@@ -11,7 +11,7 @@ use super::check::check;
 use super::clear::{clear, free_nodes};
 use super::cursor::BplusCursor;
 use super::find::{Path, Target, entry_of, head, leaf_of, path};
-use super::insert::{adopt, put};
+use super::insert::{insert_entry, put};
 use super::layout::{HEAD_BYTES, HEAD_MAGIC, HEAD_PAIRS_AT, Head, Leaf};
 use super::load::load;
 use super::parts::parts;
@@ -40,7 +40,7 @@ impl Bplus {
         key: &[u8],
         entry: u64,
     ) -> Result<Option<u64>> {
-        let old = adopt(tx, self.head, path, KeyHash::of(key), key, entry)?.old;
+        let old = insert_entry(tx, self.head, path, KeyHash::of(key), key, entry)?.old;
         if old.is_none() {
             add(tx, self.head, HEAD_PAIRS_AT, 1)?;
         }
@@ -151,7 +151,11 @@ impl OrderedMap for Bplus {
         Ok(old.map(DetachedEntry::at))
     }
 
-    fn adopt<W: Write>(&self, tx: &mut W, entry: DetachedEntry) -> Result<Option<DetachedEntry>> {
+    fn insert_entry<W: Write>(
+        &self,
+        tx: &mut W,
+        entry: DetachedEntry,
+    ) -> Result<Option<DetachedEntry>> {
         let key = entry.read(tx)?.key.to_vec();
         let path = path(tx, self.head, Target::Key(&key))?;
         let block = entry.into_block(tx)?;

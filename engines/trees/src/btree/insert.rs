@@ -12,7 +12,12 @@ use crate::layout::{HEAD_HEIGHT_AT, HEAD_ROOT_AT};
 use crate::words::{Form, New, Old};
 
 /// Puts what is new of a key into the tree; returns what it replaced.
-pub(super) fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old> {
+pub(super) fn insert_entry<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    key: &[u8],
+    new: New<'_>,
+) -> Result<Old> {
     let top = Top::of(tx, tree)?;
     let mut path = Path::EMPTY;
     let found = path_to(tx, top, key, &mut path)?.copied();

@@ -4,7 +4,7 @@ use adamant_heap::access::{Read, Write};
 
 use super::check::check;
 use super::find::{Top, entry_of};
-use super::insert::adopt;
+use super::insert::insert_entry;
 use super::layout::{HEAD_AT, LABEL, Node, ORDER_MAX, ORDER_MIN, PAIR_BYTES, PAIRS_AT, SLOT_AT};
 use super::remove::take;
 use super::trail::BtreeTrail;
@@ -53,8 +53,8 @@ impl Kind for BtreeKind {
         entry_of(read, tree, key)
     }
 
-    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old> {
-        adopt(tx, tree, key, new)
+    fn insert_entry<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old> {
+        insert_entry(tx, tree, key, new)
     }
 
     fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<Item>> {

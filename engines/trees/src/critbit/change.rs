@@ -90,7 +90,12 @@ impl Way {
 }
 
 /// Puts what is new of a key into the tree; returns what it replaced.
-pub(super) fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old> {
+pub(super) fn insert_entry<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    key: &[u8],
+    new: New<'_>,
+) -> Result<Old> {
     let Some(way) = Way::of(tx, tree, key)? else {
         let leaf = leaf(tx, key, new)?;
         let position = Position::root(tx, tree)?;

@@ -2,7 +2,7 @@
 
 use adamant_heap::access::{Read, Write};
 
-use super::change::{adopt, take};
+use super::change::{insert_entry, take};
 use super::check::check;
 use super::find::most_like;
 use super::layout::{LABEL, Node, Word};
@@ -40,11 +40,11 @@ impl Kind for CritbitKind {
         Ok((entry.key == key).then_some(entry))
     }
 
-    fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old> {
+    fn insert_entry<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old> {
         if let New::Item(Item::Word(_)) = new {
             return damaged(tree, "is no tree of words");
         }
-        adopt(tx, tree, key, new)
+        insert_entry(tx, tree, key, new)
     }
 
     fn take<W: Write>(tx: &mut W, tree: u64, key: &[u8]) -> Result<Option<Item>> {

@@ -11,7 +11,12 @@ use crate::error::Result;
 use crate::words::{Form, New, Old};
 
 /// Puts what is new of a key into the tree; returns what it replaced.
-pub(super) fn adopt<W: Write>(tx: &mut W, tree: u64, key: &[u8], new: New<'_>) -> Result<Old> {
+pub(super) fn insert_entry<W: Write>(
+    tx: &mut W,
+    tree: u64,
+    key: &[u8],
+    new: New<'_>,
+) -> Result<Old> {
     let mut path = Path::EMPTY;
     let (root, form) = root(tx, tree)?;
     let found = match path_to(tx, (root, form), key, &mut path)? {

@@ -361,10 +361,10 @@ fn a_pair_that_keeps_its_key_keeps_its_block<T: OrderedMap>() {
     assert_eq!(entry.read(&heap).unwrap().key, [50]);
     assert!(other.is_empty(&heap).unwrap());
     let entry = entry.with_key(&mut heap, &[200]).unwrap();
-    let old = tree.adopt(&mut heap, entry).unwrap();
+    let old = tree.insert_entry(&mut heap, entry).unwrap();
     assert!(old.is_none());
     let entry = tree.take(&mut heap, &[200]).unwrap().unwrap().with_key(&mut heap, &[7]).unwrap();
-    let old = tree.adopt(&mut heap, entry).unwrap().expect("there was one");
+    let old = tree.insert_entry(&mut heap, entry).unwrap().expect("there was one");
     assert_eq!(old.read(&heap).unwrap().value(&heap).unwrap(), [7; 3000]);
     old.free(&mut heap).unwrap();
     assert_eq!(tree.get(&heap, &[7]).unwrap().unwrap(), [50; 3000]);

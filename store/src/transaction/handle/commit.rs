@@ -82,7 +82,7 @@ impl Transaction {
         let shared = self.snapshot.shared();
         let check = |transaction: &mut HeapTransaction<'_>| self.validate(shared, transaction);
         if self.is_large() {
-            return self.commit_in_pieces(shared, turn, check, work);
+            return self.commit_chunked(shared, turn, check, work);
         }
         let keys =
             |each: &mut KeyVisitor<'_>| self.keys().try_for_each(|(state, key)| each(state, key));
@@ -103,7 +103,7 @@ impl Transaction {
         is_large(operations, writes.map(bytes).sum())
     }
 
-    fn commit_in_pieces(
+    fn commit_chunked(
         &self,
         shared: &Shared,
         turn: Option<HeldWritePermit<'_>>,
@@ -122,7 +122,7 @@ impl Transaction {
             })?;
             work(transaction)
         };
-        shared.transaction_in_pieces(turn, self.durability, body, |ending| {
+        shared.chunked_transaction(turn, self.durability, body, |ending| {
             progress.borrow_mut().finish(ending);
         })
     }

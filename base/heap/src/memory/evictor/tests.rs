@@ -32,13 +32,13 @@ struct User {
     blocks: BTreeMap<u64, Vec<u8>>,
     /// Filled to a part, with the byte that the rest gets.
     reserved: Vec<(Reservation, Vec<u8>)>,
-    lent: Vec<(Slice, Vec<u8>)>,
+    borrowed: Vec<(Slice, Vec<u8>)>,
 }
 
 impl User {
     fn new(heap: Heap, seed: u64) -> Self {
         let random = fastrand::Rng::with_seed(seed);
-        Self { heap, random, blocks: BTreeMap::new(), reserved: Vec::new(), lent: Vec::new() }
+        Self { heap, random, blocks: BTreeMap::new(), reserved: Vec::new(), borrowed: Vec::new() }
     }
 
     fn bytes(&mut self) -> Vec<u8> {
@@ -128,10 +128,10 @@ impl User {
                 if let Some(block) = self.any_block() {
                     let bytes = self.blocks[&block].clone();
                     let slice = self.heap.view().unwrap().lend(block, bytes.len()).unwrap();
-                    self.lent.push((slice, bytes));
+                    self.borrowed.push((slice, bytes));
                 }
             }
-            5 if !self.lent.is_empty() => drop(self.lent.swap_remove(0)),
+            5 if !self.borrowed.is_empty() => drop(self.borrowed.swap_remove(0)),
             6 if !self.reserved.is_empty() => drop(self.reserved.swap_remove(0)),
             7 => {
                 if let Some(block) = self.any_block() {
@@ -150,7 +150,7 @@ impl User {
             view.block(*block).is_ok_and(|found| found.starts_with(bytes))
         };
         self.blocks.iter().all(is_there)
-            && self.lent.iter().all(|(slice, bytes)| slice[..] == bytes[..])
+            && self.borrowed.iter().all(|(slice, bytes)| slice[..] == bytes[..])
             && self.reserved.iter().all(|(reservation, bytes)| {
                 let half = bytes.len() / 2;
                 reservation[..half] == bytes[..half]
@@ -180,7 +180,7 @@ fn run(seed: u64, steps: usize, plant: &dyn Fn(&Heap)) -> bool {
         return false;
     }
     user.reserved.clear();
-    user.lent.clear();
+    user.borrowed.clear();
     user.heap.close().unwrap();
     user.heap = open(directory.path(), BOUND, false);
     user.is_right()
@@ -241,7 +241,7 @@ fn what_is_copied_stays_until_its_batch_is_written() {
     let pages = blocks.map(|block| block / PAGE_BYTES);
     assert_eq!(pages.map(|page| states.is_dirty(page)), [true, true, false]);
     assert!(pages.iter().all(|page| states.epoch_of(*page) <= states.covered()), "long ago");
-    let copier = Copier::new(&heap.space, &heap.turns);
+    let copier = Copier::new(&heap.space, &heap.writer_queue);
     let (mut copies, mut next) = (Copies::default(), Some(0));
     copier.hold(false, &mut || {
         let epoch = copier.end_epoch();
@@ -250,8 +250,8 @@ fn what_is_copied_stays_until_its_batch_is_written() {
         }
     });
     assert!(pages.iter().all(|page| !states.is_dirty(*page)), "copied");
-    let tools = &mut *heap.keeper.estate.tools.lock();
-    heap.keeper.estate.drop_some(states, tools, 0, states.covered()).unwrap();
+    let tools = &mut *heap.evictor.estate.tools.lock();
+    heap.evictor.estate.drop_some(states, tools, 0, states.covered()).unwrap();
     let is_there = pages.map(|page| states.epoch_of(page) > 0);
     assert_eq!(is_there, [true, true, false], "what the file has is dropped");
     let view = heap.view().unwrap();
@@ -329,8 +329,8 @@ fn a_heap_takes_more_addresses_when_its_first_are_used_up() {
             })
         };
         let block = reserve(8192).unwrap();
-        let lent = heap.view().unwrap().lend(block, 8192).unwrap();
-        let place = lent.as_ptr();
+        let borrowed = heap.view().unwrap().lend(block, 8192).unwrap();
+        let place = borrowed.as_ptr();
         let mut blocks = vec![(block, 8192)];
         for mib in [200, 150, 700] {
             blocks.push((reserve(mib << 20).unwrap(), mib << 20));
@@ -338,7 +338,7 @@ fn a_heap_takes_more_addresses_when_its_first_are_used_up() {
         let stats = heap.stats();
         assert!(stats.address_bytes >= stats.pool_bytes && stats.pool_bytes > 4 * first);
         assert_eq!(heap.view().unwrap().block(block).unwrap().as_ptr(), place);
-        assert!(lent[8..].iter().all(|byte| *byte == 7));
+        assert!(borrowed[8..].iter().all(|byte| *byte == 7));
         for (block, bytes) in &blocks {
             let view = heap.view().unwrap();
             let found = view.block(*block).unwrap();
@@ -346,7 +346,7 @@ fn a_heap_takes_more_addresses_when_its_first_are_used_up() {
         }
         assert!(heap.check().unwrap().is_clean());
         drop(heap);
-        assert!(lent[8..].iter().all(|byte| *byte == 7), "as long as it lives");
+        assert!(borrowed[8..].iter().all(|byte| *byte == 7), "as long as it lives");
     }
 }
 
@@ -391,11 +391,11 @@ fn hot_parts_are_put_on_huge_pages_and_dropped_again() {
             user.reserved.clear();
         }
         if step % 10 == 0 {
-            user.heap.keeper.estate.promote(&|| false).unwrap();
+            user.heap.evictor.estate.promote(&|| false).unwrap();
         }
         if step % 100 == 99 {
             let before = user.heap.stats().memory.promoted_bytes;
-            user.heap.keeper.estate.round(&|| false).unwrap();
+            user.heap.evictor.estate.round(&|| false).unwrap();
             demoted += before.saturating_sub(user.heap.stats().memory.promoted_bytes);
         }
         if step % 40 == 0 {

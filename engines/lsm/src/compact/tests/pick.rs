@@ -35,7 +35,7 @@ fn key(number: u32) -> Slice {
 }
 
 struct Tree {
-    environment: Arc<TreeContext>,
+    context: Arc<TreeContext>,
     layers: Layers,
     picker: Picker,
     parked: Parked,
@@ -61,11 +61,11 @@ impl Tree {
             sequence_max: 0,
             manifest: 0,
         };
-        let (environment, picker) = (TreeContext::in_memory(options.clone()), Picker::default());
+        let (context, picker) = (TreeContext::in_memory(options.clone()), Picker::default());
         let parked = Parked::default();
         let (next, sequence, pinned, jobs) = (1, 0, u64::MAX, 0);
         let tables = Default::default();
-        Self { environment, layers, picker, parked, tables, next, sequence, pinned, options, jobs }
+        Self { context, layers, picker, parked, tables, next, sequence, pinned, options, jobs }
     }
 
     fn number(&mut self) -> u64 {
@@ -94,7 +94,7 @@ impl Tree {
             let (entries, stored_bytes) = (entries as u64, entries as u64);
             meta.blob_references.push(BlobReference { file, entries, stored_bytes });
         }
-        self.layers.levels[level].push(TableFile::new(&self.environment, meta, 0));
+        self.layers.levels[level].push(TableFile::new(&self.context, meta, 0));
         self.tables.insert(number, versions);
     }
 
@@ -108,7 +108,7 @@ impl Tree {
         }
         if values > 0 {
             let info = BlobInfo { file, values, stored_bytes: values, ..BlobInfo::default() };
-            let blob = Blob::new(&self.environment, file, 0);
+            let blob = Blob::new(&self.context, file, 0);
             self.layers.blobs.insert(file, ListedBlob { blob, info });
         }
     }

@@ -51,7 +51,7 @@ fn growth_step(pages: u64) -> u64 {
 pub(crate) struct BlockAllocator<'h> {
     pub(crate) space: &'h Space,
     pub(crate) journal: &'h Opened,
-    pub(crate) lent: &'h BorrowedBlocks,
+    pub(crate) borrowed: &'h BorrowedBlocks,
 }
 
 impl BlockAllocator<'_> {
@@ -392,9 +392,9 @@ impl BlockAllocator<'_> {
 
     /// Makes blocks and pages reusable; whether there may be more than `count_max` of them.
     fn release(self, arena: &mut Arena, released: u64, count_max: usize) -> bool {
-        if self.lent.has_any() {
+        if self.borrowed.has_any() {
             // All at once: what is lent stays in front, and would be all that a part gets to.
-            let is_lent = |page, index| self.lent.is_on_loan((page, index));
+            let is_lent = |page, index| self.borrowed.is_on_loan((page, index));
             let has_more = arena.release(released, usize::MAX, is_lent);
             self.space.forget_held(arena);
             return has_more;

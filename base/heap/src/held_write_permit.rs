@@ -20,7 +20,7 @@ use crate::write_guard::WriteGuard;
 pub struct HeldWritePermit<'h> {
     heap: &'h Heap,
     /// `None` once a transaction has it.
-    turn: Option<WritePermit<'h, Writer>>,
+    permit: Option<WritePermit<'h, Writer>>,
 }
 
 impl Heap {
@@ -29,24 +29,27 @@ impl Heap {
     ///
     /// # Errors
     /// As [`Heap::transaction`].
-    pub fn take_turn(&self) -> Result<HeldWritePermit<'_>> {
-        let turn = self.wait_for_turn()?;
+    pub fn take_write_permit(&self) -> Result<HeldWritePermit<'_>> {
+        let permit = self.wait_for_write_permit()?;
         self.set_within(true);
-        Ok(HeldWritePermit { heap: self, turn: Some(turn) })
+        Ok(HeldWritePermit { heap: self, permit: Some(permit) })
     }
 }
 
 impl Heap {
-    /// As [`Heap::take_turn`], unless others have the turn for longer than this; then `None`. What
+    /// As [`Heap::take_write_permit`], unless others have the turn for longer than this; then `None`. What
     /// is waited for before, room in the log and in memory, is not counted.
     ///
     /// # Errors
     /// As [`Heap::transaction`].
-    pub fn take_turn_within(&self, longest: Duration) -> Result<Option<HeldWritePermit<'_>>> {
-        self.prepare_turn()?;
-        let Some(turn) = self.turns.wait_within(longest) else { return Ok(None) };
+    pub fn take_write_permit_within(
+        &self,
+        longest: Duration,
+    ) -> Result<Option<HeldWritePermit<'_>>> {
+        self.prepare_write()?;
+        let Some(permit) = self.writer_queue.wait_within(longest) else { return Ok(None) };
         self.set_within(true);
-        Ok(Some(HeldWritePermit { heap: self, turn: Some(turn) }))
+        Ok(Some(HeldWritePermit { heap: self, permit: Some(permit) }))
     }
 }
 
@@ -56,10 +59,10 @@ impl<'h> HeldWritePermit<'h> {
     /// # Errors
     /// As [`Heap::begin_write`].
     pub fn begin_write(mut self) -> Result<WriteGuard<'h>> {
-        let Some(turn) = self.turn.take() else {
+        let Some(permit) = self.permit.take() else {
             return Err(Error::Misuse { what: "the turn was used for another transaction" });
         };
-        self.heap.begin(turn, None)
+        self.heap.begin(permit, None)
     }
 }
 
@@ -67,10 +70,10 @@ impl Drop for HeldWritePermit<'_> {
     fn drop(&mut self) {
         if self.heap.is_child() {
             // Ending it would wake threads that are not here.
-            return std::mem::forget(self.turn.take());
+            return std::mem::forget(self.permit.take());
         }
         // A transaction says itself when it has ended.
-        if self.turn.is_some() {
+        if self.permit.is_some() {
             self.heap.set_within(false);
         }
     }
