@@ -4,4 +4,6 @@ pub(crate) mod layers;
 pub(crate) mod words;
 pub(crate) mod named;
 pub(crate) mod proofs;
+pub(crate) mod ways;
+pub(crate) mod prose;
 pub(crate) mod tidy;
