@@ -1,4 +1,5 @@
-//! Checks of the source: layers, words, names, proofs of unsafe code.
+//! Checks of the source: layers, words, names, ways, prose, proofs of unsafe code. Called by `main`
+//! and `quick`.
 
 pub(crate) mod layers;
 pub(crate) mod words;
