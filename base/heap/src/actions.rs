@@ -79,7 +79,7 @@ impl Heap {
         reserve: impl FnOnce(BlockAllocator<'_>, &mut Shard) -> Result<((u64, BlockLocation), u64)>,
     ) -> Result<Reservation> {
         self.refuse_child()?;
-        let mut thread_cache = self.thread_caches.sit_down(thread_number());
+        let mut thread_cache = self.thread_caches.enter(thread_number());
         let thread_cache = &mut *thread_cache;
         let Some(shares) = &mut thread_cache.shares else {
             self.journal.writable()?;
@@ -172,7 +172,7 @@ impl Heap {
             match self.requests.outcome(ticket) {
                 Ok(sequence) => return Ok(Some(sequence)),
                 Err(Refusal::Wrong(error)) => return Err(error),
-                Err(Refusal::ExclusiveLatch) => {}
+                Err(Refusal::Alone) => {}
             }
         }
         self.act_now(&mut self.writer_queue.wait(), Some(request))

@@ -215,14 +215,14 @@ impl Heap {
         let borrowed =
             Arc::new(BorrowedBlocks::new(Holder::new(Arc::clone(&space), Arc::clone(&lock))));
         let count = options.post_commit_workers.into();
-        let ground = || ReclaimContext::new(&space, &journal, &borrowed, &pins);
-        let recyclers = Recyclers::new(count, ground);
+        let context = || ReclaimContext::new(&space, &journal, &borrowed, &pins);
+        let recyclers = Recyclers::new(count, context);
         let writer_queue = Arc::new(WriterQueue::new(Writer::new()));
         if let Opened::Writable(journal) = &*journal {
             journal.set_source(Arc::new(Copier::new(&space, &writer_queue)));
         }
-        let estate = EvictionContext::new(&space, &journal, &borrowed, &writer_queue, bounds);
-        let evictor = Evictor::spawn(estate, options.background).map_err(|source| {
+        let context = EvictionContext::new(&space, &journal, &borrowed, &writer_queue, bounds);
+        let evictor = Evictor::spawn(context, options.background).map_err(|source| {
             MediumError::io("start a thread for", directory.path(), None, 0, source)
         })?;
         let heap = Self {

@@ -130,7 +130,7 @@ struct Tools {
 pub(crate) struct Evictor {
     signal: Arc<Signal>,
     workers: Mutex<Vec<Worker>>,
-    estate: Arc<EvictionContext>,
+    context: Arc<EvictionContext>,
 }
 
 /// What one hold may still do.
@@ -451,11 +451,11 @@ impl Evictor {
     ///
     /// # Errors
     /// What the system says.
-    pub(crate) fn spawn(estate: EvictionContext, has_thread: bool) -> std::io::Result<Self> {
-        let (signal, estate) = (Arc::new(Signal::default()), Arc::new(estate));
+    pub(crate) fn spawn(context: EvictionContext, has_thread: bool) -> std::io::Result<Self> {
+        let (signal, context) = (Arc::new(Signal::default()), Arc::new(context));
         let mut workers = Vec::new();
-        if has_thread && estate.huge_bytes_max > 0 && estate.space.image.bounded().is_some() {
-            let its = Arc::clone(&estate);
+        if has_thread && context.huge_bytes_max > 0 && context.space.image.bounded().is_some() {
+            let its = Arc::clone(&context);
             workers.push(Worker::spawn("adamant-huge", &signal, move |signal| {
                 while !signal.is_stopped() {
                     let begun = Instant::now();
@@ -466,9 +466,9 @@ impl Evictor {
                 }
             })?);
         }
-        if has_thread && estate.space.image.bounded().is_some() {
-            let its = Arc::clone(&estate);
-            workers.push(Worker::spawn("adamant-keeper", &signal, move |signal| {
+        if has_thread && context.space.image.bounded().is_some() {
+            let its = Arc::clone(&context);
+            workers.push(Worker::spawn("adamant-evict", &signal, move |signal| {
                 while signal.wait() {
                     signal.lower();
                     // What fails ends writing, which the next commit is told.
@@ -480,13 +480,13 @@ impl Evictor {
                 its.ended.notify_all();
             })?);
         }
-        Ok(Self { signal, workers: Mutex::new(workers), estate })
+        Ok(Self { signal, workers: Mutex::new(workers), context })
     }
 
     /// Waits while more memory is dirty than may be. To be called before a commit takes any lock.
     #[inline]
     pub(crate) fn wait(&self) {
-        if self.estate.space.image.bounded().is_some() && self.estate.is_high() {
+        if self.context.space.image.bounded().is_some() && self.context.is_high() {
             self.wait_long();
         }
     }
@@ -495,44 +495,44 @@ impl Evictor {
     /// last one for a while.
     #[inline]
     pub(crate) fn remind(&self) {
-        if self.estate.space.image.bounded().is_some() && self.estate.is_high() {
+        if self.context.space.image.bounded().is_some() && self.context.is_high() {
             self.signal.raise();
         }
     }
 
     #[cold]
     fn wait_long(&self) {
-        let estate = &*self.estate;
+        let context = &*self.context;
         if self.workers.lock().is_empty() {
             // Above the bound only: it is the caller's time.
-            if estate.is_over() {
-                let _ = estate.round(&|| false);
-                estate.end_round();
+            if context.is_over() {
+                let _ = context.round(&|| false);
+                context.end_round();
             }
             return;
         }
         self.signal.raise();
-        if !estate.is_over() {
+        if !context.is_over() {
             return;
         }
-        estate.waits.fetch_add(1, Ordering::Relaxed);
-        let mut rounds = estate.rounds.lock();
+        context.waits.fetch_add(1, Ordering::Relaxed);
+        let mut rounds = context.rounds.lock();
         let enough = rounds.saturating_add(ROUNDS);
-        while *rounds < enough && estate.is_over() {
+        while *rounds < enough && context.is_over() {
             self.signal.raise();
-            estate.ended.wait(&mut rounds);
+            context.ended.wait(&mut rounds);
         }
     }
 
     /// Figures.
     pub(crate) fn stats(&self) -> MemoryStats {
         MemoryStats {
-            bytes_max: self.estate.bytes_max,
-            dirty_bytes: self.estate.dirty_bytes(),
-            dropped_bytes: self.estate.dropped_bytes.load(Ordering::Relaxed),
-            waits: self.estate.waits.load(Ordering::Relaxed),
-            promoted_bytes: self.estate.promoted_bytes.load(Ordering::Relaxed),
-            has_huge_pages: !self.estate.are_refused.load(Ordering::Relaxed),
+            bytes_max: self.context.bytes_max,
+            dirty_bytes: self.context.dirty_bytes(),
+            dropped_bytes: self.context.dropped_bytes.load(Ordering::Relaxed),
+            waits: self.context.waits.load(Ordering::Relaxed),
+            promoted_bytes: self.context.promoted_bytes.load(Ordering::Relaxed),
+            has_huge_pages: !self.context.are_refused.load(Ordering::Relaxed),
         }
     }
 

@@ -50,15 +50,15 @@ pub(crate) struct ReclaimContext {
 
 impl Recyclers {
     /// So many threads, which start when there is work.
-    pub(crate) fn new(count: usize, ground: impl Fn() -> ReclaimContext) -> Self {
+    pub(crate) fn new(count: usize, context: impl Fn() -> ReclaimContext) -> Self {
         let signal = Arc::new(Signal::default());
         let mut workers = Vec::with_capacity(count);
         for _ in 0..count {
-            let ground = ground();
+            let context = context();
             workers.push(Worker::when_raised("adamant-recycler", &signal, move |signal| {
                 while signal.wait() {
                     signal.lower();
-                    ground.work(signal);
+                    context.work(signal);
                 }
             }));
         }

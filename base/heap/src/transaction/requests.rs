@@ -48,7 +48,7 @@ pub(crate) enum Refusal {
     /// It cannot be done.
     Wrong(Error),
     /// The batch that it was in was not: by itself it may be.
-    ExclusiveLatch,
+    Alone,
 }
 
 /// A batch that somebody works on. Dropping this tells each that it is done, if it is, or else to go
@@ -168,7 +168,7 @@ impl<B> Drop for Taken<'_, B> {
         }
         let is_told = !is_planted("C1.a-request-is-acknowledged-without-a-record");
         let alone = (self.first..=self.last).filter(|_| is_told);
-        self.requests.end(self.last, alone.map(|ticket| (ticket, Refusal::ExclusiveLatch)));
+        self.requests.end(self.last, alone.map(|ticket| (ticket, Refusal::Alone)));
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
         drop(requests.take(&mut batch).expect("one waits"));
         assert_eq!(*batch, [8]);
         assert!(requests.is_done(later) && !requests.are_waiting());
-        assert!(matches!(requests.outcome(later), Err(Refusal::ExclusiveLatch)));
+        assert!(matches!(requests.outcome(later), Err(Refusal::Alone)));
         assert_eq!(requests.refusals.into_inner(), 0);
     }
 

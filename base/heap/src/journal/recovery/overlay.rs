@@ -61,20 +61,20 @@ pub(in crate::journal) trait OverlayTarget {
 /// Those of `on_finding`, of the ground and of the medium.
 pub(in crate::journal) fn lay_over(
     tail: &Tail,
-    ground: &mut impl OverlayTarget,
+    target: &mut impl OverlayTarget,
     on_finding: OnFinding<'_>,
 ) -> Result<()> {
     let mut free = RangeSet::default();
     tail.replay(on_finding, &mut |entry| {
-        ground.grow(pages_named(&entry))?;
+        target.grow(pages_named(&entry))?;
         let (offset, len) = entry.range();
         if let Entry::Hole { .. } = entry {
             free.add(offset, offset + len);
-            ground.free(offset, offset + len);
+            target.free(offset, offset + len);
             return Ok(());
         }
         if let Entry::Bytes { offset, bytes } = entry {
-            each_allocated(offset, bytes, &mut |start, end| ground.allocate(start, end));
+            each_allocated(offset, bytes, &mut |start, end| target.allocate(start, end));
         }
         let (mut at, end) = (offset, offset + len);
         while at < end {
@@ -91,7 +91,7 @@ pub(in crate::journal) fn lay_over(
                 (false, false) => Under::Kept,
             };
             let source = (at - offset) as usize..(to - offset) as usize;
-            ground.change(page, under, |bytes| {
+            target.change(page, under, |bytes| {
                 if under == Under::Zeros {
                     bytes.fill(0);
                 }

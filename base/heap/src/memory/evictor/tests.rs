@@ -250,8 +250,8 @@ fn what_is_copied_stays_until_its_batch_is_written() {
         }
     });
     assert!(pages.iter().all(|page| !states.is_dirty(*page)), "copied");
-    let tools = &mut *heap.evictor.estate.tools.lock();
-    heap.evictor.estate.drop_some(states, tools, 0, states.covered()).unwrap();
+    let tools = &mut *heap.evictor.context.tools.lock();
+    heap.evictor.context.drop_some(states, tools, 0, states.covered()).unwrap();
     let is_there = pages.map(|page| states.epoch_of(page) > 0);
     assert_eq!(is_there, [true, true, false], "what the file has is dropped");
     let view = heap.view().unwrap();
@@ -391,11 +391,11 @@ fn hot_parts_are_put_on_huge_pages_and_dropped_again() {
             user.reserved.clear();
         }
         if step % 10 == 0 {
-            user.heap.evictor.estate.promote(&|| false).unwrap();
+            user.heap.evictor.context.promote(&|| false).unwrap();
         }
         if step % 100 == 99 {
             let before = user.heap.stats().memory.promoted_bytes;
-            user.heap.evictor.estate.round(&|| false).unwrap();
+            user.heap.evictor.context.round(&|| false).unwrap();
             demoted += before.saturating_sub(user.heap.stats().memory.promoted_bytes);
         }
         if step % 40 == 0 {
