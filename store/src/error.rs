@@ -105,7 +105,7 @@ pub enum Error {
     NotAStore {
         /// The path.
         path: PathBuf,
-        /// What was found there.
+        /// The thing found there.
         found: String,
     },
     /// There is no store, and `Options::create` was set to false; or the folder is missing in which
@@ -113,7 +113,7 @@ pub enum Error {
     Missing {
         /// The path.
         path: PathBuf,
-        /// What was expected and found there, and what to do.
+        /// The expected and the found, and what to do.
         what: &'static str,
     },
     /// The path for a new store exists already.
@@ -214,7 +214,7 @@ pub enum Error {
     WithinExclusive,
     /// The store's own records are damaged.
     Damaged {
-        /// What was expected and what was found.
+        /// The expected and the found.
         what: String,
     },
     /// The storage backend failed.

@@ -142,7 +142,7 @@ where
                 Ok(false) => {
                     ending.yield_to_readers();
                 }
-                // What a damaged tree does not give cannot be seen. The commit must not be undone.
+                // Snapshots cannot see what a damaged tree does not give. The commit must not be undone.
                 Err(_) => return self.shared.versions().expire_all(),
             }
         }

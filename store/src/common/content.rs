@@ -53,7 +53,7 @@ struct Key {
     key_bytes: u32,
 }
 
-/// What a move does.
+/// The kind of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MoveKind {
     /// Moves a value to another key.

@@ -177,7 +177,7 @@ impl Shared {
         }
     }
 
-    /// What fails here, or is too late, is left to the next open; a check finds damage.
+    /// Work that fails here, or comes too late, is left to the next open; a check finds damage.
     pub(crate) fn destroy_retired(&self, heads: Vec<u64>) {
         for head in heads {
             // Chunked, so that neither the log record nor the wait of other threads grows with the

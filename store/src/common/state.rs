@@ -98,7 +98,7 @@ impl KeyspaceState {
     }
 }
 
-/// What all states of one keyspace share.
+/// The part that all states of one keyspace share.
 #[derive(Debug)]
 pub(crate) struct Place {
     id: u64,

@@ -63,7 +63,7 @@ impl Entry {
     /// ```
     ///
     /// # Errors
-    /// Of a value in a blob file: damage, a device that fails, [`Error::Closed`] if the store was closed.
+    /// For a value in a blob file: damage, a failing device, [`Error::Closed`] for a closed store.
     pub fn value(&self) -> Result<Slice> {
         match &self.value {
             EntryValue::Here(value) => Ok(value.clone()),

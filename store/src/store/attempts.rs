@@ -106,7 +106,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// What the closure returns; those of [`Transaction::commit`] except conflicts.
+    /// The closure's error; those of [`Transaction::commit`] except conflicts.
     pub fn transaction<T, E: From<Error>>(
         &self,
         work: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,

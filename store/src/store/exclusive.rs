@@ -120,7 +120,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// What the closure returns; as [`Store::begin_exclusive`] and [`ExclusiveTransaction::commit`].
+    /// The closure's error; as [`Store::begin_exclusive`] and [`ExclusiveTransaction::commit`].
     pub fn exclusive<T, E: From<crate::Error>>(
         &self,
         work: impl FnOnce(&mut Transaction) -> std::result::Result<T, E>,

@@ -159,7 +159,7 @@ pub struct KeyspaceCheck {
 pub struct Finding {
     /// Where: the heap, the catalogue, or a keyspace.
     pub place: String,
-    /// What is wrong there.
+    /// The damage there.
     pub what: String,
     /// Whether the system failed to read it: nothing need be wrong with the data.
     pub is_unread: bool,

@@ -95,7 +95,7 @@ struct Table {
     ahead: [Option<Ahead>; 2],
 }
 
-/// What reads of a keyspace record.
+/// The records of reads in a keyspace.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     pub(crate) read: ReadSet,
@@ -133,7 +133,7 @@ impl<T> Ahead<T> {
     }
 }
 
-/// What an iterator borrows of a transaction.
+/// The parts of a transaction that an iterator borrows.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts<'t> {
     pub(crate) keyspace: &'t Keyspace,
@@ -437,7 +437,7 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// What `work` returns.
+    /// The error of `work`.
     pub fn savepoint<T, E>(
         &mut self,
         work: impl FnOnce(&mut Self) -> std::result::Result<T, E>,
@@ -553,7 +553,7 @@ impl Transaction {
         self.works.push(work);
     }
 
-    /// What an iterator borrows, and the pre-read entries at both ends.
+    /// The parts that an iterator borrows, and the pre-read entries at both ends.
     pub(crate) fn parts(
         &mut self,
         keyspace: &Keyspace,
