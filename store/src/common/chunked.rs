@@ -142,7 +142,8 @@ where
                 Ok(false) => {
                     ending.yield_to_readers();
                 }
-                // Snapshots cannot see what a damaged tree does not give. The commit must not be undone.
+                // Snapshots cannot see what a damaged tree does not give. The commit must not be
+                // undone.
                 Err(_) => return self.shared.versions().expire_all(),
             }
         }
