@@ -366,8 +366,8 @@ pub(crate) struct CopyArgs {
     /// Drop the keyspaces of a store on objects first
     #[arg(long)]
     pub(crate) replace: bool,
-    /// The engine of all keyspaces in a folder: bplus, btree, critbit, redblack or lsm; each keeps its
-    /// own if not said
+    /// The engine of all keyspaces in a folder: bplus, btree, critbit, redblack or lsm; each keeps
+    /// its own if not said
     #[arg(long)]
     pub(crate) engine: Option<Engine>,
 }

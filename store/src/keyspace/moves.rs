@@ -145,7 +145,7 @@ impl Keyspace {
     /// The range moves from the lowest key up, in chunks of 256 entries, each of which is one
     /// commit: readers and writers run in between, and a range of any size takes little memory. So
     /// it is not atomic as a whole: if it fails, or the process dies, a part has moved. Calling it
-    /// again moves the rest. Entries that are inserted meanwhile behind the current key stay.
+    /// again moves the rest. Entries inserted meanwhile into the part that has moved stay there.
     ///
     /// A range moved to its own keyspace stays: nothing is moved.
     ///
