@@ -48,7 +48,7 @@ impl<T> In<T> {
     ///
     /// # Safety
     /// The pointer is null, or follows the conventions of the header: a handle that was not freed,
-    /// text that ends with a zero byte, a struct. No other thread writes to it or frees it during
+    /// text that ends with a zero byte, a struct. Nothing writes to it or frees it during
     /// the call, nor while a slice that the call made of it is used.
     pub unsafe fn new(pointer: *const T) -> Self {
         Self(pointer)
