@@ -41,7 +41,8 @@ impl RangeSet {
         }
     }
 
-    /// The first range of the set that has a part of `start..end`, in whole: start and end. O(log n).
+    /// The first range of the set that shares a part with `start..end`, in whole: start and end.
+    /// O(log n).
     pub(crate) fn first_in(&self, start: u64, end: u64) -> Option<(u64, u64)> {
         if start >= end {
             return None;

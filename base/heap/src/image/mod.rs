@@ -1,4 +1,4 @@
-//! The image of the pool in memory: the pool file, the states of pages, and where blocks lie in them.
+//! The image of the pool in memory: the pool file, page states, size classes and block locations.
 //! Used by the log, the allocator and transactions.
 
 pub(crate) mod class;
