@@ -1,4 +1,4 @@
-//! Checkpoints: pages that records name are written to the pool file, in batches that tables of doubt name.
+//! Checkpoints: writing dirty pages to the pool file, in batches that tables of doubt name.
 
 pub(super) mod holds;
 pub(super) mod table;
