@@ -297,8 +297,8 @@ impl PoolFile {
         Ok(())
     }
 
-    /// Backs data pages that may be holes; they are below the end of the file. Not durable before the
-    /// next sync.
+    /// Backs data pages that may be holes; they are below the end of the file. Not durable before
+    /// the next sync.
     ///
     /// # Errors
     /// Those of the medium, out of space among them.
@@ -314,8 +314,8 @@ impl PoolFile {
     /// Backs all data pages that descriptors say are allocated (R5). O(pages).
     ///
     /// # Errors
-    /// `Error::Damaged` for an extent that is longer than the pool; those of the medium, out of space
-    /// among them.
+    /// `Error::Damaged` for an extent that is longer than the pool; those of the medium, out of
+    /// space among them.
     pub(crate) fn back_allocated(&self) -> Result<()> {
         let pages = self.pages_backed();
         let mut table = vec![0; (ZONE_TABLE_PAGES * PAGE_BYTES) as usize];
@@ -494,7 +494,8 @@ impl PoolFile {
         Ok(newest)
     }
 
-    /// Writes a checkpoint into the slot of its number, with its checksum. Not durable before the next sync.
+    /// Writes a checkpoint into the slot of its number, with its checksum. Not durable before the
+    /// next sync.
     ///
     /// # Errors
     /// Those of the medium.
