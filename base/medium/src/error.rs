@@ -1,4 +1,4 @@
-//! What can go wrong with the system below us.
+//! Errors of the medium: failures of the system below.
 
 use std::fmt;
 use std::io;
@@ -93,7 +93,8 @@ impl Error {
         matches!(self, Self::OutOfSpace { .. })
     }
 
-    /// Whether the system refused: then nothing is known of what lies there, and nothing need be wrong with it.
+    /// Whether the system refused: the state of the file is then unknown, and not necessarily
+    /// damaged.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -104,7 +105,7 @@ impl Error {
         )
     }
 
-    /// Whether the system cannot do what was asked, there or at all.
+    /// Whether the system cannot do the operation, there or at all.
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::Unsupported)
     }
