@@ -14,8 +14,8 @@
 //! assert_eq!(piece.as_ptr(), page[7..].as_ptr());
 //! ```
 //!
-//! Without the default feature `std` the crate needs only `alloc`. The features `serde`, `bytes` and
-//! `arbitrary` add the traits of those crates, and conversions to and from `bytes::Bytes`.
+//! Without the default feature `std` the crate needs only `alloc`. The features `serde`, `bytes`
+//! and `arbitrary` add the traits of those crates, and conversions to and from `bytes::Bytes`.
 
 #![no_std]
 

@@ -1,4 +1,4 @@
-//! A directory in which something else happens before every write to a file.
+//! A directory with a hook that runs before every write to a file.
 
 use std::fmt;
 use std::path::Path;
