@@ -2,7 +2,7 @@
 //!
 //! Purpose: every call on a file or directory of the operating system passes through here. A call
 //! is refused after [`Handles::close`], and in the child of a fork, which has no right to change
-//! what its parent has open, nor the memory that goes with it.
+//! files that its parent has open, nor the memory that goes with it.
 //! Invariants: a descriptor is closed when no call uses it: another file that gets its number is
 //! never read or written by mistake.
 //! Thread safety: any thread. A call holds the lock of its own handle, shared.

@@ -456,7 +456,7 @@ impl File for MemoryFile {
     ) -> Result<()> {
         self.change(|content| {
             let file = content.share(&self.path)?;
-            // SAFETY: our caller promises what it asks for.
+            // SAFETY: our caller promises the same.
             unsafe { file.map_shared(region, region_offset, file_offset, len) }
         })
     }

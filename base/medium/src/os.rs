@@ -420,7 +420,8 @@ impl File for OsFile {
     }
 
     fn sync(&self) -> Result<()> {
-        // Never repeated: after a failure the kernel may have dropped what it could not write.
+        // Never repeated: after a failure the kernel may have dropped pages that it could not
+        // write.
         let flushed = self.file.with(flush);
         flushed.map_err(|error| Error::io("sync", &self.path, None, 0, source_of(error)))
     }
@@ -434,7 +435,7 @@ impl File for OsFile {
     ) -> Result<()> {
         self.judge_mapped(file_offset, len)?;
         let mapped = self.file.with(|file| {
-            // SAFETY: our caller promises what `map_file` asks for.
+            // SAFETY: our caller promises the contract of `map_file`.
             unsafe { region.map_file(region_offset, len, file, file_offset) }
         });
         mapped.map_err(|error| self.error("map", file_offset, len, error))?;
@@ -483,7 +484,7 @@ impl File for OsFile {
     ) -> Result<()> {
         self.judge_mapped(file_offset, len)?;
         let mapped = self.file.with(|file| {
-            // SAFETY: our caller promises what `map_file_shared` asks for.
+            // SAFETY: our caller promises the contract of `map_file_shared`.
             unsafe { region.map_file_shared(region_offset, len, file, file_offset) }
         });
         mapped.map_err(|error| self.error("map", file_offset, len, error))?;

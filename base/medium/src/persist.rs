@@ -98,7 +98,7 @@ impl dyn Persist + '_ {
     #[inline]
     #[track_caller]
     pub unsafe fn copy(&self, region: &Region, offset: u64, bytes: &[u8]) {
-        // SAFETY: our caller promises what it asks for.
+        // SAFETY: our caller promises the same.
         unsafe { self.copy_at(Location::caller(), region, offset, bytes) };
     }
 }

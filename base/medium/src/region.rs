@@ -7,7 +7,7 @@
 //! writable; only `release` takes it back, and `drop_pages` the memory behind it. The base is
 //! aligned to 2 MiB, so that aligned offsets can become huge pages.
 //! Thread safety: all methods take `&self` and may be called from any thread. The owner of the
-//! region decides what the bytes hold, and which thread may touch them when.
+//! region decides about the contents of the bytes, and which thread may touch them when.
 
 use std::ffi::c_void;
 use std::io;

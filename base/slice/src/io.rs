@@ -23,7 +23,7 @@ impl Slice {
             let mut bytes = [0; INLINE_BYTES_MAX];
             let bytes = &mut bytes[..len];
             reader.read_exact(bytes)?;
-            // Not the whole array of 20 bytes: loading as a word what was stored in pieces costs 6
+            // Not the whole array of 20 bytes: loading pieces as one word costs 6
             // ns.
             return Ok(Self::new(bytes));
         }

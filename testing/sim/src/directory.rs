@@ -1,4 +1,4 @@
-//! Directories, files and locks of a [`SimDisk`]: what a program opens.
+//! Directories, files and locks of a [`SimDisk`].
 
 use std::fmt;
 use std::io;
@@ -445,7 +445,7 @@ impl File for SimFile {
         // SAFETY: our caller promises that no reference into the range exists.
         unsafe { region.release(region_offset, len) }?;
         let source = |part: &mut [u8], at| self.read(part, file_offset + at, true);
-        // SAFETY: as above; what was released is zero when it is committed again.
+        // SAFETY: as above; released pages are zero when they are committed again.
         unsafe { region.fill(region_offset, len, source) }
     }
 
@@ -485,7 +485,7 @@ impl File for SimFile {
         inner.check(Call::MapShared, "map", &self.path)?;
         let Inner { mapped, state, .. } = &mut *inner;
         let content = mapped.create_content(self.number, state.file(self.number))?;
-        // SAFETY: our caller promises what it asks for.
+        // SAFETY: our caller promises the same.
         unsafe { content.map_shared(region, region_offset, file_offset, len) }?;
         mapped.add(region, region_offset, self.number, file_offset, len);
         Ok(())

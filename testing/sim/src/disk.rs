@@ -338,7 +338,7 @@ impl Inner {
     }
 }
 
-/// A crash point of a history, and the disk at it. Walking costs what the operations did; clones
+/// A crash point of a history, and the disk at it. Walking costs as much as the operations; clones
 /// are cheap.
 #[derive(Clone, Debug)]
 pub struct Cursor {

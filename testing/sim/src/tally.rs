@@ -30,7 +30,7 @@ pub fn seed(number: u64) -> u64 {
     number + 1000 * chosen(SEED, 0)
 }
 
-/// Counts of what was tried.
+/// Counts of the tried states.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Crash points.

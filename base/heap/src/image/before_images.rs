@@ -1,9 +1,9 @@
-//! Before-images: what a running transaction has changed, as it was before.
+//! Before-images: the blocks that a running transaction has changed, as they were before.
 //!
 //! Purpose: a large transaction works for a while, and changes blocks in place. Before it admits
-//! readers it copies what it has changed, as it was. A reader uses the copy where there is one,
-//! else the block itself. So it sees the heap as the last commit left it, whole, whatever data
-//! structures are in it.
+//! readers it copies the blocks that it has changed, as they were. A reader uses the copy where
+//! there is one, else the block itself. So it sees the heap as the last commit left it, whole,
+//! whatever data structures are in it.
 //! Invariants: while readers are admitted, each block that the transaction has changed has a copy
 //! here, with the bytes before. Blocks that it reserved need none: no earlier pointer leads to
 //! them. A copy lies in its lines as the block does in memory's, so that typed data keeps its

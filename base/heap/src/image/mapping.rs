@@ -231,7 +231,7 @@ impl Exclusive<'_> {
             }
         }
         for &(start, end) in &pages {
-            // SAFETY: the blocks exist; no thread stores to what others have shared references to.
+            // SAFETY: the blocks exist; no thread stores to bytes with shared references.
             unsafe { image.data.keep(start, end - start)? };
         }
         // Later callers find that no page lies below the end.
@@ -539,7 +539,7 @@ impl Image {
     /// a record: afterwards neither can fail.
     ///
     /// # Errors
-    /// `Error::Damaged` naming a page that is not what was written; those of the medium.
+    /// `Error::Damaged` naming a damaged page; those of the medium.
     #[inline]
     pub(crate) fn touch(&self, offset: u64, len: u64) -> Result<()> {
         self.states.touch(offset, len, self)

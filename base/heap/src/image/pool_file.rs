@@ -146,7 +146,7 @@ impl PoolFile {
     ///
     /// # Errors
     /// `Error::Unsupported` for a file of another program or of a newer version, `Error::Damaged`
-    /// for a header that is not what was written or a file that was cut; those of the medium.
+    /// for a damaged header or a file that was cut; those of the medium.
     pub(crate) fn open(file: Arc<dyn File>) -> Result<Self> {
         let len = file.len()?;
         let mut bytes = [0; size_of::<PoolHeader>()];

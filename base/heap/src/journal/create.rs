@@ -31,7 +31,7 @@ impl Journal {
         name_log_again(directory.as_ref())?;
         let made = create_named(directory, options, initial_pages, data_pages);
         if made.is_err() {
-            // The sync of that name may be what failed. The name would look durable from then on,
+            // The sync of that name may have failed. The name would look durable from then on,
             // and the next sync would not write it: commits would go to a store that is gone after
             // a power cut. Best effort: if this fails too, the device is unusable.
             let _ = directory.rename(POOL_NAME, POOL_NEW_NAME);

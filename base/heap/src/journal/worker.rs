@@ -114,7 +114,7 @@ impl Worker {
     /// Starts a thread.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     pub(crate) fn spawn(
         name: &str,
         signal: &Arc<Signal>,

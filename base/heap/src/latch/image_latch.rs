@@ -119,12 +119,12 @@ mod tests {
         let shared = Shared { latch: ImageLatch::default(), counts: UnsafeCell::new([0; 2]) };
         let shared = &shared;
         let look = || {
-            // SAFETY: no thread has the latch exclusively, which is what is tested.
+            // SAFETY: no thread has the latch exclusively, as the test verifies.
             let counts = unsafe { &*shared.counts.get() };
             assert_eq!(counts[0], counts[1]);
         };
         let change = || {
-            // SAFETY: this thread has the latch exclusively, which is what is tested.
+            // SAFETY: this thread has the latch exclusively, as the test verifies.
             let counts = unsafe { &mut *shared.counts.get() };
             counts[0] += 1;
             std::hint::spin_loop();

@@ -55,7 +55,7 @@ const INSIDE: u32 = 1;
 /// Held by a long reader.
 const LONG: u32 = 2;
 
-/// Whose leaving a sleeping writer waits for: none, long readers, all readers.
+/// The readers that a sleeping writer waits for: none, long ones, all.
 const UNWATCHED: u8 = 0;
 const LONG_WATCHED: u8 = 1;
 const WATCHED: u8 = 2;
@@ -95,12 +95,12 @@ impl Stay {
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// What readers look at and writers change. The caches of all processors hold it.
+/// The state that readers check and writers change. The caches of all processors hold it.
 #[derive(Debug, Default)]
 struct Sign {
     /// `OPEN` or `READERS`, with or without `BRIEF_ONLY`; or `SHUT`.
     state: AtomicU8,
-    /// Whose leaving a sleeping writer waits for.
+    /// The readers that a sleeping writer waits for.
     watched: AtomicU8,
     /// One past the last slot that was ever held.
     used: AtomicUsize,
@@ -437,14 +437,14 @@ mod tests {
         }
 
         fn look(&self) -> u64 {
-            // SAFETY: no thread has closed the lock, which is what is tested.
+            // SAFETY: no thread has closed the lock, as the test verifies.
             let counts = unsafe { &*self.counts.get() };
             assert_eq!(counts[0], counts[1]);
             counts[0]
         }
 
         fn change(&self) {
-            // SAFETY: this thread has closed the lock, which is what is tested.
+            // SAFETY: this thread has closed the lock, as the test verifies.
             let counts = unsafe { &mut *self.counts.get() };
             counts[0] += 1;
             std::hint::spin_loop();

@@ -1,6 +1,6 @@
 //! A spin lock that a plain store releases.
 //!
-//! Purpose: guards what one thread mostly has to itself, such as its thread cache. Releasing a
+//! Purpose: guards data that one thread mostly uses alone, such as its thread cache. Releasing a
 //! mutex takes a second locked instruction, which looks for sleepers: some 5 ns, a twentieth of a
 //! small commit. Here no thread sleeps: one that finds a lock taken tries another one, or yields
 //! until it is free.

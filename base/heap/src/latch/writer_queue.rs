@@ -448,7 +448,7 @@ mod every_order {
     }
 
     fn change(permit: &WritePermit<'_, UnsafeCell<u32>>) {
-        // SAFETY: there is one permit at a time, which is what is tested.
+        // SAFETY: there is one permit at a time, as the test verifies.
         permit.with_mut(|count| unsafe { *count += 1 });
     }
 

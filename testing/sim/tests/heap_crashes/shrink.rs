@@ -124,7 +124,7 @@ fn a_hole_is_backed_before_it_is_used_or_refused() {
     }
 }
 
-/// Writes to each block, a page in each chunk, and brings that to the pool, on a disk that is full.
+/// Writes to each block, one page in 96, and brings that to the pool, on a disk that is full.
 fn write_all(heap: &Heap) {
     for root in 0..3 {
         let block = heap.view().unwrap().root(root);

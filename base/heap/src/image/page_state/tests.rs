@@ -1,3 +1,5 @@
+//! Tests of the page states.
+
 use std::cell::RefCell;
 
 use super::*;
@@ -97,7 +99,7 @@ fn each_page_has_a_word_of_its_own() {
         descriptor_offset(ZONE_PAGES),
     ];
     let is_verified = |offset: u64| {
-        // A page that is refused stays what it was.
+        // A refused page stays unverified.
         pages.verify(offset, 1, &Refusing).is_ok()
     };
     for (index, offset) in offsets.iter().enumerate() {

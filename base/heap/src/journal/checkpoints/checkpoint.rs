@@ -131,7 +131,7 @@ impl Applied {
 
     fn start_in(&mut self, pool: &PoolFile, log: &Log, file: Arc<LogFile>) -> Result<()> {
         if !self.is_durable && !is_planted("R4.goes-on-from-a-checkpoint-in-the-cache") {
-            // The checkpoint before this one may need the slot that is overwritten next.
+            // The checkpoint before this one may need the log file that is overwritten next.
             self.publish(pool, self.cursor.sequence, false)?;
         }
         self.generation += u64::from(!is_planted("R4.goes-on-in-the-same-generation"));

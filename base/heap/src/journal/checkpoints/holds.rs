@@ -120,7 +120,7 @@ impl Holds {
         });
     }
 
-    /// Forgets freed extents whose pages are free: no one reads them any more.
+    /// Forgets freed extents whose pages are free: they are never read again.
     pub(crate) fn forget(&self, is_free: impl Fn(u64, u64) -> bool) {
         if self.is_none() {
             return;

@@ -333,7 +333,7 @@ pub(crate) enum Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Heap offset and length of what it changes.
+    /// Heap offset and length of the bytes that it changes.
     pub(in crate::journal) fn range(&self) -> (u64, u64) {
         match *self {
             Self::Bytes { offset, bytes } => (offset, bytes.len() as u64),

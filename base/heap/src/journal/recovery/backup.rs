@@ -59,7 +59,6 @@ impl Drop for Held<'_> {
 /// Those of `go_on`; `Error::Poisoned`, `Error::Damaged` for a damaged page of the source; those of
 /// the medium: out of space for the copy, or for the log, when writers needed the space of held
 /// files.
-/// what was held of it.
 pub(in crate::journal) fn back_up(
     source: Source<'_>,
     target: &PoolFile,

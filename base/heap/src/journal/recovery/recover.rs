@@ -59,7 +59,7 @@ pub(in crate::journal) struct Recovered {
 /// Brings the log into the pool, with at most `bytes_max` bytes of pages in memory.
 ///
 /// # Errors
-/// `Error::Damaged` when something durable is not what was written, `Error::Unsupported` for a
+/// `Error::Damaged` when durable data is damaged, `Error::Unsupported` for a
 /// log of a newer format; those of the medium.
 pub(in crate::journal) fn recover(
     pool: &PoolFile,

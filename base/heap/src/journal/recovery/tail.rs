@@ -19,7 +19,7 @@ const TABLE_END: u64 = TABLE_BASE + HEAP_BYTES_MAX / PAGE_BYTES * DESCRIPTOR_BYT
 /// Called with each finding; decides whether to stop there.
 pub(crate) type OnFinding<'a> = &'a mut dyn FnMut(Error) -> Result<()>;
 
-/// The tail of a log: what the pool file does not hold yet.
+/// The tail of a log: the records that the pool file does not hold yet.
 #[derive(Debug)]
 pub(crate) struct Tail {
     /// The files of its generation, by ordinal.

@@ -73,7 +73,7 @@ impl Disk {
         &self.faults
     }
 
-    /// A disk without faults that holds what this one holds now.
+    /// A disk without faults with the current contents of this one.
     pub(super) fn copy(&self) -> Arc<Self> {
         let copy = Self::new();
         for (name, file) in &*self.files.lock() {
