@@ -4,7 +4,6 @@
 //! A buffer is filled, frozen, freed and made again, its pages used by other blocks meanwhile, and
 //! sometimes emptied and refilled in place. Its bytes are held back from the pool file, up to a
 //! part of the log, while checkpoints, backups, shrinking and a memory bound do their work.
-//! a part of the log, beside checkpoints, backups, shrinking and a bound of memory.
 
 use std::sync::Arc;
 

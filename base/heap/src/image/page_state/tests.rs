@@ -1,5 +1,3 @@
-//! Tests of the page states.
-
 use std::cell::RefCell;
 
 use super::*;
