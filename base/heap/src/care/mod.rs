@@ -1,4 +1,4 @@
-//! What copies a whole heap, shrinks it, or finds what no root reaches: calls of the heap.
+//! Whole-heap maintenance: backup, shrinking, and the leak scan, as calls of the heap.
 
 pub(crate) mod shrink;
 pub(crate) mod backup;

@@ -1,5 +1,5 @@
-//! The allocator: runs, extents, reservations, and blocks that are lent or pinned. Used by transactions and
-//! the heap.
+//! The block allocator: runs, extents, reservations, and borrowed or pinned blocks. Transactions
+//! and the heap use it.
 
 pub(crate) mod block_bits;
 pub(crate) mod shard;

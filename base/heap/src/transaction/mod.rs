@@ -1,4 +1,4 @@
-//! Transactions, their commits, and views. Used by the heap.
+//! Transactions, their commits, and views. The heap uses them.
 
 pub(crate) mod ranges;
 pub(crate) mod requests;
