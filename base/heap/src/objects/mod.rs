@@ -1,4 +1,5 @@
-//! Typed objects in a heap, and how data structures read and write it. Public, for users of the crate.
+//! Typed objects in a heap, and how data structures read and write it. Public, for users of the
+//! crate.
 
 pub(crate) mod persistent;
 pub(crate) mod array;

@@ -51,7 +51,7 @@ impl Transaction<'_> {
 
     /// Admits the views that wait, if any do; returns whether it did. They see the heap as it was
     /// before the transaction. Call it now and then in a [chunked
-    /// transaction](crate::Heap::transaction_in_pieces), when the data structures in the heap are
+    /// transaction](crate::Heap::chunked_transaction), when the data structures in the heap are
     /// consistent; it does nothing in others. Costs a load, and if a view waits the lifetime of the
     /// waiting views.
     pub fn yield_to_readers(&mut self) -> bool {

@@ -39,7 +39,7 @@ impl<'h> View<'h> {
         before.unwrap_or_else(|| self.image.root(index))
     }
 
-    /// Whether a [chunked transaction](crate::Heap::transaction_in_pieces) has admitted this view:
+    /// Whether a [chunked transaction](crate::Heap::chunked_transaction) has admitted this view:
     /// the view shows nothing of what that transaction has done so far.
     pub fn is_early(&self) -> bool {
         self.image.before().is_some()
