@@ -40,7 +40,7 @@ pub enum Error {
     InvalidPointer {
         /// The heap offset.
         offset: u64,
-        /// What is wrong with it.
+        /// The mismatch, in words.
         what: &'static str,
     },
     /// More was asked for than a heap can hold.
@@ -65,7 +65,7 @@ pub enum Error {
         expected: String,
         /// The layout found.
         found: String,
-        /// What to do.
+        /// The way out, in words.
         advice: &'static str,
     },
     /// The heap was opened for reading only.

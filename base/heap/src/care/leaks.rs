@@ -67,7 +67,7 @@ pub enum LeakFinding {
         owner: u64,
         /// Where it points.
         offset: u64,
-        /// What is known of the type.
+        /// The known facts about the type.
         layout: String,
     },
     /// A data structure is damaged: what it has beyond that block was not followed.
@@ -76,7 +76,7 @@ pub enum LeakFinding {
         owner: u64,
         /// The block.
         offset: u64,
-        /// What is wrong with it.
+        /// The damage.
         what: &'static str,
     },
 }
@@ -113,7 +113,7 @@ impl fmt::Display for LeakFinding {
     }
 }
 
-/// What a scan for leaks found.
+/// The result of a leak scan.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LeakReport {

@@ -133,7 +133,7 @@ pub(crate) struct Evictor {
     estate: Arc<EvictionContext>,
 }
 
-/// What one hold may still do.
+/// The work that one hold may still do.
 struct Quota {
     calls: u32,
     pages: u64,
@@ -200,7 +200,7 @@ impl EvictionContext {
         let mut tools = self.tools.lock();
         let image = &self.space.image;
         let Some(states) = image.bounded() else { return Ok(()) };
-        // What the file does not have cannot be evicted.
+        // Only pages that the file has can be evicted.
         let journal = self.journal.writable()?;
         if self.space.held_bytes() > self.bytes_max / 2 {
             journal.checkpoint_held()?;

@@ -5,7 +5,8 @@
 //! Invariants: every dereference checks that a block starts there and is large enough. A
 //! reference belongs to the view or transaction that gave it; there is one `&mut` at a time.
 //!
-//! What the compiler refuses, beside what it takes. One object may be written at a time:
+//! Examples that compile, beside ones that the compiler refuses. One object may be written at a
+//! time:
 //!
 //! ```
 //! # use adamant_heap::{Ptr, Result, Transaction, TypedWrite};

@@ -56,7 +56,7 @@ struct Loan {
 }
 
 struct Books {
-    /// What lenders keep alive; `None` once the heap is closed.
+    /// Kept alive by lenders; `None` once the heap is closed.
     holder: Option<Arc<Holder>>,
     loans: HashMap<Key, Loan>,
     spare: Vec<Lender>,

@@ -194,7 +194,7 @@ impl Changes {
         count
     }
 
-    /// What was freed.
+    /// The blocks and extents that the changes free.
     fn freed(&self) -> impl Iterator<Item = Retired> + '_ {
         let blocks = self.bits.iter().filter(|bits| bits.clear != 0).map(|bits| {
             let Bits { run, word, clear: mask, .. } = *bits;

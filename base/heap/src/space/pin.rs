@@ -32,7 +32,7 @@ impl Pins {
         Pin { pins: Arc::clone(self), sequence }
     }
 
-    /// What commits up to this sequence number freed can be reused.
+    /// Blocks freed by commits up to this sequence number can be reused.
     pub(crate) fn released(&self) -> u64 {
         self.counts.lock().first_key_value().map_or(u64::MAX, |(sequence, _)| *sequence)
     }

@@ -39,7 +39,7 @@ pub(crate) struct Recyclers {
     workers: Mutex<Vec<Worker>>,
 }
 
-/// What a thread works on.
+/// The state that a thread works on.
 #[derive(Debug)]
 pub(crate) struct ReclaimContext {
     space: Arc<Space>,

@@ -29,7 +29,7 @@ const SHARES_TAKEN: usize = 128;
 /// The lock on the directory, until it is released or the last owner drops this.
 pub(crate) type HeldLock = Mutex<Option<Box<dyn Lock>>>;
 
-/// What a reservation keeps alive.
+/// The state that a reservation keeps alive.
 #[derive(Debug)]
 pub(crate) struct Holder {
     pub(crate) space: Arc<Space>,

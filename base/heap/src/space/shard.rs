@@ -113,8 +113,8 @@ impl Shard {
         Some((active.run, index))
     }
 
-    /// Takes back reserved blocks of one bitmap word if their run is active here; returns whether it
-    /// is.
+    /// Takes back reserved blocks of one bitmap word if their run is active here; returns whether
+    /// it is.
     #[inline]
     pub(crate) fn give_back(&mut self, class: u8, run: u64, word: u64, mask: u64) -> bool {
         let Some(active) = self.active.get_mut(usize::from(class)) else { return false };

@@ -8,8 +8,8 @@
 //! Invariants: readers are inside only while the transaction changes nothing that they see: code
 //! that changes blocks drains the readers first; allocator words may change if nothing leads to
 //! their blocks. No other transaction enters, and no commit without a transaction. Before readers
-//! are admitted, each changed block has its copy. What readers see does not change until the
-//! transaction has ended, one way or the other.
+//! are admitted, each changed block has its copy. The view of the readers does not change
+//! until the transaction has ended, one way or the other.
 
 use adamant_slice::Slice;
 use zerocopy::{FromBytes, Immutable, KnownLayout};

@@ -22,7 +22,7 @@ impl fmt::Debug for Hook {
     }
 }
 
-/// What a transaction, or a savepoint in it, has done so far.
+/// The changes of a transaction, or of a savepoint in it, so far.
 #[derive(Debug, Default)]
 pub(crate) struct Level {
     pub(crate) ranges: Ranges,
