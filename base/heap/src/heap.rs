@@ -94,8 +94,8 @@ pub struct Options {
     /// Bytes of memory that may differ from the pool file's because of writes since the heap was
     /// opened; beyond that commits wait until the file has enough of it for the memory to be freed.
     /// The record of a commit is not counted; it takes as many bytes as were written until the
-    /// commit has ended; of this and the like some 20 MiB are kept. The writes of one
-    /// transaction count too, but are never freed before its commit, nor are 2 MiB that contain a reservation,
+    /// commit has ended; of this and the like some 20 MiB are kept. The writes of one transaction
+    /// count too, but are never freed before its commit, nor are 2 MiB that contain a reservation,
     /// or pages of which a slice is left. Below a few MiB nearly every commit waits for the medium.
     /// `u64::MAX`: unbounded, which costs nothing.
     pub memory_bytes_max: u64,
@@ -418,8 +418,8 @@ impl Heap {
     }
 
     /// Waits for what was committed by now as a commit with this durability would: for a caller
-    /// that found nothing to change. Its findings are then durable: a key removed once more
-    /// stays removed.
+    /// that found nothing to change. Its findings are then durable: a key removed once more stays
+    /// removed.
     ///
     /// # Errors
     /// `Error::Poisoned` if that fails or failed; `Error::Misuse` in the child of a fork.

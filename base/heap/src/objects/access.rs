@@ -68,8 +68,8 @@ pub trait Write: Read {
         Ok(block)
     }
 
-    /// As [`Write::reserve`], for a buffer that will be freed before long. Writes to it
-    /// are in the log, and are not copied to the pool file as long as the log has room for it
+    /// As [`Write::reserve`], for a buffer that will be freed before long. Writes to it are in the
+    /// log, and are not copied to the pool file as long as the log has room for it
     /// ([`Options::log_held_bytes_max`](crate::Options::log_held_bytes_max);
     /// [`JournalStats::log_held_bytes`](crate::JournalStats::log_held_bytes) tells how much it is).
     /// If the buffer is freed by then, its bytes are never written there. It makes no difference to
