@@ -418,7 +418,7 @@ impl Heap {
     }
 
     /// Waits for what was committed by now as a commit with this durability would: for a caller
-    /// that found nothing to change. Its findings are then durable: a key removed once more stays
+    /// that found nothing to change. The promise covers its findings: a key removed once more stays
     /// removed.
     ///
     /// # Errors
