@@ -1,4 +1,4 @@
-//! Whole-heap maintenance: backup, shrinking, and the leak scan, as calls of the heap.
+//! Whole-heap maintenance: backup, shrinking, and the leak scan: calls of the heap for its users.
 
 pub(crate) mod shrink;
 pub(crate) mod backup;

@@ -1,4 +1,4 @@
-//! Bounded memory: page eviction, page copies for checkpoints, huge pages. The heap uses it.
+//! Bounded memory: page eviction, page copies for checkpoints, huge pages. Used by the heap.
 
 pub(crate) mod copier;
 pub(crate) mod huge;

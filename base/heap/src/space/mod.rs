@@ -1,5 +1,5 @@
-//! The block allocator: runs, extents, reservations, and borrowed or pinned blocks. Transactions
-//! and the heap use it.
+//! The block allocator: runs, extents, reservations, and borrowed or pinned blocks. Used by
+//! transactions and the heap.
 
 pub(crate) mod block_bits;
 pub(crate) mod shard;

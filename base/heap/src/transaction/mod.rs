@@ -1,4 +1,4 @@
-//! Transactions, their commits, and views. The heap uses them.
+//! Transactions, their commits, and views. Used by the heap.
 
 pub(crate) mod ranges;
 pub(crate) mod requests;
