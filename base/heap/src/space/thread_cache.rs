@@ -1,9 +1,9 @@
-//! Desks: where threads reserve blocks beside the writer.
+//! Thread caches: per-thread shards for reservations beside the writer.
 //!
-//! Purpose: give each thread a shard behind a lock that nobody else wants, so that reserving scales
-//! with the threads. A thread goes to the desk that its number says, or where that one is taken, to
-//! the next that is free.
-//! Thread safety: any thread. Locks: desks before the arena's (`state.rs`).
+//! Purpose: give each thread a shard behind an uncontended lock, so that reservations scale with
+//! the threads. A thread takes the cache that its number selects or, if that one is taken, the next
+//! free one.
+//! Thread safety: any thread. Lock order: thread caches before the arena (`state.rs`).
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::space::reservation::{Holder, Shares};
 use crate::space::shard::Shard;
 use crate::sync::wait;
 
-/// Desks of a heap. More threads than that share them.
+/// Thread caches of a heap. More threads than that share them.
 const THREAD_CACHES: usize = 32;
 
-/// What one thread at a time works with.
+/// The shard and shares that one thread at a time works with.
 #[derive(Debug)]
 pub(crate) struct ThreadCache {
     pub(crate) shard: Shard,
@@ -28,19 +28,19 @@ pub(crate) struct ThreadCache {
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// All desks of a heap.
+/// All thread caches of a heap.
 #[derive(Debug)]
 pub(crate) struct ThreadCaches(Box<[Padded<SpinLock<ThreadCache>>]>);
 
 impl ThreadCaches {
-    /// Desks whose reservations keep what `holder` makes alive.
+    /// Thread caches whose reservations keep alive what `holder` returns.
     pub(crate) fn new(holder: impl Fn() -> Arc<Holder>) -> Self {
         let thread_cache =
             || ThreadCache { shard: Shard::new(true), shares: Some(Shares::new(holder())) };
         Self((0..THREAD_CACHES).map(|_| Padded(SpinLock::new(thread_cache()))).collect())
     }
 
-    /// A desk for the thread with that number.
+    /// A thread cache for the thread with that number.
     #[inline]
     pub(crate) fn enter(&self, thread: usize) -> Taken<'_, ThreadCache> {
         match self.0[thread % THREAD_CACHES].0.try_take() {
@@ -61,7 +61,7 @@ impl ThreadCaches {
         }
     }
 
-    /// All desks, in order.
+    /// All thread caches, in order.
     pub(crate) fn all(&self) -> impl Iterator<Item = Taken<'_, ThreadCache>> {
         self.0.iter().map(|thread_cache| thread_cache.0.take())
     }
