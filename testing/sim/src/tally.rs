@@ -3,8 +3,9 @@
 //! Purpose: the loops over crash points and states that every crash test needs. When verifying a
 //! state panics, the settings that reproduce the state are printed.
 //!
-//! Two environment variables are for manual runs: `ADAMANT_SIM_STATES` multiplies the number of
-//! states tried at each crash point, and `ADAMANT_SIM_SEED` (default 0) selects other workloads.
+//! Three environment variables are for manual runs: `ADAMANT_SIM_STATES` multiplies the number of
+//! states tried at each crash point, `ADAMANT_SIM_STEP` divides the number of crash points, and
+//! `ADAMANT_SIM_SEED` (default 0) selects other workloads.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
