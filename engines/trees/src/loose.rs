@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::slot::{Entry, free_entry, write_body, write_entry};
 
 /// An entry in no tree, between [`OrderedMap::take`](crate::OrderedMap::take) and
-/// [`OrderedMap::insert_entry`](crate::OrderedMap::adopt). It is no more than the heap offset of its block, or
+/// [`OrderedMap::insert_entry`](crate::OrderedMap::insert_entry). It is no more than the heap offset of its block, or
 /// a pair of words, and good for the transaction and the heap that it comes from only.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "an entry that no tree adopts and nobody frees is lost"]
