@@ -1,5 +1,5 @@
-//! Objects of several types in an ordered map on the bare heap, by whatever tree: two inserts in the
-//! transaction that creates the map, a look at all in order, a remove outside of it, a check of
+//! Objects of several types in an ordered map on the bare heap, by whatever tree: two inserts in
+//! the transaction that creates the map, a look at all in order, a remove outside of it, a check of
 //! types, and an end that leaves nothing.
 //!
 //! `cargo run -p adamant-examples --example data_store -- [bplus|btree|critbit|redblack]`

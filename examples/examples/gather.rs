@@ -1,6 +1,6 @@
-//! Results of worker threads on the bare heap: each thread reserves blocks and fills them, beside the
-//! others and without any lock or record; then one transaction publishes all of them. Either the
-//! whole of it is there, or nothing: a crash or an error before leaves no block behind.
+//! Results of worker threads on the bare heap: each thread reserves blocks and fills them, beside
+//! the others and without any lock or record; then one transaction publishes all of them. Either
+//! the whole of it is there, or nothing: a crash or an error before leaves no block behind.
 //!
 //! `cargo run -p adamant-examples --example gather`
 

@@ -13,8 +13,8 @@
 //!
 //! `cargo run -p adamant-examples --example NAME`
 //!
-//! The modules are the guides of the folder `docs`: as documentation, and so that each piece of code in
-//! them is compiled and run by the tests.
+//! The modules are the guides of the folder `docs`: as documentation, and so that each piece of
+//! code in them is compiled and run by the tests.
 #![forbid(unsafe_code)]
 
 pub mod guide;

@@ -194,8 +194,8 @@ fn run(arguments: &[&str]) -> (Option<i32>, String) {
     (status.code(), String::from_utf8([stdout, stderr].concat()).unwrap())
 }
 
-/// Killed at any moment, in both directions: what is there is no store, or the whole one; and running it again
-/// makes the whole one.
+/// Killed at any moment, in both directions: what is there is no store, or the whole one; and
+/// running it again makes the whole one.
 #[test]
 fn a_copy_that_is_killed_is_run_again() {
     let directory = tempfile::tempdir().unwrap();
@@ -266,7 +266,8 @@ fn the_program_tells_what_it_did_and_what_went_wrong() {
     assert!(code == Some(2) && said.contains("bplus"), "{code:?}: {said}");
 }
 
-/// Most that a program had in memory of its own while it ran, and most of its mapped files' pages, in MiB.
+/// Most that a program had in memory of its own while it ran, and most of its mapped files' pages,
+/// in MiB.
 fn peaks_of(mut child: std::process::Child) -> (u64, u64) {
     let (mut own, mut mapped) = (0, 0);
     while child.try_wait().unwrap().is_none() {

@@ -1,9 +1,10 @@
-//! A crash behind every object that is written or removed: what is found is a beginning of the commits, with each
-//! that had returned.
+//! A crash behind every object that is written or removed: what is found is a beginning of the
+//! commits, with each that had returned.
 //!
-//! Objects come whole or not at all, so the states that a crash can leave are those between two of them. They
-//! are kept while a store is used, with tables and blocks as small as can be, so that flushes, compactions and
-//! dropped keyspaces are among them; then each of them is opened, for reading and for writing.
+//! Objects come whole or not at all, so the states that a crash can leave are those between two of
+//! them. They are kept while a store is used, with tables and blocks as small as can be, so that
+//! flushes, compactions and dropped keyspaces are among them; then each of them is opened, for
+//! reading and for writing.
 
 #[path = "common/watched.rs"]
 mod watched;

@@ -1,9 +1,10 @@
 //! Objects that are not as they were written: right data or an error, never other data, and an end.
 //!
-//! S3 keeps what it was given, and a file system may not. Each object of a store is changed at places all along it,
-//! cut and emptied; then the store is opened and read. Manifests of SlateDB 0.17 have no checksum, and a change of one may
-//! give other data: of those only an end is asked. So may an object of the log without a byte, which SlateDB takes for the
-//! mark of a writer that has taken over.
+//! S3 keeps what it was given, and a file system may not. Each object of a store is changed at
+//! places all along it, cut and emptied; then the store is opened and read. Manifests of SlateDB
+//! 0.17 have no checksum, and a change of one may give other data: of those only an end is asked.
+//! So may an object of the log without a byte, which SlateDB takes for the mark of a writer that
+//! has taken over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

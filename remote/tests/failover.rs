@@ -1,11 +1,12 @@
-//! Processes that take a store over from one another, on the file system: the writer is killed with SIGKILL
-//! at any moment, or not at all, and another one goes on. No commit that returned is lost.
+//! Processes that take a store over from one another, on the file system: the writer is killed with
+//! SIGKILL at any moment, or not at all, and another one goes on. No commit that returned is lost.
 //!
-//! A child opens the store, says so, and commits batches, each with the number behind the last one that it
-//! finds; it prints a number when its commit has returned. The parent starts the next child, and kills the one
-//! before: sometimes first, sometimes when the other one is already open, so that two of them write at once until
-//! the elder finds itself fenced. Then the store has exactly the commits 1 to n, where n is at least the last
-//! number that was printed, in both keyspaces.
+//! A child opens the store, says so, and commits batches, each with the number behind the last one
+//! that it finds; it prints a number when its commit has returned. The parent starts the next
+//! child, and kills the one before: sometimes first, sometimes when the other one is already open,
+//! so that two of them write at once until the elder finds itself fenced. Then the store has
+//! exactly the commits 1 to n, where n is at least the last number that was printed, in both
+//! keyspaces.
 //!
 //! Twelve children by default; `ADAMANT_FAILOVER_ROUNDS` changes that.
 
@@ -156,7 +157,8 @@ fn another_process_takes_over_and_nothing_is_lost() {
         } else {
             writer.wait_for_commits(random.u32(1..40));
             if let Some(mut elder) = elder.take() {
-                // Two were open at once. The elder is fenced by its next commit, if that was not before.
+                // Two were open at once. The elder is fenced by its next commit, if that was not
+                // before.
                 while !elder.is_fenced && elder.listen().is_some() {}
                 assert!(elder.is_fenced, "seed {seed}, round {round}: the elder goes on");
                 fenced += 1;

@@ -1,9 +1,10 @@
 //! One writer a store: whoever opens it takes the place of the one before.
 //!
-//! The story: SlateDB's own put returns before the commit is in the objects. A writer whose place another one
-//! has taken finds that out when it creates the next object of its log, which is there already; until then its
-//! puts returned `Ok`, and were lost. Here every call waits for the objects: it returns `Ok` and the commit is
-//! there for whoever opens the store next, or it is an error.
+//! The story: SlateDB's own put returns before the commit is in the objects. A writer whose place
+//! another one has taken finds that out when it creates the next object of its log, which is there
+//! already; until then its puts returned `Ok`, and were lost. Here every call waits for the
+//! objects: it returns `Ok` and the commit is there for whoever opens the store next, or it is an
+//! error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,8 +99,9 @@ fn writes_of_a_fenced_writer_are_errors_on_the_file_system() {
     }
 }
 
-/// Writers of several threads while others take the place, one after the other: whatever returned is there
-/// at the end, and what failed is not, or at most the one commit of each thread of which it is not known.
+/// Writers of several threads while others take the place, one after the other: whatever returned
+/// is there at the end, and what failed is not, or at most the one commit of each thread of which
+/// it is not known.
 #[test]
 fn no_commit_that_returned_is_lost_when_the_place_is_taken() {
     const THREADS: u8 = 3;

@@ -1,5 +1,5 @@
-//! A directory on a disk that is full: a commit waits for room, fails when it has waited long enough, and nothing that
-//! returned is lost; with room the store goes on.
+//! A directory on a disk that is full: a commit waits for room, fails when it has waited long
+//! enough, and nothing that returned is lost; with room the store goes on.
 
 use std::path::Path;
 use std::process::Command;

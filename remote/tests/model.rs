@@ -15,8 +15,8 @@ use place::{Memory, Place, assert_whole, entries};
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 const NAMES: [&str; 3] = ["first", "second", "third"];
 
-/// Single changes, batches, transactions, removed ranges, dropped keyspaces, snapshots and reopening, with
-/// closing and without.
+/// Single changes, batches, transactions, removed ranges, dropped keyspaces, snapshots and
+/// reopening, with closing and without.
 fn random_work(seed: u64, steps: u32, memtable_bytes_max: u64) {
     let mut random = Rng::with_seed(seed);
     let place = Memory::new(memtable_bytes_max);

@@ -1,7 +1,7 @@
 //! Stores in S3, as `moto` plays it, on a port of this machine.
 //!
-//! `ADAMANT_MOTO` names a Python that has it; `cargo xtask remote` makes one. Without it the test says that
-//! it was skipped.
+//! `ADAMANT_MOTO` names a Python that has it; `cargo xtask remote` makes one. Without it the test
+//! says that it was skipped.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,10 +1,10 @@
-//! The scenarios of `testing/scenarios`, over stores on objects: the same sources, in which `adamant` is this
-//! crate.
+//! The scenarios of `testing/scenarios`, over stores on objects: the same sources, in which
+//! `adamant` is this crate.
 //!
-//! Left out are those that ask for what there is not: `engines`, `lend`, `lazy`, `load`, `moves`, `reserved`,
-//! `reentrance` (no closure runs under a lock), `validation` (SlateDB's transactions conflict also by what they
-//! write, and have no savepoints), and `persistence`, `snapshots` and `model`, which look at logs, versions and
-//! moves: `opening.rs` and `model.rs` are in their place.
+//! Left out are those that ask for what there is not: `engines`, `lend`, `lazy`, `load`, `moves`,
+//! `reserved`, `reentrance` (no closure runs under a lock), `validation` (SlateDB's transactions
+//! conflict also by what they write, and have no savepoints), and `persistence`, `snapshots` and
+//! `model`, which look at logs, versions and moves: `opening.rs` and `model.rs` are in their place.
 
 #![allow(missing_docs, unreachable_pub, reason = "as in the crate that they are from")]
 

@@ -1,5 +1,6 @@
-//! Objects that cannot be reached, or that have no room, for a while: calls wait for them, but not for ever; what
-//! returned is there, and what failed leaves nothing behind but a commit that took place as a whole or not at all.
+//! Objects that cannot be reached, or that have no room, for a while: calls wait for them, but not
+//! for ever; what returned is there, and what failed leaves nothing behind but a commit that took
+//! place as a whole or not at all.
 
 #[path = "common/watched.rs"]
 mod watched;
@@ -116,8 +117,8 @@ const CHANGES: [Change; 4] = [
     ),
 ];
 
-/// Nobody knows whether it took place: so the handle is of no use any more, and says so. What had returned before
-/// is there.
+/// Nobody knows whether it took place: so the handle is of no use any more, and says so. What had
+/// returned before is there.
 #[test]
 fn a_change_that_waits_too_long_is_in_doubt() {
     for (name, how) in OUTAGES {

@@ -100,7 +100,8 @@ impl Work<'_> {
         let observe = |wait| waits.observe(wait);
         durable_puts(&mut session, report, self.directory, turns, time, &observe)?;
         if P::DURABILITIES.contains(&Durability::Sync) {
-            // The disk's speed changes within a round: what it did beside the engine is the measure.
+            // The disk's speed changes within a round: what it did beside the engine is the
+            // measure.
             let raw = ("raw.prealloc.fdatasync.1t", RAW);
             report.add_ratio("put.sync.1t.vs_raw", "put.sync.1t", raw)?;
             report.add_ratio("put.sync.8t.vs_raw", "put.sync.8t", raw)?;

@@ -26,7 +26,8 @@ use adamant_bench::measure::disk_bytes;
 /// Bytes of a peer's cache: more than any dataset, so that nobody reads the disk for want of it.
 pub const CACHE_BYTES: u64 = 1 << 30;
 
-/// Visits so many entries of a range, from its end backwards where `direction` says so; how many there were.
+/// Visits so many entries of a range, from its end backwards where `direction` says so; how many
+/// there were.
 pub(crate) fn visit_some<T>(
     range: impl DoubleEndedIterator<Item = T>,
     direction: Direction,

@@ -85,8 +85,8 @@ pub fn read() -> Result<Vec<Goal>> {
         .collect()
 }
 
-/// The peer with the best median in a row of rates; references are no peers, and who was seen not to
-/// sync is none in rows of durable puts.
+/// The peer with the best median in a row of rates; references are no peers, and who was seen not
+/// to sync is none in rows of durable puts.
 pub fn best_peer(figures: &Figures, row: &str, trees_only: bool) -> Option<(String, Spread)> {
     let engines = figures.engines().into_iter().filter(|&engine| {
         let kind = figures.kind(engine);

@@ -1,9 +1,9 @@
 //! `adamant-peers lsm`: log-structured merge trees beside each other, row by row.
 //!
-//! Each engine has a process of its own in every round for each size of values, in turns, so that what the system says of its
-//! memory and of the bytes that it wrote is the engine's alone, and of what it does there. All have the same cache, the same sizes of
-//! memtables and tables, LZ4, and commits that survive the death of the process. The rows are those of
-//! `adamant_bench::lsm`.
+//! Each engine has a process of its own in every round for each size of values, in turns, so that
+//! what the system says of its memory and of the bytes that it wrote is the engine's alone, and of
+//! what it does there. All have the same cache, the same sizes of memtables and tables, LZ4, and
+//! commits that survive the death of the process. The rows are those of `adamant_bench::lsm`.
 
 mod settings;
 

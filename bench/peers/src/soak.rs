@@ -1,7 +1,7 @@
 //! `adamant-peers soak`: a mixed load for minutes, and how long every commit and get took.
 //!
-//! Engines take turns in pieces of the time, each in a directory that it keeps, so that a slow minute of
-//! the machine is nobody's alone. The load is that of `adamant_bench::workload::soak`.
+//! Engines take turns in pieces of the time, each in a directory that it keeps, so that a slow
+//! minute of the machine is nobody's alone. The load is that of `adamant_bench::workload::soak`.
 
 mod settings;
 

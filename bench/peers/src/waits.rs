@@ -98,8 +98,8 @@ impl Waits {
 }
 
 /// Overwrites single random records on one thread for `time`, with writes that survive the death of
-/// the process where the engine has such. The line has their number in every `STEP`, and what single
-/// ones took.
+/// the process where the engine has such. The line has their number in every `STEP`, and what
+/// single ones took.
 ///
 /// # Errors
 /// The engine's.

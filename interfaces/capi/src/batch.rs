@@ -13,8 +13,8 @@ use crate::keyspace::KeyspaceHandle;
 use crate::options::durability_of;
 use crate::store::StoreHandle;
 
-/// Changes to any keyspaces of one store that become one commit. For one thread at a time. To be freed by
-/// adamant_batch_free.
+/// Changes to any keyspaces of one store that become one commit. For one thread at a time. To be
+/// freed by adamant_batch_free.
 pub enum BatchHandle {}
 
 impl Opaque for BatchHandle {
@@ -77,8 +77,8 @@ pub extern "C" fn adamant_batch_delete(
     })
 }
 
-/// Will move the value of a key to a key of the same or another keyspace, as adamant_move; nothing if there is
-/// none then. Changes before and after it in the batch happen before and after it.
+/// Will move the value of a key to a key of the same or another keyspace, as adamant_move; nothing
+/// if there is none then. Changes before and after it in the batch happen before and after it.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_batch_move(
     batch: Changed<BatchHandle>,
@@ -96,8 +96,8 @@ pub extern "C" fn adamant_batch_move(
     })
 }
 
-/// Will swap the values of two keys, of one keyspace or two, as adamant_swap; nothing unless both are there
-/// then.
+/// Will swap the values of two keys, of one keyspace or two, as adamant_swap; nothing unless both
+/// are there then.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_batch_swap(
     batch: Changed<BatchHandle>,
@@ -140,8 +140,8 @@ pub extern "C" fn adamant_batch_len(batch: In<BatchHandle>, changes: Out<u64>) -
     })
 }
 
-/// Makes all changes in one commit: after a crash all of them are there, or none. Whether it succeeds or
-/// not, the batch can only be freed then.
+/// Makes all changes in one commit: after a crash all of them are there, or none. Whether it
+/// succeeds or not, the batch can only be freed then.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_batch_commit(batch: Changed<BatchHandle>) -> c_int {
     run(|| {

@@ -369,8 +369,9 @@ impl Lent {
     }
 }
 
-/// A function of C's that is lent a value. It gets back the `context` that was given with it. It may look
-/// at the bytes until it returns. It must not use the store, which would be ADAMANT_REENTRANT.
+/// A function of C's that is lent a value. It gets back the `context` that was given with it. It
+/// may look at the bytes until it returns. It must not use the store, which would be
+/// ADAMANT_REENTRANT.
 #[repr(transparent)]
 pub struct Reader(Option<unsafe extern "C-unwind" fn(context: *mut c_void, value: Lent)>);
 
@@ -393,9 +394,9 @@ impl Reader {
     }
 }
 
-/// A function of C's that gives one entry after the other: it puts key and value where it is told, and returns
-/// other than 0; or 0 when there are no more. What it gives must stay until it is called again. It gets back
-/// the `context` that was given with it.
+/// A function of C's that gives one entry after the other: it puts key and value where it is told,
+/// and returns other than 0; or 0 when there are no more. What it gives must stay until it is
+/// called again. It gets back the `context` that was given with it.
 #[repr(transparent)]
 pub struct Feeder(
     Option<
@@ -431,9 +432,9 @@ impl Feeder {
     }
 }
 
-/// A function of C's that says what time it is: milliseconds since 1970, UTC, which should not go back. It gets
-/// back the `context` that was given with it. It is called on any thread, and on several at once, until the last
-/// handle that has it is freed. It must not use the store.
+/// A function of C's that says what time it is: milliseconds since 1970, UTC, which should not go
+/// back. It gets back the `context` that was given with it. It is called on any thread, and on
+/// several at once, until the last handle that has it is freed. It must not use the store.
 #[repr(transparent)]
 pub struct Clock(Option<unsafe extern "C-unwind" fn(context: *mut c_void) -> u64>);
 
@@ -474,8 +475,8 @@ impl Clock {
     }
 }
 
-/// A function of C's that works with a handle which is good until it returns, and is not to be freed by it. It
-/// returns 0 if all went well. It gets back the `context` that was given with it.
+/// A function of C's that works with a handle which is good until it returns, and is not to be
+/// freed by it. It returns 0 if all went well. It gets back the `context` that was given with it.
 #[repr(transparent)]
 pub struct Work<T>(
     Option<unsafe extern "C-unwind" fn(context: *mut c_void, handle: *mut T) -> c_int>,
@@ -517,8 +518,8 @@ impl Context {
     }
 }
 
-/// Which keys: all but those that a part of it leaves out. A range of zeros is all keys. Bytes that are not
-/// there (NULL) leave nothing out.
+/// Which keys: all but those that a part of it leaves out. A range of zeros is all keys. Bytes that
+/// are not there (NULL) leave nothing out.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Range {

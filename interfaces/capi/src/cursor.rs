@@ -29,8 +29,8 @@ use crate::walk::{Found, Map, Walk};
 const AHEAD_ENTRIES_MIN: usize = 4;
 const AHEAD_ENTRIES_MAX: usize = 64;
 
-/// Goes through the entries of a keyspace by key, both ways. It stays good while the keyspace is written to.
-/// For one thread at a time. To be freed by adamant_cursor_free.
+/// Goes through the entries of a keyspace by key, both ways. It stays good while the keyspace is
+/// written to. For one thread at a time. To be freed by adamant_cursor_free.
 pub enum CursorHandle {}
 
 impl Opaque for CursorHandle {
@@ -183,8 +183,9 @@ fn give_within(
     Ok(ADAMANT_OK)
 }
 
-/// A cursor on what a keyspace holds when it comes by; the range may be NULL: all keys. It stands nowhere at
-/// first: adamant_cursor_next gives the first entry, adamant_cursor_previous the last one.
+/// A cursor on what a keyspace holds when it comes by; the range may be NULL: all keys. It stands
+/// nowhere at first: adamant_cursor_next gives the first entry, adamant_cursor_previous the last
+/// one.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_cursor_new(
     keyspace: In<KeyspaceHandle>,
@@ -211,8 +212,8 @@ pub extern "C" fn adamant_snapshot_cursor(
     })
 }
 
-/// A cursor on what a transaction sees, its own writes too. What it gives counts as read, and up to 64
-/// entries more, which it takes ahead. It ends with the transaction: ADAMANT_CLOSED.
+/// A cursor on what a transaction sees, its own writes too. What it gives counts as read, and up to
+/// 64 entries more, which it takes ahead. It ends with the transaction: ADAMANT_CLOSED.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_cursor(
     transaction: In<TransactionHandle>,
@@ -226,9 +227,10 @@ pub extern "C" fn adamant_transaction_cursor(
     })
 }
 
-/// A cursor on the entries that are not over at this moment, as adamant_cursor_new. When the entry ends on which it
-/// stands, adamant_cursor_deadline says. An entry that cannot be read is an error each time that the cursor comes
-/// to it, since its deadline lies before its value: adamant_cursor_seek goes past it.
+/// A cursor on the entries that are not over at this moment, as adamant_cursor_new. When the entry
+/// ends on which it stands, adamant_cursor_deadline says. An entry that cannot be read is an error
+/// each time that the cursor comes to it, since its deadline lies before its value:
+/// adamant_cursor_seek goes past it.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_cursor(
     expiring: In<ExpiringHandle>,
@@ -241,7 +243,8 @@ pub extern "C" fn adamant_expiring_cursor(
     })
 }
 
-/// A cursor on the entries that a snapshot sees and that are not over at this moment, as adamant_snapshot_cursor.
+/// A cursor on the entries that a snapshot sees and that are not over at this moment, as
+/// adamant_snapshot_cursor.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_snapshot_expiring_cursor(
     snapshot: In<SnapshotHandle>,
@@ -270,10 +273,10 @@ pub extern "C" fn adamant_transaction_expiring_cursor(
     })
 }
 
-/// Goes to the next entry and lends it, until the cursor moves or is freed. ADAMANT_END behind the last one,
-/// where it stays: from there adamant_cursor_previous gives the last one. `value` may be NULL: then a large
-/// value of the engine lsm is not read. If it cannot be read the cursor stands on its entry all the same, and
-/// goes on from there.
+/// Goes to the next entry and lends it, until the cursor moves or is freed. ADAMANT_END behind the
+/// last one, where it stays: from there adamant_cursor_previous gives the last one. `value` may be
+/// NULL: then a large value of the engine lsm is not read. If it cannot be read the cursor stands
+/// on its entry all the same, and goes on from there.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_cursor_next(
     cursor: Changed<CursorHandle>,
@@ -315,8 +318,9 @@ fn go(
     Ok(ADAMANT_OK)
 }
 
-/// Lends the value of the entry on which the cursor stands, as it was when the cursor came there, until it moves
-/// or is freed: for who looked at the key first. ADAMANT_NOT_FOUND if it stands on none.
+/// Lends the value of the entry on which the cursor stands, as it was when the cursor came there,
+/// until it moves or is freed: for who looked at the key first. ADAMANT_NOT_FOUND if it stands on
+/// none.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_cursor_value(
     cursor: In<CursorHandle>,
@@ -331,8 +335,8 @@ pub extern "C" fn adamant_cursor_value(
     })
 }
 
-/// When the entry ends on which the cursor stands; ADAMANT_NEVER for one that does not, as all of a keyspace without
-/// deadlines. ADAMANT_NOT_FOUND if it stands on none.
+/// When the entry ends on which the cursor stands; ADAMANT_NEVER for one that does not, as all of a
+/// keyspace without deadlines. ADAMANT_NOT_FOUND if it stands on none.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_cursor_deadline(
     cursor: In<CursorHandle>,
@@ -347,8 +351,8 @@ pub extern "C" fn adamant_cursor_deadline(
     })
 }
 
-/// Goes to just before a key, whether it is there or not: adamant_cursor_next gives it, or the first one
-/// above it, adamant_cursor_previous the last one below it.
+/// Goes to just before a key, whether it is there or not: adamant_cursor_next gives it, or the
+/// first one above it, adamant_cursor_previous the last one below it.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_cursor_seek(cursor: Changed<CursorHandle>, key: border::Slice) -> c_int {
     run(|| {

@@ -70,10 +70,10 @@ pub extern "C" fn adamant_insert_unique(
     })
 }
 
-/// Sets the value of a key, or takes it out, if its value is the expected one, and says whether it did (1) or
-/// not (0). Bytes that are not there, adamant_text(NULL), are no value: expected, the key must have none; as
-/// the new value, it is taken out. If it was another one, `found` is a copy of that, to be freed by
-/// adamant_value_free, or NULL for none. `swapped` and `found` may be NULL.
+/// Sets the value of a key, or takes it out, if its value is the expected one, and says whether it
+/// did (1) or not (0). Bytes that are not there, adamant_text(NULL), are no value: expected, the
+/// key must have none; as the new value, it is taken out. If it was another one, `found` is a copy
+/// of that, to be freed by adamant_value_free, or NULL for none. `swapped` and `found` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_compare_and_swap(
     keyspace: Changed<KeyspaceHandle>,
@@ -98,12 +98,13 @@ pub extern "C" fn adamant_compare_and_swap(
     })
 }
 
-/// Sets the values of keys that ascend, which a function gives one after the other: the fastest way to fill a
-/// keyspace, which need not be empty, and the one that leaves it smallest. `entries` and `replaced` say how many
-/// there were, and how many of the keys had a value; they may be NULL.
+/// Sets the values of keys that ascend, which a function gives one after the other: the fastest way
+/// to fill a keyspace, which need not be empty, and the one that leaves it smallest. `entries` and
+/// `replaced` say how many there were, and how many of the keys had a value; they may be NULL.
 ///
-/// They are committed in pieces, so that a load which fails leaves some of the first ones. The function may use
-/// the store. Fails with ADAMANT_INVALID where a key is not above the one before it.
+/// They are committed in pieces, so that a load which fails leaves some of the first ones. The
+/// function may use the store. Fails with ADAMANT_INVALID where a key is not above the one before
+/// it.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_load_sorted(
     keyspace: Changed<KeyspaceHandle>,
@@ -143,7 +144,8 @@ pub extern "C" fn adamant_remove(keyspace: Changed<KeyspaceHandle>, key: Slice) 
     run(|| Ok(found(keyspace.keyspace()?.remove(key.bytes()?)?)))
 }
 
-/// Takes out all keys of a range; NULL for all keys. A large range goes in pieces, each of which is a commit.
+/// Takes out all keys of a range; NULL for all keys. A large range goes in pieces, each of which is
+/// a commit.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_remove_range(
     keyspace: Changed<KeyspaceHandle>,
@@ -165,8 +167,8 @@ pub extern "C" fn adamant_clear(keyspace: Changed<KeyspaceHandle>) -> c_int {
     })
 }
 
-/// Moves the value of a key to a key of the same or another keyspace, without a copy, in one commit; it
-/// replaces what is there. ADAMANT_NOT_FOUND if there is nothing to be moved.
+/// Moves the value of a key to a key of the same or another keyspace, without a copy, in one
+/// commit; it replaces what is there. ADAMANT_NOT_FOUND if there is nothing to be moved.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_move(
     keyspace: Changed<KeyspaceHandle>,
@@ -181,8 +183,8 @@ pub extern "C" fn adamant_move(
     })
 }
 
-/// Swaps the values of two keys, of one keyspace or two, without a copy, in one commit; ADAMANT_NOT_FOUND,
-/// and nothing is done, if one of them has none.
+/// Swaps the values of two keys, of one keyspace or two, without a copy, in one commit;
+/// ADAMANT_NOT_FOUND, and nothing is done, if one of them has none.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_swap(
     keyspace: Changed<KeyspaceHandle>,
@@ -196,8 +198,8 @@ pub extern "C" fn adamant_swap(
     })
 }
 
-/// The value of a key, as a copy to be freed by adamant_value_free; ADAMANT_NOT_FOUND, and NULL for the
-/// value, if it has none.
+/// The value of a key, as a copy to be freed by adamant_value_free; ADAMANT_NOT_FOUND, and NULL for
+/// the value, if it has none.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_get(
     keyspace: In<KeyspaceHandle>,
@@ -213,10 +215,11 @@ pub extern "C" fn adamant_get(
     })
 }
 
-/// Copies the value of a key to a buffer, and says how many bytes it has; `value_bytes` may be NULL.
+/// Copies the value of a key to a buffer, and says how many bytes it has; `value_bytes` may be
+/// NULL.
 ///
-/// Fails with ADAMANT_TOO_SMALL if it does not fit: then nothing is copied, and `value_bytes` says how large
-/// a buffer has to be.
+/// Fails with ADAMANT_TOO_SMALL if it does not fit: then nothing is copied, and `value_bytes` says
+/// how large a buffer has to be.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_get_into(
     keyspace: In<KeyspaceHandle>,
@@ -241,9 +244,9 @@ pub extern "C" fn adamant_get_into(
     })
 }
 
-/// Lends the value of a key to a function, without a copy, and returns when that has; ADAMANT_NOT_FOUND,
-/// without calling it, if it has none. Writers wait meanwhile, and other functions behind them;
-/// reads do not.
+/// Lends the value of a key to a function, without a copy, and returns when that has;
+/// ADAMANT_NOT_FOUND, without calling it, if it has none. Writers wait meanwhile, and other
+/// functions behind them; reads do not.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_get_with(
     keyspace: In<KeyspaceHandle>,

@@ -13,9 +13,10 @@ use crate::options::durability_of;
 use crate::store::StoreHandle;
 use crate::value::{Content, Value};
 
-/// A keyspace whose entries may have a deadline, from which on they are not there, whether anybody has taken them
-/// away by then or not (adamant_expiring_remove_expired does), and whether the store was open or not. Keys have
-/// up to 65,527 bytes, values up to 4 GiB - 9. To be freed by adamant_expiring_free.
+/// A keyspace whose entries may have a deadline, from which on they are not there, whether anybody
+/// has taken them away by then or not (adamant_expiring_remove_expired does), and whether the store
+/// was open or not. Keys have up to 65,527 bytes, values up to 4 GiB - 9. To be freed by
+/// adamant_expiring_free.
 pub enum ExpiringHandle {}
 
 impl Opaque for ExpiringHandle {
@@ -34,8 +35,9 @@ pub(crate) fn millis_of(deadline: Option<Deadline>) -> u64 {
     deadline.map_or(ADAMANT_NEVER, Deadline::millis)
 }
 
-/// Opens the keyspace of a name for entries that may end, which is created if there is none, with one beside
-/// it that has their deadlines in order, called as it and `.deadlines`. `engine` as in adamant_keyspace_open.
+/// Opens the keyspace of a name for entries that may end, which is created if there is none, with
+/// one beside it that has their deadlines in order, called as it and `.deadlines`. `engine` as in
+/// adamant_keyspace_open.
 ///
 /// Fails with ADAMANT_NOT_EXPIRING if there is one of that name with other entries.
 #[unsafe(no_mangle)]
@@ -72,8 +74,8 @@ pub extern "C" fn adamant_expiring_with_durability(
     })
 }
 
-/// Another handle, which asks a function what time it is, and not the system: for tests, and for those who
-/// have a better clock. It goes to whatever is made with the handle.
+/// Another handle, which asks a function what time it is, and not the system: for tests, and for
+/// those who have a better clock. It goes to whatever is made with the handle.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_with_clock(
     expiring: In<ExpiringHandle>,
@@ -100,14 +102,16 @@ pub extern "C" fn adamant_expiring_now(expiring: In<ExpiringHandle>) -> u64 {
     run_or(0, || Ok(expiring.get()?.now()))
 }
 
-/// The deadline of what is to end after so many milliseconds. 0, which is over, for what is no handle.
+/// The deadline of what is to end after so many milliseconds. 0, which is over, for what is no
+/// handle.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_after(expiring: In<ExpiringHandle>, time_ms: u64) -> u64 {
     run_or(0, || Ok(expiring.get()?.after(Duration::from_millis(time_ms)).millis()))
 }
 
-/// Sets the value of a key, and when it ends: at adamant_expiring_after(...) or ADAMANT_NEVER, at once if that is
-/// over. Says whether it replaced one that was not over (1) or not (0); `replaced` may be NULL.
+/// Sets the value of a key, and when it ends: at adamant_expiring_after(...) or ADAMANT_NEVER, at
+/// once if that is over. Says whether it replaced one that was not over (1) or not (0); `replaced`
+/// may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_insert(
     expiring: Changed<ExpiringHandle>,
@@ -140,8 +144,9 @@ pub extern "C" fn adamant_expiring_remove(expiring: Changed<ExpiringHandle>, key
     run(|| Ok(found(expiring.get()?.remove(key.bytes()?)?)))
 }
 
-/// The value of a key, as a copy to be freed by adamant_value_free, and when it ends; ADAMANT_NOT_FOUND, and
-/// NULL for the value, if it has none that is not over. `value` and `deadline_ms` may be NULL.
+/// The value of a key, as a copy to be freed by adamant_value_free, and when it ends;
+/// ADAMANT_NOT_FOUND, and NULL for the value, if it has none that is not over. `value` and
+/// `deadline_ms` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_get(
     expiring: In<ExpiringHandle>,
@@ -168,7 +173,8 @@ pub extern "C" fn adamant_expiring_contains(expiring: In<ExpiringHandle>, key: S
     run(|| Ok(found(expiring.get()?.contains(key.bytes()?)?)))
 }
 
-/// How many entries are not over: exact. What is over and was not taken away is looked at one by one.
+/// How many entries are not over: exact. What is over and was not taken away is looked at one by
+/// one.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_len(expiring: In<ExpiringHandle>, entries: Out<u64>) -> c_int {
     run(|| {
@@ -191,8 +197,9 @@ pub extern "C" fn adamant_expiring_next_deadline(
     })
 }
 
-/// Takes entries away that are over, at most so many, in one commit, and says how many; `removed` may be NULL. To
-/// be called now and then, best at adamant_expiring_next_deadline: they take room until then.
+/// Takes entries away that are over, at most so many, in one commit, and says how many; `removed`
+/// may be NULL. To be called now and then, best at adamant_expiring_next_deadline: they take room
+/// until then.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_expiring_remove_expired(
     expiring: Changed<ExpiringHandle>,

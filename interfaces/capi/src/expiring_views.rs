@@ -13,8 +13,9 @@ use crate::keyspace::found;
 use crate::snapshot::SnapshotHandle;
 use crate::transaction::TransactionHandle;
 
-/// Lends the value that a key had, as adamant_snapshot_get, and says when it ends; ADAMANT_NOT_FOUND if it had
-/// none, or one that is over by now: time goes on for a snapshot too. `value` and `deadline_ms` may be NULL.
+/// Lends the value that a key had, as adamant_snapshot_get, and says when it ends;
+/// ADAMANT_NOT_FOUND if it had none, or one that is over by now: time goes on for a snapshot too.
+/// `value` and `deadline_ms` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_snapshot_expiring_get(
     snapshot: In<SnapshotHandle>,
@@ -51,8 +52,8 @@ pub extern "C" fn adamant_snapshot_expiring_len(
     })
 }
 
-/// Lends the value of a key, until the transaction is freed, and says when it ends; ADAMANT_NOT_FOUND if it has
-/// none that is not over. `value` and `deadline_ms` may be NULL.
+/// Lends the value of a key, until the transaction is freed, and says when it ends;
+/// ADAMANT_NOT_FOUND if it has none that is not over. `value` and `deadline_ms` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_expiring_get(
     transaction: In<TransactionHandle>,
@@ -86,7 +87,8 @@ fn change<T>(
     Ok(done)
 }
 
-/// Sets the value of a key, and when it ends, as adamant_expiring_insert. What was there counts as read.
+/// Sets the value of a key, and when it ends, as adamant_expiring_insert. What was there counts as
+/// read.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_expiring_insert(
     transaction: Changed<TransactionHandle>,

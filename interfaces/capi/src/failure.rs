@@ -115,8 +115,9 @@ pub(crate) fn run_or<T>(otherwise: T, work: impl FnOnce() -> Result<T>) -> T {
     done.unwrap_or(otherwise)
 }
 
-/// What the last call of this thread that failed has to say: what was expected, what was found, and what to
-/// do. Empty if none failed. The text is there until another call of this thread fails; it is not to be freed.
+/// What the last call of this thread that failed has to say: what was expected, what was found, and
+/// what to do. Empty if none failed. The text is there until another call of this thread fails; it
+/// is not to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_last_error() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
@@ -180,8 +181,8 @@ const VERSION: &CStr =
         Err(_) => panic!("a version has no zero byte"),
     };
 
-/// The number of the library's binary interface. A program compares it with ADAMANT_ABI, which is that of
-/// the header it was compiled with: they must be equal.
+/// The number of the library's binary interface. A program compares it with ADAMANT_ABI, which is
+/// that of the header it was compiled with: they must be equal.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_abi() -> u32 {
     ADAMANT_ABI

@@ -47,10 +47,11 @@ pub extern "C" fn adamant_stats(store: In<StoreHandle>, json: Out<*mut Value>) -
     })
 }
 
-/// Verifies every checksum and every structure of a store. The report is the text of a JSON object, which is
-/// there also when it fails with ADAMANT_DAMAGED, or with ADAMANT_SYSTEM if all that it found is what the system
-/// refused to read: {"clean": ..., "findings": [{"place": ..., "what": ..., "unread": ...}], "pages_verified": ...,
-/// "blocks": ..., "keyspaces": [{"name": ..., "entries": ...}]}. `json` may be NULL.
+/// Verifies every checksum and every structure of a store. The report is the text of a JSON object,
+/// which is there also when it fails with ADAMANT_DAMAGED, or with ADAMANT_SYSTEM if all that it
+/// found is what the system refused to read: {"clean": ..., "findings": [{"place": ..., "what":
+/// ..., "unread": ...}], "pages_verified": ..., "blocks": ..., "keyspaces": [{"name": ...,
+/// "entries": ...}]}. `json` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_check(store: In<StoreHandle>, json: Out<*mut Value>) -> c_int {
     run(|| {

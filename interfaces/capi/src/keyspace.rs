@@ -71,9 +71,9 @@ fn make(
     Ok(ADAMANT_OK)
 }
 
-/// Opens the keyspace of a name (1 to 255 bytes of UTF-8), which is created if there is none. `engine` is
-/// "bplus" (the default), "lsm", "btree", "critbit", "redblack", or NULL: the default for a new one, any for
-/// one that exists.
+/// Opens the keyspace of a name (1 to 255 bytes of UTF-8), which is created if there is none.
+/// `engine` is "bplus" (the default), "lsm", "btree", "critbit", "redblack", or NULL: the default
+/// for a new one, any for one that exists.
 ///
 /// Fails with ADAMANT_WRONG_ENGINE if another engine keeps it.
 #[unsafe(no_mangle)]
@@ -86,7 +86,8 @@ pub extern "C" fn adamant_keyspace_open(
     run(|| make(Store::keyspace_with, &store, (&name, &engine), &keyspace))
 }
 
-/// Creates a keyspace, as adamant_keyspace_open; fails with ADAMANT_KEYSPACE_EXISTS if there is one.
+/// Creates a keyspace, as adamant_keyspace_open; fails with ADAMANT_KEYSPACE_EXISTS if there is
+/// one.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_keyspace_create(
     store: Changed<StoreHandle>,
@@ -112,7 +113,8 @@ pub extern "C" fn adamant_keyspace_open_existing(
     })
 }
 
-/// Another handle of a keyspace, whose writes wait for ADAMANT_SYNC, ADAMANT_BUFFERED or ADAMANT_DEFERRED.
+/// Another handle of a keyspace, whose writes wait for ADAMANT_SYNC, ADAMANT_BUFFERED or
+/// ADAMANT_DEFERRED.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_keyspace_with_durability(
     keyspace: In<KeyspaceHandle>,
@@ -139,8 +141,8 @@ pub extern "C" fn adamant_keyspace_name(keyspace: In<KeyspaceHandle>) -> *const 
     run_or(std::ptr::null(), || Ok(keyspace.get()?.name.as_ptr()))
 }
 
-/// The name of the engine that kept it when the handle was opened. Not to be freed. NULL for what is no
-/// keyspace.
+/// The name of the engine that kept it when the handle was opened. Not to be freed. NULL for what
+/// is no keyspace.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_keyspace_engine(keyspace: In<KeyspaceHandle>) -> *const c_char {
     run_or(std::ptr::null(), || Ok(engine_name(keyspace.keyspace()?.engine()).as_ptr()))
@@ -158,8 +160,8 @@ pub(crate) fn engine_name(engine: Engine) -> &'static CStr {
     }
 }
 
-/// Drops a keyspace with all that it holds, in one commit; ADAMANT_NOT_FOUND if there is none. Its handles
-/// get ADAMANT_KEYSPACE_DROPPED from then on.
+/// Drops a keyspace with all that it holds, in one commit; ADAMANT_NOT_FOUND if there is none. Its
+/// handles get ADAMANT_KEYSPACE_DROPPED from then on.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_keyspace_drop(store: Changed<StoreHandle>, name: In<c_char>) -> c_int {
     run(|| Ok(found(store.get()?.drop_keyspace(name_of(&name)?)?)))
@@ -178,7 +180,8 @@ pub extern "C" fn adamant_keyspace_rename(
     })
 }
 
-/// Makes a keyspace one of another engine, in one commit. Its handles stay good, but are better opened again.
+/// Makes a keyspace one of another engine, in one commit. Its handles stay good, but are better
+/// opened again.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_keyspace_convert(
     store: Changed<StoreHandle>,

@@ -51,8 +51,9 @@ pub extern "C" fn adamant_keyspace_list_count(list: In<List>) -> usize {
     run_or(0, || Ok(list.get()?.len()))
 }
 
-/// The keyspace at an index of a list: its name and engine, which are there until the list is freed, and how
-/// many entries it has (of the engine lsm: about). Each place may be NULL. ADAMANT_NOT_FOUND beyond the end.
+/// The keyspace at an index of a list: its name and engine, which are there until the list is
+/// freed, and how many entries it has (of the engine lsm: about). Each place may be NULL.
+/// ADAMANT_NOT_FOUND beyond the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_keyspace_list_get(
     list: In<List>,

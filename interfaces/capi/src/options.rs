@@ -16,7 +16,8 @@ use crate::hold::hold;
 pub const ADAMANT_OPTION_CREATE: c_int = 1;
 /// 0 or 1: whether the store is opened for reading only, beside others that do. Default: 0.
 pub const ADAMANT_OPTION_READ_ONLY: c_int = 2;
-/// ADAMANT_SYNC, ADAMANT_BUFFERED, ADAMANT_DEFERRED: what commits wait for unless they say otherwise.
+/// ADAMANT_SYNC, ADAMANT_BUFFERED, ADAMANT_DEFERRED: what commits wait for unless they say
+/// otherwise.
 pub const ADAMANT_OPTION_DURABILITY: c_int = 3;
 // 4 was the choice of the journal, of which only one is left.
 /// Which files are memory, written by stores of the processor: 0 those on persistent memory (the
@@ -46,13 +47,15 @@ pub const ADAMANT_OPTION_LSM_MEMTABLE_BYTES_MAX: c_int = 15;
 pub const ADAMANT_OPTION_LSM_COMPRESSION: c_int = 16;
 /// Bytes of a table of the engine lsm. Default: 64 MiB.
 pub const ADAMANT_OPTION_LSM_TABLE_BYTES_MAX: c_int = 17;
-/// Bytes of a value from which on the engine lsm keeps it in a blob file. Default: 4 KiB. UINT64_MAX: never.
+/// Bytes of a value from which on the engine lsm keeps it in a blob file. Default: 4 KiB.
+/// UINT64_MAX: never.
 pub const ADAMANT_OPTION_LSM_BLOB_BYTES_MIN: c_int = 18;
 /// Bytes of addresses that the pool takes, which is how large it can become while the store is
 /// open. Default: 64 GiB, or sixteen times what the pool has.
 pub const ADAMANT_OPTION_ADDRESS_BYTES_MAX: c_int = 19;
 
-/// Options of a store. To be freed by adamant_options_free, also after a store was opened with them.
+/// Options of a store. To be freed by adamant_options_free, also after a store was opened with
+/// them.
 pub enum OptionsHandle {}
 
 /// The options set so far.
@@ -87,7 +90,8 @@ pub extern "C" fn adamant_options_new(options: Out<*mut OptionsHandle>) -> c_int
 
 /// Sets an option, ADAMANT_OPTION_..., to a number.
 ///
-/// Fails with ADAMANT_INVALID for an option that this version does not know, or a number that it cannot have.
+/// Fails with ADAMANT_INVALID for an option that this version does not know, or a number that it
+/// cannot have.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_options_set(
     options: Changed<OptionsHandle>,

@@ -12,8 +12,8 @@ use crate::keyspace::{KeyspaceHandle, found};
 use crate::loan::Loans;
 use crate::store::StoreHandle;
 
-/// All keyspaces of a store at one moment, whatever is written since. To be freed by adamant_snapshot_free,
-/// which also ends what it has lent.
+/// All keyspaces of a store at one moment, whatever is written since. To be freed by
+/// adamant_snapshot_free, which also ends what it has lent.
 pub enum SnapshotHandle {}
 
 /// A snapshot, and the values that it has lent.
@@ -52,9 +52,9 @@ pub extern "C" fn adamant_snapshot_new(
     })
 }
 
-/// Lends the value that a key had; ADAMANT_NOT_FOUND if it had none. The bytes stay as they are until
-/// adamant_snapshot_release or adamant_snapshot_free, whatever is written meanwhile. A value of more than
-/// 4 KiB is not copied: it is the store's own.
+/// Lends the value that a key had; ADAMANT_NOT_FOUND if it had none. The bytes stay as they are
+/// until adamant_snapshot_release or adamant_snapshot_free, whatever is written meanwhile. A value
+/// of more than 4 KiB is not copied: it is the store's own.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_snapshot_get(
     snapshot: In<SnapshotHandle>,

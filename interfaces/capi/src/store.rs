@@ -25,11 +25,11 @@ fn path_of(text: &CStr) -> &Path {
     Path::new(OsStr::from_bytes(text.to_bytes()))
 }
 
-/// Opens the store in the directory at a path, with options; NULL for the default ones. It is created if
-/// there is none. After a crash this recovers what was committed.
+/// Opens the store in the directory at a path, with options; NULL for the default ones. It is
+/// created if there is none. After a crash this recovers what was committed.
 ///
-/// Fails with ADAMANT_LOCKED if somebody has it open, ADAMANT_NOT_A_STORE if something else is there,
-/// ADAMANT_MISSING if nothing is there and nothing is to be created.
+/// Fails with ADAMANT_LOCKED if somebody has it open, ADAMANT_NOT_A_STORE if something else is
+/// there, ADAMANT_MISSING if nothing is there and nothing is to be created.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_open(
     path: In<c_char>,
@@ -58,9 +58,9 @@ pub extern "C" fn adamant_open_in_memory(store: Out<*mut StoreHandle>) -> c_int 
     })
 }
 
-/// Brings all commits to the files and closes the store, so that the next opening has nothing to recover.
-/// From then on each use of it, of its keyspaces, cursors and so on is ADAMANT_CLOSED; the handles are
-/// still to be freed.
+/// Brings all commits to the files and closes the store, so that the next opening has nothing to
+/// recover. From then on each use of it, of its keyspaces, cursors and so on is ADAMANT_CLOSED; the
+/// handles are still to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_close(store: Changed<StoreHandle>) -> c_int {
     run(|| {
@@ -69,8 +69,8 @@ pub extern "C" fn adamant_close(store: Changed<StoreHandle>) -> c_int {
     })
 }
 
-/// Frees the handle of a store; NULL is none. One that was not closed is closed when its last keyspace,
-/// batch, cursor, snapshot and transaction are freed, but of a failure nobody is told.
+/// Frees the handle of a store; NULL is none. One that was not closed is closed when its last
+/// keyspace, batch, cursor, snapshot and transaction are freed, but of a failure nobody is told.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_store_free(store: Taken<StoreHandle>) {
     run(|| store.free().map(|()| ADAMANT_OK));
@@ -85,8 +85,8 @@ pub extern "C" fn adamant_sync(store: Changed<StoreHandle>) -> c_int {
     })
 }
 
-/// Makes a copy of the store at a path where nothing is, while others read and write. It appears there
-/// whole and verified, or not at all.
+/// Makes a copy of the store at a path where nothing is, while others read and write. It appears
+/// there whole and verified, or not at all.
 ///
 /// Fails with ADAMANT_TARGET if something is there.
 #[unsafe(no_mangle)]
@@ -97,7 +97,8 @@ pub extern "C" fn adamant_backup(store: In<StoreHandle>, path: In<c_char>) -> c_
     })
 }
 
-/// Copies a backup, or any store that nobody has open, to a path where nothing is, and verifies it on the way.
+/// Copies a backup, or any store that nobody has open, to a path where nothing is, and verifies it
+/// on the way.
 ///
 /// Fails with ADAMANT_TARGET if something is there, ADAMANT_DAMAGED if the backup is not whole.
 #[unsafe(no_mangle)]

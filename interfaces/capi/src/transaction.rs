@@ -17,8 +17,8 @@ use crate::loan::Loans;
 use crate::options::durability_of;
 use crate::store::StoreHandle;
 
-/// Reads and writes that happen as one, at the commit, or not at all. For one thread at a time. To be freed by
-/// adamant_transaction_free, which undoes one that was not committed.
+/// Reads and writes that happen as one, at the commit, or not at all. For one thread at a time. To
+/// be freed by adamant_transaction_free, which undoes one that was not committed.
 pub enum TransactionHandle {}
 
 /// A transaction and the values that it has lent.
@@ -72,12 +72,13 @@ pub extern "C" fn adamant_transaction_begin(
     })
 }
 
-/// Runs a function in a transaction beside which nobody else writes, and commits that, unless the function
-/// returns other than 0: then nothing of it happened, and `result`, which may be NULL, is what it returned.
+/// Runs a function in a transaction beside which nobody else writes, and commits that, unless the
+/// function returns other than 0: then nothing of it happened, and `result`, which may be NULL, is
+/// what it returned.
 ///
-/// It waits for others that write, and they for it, so that there is no ADAMANT_CONFLICT; readers do not wait.
-/// The function neither commits nor frees its transaction, and its thread cannot write otherwise meanwhile:
-/// ADAMANT_MISUSE.
+/// It waits for others that write, and they for it, so that there is no ADAMANT_CONFLICT; readers
+/// do not wait. The function neither commits nor frees its transaction, and its thread cannot write
+/// otherwise meanwhile: ADAMANT_MISUSE.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_exclusive(
     store: Changed<StoreHandle>,
@@ -220,8 +221,8 @@ pub extern "C" fn adamant_savepoint_set(transaction: Changed<TransactionHandle>)
     })
 }
 
-/// Undoes what the transaction wrote since its last savepoint, which is ended. What it read counts as read.
-/// ADAMANT_MISUSE if there is none.
+/// Undoes what the transaction wrote since its last savepoint, which is ended. What it read counts
+/// as read. ADAMANT_MISUSE if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_savepoint_undo(transaction: Changed<TransactionHandle>) -> c_int {
     run(|| end_savepoint(&transaction, Transaction::undo_savepoint))
@@ -309,10 +310,11 @@ pub extern "C" fn adamant_transaction_durability(
     })
 }
 
-/// Makes all writes in one commit. Whether it succeeds or not, the transaction can only be freed then.
+/// Makes all writes in one commit. Whether it succeeds or not, the transaction can only be freed
+/// then.
 ///
-/// Fails with ADAMANT_CONFLICT if another commit has changed what it read: nothing was done, and the caller
-/// begins another one and does it again.
+/// Fails with ADAMANT_CONFLICT if another commit has changed what it read: nothing was done, and
+/// the caller begins another one and does it again.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_transaction_commit(transaction: Changed<TransactionHandle>) -> c_int {
     run(|| {

@@ -6,7 +6,8 @@ use crate::border::{In, Lent, Opaque, Slice, Taken};
 use crate::code::ADAMANT_OK;
 use crate::failure::{run, run_or};
 
-/// A value of the caller's own: a copy, which depends on nothing. To be freed by adamant_value_free.
+/// A value of the caller's own: a copy, which depends on nothing. To be freed by
+/// adamant_value_free.
 pub enum Value {}
 
 /// The bytes of a value, and a zero byte.
@@ -34,8 +35,8 @@ impl Opaque for Value {
     const NAME: &'static str = "a value";
 }
 
-/// The bytes of a value, until it is freed. Behind the last one is a zero byte that does not count, so that
-/// text can be used as text. No bytes (NULL) for what is no value.
+/// The bytes of a value, until it is freed. Behind the last one is a zero byte that does not count,
+/// so that text can be used as text. No bytes (NULL) for what is no value.
 #[unsafe(no_mangle)]
 pub extern "C" fn adamant_value_bytes(value: In<Value>) -> Lent {
     run_or(Lent::none(), || Ok(Lent::new(value.get()?.bytes())))

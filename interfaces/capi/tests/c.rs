@@ -1,14 +1,16 @@
-//! The programs of this folder in C: compiled strictly as C99 and as C++, and run: linked either way, under
-//! valgrind, with the address sanitizer; and what the guide and the examples say, as it stands there.
+//! The programs of this folder in C: compiled strictly as C99 and as C++, and run: linked either
+//! way, under valgrind, with the address sanitizer; and what the guide and the examples say, as it
+//! stands there.
 //!
-//! The library is built and installed as users install it (`cargo xtask install-c`), under a prefix of the
-//! tests' own. A tool that is not there is said, and its test does nothing else.
+//! The library is built and installed as users install it (`cargo xtask install-c`), under a prefix
+//! of the tests' own. A tool that is not there is said, and its test does nothing else.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// The programs: each gets a folder of its own as its argument, and returns 0 if all is as it should be.
+/// The programs: each gets a folder of its own as its argument, and returns 0 if all is as it
+/// should be.
 const PROGRAMS: [&str; 9] =
     ["entries", "views", "changes", "expiring", "broken", "wrong", "threads", "kill", "fork"];
 const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-g"];
@@ -190,7 +192,8 @@ fn guide() -> String {
     std::fs::read_to_string(page).expect("the guide is there")
 }
 
-/// What comes before the pieces of the guide, beside what its first one has: a clock that tells what it points to.
+/// What comes before the pieces of the guide, beside what its first one has: a clock that tells
+/// what it points to.
 const BEFORE: &str = "#include <stdint.h>\n#include <string.h>\n\
     static uint64_t tell(void *now)\n{\nreturn *(uint64_t *)now;\n}\n";
 

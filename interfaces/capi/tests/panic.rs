@@ -1,5 +1,5 @@
-//! A panic in the middle of a call, as a defect of the library would be one: it becomes a code, and the
-//! store, the handles and other threads go on.
+//! A panic in the middle of a call, as a defect of the library would be one: it becomes a code, and
+//! the store, the handles and other threads go on.
 
 use std::ffi::{CStr, c_void};
 use std::panic;

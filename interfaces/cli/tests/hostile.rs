@@ -1,4 +1,5 @@
-//! Files of records made to do harm are read to an end, or to an error: the short form of the fuzz target.
+//! Files of records made to do harm are read to an end, or to an error: the short form of the fuzz
+//! target.
 
 #[path = "hostile/mod.rs"]
 mod program;

@@ -19,8 +19,8 @@ pub trait Place: Sync {
     }
 }
 
-/// Objects in memory, in tables and blocks as small as can be, so that a few entries go through all of what
-/// happens to many.
+/// Objects in memory, in tables and blocks as small as can be, so that a few entries go through all
+/// of what happens to many.
 pub struct Memory {
     objects: Arc<dyn ObjectStore>,
     memtable_bytes_max: u64,

@@ -71,8 +71,8 @@ impl Cluster {
         Arc::new(Mutex::new(self.random.borrow_mut().fork()))
     }
 
-    /// How a node behaves from this start on. openraft draws the moment at which a node wants to lead from a chance that
-    /// has no seed; the range that it gets has one moment.
+    /// How a node behaves from this start on. openraft draws the moment at which a node wants to
+    /// lead from a chance that has no seed; the range that it gets has one moment.
     pub(crate) fn config(&self) -> Arc<Config> {
         let election = HEARTBEAT * 2 + self.random.borrow_mut().u64(50..350);
         let config = Config {
@@ -135,7 +135,8 @@ impl Cluster {
         })
     }
 
-    /// What nodes have got as a snapshot of another one: each state machine's store has the next number.
+    /// What nodes have got as a snapshot of another one: each state machine's store has the next
+    /// number.
     pub(crate) fn installed(&self) -> u64 {
         let names = self.all().flat_map(|node| std::fs::read_dir(self.path(node)).unwrap());
         let numbers = names.filter_map(|entry| {

@@ -1,4 +1,5 @@
-//! A log whose device takes its time, of the simulation's: messages come and crashes happen while it is at it.
+//! A log whose device takes its time, of the simulation's: messages come and crashes happen while
+//! it is at it.
 
 use std::fmt::Debug;
 use std::ops::RangeBounds;

@@ -1,4 +1,5 @@
-//! What is done to nodes, and to the links between some of them and the others. Clients reach all nodes that are up.
+//! What is done to nodes, and to the links between some of them and the others. Clients reach all
+//! nodes that are up.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use turmoil::Sim;
 use crate::cluster::Cluster;
 use crate::wire::host_of;
 
-/// How long a message takes at most, and how long on a link that is slow: longer than a leader waits for an answer.
+/// How long a message takes at most, and how long on a link that is slow: longer than a leader
+/// waits for an answer.
 pub(crate) const LATENCY_MAX: Duration = Duration::from_millis(12);
 const LATE: Duration = Duration::from_millis(400);
 /// Of messages that are lost, and with each all that is on its way between the two.

@@ -125,8 +125,8 @@ impl Host {
             put(DONE, &id.to_string(), value),
         ];
         let request = Request::new(compare.into_iter().chain(puts)).unwrap();
-        // openraft says "ask the one that leads" also when another leader's entry has replaced this one, which may still be
-        // done: see `a_write_that_its_leader_has_lost_may_still_be_done`.
+        // openraft says "ask the one that leads" also when another leader's entry has replaced this
+        // one, which may still be done: see `a_write_that_its_leader_has_lost_may_still_be_done`.
         Some(self.up.raft.client_write(request).await.ok()?.data)
     }
 

@@ -51,8 +51,8 @@ fn last_entry(cluster: &Cluster, node: u64) -> Option<u64> {
     cluster.with(|nodes| nodes[&node].raft.metrics().borrow().last_log_index)
 }
 
-/// A leader that finds its entry replaced by another leader's tells its client to go to that one. The entry is not gone by
-/// that: another node may have it, and lead at last.
+/// A leader that finds its entry replaced by another leader's tells its client to go to that one.
+/// The entry is not gone by that: another node may have it, and lead at last.
 #[test]
 fn a_write_that_its_leader_has_lost_may_still_be_done() {
     let mut run = Run::start(5, 5);

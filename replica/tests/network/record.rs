@@ -164,7 +164,8 @@ impl Record {
         self.unacknowledged.get()
     }
 
-    /// From now on these nodes reach too few others: whatever is asked of them is not to be acknowledged.
+    /// From now on these nodes reach too few others: whatever is asked of them is not to be
+    /// acknowledged.
     pub(crate) fn cut(&self, nodes: BTreeSet<u64>) {
         *self.cut.borrow_mut() = Some(Cut { nodes, since: self.now() });
     }

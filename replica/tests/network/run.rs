@@ -122,7 +122,8 @@ impl Run {
         fault.end(&mut self.sim, &self.cluster);
     }
 
-    /// Without any fault, the cluster goes on, all nodes get the same, and that is what clients saw.
+    /// Without any fault, the cluster goes on, all nodes get the same, and that is what clients
+    /// saw.
     pub(crate) fn finish(mut self) {
         self.until_written(10);
         self.cluster.record.end();

@@ -1,4 +1,5 @@
-//! Messages over simulated connections: a length of 4 bytes, least first, and a value in postcard's format.
+//! Messages over simulated connections: a length of 4 bytes, least first, and a value in postcard's
+//! format.
 
 use std::collections::BTreeMap;
 use std::io;

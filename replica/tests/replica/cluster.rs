@@ -1,5 +1,5 @@
-//! Three nodes in one process: elections, a leader that goes, one that comes back to a log that is gone, a restart of
-//! all.
+//! Three nodes in one process: elections, a leader that goes, one that comes back to a log that is
+//! gone, a restart of all.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

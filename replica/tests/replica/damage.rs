@@ -1,4 +1,5 @@
-//! Nodes of which something is missing, changed, or another's: each is an error that says so, and nothing is lost by it.
+//! Nodes of which something is missing, changed, or another's: each is an error that says so, and
+//! nothing is lost by it.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! A node is killed at any moment, again and again: between an append and what is applied of it, while a snapshot is
-//! built or installed, while the log is purged.
+//! A node is killed at any moment, again and again: between an append and what is applied of it,
+//! while a snapshot is built or installed, while the log is purged.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! The log against a list: entries are appended, truncated and purged at random, and the node is opened again. What was
-//! purged and not applied is not purged then: that is for openraft, which asks for it before it installs a snapshot.
+//! The log against a list: entries are appended, truncated and purged at random, and the node is
+//! opened again. What was purged and not applied is not purged then: that is for openraft, which
+//! asks for it before it installs a snapshot.
 
 use std::ops::Bound;
 

@@ -150,7 +150,8 @@ async fn entries_end_by_the_moment_of_a_request_and_by_no_clock() {
     assert_eq!(ending(&node, "e"), (String::new(), 0));
 }
 
-/// Whether entries are applied one by one or in one run, which each node decides for itself, they do the same.
+/// Whether entries are applied one by one or in one run, which each node decides for itself, they
+/// do the same.
 #[tokio::test]
 async fn what_is_put_first_decides_the_kind_of_a_keyspace_however_entries_are_grouped() {
     let folder = tempfile::tempdir().unwrap();

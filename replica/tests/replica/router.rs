@@ -1,4 +1,5 @@
-//! A network within the process: messages go from node to node as bytes, and those that are down get none.
+//! A network within the process: messages go from node to node as bytes, and those that are down
+//! get none.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -19,8 +19,8 @@ pub(crate) fn entry_of(term: u64, index: u64, request: Request) -> Entry {
     Entry { log_id: log_id(term, index), payload: EntryPayload::Normal(request) }
 }
 
-/// An entry whose outcome depends on all before it: it puts and removes by its number, and makes a sum of the one
-/// before, which it compares first. Done twice or in half, it would be seen.
+/// An entry whose outcome depends on all before it: it puts and removes by its number, and makes a
+/// sum of the one before, which it compares first. Done twice or in half, it would be seen.
 pub(crate) fn entry(term: u64, index: u64) -> Entry {
     let sum = |index: u64| (0..=index).sum::<u64>().to_string().into_bytes();
     let expected = index.checked_sub(1).map(sum);

@@ -1,7 +1,8 @@
-//! The process on the machine that is tried: it verifies the store that it finds, then writes to it.
+//! The process on the machine that is tried: it verifies the store that it finds, then writes to
+//! it.
 //!
-//! Purpose: it tells what it does in lines that begin with [`PREFIX`], over a serial line or a pipe: what
-//! was said to be durable there must be there ever after.
+//! Purpose: it tells what it does in lines that begin with [`PREFIX`], over a serial line or a
+//! pipe: what was said to be durable there must be there ever after.
 //! Invariants: a line is written after what it says, never before.
 //! Thread safety: one thread.
 
@@ -143,8 +144,8 @@ fn insist(field: &Field, commit: &Commit) -> adamant::Result<()> {
     outcome
 }
 
-/// Whether a file of the store is mapped so that what is stored to it needs no sync of the file system:
-/// the kernel says so with the flag `sf`, for synchronous faults.
+/// Whether a file of the store is mapped so that what is stored to it needs no sync of the file
+/// system: the kernel says so with the flag `sf`, for synchronous faults.
 fn check_mapping(store: &Path) -> Result<(), String> {
     let maps = std::fs::read_to_string("/proc/self/smaps")
         .map_err(|error| format!("could not read the mappings: {error}"))?;

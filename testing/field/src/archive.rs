@@ -1,7 +1,8 @@
 //! What a virtual machine boots from: an archive of files, in memory.
 //!
-//! Purpose: the "newc" form of cpio, as the kernel's `early-userspace/buffer-format` describes it: for each
-//! file a head of 13 numbers of 8 hexadecimal digits, its name, its bytes, each filled up to 4 bytes.
+//! Purpose: the "newc" form of cpio, as the kernel's `early-userspace/buffer-format` describes it:
+//! for each file a head of 13 numbers of 8 hexadecimal digits, its name, its bytes, each filled up
+//! to 4 bytes.
 //! Thread safety: a value with one owner.
 
 const DIRECTORY: u32 = 0o040_755;

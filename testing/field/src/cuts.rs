@@ -1,12 +1,12 @@
 //! Power cuts: a machine writes to a store, loses its power, boots, and finds what it was promised.
 //!
-//! Purpose: the same loop over a disk with a volatile cache (`disk`) and over persistent memory that ext4
-//! maps directly (`memory`). What was said to be durable before a cut must be there after it, the rest must
-//! be whole batches in their order, and a check must find nothing.
+//! Purpose: the same loop over a disk with a volatile cache (`disk`) and over persistent memory
+//! that ext4 maps directly (`memory`). What was said to be durable before a cut must be there after
+//! it, the rest must be whole batches in their order, and a check must find nothing.
 //!
-//! What it cannot show: the emulated memory has no caches, every store is in the host's file at once. So the
-//! cuts of `memory` try what ext4 and `MAP_SYNC` keep of a file's extents and the death of a system at any
-//! instruction; lines that were never flushed are the simulator's matter.
+//! What it cannot show: the emulated memory has no caches, every store is in the host's file at
+//! once. So the cuts of `memory` try what ext4 and `MAP_SYNC` keep of a file's extents and the
+//! death of a system at any instruction; lines that were never flushed are the simulator's matter.
 //! Thread safety: the disk is served by a thread of its own for as long as a machine runs.
 
 use std::os::unix::net::UnixListener;
@@ -32,7 +32,8 @@ const LAST_COMMITS: u64 = 20;
 
 /// How often it is looked whether the disk has gone off.
 const LOOK: Duration = Duration::from_millis(2);
-/// Writes and flushes between the moment that the clock chose and the one at which the disk goes off.
+/// Writes and flushes between the moment that the clock chose and the one at which the disk goes
+/// off.
 const REQUESTS_MAX: u64 = 24;
 
 /// What to do.
@@ -170,8 +171,8 @@ pub(crate) fn run(parts: Parts, campaign: &Campaign) -> Result<bool, String> {
     Ok(problem.is_none())
 }
 
-/// Lets a machine verify and write, cuts its power at a random moment, which on a disk is a request, and
-/// returns how many batches it said are durable.
+/// Lets a machine verify and write, cuts its power at a random moment, which on a disk is a
+/// request, and returns how many batches it said are durable.
 fn cut(
     mut machine: Machine,
     power: Option<&Power>,
@@ -229,7 +230,8 @@ fn count(durable: u64, said: &Said) -> u64 {
     }
 }
 
-/// The last boot: all is there, some more is written, the store is closed and the machine switched off.
+/// The last boot: all is there, some more is written, the store is closed and the machine switched
+/// off.
 fn finish(mut machine: Machine, durable: u64) -> Result<(), String> {
     let patience = Instant::now() + PATIENCE;
     let mut verified = false;

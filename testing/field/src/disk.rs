@@ -1,14 +1,15 @@
-//! A disk with a volatile cache: what was written since the last flush may be there after a power cut, or
-//! not, or in part.
+//! A disk with a volatile cache: what was written since the last flush may be there after a power
+//! cut, or not, or in part.
 //!
-//! Purpose: killing a virtual machine alone loses nothing, because what its disk was told lives on in the
-//! files of the host. Here a cut loses what a real one may.
-//! Invariants: a sector of 4096 bytes, as the machine is told, is written whole or not at all: ext4 writes its superblocks
-//! in place, 1024 bytes with one checksum, and of sectors of 512 bytes once in some 100 cuts a disk could not be mounted.
-//! Files that tear at 512 bytes are what the simulator has. A flush makes durable what was written
-//! before it. Until then a sector may hold any of the bytes that it was given since the last flush, or those
-//! from before, whatever the sectors beside it hold. A cache that is full makes some of it durable by
-//! itself, as real ones do.
+//! Purpose: killing a virtual machine alone loses nothing, because what its disk was told lives on
+//! in the files of the host. Here a cut loses what a real one may.
+//! Invariants: a sector of 4096 bytes, as the machine is told, is written whole or not at all: ext4
+//! writes its superblocks in place, 1024 bytes with one checksum, and of sectors of 512 bytes once
+//! in some 100 cuts a disk could not be mounted. Files that tear at 512 bytes are what the
+//! simulator has. A flush makes durable what was written before it. Until then a sector may hold
+//! any of the bytes that it was given since the last flush, or those from before, whatever the
+//! sectors beside it hold. A cache that is full makes some of it durable by itself, as real ones
+//! do.
 //! Thread safety: a value with one owner.
 
 use std::collections::BTreeMap;

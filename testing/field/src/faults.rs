@@ -1,8 +1,9 @@
 //! System calls that fail, file systems that are full, files that may not grow.
 //!
-//! Purpose: an agent runs as a process of its own while its Nth call of a kind fails, for N = 1, 2, ... until
-//! it calls it less often. It must refuse or go on, never panic, hang or be wrong; and the store that it
-//! leaves must hold all that was said to be durable, and only whole batches, when the next process opens it.
+//! Purpose: an agent runs as a process of its own while its Nth call of a kind fails, for N = 1, 2,
+//! ... until it calls it less often. It must refuse or go on, never panic, hang or be wrong; and
+//! the store that it leaves must hold all that was said to be durable, and only whole batches, when
+//! the next process opens it.
 //! Thread safety: one agent at a time, a child of this process, which ends with its value.
 
 use std::fs::File;
@@ -169,8 +170,8 @@ fn fail(
     let lasting = if fault.is_lasting { "+" } else { "" };
     let Fault { call, error, .. } = fault;
     let mut command = Command::new(strace);
-    // The tracer is the grandchild, so that killing our child ends what is traced. How that ended must
-    // be told: it is how the end of the trace is known.
+    // The tracer is the grandchild, so that killing our child ends what is traced. How that ended
+    // must be told: it is how the end of the trace is known.
     command.args(["-D", "-f", "-q", "-e", &format!("trace={call}")]).arg("-o").arg(&trace);
     command.args(["-e", &format!("inject={call}:error={error}:when={number}{lasting}")]);
     command.arg(own()?);
@@ -257,7 +258,8 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Runs the agent by a command that takes its arguments; returns how many batches it said are durable.
+    /// Runs the agent by a command that takes its arguments; returns how many batches it said are
+    /// durable.
     ///
     /// # Errors
     /// In words, when it panics, hangs, or says that the store is wrong.

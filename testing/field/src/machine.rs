@@ -1,7 +1,7 @@
 //! A virtual machine that runs an agent, and whose power goes.
 //!
-//! Purpose: QEMU with Debian's kernel, booted from an archive in memory, with a disk that is ours or a piece
-//! of persistent memory that is a file.
+//! Purpose: QEMU with Debian's kernel, booted from an archive in memory, with a disk that is ours
+//! or a piece of persistent memory that is a file.
 //! Invariants: the machine is a child of this process and ends with its value, by its process's id.
 //! Thread safety: one owner; a thread of its own reads the serial line and ends with it.
 
@@ -26,8 +26,8 @@ pub(crate) const MEMORY_START: u64 = 2 << 20;
 /// Memory of the machine itself, in MiB.
 const MACHINE_MIB: u64 = 512;
 
-/// The first program. Persistent memory comes without a label, "raw", where a file system cannot be mapped
-/// directly: the first boot makes it of the kind that can, which the later ones find.
+/// The first program. Persistent memory comes without a label, "raw", where a file system cannot be
+/// mapped directly: the first boot makes it of the kind that can, which the later ones find.
 const INIT: &str = r#"#!/bin/sh
 B=/bin/busybox
 $B mount -t devtmpfs dev /dev
@@ -130,15 +130,16 @@ impl Machine {
             Medium::Memory(_) => ("pmem0", "noatime,dax=always"),
         };
         let sectors = MEMORY_BYTES / 512;
-        // What the kernel does not know it gives to the first program, as variables. It looks whether its timer
-        // ticks, and panics where the emulator had no processor for that time, unless it is told not to look.
+        // What the kernel does not know it gives to the first program, as variables. It looks
+        // whether its timer ticks, and panics where the emulator had no processor for that time,
+        // unless it is told not to look.
         let words = format!(
             "console=ttyS0 loglevel=1 panic=-1 no_timer_check DEVICE={device} MOUNT={mount} \
              SECTORS={sectors} AGENT=\"{agent}\""
         );
         let mut command = Command::new(&parts.program);
-        // Emulated, so that it runs wherever it is asked to: within virtual machines KVM is missing or
-        // half there.
+        // Emulated, so that it runs wherever it is asked to: within virtual machines KVM is missing
+        // or half there.
         command.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-nodefaults", "-no-reboot"]);
         command.args(["-display", "none", "-serial", "stdio", "-smp", "1"]);
         command.arg("-kernel").arg(&parts.kernel.image).arg("-initrd").arg(archive);

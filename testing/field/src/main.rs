@@ -1,8 +1,8 @@
 //! Stores on real systems: virtual machines that lose their power, system calls that fail.
 //!
 //! Purpose: what a simulated medium assumes of a kernel, a file system and a disk is tried on those
-//! themselves. `cargo xtask power-cut` and `cargo xtask faults` start it. The same program is who writes to
-//! the stores, within a virtual machine or as a child: the agent.
+//! themselves. `cargo xtask power-cut` and `cargo xtask faults` start it. The same program is who
+//! writes to the stores, within a virtual machine or as a child: the agent.
 
 #![forbid(unsafe_code)]
 

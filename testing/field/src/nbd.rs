@@ -1,11 +1,12 @@
 //! The disk as a server of the network block device protocol, on a unix socket.
 //!
-//! Purpose: a virtual machine's disk is under our eyes, write by write and flush by flush. The protocol is
-//! described in `doc/proto.md` of the project of that name; what is here is the fixed newstyle handshake
-//! with `NBD_OPT_GO`, simple replies, flushes and forced writes.
-//! Invariants: requests are served one after the other, so a flush covers what was answered before it.
-//! Nothing of a length that the client names is trusted: more than [`REQUEST_BYTES_MAX`] ends the connection.
-//! The protocol's integers are big-endian: little-endian ones with their bytes swapped.
+//! Purpose: a virtual machine's disk is under our eyes, write by write and flush by flush. The
+//! protocol is described in `doc/proto.md` of the project of that name; what is here is the fixed
+//! newstyle handshake with `NBD_OPT_GO`, simple replies, flushes and forced writes.
+//! Invariants: requests are served one after the other, so a flush covers what was answered before
+//! it. Nothing of a length that the client names is trusted: more than [`REQUEST_BYTES_MAX`] ends
+//! the connection. The protocol's integers are big-endian: little-endian ones with their bytes
+//! swapped.
 //! Thread safety: one connection at a time, served by the caller's thread.
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -22,8 +23,9 @@ const OPTIONS_MAX: usize = 64;
 /// How long a client may take to come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The moment at which the disk stops: chosen by who holds it, to the request. Moments chosen by the clock
-/// find a cache that is empty, because most of the time nothing is between a write and its flush.
+/// The moment at which the disk stops: chosen by who holds it, to the request. Moments chosen by
+/// the clock find a cache that is empty, because most of the time nothing is between a write and
+/// its flush.
 pub(crate) struct Power {
     /// Writes and flushes to come before that.
     left: AtomicU64,
@@ -79,9 +81,9 @@ const FLUSH: u16 = 3;
 const COMMAND_FORCED: u16 = 1;
 const INVALID: u32 = 22;
 
-/// Serves one client, from its first word to its last, and returns when it has gone, as a client that is
-/// killed does. From the moment when the power goes nothing is answered: the write that met it is in the cache, a
-/// flush has done nothing.
+/// Serves one client, from its first word to its last, and returns when it has gone, as a client
+/// that is killed does. From the moment when the power goes nothing is answered: the write that met
+/// it is in the cache, a flush has done nothing.
 ///
 /// # Errors
 /// Those of the socket, when nobody comes, or when a client does not keep to the protocol.
@@ -205,8 +207,9 @@ fn transmit(stream: &mut UnixStream, disk: &mut Disk, power: &Power) -> io::Resu
     }
 }
 
-/// Answers nothing any more, until the client has gone. A disk that went away instead would be an error to the
-/// machine, which loses its power a moment later: what it said of that error in between would count as its own.
+/// Answers nothing any more, until the client has gone. A disk that went away instead would be an
+/// error to the machine, which loses its power a moment later: what it said of that error in
+/// between would count as its own.
 fn ignore(stream: &mut UnixStream) -> io::Result<()> {
     io::copy(stream, &mut io::sink()).map(drop)
 }
@@ -254,8 +257,8 @@ mod tests {
         request
     }
 
-    /// The story: a machine heard that its disk was gone before its own power was, complained, and that was taken
-    /// for a loss.
+    /// The story: a machine heard that its disk was gone before its own power was, complained, and
+    /// that was taken for a loss.
     #[test]
     fn without_power_nothing_is_answered_and_nobody_is_told() {
         let (mut client, mut server) = UnixStream::pair().unwrap();

@@ -10,7 +10,8 @@ use std::process::Command;
 
 /// Folders of programs that are for administrators and on few paths.
 const FOLDERS: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
-/// Modules of the kernel that a disk, a piece of persistent memory and ext4 need, before what needs them.
+/// Modules of the kernel that a disk, a piece of persistent memory and ext4 need, before what needs
+/// them.
 const MODULES: [&str; 6] =
     ["virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "nfit", "nd_pmem"];
 
@@ -40,8 +41,8 @@ pub(crate) fn shell() -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The shared libraries that this process runs with, its loader among them: another machine needs them to run
-/// the same program. None, if it was linked statically.
+/// The shared libraries that this process runs with, its loader among them: another machine needs
+/// them to run the same program. None, if it was linked statically.
 ///
 /// # Errors
 /// In words.
@@ -100,8 +101,8 @@ fn folder(version: &str) -> PathBuf {
     Path::new("/lib/modules").join(version)
 }
 
-/// Adds a module and what it needs, deepest first; one that is part of the kernel is in no list. Lines are
-/// `path: path path`, where what is needed first comes last.
+/// Adds a module and what it needs, deepest first; one that is part of the kernel is in no list.
+/// Lines are `path: path path`, where what is needed first comes last.
 fn order(dependencies: &str, name: &str, paths: &mut Vec<String>) {
     let is_it = |path: &str| {
         let file = path.rsplit('/').next().unwrap_or_default();

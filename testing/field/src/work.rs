@@ -1,8 +1,10 @@
-//! Numbered batches over a keyspace of every engine, and what a store that has the first N of them holds.
+//! Numbered batches over a keyspace of every engine, and what a store that has the first N of them
+//! holds.
 //!
-//! Purpose: the process that writes and the one that judges compute the same batch from a seed and a
-//! number, so nothing but a number has to pass between them, over a serial line if need be.
-//! Invariants: each batch sets `LAST_KEY` in each keyspace to its own number, so that half of one is seen.
+//! Purpose: the process that writes and the one that judges compute the same batch from a seed and
+//! a number, so nothing but a number has to pass between them, over a serial line if need be.
+//! Invariants: each batch sets `LAST_KEY` in each keyspace to its own number, so that half of one
+//! is seen.
 //! Thread safety: values, not shared.
 
 use std::collections::BTreeMap;
@@ -134,7 +136,8 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// Opens the store, with options rolled from `random`, and its keyspaces; makes what is missing.
+    /// Opens the store, with options rolled from `random`, and its keyspaces; makes what is
+    /// missing.
     pub(crate) fn open(path: &Path, ground: Ground, random: &mut Rng) -> adamant::Result<Self> {
         let store = Store::open_with(path, roll(random, ground))?;
         let keyspace = |(engine, _): (Engine, usize)| {
@@ -172,8 +175,8 @@ impl Field {
         text.parse().map_err(wrong)
     }
 
-    /// Compares all of the store with the batches 1 to N, for the N that it has itself, and checks it.
-    /// Returns N.
+    /// Compares all of the store with the batches 1 to N, for the N that it has itself, and checks
+    /// it. Returns N.
     ///
     /// # Errors
     /// What is not as it has to be, or could not be read.
@@ -200,8 +203,8 @@ impl Field {
             return Ok(last);
         }
         let found = format!("{last} batches, the check found {:?}", report.findings);
-        // A check goes on where it cannot read, and lists that: it says nothing of the store, and the next process, for
-        // which no call fails, has to find it whole.
+        // A check goes on where it cannot read, and lists that: it says nothing of the store, and
+        // the next process, for which no call fails, has to find it whole.
         Err(if report.is_unread() { Problem::Refused(found) } else { Problem::Wrong(found) })
     }
 

@@ -1,5 +1,5 @@
-//! Files of records made to do harm; see `interfaces/cli/tests/hostile/mod.rs`, whose short form runs with every
-//! test of the command.
+//! Files of records made to do harm; see `interfaces/cli/tests/hostile/mod.rs`, whose short form
+//! runs with every test of the command.
 
 #![no_main]
 

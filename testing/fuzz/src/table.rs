@@ -1,5 +1,5 @@
-//! Tables made to do harm, with right checksums; see `engines/lsm/tests/hostile/mod.rs`, whose short
-//! form runs with every test of the tables.
+//! Tables made to do harm, with right checksums; see `engines/lsm/tests/hostile/mod.rs`, whose
+//! short form runs with every test of the tables.
 
 #![no_main]
 

@@ -68,9 +68,9 @@ pub fn fill(store: &Store) -> Result<()> {
 /// The engines that there were when format 1 was new.
 pub const TREES: [Engine; 4] = [Engine::Bplus, Engine::Btree, Engine::Critbit, Engine::Redblack];
 
-/// Puts into an empty store a keyspace for each of these engines, by its name: enough pairs for several
-/// levels, values in their entries and in blocks of their own, and what removing, replacing, renaming
-/// and converting leaves.
+/// Puts into an empty store a keyspace for each of these engines, by its name: enough pairs for
+/// several levels, values in their entries and in blocks of their own, and what removing,
+/// replacing, renaming and converting leaves.
 ///
 /// # Errors
 /// Those of writing to the store.
@@ -99,9 +99,10 @@ pub fn fill_engines(store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// Puts into an empty store two keyspaces of the engine lsm and one of bplus, changed by the same batches:
-/// tables of several levels, tombstones of keys and of ranges in them, long values in blob files of which
-/// some are stale, and a memtable with entries, values, tombstones and a long value among them.
+/// Puts into an empty store two keyspaces of the engine lsm and one of bplus, changed by the same
+/// batches: tables of several levels, tombstones of keys and of ranges in them, long values in blob
+/// files of which some are stale, and a memtable with entries, values, tombstones and a long value
+/// among them.
 ///
 /// # Errors
 /// Those of writing to the store.
@@ -113,7 +114,8 @@ pub fn fill_lsm(store: &Store) -> Result<()> {
     let mut snapshot = None;
     for round in 0..30_u32 {
         if round == 23 {
-            // Of what changes from now on all versions stay, and what says of ranges that they are empty.
+            // Of what changes from now on all versions stay, and what says of ranges that they are
+            // empty.
             snapshot = Some(store.snapshot()?);
         }
         let mut batch = store.batch();

@@ -31,8 +31,8 @@ impl Set {
         }
     }
 
-    /// How its stores are opened. Sizes of log-structured merge trees are small, so that little data
-    /// makes many files.
+    /// How its stores are opened. Sizes of log-structured merge trees are small, so that little
+    /// data makes many files.
     pub fn options(self) -> Options {
         let mut lsm = LsmOptions::default();
         lsm.memtable_bytes_max = 3 << 10;

@@ -121,8 +121,8 @@ fn lsm_crashed() {
     opens_and_holds_what_it_held(Set::Lsm, "crashed.runs");
 }
 
-/// The images show what they are for: several levels, blob files of which part is stale, tombstones in
-/// tables, entries in a memtable.
+/// The images show what they are for: several levels, blob files of which part is stale, tombstones
+/// in tables, entries in a memtable.
 #[test]
 fn lsm_images_show_all_of_its_parts() {
     for name in ["clean.runs", "crashed.runs"] {
@@ -138,7 +138,8 @@ fn lsm_images_show_all_of_its_parts() {
     }
 }
 
-/// What the engine lsm wrote by version 1 of its format is refused, and the rest of the store is read.
+/// What the engine lsm wrote by version 1 of its format is refused, and the rest of the store is
+/// read.
 #[test]
 fn lsm_of_version_1_is_refused() {
     for name in ["clean.runs", "crashed.runs"] {
@@ -162,8 +163,8 @@ fn lsm_of_version_1_is_refused() {
     }
 }
 
-/// Pools of the undo journal, which there was beside the log, say so, and how to bring along what they
-/// hold; nothing becomes of them.
+/// Pools of the undo journal, which there was beside the log, say so, and how to bring along what
+/// they hold; nothing becomes of them.
 #[test]
 fn a_store_of_the_undo_journal_is_refused() {
     for name in ["clean.runs", "crashed.runs"] {

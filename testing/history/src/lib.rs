@@ -1,10 +1,12 @@
 //! Whether what clients saw of one key could have happened one after the other.
 //!
-//! Purpose: tests of servers and replicas note what each client was told, and when, and ask [`is_linearizable`] at last.
+//! Purpose: tests of servers and replicas note what each client was told, and when, and ask
+//! [`is_linearizable`] at last.
 //!
-//! J. M. Wing and C. Gong, "Testing and Verifying Concurrent Objects" (1993), with G. Lowe's memory of what was tried
-//! (2017): an operation takes effect at one moment between its start and its end. One of which the client does not know
-//! whether it was done has no end, and may never have taken effect.
+//! J. M. Wing and C. Gong, "Testing and Verifying Concurrent Objects" (1993), with G. Lowe's memory
+//! of what was tried (2017): an operation takes effect at one moment between its start and its end.
+//! One of which the client does not know whether it was done has no end, and may never have taken
+//! effect.
 
 #![forbid(unsafe_code)]
 
@@ -155,7 +157,8 @@ mod tests {
         let both = [(1, 9, Write(1)), (1, 9, Write(2)), (10, 11, Read(Some(1)))];
         assert!(can(&both));
         assert!(!can(&[&both[..], &[(12, 13, Read(Some(2)))]].concat()));
-        // Of unknown outcome: it may take effect late, or never, but not before it began, nor twice.
+        // Of unknown outcome: it may take effect late, or never, but not before it began, nor
+        // twice.
         assert!(can(&[(1, 2, Write(1)), (3, 0, Write(2)), (4, 5, Read(Some(1)))]));
         assert!(can(&[(3, 0, Write(2)), (4, 5, Read(None)), (6, 7, Read(Some(2)))]));
         assert!(!can(&[(5, 0, Write(2)), (2, 3, Read(Some(2)))]));

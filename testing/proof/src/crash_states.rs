@@ -1,8 +1,9 @@
 //! Power cuts of whole stores: every engine and all together.
 //!
-//! Rounds of small random workloads; of each, states at crash points all along it, all there are where
-//! they are few. What is recovered must be exactly a prefix of the commits that has every durable one, in
-//! a store that a check finds nothing wrong in; and so must be what a power cut leaves of the recovery.
+//! Rounds of small random workloads; of each, states at crash points all along it, all there are
+//! where they are few. What is recovered must be exactly a prefix of the commits that has every
+//! durable one, in a store that a check finds nothing wrong in; and so must be what a power cut
+//! leaves of the recovery.
 
 use adamant_scenarios::crashes::{Mix, Setup, Step, Workload};
 use adamant_sim::SimDisk;

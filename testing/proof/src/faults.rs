@@ -1,9 +1,10 @@
-//! The medium fails once: each call of each kind, by number, of a workload over whole stores; and the heap
-//! once: each block that it is asked for, by number, is refused for want of space.
+//! The medium fails once: each call of each kind, by number, of a workload over whole stores; and
+//! the heap once: each block that it is asked for, by number, is refused for want of space.
 //!
-//! A workload runs untouched first, which counts its calls of each kind and its blocks; then once for every one
-//! of them with that one failing: calls because of the device or for want of space, half of a write done. All
-//! setups mixed, in an order that follows from the seed, so that also a short run has some of everything.
+//! A workload runs untouched first, which counts its calls of each kind and its blocks; then once
+//! for every one of them with that one failing: calls because of the device or for want of space,
+//! half of a write done. All setups mixed, in an order that follows from the seed, so that also a
+//! short run has some of everything.
 
 use adamant_scenarios::crashes::{Mix, Setup, Step, Survived, Workload, assert_clean, judge_of};
 use adamant_sim::{Call, Fault, Promise, SimDisk};
@@ -142,7 +143,8 @@ impl Trial {
         assert!(earlier.is_none(), "{earlier:?}, and then again: {error}");
         let survived = self.workload.survive(&error);
         if self.target == Target::Allocation {
-            // Nothing reached the medium, so there is nothing to be poisoned by; and the same again succeeds.
+            // Nothing reached the medium, so there is nothing to be poisoned by; and the same again
+            // succeeds.
             assert_ne!(survived, Survived::Poisoned, "{error}");
             assert!(error.is_out_of_space(), "{error}");
             self.workload.take(step).unwrap();
@@ -150,7 +152,8 @@ impl Trial {
     }
 }
 
-/// Runs the workload with the fault, and judges the store and its disk then. Whether anybody was told of it.
+/// Runs the workload with the fault, and judges the store and its disk then. Whether anybody was
+/// told of it.
 fn try_case(case: Case) -> bool {
     let (mix, setup) = (case.mix, case.mix.setup);
     let disk = SimDisk::new(mix.seed);

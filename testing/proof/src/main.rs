@@ -1,8 +1,8 @@
 //! Campaigns that try to lose data, on the simulated medium, for as long as is asked for.
 //!
-//! `adamant-proof CAMPAIGN --seconds N --seed S`; `cargo xtask proof` runs them all and sums what they
-//! say. The same seed does the same until the time is over. What is lost is told with all that it takes to
-//! do it again, and counts; the program fails if anything was.
+//! `adamant-proof CAMPAIGN --seconds N --seed S`; `cargo xtask proof` runs them all and sums what
+//! they say. The same seed does the same until the time is over. What is lost is told with all that
+//! it takes to do it again, and counts; the program fails if anything was.
 #![forbid(unsafe_code)]
 
 mod budget;

@@ -1,7 +1,7 @@
 //! Making a workload that fails smaller: steps are left out for as long as something still fails.
 //!
-//! Delta debugging (A. Zeller, R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002):
-//! pieces of the list are left out, and smaller pieces when no large one can be.
+//! Delta debugging (A. Zeller, R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input",
+//! 2002): pieces of the list are left out, and smaller pieces when no large one can be.
 
 use adamant_scenarios::crashes::{Mix, Step, Workload};
 use adamant_sim::SimDisk;

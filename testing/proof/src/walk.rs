@@ -5,8 +5,8 @@ use adamant_sim::{Choice, Cursor, Promise, SimDisk};
 
 use crate::attempt::attempt;
 
-/// Of so many states one is recovered under power cuts, one is gone on with, and at one point in so many
-/// the process dies instead.
+/// Of so many states one is recovered under power cuts, one is gone on with, and at one point in so
+/// many the process dies instead.
 const RECOVERED_ONE_IN: u64 = 10;
 const GONE_ON_ONE_IN: u64 = 24;
 const KILLED_ONE_IN: u64 = 8;
@@ -80,7 +80,8 @@ impl History<'_> {
         tried: &mut Tried,
     ) -> Result<(), Failure> {
         let point = cursor.point();
-        // A recovery that is crashed is cut off its power: that takes from a killed process what only a power cut may.
+        // A recovery that is crashed is cut off its power: that takes from a killed process what
+        // only a power cut may.
         let cut = Promise::at_power_cut(self.disk, point);
         for choice in cursor.choices(walk.count, walk.seed) {
             let crashed = cursor.crash(&mut choice.clone());

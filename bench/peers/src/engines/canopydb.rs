@@ -27,8 +27,9 @@ impl CanopydbEngine {
     fn write(&self, task: impl FnOnce(&mut Tree<'_>) -> Result<()>) -> Result<()> {
         let transaction = self.database.begin_write()?;
         task(&mut transaction.get_or_create_tree(TREE)?)?;
-        // Not `Database::sync` after the commit, which could serve many at once: version 0.2.5 returns
-        // from it while the sync of another thread, of the same entries, is still under way.
+        // Not `Database::sync` after the commit, which could serve many at once: version 0.2.5
+        // returns from it while the sync of another thread, of the same entries, is still under
+        // way.
         transaction.commit_with(self.durability == Durability::Sync)?;
         Ok(())
     }

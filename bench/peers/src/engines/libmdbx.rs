@@ -48,8 +48,8 @@ struct Reader {
     raw: *mut MDBX_txn,
 }
 
-// SAFETY: the package lets such transactions go from thread to thread (it opens the environment with
-// `MDBX_NOSTICKYTHREADS`), and `raw` is the transaction that stands beside it.
+// SAFETY: the package lets such transactions go from thread to thread (it opens the environment
+// with `MDBX_NOSTICKYTHREADS`), and `raw` is the transaction that stands beside it.
 unsafe impl Send for Reader {}
 
 impl Reader {

@@ -28,8 +28,8 @@ pub struct RedbEngine {
 /// A value in a page that is kept while it is looked at.
 pub struct Value {
     guard: AccessGuard<'static, &'static [u8]>,
-    /// Keeps what it was read from: version 4.1 asserts, in debug builds, that nobody has a page of a
-    /// read that has ended while a commit without durability frees it.
+    /// Keeps what it was read from: version 4.1 asserts, in debug builds, that nobody has a page of
+    /// a read that has ended while a commit without durability frees it.
     _table: ReadOnlyTable<&'static [u8], &'static [u8]>,
 }
 

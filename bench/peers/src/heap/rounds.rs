@@ -1,7 +1,7 @@
 //! The parent and its children: a process for each library, group and round, in turns.
 //!
-//! Purpose: libpmemobj and Adamant, on memory and on files, measured within the same seconds, in an order
-//! that is reversed from round to round.
+//! Purpose: libpmemobj and Adamant, on memory and on files, measured within the same seconds, in an
+//! order that is reversed from round to round.
 //! Invariants: every line says its round; a failure of any child ends the run.
 
 use std::env;

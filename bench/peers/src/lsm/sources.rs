@@ -1,8 +1,9 @@
 //! `adamant-peers lsm --sources`: parts of the engine, each by itself, under several allocators.
 //!
-//! Each allocator has a process of its own in every round, in turns: the program asks the system's for
-//! memory, and the loader puts another library in its place (`LD_PRELOAD`). Those that are not installed are
-//! left out, which the page says. The rows are those of `adamant_bench::lsm::sources`.
+//! Each allocator has a process of its own in every round, in turns: the program asks the system's
+//! for memory, and the loader puts another library in its place (`LD_PRELOAD`). Those that are not
+//! installed are left out, which the page says. The rows are those of
+//! `adamant_bench::lsm::sources`.
 
 use std::env;
 use std::fs;

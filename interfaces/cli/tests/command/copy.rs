@@ -5,8 +5,9 @@ use std::process::{Command, Output};
 
 use crate::support::Shell;
 
-/// Puts the command into a folder, where it finds no program beside it that this test has not put there. By
-/// another process: what this one writes cannot be run while a child of another test has it open.
+/// Puts the command into a folder, where it finds no program beside it that this test has not put
+/// there. By another process: what this one writes cannot be run while a child of another test has
+/// it open.
 fn install(folder: &Path) {
     let own = env!("CARGO_BIN_EXE_adamant");
     let copied = Command::new("cp").arg(own).arg(folder.join("adamant")).status().expect("run cp");
