@@ -1,4 +1,5 @@
-//! Versions: which memtables, tables and blob files a tree consists of at one moment, and how that\n//! changes. Used by reads, compactions and the tree.
+//! Versions: which memtables, tables and blob files a tree consists of at one moment, and how that
+//! changes. Used by reads, compactions and the tree.
 
 pub(crate) mod gaps;
 pub(crate) mod manifest;
