@@ -55,7 +55,7 @@ mod log_store;
 mod state_machine;
 
 #[cfg(test)]
-mod power_cuts;
+mod tests;
 
 pub use error::{Error, Result};
 pub use log_store::LogStore;

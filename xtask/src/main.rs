@@ -13,13 +13,18 @@ mod testing;
 mod lint;
 mod campaigns;
 mod test;
+mod quick;
 mod header;
 mod install_c;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-usage: cargo xtask layers                 one-way order of crates, no cycle between modules
+usage: cargo xtask quick                  while editing: format, tidy, layers; clippy of what changed and what
+                                          uses it, unit tests of what changed
+       cargo xtask check                  before a commit: the same of everything, all tests of one set of
+                                          features, with fewer crash points and engines
+       cargo xtask layers                 one-way order of crates, no cycle between modules
        cargo xtask tidy                   what must not be in the sources, and the longest of them
        cargo xtask test [--kill-rounds N] every test, in parts, with seconds and a summary
        cargo xtask test --python          the parts of it in Python: the package, and redis-py at the server
@@ -60,6 +65,8 @@ fn main() -> ExitCode {
     let outcome = match words[..] {
         ["layers"] => lint::layers::run(),
         ["tidy"] => lint::tidy::run(),
+        ["quick"] => quick::quick(),
+        ["check"] => quick::check(),
         ["test"] => test::run(None),
         ["test", "--kill-rounds", rounds] => match rounds.parse() {
             Ok(rounds) => test::run(Some(rounds)),

@@ -1,4 +1,5 @@
-//! Keyspaces as the engines have them: the four trees and the LSM behind one interface. Used by the core.
+//! Keyspaces as the engines have them: the four trees and the LSM behind one interface. Used by the
+//! core.
 
 pub(crate) mod scan_batch;
 pub(crate) mod tree;

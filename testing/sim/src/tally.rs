@@ -3,9 +3,9 @@
 //! Purpose: the loops over crash points and states that every crash test needs. When judging a
 //! state panics, what it takes to try that state again is printed.
 //!
-//! Two variables of the environment are for whoever runs the tests: `ADAMANT_SIM_STATES`
-//! multiplies the number of states tried at each crash point, and `ADAMANT_SIM_SEED` (default 0)
-//! gives other workloads.
+//! Three variables of the environment change what is tried: `ADAMANT_SIM_STATES` multiplies the
+//! number of states tried at each crash point, `ADAMANT_SIM_STEP` divides the number of crash
+//! points, and `ADAMANT_SIM_SEED` (default 0) gives other workloads.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,6 +14,7 @@ use crate::disk::SimDisk;
 use crate::promise::Promise;
 
 const STATES: &str = "ADAMANT_SIM_STATES";
+const STEP: &str = "ADAMANT_SIM_STEP";
 const SEED: &str = "ADAMANT_SIM_SEED";
 
 /// A number that whoever runs the tests may choose.
@@ -24,6 +25,11 @@ fn chosen(variable: &str, default: u64) -> u64 {
 /// States to try at each crash point, where a test wants `count`.
 pub fn states_max(count: u64) -> u64 {
     count * chosen(STATES, 1)
+}
+
+/// Of crash points one in so many is tried, where a test wants one in `count`.
+fn step(count: usize) -> usize {
+    count * chosen(STEP, 1).max(1) as usize
 }
 
 /// The seed of a test's workload: another one for each number.
@@ -79,7 +85,7 @@ impl Tally {
             if point < next || cursor.is_covered() {
                 continue;
             }
-            next = point + step as u64;
+            next = point + self::step(step) as u64;
             self.points += 1;
             let promise = Promise::at_power_cut(disk, point);
             let choices = cursor.choices(states_max(count), point);
@@ -94,7 +100,7 @@ impl Tally {
     /// Deaths of the process at one of `step` crash points of a history.
     pub fn deaths(&mut self, disk: &SimDisk, step: usize, mut judge: impl FnMut(SimDisk, Promise)) {
         let mut cursor = disk.cursor();
-        for point in (cursor.point()..=disk.operation_count()).step_by(step) {
+        for point in (cursor.point()..=disk.operation_count()).step_by(self::step(step)) {
             cursor.advance_to(point);
             self.points += 1;
             let promise = Promise::at_death(disk, point);

@@ -1,4 +1,4 @@
-//! Long runs: sanitizers, mutants, fuzzing, proofs, peers.
+//! Long runs: sanitizers, mutants, fuzzing, proofs, peers. Called by `main`; in short by `test`.
 
 pub(crate) mod soundness;
 pub(crate) mod sanitize;

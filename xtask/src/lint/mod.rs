@@ -1,7 +1,10 @@
-//! Checks of the source: layers, words, names, proofs of unsafe code.
+//! Checks of the source: layers, words, names, ways, prose, proofs of unsafe code. Called by `main`
+//! and `quick`.
 
 pub(crate) mod layers;
 pub(crate) mod words;
 pub(crate) mod named;
 pub(crate) mod proofs;
+pub(crate) mod ways;
+pub(crate) mod prose;
 pub(crate) mod tidy;

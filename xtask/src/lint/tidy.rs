@@ -2,8 +2,8 @@
 //!
 //! Fails on serialisation that depends on the machine, an `unsafe` without its proof or in a
 //! crate that needs none, a layout without its page of docs/format, characters that are no
-//! ASCII, unfinished work, and comments and documents that name source files which are not there;
-//! of Python sources the characters, and paths of a machine. Lengths are printed to be looked at;
+//! ASCII, unfinished work, prose of more than 100 columns, and comments and documents that name source
+//! files or functions which are not there; of Python sources the characters, and paths of a machine. Lengths are printed to be looked at;
 //! none of them fails.
 
 use std::path::{Path, PathBuf};
@@ -12,8 +12,9 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
 use crate::lint::named::Files;
+use crate::lint::{proofs, prose, ways, words};
+use crate::source::sources;
 use crate::source::workspace::Workspace;
-use crate::{lint::proofs, lint::words, source::sources};
 
 /// Folders of crates that may hold unsafe code; each of the others forbids it.
 const UNSAFE_FOLDERS: [&str; 5] =
@@ -55,6 +56,9 @@ pub(crate) fn run() -> Result<bool, String> {
         problems.extend(found.into_iter().map(|(line, what)| format!("{name}:{line}: {what}")));
     }
     problems.extend(check_names(&workspace, &paths)?);
+    problems.extend(ways::check(&workspace.root)?);
+    let (wide, pronouns) = prose::check(&workspace.root, &paths)?;
+    problems.extend(wide);
     for package in &workspace.packages {
         for entry in &package.entries {
             let forbids = sources::read(entry)?.contains("#![forbid(unsafe_code)]");
@@ -70,6 +74,7 @@ pub(crate) fn run() -> Result<bool, String> {
     for problem in &problems {
         eprintln!("tidy: {problem}");
     }
+    println!("lines of prose with whoever, nobody, somebody or anybody: {pronouns}");
     println!("tidy: {} files, {} wrong", paths.len() + scripts.len(), problems.len());
     Ok(problems.is_empty())
 }

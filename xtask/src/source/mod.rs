@@ -1,4 +1,4 @@
-//! The workspace and its source: packages, modules, imports.
+//! The workspace and its source: packages, modules, imports. Called by all other rooms.
 
 pub(crate) mod workspace;
 pub(crate) mod sources;

@@ -1,4 +1,4 @@
-//! Every test, and what it needs on the machine: for `cargo xtask test`.
+//! Parts of `cargo xtask test`, and what they need on the machine. Called by `test` and campaigns.
 
 pub(crate) mod together;
 pub(crate) mod parts;

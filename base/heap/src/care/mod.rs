@@ -1,4 +1,4 @@
-//! What copies a whole heap, shrinks it, or finds what no root reaches: calls of the heap.
+//! Copies of a whole heap, shrinking it, and what no root reaches: calls of the heap for its users.
 
 pub(crate) mod shrink;
 pub(crate) mod backup;

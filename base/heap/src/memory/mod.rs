@@ -1,4 +1,5 @@
-//! Memory that is bounded: pages that leave it, pages that a checkpoint copies, huge pages. Used by the heap.
+//! Memory that is bounded: pages that leave it, pages that a checkpoint copies, huge pages. Used by
+//! the heap.
 
 pub(crate) mod copier;
 pub(crate) mod huge;

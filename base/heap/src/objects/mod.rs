@@ -1,4 +1,5 @@
-//! Typed objects in a heap, and how data structures read and write it. Public, for users of the crate.
+//! Typed objects in a heap, and how data structures read and write it. Public: called by users of
+//! the crate and by the engines.
 
 pub(crate) mod persistent;
 pub(crate) mod array;

@@ -1,5 +1,5 @@
-//! The allocator: runs, extents, reservations, and blocks that are lent or pinned. Used by transactions and
-//! the heap.
+//! The allocator: runs, extents, reservations, and blocks that are lent or pinned. Used by
+//! transactions and the heap.
 
 pub(crate) mod block_bits;
 pub(crate) mod shard;

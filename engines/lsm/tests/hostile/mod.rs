@@ -1,7 +1,7 @@
 //! Tables that somebody made to do harm: bytes changed, and every checksum made right again.
 //!
-//! Whatever is in there, reading ends, with entries or with an error; it neither panics nor takes more
-//! memory than the file gives reason for.
+//! Whatever is in there, reading ends, with entries or with an error; it neither panics nor takes
+//! more memory than the file gives reason for.
 
 use std::ops::Bound;
 use std::sync::Arc;

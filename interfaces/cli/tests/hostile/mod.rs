@@ -1,7 +1,8 @@
 //! Files of records that somebody made to do harm, for import.
 //!
-//! Whatever is in there, reading ends, with records or with an error. It does not depend on how the bytes come
-//! in, and what was taken is written by export in such a way that import takes the same again.
+//! Whatever is in there, reading ends, with records or with an error. It does not depend on how the
+//! bytes come in, and what was taken is written by export in such a way that import takes the same
+//! again.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -9,15 +10,16 @@ use adamant_cli::reading::{self, Found};
 use adamant_cli::record::{self, Record};
 use adamant_cli::table::{self, Layout};
 
-/// In the first byte of a program, beside the number of the layout: fields are the bytes that they are; and how
-/// many bytes come in at once.
+/// In the first byte of a program, beside the number of the layout: fields are the bytes that they
+/// are; and how many bytes come in at once.
 const RAW: u8 = 4;
 const PIECE_SHIFT: u32 = 4;
 
 /// Everything that reading said: line, end, record; and why it ended before the file did.
 type Said = (Vec<(u64, u64, Result<Record, String>)>, Result<(), String>);
 
-/// Reads a file in two ways, writes what was taken, and reads that. Returns how many records were taken.
+/// Reads a file in two ways, writes what was taken, and reads that. Returns how many records were
+/// taken.
 ///
 /// # Panics
 /// If the ways differ.
@@ -45,8 +47,8 @@ pub(crate) fn run(program: &[u8]) -> usize {
     count
 }
 
-/// The layout whose separator may also arise where two columns meet it, so that export cannot always
-/// tell the columns apart.
+/// The layout whose separator may also arise where two columns meet it, so that export cannot
+/// always tell the columns apart.
 const OVERLAPPING: u8 = 3;
 
 fn layout(shape: u8) -> Option<Layout> {

@@ -1,4 +1,5 @@
 //! Committing for connections: one transaction for all that wait, and whether the server can.
+//! Called by sessions, the cluster and connections.
 
 pub(crate) mod tallies;
 pub(crate) mod health;

@@ -1,10 +1,11 @@
-//! The status of the server by HTTP: a page for people, JSON behind it, figures for Prometheus, and whether
-//! the store takes writes, for who sends clients here.
+//! The status of the server by HTTP: a page for people, JSON behind it, figures for Prometheus, and
+//! whether the store takes writes, for who sends clients here.
 //!
-//! Purpose: looks only, and as many as a few people and programs need. Who watches from outside cannot keep
-//! commits waiting: requests are small, short and few at a time.
-//! Invariants: as clients, those who ask are encrypted where the server says so, and give its password,
-//! as the user `default`, where it has one; but for `/health`, which tells strangers one word.
+//! Purpose: looks only, and as many as a few people and programs need. Who watches from outside
+//! cannot keep commits waiting: requests are small, short and few at a time.
+//! Invariants: as clients, those who ask are encrypted where the server says so, and give its
+//! password, as the user `default`, where it has one; but for `/health`, which tells strangers one
+//! word.
 
 mod exposition;
 mod heap_map;

@@ -1,4 +1,5 @@
-//! The wire protocol: requests, replies, numbers and patterns in them. Used by commands and connections.
+//! The wire protocol: requests, replies, numbers and patterns in them. Used by commands and
+//! connections.
 
 pub(crate) mod number;
 pub(crate) mod pattern;

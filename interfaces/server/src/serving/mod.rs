@@ -1,4 +1,4 @@
-//! Connections and sessions, and what they tell of the server.
+//! Connections and sessions, and what they tell of the server. Called by the server alone.
 
 pub(crate) mod clients;
 pub(crate) mod shared;

@@ -1,4 +1,5 @@
-//! What the commands work on: keyspaces, cursors, watched keys, and the call they are of.
+//! What the commands work on: keyspaces, cursors, watched keys, and the call they are of. Called by
+//! commands and commits.
 
 pub(crate) mod clock;
 pub(crate) mod cursors;

@@ -352,7 +352,7 @@ fn a_missing_sync_beside_held_buffers_is_noticed() {
             judge(&crashed, flushing, &states, promise);
         });
     };
-    let is_tried = |site: &Site| site.file.ends_with("/journal/checkpoint.rs");
+    let is_tried = |site: &Site| site.file.ends_with("/journal/checkpoints/checkpoint.rs");
     let verdicts = mutation::verdicts(number, is_tried, suite);
     assert!(verdicts.len() >= 2, "{verdicts:?}");
     mutation::judge(&verdicts, |_| false);

@@ -1,4 +1,5 @@
-//! Checkpoints: pages that records name are written to the pool file, in batches that tables of doubt name.
+//! Checkpoints: pages that records name are written to the pool file, in batches that tables of
+//! doubt name. Called by the journal, recovery and backups.
 
 pub(super) mod holds;
 pub(super) mod table;

@@ -1,4 +1,5 @@
-//! Records, the files of the log, and the group commit: how a commit becomes durable.
+//! Records, the files of the log, and the group commit: how a commit becomes durable. Called by the
+//! journal, checkpoints and recovery.
 
 pub(super) mod layout;
 pub(super) mod options;

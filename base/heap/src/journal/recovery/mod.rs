@@ -1,4 +1,5 @@
-//! The tail of the log: where it ends, and how it is laid over pages. For opening, backups, `check` and\n//! `repair`.
+//! The tail of the log: where it ends, and how it is laid over pages. For opening, backups, `check`
+//! and `repair`.
 
 pub(super) mod tail;
 pub(super) mod overlay;

@@ -20,7 +20,8 @@ pub(crate) fn open(directory: &Arc<dyn Directory>) -> Heap {
     Heap::open(Arc::clone(directory), options).unwrap().0
 }
 
-/// A tree of so many pairs with these keys, of which one in a hundred has a value in a block of its own.
+/// A tree of so many pairs with these keys, of which one in a hundred has a value in a block of its
+/// own.
 pub(crate) fn built<T: OrderedMap>(pairs: u64, key: impl Fn(u64) -> Vec<u8>) -> (Mock, T) {
     let mut heap = Mock::new();
     let tree = T::create(&mut heap).unwrap();

@@ -1,0 +1,83 @@
+//! Prose: comments and documents have at most 100 columns, and say who does what.
+//!
+//! Purpose: rustfmt leaves comments alone, and nothing looks at Markdown. Tables, code and lines that are
+//! one long word, such as a link, may be longer. Pronouns for what has a name are counted, not refused.
+
+use std::path::{Path, PathBuf};
+
+use crate::source::sources;
+
+/// Characters of a line, at most.
+const COLUMNS_MAX: usize = 100;
+/// Words that stand for a thread, a caller or a transaction that could be named.
+const PRONOUNS: [&str; 4] = ["whoever", "nobody", "somebody", "anybody"];
+/// Documents that programs write, and the list of changes, which tells of what was.
+const NOT_PROSE: [&str; 6] = [
+    "docs/benchmarks.md",
+    "docs/heap.md",
+    "docs/slice.md",
+    "docs/splits.md",
+    "docs/soak.md",
+    "CHANGELOG.md",
+];
+
+/// Lines that are too long, in words, and how many have one of the pronouns.
+///
+/// # Errors
+/// In words, when a file cannot be read.
+pub(crate) fn check(root: &Path, rust_files: &[PathBuf]) -> Result<(Vec<String>, usize), String> {
+    let (mut problems, mut pronouns) = (Vec::new(), 0);
+    for path in rust_files.iter().chain(&sources::files(root, ".md")?) {
+        let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
+        if NOT_PROSE.contains(&name.as_str()) {
+            continue;
+        }
+        let text = sources::read(path)?;
+        for (at, line) in prose(&text, name.ends_with(".rs")) {
+            let columns = line.chars().count();
+            if columns > COLUMNS_MAX && line.trim().contains(' ') {
+                let what =
+                    format!("{columns} columns, and prose has {COLUMNS_MAX}; break the line");
+                problems.push(format!("{name}:{at}: {what}"));
+            }
+            let lower = line.to_ascii_lowercase();
+            let mut words = lower.split(|sign: char| !sign.is_ascii_alphabetic());
+            pronouns += usize::from(words.any(|word| PRONOUNS.contains(&word)));
+        }
+    }
+    Ok((problems, pronouns))
+}
+
+/// The lines of prose and their numbers: of a source its comments; of a document all but tables and code.
+fn prose(text: &str, is_source: bool) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_code = false;
+    (1..).zip(text.lines()).filter(move |(_, line)| {
+        let line = line.trim_start();
+        let content = match line.strip_prefix("//") {
+            Some(comment) => comment.trim_start_matches(['/', '!']).trim_start(),
+            None if is_source => return false,
+            None => line,
+        };
+        if content.starts_with("```") {
+            is_code = !is_code;
+            return false;
+        }
+        !is_code && !content.starts_with('|')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_and_code_are_no_prose() {
+        let text = "# One\n\n| a | b |\n```sh\ncode\n```\nTwo.\n";
+        let found: Vec<usize> = prose(text, false).map(|(at, _)| at).collect();
+        assert_eq!(found, [1, 2, 7]);
+        let source =
+            "//! Head.\nlet x = 1; // no\n    /// ```\n    /// code\n    /// ```\n    // Tail.\n";
+        let found: Vec<usize> = prose(source, true).map(|(at, _)| at).collect();
+        assert_eq!(found, [1, 6]);
+    }
+}

@@ -1,0 +1,68 @@
+//! The ways through the code that docs/internals lists: each function named there must exist.
+//!
+//! Purpose: a list of functions in the order in which they are entered outlives them silently. A line
+//! of such a list begins with the file, in backticks, and then has functions of that file up to the first
+//! full stop: "1. `store/src/keyspace/read.rs`: `get`. Finds the tree."
+
+use std::path::Path;
+
+use crate::source::sources;
+
+/// Where the lists are.
+const FOLDER: &str = "docs/internals";
+
+/// Functions that a document names and that their files do not have, by line.
+///
+/// # Errors
+/// In words, when a document cannot be read.
+pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
+    let mut problems = Vec::new();
+    for path in sources::files(root, ".md")? {
+        let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+        if !name.starts_with(FOLDER) {
+            continue;
+        }
+        for (at, line) in sources::read(&path)?.lines().enumerate() {
+            let Some((file, functions)) = step(line) else { continue };
+            let text = sources::read(&root.join(file)).unwrap_or_default();
+            let missing = functions.into_iter().filter(|function| !has(&text, function));
+            problems.extend(missing.map(|function| {
+                format!("{name}:{}: {file} has no function {function}; name what is", at + 1)
+            }));
+        }
+    }
+    Ok(problems)
+}
+
+/// The file and the functions of a numbered line that begins with a source file.
+fn step(line: &str) -> Option<(&str, Vec<&str>)> {
+    let (number, rest) = line.trim_start().split_once(". `")?;
+    number.parse::<u32>().ok()?;
+    let (file, rest) = rest.split_once('`')?;
+    let names = rest.split_once(". ").map_or(rest, |(names, _)| names);
+    let functions = names.split('`').skip(1).step_by(2).collect();
+    file.ends_with(".rs").then_some((file, functions))
+}
+
+fn has(text: &str, function: &str) -> bool {
+    let named = function.rsplit("::").next().unwrap_or(function);
+    text.match_indices(&format!("fn {named}")).any(|(at, found)| {
+        let behind = text[at + found.len()..].chars().next();
+        behind.is_some_and(|sign| sign == '(' || sign == '<')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_those_before_the_full_stop() {
+        let line = "2. `a/src/b.rs`: `one`, `Two::three`. Takes `four`.";
+        assert_eq!(step(line), Some(("a/src/b.rs", vec!["one", "Two::three"])));
+        assert_eq!(step("3. A sentence with `a.rs`."), None);
+        assert_eq!(step("Some `a/src/b.rs`: `one`."), None);
+        let text = "pub(crate) fn one<T>() {}\nfn three() {}\nfn fourth() {}";
+        assert!(has(text, "one") && has(text, "Two::three") && !has(text, "four"));
+    }
+}

@@ -1,0 +1,151 @@
+//! `cargo xtask quick` and `cargo xtask check`: what to run while editing, and before a commit.
+//!
+//! Purpose: answers in a minute, and in five. `quick` lints what changed and what uses it, and runs the unit
+//! tests of what changed. `check` lints everything and runs the tests with one set of features: the
+//! simulator tries one crash point in ten, scenarios run on `bplus` and `lsm` alone. Everything is
+//! `cargo xtask test`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use crate::source::workspace::Workspace;
+use crate::testing::parts::{self, Part};
+use crate::testing::together;
+
+/// Names of tests that `check` leaves to `test`: engines that are there to compare with, and loops of kills.
+const LEFT_OUT: [&str; 9] = [
+    "by_btree",
+    "by_critbit",
+    "by_redblack",
+    "on_tmpfs",
+    "btree::",
+    "critbit::",
+    "redblack::",
+    "kills",
+    "failover::",
+];
+
+/// Of the crash points that tests of the simulator want, `check` tries one in so many.
+const CRASH_POINTS: (&str, &str) = ("ADAMANT_SIM_STEP", "10");
+
+/// Lints what changed since the last commit and what uses it; unit tests of what changed.
+///
+/// # Errors
+/// In words, when the workspace or the changes cannot be read.
+pub(crate) fn quick() -> Result<bool, String> {
+    let workspace = Workspace::load()?;
+    let changed = changed(&workspace)?;
+    let mut ran = lints(&workspace.root);
+    if changed.is_empty() {
+        println!("no package has changed since the last commit");
+        return Ok(parts::summarise(&ran));
+    }
+    let users = users(&workspace, &changed);
+    println!("changed: {}; they and what uses them: {}", list(&changed), list(&users));
+    let clippy = format!("clippy {} --all-targets -- -D warnings", packages(&users));
+    ran.push(run(&workspace.root, "clippy", &clippy, &[]));
+    let tests = format!("test {} --lib --bins --no-fail-fast -- --show-output", packages(&changed));
+    ran.push(run(&workspace.root, "unit tests", &tests, &[]));
+    Ok(parts::summarise(&ran))
+}
+
+/// Lints everything; all tests of one set of features, with fewer crash points and engines.
+///
+/// # Errors
+/// In words, when the workspace cannot be read.
+pub(crate) fn check() -> Result<bool, String> {
+    let workspace = Workspace::load()?;
+    let mut ran = lints(&workspace.root);
+    let clippy = "clippy --workspace --all-targets -- -D warnings";
+    ran.push(run(&workspace.root, "clippy", clippy, &[]));
+    let skips: String = LEFT_OUT.iter().map(|name| format!(" --skip {name}")).collect();
+    let tests =
+        format!("test TOGETHER --no-fail-fast --lib --bins --tests -- --show-output{skips}");
+    let (name, value) = CRASH_POINTS;
+    ran.push(run(&workspace.root, "tests", &tests, &[(name, value.to_owned())]));
+    Ok(parts::summarise(&ran))
+}
+
+/// What needs no compiler.
+fn lints(root: &Path) -> Vec<Part> {
+    let parts =
+        [("format", "fmt --all --check"), ("tidy", "xtask tidy"), ("layers", "xtask layers")];
+    parts.into_iter().map(|(name, words)| run(root, name, words, &[])).collect()
+}
+
+fn run(root: &Path, name: &str, words: &str, variables: &[(&str, String)]) -> Part {
+    let words = together::words(words);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    parts::run(root, name, &words, variables)
+}
+
+/// The packages with files that differ from the last commit, or are not in it.
+fn changed(workspace: &Workspace) -> Result<BTreeSet<String>, String> {
+    let status = Command::new("git")
+        .args(["status", "--porcelain", "--untracked-files=all"])
+        .current_dir(&workspace.root)
+        .output()
+        .map_err(|error| format!("could not run git status: {error}"))?;
+    if !status.status.success() {
+        return Err(format!("git status failed: {}", String::from_utf8_lossy(&status.stderr)));
+    }
+    let text = String::from_utf8_lossy(&status.stdout).into_owned();
+    // Two signs of what happened and a space; of a file that was renamed its new name is the last.
+    let files = text.lines().filter_map(|line| line.get(3..)?.rsplit(" -> ").next());
+    Ok(files.filter_map(|file| owner(workspace, file)).collect())
+}
+
+/// The package in whose folder a file is.
+fn owner(workspace: &Workspace, file: &str) -> Option<String> {
+    let holds = |folder: &str| file.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    let holding = workspace.packages.iter().filter(|package| holds(&package.folder));
+    holding.max_by_key(|package| package.folder.len()).map(|package| package.name.clone())
+}
+
+/// These packages and all that depend on one of them, also for tests alone.
+fn users(workspace: &Workspace, changed: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut users = changed.clone();
+    loop {
+        let uses = |name: &str| users.contains(name);
+        let more: Vec<String> = workspace
+            .packages
+            .iter()
+            .filter(|package| !users.contains(&package.name))
+            .filter(|package| package.dependencies.iter().any(|used| uses(&used.name)))
+            .map(|package| package.name.clone())
+            .collect();
+        if more.is_empty() {
+            return users;
+        }
+        users.extend(more);
+    }
+}
+
+fn packages(names: &BTreeSet<String>) -> String {
+    names.iter().map(|name| format!("-p {name}")).collect::<Vec<_>>().join(" ")
+}
+
+fn list(names: &BTreeSet<String>) -> String {
+    names.iter().map(|name| name.trim_start_matches("adamant-")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_uses_the_heap_is_nearly_everything_and_what_uses_a_command_is_nothing() {
+        let workspace = Workspace::load().expect("this one");
+        let of = |name: &str| users(&workspace, &BTreeSet::from([name.to_owned()]));
+        let heap = of("adamant-heap");
+        for name in ["adamant-heap", "adamant-trees", "adamant-lsm", "adamant", "adamant-sim"] {
+            assert!(heap.contains(name), "{name} is not among {heap:?}");
+        }
+        assert!(!heap.contains("adamant-slice"), "{heap:?}");
+        assert_eq!(of("adamant-examples").len(), 1);
+        let file = "base/heap/src/lib.rs";
+        assert_eq!(owner(&workspace, file).as_deref(), Some("adamant-heap"));
+        assert_eq!(owner(&workspace, "README.md"), None);
+    }
+}
