@@ -232,7 +232,8 @@ impl Memtable {
         self.value(heap, &ValuePlace { chunk, at, len })
     }
 
-    /// The newest version of a key up to a sequence number. O(log n), and nearly O(1) if there is none.
+    /// The newest version of a key up to a sequence number. O(log n), and nearly O(1) if there is
+    /// none.
     pub(crate) fn find<R: Read>(&self, heap: &R, lookup: &Lookup<'_>) -> Result<Option<Version>> {
         if !self.list.may_contain(lookup.hash) {
             return Ok(None);
