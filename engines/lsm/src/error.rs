@@ -69,7 +69,7 @@ pub enum Error {
     Unsupported {
         /// The file.
         file: PathBuf,
-        /// What was expected, what was found, and what to do.
+        /// The expected and the found state, and what to do.
         what: String,
     },
     /// The content of the file is not what was written to it.
@@ -78,7 +78,7 @@ pub enum Error {
         file: PathBuf,
         /// Offset in the file, in bytes.
         offset: u64,
-        /// What was expected, and what was found.
+        /// The expected and the found content.
         what: String,
     },
 }

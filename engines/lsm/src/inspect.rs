@@ -243,7 +243,7 @@ impl Lsm {
 /// Minimum records of one hold: about 500 us.
 const HOLD_RECORDS: u64 = 2048;
 
-/// What the first part of a check has seen of memtables, which may grow meanwhile.
+/// The progress of the first part of a check through memtables, which may grow meanwhile.
 #[derive(Debug, Default)]
 pub struct LsmChecking(Vec<(Arc<Memtable>, BufferWalk)>);
 
@@ -285,7 +285,7 @@ pub struct LsmCheck {
     findings: Vec<Error>,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct LsmReport {

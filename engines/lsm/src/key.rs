@@ -45,7 +45,7 @@ impl EntryKind {
     }
 }
 
-/// What one commit wrote for a key.
+/// One commit's change of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     /// Sequence number of the commit.

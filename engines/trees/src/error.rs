@@ -50,7 +50,7 @@ pub enum Error {
     Damaged {
         /// Heap offset of the block.
         block: u64,
-        /// What is wrong with it.
+        /// The fault.
         what: &'static str,
     },
     /// The tree would exceed the maximum number of levels.

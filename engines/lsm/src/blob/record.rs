@@ -15,7 +15,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::layout::{BLOB_FOOTER_BYTES, BlobFooter, FOOTER_MAGIC, RecordHeader};
 use crate::block::{Compression, decompress};
 
-/// What is wrong with a record.
+/// The fault of a record.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Lengths { key_bytes: usize, stored_bytes: u32 },

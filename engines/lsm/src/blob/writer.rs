@@ -120,7 +120,8 @@ impl BlobWriter {
     }
 
     /// Completes the file: makes it durable and gives it its name. The name is durable once the
-    /// directory was synced, which is left to the caller, who may have written several files.
+    /// directory was synced, which is left to the caller, because it may have written several
+    /// files.
     ///
     /// # Errors
     /// Those of the storage backend; then the file is removed.

@@ -14,7 +14,7 @@ use adamant_wire::varint;
 
 use crate::key::EntryKind;
 
-/// What is wrong with a payload whose checksum is correct.
+/// The fault of a payload whose checksum is correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 

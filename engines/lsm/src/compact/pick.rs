@@ -171,7 +171,7 @@ fn job_of_level0(layers: &Layers, base: usize, parked: &Parked) -> Option<Job> {
     let first = parked.movable(layers);
     let (lower, upper) = bounds(&first)?;
     let range = (Bound::Included(&lower[..]), Bound::Included(&upper[..]));
-    // What lies between would be older and above.
+    // Tables in between would be older, but on a higher level.
     let is_free = |level: usize| layers.overlapping(level, range).next().is_none();
     let highest = (1..=base).find(|&level| !is_free(level)).unwrap_or(base);
     let is_readable = |&level: &usize| !layers.overlapping(level, range).any(|f| parked.has(f));
@@ -179,7 +179,7 @@ fn job_of_level0(layers: &Layers, base: usize, parked: &Parked) -> Option<Job> {
     Some(job(layers, first, target))
 }
 
-/// The table of a level whose merge removes most for what it writes, in the turn of the keys.
+/// The table of a level whose merge removes most for what it writes, in key order from the cursor.
 fn choose(
     layers: &Layers,
     level: usize,

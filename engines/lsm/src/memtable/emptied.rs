@@ -28,7 +28,7 @@ pub(crate) struct Emptied {
 #[derive(Debug, Default)]
 struct State {
     cover: RangeTombstones,
-    /// What may yet be taken back.
+    /// Tombstones that may yet be taken back.
     uncommitted: Vec<RangeTombstone>,
 }
 

@@ -423,7 +423,7 @@ impl Memtable {
     }
 }
 
-/// What a scan wants of memtables.
+/// The request of a scan to memtables.
 pub(crate) struct Wanted<'w> {
     pub(crate) limits: CopyLimits,
     /// The sequence number that it reads at.

@@ -201,7 +201,7 @@ impl TableScan {
         Ok(sequence > covered_by(&self.covers, key).max(self.layers.covered(key, self.sequence)?))
     }
 
-    /// What is handed on of a stored value.
+    /// Converts a stored value to the form in which it is handed on.
     #[inline]
     fn scanned<'s>(&'s self, kind: EntryKind, stored: &'s [u8]) -> Scanned<'s> {
         if !self.with_values {

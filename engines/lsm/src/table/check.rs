@@ -70,7 +70,7 @@ struct Unnamed {
     last: Mark,
 }
 
-/// What was read so far.
+/// The state of the check.
 #[derive(Debug, Default)]
 struct Seen {
     /// Counted again.

@@ -296,7 +296,8 @@ impl TableWriter {
     }
 
     /// Completes the table: makes it durable and gives it its name. The name is durable once the
-    /// directory was synced, which is left to the caller, who may have written several files.
+    /// directory was synced, which is left to the caller, because it may have written several
+    /// files.
     ///
     /// # Errors
     /// `TableEmpty` if nothing was added; those of the storage backend. Then the file is removed.

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::slot::{Entry, KeyHash, Slot};
 use crate::tree::Pair;
 
-/// What a salvage finds.
+/// A finding of a salvage.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Salvaged<'r> {

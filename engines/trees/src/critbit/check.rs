@@ -72,7 +72,7 @@ pub(super) fn check<R: Read>(
     pairs.finish(tree, head.pairs.get(), checking)
 }
 
-/// What is left of a tree after a key, which may no longer be there. O(log n).
+/// The rest of a tree after a key, which may no longer be there. O(log n).
 fn behind<R: Read>(
     read: &R,
     tree: u64,

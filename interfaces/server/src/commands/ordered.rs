@@ -1,4 +1,4 @@
-//! What Redis lacks: ranges of keys in order, and a check of everything.
+//! Commands that Redis lacks: ranges of keys in order, and a check of everything.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -7,7 +7,7 @@ use crate::protocol::reply::Replies;
 use crate::state::call::{Call, NO_INTEGER, Outcome, SYNTAX, is_word, refuse};
 use crate::state::data::Bounds;
 
-/// Findings of a check that are told.
+/// Maximum number of findings of a check in a reply.
 const FINDINGS_MAX: usize = 100;
 
 /// `-` and `+` are the ends, `[key` includes and `(key` excludes it, as in ZRANGEBYLEX; a bare key is

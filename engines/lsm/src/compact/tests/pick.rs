@@ -371,8 +371,8 @@ fn many_small_tables_of_a_level_become_few() {
     }
 }
 
-/// Merging level 0 rewrites the base, so larger merges write less. What remains of it when the
-/// store is idle stays for long and slows reads down.
+/// Merging level 0 rewrites the base, so larger merges write less. The tables that remain when the
+/// store is idle stay for long and slow reads down.
 #[test]
 fn level_0_is_merged_when_it_is_full_and_at_rest_when_a_third_of_that() {
     let mut random = fastrand::Rng::with_seed(9);
